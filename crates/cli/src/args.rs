@@ -1,0 +1,173 @@
+//! The command line: every flag, in one place.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use toolwright_contract::{Category, Mode};
+
+/// Author LLM tools once; run them for any model, in voice and in text.
+#[derive(Debug, Parser)]
+#[command(version, propagate_version = true, after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    pub common: Common,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "Examples:
+  toolwright init my-agent          start a project
+  toolwright new weather-lookup     add a tool to it
+  toolwright build                  compile tools/ into tools/tool_registry.json
+  toolwright build --watch          and again whenever a file changes
+  toolwright check --format json    only report, for programs
+  toolwright prompt --mode voice    the system prompt that a voice session gets";
+
+/// What every subcommand takes.
+#[derive(Debug, Clone, ClapArgs)]
+pub struct Common {
+    /// The directory that holds the tool directories [default: tools]
+    #[arg(long, global = true, value_name = "DIR", env = "TOOLWRIGHT_TOOLS")]
+    pub tools: Option<PathBuf>,
+    /// The configuration file [default: toolwright.toml, if there is one]
+    #[arg(long, global = true, value_name = "FILE", env = "TOOLWRIGHT_CONFIG")]
+    pub config: Option<PathBuf>,
+    /// For people or for programs
+    #[arg(long, global = true, value_enum, default_value_t = Format::Human)]
+    pub format: Format,
+}
+
+/// For whom the output is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    Human,
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Compile the tools directory into one validated, versioned artifact
+    #[command(after_help = "Examples:
+  toolwright build
+  toolwright build my-tools --out dist/tool_registry.json
+  SOURCE_DATE_EPOCH=0 toolwright build      the same bytes every time")]
+    Build(Build),
+    /// Check the tools as `build` does, and write nothing
+    #[command(after_help = "Examples:
+  toolwright check
+  toolwright check --format json | jq '.diagnostics[].code'")]
+    Check(Check),
+    /// Say more about a diagnostic's code
+    #[command(after_help = "Example:\n  toolwright explain schema-missing-type")]
+    Explain {
+        /// The code, as it stands in brackets after `error` or `warning`; without it, all codes
+        code: Option<String>,
+    },
+    /// Add a tool directory that builds, ready to be edited
+    #[command(after_help = "Examples:
+  toolwright new weather-lookup --category retrieval
+  toolwright new send-invoice --category action --mode text")]
+    New(New),
+    /// Start a project: tools, prompts, configuration
+    #[command(after_help = "Example:\n  toolwright init my-agent && cd my-agent && toolwright build")]
+    Init {
+        /// The directory to create; an existing one must be empty
+        dir: PathBuf,
+    },
+    /// List the tools
+    #[command(after_help = "Examples:
+  toolwright list
+  toolwright list --category retrieval --format json")]
+    List(List),
+    /// Show all about one tool
+    #[command(after_help = "Example:\n  toolwright describe kb_search")]
+    Describe {
+        /// The tool's id, or its directory's name
+        tool: String,
+        #[command(flatten)]
+        source: Source,
+    },
+    /// Print the system prompt that a session gets
+    #[command(after_help = "Example:\n  toolwright prompt --mode voice")]
+    Prompt {
+        /// The session's mode
+        #[arg(long, value_parser = mode, value_name = "text|voice")]
+        mode: Mode,
+        #[command(flatten)]
+        source: Source,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct Build {
+    /// The tools directory
+    #[arg(value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// Where the artifact goes [default: tool_registry.json beside the tools]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Build again whenever a file changes
+    #[arg(long)]
+    pub watch: bool,
+    /// Say where the time went
+    #[arg(long)]
+    pub timings: bool,
+    /// Read and check everything anew
+    #[arg(long)]
+    pub no_cache: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct Check {
+    /// The tools directory
+    #[arg(value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// Say where the time went
+    #[arg(long)]
+    pub timings: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct New {
+    /// The tool's name, in kebab-case
+    #[arg(value_name = "TOOL-NAME")]
+    pub name: String,
+    /// What the tool is to the agent
+    #[arg(long, value_parser = category, default_value = "utility", value_name = "retrieval|action|utility")]
+    pub category: Category,
+    /// Where it may be used; give it twice for both [default: both]
+    #[arg(long, value_parser = mode, value_name = "text|voice")]
+    pub mode: Vec<Mode>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct List {
+    /// Only the tools of one category
+    #[arg(long, value_parser = category, value_name = "retrieval|action|utility")]
+    pub category: Option<Category>,
+    /// Only the tools that a session of this mode may use
+    #[arg(long, value_parser = mode, value_name = "text|voice")]
+    pub mode: Option<Mode>,
+    #[command(flatten)]
+    pub source: Source,
+}
+
+/// Where a toolset is read from.
+#[derive(Debug, ClapArgs)]
+pub struct Source {
+    /// Read this built artifact instead of the tools directory
+    #[arg(long, value_name = "FILE")]
+    pub artifact: Option<PathBuf>,
+}
+
+fn category(word: &str) -> Result<Category, String> {
+    Category::from_word(word).ok_or_else(|| one_of(Category::WORDS))
+}
+
+fn mode(word: &str) -> Result<Mode, String> {
+    Mode::from_word(word).ok_or_else(|| one_of(Mode::WORDS))
+}
+
+fn one_of(words: &[&str]) -> String {
+    format!("one of {}", toolwright_registry::suggest::list(words))
+}

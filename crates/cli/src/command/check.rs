@@ -1,0 +1,49 @@
+//! `toolwright check`: all that `build` finds, and nothing written.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use toolwright_registry::artifact;
+use toolwright_registry::build::{Options, Progress, compile};
+
+use super::build::{fail, print, print_timings, trouble};
+use crate::args::{self, Common, Format};
+use crate::config::Config;
+use crate::{output, progress, report};
+
+pub fn run(common: &Common, args: &args::Check) -> Result<ExitCode> {
+    let config = Config::load(common, args.dir.as_deref())?;
+    let options =
+        Options { out: config.tools.join(artifact::FILE_NAME), tools: config.tools.clone(), cache: None };
+    let state = Progress::default();
+    let compilation = match progress::watch(&state, || compile(options, &state)) {
+        Ok(compilation) => compilation,
+        Err(error) => {
+            return Ok(fail(
+                common.format,
+                &config.tools,
+                0,
+                trouble("tools-unreadable", &error, error.help()),
+            ));
+        }
+    };
+    let version = compilation.version();
+    print(common.format, &config.tools, &compilation, version.as_deref());
+    if common.format == Format::Human {
+        let tools = report::plural(compilation.found, "tool");
+        let count = report::count(&compilation.diagnostics);
+        match &version {
+            Some(version) if count.is_empty() => {
+                output::message(format_args!("\x1b[1;32mok\x1b[0m: {tools}, version {version}"))
+            }
+            Some(version) => {
+                output::message(format_args!("\x1b[1;32mok\x1b[0m: {tools}, version {version} ({count})"))
+            }
+            None => output::message(format_args!("\x1b[1;31mfailed\x1b[0m: {count} in {tools}")),
+        }
+        if args.timings {
+            print_timings(&compilation.timings);
+        }
+    }
+    Ok(if version.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,34 @@
+//! One file a subcommand.
+
+mod build;
+mod check;
+mod describe;
+mod explain;
+mod git;
+mod init;
+mod list;
+mod new;
+mod prompt;
+mod template;
+mod watch;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::args::{Args, Command};
+
+/// Runs the subcommand.
+pub fn run(args: Args) -> Result<ExitCode> {
+    let common = &args.common;
+    match args.command {
+        Command::Build(build) => build::run(common, &build),
+        Command::Check(check) => check::run(common, &check),
+        Command::Explain { code } => explain::run(code.as_deref()),
+        Command::New(new) => new::run(common, &new),
+        Command::Init { dir } => init::run(&dir),
+        Command::List(list) => list::run(common, &list),
+        Command::Describe { tool, source } => describe::run(common, &tool, &source),
+        Command::Prompt { mode, source } => prompt::run(common, mode, &source),
+    }
+}

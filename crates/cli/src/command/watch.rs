@@ -1,0 +1,51 @@
+//! `toolwright build --watch`: builds again whenever something below the tools directory changes.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use anyhow::Result;
+use notify::{Event, RecursiveMode, Watcher};
+
+use super::build::Job;
+use crate::output::{self, Failure};
+
+/// Editors save in several steps; a build waits until they are done.
+const QUIET: Duration = Duration::from_millis(100);
+
+pub fn run(job: &Job) -> Result<ExitCode> {
+    let (sender, changes) = mpsc::channel();
+    let mut watcher = notify::recommended_watcher(sender)?;
+    watcher.watch(&job.tools, RecursiveMode::Recursive).map_err(|error| {
+        Failure::new(
+            format!("cannot watch {}: {error}", job.tools.display()),
+            "the directory must exist; a limit on watches is raised with `sysctl fs.inotify.max_user_watches`",
+        )
+    })?;
+    job.build();
+    output::message(format_args!("watching {} (stop with Ctrl-C)", job.tools.display()));
+    while let Ok(change) = changes.recv() {
+        let mut matters = is_source(&change, &job.out);
+        while let Ok(change) = changes.recv_timeout(QUIET) {
+            matters |= is_source(&change, &job.out);
+        }
+        if matters {
+            job.build();
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The build's own files change with every build; following them would never end.
+fn is_source(change: &notify::Result<Event>, out: &Path) -> bool {
+    let Ok(event) = change else { return true };
+    let own = out.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let is_own = |path: &Path| {
+        path.file_name().is_some_and(|name| {
+            let name = name.to_string_lossy();
+            name == own || name.strip_prefix('.').is_some_and(|name| name.starts_with(&own))
+        })
+    };
+    !event.kind.is_access() && event.paths.iter().any(|path| !is_own(path))
+}

@@ -1,0 +1,4 @@
+//! Toolwright for Rust programs: what the other crates offer, under one name.
+
+pub use toolwright_contract as contract;
+pub use toolwright_registry as registry;

@@ -1,0 +1,64 @@
+//! The two streams: stdout for data, stderr for messages. Colours only reach a terminal.
+
+use std::fmt::Display;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// A failure with a way out.
+#[derive(Debug)]
+pub struct Failure {
+    pub message: String,
+    pub help: String,
+    /// 1, or 2 when the command was used wrongly.
+    pub code: u8,
+}
+
+impl Failure {
+    /// Something is wrong with what the command works on.
+    pub fn new(message: impl Display, help: impl Display) -> Self {
+        Self { message: message.to_string(), help: help.to_string(), code: 1 }
+    }
+
+    /// The command was used wrongly.
+    pub fn usage(message: impl Display, help: impl Display) -> Self {
+        Self { code: 2, ..Self::new(message, help) }
+    }
+}
+
+impl Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Prints data. A reader that has gone away (`| head`) is no failure.
+pub fn data(text: impl Display) {
+    let _ = write!(anstream::stdout().lock(), "{text}");
+}
+
+/// Prints one line of data.
+pub fn data_line(text: impl Display) {
+    data(format_args!("{text}\n"));
+}
+
+/// Prints a message for people.
+pub fn message(text: impl Display) {
+    let _ = writeln!(anstream::stderr().lock(), "{text}");
+}
+
+/// Prints why the command failed, and gives its exit code.
+pub fn fail(error: &anyhow::Error) -> ExitCode {
+    message(format_args!("\x1b[1;31merror\x1b[0m: {error}"));
+    for cause in error.chain().skip(1) {
+        message(format_args!("  because: {cause}"));
+    }
+    match error.downcast_ref::<Failure>() {
+        Some(failure) => {
+            message(format_args!("  \x1b[1mhelp\x1b[0m: {}", failure.help));
+            ExitCode::from(failure.code)
+        }
+        None => ExitCode::FAILURE,
+    }
+}

@@ -1,0 +1,17 @@
+import { ToolError, ErrorType } from '../_core/error-types.js';
+
+/**
+ * @param {{ args: { query: string, top_k: number }, context: object }} call
+ */
+export async function execute({ args, context }) {
+  try {
+    const found = await context.kb.search({ query: args.query, topK: args.top_k, includeSnippets: true });
+    const results = found.map(({ id, title, snippet, score }) => ({ id, title, snippet: snippet ?? null, score }));
+    return { ok: true, data: { results } };
+  } catch (error) {
+    if (error.code === 'TIMEOUT') {
+      throw new ToolError(ErrorType.TRANSIENT, 'The search did not answer in time', { retryable: true });
+    }
+    throw error;
+  }
+}

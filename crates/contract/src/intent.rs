@@ -1,0 +1,17 @@
+//! The state changes that a handler may ask for. The orchestrator alone applies them.
+
+use crate::words::words;
+
+words! {
+    /// `type` of an intent in a successful envelope.
+    IntentKind {
+        /// End the voice session, after the turn or after the farewell was spoken.
+        EndVoiceSession = "END_VOICE_SESSION",
+        /// Generate no audio for the answer.
+        SuppressAudio = "SUPPRESS_AUDIO",
+        /// Show no transcript of the answer.
+        SuppressTranscript = "SUPPRESS_TRANSCRIPT",
+        /// Deliver a message at the start of the next turn.
+        SetPendingMessage = "SET_PENDING_MESSAGE",
+    }
+}

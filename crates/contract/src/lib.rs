@@ -1,0 +1,15 @@
+//! The words that all layers share: what a tool declares, how a call fails, what a handler may ask for.
+//!
+//! Plain data only. This crate knows no I/O, no clock, no async runtime and no provider.
+
+mod error_kind;
+mod intent;
+mod tool;
+mod words;
+
+pub use error_kind::ErrorKind;
+pub use intent::IntentKind;
+pub use tool::{
+    Availability, Category, Confirmation, ConfirmationRule, Execution, Mode, Permissions, RateLimit,
+    SideEffects, ToolSpec,
+};

@@ -1,0 +1,235 @@
+//! `tool_registry.json`: how it is laid out, versioned, and replaced in one step.
+//!
+//! The header's members stand on lines of their own, then each tool on one line, so that a build can take over
+//! the lines of unchanged tools, and a person can search it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::compiled::{Digests, hex};
+use crate::json::write_canonical;
+
+/// The layout described here.
+pub const FORMAT_VERSION: u64 = 1;
+/// The artifact's name beside the tools.
+pub const FILE_NAME: &str = "tool_registry.json";
+/// Between the last thing that the content digest covers and the handler's path.
+pub(crate) const HANDLER_PATH: &str = ",\"handlerPath\":";
+
+const FIRST: &str = "\n    ";
+const SEPARATOR: &str = ",\n    ";
+const LEFTOVER_AGE: Duration = Duration::from_secs(600);
+
+/// Everything before the tools.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Header {
+    pub version: String,
+    pub content_digest: String,
+    pub git_commit: Option<String>,
+    /// ISO 8601, UTC.
+    pub build_timestamp: String,
+}
+
+/// `1.0.` and eight digits of the digest over every tool's declaration.
+pub fn version<'a>(tools: impl Iterator<Item = &'a Digests>) -> String {
+    let digest = digest_list(tools.map(|tool| (tool.tool_id.as_str(), &tool.declaration)));
+    format!("1.0.{}", &digest[..8])
+}
+
+/// The digest over every tool's content, handlers included.
+pub fn content_digest<'a>(tools: impl Iterator<Item = &'a Digests>) -> String {
+    format!("sha256:{}", digest_list(tools.map(|tool| (tool.tool_id.as_str(), &tool.content))))
+}
+
+/// Over the canonical JSON of `[[toolId, digest], …]`.
+pub(crate) fn digest_list<'a>(pairs: impl Iterator<Item = (&'a str, &'a [u8; 32])>) -> String {
+    let list: Vec<Value> = pairs.map(|(tool_id, digest)| json!([tool_id, hex(digest)])).collect();
+    let mut canonical = Vec::new();
+    write_canonical(&Value::Array(list), &mut canonical);
+    hex(&Sha256::digest(&canonical))
+}
+
+/// One tool's line: new, or taken over from the artifact that is being replaced.
+#[derive(Debug, Clone, Copy)]
+pub enum Line<'a> {
+    Fresh { entry: &'a [u8], handler_path: &'a str },
+    Kept { start: u64, end: u64 },
+}
+
+/// An artifact that could not be written. Whatever was there before is still there.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {}: {source}", path.display())]
+pub struct Error {
+    pub path: PathBuf,
+    pub source: io::Error,
+}
+
+impl Error {
+    /// A way out, for the person at the terminal.
+    pub fn help(&self) -> &'static str {
+        match self.source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+                "free some space, or name another place with `--out FILE`; the old artifact is untouched"
+            }
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+                "create the directory first, or name another place with `--out FILE`"
+            }
+            _ => "name a place that can be written with `--out FILE`; the old artifact, if any, is untouched",
+        }
+    }
+}
+
+/// Writes the artifact beside its final place and renames it: a reader sees the old one or the new one.
+/// Returns where each tool's line stands.
+pub fn replace(path: &Path, header: &Header, lines: &[Line<'_>]) -> Result<Vec<Range<u64>>, Error> {
+    let failed = |source| Error { path: path.to_owned(), source };
+    if path.is_dir() {
+        return Err(failed(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory")));
+    }
+    remove_leftovers(path);
+    let temporary = beside(path, &format!("{}.tmp", std::process::id()));
+    let written = write_new(&temporary, path, header, lines)
+        .and_then(|places| fs::rename(&temporary, path).map(|()| places));
+    written.map_err(|source| {
+        // Best effort: what could not be written is of no use to anybody.
+        let _ = fs::remove_file(&temporary);
+        failed(source)
+    })
+}
+
+/// The artifact in memory.
+pub fn to_bytes(header: &Header, lines: &[Line<'_>]) -> io::Result<Vec<u8>> {
+    let mut out = Vec::new();
+    write_to(&mut out, header, lines, |_, _| Err(io::Error::other("nothing to take over from")))?;
+    Ok(out)
+}
+
+/// A hidden file that belongs to the artifact: `.tool_registry.json.<suffix>`.
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let name = path.file_name().map_or_else(|| FILE_NAME.into(), |name| name.to_string_lossy());
+    path.with_file_name(format!(".{name}.{suffix}"))
+}
+
+/// A build that was killed leaves its temporary file; nobody else would ever remove it.
+fn remove_leftovers(path: &Path) {
+    let prefix = beside(path, "");
+    let (Some(dir), Some(prefix)) = (prefix.parent(), prefix.file_name().and_then(|name| name.to_str()))
+    else {
+        return;
+    };
+    let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let is_temporary =
+            name.to_str().is_some_and(|name| name.starts_with(prefix) && name.ends_with(".tmp"));
+        let age = || SystemTime::now().duration_since(entry.metadata().ok()?.modified().ok()?).ok();
+        if is_temporary && age().is_some_and(|age| age > LEFTOVER_AGE) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+fn write_new(
+    temporary: &Path,
+    old: &Path,
+    header: &Header,
+    lines: &[Line<'_>],
+) -> io::Result<Vec<Range<u64>>> {
+    let file = OpenOptions::new().write(true).create(true).truncate(true).open(temporary)?;
+    let mut out = BufWriter::with_capacity(1 << 18, file);
+    let mut old = if lines.iter().any(|line| matches!(line, Line::Kept { .. })) {
+        Some(File::open(old)?)
+    } else {
+        None
+    };
+    let places = write_to(&mut out, header, lines, |out, run| {
+        let Some(old) = old.as_mut() else { return Err(io::Error::other("nothing to take over from")) };
+        // Between files the kernel copies without bringing the bytes here.
+        out.flush()?;
+        old.seek(SeekFrom::Start(run.start))?;
+        let copied = io::copy(&mut old.take(run.end - run.start), out.get_mut())?;
+        if copied == run.end - run.start { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+    })?;
+    out.flush()?;
+    Ok(places)
+}
+
+fn write_to<W: Write>(
+    out: &mut W,
+    header: &Header,
+    lines: &[Line<'_>],
+    mut take_over: impl FnMut(&mut W, Range<u64>) -> io::Result<()>,
+) -> io::Result<Vec<Range<u64>>> {
+    let head = head(header);
+    out.write_all(head.as_bytes())?;
+    let mut at = head.len() as u64;
+    let mut places = Vec::with_capacity(lines.len());
+    let mut run: Option<Range<u64>> = None;
+    for (index, line) in lines.iter().enumerate() {
+        let gap = if index == 0 { FIRST } else { SEPARATOR };
+        let start = at + gap.len() as u64;
+        let length = match line {
+            Line::Kept { start, end } => match &mut run {
+                // Neighbours stay neighbours: their separator is taken over with them.
+                Some(run) if run.end + SEPARATOR.len() as u64 == *start => {
+                    run.end = *end;
+                    end - start
+                }
+                _ => {
+                    finish_run(out, &mut run, &mut take_over)?;
+                    out.write_all(gap.as_bytes())?;
+                    run = Some(*start..*end);
+                    end - start
+                }
+            },
+            Line::Fresh { entry, handler_path } => {
+                finish_run(out, &mut run, &mut take_over)?;
+                out.write_all(gap.as_bytes())?;
+                write_fresh(out, entry, handler_path)?
+            }
+        };
+        at = start + length;
+        places.push(start..at);
+    }
+    finish_run(out, &mut run, &mut take_over)?;
+    out.write_all(if lines.is_empty() { b"]\n}\n" } else { b"\n  ]\n}\n" })?;
+    Ok(places)
+}
+
+fn finish_run<W: Write>(
+    out: &mut W,
+    run: &mut Option<Range<u64>>,
+    take_over: &mut impl FnMut(&mut W, Range<u64>) -> io::Result<()>,
+) -> io::Result<()> {
+    run.take().map_or(Ok(()), |run| take_over(out, run))
+}
+
+fn write_fresh(out: &mut impl Write, entry: &[u8], handler_path: &str) -> io::Result<u64> {
+    let path = serde_json::to_string(handler_path)?;
+    out.write_all(entry)?;
+    out.write_all(HANDLER_PATH.as_bytes())?;
+    out.write_all(path.as_bytes())?;
+    out.write_all(b"}")?;
+    Ok((entry.len() + HANDLER_PATH.len() + path.len() + 1) as u64)
+}
+
+fn head(header: &Header) -> String {
+    let text = |text: &str| Value::String(text.to_owned()).to_string();
+    format!(
+        "{{\n  \"formatVersion\": {FORMAT_VERSION},\n  \"version\": {},\n  \"contentDigest\": {},\n  \"gitCommit\": {},\n  \"buildTimestamp\": {},\n  \"tools\": [",
+        text(&header.version),
+        text(&header.content_digest),
+        header.git_commit.as_deref().map_or_else(|| "null".to_owned(), text),
+        text(&header.build_timestamp),
+    )
+}
+
+#[cfg(test)]
+#[path = "artifact_tests.rs"]
+mod tests;

@@ -1,0 +1,64 @@
+use std::io::Cursor;
+
+use super::*;
+
+fn header() -> Header {
+    Header {
+        version: "1.0.abcdef12".to_owned(),
+        content_digest: "sha256:00".to_owned(),
+        git_commit: None,
+        build_timestamp: "2026-01-01T00:00:00.000Z".to_owned(),
+    }
+}
+
+#[test]
+fn lines_taken_over_give_the_same_bytes_as_fresh_ones() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(FILE_NAME);
+    let entries: Vec<String> = (0..5).map(|at| format!("{{\"toolId\":\"t{at}\"")).collect();
+    let fresh: Vec<Line<'_>> = entries
+        .iter()
+        .map(|entry| Line::Fresh { entry: entry.as_bytes(), handler_path: "t/handler.js" })
+        .collect();
+    let places = replace(&path, &header(), &fresh).unwrap();
+    let expected = fs::read(&path).unwrap();
+    let parsed: Value = serde_json::from_slice(&expected).unwrap();
+    assert_eq!(parsed["tools"][4], json!({"toolId": "t4", "handlerPath": "t/handler.js"}));
+    for mask in 0..32_u32 {
+        let lines: Vec<Line<'_>> = (0..5)
+            .map(|at| match mask >> at & 1 {
+                0 => fresh[at],
+                _ => Line::Kept { start: places[at].start, end: places[at].end },
+            })
+            .collect();
+        assert_eq!(replace(&path, &header(), &lines).unwrap(), places, "{mask:05b}");
+        assert_eq!(fs::read(&path).unwrap(), expected, "{mask:05b}");
+    }
+    assert_eq!(to_bytes(&header(), &fresh).unwrap(), expected);
+}
+
+#[test]
+fn a_disk_that_fills_up_is_an_error_at_every_byte() {
+    let line = [Line::Fresh { entry: b"{\"toolId\":\"t\"", handler_path: "t/handler.js" }];
+    let whole = to_bytes(&header(), &line).unwrap();
+    for size in 0..whole.len() {
+        let mut space = vec![0; size];
+        let mut disk = Cursor::new(space.as_mut_slice());
+        let result = write_to(&mut disk, &header(), &line, |_, _| Ok(()));
+        assert!(result.is_err(), "{size}");
+    }
+}
+
+#[test]
+fn what_cannot_be_written_leaves_the_old_artifact_and_no_litter() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(FILE_NAME);
+    fs::write(&path, "old").unwrap();
+    // The line to take over lies beyond the end of the old artifact.
+    let error = replace(&path, &header(), &[Line::Kept { start: 100, end: 200 }]).unwrap_err();
+    assert!(error.to_string().contains(FILE_NAME));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    let absent = dir.path().join("absent/out.json");
+    assert!(replace(&absent, &header(), &[]).unwrap_err().help().contains("create the directory"));
+}

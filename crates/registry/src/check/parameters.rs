@@ -1,0 +1,118 @@
+//! `parameters` and `output`: JSON Schemas that must compile under the strict rules and keep their own promises.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::fields::wrong_type;
+use super::schema_file::{FILE, Schema};
+use crate::diagnostic::{Finding, Place};
+use crate::json::child_pointer;
+use crate::schema::{self, Bundled};
+
+pub(super) fn check_parameters(schema: &mut Schema<'_>, value: &Value) {
+    let at = "/parameters";
+    if !value.is_object() {
+        return wrong_type(schema, value, at, "a JSON Schema object");
+    }
+    match value.get("type") {
+        Some(kind) if kind == "object" => {}
+        Some(_) => {
+            schema
+                .error(
+                    "parameters-not-object",
+                    "/parameters/type",
+                    "the arguments of a tool are always an object",
+                )
+                .help("write `\"type\": \"object\"`");
+        }
+        None => {
+            schema
+                .error("parameters-not-object", at, "`type` is missing")
+                .at_key()
+                .help("add `\"type\": \"object\"`");
+        }
+    }
+    if value.get("additionalProperties") != Some(&Value::Bool(false)) {
+        let has = value.get("additionalProperties").is_some();
+        schema
+            .error(
+                "parameters-open",
+                if has { "/parameters/additionalProperties" } else { at },
+                "invented parameters would pass",
+            )
+            .at_key()
+            .help("add `\"additionalProperties\": false`");
+    }
+    if let Some(bundled) = check_json_schema(schema, value, at) {
+        match schema::compile(&bundled) {
+            Ok(validator) => schema.validator = Some(validator),
+            Err(message) => drop(schema.error("schema-invalid", at, message)),
+        }
+        if let Cow::Owned(bundled) = bundled {
+            schema.bundled_parameters = Some(bundled);
+        }
+    }
+}
+
+pub(super) fn check_output(schema: &mut Schema<'_>, value: &Value) {
+    let at = "/output";
+    if !value.is_object() {
+        return wrong_type(schema, value, at, "a JSON Schema object");
+    }
+    if let Some(Cow::Owned(bundled)) = check_json_schema(schema, value, at) {
+        schema.bundled_output = Some(bundled);
+    }
+}
+
+/// The schema with shared definitions pulled in, if it is sound.
+fn check_json_schema<'v>(schema: &mut Schema<'_>, value: &'v Value, at: &str) -> Option<Cow<'v, Value>> {
+    let mut is_sound = true;
+    let Bundled { schema: bundled, missing, keys } = schema::bundle(value, schema.shared);
+    for (pointer, message, help) in missing {
+        is_sound = false;
+        schema.error("schema-shared-ref", format!("{at}{pointer}"), message).help(help);
+    }
+    if !is_sound {
+        return None;
+    }
+    for problem in schema::lint(&bundled) {
+        is_sound = false;
+        let (file, pointer) = whose(&keys, &problem.pointer, at);
+        let place = Place::Json { pointer, part: problem.part };
+        let mut finding = Finding::error(problem.code, file, place, problem.message);
+        finding.help = problem.help;
+        schema.findings.push(finding);
+    }
+    if !is_sound {
+        return None;
+    }
+    for (pointer, message) in schema::refused_defaults(&bundled) {
+        is_sound = false;
+        let (file, pointer) = whose(&keys, &child_pointer(&pointer, "default"), at);
+        schema
+            .findings
+            .push(Finding::json(
+                "default-refused",
+                file,
+                pointer,
+                format!("the default does not fit its own schema: {message}"),
+            ))
+            .help("change the default or the schema");
+    }
+    is_sound.then_some(bundled)
+}
+
+/// A pointer into a pulled-in definition belongs to the shared file that it came from.
+fn whose(keys: &[(String, String)], pointer: &str, at: &str) -> (Cow<'static, str>, String) {
+    for (key, name) in keys {
+        let Some(rest) = pointer.strip_prefix("/$defs/").and_then(|rest| rest.strip_prefix(key.as_str()))
+        else {
+            continue;
+        };
+        if rest.is_empty() || rest.starts_with('/') {
+            return (Cow::Owned(format!("../_shared/{name}")), rest.to_owned());
+        }
+    }
+    (Cow::Borrowed(FILE), format!("{at}{pointer}"))
+}

@@ -1,0 +1,139 @@
+//! One tool as it goes into the artifact: its entry's bytes, and the digests that versions are made of.
+
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+use crate::json::write_canonical;
+
+/// A SHA-256 digest.
+pub type Sha = [u8; 32];
+
+/// A handler that passed its checks, reduced to what the artifact says of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Handler {
+    sha256: Sha,
+    /// Other files of the tool's directory that it imports, with their digests, sorted by path.
+    modules: Vec<(String, Sha)>,
+}
+
+impl Handler {
+    /// Digests a handler's source and the modules that it imports.
+    pub fn new(source: &str, modules: &[(String, String)]) -> Self {
+        let mut modules: Vec<_> =
+            modules.iter().map(|(path, source)| (path.clone(), sha256(source))).collect();
+        modules.sort();
+        Self { sha256: sha256(source), modules }
+    }
+
+    /// The files that it imports.
+    pub fn module_paths(&self) -> impl Iterator<Item = &str> {
+        self.modules.iter().map(|(path, _)| path.as_str())
+    }
+}
+
+/// A tool that passed all checks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CompiledTool {
+    /// The artifact's entry, one line of JSON, up to where `handlerPath` and the closing brace follow.
+    /// What is here does not depend on where the artifact lies.
+    pub entry: Vec<u8>,
+    pub digests: Digests,
+    /// Paths, inside its directory, of the modules that the handler imports.
+    pub modules: Vec<String>,
+}
+
+/// What a tool contributes to the toolset's version and digest.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Digests {
+    pub tool_id: String,
+    /// Over the canonical JSON of every field of `schema.json` and both docs.
+    pub declaration: Sha,
+    /// Over the artifact's entry up to `handlerPath`, and so over the handler too.
+    pub content: Sha,
+}
+
+impl CompiledTool {
+    /// Puts a tool together. `members` are the fields of `schema.json`, all checked.
+    pub fn new(members: &Map<String, Value>, summary: &str, documentation: &str, handler: &Handler) -> Self {
+        let entry = write_entry(members, summary, documentation, handler);
+        let tool_id = members.get("toolId").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let digests = Digests {
+            tool_id,
+            declaration: declaration_digest(members, summary, documentation),
+            content: Sha256::digest(&entry).into(),
+        };
+        let modules = handler.module_paths().map(str::to_owned).collect();
+        Self { entry, digests, modules }
+    }
+}
+
+fn write_entry(
+    members: &Map<String, Value>,
+    summary: &str,
+    documentation: &str,
+    handler: &Handler,
+) -> Vec<u8> {
+    let mut entry = Entry { out: Vec::with_capacity(documentation.len() * 2 + 1024) };
+    for name in crate::check::field_names() {
+        if let Some(value) = members.get(name) {
+            entry.member(if name == "parameters" { "jsonSchema" } else { name }, value);
+        }
+    }
+    entry.member("summary", summary);
+    entry.member("documentation", documentation);
+    entry.member("handlerSha256", &hex(&handler.sha256));
+    if !handler.modules.is_empty() {
+        let modules = handler.modules.iter().map(|(path, sha)| (path.clone(), Value::String(hex(sha))));
+        entry.member("handlerModules", &modules.collect::<Map<_, _>>());
+    }
+    entry.out
+}
+
+struct Entry {
+    out: Vec<u8>,
+}
+
+impl Entry {
+    fn member<T: serde::Serialize + ?Sized>(&mut self, name: &str, value: &T) {
+        self.out.push(if self.out.is_empty() { b'{' } else { b',' });
+        // Writing JSON values into memory cannot fail.
+        let _ = serde_json::to_writer(&mut self.out, name);
+        self.out.push(b':');
+        let _ = serde_json::to_writer(&mut self.out, value);
+    }
+}
+
+/// The canonical JSON of the declaration is that of one object: the fields, `summary` and `documentation`.
+fn declaration_digest(members: &Map<String, Value>, summary: &str, documentation: &str) -> Sha {
+    let mut names: Vec<&str> = members.keys().map(String::as_str).collect();
+    names.extend(["documentation", "summary"]);
+    names.sort_unstable();
+    let mut out = Vec::with_capacity(documentation.len() * 2 + 1024);
+    for name in names {
+        out.push(if out.is_empty() { b'{' } else { b',' });
+        let _ = serde_json::to_writer(&mut out, name);
+        out.push(b':');
+        match (name, members.get(name)) {
+            ("summary", _) => drop(serde_json::to_writer(&mut out, summary)),
+            ("documentation", _) => drop(serde_json::to_writer(&mut out, documentation)),
+            (_, Some(value)) => write_canonical(value, &mut out),
+            (_, None) => {}
+        }
+    }
+    out.push(b'}');
+    Sha256::digest(&out).into()
+}
+
+fn sha256(text: &str) -> Sha {
+    Sha256::digest(text).into()
+}
+
+/// Lower-case hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    bytes
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .map(|half| char::from(DIGITS[usize::from(half)]))
+        .collect()
+}

@@ -1,0 +1,199 @@
+//! One pass over a document's Markdown: its headings, what stands below each, and its fences.
+//! Knows nothing of which sections a tool's documentation needs.
+
+use super::examples::{Block, Example, ExampleKind};
+use super::sections;
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+use std::ops::Range;
+
+#[derive(Debug, Default)]
+pub(super) struct Outline {
+    pub headings: Vec<Heading>,
+    pub examples: Vec<Example>,
+    pub unclosed_fences: Vec<Range<usize>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Heading {
+    pub level: u8,
+    /// As rendered: without markup, white space collapsed.
+    pub text: String,
+    pub span: Range<usize>,
+    /// Something to read stands between this heading and the next of level 1 or 2.
+    pub has_content: bool,
+    /// Index range in `Outline::examples`.
+    pub examples: Range<usize>,
+}
+
+pub(super) fn read(text: &str) -> Outline {
+    // The parser would take a byte order mark for the first letter of the first line.
+    let mark = if text.starts_with('\u{FEFF}') { '\u{FEFF}'.len_utf8() } else { 0 };
+    let mut reader = Reader { text, ..Reader::default() };
+    let parser = Parser::new_ext(&text[mark..], Options::ENABLE_TABLES);
+    for (event, span) in parser.into_offset_iter() {
+        reader.take(event, span.start + mark..span.end + mark);
+    }
+    reader.close_html();
+    reader.outline
+}
+
+#[derive(Debug, Default)]
+struct Reader<'t> {
+    text: &'t str,
+    outline: Outline,
+    /// Open quotes, lists and their like: a heading inside one is no section of the document.
+    containers: usize,
+    heading: Option<Heading>,
+    /// The heading of level 1 or 2 that the text below belongs to.
+    section: Option<usize>,
+    block: Option<(Option<ExampleKind>, Block)>,
+    html: String,
+}
+
+impl Reader<'_> {
+    fn take(&mut self, event: Event, span: Range<usize>) {
+        match event {
+            Event::Start(tag) => self.open(tag, span),
+            Event::End(tag) => self.close(tag, span),
+            Event::Text(text) => self.take_text(&text, span),
+            Event::Code(text) => self.take_text(&text, span),
+            Event::SoftBreak | Event::HardBreak => {
+                if let Some(heading) = &mut self.heading {
+                    heading.text.push(' ');
+                }
+            }
+            Event::Html(text) | Event::InlineHtml(text) => self.html.push_str(&text),
+            _ => {}
+        }
+    }
+
+    fn open(&mut self, tag: Tag, span: Range<usize>) {
+        match tag {
+            Tag::Heading { level, .. } => {
+                self.close_html();
+                let text = String::new();
+                let level = rank(level);
+                let span = trimmed(self.text, span);
+                self.heading = Some(Heading { level, text, span, has_content: false, examples: 0..0 });
+            }
+            Tag::BlockQuote(_) | Tag::List(_) | Tag::Item => self.containers += 1,
+            Tag::CodeBlock(CodeBlockKind::Fenced(info)) => {
+                self.block = Some((ExampleKind::of(&info), Block::default()));
+            }
+            Tag::Image { .. } => self.mark_content(),
+            _ => {}
+        }
+    }
+
+    fn close(&mut self, tag: TagEnd, span: Range<usize>) {
+        match tag {
+            TagEnd::Heading(_) => self.close_heading(),
+            TagEnd::BlockQuote(_) | TagEnd::List(_) | TagEnd::Item => {
+                self.containers = self.containers.saturating_sub(1);
+            }
+            TagEnd::CodeBlock => self.close_block(span),
+            TagEnd::HtmlBlock | TagEnd::Paragraph => self.close_html(),
+            _ => {}
+        }
+    }
+
+    fn take_text(&mut self, text: &str, span: Range<usize>) {
+        if let Some((_, block)) = &mut self.block {
+            block.push(self.text, span);
+        }
+        match &mut self.heading {
+            Some(heading) => heading.text.push_str(text),
+            None if text.trim().is_empty() => {}
+            None => self.mark_content(),
+        }
+    }
+
+    fn mark_content(&mut self) {
+        let in_heading = self.heading.is_some();
+        if let (false, Some(section)) =
+            (in_heading, self.section.and_then(|at| self.outline.headings.get_mut(at)))
+        {
+            section.has_content = true;
+        }
+    }
+
+    fn close_heading(&mut self) {
+        self.html.clear();
+        let Some(mut heading) = self.heading.take() else {
+            return;
+        };
+        if self.containers > 0 {
+            return;
+        }
+        heading.text = heading.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let next = self.outline.examples.len();
+        heading.examples = next..next;
+        if heading.level <= 2 {
+            self.section = Some(self.outline.headings.len());
+        }
+        self.outline.headings.push(heading);
+    }
+
+    fn close_block(&mut self, span: Range<usize>) {
+        let Some((kind, block)) = self.block.take() else {
+            return;
+        };
+        let opening_end = self.text[span.clone()].find('\n').map_or(span.end, |at| span.start + at + 1);
+        if !is_closed(&self.text[span.clone()]) {
+            self.outline.unclosed_fences.push(trimmed(self.text, span.start..opening_end));
+        }
+        let Some(section) = self.section.and_then(|at| self.outline.headings.get_mut(at)) else {
+            return;
+        };
+        if let (Some(kind), true) = (kind, sections::holds_examples(section)) {
+            self.outline.examples.push(block.finish(kind, opening_end));
+            section.examples.end = self.outline.examples.len();
+        }
+    }
+
+    /// HTML counts as something to read unless it is nothing but comments.
+    fn close_html(&mut self) {
+        let html = std::mem::take(&mut self.html);
+        let mut rest = html.as_str();
+        while let Some(open) = rest.find("<!--") {
+            if !rest[..open].trim().is_empty() {
+                return self.mark_content();
+            }
+            let after = &rest[open + 4..];
+            rest = after.find("-->").map_or("", |close| &after[close + 3..]);
+        }
+        if !rest.trim().is_empty() {
+            self.mark_content();
+        }
+    }
+}
+
+/// Whether the last line of a fenced block is a fence that closes the first.
+fn is_closed(block: &str) -> bool {
+    let block = block.trim_start();
+    let Some(fence) = block.chars().next().filter(|c| matches!(c, '`' | '~')) else {
+        return true;
+    };
+    let width = block.len() - block.trim_start_matches(fence).len();
+    let Some((_, last)) = block.trim_end().rsplit_once('\n') else {
+        return false;
+    };
+    let last = last.trim_start_matches([' ', '\t', '>']).trim_end();
+    last.len() >= width && last.chars().all(|c| c == fence)
+}
+
+fn trimmed(text: &str, span: Range<usize>) -> Range<usize> {
+    let length = text.get(span.clone()).map_or(0, |slice| slice.trim_end().len());
+    span.start..span.start + length
+}
+
+fn rank(level: HeadingLevel) -> u8 {
+    match level {
+        HeadingLevel::H1 => 1,
+        HeadingLevel::H2 => 2,
+        HeadingLevel::H3 => 3,
+        HeadingLevel::H4 => 4,
+        HeadingLevel::H5 => 5,
+        HeadingLevel::H6 => 6,
+    }
+}

@@ -1,0 +1,54 @@
+//! Dynamic imports. The parser records where they stand; what they name is read from the text, so
+//! that no walk over the tree is needed.
+
+use super::module::{Module, Request};
+use super::parse::range;
+use super::specifier::Target;
+use crate::problem::Problem;
+use oxc_syntax::module_record::ModuleRecord;
+use std::ops::Range;
+
+pub(super) fn collect(record: &ModuleRecord, source: &str, module: &mut Module) {
+    for import in &record.dynamic_imports {
+        let (whole, argument) = (range(import.span), range(import.module_request));
+        let text = source.get(argument.clone()).unwrap_or_default();
+        match literal(text) {
+            Some(specifier) => module.requests.push(Request {
+                specifier: specifier.to_owned(),
+                extra: extra(source, &whole, &argument),
+                span: argument,
+                names: Vec::new(),
+                target: Target::Refused,
+            }),
+            None => module.problems.push(
+                Problem::error(
+                    "handler-dynamic-import",
+                    argument,
+                    "a dynamic import must name its module literally",
+                )
+                .with_help("write import('./file.js'): what a handler loads is fixed when it is built"),
+            ),
+        }
+    }
+}
+
+/// The contents of a string literal, or of a template without substitutions.
+fn literal(text: &str) -> Option<&str> {
+    let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"' | '`'))?;
+    let inner = text.strip_prefix(quote)?.strip_suffix(quote)?;
+    let is_computed = inner.contains([quote, '\\']) || quote == '`' && inner.contains("${");
+    (!is_computed).then_some(inner)
+}
+
+/// A second argument, or `import.defer(…)`.
+fn extra(source: &str, whole: &Range<usize>, argument: &Range<usize>) -> Option<Range<usize>> {
+    let before = source.get(whole.start..argument.start)?;
+    if before.contains('.') {
+        return Some(whole.start..argument.start);
+    }
+    let after = source.get(argument.end..whole.end)?;
+    let rest = after.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ',' | ')'));
+    let start = whole.end - rest.len();
+    let has_argument = !rest.is_empty() && !rest.starts_with('/');
+    has_argument.then(|| start..whole.end.saturating_sub(1).max(start))
+}

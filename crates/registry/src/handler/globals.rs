@@ -1,0 +1,107 @@
+//! A hint at the use of globals that browsers or Node.js have and the engine has not. Warnings
+//! only: code behind a check of its own may be right.
+
+use super::parse::range;
+use crate::problem::Problem;
+use oxc_ast::ast::{
+    BindingIdentifier, Expression, IdentifierReference, Program, UnaryExpression, UnaryOperator,
+};
+use oxc_ast_visit::{Visit, walk};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+pub(super) fn is_unavailable(word: &[u8]) -> bool {
+    matches!(
+        word,
+        b"fetch"
+            | b"process"
+            | b"require"
+            | b"module"
+            | b"exports"
+            | b"Deno"
+            | b"Bun"
+            | b"window"
+            | b"document"
+            | b"navigator"
+            | b"global"
+            | b"XMLHttpRequest"
+            | b"WebSocket"
+            | b"EventSource"
+            | b"localStorage"
+            | b"sessionStorage"
+            | b"indexedDB"
+            | b"Buffer"
+            | b"setInterval"
+            | b"clearInterval"
+            | b"setImmediate"
+            | b"clearImmediate"
+            | b"Worker"
+            | b"performance"
+            | b"Intl"
+            | b"__dirname"
+            | b"__filename"
+    )
+}
+
+fn help_for(name: &str) -> &'static str {
+    match name {
+        "fetch" | "XMLHttpRequest" | "WebSocket" | "EventSource" => "use `context.http.fetch`",
+        "require" | "module" | "exports" => "handlers are ES modules: use `import` and `export`",
+        "Buffer" => "use `TextEncoder`, `TextDecoder` and `Uint8Array`",
+        "setInterval" | "clearInterval" | "setImmediate" | "clearImmediate" => {
+            "use `setTimeout` or `queueMicrotask`"
+        }
+        "localStorage" | "sessionStorage" | "indexedDB" => {
+            "a handler keeps nothing between calls; read `context.session.state`"
+        }
+        "performance" => "use `Date.now()`",
+        "Intl" => "format without it; `toISOString` and arithmetic are available",
+        "global" => "use `globalThis`",
+        _ => "a handler has only `context` and the language's own globals",
+    }
+}
+
+pub(super) fn check(program: &Program, source: &str, problems: &mut Vec<Problem>) {
+    let mut uses = Uses::default();
+    uses.visit_program(program);
+    for (name, span) in uses.first_uses {
+        if uses.excused.contains(&name) {
+            continue;
+        }
+        let name = source.get(span.clone()).unwrap_or(name);
+        let message = format!("`{name}` does not exist where handlers run");
+        problems
+            .push(Problem::warning("handler-unavailable-global", span, message).with_help(help_for(name)));
+    }
+}
+
+#[derive(Default)]
+struct Uses<'a> {
+    first_uses: BTreeMap<&'a str, Range<usize>>,
+    /// Bound somewhere in the file, or tested with `typeof`. Scopes are not told apart: a warning
+    /// too few is better than a wrong one.
+    excused: Vec<&'a str>,
+}
+
+impl<'a> Visit<'a> for Uses<'a> {
+    fn visit_identifier_reference(&mut self, reference: &IdentifierReference<'a>) {
+        let name = reference.name.as_str();
+        if is_unavailable(name.as_bytes()) {
+            self.first_uses.entry(name).or_insert_with(|| range(reference.span));
+        }
+    }
+
+    fn visit_binding_identifier(&mut self, binding: &BindingIdentifier<'a>) {
+        let name = binding.name.as_str();
+        if is_unavailable(name.as_bytes()) && !self.excused.contains(&name) {
+            self.excused.push(name);
+        }
+    }
+
+    fn visit_unary_expression(&mut self, unary: &UnaryExpression<'a>) {
+        if let (UnaryOperator::Typeof, Expression::Identifier(name)) = (unary.operator, &unary.argument) {
+            self.excused.push(name.name.as_str());
+        }
+        walk::walk_unary_expression(self, unary);
+    }
+}

@@ -1,0 +1,24 @@
+//! Turns tool folders into one immutable, versioned toolset, and composes prompts from it.
+//!
+//! The library never touches terminal, environment or network, and knows nothing of how a handler runs.
+
+pub mod artifact;
+pub mod build;
+mod cache;
+pub mod catalog;
+mod check;
+mod compiled;
+#[cfg(test)]
+mod corpora;
+pub mod diagnostic;
+mod docs;
+mod fingerprint;
+mod handler;
+mod hidden;
+pub mod json;
+pub mod preview;
+mod problem;
+pub mod prompt;
+pub mod schema;
+pub mod source;
+pub mod suggest;

@@ -1,0 +1,101 @@
+//! The preview that a person sees before approving a call: text with `{{argument}}` places.
+//! `{{a.b}}` goes into objects, `{{list.length}}` counts, a missing argument shows as nothing.
+
+use serde_json::Value;
+
+/// A template that cannot be filled in.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error("a `{{{{` is never closed")]
+    Unclosed,
+    #[error("`{{{{{0}}}}}` does not name an argument")]
+    NotAName(String),
+}
+
+enum Piece<'a> {
+    Text(&'a str),
+    Path(&'a str),
+}
+
+/// The first name of every place, in order.
+pub fn names(template: &str) -> Result<Vec<&str>, Error> {
+    let names = pieces(template)?.into_iter().filter_map(|piece| match piece {
+        Piece::Path(path) => path.split('.').next(),
+        Piece::Text(_) => None,
+    });
+    Ok(names.collect())
+}
+
+/// The template with the arguments filled in.
+pub fn render(template: &str, args: &Value) -> Result<String, Error> {
+    let mut out = String::new();
+    for piece in pieces(template)? {
+        match piece {
+            Piece::Text(text) => out.push_str(text),
+            Piece::Path(path) => match look_up(args, path) {
+                Value::Null => {}
+                Value::String(text) => out.push_str(&text),
+                other => out.push_str(&other.to_string()),
+            },
+        }
+    }
+    Ok(out)
+}
+
+fn look_up(args: &Value, path: &str) -> Value {
+    let mut value = args;
+    for name in path.split('.') {
+        match value.get(name) {
+            Some(inner) => value = inner,
+            None if name == "length" => {
+                return match value {
+                    Value::Array(items) => items.len().into(),
+                    Value::String(text) => text.chars().count().into(),
+                    _ => Value::Null,
+                };
+            }
+            None => return Value::Null,
+        }
+    }
+    value.clone()
+}
+
+fn pieces(template: &str) -> Result<Vec<Piece<'_>>, Error> {
+    let mut pieces = Vec::new();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let (path, tail) = after.split_once("}}").ok_or(Error::Unclosed)?;
+        let path = path.trim();
+        let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+        if !path.split('.').all(is_name) {
+            return Err(Error::NotAName(path.to_owned()));
+        }
+        pieces.push(Piece::Text(before));
+        pieces.push(Piece::Path(path));
+        rest = tail;
+    }
+    pieces.push(Piece::Text(rest));
+    Ok(pieces)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn places_are_filled_from_the_arguments() {
+        let args = json!({"title": "Kick-off", "who": ["a", "b"], "at": {"day": 3}});
+        let shown = render("“{{title}}” with {{ who.length }} on {{at.day}}{{nothing.here}}.", &args);
+        assert_eq!(shown.unwrap(), "“Kick-off” with 2 on 3.");
+        assert_eq!(names("{{a.b}} {{c}}").unwrap(), ["a", "c"]);
+    }
+
+    #[test]
+    fn broken_templates_are_refused() {
+        assert_eq!(names("{{a"), Err(Error::Unclosed));
+        assert_eq!(names("{{a b}}"), Err(Error::NotAName("a b".to_owned())));
+        assert_eq!(names("{{}}"), Err(Error::NotAName(String::new())));
+    }
+}

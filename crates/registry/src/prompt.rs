@@ -1,0 +1,106 @@
+//! The system prompt of a session: the team's own words, then what the toolset adds.
+//! The same toolset and numbers give the same bytes, so that providers' prompt caches hit.
+
+use std::fmt::Write;
+
+use toolwright_contract::Mode;
+
+use crate::catalog::Catalog;
+
+/// The numbers in force for one mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    pub retrieval_calls: u32,
+    pub top_k: u32,
+    pub retrieval_soft_limit_ms: u32,
+}
+
+impl Limits {
+    /// What holds when nothing is configured.
+    pub const fn of(mode: Mode) -> Self {
+        match mode {
+            Mode::Voice => Self { retrieval_calls: 2, top_k: 3, retrieval_soft_limit_ms: 800 },
+            Mode::Text => Self { retrieval_calls: 5, top_k: 10, retrieval_soft_limit_ms: 2000 },
+        }
+    }
+}
+
+/// The team's own prompt files.
+#[derive(Debug, Clone, Copy)]
+pub struct Words<'a> {
+    /// `prompts/core.md`.
+    pub core: &'a str,
+    /// `prompts/voice-behavior.md`; used in voice only.
+    pub voice_behavior: &'a str,
+}
+
+/// Puts the prompt of a session together.
+pub fn compose(catalog: &Catalog, mode: Mode, words: Words<'_>, limits: Limits) -> String {
+    let mut parts = vec![without_title(words.core)];
+    if mode == Mode::Voice {
+        parts.push(without_title(words.voice_behavior));
+    }
+    parts.retain(|part| !part.is_empty());
+    parts.push(tools(catalog, mode));
+    parts.push(agent_loop(mode, limits));
+    parts.join("\n\n") + "\n"
+}
+
+fn tools(catalog: &Catalog, mode: Mode) -> String {
+    let mut out = format!("# Available Tools (v{})", catalog.version);
+    for tool in catalog.for_mode(mode) {
+        // Writing to a String cannot fail.
+        let _ = write!(out, "\n\n**{}** ({}): {}", tool.spec.tool_id, tool.spec.category, tool.summary);
+    }
+    out
+}
+
+/// The text without its first level-1 heading. A `#` inside a code fence is not a heading.
+fn without_title(text: &str) -> String {
+    let mut fence: Option<&str> = None;
+    let mut removed = false;
+    let mut kept = Vec::new();
+    for line in text.lines() {
+        let mark = ["```", "~~~"].into_iter().find(|mark| line.trim_start().starts_with(mark));
+        match (fence, mark) {
+            (None, Some(mark)) => fence = Some(mark),
+            (Some(open), Some(mark)) if open == mark => fence = None,
+            _ => {}
+        }
+        let is_title = fence.is_none() && (line == "#" || line.starts_with("# "));
+        if is_title && !removed {
+            removed = true;
+        } else {
+            kept.push(line);
+        }
+    }
+    kept.join("\n").trim().to_owned()
+}
+
+fn agent_loop(mode: Mode, limits: Limits) -> String {
+    let Limits { retrieval_calls, top_k, retrieval_soft_limit_ms } = limits;
+    let calls = if retrieval_calls == 1 { "1 call".to_owned() } else { format!("{retrieval_calls} calls") };
+    let (cite, commit, closing) = match mode {
+        Mode::Voice => (
+            "Answer in a sentence or two from the fields you got, and name the record that you rely on.",
+            "Commit an action only when the user has approved it or policy allows it.",
+            format!(
+                "In voice:\n- At most {calls} to retrieval tools in a turn, `top_k` at most {top_k}, each within about {retrieval_soft_limit_ms} ms.\n- Fetch by id when you have the id; it is faster than searching.\n- No chains of searches: answer from what you have, or ask."
+            ),
+        ),
+        Mode::Text => (
+            "Answer from the fields you got; cite record ids, and URLs where they are given.",
+            "Commit an action only when the user has approved it.",
+            format!(
+                "In text:\n- At most {calls} to retrieval tools in a turn, `top_k` at most {top_k}, each within about {retrieval_soft_limit_ms} ms.\n- Searching in stages is fine: narrow down, then fetch.\n- Ask for a tool's full documentation when its summary is not enough."
+            ),
+        ),
+    };
+    format!(
+        "## Agent Loop (Retrieval First)\n\nWhen you need more context to answer:\n1. Search for it with a retrieval tool and specific filters.\n2. Fetch the one or two records that matter by their ids.\n3. {cite}\n4. If something should be done, use the planning tool first and propose it.\n5. {commit}\n\nThese limits are enforced for you; a refused call says what to do instead.\n\n{closing}"
+    )
+}
+
+#[cfg(test)]
+#[path = "prompt_tests.rs"]
+mod tests;

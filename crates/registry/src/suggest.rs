@@ -1,0 +1,69 @@
+//! "Did you mean": the known word that a misspelt one most likely stands for.
+
+/// Longer words are no slips of the pen, and comparing them costs time.
+const LONGEST: usize = 64;
+
+/// The candidate nearest to `word`: at most two edits, or a third of its length. Casing and separators do
+/// not count, so a word that differs only in them is the nearest of all.
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if word.is_empty() || word.len() > LONGEST {
+        return None;
+    }
+    let folded = fold(word);
+    candidates
+        .into_iter()
+        .filter(|candidate| candidate.len() <= LONGEST && *candidate != word)
+        .filter_map(|candidate| {
+            let target = fold(candidate);
+            let length = target.chars().count().max(folded.chars().count());
+            let distance = strsim::osa_distance(&folded, &target);
+            // Two edits turn any two-letter word into any other: they must leave something over.
+            let near = distance <= length / 3 || (distance <= 2 && length > 3);
+            near.then_some((distance, candidate))
+        })
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// ``did you mean `x`?`` when something is near, otherwise the whole list.
+pub fn did_you_mean(word: &str, candidates: &[&str]) -> String {
+    match nearest(word, candidates.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("one of {}", list(candidates)),
+    }
+}
+
+/// Words as a list of code: `` `a`, `b`, `c` ``.
+pub fn list(words: &[&str]) -> String {
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// Case, `-` and `_` are what people get wrong without noticing.
+fn fold(word: &str) -> String {
+    word.chars().filter(|c| !matches!(c, '-' | '_' | ' ')).flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_words_are_suggested_and_far_ones_are_not() {
+        let known = ["toolId", "version", "sideEffects", "latencyBudgetMs", "tags", "Failure Modes", "as"];
+        let cases = [
+            ("tool_id", Some("toolId")),
+            ("side_effect", Some("sideEffects")),
+            ("latencyBudget", Some("latencyBudgetMs")),
+            ("versoin", Some("version")),
+            ("tag", Some("tags")),
+            ("failure mode", Some("Failure Modes")),
+            ("version", None),
+            ("colour", None),
+            ("is", None),
+            ("", None),
+        ];
+        for (word, expected) in cases {
+            assert_eq!(nearest(word, known), expected, "{word}");
+        }
+    }
+}

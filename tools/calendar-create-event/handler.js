@@ -1,0 +1,95 @@
+import { ToolError, ErrorType } from '../_core/error-types.js';
+
+/** Commits one slot of a draft as an event. The orchestrator has obtained the user's confirmation before. */
+export async function execute({ args, context }) {
+  if (!context.session.isActive) {
+    return failure(ErrorType.SESSION_INACTIVE, 'Cannot create the event: the session has ended');
+  }
+
+  const slotIndex = args.slot_index ?? 0;
+  const draft = await attempt(() => context.calendar.getDraft({ draftId: args.event_draft_id }), false);
+  const problem = checkDraft(args, draft, slotIndex);
+  if (problem !== null) return problem;
+
+  const event = await attempt(
+    () =>
+      context.calendar.commit({
+        draftId: args.event_draft_id,
+        slotIndex,
+        note: args.note,
+        executionId: context.executionId,
+      }),
+    true,
+  );
+
+  context.audit.log('calendar_event_created', { eventId: event.eventId, draftId: args.event_draft_id });
+  return {
+    ok: true,
+    data: {
+      event_id: event.eventId,
+      title: event.title,
+      start: event.start,
+      end: event.end,
+      timezone: event.timezone,
+      attendees: event.attendees,
+      conference_url: event.conferenceUrl ?? null,
+    },
+  };
+}
+
+function checkDraft(args, draft, slotIndex) {
+  if (draft.status === 'committed') {
+    return failure(ErrorType.CONFLICT, `This draft has already become the event ${draft.eventId}`);
+  }
+  if (draft.status === 'expired') {
+    return failure(ErrorType.CONFLICT, 'This draft has lapsed; propose new times');
+  }
+  const slot = draft.slots[slotIndex];
+  if (slot === undefined) {
+    return failure(ErrorType.VALIDATION, `slot_index must be between 0 and ${draft.slots.length - 1}`);
+  }
+  if (args.expected_title !== undefined && args.expected_title !== draft.title) {
+    return failure(ErrorType.CONFLICT, `expected_title does not agree with the draft, which says “${draft.title}”`);
+  }
+  if (args.expected_start !== undefined && Date.parse(args.expected_start) !== Date.parse(slot.start)) {
+    return failure(ErrorType.CONFLICT, `expected_start does not agree with slot ${slotIndex}, which starts at ${slot.start}`);
+  }
+  return null;
+}
+
+async function attempt(step, writes) {
+  try {
+    return await step();
+  } catch (error) {
+    throw translate(error, writes);
+  }
+}
+
+/** An unanswered commit may have succeeded; commits are bound to their draft, so a second one books nothing twice. */
+function translate(error, writes) {
+  const unanswered = { retryable: true, partialSideEffects: writes, idempotencyRequired: writes };
+  switch (error?.code) {
+    case 'TIMEOUT':
+      return new ToolError(ErrorType.TRANSIENT, 'The calendar took too long', unanswered);
+    case 'UNREACHABLE':
+      return new ToolError(ErrorType.TRANSIENT, 'The calendar cannot be reached', { retryable: true });
+    case 'RATE_LIMIT':
+      return new ToolError(ErrorType.RATE_LIMIT, 'The calendar asks for a pause', { retryable: true });
+    case 'NOT_FOUND':
+      return new ToolError(ErrorType.NOT_FOUND, 'There is no such event draft in this session; propose the event first');
+    case 'EXPIRED':
+      return new ToolError(ErrorType.CONFLICT, 'This draft has lapsed; propose new times');
+    case 'CONFLICT':
+      return new ToolError(ErrorType.CONFLICT, 'The chosen time is no longer free; propose new times');
+    case 'FORBIDDEN':
+      return new ToolError(ErrorType.AUTH, 'The calendar does not allow creating this event');
+    case 'NOT_CONFIGURED':
+      return new ToolError(ErrorType.PERMANENT, 'No calendar is set up on this server');
+    default:
+      return error;
+  }
+}
+
+function failure(type, message) {
+  return { ok: false, error: { type, message, retryable: false } };
+}

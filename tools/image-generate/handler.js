@@ -1,0 +1,68 @@
+import { ToolError, ErrorType } from '../_core/error-types.js';
+
+/** Generates images and returns where they are stored. Confirmation, where needed, has been obtained before. */
+export async function execute({ args, context }) {
+  const { prompt, size = '1024x1024', count = 1, quality = 'standard' } = args;
+
+  if (!context.session.isActive) {
+    return {
+      ok: false,
+      error: {
+        type: ErrorType.SESSION_INACTIVE,
+        message: 'Cannot generate images: the session has ended',
+        retryable: false,
+      },
+    };
+  }
+
+  context.progress(0, count === 1 ? 'Generating one image' : `Generating ${count} images`);
+
+  let answer;
+  try {
+    answer = await context.images.generate({ prompt, size, count, quality, executionId: context.executionId });
+  } catch (error) {
+    throw translate(error);
+  }
+  if (answer.images.length === 0) {
+    throw new ToolError(ErrorType.TRANSIENT, 'The image service returned no image', {
+      retryable: true,
+      partialSideEffects: true,
+    });
+  }
+
+  context.audit.log('images_generated', { count: answer.images.length, size, quality });
+  return { ok: true, data: { images: answer.images.map(stored) } };
+}
+
+function stored(image) {
+  return {
+    url: image.url,
+    width: image.width,
+    height: image.height,
+    mime_type: image.mimeType,
+    revised_prompt: image.revisedPrompt ?? null,
+  };
+}
+
+/** After an unanswered request images may have been made and charged. */
+function translate(error) {
+  const unanswered = { retryable: true, partialSideEffects: true, idempotencyRequired: true };
+  switch (error?.code) {
+    case 'TIMEOUT':
+      return new ToolError(ErrorType.TRANSIENT, 'The image service took too long', unanswered);
+    case 'UNREACHABLE':
+      return new ToolError(ErrorType.TRANSIENT, 'The image service cannot be reached', { retryable: true });
+    case 'RATE_LIMIT':
+      return new ToolError(ErrorType.RATE_LIMIT, 'The image service asks for a pause', { retryable: true });
+    case 'REJECTED':
+      return new ToolError(ErrorType.PERMANENT, 'The prompt was refused by the content rules');
+    case 'INVALID_ARGUMENT':
+      return new ToolError(ErrorType.VALIDATION, `The image service refused the request: ${error.message}`);
+    case 'FORBIDDEN':
+      return new ToolError(ErrorType.AUTH, 'The image service does not accept the credentials of this server');
+    case 'NOT_CONFIGURED':
+      return new ToolError(ErrorType.PERMANENT, 'Image making is not set up on this server');
+    default:
+      return error;
+  }
+}

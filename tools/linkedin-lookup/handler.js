@@ -1,0 +1,93 @@
+import { ToolError, ErrorType } from '../_core/error-types.js';
+
+/** More records are read than returned, because most of them hold no LinkedIn address. */
+const CANDIDATES = 10;
+const LINKEDIN_ADDRESS = /^https:\/\/([a-z0-9-]+\.)*linkedin\.com\/\S+$/i;
+
+/** Finds LinkedIn addresses stored in records of people and links. */
+export async function execute({ args, context }) {
+  const { name, company, namespace, top_k = 3 } = args;
+
+  if (!context.session.isActive) {
+    return {
+      ok: false,
+      error: {
+        type: ErrorType.SESSION_INACTIVE,
+        message: 'Cannot look up the person: the session has ended',
+        retryable: false,
+      },
+    };
+  }
+
+  const startedAt = Date.now();
+  let found;
+  try {
+    found = await context.kb.search({
+      query: company === undefined ? `${name} LinkedIn` : `${name} ${company} LinkedIn`,
+      namespace,
+      topK: CANDIDATES,
+      returnFields: ['url', 'metadata'],
+      includeSnippets: false,
+    });
+  } catch (error) {
+    throw translate(error, namespace);
+  }
+
+  return {
+    ok: true,
+    data: { matches: select(found, name, top_k), query_time_ms: Math.max(0, Date.now() - startedAt) },
+  };
+}
+
+function select(found, name, limit) {
+  const matches = new Map();
+  for (const record of found) {
+    const address = storedAddress(record);
+    if (address === null || matches.has(address) || !isNamed(record, name)) continue;
+    matches.set(address, {
+      id: record.id,
+      title: record.title,
+      linkedin_url: address,
+      score: record.score,
+      source_type: record.sourceType ?? null,
+      last_updated: record.lastUpdated ?? null,
+    });
+  }
+  return [...matches.values()].slice(0, limit);
+}
+
+function storedAddress(record) {
+  if (record.type !== 'person' && record.type !== 'link') return null;
+  const stored = [record.metadata?.linkedin_url, record.metadata?.linkedin, record.url];
+  return stored.find((value) => typeof value === 'string' && LINKEDIN_ADDRESS.test(value)) ?? null;
+}
+
+function isNamed(record, name) {
+  const inTitle = new Set(words(record.title));
+  return words(name).every((word) => inTitle.has(word));
+}
+
+/** Lower-case words without accents, so that "José" finds "Jose". */
+function words(text) {
+  const plain = text.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase();
+  return plain.split(/[^\p{L}\p{N}]+/u).filter((word) => word !== '');
+}
+
+function translate(error, namespace) {
+  switch (error?.code) {
+    case 'TIMEOUT':
+      return new ToolError(ErrorType.TRANSIENT, 'The look-up took too long', { retryable: true });
+    case 'UNREACHABLE':
+      return new ToolError(ErrorType.TRANSIENT, 'The knowledge base cannot be reached', { retryable: true });
+    case 'RATE_LIMIT':
+      return new ToolError(ErrorType.RATE_LIMIT, 'The knowledge base asks for a pause', { retryable: true });
+    case 'INVALID_NAMESPACE':
+      return new ToolError(ErrorType.VALIDATION, `Invalid namespace: ${namespace}`);
+    case 'FORBIDDEN':
+      return new ToolError(ErrorType.AUTH, `The user may not read the namespace ${namespace}`);
+    case 'NOT_CONFIGURED':
+      return new ToolError(ErrorType.PERMANENT, 'No knowledge base is set up on this server');
+    default:
+      return error;
+  }
+}
