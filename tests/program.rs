@@ -1,1 +1,36 @@
-//! Whole-program tests.
+//! Whole-program tests: the built `toolwright`, run as a person or a script would run it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "program/bad_files.rs"]
+mod bad_files;
+#[path = "program/bad_output.rs"]
+mod bad_output;
+#[path = "program/bad_schema.rs"]
+mod bad_schema;
+#[path = "program/build.rs"]
+mod build;
+#[path = "program/cache.rs"]
+mod cache;
+#[path = "program/codes.rs"]
+mod codes;
+#[path = "program/config.rs"]
+mod config;
+#[path = "program/determinism.rs"]
+mod determinism;
+#[path = "program/interrupted.rs"]
+mod interrupted;
+#[path = "program/look.rs"]
+mod look;
+#[path = "program/scaffold.rs"]
+mod scaffold;
+#[path = "program/support.rs"]
+mod support;
+#[path = "program/thirty_mistakes.rs"]
+mod thirty_mistakes;
+#[path = "program/usage.rs"]
+mod usage;
+#[path = "program/version.rs"]
+mod version;
+#[path = "program/watch.rs"]
+mod watch;

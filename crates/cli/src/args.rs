@@ -115,6 +115,9 @@ pub struct Build {
     /// Read and check everything anew
     #[arg(long)]
     pub no_cache: bool,
+    /// Say nothing unless it fails
+    #[arg(long, short)]
+    pub quiet: bool,
 }
 
 #[derive(Debug, ClapArgs)]

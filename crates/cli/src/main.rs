@@ -12,6 +12,10 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+/// Many small allocations on several threads are what a build does.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let args = args::Args::parse();
     match command::run(args) {

@@ -47,11 +47,22 @@ impl<'a> From<&'a Diagnostic> for Entry<'a> {
     }
 }
 
-/// Shows every diagnostic on stderr, each with its source.
+/// Of more warnings than this nobody reads the rest, and it would bury the errors.
+const MOST_WARNINGS: usize = 25;
+
+/// Shows the diagnostics on stderr, each with its source: all errors, and the first warnings.
 pub fn show(root: &Path, diagnostics: &[Diagnostic]) {
     let mut sources = Sources::default();
+    let mut warnings = 0;
     for found in diagnostics {
-        output::message(format_args!("{}\n", render(root, found, &mut sources)));
+        warnings += usize::from(found.severity == Severity::Warning);
+        if found.severity == Severity::Error || warnings <= MOST_WARNINGS {
+            output::message(format_args!("{}\n", render(root, found, &mut sources)));
+        }
+    }
+    if warnings > MOST_WARNINGS {
+        let more = plural(warnings - MOST_WARNINGS, "more warning");
+        output::message(format_args!("… and {more}; `--format json` lists them all\n"));
     }
 }
 

@@ -55,11 +55,12 @@ pub struct Digests {
 impl CompiledTool {
     /// Puts a tool together. `members` are the fields of `schema.json`, all checked.
     pub fn new(members: &Map<String, Value>, summary: &str, documentation: &str, handler: &Handler) -> Self {
-        let entry = write_entry(members, summary, documentation, handler);
+        let docs = Docs { summary: quoted(summary), documentation: quoted(documentation) };
+        let entry = write_entry(members, &docs, handler);
         let tool_id = members.get("toolId").and_then(Value::as_str).unwrap_or_default().to_owned();
         let digests = Digests {
             tool_id,
-            declaration: declaration_digest(members, summary, documentation),
+            declaration: declaration_digest(members, &docs),
             content: Sha256::digest(&entry).into(),
         };
         let modules = handler.module_paths().map(str::to_owned).collect();
@@ -67,61 +68,69 @@ impl CompiledTool {
     }
 }
 
-fn write_entry(
-    members: &Map<String, Value>,
-    summary: &str,
-    documentation: &str,
-    handler: &Handler,
-) -> Vec<u8> {
-    let mut entry = Entry { out: Vec::with_capacity(documentation.len() * 2 + 1024) };
+/// Both docs as JSON strings: they are the bulk of a tool, and needed twice.
+struct Docs {
+    summary: Vec<u8>,
+    documentation: Vec<u8>,
+}
+
+fn quoted(text: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len() + text.len() / 8);
+    // Writing JSON into memory cannot fail.
+    let _ = serde_json::to_writer(&mut out, text);
+    out
+}
+
+fn write_entry(members: &Map<String, Value>, docs: &Docs, handler: &Handler) -> Vec<u8> {
+    let mut entry = Object(Vec::with_capacity(docs.documentation.len() + 4096));
     for name in crate::check::field_names() {
         if let Some(value) = members.get(name) {
             entry.member(if name == "parameters" { "jsonSchema" } else { name }, value);
         }
     }
-    entry.member("summary", summary);
-    entry.member("documentation", documentation);
+    entry.key("summary").extend_from_slice(&docs.summary);
+    entry.key("documentation").extend_from_slice(&docs.documentation);
     entry.member("handlerSha256", &hex(&handler.sha256));
     if !handler.modules.is_empty() {
         let modules = handler.modules.iter().map(|(path, sha)| (path.clone(), Value::String(hex(sha))));
         entry.member("handlerModules", &modules.collect::<Map<_, _>>());
     }
-    entry.out
+    entry.0
 }
 
-struct Entry {
-    out: Vec<u8>,
-}
+/// A JSON object while its members are written. The closing brace is the caller's.
+struct Object(Vec<u8>);
 
-impl Entry {
+impl Object {
+    fn key(&mut self, name: &str) -> &mut Vec<u8> {
+        self.0.push(if self.0.is_empty() { b'{' } else { b',' });
+        let _ = serde_json::to_writer(&mut self.0, name);
+        self.0.push(b':');
+        &mut self.0
+    }
+
     fn member<T: serde::Serialize + ?Sized>(&mut self, name: &str, value: &T) {
-        self.out.push(if self.out.is_empty() { b'{' } else { b',' });
-        // Writing JSON values into memory cannot fail.
-        let _ = serde_json::to_writer(&mut self.out, name);
-        self.out.push(b':');
-        let _ = serde_json::to_writer(&mut self.out, value);
+        let _ = serde_json::to_writer(self.key(name), value);
     }
 }
 
 /// The canonical JSON of the declaration is that of one object: the fields, `summary` and `documentation`.
-fn declaration_digest(members: &Map<String, Value>, summary: &str, documentation: &str) -> Sha {
+fn declaration_digest(members: &Map<String, Value>, docs: &Docs) -> Sha {
     let mut names: Vec<&str> = members.keys().map(String::as_str).collect();
     names.extend(["documentation", "summary"]);
     names.sort_unstable();
-    let mut out = Vec::with_capacity(documentation.len() * 2 + 1024);
+    let mut canonical = Object(Vec::with_capacity(docs.documentation.len() + 4096));
     for name in names {
-        out.push(if out.is_empty() { b'{' } else { b',' });
-        let _ = serde_json::to_writer(&mut out, name);
-        out.push(b':');
+        let out = canonical.key(name);
         match (name, members.get(name)) {
-            ("summary", _) => drop(serde_json::to_writer(&mut out, summary)),
-            ("documentation", _) => drop(serde_json::to_writer(&mut out, documentation)),
-            (_, Some(value)) => write_canonical(value, &mut out),
+            ("summary", _) => out.extend_from_slice(&docs.summary),
+            ("documentation", _) => out.extend_from_slice(&docs.documentation),
+            (_, Some(value)) => write_canonical(value, out),
             (_, None) => {}
         }
     }
-    out.push(b'}');
-    Sha256::digest(&out).into()
+    canonical.0.push(b'}');
+    Sha256::digest(&canonical.0).into()
 }
 
 fn sha256(text: &str) -> Sha {

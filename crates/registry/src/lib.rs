@@ -19,6 +19,7 @@ pub mod json;
 pub mod preview;
 mod problem;
 pub mod prompt;
+mod reader;
 pub mod schema;
 pub mod source;
 pub mod suggest;

@@ -23,6 +23,7 @@ pub fn run(common: &Common, args: &args::Build) -> Result<ExitCode> {
         tools: config.tools,
         format: common.format,
         show_timings: args.timings,
+        is_quiet: args.quiet,
         cache: if args.no_cache { None } else { Some(program_identity()) },
         timestamp: timestamp()?,
     };
@@ -36,6 +37,7 @@ pub struct Job {
     pub out: PathBuf,
     format: Format,
     show_timings: bool,
+    is_quiet: bool,
     cache: Option<String>,
     timestamp: Option<i64>,
 }
@@ -87,6 +89,9 @@ impl Job {
         outcome: Outcome,
         took: Duration,
     ) -> ExitCode {
+        if self.is_quiet && self.format == Format::Human {
+            return ExitCode::SUCCESS;
+        }
         self.diagnostics(compilation, version);
         if self.format == Format::Human {
             let verb = match outcome {

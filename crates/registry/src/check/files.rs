@@ -8,8 +8,9 @@ use crate::compiled::Handler;
 use crate::diagnostic::{Diagnostic, Finding, Place};
 use crate::fingerprint::Fingerprint;
 use crate::handler::{Siblings, check_handler};
+use crate::reader::Reader;
 use crate::schema::Shared;
-use crate::source::{Reader, ToolDir, check_link};
+use crate::source::ToolDir;
 use crate::suggest::nearest;
 
 const HANDLERS: &[&str] = &["handler.js"];
@@ -55,15 +56,13 @@ pub(super) fn read_files(dir: &ToolDir, root: &std::path::Path, findings: &mut F
         fingerprint: Fingerprint::new(),
         sources: BTreeMap::new(),
     };
-    if dir.is_symlink {
-        files.fingerprint.distrust();
-        if let Err(finding) = check_link(root, &dir.path, String::new()) {
+    let mut reader = match Reader::open(root, dir) {
+        Ok(reader) => reader,
+        Err(finding) => {
             findings.push(*finding);
             return files;
         }
-    }
-    files.fingerprint.add_path(&dir.path, "");
-    let mut reader = Reader { root, dir, fingerprint: files.fingerprint };
+    };
     files.schema = read(&mut reader, "schema.json", findings);
     files.summary = read(&mut reader, "doc_summary.md", findings);
     files.doc = read(&mut reader, "doc.md", findings);
@@ -97,7 +96,7 @@ fn read(reader: &mut Reader<'_>, name: &'static str, findings: &mut Findings) ->
         Err(finding) => {
             let missing = finding.code == "file-missing";
             let reported = findings.push(*finding);
-            if missing && let Some(near) = near_miss(reader.dir, name) {
+            if missing && let Some(near) = near_miss(reader, name) {
                 reported.help(format!("rename `{near}` to `{name}`"));
             } else if missing {
                 reported.help("a tool has schema.json, doc_summary.md, doc.md and handler.js");
@@ -108,22 +107,17 @@ fn read(reader: &mut Reader<'_>, name: &'static str, findings: &mut Findings) ->
 }
 
 /// A file that is there under a name that somebody may have meant for `wanted`.
-fn near_miss(dir: &ToolDir, wanted: &str) -> Option<String> {
-    let entries = std::fs::read_dir(&dir.path).ok()?;
+fn near_miss(reader: &Reader<'_>, wanted: &str) -> Option<String> {
     let taken = ["schema.json", "doc_summary.md", "doc.md", "handler.js"];
-    let names: Vec<String> = entries
-        .flatten()
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .filter(|name| !taken.contains(&name.as_str()))
-        .collect();
-    nearest(wanted, names.iter().map(String::as_str)).map(str::to_owned)
+    nearest(wanted, reader.names().filter(|name| !taken.contains(name))).map(str::to_owned)
 }
 
 fn read_handler_source(reader: &mut Reader<'_>, findings: &mut Findings) -> Option<String> {
-    let is_there = |name: &&&str| reader.dir.path.join(name).symlink_metadata().is_ok();
-    let foreign: Vec<&str> = FOREIGN_HANDLERS.iter().filter(is_there).copied().collect();
+    let is_there = |wanted: &&&str| reader.names().any(|name| name == **wanted);
     let own = HANDLERS.iter().find(is_there);
-    let Some(&extra) = foreign.first() else { return read(reader, "handler.js", findings) };
+    let Some(&extra) = FOREIGN_HANDLERS.iter().find(is_there) else {
+        return read(reader, "handler.js", findings);
+    };
     let message = match own {
         Some(own) => format!("both `{own}` and `{extra}` are there: a tool has exactly one handler"),
         None => format!("`{extra}` is not a handler that Toolwright runs"),

@@ -57,7 +57,7 @@ pub fn for_type(name: &str) -> Option<String> {
         "list" | "tuple" | "set" => "did you mean `array`?",
         "none" | "nil" | "undefined" => "did you mean `null`?",
         "file" => "files are passed as strings: use `string`",
-        other => return did_you_mean(other, super::types::NAMES),
+        _ => return did_you_mean(name, super::types::NAMES),
     };
     Some(moved.to_owned())
 }

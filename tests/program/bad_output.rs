@@ -1,0 +1,116 @@
+//! Artifacts that cannot be written: the old one stays as it is, and nothing is left behind.
+
+use std::fs;
+
+use super::support::{PATIENCE, Project, run, run_within, shell_in};
+
+/// Everything below the project's directory, to find litter.
+fn listing(project: &Project) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    let mut waiting = vec![project.dir().to_owned()];
+    while let Some(dir) = waiting.pop() {
+        for entry in fs::read_dir(dir).unwrap().flatten() {
+            names.push(entry.path().to_string_lossy().into_owned());
+            if entry.file_type().unwrap().is_dir() {
+                waiting.push(entry.path());
+            }
+        }
+    }
+    names.sort();
+    names
+}
+
+#[test]
+fn an_output_in_a_missing_directory_is_refused() {
+    let project = Project::with(&["note-find"]);
+    let before = listing(&project);
+    let args = ["build", "--out", "missing/registry.json"];
+    project.run(&args).expect_code(1).expect_stderr(&["missing/registry.json", "create the directory first"]);
+    let run = project.run(&[&args[..], &["--format", "json"]].concat()).expect_code(1);
+    assert_eq!(run.found(), ["/:1:1 artifact-unwritable"]);
+    assert_eq!(listing(&project), before);
+}
+
+#[test]
+fn an_output_that_is_a_directory_is_refused() {
+    let project = Project::with(&["note-find"]);
+    fs::create_dir(project.dir().join("dist")).unwrap();
+    let before = listing(&project);
+    project.run(&["build", "--out", "dist"]).expect_code(1).expect_stderr(&["dist", "it is a directory"]);
+    project.run(&["build", "--out", "dist/"]).expect_code(1).expect_stderr(&["dist", "it is a directory"]);
+    assert_eq!(listing(&project), before);
+}
+
+#[test]
+fn an_output_below_a_file_is_refused() {
+    let project = Project::with(&["note-find"]);
+    fs::write(project.dir().join("file"), "").unwrap();
+    let before = listing(&project);
+    project
+        .run(&["build", "--out", "file/registry.json"])
+        .expect_code(1)
+        .expect_stderr(&["file/registry.json"]);
+    assert_eq!(listing(&project), before);
+}
+
+#[test]
+fn an_output_that_is_a_device_is_not_replaced_by_a_file() {
+    use std::os::unix::fs::FileTypeExt;
+    let project = Project::with(&["note-find"]);
+    let pipe = project.dir().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    run_within(project.command(&["build", "--out", "pipe"]), PATIENCE).expect_code(1);
+    assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
+}
+
+#[test]
+fn a_full_disk_leaves_the_old_artifact_and_no_litter() {
+    let project = Project::reference();
+    project.settle();
+    let old = project.artifact_bytes();
+    project.edit("kb-get/doc.md", "## Summary\n", "## Summary\nNew words. ");
+    let before = listing(&project);
+    // Nothing beyond one block may be written: what a full disk does, without needing one.
+    let script = "trap '' XFSZ; ulimit -f 1; exec \"$@\"";
+    let command = shell_in(project.dir(), script, &["build"]);
+    run(command)
+        .expect_code(1)
+        .expect_stderr(&["cannot write tools/tool_registry.json", "help: free some space"]);
+    let command = shell_in(project.dir(), script, &["build", "--format", "json"]);
+    assert_eq!(run(command).expect_code(1).found(), ["/:1:1 artifact-unwritable"]);
+    assert!(project.artifact_bytes() == old);
+    assert_eq!(listing(&project), before);
+    project.build();
+    assert!(project.artifact_bytes() != old);
+}
+
+#[test]
+fn a_disk_too_full_for_the_cache_does_not_fail_the_build() {
+    let project = Project::with(&["note-find"]);
+    fs::create_dir(project.at(".tool_registry.json.cache")).unwrap();
+    project.build();
+    assert_eq!(project.loose_files(), ["tool_registry.json"]);
+}
+
+#[test]
+fn a_link_in_place_of_the_artifact_is_followed_or_replaced_but_never_torn() {
+    let project = Project::with(&["note-find"]);
+    fs::write(project.dir().join("real.json"), "old").unwrap();
+    std::os::unix::fs::symlink("../real.json", project.artifact()).unwrap();
+    project.build();
+    assert_eq!(project.artifact_json()["formatVersion"], 1);
+    project.run(&["list", "--artifact", "tools/tool_registry.json"]).expect_code(0);
+}
+
+#[test]
+fn what_a_killed_build_left_long_ago_is_removed() {
+    let project = Project::with(&["note-find"]);
+    let (old, young) = (".tool_registry.json.1.tmp", ".tool_registry.json.2.tmp");
+    project.write(old, "{");
+    project.write(young, "{");
+    let touched =
+        std::process::Command::new("touch").args(["-d", "2 hours ago"]).arg(project.at(old)).status();
+    assert!(touched.unwrap().success());
+    project.run(&["build", "--no-cache"]).expect_code(0);
+    assert_eq!(project.loose_files(), [young, "tool_registry.json"]);
+}

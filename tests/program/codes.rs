@@ -1,0 +1,146 @@
+//! docs/diagnostics.md and the sources name the same codes: none undocumented, none invented.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use super::support::repository;
+
+/// What a code stands right after, white space aside. All findings are made by one of these.
+const MAKERS: [&str; 13] = [
+    "Finding::error(",
+    "Finding::json(",
+    "Problem::error(",
+    "Problem::warning(",
+    "schema.error(",
+    ".error(",
+    "report.add(",
+    "self.add(",
+    "refuse(",
+    "finding(",
+    "trouble(",
+    "let code = ",
+    ".code == ",
+];
+/// Codes of findings begin with the area that they are about.
+const AREAS: [&str; 22] = [
+    "artifact",
+    "cel",
+    "clamp",
+    "default",
+    "dir",
+    "doc",
+    "example",
+    "field",
+    "file",
+    "handler",
+    "hidden",
+    "json",
+    "no",
+    "parameters",
+    "preview",
+    "retrieval",
+    "schema",
+    "summary",
+    "symlink",
+    "timeout",
+    "tool",
+    "tools",
+];
+/// Kebab-case words of the sources that begin like a code and are none.
+const NO_CODES: [&str; 5] =
+    ["json-pointer", "json-pointer-uri-fragment", "date-time", "find-note", "handler-import"];
+
+#[test]
+fn every_code_is_documented() {
+    let (written, documented) = (codes_of_sources(), documented());
+    let undocumented: Vec<_> = written.difference(&documented).collect();
+    let invented: Vec<_> = documented.difference(&written).collect();
+    assert!(undocumented.is_empty(), "not in docs/diagnostics.md: {undocumented:?}");
+    assert!(invented.is_empty(), "only in docs/diagnostics.md: {invented:?}");
+}
+
+#[test]
+fn every_literal_that_looks_like_a_code_is_made_into_a_finding_in_a_known_way() {
+    let made = codes_of_sources();
+    let mut strangers = BTreeSet::new();
+    for text in sources() {
+        for (_, literal) in kebab_literals(&text) {
+            let area = literal.split('-').next().unwrap_or_default();
+            if AREAS.contains(&area) && !made.contains(literal) && !NO_CODES.contains(&literal) {
+                strangers.insert(literal.to_owned());
+            }
+        }
+    }
+    assert!(strangers.is_empty(), "a new way to make a finding? {strangers:?}");
+}
+
+#[test]
+fn every_code_is_documented_once() {
+    let mut codes: Vec<String> = rows();
+    codes.sort();
+    let all = codes.len();
+    codes.dedup();
+    assert_eq!(codes.len(), all);
+}
+
+fn documented() -> BTreeSet<String> {
+    rows().into_iter().collect()
+}
+
+fn rows() -> Vec<String> {
+    let page = fs::read_to_string(repository().join("docs/diagnostics.md")).unwrap();
+    let code = |line: &str| Some(line.strip_prefix("| `")?.split_once("` | ")?.0.to_owned());
+    page.lines().filter_map(code).collect()
+}
+
+fn codes_of_sources() -> BTreeSet<String> {
+    let mut codes = BTreeSet::new();
+    for text in sources() {
+        for (before, literal) in kebab_literals(&text) {
+            let before = before.trim_end();
+            if MAKERS.iter().any(|maker| before.ends_with(maker.trim_end())) {
+                codes.insert(literal.to_owned());
+            }
+        }
+    }
+    codes
+}
+
+/// String literals of two or more lower-case words with `-` between them, and what stands before each.
+fn kebab_literals(text: &str) -> Vec<(&str, &str)> {
+    let mut found = Vec::new();
+    for (start, _) in text.match_indices('"') {
+        let rest = &text[start + 1..];
+        let end =
+            rest.find(|c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')).unwrap_or(0);
+        let literal = &rest[..end];
+        if rest[end..].starts_with('"') && literal.trim_matches('-').contains('-') {
+            found.push((&text[..start], literal));
+        }
+    }
+    found
+}
+
+/// The program's sources, without tests and without comments.
+fn sources() -> Vec<String> {
+    let mut texts = Vec::new();
+    for folder in ["crates/registry/src", "crates/cli/src"] {
+        collect(&repository().join(folder), &mut texts);
+    }
+    texts
+}
+
+fn collect(dir: &Path, texts: &mut Vec<String>) {
+    for entry in fs::read_dir(dir).unwrap().flatten() {
+        let name = entry.file_name().into_string().unwrap();
+        if entry.path().is_dir() {
+            collect(&entry.path(), texts);
+        } else if name.ends_with(".rs") && !name.ends_with("_tests.rs") {
+            let text = fs::read_to_string(entry.path()).unwrap();
+            let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+            let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+            texts.push(lines.collect::<Vec<_>>().join("\n"));
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Where settings come from, and which of them wins: flags, environment, file, defaults.
+
+use std::fs;
+
+use super::support::{Project, Run, run};
+
+/// Four tools directories, each with one tool named after it.
+fn choices() -> Project {
+    let project = Project::with(&["by-default"]);
+    for (directory, tool) in
+        [("t-file", "by-file"), ("t-env", "by-env"), ("t-flag", "by-flag"), ("t-arg", "by-arg")]
+    {
+        let other = Project::with(&[tool]);
+        super::support::copy_dir(&other.tools(), &project.dir().join(directory));
+    }
+    project
+}
+
+fn first_id(run: &Run) -> String {
+    run.json()[0]["toolId"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn flags_beat_the_environment_which_beats_the_file_which_beats_the_default() {
+    let project = choices();
+    let list = |args: &[&str], env: Option<&str>| {
+        let mut command = project.command(&[&["list", "--format", "json"], args].concat());
+        command.envs(env.map(|dir| ("TOOLWRIGHT_TOOLS", dir)));
+        first_id(&run(command).expect_code(0))
+    };
+    assert_eq!(list(&[], None), "by_default");
+    fs::write(project.dir().join("toolwright.toml"), "[tools]\ndir = \"t-file\"\n").unwrap();
+    assert_eq!(list(&[], None), "by_file");
+    assert_eq!(list(&[], Some("t-env")), "by_env");
+    assert_eq!(list(&["--tools", "t-flag"], Some("t-env")), "by_flag");
+}
+
+#[test]
+fn a_directory_named_as_an_argument_beats_the_flag() {
+    let project = choices();
+    for command in ["build", "check"] {
+        let mut command = project.command(&[command, "t-arg", "--tools", "t-flag", "--format", "json"]);
+        command.env("TOOLWRIGHT_TOOLS", "t-env");
+        run(command).expect_code(0);
+    }
+    assert!(project.dir().join("t-arg/tool_registry.json").exists());
+    assert!(!project.dir().join("t-flag/tool_registry.json").exists());
+}
+
+#[test]
+fn paths_in_a_configuration_are_relative_to_it() {
+    let project = choices();
+    fs::create_dir_all(project.dir().join("conf/words")).unwrap();
+    let text = "[tools]\ndir = \"../t-file\"\n[prompts]\ndir = \"words\"\n";
+    fs::write(project.dir().join("conf/other.toml"), text).unwrap();
+    fs::write(project.dir().join("conf/words/core.md"), "Own words.\n").unwrap();
+    let prompt =
+        project.run(&["prompt", "--mode", "text", "--config", "conf/other.toml"]).expect_code(0).stdout;
+    assert!(prompt.starts_with("Own words.\n") && prompt.contains("**by_file**"), "{prompt}");
+    let mut command = project.command(&["list", "--format", "json"]);
+    command.env("TOOLWRIGHT_CONFIG", "conf/other.toml");
+    assert_eq!(first_id(&run(command).expect_code(0)), "by_file");
+}
+
+#[test]
+fn a_configuration_that_was_named_and_is_missing_is_wrong_usage() {
+    let project = choices();
+    for command in [&["build"][..], &["check"], &["list"], &["new", "x"], &["prompt", "--mode", "text"]] {
+        let run = project.run(&[command, &["--config", "nowhere.toml"]].concat()).expect_code(2);
+        assert_eq!(run.expect_stderr(&["nowhere.toml", "help: "]).stdout, "");
+    }
+}
+
+#[test]
+fn a_configuration_that_is_not_valid_is_refused_with_its_place() {
+    let project = choices();
+    let wrong = [
+        ("[tools\n", "line 1"),
+        ("[tools]\ndirectory = \"x\"\n", "unknown field `directory`"),
+        ("[tols]\n", "unknown field `tols`"),
+        ("[limits.voice]\ntop_k = \"many\"\n", "line 2"),
+        ("[limits.voice]\ntop_k = -1\n", "line 2"),
+        ("[limits.sms]\n", "unknown field `sms`"),
+    ];
+    for (text, message) in wrong {
+        fs::write(project.dir().join("toolwright.toml"), text).unwrap();
+        for command in [&["build"][..], &["list"], &["prompt", "--mode", "text"]] {
+            let run = project.run(command);
+            assert!(run.code == 1 || run.code == 2, "{run:?}");
+            assert_eq!(run.expect_stderr(&["toolwright.toml is not valid", message, "help: "]).stdout, "");
+        }
+    }
+    assert!(project.loose_files().is_empty());
+}
+
+#[test]
+fn new_tools_go_where_the_configuration_says() {
+    let project = choices();
+    fs::write(project.dir().join("toolwright.toml"), "[tools]\ndir = \"t-file\"\n").unwrap();
+    project.run(&["new", "my-tool"]).expect_code(0);
+    assert!(project.dir().join("t-file/my-tool/schema.json").is_file());
+}

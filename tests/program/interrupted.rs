@@ -1,0 +1,104 @@
+//! Builds that are killed, and builds at the same time: a reader always sees one whole artifact.
+
+use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::support::{Guard, Lottery, Project, assert_same};
+
+fn large() -> Project {
+    let project = Project::empty();
+    for number in 0..300 {
+        project.add_tool(&format!("note-{number:03}"));
+    }
+    project
+}
+
+fn start(project: &Project, args: &[&str]) -> Child {
+    let mut command = project.command(&[&["build"], args].concat());
+    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// Kills the child after `wait`, or when it has ended by then, takes that. True when it was killed.
+fn kill_after(child: Child, wait: Duration) -> bool {
+    let mut child = Guard(child);
+    let started = Instant::now();
+    while started.elapsed() < wait {
+        if child.0.try_wait().unwrap().is_some() {
+            return false;
+        }
+        std::thread::yield_now();
+    }
+    child.0.kill().unwrap();
+    !child.0.wait().unwrap().success()
+}
+
+/// Reads the artifact over and over; each time it must be a whole document.
+fn read_until(project: &Project, done: &AtomicBool, read: &AtomicUsize) {
+    while !done.load(Ordering::Relaxed) {
+        let artifact: Value = serde_json::from_slice(&project.artifact_bytes()).expect("half an artifact");
+        assert_eq!(artifact["tools"].as_array().unwrap().len(), 300);
+        read.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_reader_never_sees_half_an_artifact_when_builds_are_killed() {
+    let project = large();
+    let started = Instant::now();
+    project.run(&["build", "--no-cache"]).expect_code(0);
+    let whole = usize::try_from(started.elapsed().as_micros()).unwrap();
+    let (done, read) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let mut killed = 0;
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| read_until(&project, &done, &read));
+        let mut lottery = Lottery(7);
+        for round in 0..30 {
+            project.edit("note-150/doc.md", "# ", &format!("# {round} "));
+            let wait = Duration::from_micros(lottery.draw(whole * 5 / 4) as u64);
+            let args: &[&str] = if round % 2 == 0 { &["--no-cache"] } else { &[] };
+            killed += usize::from(kill_after(start(&project, args), wait));
+            project.run(&["list", "--artifact", "tools/tool_registry.json"]).expect_code(0);
+        }
+        done.store(true, Ordering::Relaxed);
+        reader.join().unwrap();
+    });
+    assert!(killed > 0 && read.load(Ordering::Relaxed) > 0);
+    let cached = project.pinned_bytes(&[]);
+    assert_same(&cached, &project.pinned_bytes(&["--no-cache"]), "the build after the last kill");
+}
+
+#[test]
+fn builds_at_the_same_time_all_succeed_and_leave_one_whole_artifact() {
+    let project = large();
+    for round in 0..5 {
+        project.edit("note-100/doc.md", "# ", &format!("# {round} "));
+        let builds: Vec<Child> = (0..4).map(|_| start(&project, &[])).collect();
+        for build in builds {
+            assert!(Guard(build).0.wait().unwrap().success());
+        }
+        project.run(&["list", "--artifact", "tools/tool_registry.json"]).expect_code(0);
+    }
+    let cached = project.pinned_bytes(&[]);
+    assert_same(&cached, &project.pinned_bytes(&["--no-cache"]), "the build after all");
+    assert_eq!(project.loose_files(), [".tool_registry.json.cache", "tool_registry.json"]);
+}
+
+#[test]
+fn builds_at_the_same_time_as_edits_end_in_the_right_artifact() {
+    let project = large();
+    project.settle();
+    for round in 0..10 {
+        let earlier = start(&project, &[]);
+        project.edit("note-200/doc.md", "# ", &format!("# {round} "));
+        let later = start(&project, &[]);
+        for build in [earlier, later] {
+            assert!(Guard(build).0.wait().unwrap().success());
+        }
+        project.build();
+        let cached = project.pinned_bytes(&[]);
+        assert_same(&cached, &project.pinned_bytes(&["--no-cache"]), format_args!("round {round}"));
+    }
+}

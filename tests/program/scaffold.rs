@@ -1,0 +1,140 @@
+//! `new` and `init`: what they make builds at once, and they never write over anything.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::support::{Project, run};
+
+#[test]
+fn a_new_tool_of_each_category_and_mode_builds_without_a_finding() {
+    let modes: [(&[&str], serde_json::Value); 4] = [
+        (&[], json!(["text", "voice"])),
+        (&["--mode", "text"], json!(["text"])),
+        (&["--mode", "voice"], json!(["voice"])),
+        (&["--mode", "voice", "--mode", "text"], json!(["voice", "text"])),
+    ];
+    for category in ["retrieval", "action", "utility"] {
+        for (flags, expected) in &modes {
+            let project = Project::empty();
+            let args = [&["new", "my-tool", "--category", category], *flags].concat();
+            project.run(&args).expect_code(0).expect_stderr(&["created tools/my-tool", "edit schema.json"]);
+            let report = project.run(&["build", "--format", "json"]).expect_code(0).json();
+            assert_eq!(report["diagnostics"], json!([]), "{category} {flags:?}");
+            let tool = &project.artifact_json()["tools"][0];
+            assert_eq!((&tool["toolId"], &tool["category"]), (&json!("my_tool"), &json!(category)));
+            assert_eq!(&tool["allowedModes"], expected);
+        }
+    }
+}
+
+#[test]
+fn a_new_tool_has_the_four_files_and_a_test() {
+    let project = Project::empty();
+    let run = project.run(&["new", "my-tool"]).expect_code(0);
+    assert_eq!(run.stdout, "");
+    for file in ["schema.json", "doc_summary.md", "doc.md", "handler.js", "tests/works.json"] {
+        let text = fs::read_to_string(project.at("my-tool").join(file)).unwrap();
+        for place in ["{{TOOL_ID}}", "{{NAME}}", "{{TITLE}}", "{{MODES}}"] {
+            assert!(!text.contains(place), "{file} has {place}");
+        }
+    }
+    let test = fs::read_to_string(project.at("my-tool/tests/works.json")).unwrap();
+    serde_json::from_str::<serde_json::Value>(&test).unwrap();
+}
+
+#[test]
+fn an_id_in_snake_case_is_taken_as_the_name_of_its_directory() {
+    let project = Project::empty();
+    project.run(&["new", "weather_lookup"]).expect_code(0);
+    project.build();
+    assert_eq!(project.artifact_json()["tools"][0]["toolId"], "weather_lookup");
+    assert!(project.at("weather-lookup").is_dir());
+}
+
+#[test]
+fn a_name_that_is_taken_is_refused_and_nothing_is_changed() {
+    let project = Project::with(&["note-find"]);
+    let before = fs::read(project.at("note-find/schema.json")).unwrap();
+    for name in ["note-find", "note_find"] {
+        project.run(&["new", name]).expect_code(1).expect_stderr(&["tools/note-find is there already"]);
+    }
+    assert_eq!(fs::read(project.at("note-find/schema.json")).unwrap(), before);
+    assert!(!project.at("note-find/tests").exists());
+}
+
+#[test]
+fn names_that_no_tool_can_have_are_wrong_usage() {
+    let project = Project::empty();
+    let wrong =
+        ["Weather", "weather lookup", "9lives", "a--b", "a-", "-", "_x", "../x", "a/b", "", "wetter-ä", "."];
+    for name in wrong {
+        project.run(&["new", "--", name]).expect_code(2);
+        assert_eq!(fs::read_dir(project.tools()).unwrap().count(), 0, "{name}");
+    }
+}
+
+#[test]
+fn a_new_tool_makes_the_tools_directory_when_there_is_none() {
+    let project = Project::empty();
+    fs::remove_dir(project.tools()).unwrap();
+    project.run(&["new", "my-tool"]).expect_code(0);
+    project.build();
+}
+
+#[test]
+fn a_new_project_works_with_every_command() {
+    let project = Project::empty();
+    let run = project.run(&["init", "deep/my-agent"]).expect_code(0);
+    run.expect_stderr(&["created deep/my-agent", "toolwright build"]);
+    let dir = project.dir().join("deep/my-agent");
+    for args in [
+        &["build", "--format", "json"][..],
+        &["check"],
+        &["list"],
+        &["describe", "find-note"],
+        &["prompt", "--mode", "voice"],
+        &["prompt", "--mode", "text"],
+        &["new", "my-tool"],
+        &["build"],
+    ] {
+        let run = run_in(&dir, args);
+        assert_eq!(run.code, 0, "{args:?}: {run:?}");
+        assert!(!run.stderr.contains("warning"), "{args:?}: {run:?}");
+    }
+    assert_eq!(run_in(&dir, &["check", "--format", "json"]).json()["diagnostics"], json!([]));
+    assert!(fs::read_to_string(dir.join("README.md")).unwrap().starts_with("# my-agent\n"));
+    assert!(fs::read_to_string(dir.join(".gitignore")).unwrap().contains("tool_registry.json"));
+}
+
+fn run_in(dir: &std::path::Path, args: &[&str]) -> super::support::Run {
+    run(super::support::command_in(dir, args))
+}
+
+#[test]
+fn a_project_can_be_started_in_an_empty_directory_and_here() {
+    let project = Project::empty();
+    for name in ["one", "two"] {
+        fs::create_dir(project.dir().join(name)).unwrap();
+    }
+    project.run(&["init", "one"]).expect_code(0);
+    run_in(&project.dir().join("two"), &["init", "."]).expect_code(0);
+    for name in ["one", "two"] {
+        let dir = project.dir().join(name);
+        run_in(&dir, &["build"]).expect_code(0);
+        assert!(fs::read_to_string(dir.join("README.md")).unwrap().starts_with(&format!("# {name}\n")));
+    }
+}
+
+#[test]
+fn a_directory_with_something_in_it_is_refused_and_left_as_it_is() {
+    let project = Project::empty();
+    fs::create_dir(project.dir().join("full")).unwrap();
+    fs::write(project.dir().join("full/README.md"), "mine").unwrap();
+    fs::write(project.dir().join("file"), "mine").unwrap();
+    project.run(&["init", "full"]).expect_code(1).expect_stderr(&["full is not empty"]);
+    project.run(&["init", "file"]).expect_code(1).expect_stderr(&["file"]);
+    assert_eq!(fs::read_dir(project.dir().join("full")).unwrap().count(), 1);
+    assert_eq!(fs::read_to_string(project.dir().join("file")).unwrap(), "mine");
+    assert_eq!(fs::read_dir(project.dir()).unwrap().count(), 3, "litter");
+}

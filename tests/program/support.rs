@@ -1,0 +1,300 @@
+//! A project in a temporary directory, and the program run on it. Knows nothing of single tests.
+
+use std::fmt::Display;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Longer than anything here takes, even on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+pub const SCHEMA: &str = include_str!("template/schema.json");
+pub const DOC: &str = include_str!("template/doc.md");
+pub const SUMMARY: &str = "Find notes by their meaning.\n";
+pub const HANDLER: &str =
+    "export async function execute({ args }) {\n  return { ok: true, data: { query: args.query } };\n}\n";
+
+/// A temporary directory with `tools/` in it.
+#[derive(Debug)]
+pub struct Project {
+    dir: TempDir,
+}
+
+impl Project {
+    /// Without any tool.
+    pub fn empty() -> Self {
+        let dir = TempDir::new().unwrap();
+        fs::create_dir(dir.path().join("tools")).unwrap();
+        Self { dir }
+    }
+
+    /// With sound tools of these names.
+    pub fn with(tools: &[&str]) -> Self {
+        let project = Self::empty();
+        for tool in tools {
+            project.add_tool(tool);
+        }
+        project
+    }
+
+    /// With a copy of the reference toolset.
+    pub fn reference() -> Self {
+        let project = Self::empty();
+        let tools = repository().join("tools");
+        for entry in fs::read_dir(&tools).unwrap().flatten().filter(|entry| entry.path().is_dir()) {
+            copy_dir(&entry.path(), &project.tools().join(entry.file_name()));
+        }
+        project
+    }
+
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub fn tools(&self) -> PathBuf {
+        self.dir().join("tools")
+    }
+
+    /// A path below `tools/`.
+    pub fn at(&self, path: &str) -> PathBuf {
+        self.tools().join(path)
+    }
+
+    pub fn artifact(&self) -> PathBuf {
+        self.at("tool_registry.json")
+    }
+
+    pub fn artifact_bytes(&self) -> Vec<u8> {
+        fs::read(self.artifact()).unwrap()
+    }
+
+    pub fn artifact_json(&self) -> Value {
+        serde_json::from_slice(&self.artifact_bytes()).unwrap()
+    }
+
+    /// Adds a tool that has nothing wrong with it.
+    pub fn add_tool(&self, name: &str) {
+        self.write(&format!("{name}/schema.json"), SCHEMA.replace("TOOL_ID", &name.replace('-', "_")));
+        self.write(&format!("{name}/doc_summary.md"), SUMMARY);
+        self.write(&format!("{name}/doc.md"), DOC);
+        self.write(&format!("{name}/handler.js"), HANDLER);
+    }
+
+    /// Writes a file below `tools/`.
+    pub fn write(&self, path: &str, content: impl AsRef<[u8]>) {
+        let path = self.at(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    /// Replaces a text that must be there in a file below `tools/`.
+    pub fn edit(&self, path: &str, from: &str, to: &str) {
+        let text = fs::read_to_string(self.at(path)).unwrap();
+        assert!(text.contains(from), "{path} has no {from}");
+        self.write(path, text.replacen(from, to, 1));
+    }
+
+    pub fn remove(&self, path: &str) {
+        let path = self.at(path);
+        if path.is_dir() { fs::remove_dir_all(path).unwrap() } else { fs::remove_file(path).unwrap() }
+    }
+
+    pub fn remove_link(&self, path: &str) {
+        fs::remove_file(self.at(path)).unwrap();
+    }
+
+    /// The program, in the project's directory and a clean environment.
+    pub fn command(&self, args: &[&str]) -> Command {
+        command_in(self.dir(), args)
+    }
+
+    pub fn run(&self, args: &[&str]) -> Run {
+        run(self.command(args))
+    }
+
+    /// Builds, and must succeed.
+    pub fn build(&self) -> Run {
+        self.run(&["build"]).expect_code(0)
+    }
+
+    /// Builds with a fixed timestamp, and gives the artifact's bytes.
+    pub fn pinned_bytes(&self, args: &[&str]) -> Vec<u8> {
+        let mut command = self.command(&["build"]);
+        run(pin(command.args(args))).expect_code(0);
+        self.artifact_bytes()
+    }
+
+    /// Builds until the files are old enough for the build to trust their timestamps.
+    pub fn settle(&self) {
+        let started = Instant::now();
+        while !self.build().stderr.contains("unchanged ") {
+            assert!(started.elapsed() < PATIENCE, "never settled");
+        }
+    }
+
+    /// What `check --format json` reports.
+    pub fn check(&self) -> Run {
+        self.run(&["check", "--format", "json"])
+    }
+
+    /// The plain files of `tools/` itself, to find what was left behind.
+    pub fn loose_files(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.tools()).unwrap().flatten();
+        let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
+        let mut names: Vec<_> = files.map(|entry| entry.file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+/// A run that has ended.
+#[derive(Debug)]
+pub struct Run {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Run {
+    pub fn expect_code(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    /// Each of `parts` stands in a message.
+    pub fn expect_stderr(self, parts: &[&str]) -> Self {
+        for part in parts {
+            assert!(self.stderr.contains(part), "no {part:?} in:\n{}", self.stderr);
+        }
+        self
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// `tool/file:line:column code` of each diagnostic, sorted.
+    pub fn found(&self) -> Vec<String> {
+        let report = self.json();
+        let mut found: Vec<_> = report["diagnostics"].as_array().unwrap().iter().map(place).collect();
+        found.sort();
+        found
+    }
+}
+
+fn place(diagnostic: &Value) -> String {
+    let text = |name: &str| diagnostic[name].as_str().unwrap().to_owned();
+    let number = |name: &str| diagnostic[name].as_u64().unwrap();
+    format!("{}/{}:{}:{} {}", text("tool"), text("file"), number("line"), number("column"), text("code"))
+}
+
+/// The program, in `dir` and without what the caller's environment would change.
+pub fn command_in(dir: &Path, args: &[&str]) -> Command {
+    clean(Command::new(program()), dir, args)
+}
+
+/// The same through a shell script that runs `"$@"`.
+pub fn shell_in(dir: &Path, script: &str, args: &[&str]) -> Command {
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(script).arg("sh").arg(program());
+    clean(shell, dir, args)
+}
+
+fn clean(mut command: Command, dir: &Path, args: &[&str]) -> Command {
+    command.args(args).current_dir(dir).stdin(Stdio::null());
+    for (name, _) in std::env::vars_os() {
+        let shown = name.to_string_lossy();
+        if ["TOOLWRIGHT_", "GIT_", "CLICOLOR", "NO_COLOR"].iter().any(|prefix| shown.starts_with(prefix)) {
+            command.env_remove(&name);
+        }
+    }
+    command.env_remove("SOURCE_DATE_EPOCH");
+    command
+}
+
+pub fn program() -> &'static str {
+    env!("CARGO_BIN_EXE_toolwright")
+}
+
+/// With the timestamp that reproducible builds are given.
+pub fn pin(command: &mut Command) -> Command {
+    command.env("SOURCE_DATE_EPOCH", "1700000000");
+    std::mem::replace(command, Command::new("true"))
+}
+
+/// Runs to the end, which must come within [`PATIENCE`].
+pub fn run(command: Command) -> Run {
+    run_within(command, PATIENCE)
+}
+
+pub fn run_within(mut command: Command, patience: Duration) -> Run {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let id = child.id().to_string();
+    let (sender, ended) = mpsc::channel();
+    std::thread::spawn(move || sender.send(child.wait_with_output()));
+    let Ok(output) = ended.recv_timeout(patience) else {
+        let _ = Command::new("kill").args(["-9", &id]).status();
+        panic!("{command:?} did not end within {patience:?}");
+    };
+    let output = output.unwrap();
+    Run {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// A child that does not outlive its test.
+#[derive(Debug)]
+pub struct Guard(pub Child);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The repository's root.
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+pub fn copy_dir(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().flatten() {
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy_dir(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// Two artifacts are the same; otherwise shows the first line in which they differ.
+pub fn assert_same(left: &[u8], right: &[u8], what: impl Display) {
+    if left != right {
+        let (left, right) = (String::from_utf8_lossy(left), String::from_utf8_lossy(right));
+        let differs = |(_, (left, right)): &(usize, (&str, &str))| left != right;
+        let first = left.lines().zip(right.lines()).enumerate().find(differs);
+        panic!("{what}: {} and {} bytes, first difference: {first:?}", left.len(), right.len());
+    }
+}
+
+/// Numbers that look random and are the same in every run.
+#[derive(Debug)]
+pub struct Lottery(pub u64);
+
+impl Lottery {
+    /// A number below `limit`.
+    pub fn draw(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % limit
+    }
+}

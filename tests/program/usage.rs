@@ -1,0 +1,101 @@
+//! The command line itself: help, exit codes, `explain`.
+
+use super::support::Project;
+
+const COMMANDS: [&str; 8] = ["build", "check", "explain", "new", "init", "list", "describe", "prompt"];
+
+#[test]
+fn help_shows_examples_for_the_program_and_each_subcommand() {
+    let project = Project::empty();
+    let run = project.run(&["--help"]).expect_code(0);
+    assert!(run.stdout.contains("Examples:\n  toolwright init"), "{}", run.stdout);
+    for command in COMMANDS {
+        assert!(run.stdout.contains(&format!("\n  {command} ")), "{command}");
+        let help = project.run(&[command, "--help"]).expect_code(0).stdout;
+        assert!(help.contains("Example"), "{command}: {help}");
+        assert!(help.contains(&format!("  toolwright {command}")), "{command}: {help}");
+        assert!(help.contains("--tools <DIR>") && help.contains("--config <FILE>"), "{command}: {help}");
+    }
+}
+
+#[test]
+fn the_version_is_that_of_the_package() {
+    let project = Project::empty();
+    let expected = format!("toolwright {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(project.run(&["--version"]).expect_code(0).stdout, expected);
+}
+
+#[test]
+fn wrong_usage_exits_with_two_and_says_so_on_stderr() {
+    let project = Project::with(&["note-find"]);
+    let wrong: [&[&str]; 14] = [
+        &[],
+        &["biuld"],
+        &["build", "--wach"],
+        &["build", "one", "two"],
+        &["build", "--out"],
+        &["check", "--format", "xml"],
+        &["prompt"],
+        &["prompt", "--mode", "sms"],
+        &["list", "--category", "eyes"],
+        &["list", "--mode", "both"],
+        &["describe"],
+        &["new"],
+        &["new", "x", "--category", "tool"],
+        &["init"],
+    ];
+    for args in wrong {
+        let run = project.run(args).expect_code(2);
+        assert!(run.stdout.is_empty() && !run.stderr.is_empty(), "{args:?}: {run:?}");
+    }
+    assert!(project.loose_files().is_empty());
+}
+
+#[test]
+fn a_misspelt_subcommand_or_flag_is_put_right() {
+    let project = Project::empty();
+    project.run(&["biuld"]).expect_code(2).expect_stderr(&["build"]);
+    project.run(&["build", "--wach"]).expect_code(2).expect_stderr(&["--watch"]);
+    project.run(&["prompt", "--mode", "sms"]).expect_code(2).expect_stderr(&["`text`, `voice`"]);
+}
+
+#[test]
+fn explain_tells_about_one_code_or_all() {
+    let project = Project::empty();
+    let one = project.run(&["explain", "schema-missing-type"]).expect_code(0).stdout;
+    assert!(one.starts_with("schema-missing-type\n") && one.len() > 60, "{one}");
+    assert_eq!(project.run(&["explain", "[schema-missing-type]"]).expect_code(0).stdout, one);
+    let all = project.run(&["explain"]).expect_code(0).stdout;
+    assert!(all.lines().count() > 60);
+    assert!(all.lines().all(|line| line.split_whitespace().count() > 3), "{all}");
+}
+
+#[test]
+fn explain_suggests_the_code_that_was_meant() {
+    let project = Project::empty();
+    let run = project.run(&["explain", "schema-mising-type"]).expect_code(2);
+    assert_eq!(
+        run.expect_stderr(&["no diagnostic `schema-mising-type`", "`schema-missing-type`"]).stdout,
+        ""
+    );
+    project.run(&["explain", "zebra"]).expect_code(2).expect_stderr(&["toolwright explain"]);
+}
+
+#[test]
+fn messages_never_reach_stdout() {
+    let project = Project::with(&["note-find"]);
+    for args in [&["build"][..], &["check"], &["build", "--timings"], &["new", "my-tool"], &["init", "agent"]]
+    {
+        let run = project.run(args).expect_code(0);
+        assert!(run.stdout.is_empty() && !run.stderr.is_empty(), "{args:?}: {run:?}");
+    }
+}
+
+#[test]
+fn no_command_colours_what_is_not_a_terminal() {
+    let project = Project::with(&["note-find"]);
+    for args in [&["build"][..], &["list"], &["describe", "note_find"], &["explain"], &["check", "nowhere"]] {
+        let run = project.run(args);
+        assert!(!run.stdout.contains('\x1b') && !run.stderr.contains('\x1b'), "{args:?}: {run:?}");
+    }
+}
