@@ -18,6 +18,8 @@ mod codes;
 mod config;
 #[path = "program/determinism.rs"]
 mod determinism;
+#[path = "program/fields.rs"]
+mod fields;
 #[path = "program/interrupted.rs"]
 mod interrupted;
 #[path = "program/look.rs"]
@@ -28,6 +30,8 @@ mod scaffold;
 mod support;
 #[path = "program/thirty_mistakes.rs"]
 mod thirty_mistakes;
+#[path = "program/tidy.rs"]
+mod tidy;
 #[path = "program/usage.rs"]
 mod usage;
 #[path = "program/version.rs"]

@@ -4,16 +4,16 @@ use std::path::Path;
 
 use anyhow::Result;
 use toolwright_registry::build::{Options, Progress, Timestamp, compile};
-use toolwright_registry::catalog::Catalog;
+use toolwright_registry::toolset::Toolset;
 
 use crate::args::Source;
 use crate::output::Failure;
 use crate::report;
 
 /// Reads the artifact that is named, or compiles the tools directory without writing anything.
-pub fn open(source: &Source, tools: &Path) -> Result<Catalog> {
+pub fn open(source: &Source, tools: &Path) -> Result<Toolset> {
     if let Some(artifact) = &source.artifact {
-        return Ok(Catalog::load(artifact).map_err(|error| Failure::new(&error, error.help()))?);
+        return Ok(Toolset::load(artifact).map_err(|error| Failure::new(&error, error.help()))?);
     }
     let options = Options { tools: tools.to_owned(), out: tools.join("tool_registry.json"), cache: None };
     let compilation =
@@ -24,5 +24,5 @@ pub fn open(source: &Source, tools: &Path) -> Result<Catalog> {
         return Err(Failure::new(message, "mend them, then try again").into());
     }
     let bytes = compilation.to_bytes(None, &Timestamp::Now(String::new()))?;
-    Ok(Catalog::from_bytes(&bytes)?)
+    Ok(Toolset::from_text(String::from_utf8(bytes)?)?)
 }

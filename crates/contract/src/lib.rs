@@ -2,11 +2,13 @@
 //!
 //! Plain data only. This crate knows no I/O, no clock, no async runtime and no provider.
 
+mod envelope;
 mod error_kind;
 mod intent;
 mod tool;
 mod words;
 
+pub use envelope::{Envelope, Failure, Meta, Success};
 pub use error_kind::ErrorKind;
 pub use intent::IntentKind;
 pub use tool::{

@@ -22,6 +22,9 @@ pub const FILE_NAME: &str = "tool_registry.json";
 /// Between the last thing that the content digest covers and the handler's path.
 pub(crate) const HANDLER_PATH: &str = ",\"handlerPath\":";
 
+/// Where the list of tools begins.
+pub(crate) const TOOLS: &str = "\"tools\": [";
+
 const FIRST: &str = "\n    ";
 const SEPARATOR: &str = ",\n    ";
 const LEFTOVER_AGE: Duration = Duration::from_secs(600);
@@ -222,7 +225,7 @@ fn write_fresh(out: &mut impl Write, entry: &[u8], handler_path: &str) -> io::Re
 fn head(header: &Header) -> String {
     let text = |text: &str| Value::String(text.to_owned()).to_string();
     format!(
-        "{{\n  \"formatVersion\": {FORMAT_VERSION},\n  \"version\": {},\n  \"contentDigest\": {},\n  \"gitCommit\": {},\n  \"buildTimestamp\": {},\n  \"tools\": [",
+        "{{\n  \"formatVersion\": {FORMAT_VERSION},\n  \"version\": {},\n  \"contentDigest\": {},\n  \"gitCommit\": {},\n  \"buildTimestamp\": {},\n  {TOOLS}",
         text(&header.version),
         text(&header.content_digest),
         header.git_commit.as_deref().map_or_else(|| "null".to_owned(), text),

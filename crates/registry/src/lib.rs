@@ -5,7 +5,6 @@
 pub mod artifact;
 pub mod build;
 mod cache;
-pub mod catalog;
 mod check;
 mod compiled;
 #[cfg(test)]
@@ -23,3 +22,4 @@ mod reader;
 pub mod schema;
 pub mod source;
 pub mod suggest;
+pub mod toolset;

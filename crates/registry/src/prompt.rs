@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use toolwright_contract::Mode;
 
-use crate::catalog::Catalog;
+use crate::toolset::Toolset;
 
 /// The numbers in force for one mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,20 +35,20 @@ pub struct Words<'a> {
 }
 
 /// Puts the prompt of a session together.
-pub fn compose(catalog: &Catalog, mode: Mode, words: Words<'_>, limits: Limits) -> String {
+pub fn compose(toolset: &Toolset, mode: Mode, words: Words<'_>, limits: Limits) -> String {
     let mut parts = vec![without_title(words.core)];
     if mode == Mode::Voice {
         parts.push(without_title(words.voice_behavior));
     }
     parts.retain(|part| !part.is_empty());
-    parts.push(tools(catalog, mode));
+    parts.push(tools(toolset, mode));
     parts.push(agent_loop(mode, limits));
     parts.join("\n\n") + "\n"
 }
 
-fn tools(catalog: &Catalog, mode: Mode) -> String {
-    let mut out = format!("# Available Tools (v{})", catalog.version);
-    for tool in catalog.for_mode(mode) {
+fn tools(toolset: &Toolset, mode: Mode) -> String {
+    let mut out = format!("# Available Tools (v{})", toolset.version);
+    for tool in toolset.for_mode(mode) {
         // Writing to a String cannot fail.
         let _ = write!(out, "\n\n**{}** ({}): {}", tool.spec.tool_id, tool.spec.category, tool.summary);
     }

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use serde_json::json;
 use toolwright_contract::Confirmation;
-use toolwright_registry::catalog::{Catalog, Tool};
 use toolwright_registry::suggest::nearest;
+use toolwright_registry::toolset::{Tool, Toolset};
 
 use crate::args::{Common, Format, Source};
 use crate::config::Config;
@@ -15,14 +15,15 @@ use crate::toolset;
 
 pub fn run(common: &Common, name: &str, source: &Source) -> Result<ExitCode> {
     let config = Config::load(common, None)?;
-    let catalog = toolset::open(source, &config.tools)?;
-    let tool = catalog.get(&name.replace('-', "_")).ok_or_else(|| unknown(&catalog, name))?;
+    let tools = toolset::open(source, &config.tools)?;
+    let tool = tools.get(&name.replace('-', "_")).ok_or_else(|| unknown(&tools, name))?;
+    let documentation = tools.documentation(&tool.spec.tool_id).unwrap_or_default();
     match common.format {
-        Format::Human => output::data(describe(tool)),
+        Format::Human => output::data(describe(tool, &documentation)),
         Format::Json => {
             let mut value = serde_json::to_value(&tool.spec)?;
             value["summary"] = json!(tool.summary);
-            value["documentation"] = json!(tool.documentation);
+            value["documentation"] = json!(documentation);
             value["handlerPath"] = json!(tool.handler_path);
             value["handlerSha256"] = json!(tool.handler_sha256);
             output::data_line(serde_json::to_string_pretty(&value)?);
@@ -31,16 +32,15 @@ pub fn run(common: &Common, name: &str, source: &Source) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn unknown(catalog: &Catalog, name: &str) -> Failure {
-    let ids = catalog.list().iter().map(|tool| tool.spec.tool_id.as_str());
-    let help = match nearest(name, ids) {
+fn unknown(tools: &Toolset, name: &str) -> Failure {
+    let help = match nearest(name, tools.ids()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => "`toolwright list` names them all".to_owned(),
     };
     Failure::new(format!("there is no tool `{name}`"), help)
 }
 
-fn describe(tool: &Tool) -> String {
+fn describe(tool: &Tool, documentation: &str) -> String {
     let spec = &tool.spec;
     let modes: Vec<&str> = spec.allowed_modes.iter().map(|mode| mode.as_str()).collect();
     let confirmation = match &spec.requires_confirmation {
@@ -64,6 +64,6 @@ fn describe(tool: &Tool) -> String {
         spec.tool_id,
         spec.version,
         tool.summary,
-        tool.documentation.trim_end(),
+        documentation.trim_end(),
     )
 }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use toolwright_registry::catalog::Tool;
+use toolwright_registry::toolset::Tool;
 
 use crate::args::{self, Common, Format};
 use crate::config::Config;
@@ -11,12 +11,12 @@ use crate::{output, toolset};
 
 pub fn run(common: &Common, args: &args::List) -> Result<ExitCode> {
     let config = Config::load(common, None)?;
-    let catalog = toolset::open(&args.source, &config.tools)?;
+    let tools = toolset::open(&args.source, &config.tools)?;
     let wanted = |tool: &&Tool| {
         args.category.is_none_or(|category| tool.spec.category == category)
             && args.mode.is_none_or(|mode| tool.spec.allowed_modes.contains(&mode))
     };
-    let tools: Vec<&Tool> = catalog.list().iter().filter(wanted).collect();
+    let tools: Vec<&Tool> = tools.list().filter(wanted).collect();
     match common.format {
         Format::Json => {
             let list: Vec<_> = tools.iter().map(|tool| row(tool)).collect();

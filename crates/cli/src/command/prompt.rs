@@ -17,13 +17,13 @@ pub fn run(common: &Common, mode: Mode, source: &Source) -> Result<ExitCode> {
     let core = read(&config.prompts.join("core.md"))?;
     let voice_behavior =
         if mode == Mode::Voice { read(&config.prompts.join("voice-behavior.md"))? } else { String::new() };
-    let catalog = toolset::open(source, &config.tools)?;
+    let tools = toolset::open(source, &config.tools)?;
     let words = Words { core: &core, voice_behavior: &voice_behavior };
-    let prompt = compose(&catalog, mode, words, config.limits(mode));
+    let prompt = compose(&tools, mode, words, config.limits(mode));
     match common.format {
         Format::Human => output::data(prompt),
         Format::Json => {
-            let value = serde_json::json!({"mode": mode, "version": catalog.version, "prompt": prompt});
+            let value = serde_json::json!({"mode": mode, "version": tools.version, "prompt": prompt});
             output::data_line(value);
         }
     }

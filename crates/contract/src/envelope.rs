@@ -1,0 +1,139 @@
+//! The envelope (v1.0.0): the one form of every answer to a call.
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use crate::ErrorKind;
+
+/// What a call comes to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Envelope {
+    pub outcome: Result<Success, Failure>,
+    pub meta: Meta,
+}
+
+/// What a handler that succeeded gave.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Success {
+    pub data: Value,
+    /// State changes that it asks for, in order. The orchestrator judges them.
+    pub intents: Vec<Value>,
+}
+
+/// Why a call failed, for a model that wants to do better.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Failure {
+    #[serde(rename = "type")]
+    pub kind: ErrorKind,
+    pub message: String,
+    pub retryable: bool,
+    pub partial_side_effects: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idempotency_required: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub details: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suggestion: Option<String>,
+}
+
+/// Which tool, which version, how long.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Meta {
+    pub tool: String,
+    pub tool_version: Option<String>,
+    pub registry_version: String,
+    /// In milliseconds.
+    pub duration: u64,
+    pub execution_id: String,
+    #[serde(flatten)]
+    pub more: Map<String, Value>,
+}
+
+impl Failure {
+    /// A failure before anything was done.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            retryable: false,
+            partial_side_effects: false,
+            idempotency_required: None,
+            details: None,
+            suggestion: None,
+        }
+    }
+
+    /// A failure that nobody foresaw, while the handler was at work: what it had done by then is not known.
+    pub fn unforeseen(message: impl Into<String>) -> Self {
+        Self { partial_side_effects: true, ..Self::new(ErrorKind::Internal, message) }
+    }
+
+    /// Adds what the model can do about it.
+    #[must_use]
+    pub fn suggest(mut self, suggestion: impl Into<String>) -> Self {
+        self.suggestion = Some(suggestion.into());
+        self
+    }
+}
+
+impl Envelope {
+    /// True when the call succeeded.
+    pub const fn is_ok(&self) -> bool {
+        self.outcome.is_ok()
+    }
+}
+
+impl Serialize for Envelope {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("ok", &self.outcome.is_ok())?;
+        match &self.outcome {
+            Ok(success) => {
+                map.serialize_entry("data", &success.data)?;
+                map.serialize_entry("intents", &success.intents)?;
+            }
+            Err(failure) => map.serialize_entry("error", failure)?,
+        }
+        map.serialize_entry("meta", &self.meta)?;
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn meta() -> Meta {
+        Meta {
+            tool: "echo".to_owned(),
+            tool_version: Some("1.0.0".to_owned()),
+            registry_version: "1.0.abcdef12".to_owned(),
+            duration: 3,
+            execution_id: "call_1".to_owned(),
+            more: Map::new(),
+        }
+    }
+
+    #[test]
+    fn both_forms_are_as_the_contract_says() {
+        let meta_json = json!({"tool": "echo", "toolVersion": "1.0.0", "registryVersion": "1.0.abcdef12",
+            "duration": 3, "executionId": "call_1"});
+        let success = Envelope { outcome: Ok(Success { data: json!({"a": 1}), intents: vec![] }), meta: meta() };
+        assert_eq!(
+            serde_json::to_value(&success).unwrap(),
+            json!({"ok": true, "data": {"a": 1}, "intents": [], "meta": meta_json})
+        );
+        let failure = Failure::new(ErrorKind::Validation, "no").suggest("mend it");
+        let failure = Envelope { outcome: Err(failure), meta: meta() };
+        assert_eq!(
+            serde_json::to_value(&failure).unwrap(),
+            json!({"ok": false, "error": {"type": "VALIDATION", "message": "no", "retryable": false,
+                "partialSideEffects": false, "suggestion": "mend it"}, "meta": meta_json})
+        );
+    }
+}
