@@ -71,7 +71,8 @@ fn bytes_that_are_not_plain_utf8_text_are_refused_in_each_file() {
         let path = format!("note-find/{file}");
         let project = Project::with(&["note-find"]);
         project.write(&path, [text.as_bytes(), b"\xff\xfe"].concat());
-        refused(&project, &[&format!("{path}:1:1 file-not-utf8")]);
+        let line = text.matches('\n').count() + 1;
+        refused(&project, &[&format!("{path}:{line}:1 file-not-utf8")]);
         project.write(&path, format!("\u{feff}{text}"));
         refused(&project, &[&format!("{path}:1:1 file-bom")]);
         project.write(&path, text.replace('\n', "\r\n"));

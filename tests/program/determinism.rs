@@ -77,6 +77,8 @@ fn the_timestamp_is_the_prescribed_one_or_the_present() {
     let project = Project::with(&["note-find"]);
     project.pinned_bytes(&[]);
     assert_eq!(project.artifact_json()["buildTimestamp"], "2023-11-14T22:13:20.000Z");
+    // Unchanged content alone would keep the timestamp that is there.
+    project.edit("note-find/doc_summary.md", "\n", " Changed.\n");
     project.build();
     let now = project.artifact_json()["buildTimestamp"].as_str().unwrap().to_owned();
     assert!(now.as_str() > "2023-11-14T22:13:20.000Z" && now.ends_with('Z'), "{now}");

@@ -57,7 +57,8 @@ fn every_file_says_what_it_owns() {
 #[test]
 fn nothing_is_left_unfinished() {
     // Spelled apart, so that this file does not find itself.
-    let marks = [["to", "do!("], ["unimple", "mented!("], ["#[ig", "nore"], ["FIX", "ME"]].map(|parts| parts.concat());
+    let marks = [["to", "do!("], ["unimple", "mented!("], ["#[ig", "nore"], ["FIX", "ME"]]
+        .map(|parts| parts.concat());
     for (name, text) in rust_files() {
         for mark in &marks {
             assert!(!text.contains(mark), "{name} holds `{mark}`");
@@ -72,9 +73,10 @@ fn every_path_in_the_documents_exists() {
         let text = fs::read_to_string(root.join(document)).unwrap();
         let mut checked = 0;
         for code in text.split('`').skip(1).step_by(2) {
-            let is_path = ["crates/", "tools/", "docs/", "tests/", "benches/", "prompts/", "scripts/", ".ci/"]
-                .iter()
-                .any(|start| code.starts_with(start));
+            let is_path =
+                ["crates/", "tools/", "docs/", "tests/", "benches/", "prompts/", "scripts/", ".ci/"]
+                    .iter()
+                    .any(|start| code.starts_with(start));
             if is_path && !code.contains(['<', '*', ' ', '{']) && !code.ends_with("tool_registry.json") {
                 assert!(root.join(code).exists(), "{document} names `{code}`, which is not there");
                 checked += 1;

@@ -123,7 +123,8 @@ mod tests {
     fn both_forms_are_as_the_contract_says() {
         let meta_json = json!({"tool": "echo", "toolVersion": "1.0.0", "registryVersion": "1.0.abcdef12",
             "duration": 3, "executionId": "call_1"});
-        let success = Envelope { outcome: Ok(Success { data: json!({"a": 1}), intents: vec![] }), meta: meta() };
+        let success =
+            Envelope { outcome: Ok(Success { data: json!({"a": 1}), intents: vec![] }), meta: meta() };
         assert_eq!(
             serde_json::to_value(&success).unwrap(),
             json!({"ok": true, "data": {"a": 1}, "intents": [], "meta": meta_json})

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use crate::words::words;
 
@@ -117,9 +117,9 @@ pub struct ToolSpec {
     pub idempotent: bool,
     pub requires_confirmation: Confirmation,
     pub allowed_modes: Vec<Mode>,
-    pub latency_budget_ms: f64,
+    pub latency_budget_ms: Number,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timeout_ms: Option<f64>,
+    pub timeout_ms: Option<Number>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution: Option<Execution>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -127,7 +127,7 @@ pub struct ToolSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permissions: Option<Permissions>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub clamp: BTreeMap<Mode, BTreeMap<String, f64>>,
+    pub clamp: BTreeMap<Mode, BTreeMap<String, Number>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     pub json_schema: Value,

@@ -3,10 +3,11 @@
 //! The header's members stand on lines of their own, then each tool on one line, so that a build can take over
 //! the lines of unchanged tools, and a person can search it.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
@@ -25,8 +26,14 @@ pub(crate) const HANDLER_PATH: &str = ",\"handlerPath\":";
 /// Where the list of tools begins.
 pub(crate) const TOOLS: &str = "\"tools\": [";
 
+/// How the artifact ends.
+pub(crate) const END: &str = "]\n}\n";
+
 const FIRST: &str = "\n    ";
 const SEPARATOR: &str = ",\n    ";
+/// Tells the temporary files of one process apart.
+static NUMBER: AtomicU64 = AtomicU64::new(0);
+
 const LEFTOVER_AGE: Duration = Duration::from_secs(600);
 
 /// Everything before the tools.
@@ -45,13 +52,23 @@ pub fn version<'a>(tools: impl Iterator<Item = &'a Digests>) -> String {
     format!("1.0.{}", &digest[..8])
 }
 
-/// The digest over every tool's content, handlers included.
-pub fn content_digest<'a>(tools: impl Iterator<Item = &'a Digests>) -> String {
-    format!("sha256:{}", digest_list(tools.map(|tool| (tool.tool_id.as_str(), &tool.content))))
+/// The digest over the version and every tool's content, handlers included.
+pub fn content_digest<'a>(version: &str, tools: impl Iterator<Item = &'a Digests>) -> String {
+    content_digest_of(version, tools.map(|tool| (tool.tool_id.as_str(), &tool.content)))
+}
+
+pub(crate) fn content_digest_of<'a>(
+    version: &str,
+    tools: impl Iterator<Item = (&'a str, &'a [u8; 32])>,
+) -> String {
+    let tools = digest_list(tools);
+    let mut canonical = Vec::new();
+    write_canonical(&json!({ "version": version, "tools": tools }), &mut canonical);
+    format!("sha256:{}", hex(&Sha256::digest(&canonical)))
 }
 
 /// Over the canonical JSON of `[[toolId, digest], …]`.
-pub(crate) fn digest_list<'a>(pairs: impl Iterator<Item = (&'a str, &'a [u8; 32])>) -> String {
+fn digest_list<'a>(pairs: impl Iterator<Item = (&'a str, &'a [u8; 32])>) -> String {
     let list: Vec<Value> = pairs.map(|(tool_id, digest)| json!([tool_id, hex(digest)])).collect();
     let mut canonical = Vec::new();
     write_canonical(&Value::Array(list), &mut canonical);
@@ -88,17 +105,39 @@ impl Error {
     }
 }
 
+/// A written artifact.
+#[derive(Debug)]
+pub struct Written {
+    /// Where each tool's line stands.
+    pub places: Vec<Range<u64>>,
+    /// Of the very file that was written, whatever stands in its place by now.
+    pub metadata: Metadata,
+}
+
 /// Writes the artifact beside its final place and renames it: a reader sees the old one or the new one.
-/// Returns where each tool's line stands.
-pub fn replace(path: &Path, header: &Header, lines: &[Line<'_>]) -> Result<Vec<Range<u64>>, Error> {
+/// Lines are taken over from `old`, which stays the file it was when its content was known.
+pub fn replace(
+    path: &Path,
+    header: &Header,
+    lines: &[Line<'_>],
+    old: Option<&File>,
+) -> Result<Written, Error> {
     let failed = |source| Error { path: path.to_owned(), source };
-    if path.is_dir() {
-        return Err(failed(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory")));
+    // Through a link to what it names: the link itself is somebody's choice.
+    let path = if path.is_symlink() { path.canonicalize().map_err(failed)? } else { path.to_owned() };
+    match fs::metadata(&path) {
+        Ok(there) if there.is_dir() => return Err(failed(io::Error::other("it is a directory"))),
+        Ok(there) if !there.is_file() => return Err(failed(io::Error::other("it is not a regular file"))),
+        _ => {}
     }
-    remove_leftovers(path);
-    let temporary = beside(path, &format!("{}.tmp", std::process::id()));
-    let written = write_new(&temporary, path, header, lines)
-        .and_then(|places| fs::rename(&temporary, path).map(|()| places));
+    remove_leftovers(&path);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let temporary = beside(&path, &format!("{}-{number}.tmp", std::process::id()));
+    let written = write_new(&temporary, header, lines, old).and_then(|(file, places)| {
+        fs::rename(&temporary, &path)?;
+        // Asked after the rename, which is a change too.
+        Ok(Written { places, metadata: file.metadata()? })
+    });
     written.map_err(|source| {
         // Best effort: what could not be written is of no use to anybody.
         let _ = fs::remove_file(&temporary);
@@ -140,27 +179,21 @@ fn remove_leftovers(path: &Path) {
 
 fn write_new(
     temporary: &Path,
-    old: &Path,
     header: &Header,
     lines: &[Line<'_>],
-) -> io::Result<Vec<Range<u64>>> {
-    let file = OpenOptions::new().write(true).create(true).truncate(true).open(temporary)?;
+    old: Option<&File>,
+) -> io::Result<(File, Vec<Range<u64>>)> {
+    let file = OpenOptions::new().write(true).create_new(true).open(temporary)?;
     let mut out = BufWriter::with_capacity(1 << 18, file);
-    let mut old = if lines.iter().any(|line| matches!(line, Line::Kept { .. })) {
-        Some(File::open(old)?)
-    } else {
-        None
-    };
     let places = write_to(&mut out, header, lines, |out, run| {
-        let Some(old) = old.as_mut() else { return Err(io::Error::other("nothing to take over from")) };
+        let Some(mut old) = old else { return Err(io::Error::other("nothing to take over from")) };
         // Between files the kernel copies without bringing the bytes here.
         out.flush()?;
         old.seek(SeekFrom::Start(run.start))?;
         let copied = io::copy(&mut old.take(run.end - run.start), out.get_mut())?;
         if copied == run.end - run.start { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     })?;
-    out.flush()?;
-    Ok(places)
+    Ok((out.into_inner().map_err(io::IntoInnerError::into_error)?, places))
 }
 
 fn write_to<W: Write>(
@@ -201,7 +234,8 @@ fn write_to<W: Write>(
         places.push(start..at);
     }
     finish_run(out, &mut run, &mut take_over)?;
-    out.write_all(if lines.is_empty() { b"]\n}\n" } else { b"\n  ]\n}\n" })?;
+    out.write_all(if lines.is_empty() { b"" } else { b"\n  " })?;
+    out.write_all(END.as_bytes())?;
     Ok(places)
 }
 

@@ -20,7 +20,7 @@ fn lines_taken_over_give_the_same_bytes_as_fresh_ones() {
         .iter()
         .map(|entry| Line::Fresh { entry: entry.as_bytes(), handler_path: "t/handler.js" })
         .collect();
-    let places = replace(&path, &header(), &fresh).unwrap();
+    let places = replace(&path, &header(), &fresh, None).unwrap().places;
     let expected = fs::read(&path).unwrap();
     let parsed: Value = serde_json::from_slice(&expected).unwrap();
     assert_eq!(parsed["tools"][4], json!({"toolId": "t4", "handlerPath": "t/handler.js"}));
@@ -31,7 +31,8 @@ fn lines_taken_over_give_the_same_bytes_as_fresh_ones() {
                 _ => Line::Kept { start: places[at].start, end: places[at].end },
             })
             .collect();
-        assert_eq!(replace(&path, &header(), &lines).unwrap(), places, "{mask:05b}");
+        let old = File::open(&path).unwrap();
+        assert_eq!(replace(&path, &header(), &lines, Some(&old)).unwrap().places, places, "{mask:05b}");
         assert_eq!(fs::read(&path).unwrap(), expected, "{mask:05b}");
     }
     assert_eq!(to_bytes(&header(), &fresh).unwrap(), expected);
@@ -55,10 +56,11 @@ fn what_cannot_be_written_leaves_the_old_artifact_and_no_litter() {
     let path = dir.path().join(FILE_NAME);
     fs::write(&path, "old").unwrap();
     // The line to take over lies beyond the end of the old artifact.
-    let error = replace(&path, &header(), &[Line::Kept { start: 100, end: 200 }]).unwrap_err();
+    let old = File::open(&path).unwrap();
+    let error = replace(&path, &header(), &[Line::Kept { start: 100, end: 200 }], Some(&old)).unwrap_err();
     assert!(error.to_string().contains(FILE_NAME));
     assert_eq!(fs::read_to_string(&path).unwrap(), "old");
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     let absent = dir.path().join("absent/out.json");
-    assert!(replace(&absent, &header(), &[]).unwrap_err().help().contains("create the directory"));
+    assert!(replace(&absent, &header(), &[], None).unwrap_err().help().contains("create the directory"));
 }

@@ -1,5 +1,7 @@
 //! The build: discover, check in parallel, assemble, hash, write. All tools are checked before it fails.
 
+use std::fs::File;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -48,7 +50,7 @@ pub struct Compilation {
     pub timings: Timings,
     options: Options,
     key: String,
-    previous: Option<Header>,
+    previous: Option<(Cache, File)>,
 }
 
 /// What writing came to.
@@ -111,7 +113,8 @@ pub fn compile(options: Options, progress: &Progress) -> Result<Compilation, sou
         .par_iter()
         .with_min_len(8)
         .map(|dir| {
-            let slot = check_or_keep(dir, &context, cache.as_ref(), &handler_prefix);
+            let cache = cache.as_ref().map(|(cache, _)| cache);
+            let slot = check_or_keep(dir, &context, cache, &handler_prefix);
             progress.done.fetch_add(1, Ordering::Relaxed);
             slot
         })
@@ -126,7 +129,7 @@ pub fn compile(options: Options, progress: &Progress) -> Result<Compilation, sou
         timings: Timings::default(),
         options,
         key,
-        previous: cache.map(|cache| cache.header),
+        previous: cache,
     };
     compilation.collect(checked, &dirs);
     clock.lap("assemble");
@@ -217,6 +220,7 @@ impl Compilation {
             !found.file.starts_with("../")
                 || seen.insert((found.file.clone(), found.span.clone(), found.code.clone()))
         });
+        self.diagnostics.sort_by(|a, b| a.place().cmp(&b.place()));
         self.tools.sort_by(|a, b| a.digests().tool_id.cmp(&b.digests().tool_id));
     }
 
@@ -228,23 +232,32 @@ impl Compilation {
     ) -> Result<Outcome, artifact::Error> {
         let mut clock = Clock::start();
         let header = self.header(git_commit, timestamp.text());
-        if let Some(previous) = &self.previous {
-            let mut same = header.clone();
-            if let Timestamp::Now(_) = timestamp {
-                same.build_timestamp.clone_from(&previous.build_timestamp);
+        if let Some((previous, _)) = &self.previous
+            && says_the_same(&previous.header, &header, timestamp)
+        {
+            if self.reused < self.tools.len() {
+                self.renew_cache();
             }
-            if self.reused == self.tools.len() && *previous == same {
-                return Ok(Outcome::Unchanged);
-            }
+            return Ok(Outcome::Unchanged);
         }
-        let places = artifact::replace(&self.options.out, &header, &self.lines())?;
+        let old = self.previous.as_ref().map(|(_, file)| file);
+        let written = artifact::replace(&self.options.out, &header, &self.lines(), old)?;
         clock.lap("write");
         if self.options.cache.is_some() {
-            self.remember(header, &places);
+            self.remember(header, artifact_fingerprint(&written.metadata), &written.places);
             clock.lap("cache");
         }
         self.timings.0.append(&mut clock.timings.0);
         Ok(Outcome::Written)
+    }
+
+    /// The content is the same, but files were touched: their new fingerprints are worth keeping.
+    fn renew_cache(&mut self) {
+        let Some((previous, _)) = self.previous.take() else { return };
+        let place = |slot: &Slot| previous.get(&slot.name).map(|cached| cached.start..cached.end);
+        if let Some(places) = self.tools.iter().map(place).collect::<Option<Vec<_>>>() {
+            self.remember(previous.header, previous.artifact, &places);
+        }
     }
 
     /// The artifact in memory. Needs a compilation without a cache.
@@ -253,9 +266,10 @@ impl Compilation {
     }
 
     fn header(&self, git_commit: Option<String>, timestamp: &str) -> Header {
+        let version = artifact::version(self.tools.iter().map(Slot::digests));
         Header {
-            version: artifact::version(self.tools.iter().map(Slot::digests)),
-            content_digest: artifact::content_digest(self.tools.iter().map(Slot::digests)),
+            content_digest: artifact::content_digest(&version, self.tools.iter().map(Slot::digests)),
+            version,
             git_commit,
             build_timestamp: timestamp.to_owned(),
         }
@@ -265,8 +279,7 @@ impl Compilation {
         self.tools.iter().map(Slot::line).collect()
     }
 
-    fn remember(&mut self, header: Header, places: &[std::ops::Range<u64>]) {
-        let Some(artifact) = artifact_fingerprint(&self.options.out) else { return };
+    fn remember(&mut self, header: Header, artifact: Fingerprint, places: &[Range<u64>]) {
         let tools = self.tools.drain(..).zip(places).map(|(slot, place)| {
             let (digests, modules) = match slot.content {
                 Content::Fresh { tool, .. } => (tool.digests, tool.modules),
@@ -279,6 +292,12 @@ impl Compilation {
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         Cache { key: std::mem::take(&mut self.key), artifact, header, tools }.store(&self.options.out);
     }
+}
+
+/// Whether an artifact with the one header need not be replaced by one with the other.
+fn says_the_same(there: &Header, wanted: &Header, timestamp: &Timestamp) -> bool {
+    let same_time = matches!(timestamp, Timestamp::Now(_)) || there.build_timestamp == wanted.build_timestamp;
+    same_time && there.content_digest == wanted.content_digest && there.git_commit == wanted.git_commit
 }
 
 /// When an artifact says that it was built.

@@ -1,7 +1,7 @@
 //! What the last build knew, so that an unchanged tool is not read again.
 //! A cache that is absent, foreign or damaged is as good as none; it never changes what a build gives.
 
-use std::fs;
+use std::fs::{self, File, Metadata};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -38,10 +38,13 @@ pub(crate) struct CachedTool {
 
 impl Cache {
     /// The cache of the artifact at `out`, if it is this key's and the artifact is still the one it speaks of.
-    pub fn load(out: &Path, key: &str) -> Option<Self> {
+    /// The artifact comes with it, open: what stands at its path may be another one a moment later.
+    pub fn load(out: &Path, key: &str) -> Option<(Self, File)> {
         let bytes = fs::read(beside(out, "cache")).ok()?;
         let cache: Self = postcard::from_bytes(&bytes).ok()?;
-        (cache.key == key && artifact_fingerprint(out)?.matches(&cache.artifact)).then_some(cache)
+        let artifact = File::open(out).ok()?;
+        let is_same = artifact_fingerprint(&artifact.metadata().ok()?).matches(&cache.artifact);
+        (cache.key == key && is_same).then_some((cache, artifact))
     }
 
     /// Keeps the cache for the next build. Failing to is no failure of the build.
@@ -73,7 +76,8 @@ impl CachedTool {
 }
 
 /// The state of the artifact itself.
-pub(crate) fn artifact_fingerprint(out: &Path) -> Option<Fingerprint> {
+pub(crate) fn artifact_fingerprint(metadata: &Metadata) -> Fingerprint {
     let mut fingerprint = Fingerprint::new();
-    fingerprint.add_path(out, "").then_some(fingerprint)
+    fingerprint.add("", metadata);
+    fingerprint
 }

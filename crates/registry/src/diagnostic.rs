@@ -22,6 +22,8 @@ pub enum Place {
     File,
     /// Bytes of the file.
     Span(Range<usize>),
+    /// A line and column, counted from 1, of a file that is not kept as text.
+    At { line: usize, column: usize },
     /// A key or value of a JSON file.
     Json { pointer: String, part: Part },
 }
@@ -53,6 +55,13 @@ pub struct Diagnostic {
     pub span: Option<Range<usize>>,
     pub message: String,
     pub help: Option<String>,
+}
+
+impl Diagnostic {
+    /// What reports are sorted by.
+    pub(crate) fn place(&self) -> (&str, &str, usize, usize) {
+        (&self.tool, &self.file, self.line, self.column)
+    }
 }
 
 impl Finding {
@@ -110,7 +119,7 @@ impl Finding {
     /// Works out line and column. `text` is the file's text, when there is one.
     pub fn locate(self, tool: &str, text: Option<&str>) -> Diagnostic {
         let span = text.and_then(|text| match &self.place {
-            Place::File => None,
+            Place::File | Place::At { .. } => None,
             Place::Span(span) => Some(clip(text, span)),
             Place::Json { pointer, part } => {
                 // A pointer may name what is not there; its nearest ancestor is.
@@ -123,8 +132,9 @@ impl Finding {
                 }
             }
         });
-        let (line, column) = match (text, &span) {
-            (Some(text), Some(span)) => position(text, span.start),
+        let (line, column) = match (text, &span, &self.place) {
+            (_, _, Place::At { line, column }) => (*line, *column),
+            (Some(text), Some(span), _) => position(text, span.start),
             _ => (1, 1),
         };
         Diagnostic {
@@ -153,7 +163,8 @@ fn clip(text: &str, span: &Range<usize>) -> Range<usize> {
     start..boundary(span.end).max(start)
 }
 
-fn position(text: &str, offset: usize) -> (usize, usize) {
+/// Line and column of an offset, both from 1, the column in characters.
+pub(crate) fn position(text: &str, offset: usize) -> (usize, usize) {
     let before = &text[..offset];
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)

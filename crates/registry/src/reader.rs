@@ -4,7 +4,7 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use crate::diagnostic::{Finding, Place};
+use crate::diagnostic::{Finding, Place, position};
 use crate::fingerprint::Fingerprint;
 use crate::source::ToolDir;
 
@@ -157,29 +157,31 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).open(path)
 }
 
-fn decode(bytes: Vec<u8>, name: &str) -> Result<String, Box<Finding>> {
-    let finding = |code, place, message: String| Finding::error(code, name.to_owned(), place, message);
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        let line = error.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
-        finding(
-            "file-not-utf8",
-            Place::File,
-            format!("`{name}` is not UTF-8: the byte at offset {at}, line {line}"),
-        )
-        .help("save the file as UTF-8")
-    })?;
+/// Text as every file of a tool must be: UTF-8 without a mark, lines ended by LF.
+pub(crate) fn decode(bytes: Vec<u8>, name: &str) -> Result<String, Box<Finding>> {
+    let refuse = |code, before: &str, message: String, help| {
+        let (line, column) = position(before, before.len());
+        Err(Finding::error(code, name.to_owned(), Place::At { line, column }, message).help(help).into())
+    };
+    let text = match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => {
+            let at = error.utf8_error().valid_up_to();
+            let before = String::from_utf8_lossy(&error.as_bytes()[..at]);
+            let message = format!("`{name}` is not UTF-8 at byte {at}");
+            return refuse("file-not-utf8", &before, message, "save the file as UTF-8");
+        }
+    };
     if text.starts_with('\u{feff}') {
-        return Err(finding("file-bom", Place::File, format!("`{name}` begins with a byte order mark"))
-            .help("save the file as UTF-8 without a BOM")
-            .into());
+        let message = format!("`{name}` begins with a byte order mark");
+        return refuse("file-bom", "", message, "save the file as UTF-8 without a BOM");
     }
     // A single byte is found much faster than a pair, and almost no file has it.
     if text.contains('\r')
         && let Some(at) = text.find("\r\n")
     {
         let message = format!("`{name}` has Windows line ends (CRLF)");
-        return Err(finding("file-crlf", Place::Span(at..at), message).help(CRLF_HELP).into());
+        return refuse("file-crlf", &text[..at], message, CRLF_HELP);
     }
     Ok(text)
 }

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use toolwright_contract::{Category, Mode, ToolSpec};
 
-use crate::artifact::{FORMAT_VERSION, HANDLER_PATH, TOOLS, digest_list};
+use crate::artifact::{END, FORMAT_VERSION, HANDLER_PATH, TOOLS, content_digest_of};
 
 /// One tool of an artifact, without its documentation.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -95,13 +95,16 @@ impl Toolset {
         if head.format_version != FORMAT_VERSION {
             return Err(Error::Format { found: head.format_version });
         }
+        if !text.ends_with(END) {
+            return Err(malformed("its end is missing"));
+        }
         let lines = lines(&text, tools);
         let ids: Option<Vec<&str>> = lines.iter().map(|line| tool_id(&text[line.clone()])).collect();
         // A file that was only re-formatted has other lines than a build writes.
         let ids = ids.ok_or(Error::Tampered)?;
         let digests: Vec<[u8; 32]> =
             lines.par_iter().with_min_len(64).map(|line| content_sha(&text[line.clone()])).collect();
-        if format!("sha256:{}", digest_list(ids.iter().copied().zip(&digests))) != head.content_digest {
+        if content_digest_of(&head.version, ids.iter().copied().zip(&digests)) != head.content_digest {
             return Err(Error::Tampered);
         }
         let by_id = ids.iter().enumerate().map(|(at, id)| ((*id).to_owned(), at)).collect();

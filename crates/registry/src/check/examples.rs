@@ -105,6 +105,9 @@ fn check_envelope(example: &Example, members: &Map<String, Value>, findings: &mu
     if let Some(error) = members.get("error").filter(|_| !succeeded) {
         check_error(error, &mut refuse);
     }
+    if members.get("intents").is_some_and(|intents| !intents.is_array()) {
+        refuse("/intents", Part::Value, "`intents` is a list".to_owned(), None);
+    }
     for (index, intent) in members.get("intents").and_then(Value::as_array).into_iter().flatten().enumerate()
     {
         match intent.get("type").and_then(Value::as_str) {

@@ -1,8 +1,8 @@
 //! Hidden Unicode in what a model reads: it is how tools are poisoned.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::Findings;
+use super::{Findings, Reported};
 use crate::diagnostic::{Finding, Place};
 use crate::hidden::hidden_unicode;
 use crate::json::child_pointer;
@@ -18,43 +18,38 @@ pub(super) fn check_text(file: &'static str, text: &str, findings: &mut Findings
     }
 }
 
-/// Checks every key and string of `schema.json`, escaped ones too.
-pub(super) fn check_schema(members: &Map<String, Value>, text: &str, findings: &mut Findings) {
-    if text.is_ascii() && !text.contains("\\u") {
-        return;
-    }
-    check_members(members, "", findings);
-}
-
-fn check_members(members: &Map<String, Value>, pointer: &str, findings: &mut Findings) {
-    for (key, value) in members {
-        let at = child_pointer(pointer, key);
-        if let Some((_, character)) = hidden_unicode(key).first() {
-            let finding =
-                Finding::json("hidden-unicode", super::schema_file::FILE, at.clone(), message(*character));
-            findings.push(finding).at_key().help(HELP);
-        }
-        check_value(value, &at, findings);
+/// Checks every key and string of a JSON file, escaped ones too.
+pub(super) fn check_json(file: &str, value: &Value, text: &str, findings: &mut Findings) {
+    if !text.is_ascii() || text.contains("\\u") {
+        check_value(file, value, "", findings);
     }
 }
 
-fn check_value(value: &Value, pointer: &str, findings: &mut Findings) {
+fn check_value(file: &str, value: &Value, pointer: &str, findings: &mut Findings) {
     match value {
-        Value::String(text) => {
-            if let Some((_, character)) = hidden_unicode(text).first() {
-                let finding =
-                    Finding::json("hidden-unicode", super::schema_file::FILE, pointer, message(*character));
-                findings.push(finding).help(HELP);
-            }
-        }
+        Value::String(text) => drop(report(file, text, pointer, findings)),
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                check_value(item, &format!("{pointer}/{index}"), findings);
+                check_value(file, item, &format!("{pointer}/{index}"), findings);
             }
         }
-        Value::Object(members) => check_members(members, pointer, findings),
+        Value::Object(members) => {
+            for (key, value) in members {
+                let at = child_pointer(pointer, key);
+                if let Some(reported) = report(file, key, &at, findings) {
+                    reported.at_key();
+                }
+                check_value(file, value, &at, findings);
+            }
+        }
         _ => {}
     }
+}
+
+fn report<'f>(file: &str, text: &str, pointer: &str, findings: &'f mut Findings) -> Option<Reported<'f>> {
+    let (_, character) = *hidden_unicode(text).first()?;
+    let finding = Finding::json("hidden-unicode", file.to_owned(), pointer, message(character));
+    Some(findings.push(finding).help(HELP))
 }
 
 fn message(character: char) -> String {

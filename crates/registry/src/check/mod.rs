@@ -68,7 +68,9 @@ pub fn check_tool(dir: &ToolDir, context: &Context<'_>) -> Checked {
         _ => None,
     };
     let diagnostics = findings.0.into_iter().map(|finding| files.locate(&dir.name, finding, context.shared));
-    Checked { tool, diagnostics: diagnostics.collect(), fingerprint: files.fingerprint }
+    let mut diagnostics: Vec<Diagnostic> = diagnostics.collect();
+    diagnostics.sort_by(|a, b| a.place().cmp(&b.place()));
+    Checked { tool, diagnostics, fingerprint: files.fingerprint }
 }
 
 /// Findings as they come in.

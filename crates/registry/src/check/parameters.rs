@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::fields::wrong_type;
-use super::schema_file::{FILE, Schema};
+use super::hidden;
+use super::schema_file::{FILE, Schema, report_duplicates};
 use crate::diagnostic::{Finding, Place};
 use crate::json::child_pointer;
 use crate::schema::{self, Bundled};
@@ -44,7 +45,13 @@ pub(super) fn check_parameters(schema: &mut Schema<'_>, value: &Value) {
             .at_key()
             .help("add `\"additionalProperties\": false`");
     }
-    if let Some(bundled) = check_json_schema(schema, value, at) {
+    // What follows from a wrong root type alone would only bury that finding.
+    let mended = (value.get("type") != Some(&Value::from("object"))).then(|| {
+        let mut mended = value.clone();
+        mended["type"] = Value::from("object");
+        mended
+    });
+    if let Some(bundled) = check_json_schema(schema, mended.as_ref().unwrap_or(value), at) {
         match schema::compile(&bundled) {
             Ok(validator) => schema.validator = Some(validator),
             Err(message) => drop(schema.error("schema-invalid", at, message)),
@@ -76,6 +83,9 @@ fn check_json_schema<'v>(schema: &mut Schema<'_>, value: &'v Value, at: &str) ->
     if !is_sound {
         return None;
     }
+    for (_, name) in &keys {
+        check_shared(schema, name);
+    }
     for problem in schema::lint(&bundled) {
         is_sound = false;
         let (file, pointer) = whose(&keys, &problem.pointer, at);
@@ -101,6 +111,14 @@ fn check_json_schema<'v>(schema: &mut Schema<'_>, value: &'v Value, at: &str) ->
             .help("change the default or the schema");
     }
     is_sound.then_some(bundled)
+}
+
+/// A shared file is held to the same rules as `schema.json`. Whoever uses it reports it; the build keeps one.
+fn check_shared(schema: &mut Schema<'_>, name: &str) {
+    let Some((text, value)) = schema.shared.text(name).zip(schema.shared.value(name)) else { return };
+    let file = format!("../_shared/{name}");
+    report_duplicates(&file, text, schema.findings);
+    hidden::check_json(&file, value, text, schema.findings);
 }
 
 /// A pointer into a pulled-in definition belongs to the shared file that it came from.

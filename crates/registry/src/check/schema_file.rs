@@ -69,6 +69,7 @@ pub(super) fn check_schema_file(
     if parsed.has_duplicate_keys {
         report_duplicates(FILE, text, findings);
     }
+    super::hidden::check_json(FILE, &parsed.value, text, findings);
     let Value::Object(mut members) = parsed.value else {
         findings.push(Finding::json("field-type", FILE, "", "must be an object"));
         return None;
@@ -84,7 +85,6 @@ pub(super) fn check_schema_file(
     };
     fields::check_fields(&mut schema, &members);
     check_rules(&mut schema, &members);
-    super::hidden::check_schema(&members, text, schema.findings);
     let Schema { bundled_parameters, bundled_output, validator, .. } = schema;
     for (name, bundled) in [("parameters", bundled_parameters), ("output", bundled_output)] {
         if let Some(bundled) = bundled {
@@ -95,11 +95,11 @@ pub(super) fn check_schema_file(
 }
 
 /// Every key that repeats an earlier one of its object.
-pub(super) fn report_duplicates(file: &'static str, text: &str, findings: &mut Findings) {
+pub(super) fn report_duplicates(file: &str, text: &str, findings: &mut Findings) {
     for (span, key) in duplicate_keys(text) {
         let message = format!("the key `{key}` stands twice in one object");
         findings
-            .push(Finding::error("json-duplicate-key", file, Place::Span(span), message))
+            .push(Finding::error("json-duplicate-key", file.to_owned(), Place::Span(span), message))
             .help("remove one of them: readers disagree on which one counts");
     }
 }

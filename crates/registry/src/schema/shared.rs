@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::subschemas::{visit, visit_mut};
 use crate::json;
+use crate::reader::decode;
 use crate::suggest::did_you_mean;
 
 /// The shared definitions of a tools directory.
@@ -73,6 +74,11 @@ impl Shared {
         self.files.get(name).map(|file| file.text.as_str())
     }
 
+    /// A shared file's content, if it is JSON.
+    pub fn value(&self, name: &str) -> Option<&Value> {
+        self.files.get(name).and_then(|file| file.parsed.as_ref().ok())
+    }
+
     fn definition(&self, name: &str) -> Result<&Value, (String, String)> {
         match self.files.get(name) {
             Some(SharedFile { parsed: Ok(value), .. }) => Ok(value),
@@ -101,13 +107,15 @@ impl SharedFile {
                 parsed: Err("it leads out of the tools directory".to_owned()),
             };
         }
-        match fs::read_to_string(path) {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let text = fs::read(path).map_err(|error| error.to_string());
+        match text.and_then(|bytes| decode(bytes, &name).map_err(|finding| finding.message)) {
             Ok(text) => {
                 let parsed = json::parse(&text).map(|parsed| parsed.value);
                 let parsed = parsed.map_err(|error| format!("it is not JSON: {}", error.message));
                 Self { parsed, text }
             }
-            Err(error) => Self { text: String::new(), parsed: Err(error.to_string()) },
+            Err(message) => Self { text: String::new(), parsed: Err(message) },
         }
     }
 }
