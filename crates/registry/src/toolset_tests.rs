@@ -57,11 +57,13 @@ fn dropped_reordered_and_foreign_texts_are_refused() {
     let mut lines: Vec<&str> = text.lines().collect();
     let first = lines.iter().position(|line| line.starts_with("    {")).unwrap();
     lines.swap(first, first + 1);
-    assert!(matches!(Toolset::from_text(lines.join("\n")), Err(Error::Tampered)));
+    let whole = |lines: &[&str]| lines.join("\n") + "\n";
+    assert!(matches!(Toolset::from_text(whole(&lines)), Err(Error::Tampered)));
     lines.remove(first);
-    assert!(matches!(Toolset::from_text(lines.join("\n")), Err(Error::Tampered)));
-    let pretty =
-        serde_json::to_string_pretty(&serde_json::from_str::<serde_json::Value>(&text).unwrap()).unwrap();
+    assert!(matches!(Toolset::from_text(whole(&lines)), Err(Error::Tampered)));
+    assert!(matches!(Toolset::from_text(text[..text.len() - 9].to_owned()), Err(Error::Malformed(_))));
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let pretty = serde_json::to_string_pretty(&value).unwrap() + "\n";
     assert!(matches!(Toolset::from_text(pretty), Err(Error::Tampered)));
     for foreign in ["", "{}", "[]", "{\"tools\": [", "\u{feff}"] {
         assert!(matches!(Toolset::from_text(foreign.to_owned()), Err(Error::Malformed(_))), "{foreign}");
