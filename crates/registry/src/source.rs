@@ -63,3 +63,11 @@ pub fn discover(root: &Path) -> Result<Vec<ToolDir>, Error> {
     found.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(found)
 }
+
+/// Whether a tool's directory may have this name: lower-case words, joined by `-`, beginning with a letter.
+pub fn is_kebab(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_lowercase())
+        && !name.ends_with('-')
+        && !name.contains("--")
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+}

@@ -52,7 +52,7 @@ impl Job {
         let mut compilation = match progress::watch(&state, || compile(options, &state)) {
             Ok(compilation) => compilation,
             Err(error) => {
-                return fail(self.format, &self.tools, 0, trouble("tools-unreadable", &error, error.help()));
+                return fail(self.format, 0, trouble("tools-unreadable", &error, error.help()));
             }
         };
         let version = compilation.version();
@@ -63,9 +63,7 @@ impl Job {
         let written = compilation.write(commit.answer(), &stamp(self.timestamp));
         match written {
             Ok(outcome) => self.succeed(&compilation, version.as_deref(), outcome, started.elapsed()),
-            Err(error) => {
-                fail(self.format, &self.tools, found, trouble("artifact-unwritable", &error, error.help()))
-            }
+            Err(error) => fail(self.format, found, trouble("artifact-unwritable", &error, error.help())),
         }
     }
 
@@ -143,7 +141,7 @@ pub fn print_timings(timings: &Timings) {
 }
 
 /// Reports a failure that is not a tool's, in either format.
-pub fn fail(format: Format, tools: &Path, found: usize, diagnostic: Diagnostic) -> ExitCode {
+pub fn fail(format: Format, found: usize, diagnostic: Diagnostic) -> ExitCode {
     match format {
         Format::Human => {
             return output::fail(
@@ -152,7 +150,6 @@ pub fn fail(format: Format, tools: &Path, found: usize, diagnostic: Diagnostic) 
         }
         Format::Json => print_json(false, None, found, &[diagnostic]),
     }
-    let _ = tools;
     ExitCode::FAILURE
 }
 

@@ -19,12 +19,7 @@ pub fn run(common: &Common, args: &args::Check) -> Result<ExitCode> {
     let compilation = match progress::watch(&state, || compile(options, &state)) {
         Ok(compilation) => compilation,
         Err(error) => {
-            return Ok(fail(
-                common.format,
-                &config.tools,
-                0,
-                trouble("tools-unreadable", &error, error.help()),
-            ));
+            return Ok(fail(common.format, 0, trouble("tools-unreadable", &error, error.help())));
         }
     };
     let version = compilation.version();

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use toolwright_contract::{Category, Mode};
+use toolwright_registry::source::is_kebab;
 
 use super::template::{Template, write_dir};
 use crate::args::{self, Common};
@@ -57,11 +58,7 @@ pub fn run(common: &Common, args: &args::New) -> Result<ExitCode> {
 
 fn kebab(name: &str) -> Result<String, Failure> {
     let kebab = name.replace('_', "-");
-    let is_kebab = kebab.starts_with(|c: char| c.is_ascii_lowercase())
-        && !kebab.ends_with('-')
-        && !kebab.contains("--")
-        && kebab.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
-    if is_kebab {
+    if is_kebab(&kebab) {
         return Ok(kebab);
     }
     Err(Failure::usage(

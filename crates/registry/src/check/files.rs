@@ -10,7 +10,7 @@ use crate::fingerprint::Fingerprint;
 use crate::handler::{Siblings, check_handler};
 use crate::reader::Reader;
 use crate::schema::Shared;
-use crate::source::ToolDir;
+use crate::source::{ToolDir, is_kebab};
 use crate::suggest::nearest;
 
 const HANDLERS: &[&str] = &["handler.js"];
@@ -76,11 +76,7 @@ pub(super) fn read_files(dir: &ToolDir, root: &std::path::Path, findings: &mut F
 /// `tools/<kebab-name>/`: the name becomes the tool's id, so its form matters.
 fn check_name(dir: &ToolDir, findings: &mut Findings) {
     let name = dir.name.as_str();
-    let is_kebab = name.starts_with(|c: char| c.is_ascii_lowercase())
-        && !name.ends_with('-')
-        && !name.contains("--")
-        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
-    if !is_kebab {
+    if !is_kebab(name) {
         let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
         let kebab = words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-");
         let message = format!("the directory name `{name}` is not kebab-case");
