@@ -132,7 +132,7 @@ impl Project {
     /// Builds until the files are old enough for the build to trust their timestamps.
     pub fn settle(&self) {
         let started = Instant::now();
-        while !self.build().stderr.contains("unchanged ") {
+        while !self.build().stderr.contains(" as before") {
             assert!(started.elapsed() < PATIENCE, "never settled");
         }
     }

@@ -45,6 +45,7 @@ pub struct Job {
 impl Job {
     /// Builds once and reports.
     pub fn build(&self) -> ExitCode {
+        use_more_threads_than_cores();
         let started = Instant::now();
         let commit = Commit::ask(&self.tools);
         let options = Options { tools: self.tools.clone(), out: self.out.clone(), cache: self.cache.clone() };
@@ -130,6 +131,15 @@ pub fn print(format: Format, tools: &Path, compilation: &Compilation, version: O
     match format {
         Format::Human => report::show(tools, &compilation.diagnostics),
         Format::Json => print_json(version.is_some(), version, compilation.found, &compilation.diagnostics),
+    }
+}
+
+/// A build reads many small files: while one thread waits for the disk, another can check. `RAYON_NUM_THREADS` wins.
+pub fn use_more_threads_than_cores() {
+    if std::env::var_os("RAYON_NUM_THREADS").is_none() {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        // Threads start with the first build; whoever set up a pool before keeps it.
+        let _ = rayon::ThreadPoolBuilder::new().num_threads(cores * 2).build_global();
     }
 }
 

@@ -6,7 +6,7 @@ use anyhow::Result;
 use toolwright_registry::artifact;
 use toolwright_registry::build::{Options, Progress, compile};
 
-use super::build::{fail, print, print_timings, trouble};
+use super::build::{fail, print, print_timings, trouble, use_more_threads_than_cores};
 use crate::args::{self, Common, Format};
 use crate::config::Config;
 use crate::{output, progress, report};
@@ -15,6 +15,7 @@ pub fn run(common: &Common, args: &args::Check) -> Result<ExitCode> {
     let config = Config::load(common, args.dir.as_deref())?;
     let options =
         Options { out: config.tools.join(artifact::FILE_NAME), tools: config.tools.clone(), cache: None };
+    use_more_threads_than_cores();
     let state = Progress::default();
     let compilation = match progress::watch(&state, || compile(options, &state)) {
         Ok(compilation) => compilation,

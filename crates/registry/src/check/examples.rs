@@ -8,7 +8,7 @@ use super::Findings;
 use crate::diagnostic::{Finding, Place};
 use crate::docs::{Example, ExampleKind};
 use crate::json::{self, Part, duplicate_keys, locate};
-use crate::schema::Validator;
+use crate::schema::{Validator, misfits};
 use crate::suggest::did_you_mean;
 
 const FILE: &str = "doc.md";
@@ -63,7 +63,7 @@ fn check_arguments(
     findings: &mut Findings,
 ) {
     let Some((validator, schema)) = validator else { return };
-    for problem in validator.check(schema, arguments) {
+    for problem in misfits(validator, schema, arguments) {
         let place = place(example, &problem.pointer, problem.part);
         let reported = findings.push(Finding::error(
             "example-refused",

@@ -9,7 +9,7 @@ use super::hidden;
 use super::schema_file::{FILE, Schema, report_duplicates};
 use crate::diagnostic::{Finding, Place};
 use crate::json::child_pointer;
-use crate::schema::{self, Bundled};
+use crate::schema::{self, Bundled, Validator};
 
 pub(super) fn check_parameters(schema: &mut Schema<'_>, value: &Value) {
     let at = "/parameters";
@@ -52,9 +52,9 @@ pub(super) fn check_parameters(schema: &mut Schema<'_>, value: &Value) {
         mended
     });
     if let Some(bundled) = check_json_schema(schema, mended.as_ref().unwrap_or(value), at) {
-        match schema::compile(&bundled) {
+        match Validator::compile(&bundled) {
             Ok(validator) => schema.validator = Some(validator),
-            Err(message) => drop(schema.error("schema-invalid", at, message)),
+            Err(error) => drop(schema.error("schema-invalid", at, error.to_string())),
         }
         if let Cow::Owned(bundled) = bundled {
             schema.bundled_parameters = Some(bundled);

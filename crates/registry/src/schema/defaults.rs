@@ -1,55 +1,10 @@
-//! Defaults: filled in where an object lacks a property, and checked against the schema that gives them.
+//! Defaults are promises too: each must fit the schema that gives it.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use super::misfit::misfits;
 use super::subschemas::visit;
-use super::validator::compile;
-
-/// References followed while filling in; a cycle without data in between would never end.
-const MAX_REFERENCES: usize = 64;
-
-/// Adds what `value` lacks: the defaults of properties, in objects that are there, however deep.
-/// Not inside `anyOf`, `oneOf`, `not` or `if`: which of them applies is not known yet.
-pub fn fill_defaults(root: &Value, schema: &Value, value: &mut Value) {
-    fill(root, schema, value, MAX_REFERENCES);
-}
-
-fn fill(root: &Value, schema: &Value, value: &mut Value, references: usize) {
-    let Value::Object(keywords) = schema else { return };
-    if let Some(target) = keywords.get("$ref").and_then(Value::as_str)
-        && let Some(pointer) = target.strip_prefix('#')
-        && let (Some(target), Some(left)) = (root.pointer(pointer), references.checked_sub(1))
-    {
-        fill(root, target, value, left);
-    }
-    for branch in keywords.get("allOf").and_then(Value::as_array).into_iter().flatten() {
-        fill(root, branch, value, references);
-    }
-    match value {
-        Value::Object(members) => fill_members(root, keywords, members),
-        Value::Array(items) => {
-            let skipped = keywords.get("prefixItems").and_then(Value::as_array).map_or(0, Vec::len);
-            if let Some(schema) = keywords.get("items") {
-                items.iter_mut().skip(skipped).for_each(|item| fill(root, schema, item, MAX_REFERENCES));
-            }
-        }
-        _ => {}
-    }
-}
-
-fn fill_members(root: &Value, keywords: &Map<String, Value>, members: &mut Map<String, Value>) {
-    for (name, schema) in keywords.get("properties").and_then(Value::as_object).into_iter().flatten() {
-        match (members.get_mut(name), schema.get("default")) {
-            (Some(member), _) => fill(root, schema, member, MAX_REFERENCES),
-            (None, Some(default)) => {
-                let mut added = default.clone();
-                fill(root, schema, &mut added, MAX_REFERENCES);
-                members.insert(name.clone(), added);
-            }
-            (None, None) => {}
-        }
-    }
-}
+use super::validate::Validator;
 
 /// The schemas whose own `default` they refuse: their pointers, and why. The schema has passed the linter.
 pub fn refused_defaults(schema: &Value) -> Vec<(String, String)> {
@@ -60,10 +15,8 @@ pub fn refused_defaults(schema: &Value) -> Vec<(String, String)> {
             return;
         }
         let alone = stand_alone(schema, subschema);
-        let mut default = default.clone();
-        fill_defaults(&alone, &alone, &mut default);
-        if let Ok(validator) = compile(&alone)
-            && let Some(misfit) = validator.check(&alone, &default).into_iter().next()
+        if let Ok(validator) = Validator::compile(&alone)
+            && let Some(misfit) = misfits(&validator, &alone, default).into_iter().next()
         {
             refused.push((pointer.to_owned(), misfit.message));
         }

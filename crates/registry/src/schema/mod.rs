@@ -1,13 +1,14 @@
 //! JSON Schema: the strict linter, shared definitions, defaults and validation.
 
 mod defaults;
-mod formats;
 mod lint;
+mod misfit;
 mod shared;
 mod subschemas;
-mod validator;
+mod validate;
 
-pub use defaults::{fill_defaults, refused_defaults};
+pub use defaults::refused_defaults;
 pub use lint::{Problem, known_formats, lint};
+pub use misfit::{Misfit, known_properties, misfits};
 pub use shared::{Bundled, Shared, bundle};
-pub use validator::{Misfit, Validator, compile};
+pub use validate::{CompileError, Error as ValidationError, Validator};

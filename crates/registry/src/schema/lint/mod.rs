@@ -19,7 +19,7 @@ mod refs;
 mod sample;
 mod suggest;
 mod types;
-mod uri;
+pub(in crate::schema) mod uri;
 mod walk;
 
 pub use format::known_formats;

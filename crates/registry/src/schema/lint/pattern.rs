@@ -11,8 +11,6 @@ use super::walk::Linter;
 const MOST_NODES: u64 = 100_000;
 /// The parser recurses into groups; input beyond this is refused before it gets there.
 const MOST_NESTING: usize = 200;
-/// Steps an overlap test may take before it is given up (and no overlap assumed).
-const MOST_BACKTRACKS: usize = 100_000;
 
 pub enum Fault {
     Syntax(String),
@@ -109,12 +107,7 @@ impl Matcher {
         if literal {
             return Self(None);
         }
-        // Classes of everything and of nothing, which only ECMAScript can write this way.
-        let pattern = pattern.replace("[^]", r"[\s\S]").replace("[]", r"[^\s\S]");
-        let translated = jsonschema_regex::to_rust_regex(&pattern).ok();
-        Self(translated.and_then(|pattern| {
-            fancy_regex::RegexBuilder::new(&pattern).backtrack_limit(MOST_BACKTRACKS).build().ok()
-        }))
+        Self(crate::schema::validate::pattern::build(pattern))
     }
 
     pub fn takes(&self, name: &str) -> bool {

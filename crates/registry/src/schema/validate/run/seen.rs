@@ -1,0 +1,38 @@
+//! Which properties and items have been evaluated, for the `unevaluated…` keywords.
+
+use crate::schema::validate::node::OfObject;
+
+#[derive(Default)]
+pub struct Seen<'c> {
+    pub all_properties: bool,
+    /// Schemas whose declared properties count.
+    tables: Vec<&'c OfObject>,
+    names: Vec<String>,
+    pub all_items: bool,
+    /// So many items from the start.
+    pub items: usize,
+}
+
+impl<'c> Seen<'c> {
+    pub fn merge(&mut self, other: Self) {
+        self.all_properties |= other.all_properties;
+        self.tables.extend(other.tables);
+        self.names.extend(other.names);
+        self.all_items |= other.all_items;
+        self.items = self.items.max(other.items);
+    }
+
+    pub fn declared(&mut self, table: &'c OfObject) {
+        self.tables.push(table);
+    }
+
+    pub fn name(&mut self, name: &str) {
+        self.names.push(name.to_owned());
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.all_properties
+            || self.tables.iter().any(|table| table.slot(name, 0).is_some())
+            || self.names.iter().any(|seen| seen == name)
+    }
+}
