@@ -184,6 +184,7 @@ fn write_new(
     old: Option<&File>,
 ) -> io::Result<(File, Vec<Range<u64>>)> {
     let file = OpenOptions::new().write(true).create_new(true).open(temporary)?;
+    reserve(&file, size(header, lines)?)?;
     let mut out = BufWriter::with_capacity(1 << 18, file);
     let places = write_to(&mut out, header, lines, |out, run| {
         let Some(mut old) = old else { return Err(io::Error::other("nothing to take over from")) };
@@ -194,6 +195,46 @@ fn write_new(
         if copied == run.end - run.start { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     })?;
     Ok((out.into_inner().map_err(io::IntoInnerError::into_error)?, places))
+}
+
+/// How many bytes the artifact will have.
+fn size(header: &Header, lines: &[Line<'_>]) -> io::Result<u64> {
+    let mut counter = Counter(0);
+    write_to(&mut counter, header, lines, |counter, run| {
+        counter.0 += run.end - run.start;
+        Ok(())
+    })?;
+    Ok(counter.0)
+}
+
+struct Counter(u64);
+
+impl Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Takes the space on the disk at once: a full disk is noticed before anything is written, and the rename need not
+/// wait until the file system has found room for what was written.
+#[cfg(target_os = "linux")]
+fn reserve(file: &File, size: u64) -> io::Result<()> {
+    use rustix::io::Errno;
+    match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, size) {
+        Err(full @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) => Err(full.into()),
+        // Not every file system can; then it goes as it goes.
+        _ => Ok(()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn reserve(_: &File, _: u64) -> io::Result<()> {
+    Ok(())
 }
 
 fn write_to<W: Write>(

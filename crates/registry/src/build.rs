@@ -13,7 +13,7 @@ use crate::cache::{Cache, CachedTool, artifact_fingerprint};
 use crate::check::{Checked, Context, check_tool};
 use crate::compiled::{CompiledTool, Digests, hex};
 use crate::diagnostic::{Diagnostic, Finding, Place, Severity};
-use crate::fingerprint::Fingerprint;
+use crate::fingerprint::{Fingerprint, Root};
 use crate::schema::Shared;
 use crate::source::{self, ToolDir, discover};
 
@@ -108,7 +108,8 @@ pub fn compile(options: Options, progress: &Progress) -> Result<Compilation, sou
     let cache = options.cache.as_ref().and_then(|_| Cache::load(&options.out, &key));
     clock.lap("discover");
 
-    let context = Context { root: &root, shared: &shared };
+    let tools = Root::open(&root).map_err(unreadable)?;
+    let context = Context { root: &root, tools: &tools, shared: &shared };
     let checked: Vec<Result<Slot, Vec<Diagnostic>>> = dirs
         .par_iter()
         .with_min_len(8)
@@ -143,7 +144,8 @@ fn check_or_keep(
     cache: Option<&Cache>,
     handler_prefix: &str,
 ) -> Result<Slot, Vec<Diagnostic>> {
-    if let Some(cached) = cache.and_then(|cache| cache.get(&dir.name)).filter(|cached| cached.is_current(dir))
+    if let Some(cached) =
+        cache.and_then(|cache| cache.get(&dir.name)).filter(|cached| cached.is_current(dir, context.tools))
     {
         return Ok(Slot {
             name: dir.name.clone(),

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::artifact::{Header, beside};
 use crate::compiled::Digests;
 use crate::diagnostic::Diagnostic;
-use crate::fingerprint::Fingerprint;
+use crate::fingerprint::{Fingerprint, Root};
 use crate::source::ToolDir;
 
 /// The last successful build into one artifact.
@@ -64,14 +64,13 @@ impl Cache {
 
 impl CachedTool {
     /// True when the directory is as it was: told from metadata alone.
-    pub fn is_current(&self, dir: &ToolDir) -> bool {
+    pub fn is_current(&self, dir: &ToolDir, root: &Root) -> bool {
         if !self.fingerprint.is_trusted() || dir.is_symlink {
             return false;
         }
-        let mut now = Fingerprint::new();
-        let files = ["", "schema.json", "doc_summary.md", "doc.md", "handler.js"];
-        let names = files.into_iter().chain(self.modules.iter().map(String::as_str));
-        names.into_iter().all(|name| now.add_path(&dir.path, name)) && now.matches(&self.fingerprint)
+        let files = ["schema.json", "doc_summary.md", "doc.md", "handler.js"].into_iter();
+        let now = root.fingerprint(&dir.name, files.chain(self.modules.iter().map(String::as_str)));
+        now.is_some_and(|now| now.matches(&self.fingerprint))
     }
 }
 

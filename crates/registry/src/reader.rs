@@ -33,7 +33,7 @@ impl<'a> Reader<'a> {
             fingerprint.distrust();
             check_link(root, &dir.path, String::new())?;
         }
-        fingerprint.add_path(&dir.path, "");
+        fingerprint.add_dir(&dir.path);
         let entries = entries(&dir.path).map_err(|error| {
             Finding::error(
                 "file-unreadable",

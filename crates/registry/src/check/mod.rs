@@ -12,7 +12,7 @@ use std::path::Path;
 
 use crate::compiled::CompiledTool;
 use crate::diagnostic::{Diagnostic, Finding, Severity};
-use crate::fingerprint::Fingerprint;
+use crate::fingerprint::{Fingerprint, Root};
 use crate::problem::Problem;
 use crate::schema::Shared;
 use crate::source::ToolDir;
@@ -31,6 +31,8 @@ pub struct Checked {
 pub struct Context<'a> {
     /// The tools directory with all links resolved.
     pub root: &'a Path,
+    /// The same, open.
+    pub tools: &'a Root,
     pub shared: &'a Shared,
 }
 
