@@ -13,7 +13,8 @@ mod generate;
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -126,23 +127,32 @@ fn install_node_packages() -> Result<()> {
 fn measure(command: &mut Command) -> Result<Sample> {
     let started = Instant::now();
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-    let mut sample = Sample::default();
-    loop {
-        observe(&child, &mut sample);
-        if let Some(status) = child.try_wait()? {
-            sample.wall = started.elapsed().as_secs_f64();
-            if !status.success() {
-                return Err(format!("{command:?} failed: {status}").into());
+    let (id, is_over) = (child.id(), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        // Rarely, so that watching does not take part in the race.
+        let watcher = scope.spawn(|| {
+            let mut sample = Sample::default();
+            while !is_over.load(Ordering::Relaxed) {
+                observe(id, &mut sample);
+                std::thread::sleep(Duration::from_millis(10));
             }
-            return Ok(sample);
+            sample
+        });
+        let status = child.wait()?;
+        let wall = started.elapsed().as_secs_f64();
+        is_over.store(true, Ordering::Relaxed);
+        let sample = watcher.join().map_err(|_| "the watcher failed")?;
+        if status.success() {
+            Ok(Sample { wall, ..sample })
+        } else {
+            Err(format!("{command:?} failed: {status}").into())
         }
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    })
 }
 
 /// Processor time (user and system) and peak memory, as far as the process has come.
-fn observe(child: &Child, sample: &mut Sample) {
-    let read = |file: &str| fs::read_to_string(format!("/proc/{}/{file}", child.id())).unwrap_or_default();
+fn observe(process: u32, sample: &mut Sample) {
+    let read = |file: &str| fs::read_to_string(format!("/proc/{process}/{file}")).unwrap_or_default();
     let stat = read("stat");
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     let ticks = |at: usize| fields.get(at).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::compiled::{Digests, hex};
+use crate::compiled::{Digests, hex, push_hex};
 use crate::json::write_canonical;
 
 /// The layout described here.
@@ -67,11 +67,20 @@ pub(crate) fn content_digest_of<'a>(
     format!("sha256:{}", hex(&Sha256::digest(&canonical)))
 }
 
-/// Over the canonical JSON of `[[toolId, digest], …]`.
+/// Over the canonical JSON of `[[toolId, digest], …]`. Ids and digits need no escapes, so it is written as it is.
 fn digest_list<'a>(pairs: impl Iterator<Item = (&'a str, &'a [u8; 32])>) -> String {
-    let list: Vec<Value> = pairs.map(|(tool_id, digest)| json!([tool_id, hex(digest)])).collect();
-    let mut canonical = Vec::new();
-    write_canonical(&Value::Array(list), &mut canonical);
+    let mut canonical = String::from("[");
+    for (tool_id, digest) in pairs {
+        if canonical.len() > 1 {
+            canonical.push(',');
+        }
+        canonical.push_str("[\"");
+        canonical.push_str(tool_id);
+        canonical.push_str("\",\"");
+        push_hex(&mut canonical, digest);
+        canonical.push_str("\"]");
+    }
+    canonical.push(']');
     hex(&Sha256::digest(&canonical))
 }
 

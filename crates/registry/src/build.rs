@@ -51,6 +51,8 @@ pub struct Compilation {
     options: Options,
     key: String,
     previous: Option<(Cache, File)>,
+    /// Worked out once all tools are in.
+    version: String,
 }
 
 /// What writing came to.
@@ -131,6 +133,7 @@ pub fn compile(options: Options, progress: &Progress) -> Result<Compilation, sou
         options,
         key,
         previous: cache,
+        version: String::new(),
     };
     compilation.collect(checked, &dirs);
     clock.lap("assemble");
@@ -196,7 +199,7 @@ impl Compilation {
 
     /// The toolset's version, when it has one.
     pub fn version(&self) -> Option<String> {
-        self.is_ok().then(|| artifact::version(self.tools.iter().map(Slot::digests)))
+        self.is_ok().then(|| self.version.clone())
     }
 
     fn collect(&mut self, checked: Vec<Result<Slot, Vec<Diagnostic>>>, dirs: &[ToolDir]) {
@@ -224,6 +227,7 @@ impl Compilation {
         });
         self.diagnostics.sort_by(|a, b| a.place().cmp(&b.place()));
         self.tools.sort_by(|a, b| a.digests().tool_id.cmp(&b.digests().tool_id));
+        self.version = artifact::version(self.tools.iter().map(Slot::digests));
     }
 
     /// Replaces the artifact, unless it says the same already. Only a compilation that is ok has one.
@@ -268,10 +272,9 @@ impl Compilation {
     }
 
     fn header(&self, git_commit: Option<String>, timestamp: &str) -> Header {
-        let version = artifact::version(self.tools.iter().map(Slot::digests));
         Header {
-            content_digest: artifact::content_digest(&version, self.tools.iter().map(Slot::digests)),
-            version,
+            content_digest: artifact::content_digest(&self.version, self.tools.iter().map(Slot::digests)),
+            version: self.version.clone(),
             git_commit,
             build_timestamp: timestamp.to_owned(),
         }

@@ -139,10 +139,17 @@ fn sha256(text: &str) -> Sha {
 
 /// Lower-case hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len() * 2);
+    push_hex(&mut out, bytes);
+    out
+}
+
+/// Appends lower-case hexadecimal.
+pub fn push_hex(out: &mut String, bytes: &[u8]) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    bytes
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 15])
-        .map(|half| char::from(DIGITS[usize::from(half)]))
-        .collect()
+    for byte in bytes {
+        for half in [byte >> 4, byte & 15] {
+            out.push(char::from(DIGITS[usize::from(half)]));
+        }
+    }
 }

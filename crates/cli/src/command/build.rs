@@ -24,6 +24,7 @@ pub fn run(common: &Common, args: &args::Build) -> Result<ExitCode> {
         format: common.format,
         show_timings: args.timings,
         is_quiet: args.quiet,
+        is_repeated: args.watch,
         cache: if args.no_cache { None } else { Some(program_identity()) },
         timestamp: timestamp()?,
     };
@@ -38,6 +39,7 @@ pub struct Job {
     format: Format,
     show_timings: bool,
     is_quiet: bool,
+    is_repeated: bool,
     cache: Option<String>,
     timestamp: Option<i64>,
 }
@@ -63,7 +65,14 @@ impl Job {
         let found = compilation.found;
         let written = compilation.write(commit.answer(), &stamp(self.timestamp));
         match written {
-            Ok(outcome) => self.succeed(&compilation, version.as_deref(), outcome, started.elapsed()),
+            Ok(outcome) => {
+                let code = self.succeed(&compilation, version.as_deref(), outcome, started.elapsed());
+                if !self.is_repeated {
+                    // The process ends here: giving tens of megabytes back piece by piece would only take time.
+                    std::mem::forget(compilation);
+                }
+                code
+            }
             Err(error) => fail(self.format, found, trouble("artifact-unwritable", &error, error.help())),
         }
     }
