@@ -20,8 +20,6 @@ pub struct Reader<'a> {
     /// The tools directory with all links resolved.
     root: &'a Path,
     dir: &'a ToolDir,
-    /// The directory's entries: name, and whether it is a link. One look instead of one for each file.
-    entries: Vec<(String, bool)>,
     pub fingerprint: Fingerprint,
 }
 
@@ -34,15 +32,7 @@ impl<'a> Reader<'a> {
             check_link(root, &dir.path, String::new())?;
         }
         fingerprint.add_dir(&dir.path);
-        let entries = entries(&dir.path).map_err(|error| {
-            Finding::error(
-                "file-unreadable",
-                "",
-                Place::File,
-                format!("the directory cannot be read: {error}"),
-            )
-        })?;
-        Ok(Self { root, dir, entries, fingerprint })
+        Ok(Self { root, dir, fingerprint })
     }
 
     /// Where the directory really is, when no link is involved.
@@ -50,29 +40,32 @@ impl<'a> Reader<'a> {
         self.root.join(&self.dir.name)
     }
 
-    /// The names of what is in the directory.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.entries.iter().map(|(name, _)| name.as_str())
+    /// The names of what is in the directory, for saying what was probably meant.
+    pub fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.dir.path).into_iter().flatten().flatten();
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    /// Whether the directory has something of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.dir.path.join(name).symlink_metadata().is_ok()
     }
 
     /// The text of `name`, a path inside the tool's directory.
     pub fn read(&mut self, name: &str) -> Result<String, Box<Finding>> {
         let finding = |code, message: String| Finding::error(code, name.to_owned(), Place::File, message);
-        let missing = || finding("file-missing", format!("`{name}` is missing"));
         let path = self.dir.path.join(name);
-        let entry = self.entries.iter().find(|(entry, _)| entry == name);
-        let is_plain = match entry {
-            Some((_, is_link)) => !is_link && !self.dir.is_symlink,
-            None if name.contains('/') => fs::canonicalize(&path).ok() == Some(self.home().join(name)),
-            None => return Err(missing().into()),
-        };
-        if !is_plain {
+        let is_home = !name.contains('/') || fs::canonicalize(&path).ok() == Some(self.home().join(name));
+        let mut read =
+            if is_home && !self.dir.is_symlink { read_regular(&path, Links::Refuse) } else { Err(link()) };
+        if read.as_ref().is_err_and(|error| error.raw_os_error() == link().raw_os_error()) {
             // What links lead to may change without any trace here.
             self.fingerprint.distrust();
             check_link(self.root, &path, name.to_owned())?;
+            read = read_regular(&path, Links::Follow);
         }
-        let (bytes, metadata) = read_regular(&path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => missing(),
+        let (bytes, metadata) = read.map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => finding("file-missing", format!("`{name}` is missing")),
             _ => finding("file-unreadable", format!("`{name}` cannot be read: {error}"))
                 .help("it must be a regular, readable file"),
         })?;
@@ -86,13 +79,16 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn entries(dir: &Path) -> io::Result<Vec<(String, bool)>> {
-    fs::read_dir(dir)?
-        .map(|entry| {
-            let entry = entry?;
-            Ok((entry.file_name().to_string_lossy().into_owned(), entry.file_type()?.is_symlink()))
-        })
-        .collect()
+/// Whether a link in a file's place is followed.
+#[derive(Clone, Copy)]
+enum Links {
+    Refuse,
+    Follow,
+}
+
+/// The error that opening a link gives when links are refused.
+fn link() -> io::Error {
+    io::Error::from_raw_os_error(libc::ELOOP)
 }
 
 /// Refuses a path that resolves to somewhere outside `root`, or to nowhere because links form a loop.
@@ -120,8 +116,8 @@ pub fn check_link(root: &Path, path: &Path, file: String) -> Result<(), Box<Find
 }
 
 /// Opens only regular files, and without waiting: a named pipe would block the build for ever.
-fn read_regular(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
-    let mut file = open(path)?;
+fn read_regular(path: &Path, links: Links) -> io::Result<(Vec<u8>, Metadata)> {
+    let mut file = open(path, links)?;
     // Taken before the content: a change while reading shows as a changed fingerprint next time.
     let metadata = file.metadata()?;
     if !metadata.is_file() {
@@ -147,13 +143,20 @@ fn read_regular(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
 }
 
 #[cfg(unix)]
-fn open(path: &Path) -> io::Result<File> {
+fn open(path: &Path, links: Links) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
-    OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)
+    let flags = match links {
+        Links::Refuse => libc::O_NONBLOCK | libc::O_NOFOLLOW,
+        Links::Follow => libc::O_NONBLOCK,
+    };
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
 #[cfg(not(unix))]
-fn open(path: &Path) -> io::Result<File> {
+fn open(path: &Path, links: Links) -> io::Result<File> {
+    if matches!(links, Links::Refuse) && path.is_symlink() {
+        return Err(link());
+    }
     OpenOptions::new().read(true).open(path)
 }
 

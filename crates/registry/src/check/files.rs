@@ -13,9 +13,10 @@ use crate::schema::Shared;
 use crate::source::{ToolDir, is_kebab};
 use crate::suggest::nearest;
 
-const HANDLERS: &[&str] = &["handler.js"];
-/// Handlers of engines that are still to come, and the forms that people try first.
-const FOREIGN_HANDLERS: &[&str] = &["handler.wasm", "handler.ts", "handler.mjs", "handler.cjs", "handler.py"];
+/// The handler of an engine that is still to come; beside `handler.js` it would be a second one.
+const OTHER_HANDLER: &str = "handler.wasm";
+/// What people try first. Beside `handler.js` they may be what it was made from.
+const FOREIGN_HANDLERS: &[&str] = &["handler.ts", "handler.mjs", "handler.cjs", "handler.py"];
 
 /// The texts of a tool's files, as far as they could be read.
 #[derive(Debug)]
@@ -105,23 +106,32 @@ fn read(reader: &mut Reader<'_>, name: &'static str, findings: &mut Findings) ->
 /// A file that is there under a name that somebody may have meant for `wanted`.
 fn near_miss(reader: &Reader<'_>, wanted: &str) -> Option<String> {
     let taken = ["schema.json", "doc_summary.md", "doc.md", "handler.js"];
-    nearest(wanted, reader.names().filter(|name| !taken.contains(name))).map(str::to_owned)
+    let names = reader.names();
+    nearest(wanted, names.iter().map(String::as_str).filter(|name| !taken.contains(name))).map(str::to_owned)
 }
 
 fn read_handler_source(reader: &mut Reader<'_>, findings: &mut Findings) -> Option<String> {
-    let is_there = |wanted: &&&str| reader.names().any(|name| name == **wanted);
-    let own = HANDLERS.iter().find(is_there);
-    let Some(&extra) = FOREIGN_HANDLERS.iter().find(is_there) else {
-        return read(reader, "handler.js", findings);
+    let has_other = reader.has(OTHER_HANDLER);
+    let source = read(reader, "handler.js", findings);
+    let is_missing =
+        findings.0.last().is_some_and(|last| last.code == "file-missing" && last.file == "handler.js");
+    let foreign = FOREIGN_HANDLERS.iter().copied().filter(|_| is_missing).find(|name| reader.has(name));
+    let (extra, message) = match (has_other, foreign) {
+        (true, _) if !is_missing => (
+            OTHER_HANDLER,
+            format!("both `handler.js` and `{OTHER_HANDLER}` are there: a tool has exactly one handler"),
+        ),
+        (true, _) => (OTHER_HANDLER, format!("`{OTHER_HANDLER}` is not a handler that Toolwright runs")),
+        (false, Some(foreign)) => (foreign, format!("`{foreign}` is not a handler that Toolwright runs")),
+        (false, None) => return source,
     };
-    let message = match own {
-        Some(own) => format!("both `{own}` and `{extra}` are there: a tool has exactly one handler"),
-        None => format!("`{extra}` is not a handler that Toolwright runs"),
-    };
+    if is_missing {
+        findings.0.pop();
+    }
     findings
         .push(Finding::error("handler-kind", extra, Place::File, message))
         .help("keep one `handler.js`, a standard ES module that exports `execute`");
-    own.and_then(|_| read(reader, "handler.js", findings))
+    source
 }
 
 fn read_handler(reader: &mut Reader<'_>, source: String, files: &mut Files, findings: &mut Findings) {
