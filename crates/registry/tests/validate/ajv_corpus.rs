@@ -45,14 +45,8 @@ const PROTOTYPE: &str = "Ajv finds properties of JavaScript's prototypes in ever
 const UNEVALUATED: &str = "Ajv confuses its own variables for what a branch has evaluated";
 
 fn folder() -> PathBuf {
-    match std::env::var("TOOLWRIGHT_CORPORA") {
-        Ok(corpora) => {
-            let folder = PathBuf::from(corpora).join("ajv");
-            assert!(folder.is_dir(), "TOOLWRIGHT_CORPORA is set, but {} is not there", folder.display());
-            folder
-        }
-        Err(_) => PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/ajv")),
-    }
+    super::corpus("ajv")
+        .unwrap_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/ajv")))
 }
 
 fn cases() -> Vec<Value> {

@@ -13,7 +13,7 @@ mod meta;
 mod object;
 mod pattern;
 mod problem;
-mod reference;
+pub(in crate::schema) mod reference;
 mod refs;
 #[cfg(test)]
 mod sample;

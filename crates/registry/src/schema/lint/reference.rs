@@ -127,7 +127,8 @@ impl<'s> Linter<'s> {
     }
 }
 
-fn holds_reference(value: &Value) -> bool {
+/// Whether a schema holds a reference anywhere, even in data: Ajv does not look closer.
+pub(in crate::schema) fn holds_reference(value: &Value) -> bool {
     match value {
         Value::Object(object) => object.iter().any(|(name, member)| {
             matches!(

@@ -1,5 +1,6 @@
 //! Keywords for values of any type: references, `const` and `enum`, and the logical applicators.
 
+use crate::schema::lint::reference::holds_reference;
 use serde_json::Value;
 
 use super::documents::Found;
@@ -144,18 +145,4 @@ impl<'s> Compiler<'s> {
 fn enumeration(values: &[Value]) -> Rule {
     let words: Option<Box<[Box<str>]>> = values.iter().map(|value| value.as_str().map(Into::into)).collect();
     words.map_or_else(|| Rule::Enum(values.into()), Rule::Words)
-}
-
-/// Whether a schema holds a reference anywhere, even in data: Ajv does not look closer.
-fn holds_reference(value: &Value) -> bool {
-    match value {
-        Value::Object(object) => object.iter().any(|(name, member)| {
-            matches!(
-                name.as_str(),
-                "$ref" | "$recursiveRef" | "$recursiveAnchor" | "$dynamicRef" | "$dynamicAnchor"
-            ) || holds_reference(member)
-        }),
-        Value::Array(items) => items.iter().any(holds_reference),
-        _ => false,
-    }
 }
