@@ -12,10 +12,14 @@ mod bad_schema;
 mod build;
 #[path = "program/cache.rs"]
 mod cache;
+#[path = "program/call.rs"]
+mod call;
 #[path = "program/codes.rs"]
 mod codes;
 #[path = "program/config.rs"]
 mod config;
+#[path = "program/declared.rs"]
+mod declared;
 #[path = "program/determinism.rs"]
 mod determinism;
 #[path = "program/fields.rs"]
@@ -32,6 +36,8 @@ mod support;
 mod thirty_mistakes;
 #[path = "program/tidy.rs"]
 mod tidy;
+#[path = "program/tool_tests.rs"]
+mod tool_tests;
 #[path = "program/usage.rs"]
 mod usage;
 #[path = "program/version.rs"]

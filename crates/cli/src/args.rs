@@ -21,6 +21,8 @@ const EXAMPLES: &str = "Examples:
   toolwright build                  compile tools/ into tools/tool_registry.json
   toolwright build --watch          and again whenever a file changes
   toolwright check --format json    only report, for programs
+  toolwright call validate_email '{\"email\": \"mira@studio.example\"}'
+  toolwright test                   run the tools' own tests
   toolwright prompt --mode voice    the system prompt that a voice session gets";
 
 /// What every subcommand takes.
@@ -87,6 +89,18 @@ pub enum Command {
         #[command(flatten)]
         source: Source,
     },
+    /// Call a tool and print the envelope; exits 1 if the call fails
+    #[command(after_help = "Examples:
+  toolwright call validate_email '{\"email\": \"mira@studio.example\"}'
+  echo '{\"query\": \"opening hours\"}' | toolwright call kb_search --mode voice
+  toolwright call ignore_user @args.json --session-state '{\"warned\": true}' --format json")]
+    Call(Call),
+    /// Run the tools' own tests
+    #[command(after_help = "Examples:
+  toolwright test
+  toolwright test --only kb_search
+  toolwright test --format json | jq '.tests[] | select(.ok | not)'")]
+    Test(Test),
     /// Print the system prompt that a session gets
     #[command(after_help = "Example:\n  toolwright prompt --mode voice")]
     Prompt {
@@ -153,6 +167,33 @@ pub struct List {
     pub mode: Option<Mode>,
     #[command(flatten)]
     pub source: Source,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct Call {
+    /// The tool's id, or its directory's name
+    pub tool: String,
+    /// The arguments: JSON, or @FILE, or - for stdin (also when left out and stdin is a pipe)
+    #[arg(value_name = "JSON")]
+    pub arguments: Option<String>,
+    /// The session's mode
+    #[arg(long, value_parser = mode, default_value = "text", value_name = "text|voice")]
+    pub mode: Mode,
+    /// What the handler sees as the session's state
+    #[arg(long, value_name = "JSON")]
+    pub session_state: Option<String>,
+    #[command(flatten)]
+    pub source: Source,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct Test {
+    /// The tools directory
+    #[arg(value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// Only the tests of one tool
+    #[arg(long, value_name = "TOOL")]
+    pub only: Option<String>,
 }
 
 /// Where a toolset is read from.

@@ -1,9 +1,13 @@
 //! `toolwright.toml`: defaults < file < environment < flags, layered here and nowhere else.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Deserialize;
 use toolwright_contract::Mode;
+use toolwright_orchestrator::Limits as HandlerLimits;
+use toolwright_orchestrator::capabilities::http::AllowList;
 use toolwright_registry::prompt::Limits;
 
 use crate::args::Common;
@@ -15,8 +19,12 @@ const FILE_NAME: &str = "toolwright.toml";
 #[derive(Debug)]
 pub struct Config {
     pub tools: PathBuf,
+    /// Files of declared tools.
+    pub declared: Vec<PathBuf>,
     pub prompts: PathBuf,
     limits: LimitsFile,
+    handlers: HandlersFile,
+    tool: BTreeMap<String, ToolFile>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -25,12 +33,38 @@ struct File {
     tools: ToolsFile,
     prompts: PromptsFile,
     limits: LimitsFile,
+    handlers: HandlersFile,
+    /// By tool id.
+    tool: BTreeMap<String, ToolFile>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct ToolsFile {
     dir: Option<PathBuf>,
+    declared: Vec<PathBuf>,
+}
+
+/// What one call of a JavaScript handler may use up.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct HandlersFile {
+    memory_mb: Option<u16>,
+    cpu_ms: Option<u32>,
+    output_kb: Option<u32>,
+    pending_calls: Option<u16>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct ToolFile {
+    http: HttpFile,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct HttpFile {
+    allow: Vec<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -64,9 +98,40 @@ impl Config {
         let flag = dir.or(common.tools.as_deref()).map(Path::to_owned);
         Ok(Self {
             tools: flag.unwrap_or_else(|| from_file(file.tools.dir, "tools")),
+            declared: file.tools.declared.iter().map(|path| base.join(path)).collect(),
             prompts: from_file(file.prompts.dir, "prompts"),
             limits: file.limits,
+            handlers: file.handlers,
+            tool: file.tool,
         })
+    }
+
+    /// What each tool may reach by `http.fetch`.
+    pub fn allowed(&self) -> Result<Vec<(String, AllowList)>, Failure> {
+        let lists = self.tool.iter().filter(|(_, tool)| !tool.http.allow.is_empty());
+        lists
+            .map(|(id, tool)| match AllowList::parse(&tool.http.allow) {
+                Ok(list) => Ok((id.clone(), list)),
+                Err(error) => Err(Failure::new(
+                    format!("`[tool.{id}.http] allow` cannot be used: {error}"),
+                    "entries are hosts such as \"api.example.com\" or \"127.0.0.1:8080\"",
+                )),
+            })
+            .collect()
+    }
+
+    /// What one call of a JavaScript handler may use up. The deadline is the tool's.
+    pub fn handlers(&self) -> HandlerLimits {
+        let (file, default) = (&self.handlers, HandlerLimits::within(Duration::ZERO));
+        let size =
+            |number: u32, unit: usize| usize::try_from(number).unwrap_or(usize::MAX).saturating_mul(unit);
+        HandlerLimits {
+            memory_bytes: file.memory_mb.map_or(default.memory_bytes, |mb| size(mb.into(), 1 << 20)),
+            cpu: file.cpu_ms.map_or(default.cpu, |ms| Duration::from_millis(ms.into())),
+            output_bytes: file.output_kb.map_or(default.output_bytes, |kb| size(kb, 1 << 10)),
+            pending_host_calls: file.pending_calls.map_or(default.pending_host_calls, usize::from),
+            ..default
+        }
     }
 
     /// The numbers in force for a mode.

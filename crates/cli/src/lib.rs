@@ -1,4 +1,5 @@
 //! Toolwright for Rust programs: what the other crates offer, under one name.
 
 pub use toolwright_contract as contract;
+pub use toolwright_orchestrator as orchestrator;
 pub use toolwright_registry as registry;

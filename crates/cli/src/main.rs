@@ -3,6 +3,7 @@
 mod args;
 mod command;
 mod config;
+mod log;
 mod output;
 mod progress;
 mod report;
@@ -18,6 +19,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let args = args::Args::parse();
+    log::start();
     match command::run(args) {
         Ok(code) => code,
         Err(error) => output::fail(&error),

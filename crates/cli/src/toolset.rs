@@ -1,20 +1,59 @@
-//! A toolset for the commands that look at one: from an artifact, or compiled in memory.
+//! A toolset for the commands that look at one or run it: from an artifact, or compiled in memory, with the tools
+//! that the configuration declares.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Result;
+use toolwright_orchestrator::Runtime;
 use toolwright_registry::build::{Options, Progress, Timestamp, compile};
+use toolwright_registry::declared;
+use toolwright_registry::suggest::nearest;
 use toolwright_registry::toolset::Toolset;
 
 use crate::args::Source;
+use crate::config::Config;
 use crate::output::Failure;
 use crate::report;
 
 /// Reads the artifact that is named, or compiles the tools directory without writing anything.
-pub fn open(source: &Source, tools: &Path) -> Result<Toolset> {
-    if let Some(artifact) = &source.artifact {
-        return Ok(Toolset::load(artifact).map_err(|error| Failure::new(&error, error.help()))?);
-    }
+pub fn open(source: &Source, config: &Config) -> Result<Toolset> {
+    let built = match &source.artifact {
+        Some(artifact) => Toolset::load(artifact).map_err(|error| Failure::new(&error, error.help()))?,
+        None => compiled(&config.tools)?,
+    };
+    Ok(declare(built, config))
+}
+
+/// The toolset, ready to be called.
+pub fn runtime(source: &Source, config: &Config) -> Result<Runtime> {
+    let toolset = open(source, config)?;
+    let artifact_dir = source.artifact.as_deref().and_then(Path::parent);
+    let builder =
+        Runtime::builder(Arc::new(toolset), artifact_dir.unwrap_or(&config.tools)).limits(config.handlers());
+    Ok(config.allowed()?.into_iter().fold(builder, |builder, (tool, list)| builder.allow(tool, list)).build())
+}
+
+/// What async work of a command runs on.
+pub fn tokio() -> Result<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
+}
+
+/// The id that is meant: as it is written, or as the name of a tool's directory.
+pub fn id_of(tools: &Toolset, name: &str) -> String {
+    if tools.get(name).is_some() { name.to_owned() } else { name.replace('-', "_") }
+}
+
+/// There is no such tool; perhaps it is a slip.
+pub fn unknown(tools: &Toolset, name: &str) -> Failure {
+    let help = match nearest(name, tools.ids()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "`toolwright list` names them all".to_owned(),
+    };
+    Failure::new(format!("there is no tool `{name}`"), help)
+}
+
+fn compiled(tools: &Path) -> Result<Toolset> {
     let options = Options { tools: tools.to_owned(), out: tools.join("tool_registry.json"), cache: None };
     let compilation =
         compile(options, &Progress::default()).map_err(|error| Failure::new(&error, error.help()))?;
@@ -25,4 +64,17 @@ pub fn open(source: &Source, tools: &Path) -> Result<Toolset> {
     }
     let bytes = compilation.to_bytes(None, &Timestamp::Now(String::new()))?;
     Ok(Toolset::from_text(String::from_utf8(bytes)?)?)
+}
+
+/// Adds the declared tools. One that is not valid is logged, and the others stand.
+fn declare(mut toolset: Toolset, config: &Config) -> Toolset {
+    for path in &config.declared {
+        // Native handlers are registered by programs that embed Toolwright; this one has none.
+        let (tools, mut errors) = declared::load(path, &|_| false);
+        let (with, refused) = toolset.with_declared(path, tools);
+        toolset = with;
+        errors.extend(refused);
+        errors.iter().for_each(|error| tracing::error!("{error}; {}", error.help()));
+    }
+    toolset
 }

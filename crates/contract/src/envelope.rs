@@ -33,7 +33,7 @@ pub struct Failure {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotency_required: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub details: Option<Value>,
+    pub details: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suggestion: Option<String>,
 }
@@ -50,6 +50,12 @@ pub struct Meta {
     pub execution_id: String,
     #[serde(flatten)]
     pub more: Map<String, Value>,
+}
+
+impl From<Value> for Success {
+    fn from(data: Value) -> Self {
+        Self { data, intents: Vec::new() }
+    }
 }
 
 impl Failure {

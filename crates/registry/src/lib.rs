@@ -9,6 +9,7 @@ mod check;
 mod compiled;
 #[cfg(test)]
 mod corpora;
+pub mod declared;
 pub mod diagnostic;
 mod docs;
 mod fingerprint;
@@ -23,3 +24,5 @@ pub mod schema;
 pub mod source;
 pub mod suggest;
 pub mod toolset;
+
+pub use compiled::hex;

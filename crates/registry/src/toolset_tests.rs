@@ -19,10 +19,9 @@ fn a_toolset_gives_back_what_was_built() {
     assert!(ids.is_sorted() && ids.len() >= 14, "{ids:?}");
     assert_eq!(ids, toolset.list().map(|tool| tool.spec.tool_id.as_str()).collect::<Vec<_>>());
     let tool = toolset.get("kb_search").unwrap();
-    assert_eq!(
-        (tool.spec.category, tool.handler_path.as_str()),
-        (Category::Retrieval, "kb-search/handler.js")
-    );
+    assert_eq!(tool.spec.category, Category::Retrieval);
+    let Implementation::Module(module) = &tool.implementation else { panic!("{tool:?}") };
+    assert_eq!((module.path.as_str(), module.sha256.len()), ("kb-search/handler.js", 64));
     assert!(toolset.documentation("kb_search").unwrap().contains("## Invariants"));
     assert_eq!(toolset.get("nothing_of_the_kind"), None);
     assert_eq!(toolset.documentation("nothing_of_the_kind"), None);
@@ -70,4 +69,54 @@ fn dropped_reordered_and_foreign_texts_are_refused() {
     }
     let newer = text.replacen("\"formatVersion\": 1", "\"formatVersion\": 2", 1);
     assert!(matches!(Toolset::from_text(newer), Err(Error::Format { found: 2 })));
+}
+
+fn declared(names: &[&str]) -> Vec<Tool> {
+    let tools: Vec<Value> = names
+        .iter()
+        .map(|name| {
+            serde_json::json!({
+                "name": name, "description": "Declared.", "type": "function", "handler": "h",
+                "parameters": { "type": "object" }, "implementation": { "type": "mock", "mock_response": null },
+            })
+        })
+        .collect();
+    let text = serde_json::json!({ "tools": tools }).to_string();
+    let (tools, errors) = declared::read(Path::new("more.json"), &text, &|_| false);
+    assert_eq!(errors, []);
+    tools
+}
+
+#[test]
+fn declared_tools_live_in_the_same_registry_after_the_built_ones() {
+    let built = Toolset::from_text(reference()).unwrap();
+    let before: Vec<String> = built.ids().map(str::to_owned).collect();
+    let (version, digest) = (built.version.clone(), built.content_digest.clone());
+    let (toolset, errors) = built.with_declared(Path::new("none.json"), Vec::new());
+    assert_eq!((&toolset.version, &toolset.content_digest, errors.len()), (&version, &digest, 0));
+
+    let tools = declared(&["weather", "kb_search", "alarm"]);
+    let (toolset, errors) = toolset.with_declared(Path::new("more.json"), tools);
+    let messages: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    assert_eq!(messages, ["more.json: Tool already exists: kb_search"]);
+    assert_ne!(toolset.version, version);
+    let mut all: Vec<&str> = before.iter().map(String::as_str).collect();
+    all.extend(["weather", "alarm"]);
+    assert_eq!(toolset.ids().collect::<Vec<_>>(), all);
+    assert_eq!(toolset.summaries().map(|(id, _)| id).collect::<Vec<_>>(), all);
+    assert_eq!(toolset.list().count(), all.len());
+    assert!(matches!(toolset.get("kb_search").unwrap().implementation, Implementation::Module(_)));
+    assert_eq!(toolset.get("alarm").unwrap().implementation, Implementation::Mock(Value::Null));
+    assert_eq!(toolset.documentation("alarm").as_deref(), Some("Declared."));
+    assert!(toolset.documentation("kb_search").unwrap().contains("## Invariants"));
+    let allowed = ["alarm", "kb_search", "nothing"];
+    let found: Vec<&str> = toolset.filter(Some(&allowed)).map(|tool| tool.spec.tool_id.as_str()).collect();
+    assert_eq!(found, ["kb_search", "alarm"]);
+
+    // Files one by one are the same as all at once.
+    let at_once = toolset.version;
+    let (toolset, _) =
+        Toolset::from_text(reference()).unwrap().with_declared(Path::new("a"), declared(&["weather"]));
+    let (toolset, _) = toolset.with_declared(Path::new("b"), declared(&["alarm"]));
+    assert_eq!(toolset.version, at_once);
 }

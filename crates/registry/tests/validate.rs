@@ -7,6 +7,8 @@ mod ajv_corpus;
 mod hostile;
 #[path = "validate/real_tools.rs"]
 mod real_tools;
+#[path = "validate/standard.rs"]
+mod standard;
 #[path = "validate/suite.rs"]
 mod suite;
 

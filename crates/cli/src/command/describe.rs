@@ -5,18 +5,17 @@ use std::process::ExitCode;
 use anyhow::Result;
 use serde_json::json;
 use toolwright_contract::Confirmation;
-use toolwright_registry::suggest::nearest;
-use toolwright_registry::toolset::{Tool, Toolset};
+use toolwright_registry::toolset::{Implementation, Tool};
 
 use crate::args::{Common, Format, Source};
 use crate::config::Config;
-use crate::output::{self, Failure};
+use crate::output;
 use crate::toolset;
 
 pub fn run(common: &Common, name: &str, source: &Source) -> Result<ExitCode> {
     let config = Config::load(common, None)?;
-    let tools = toolset::open(source, &config.tools)?;
-    let tool = tools.get(&name.replace('-', "_")).ok_or_else(|| unknown(&tools, name))?;
+    let tools = toolset::open(source, &config)?;
+    let tool = tools.get(&toolset::id_of(&tools, name)).ok_or_else(|| toolset::unknown(&tools, name))?;
     let documentation = tools.documentation(&tool.spec.tool_id).unwrap_or_default();
     match common.format {
         Format::Human => output::data(describe(tool, &documentation)),
@@ -24,20 +23,22 @@ pub fn run(common: &Common, name: &str, source: &Source) -> Result<ExitCode> {
             let mut value = serde_json::to_value(&tool.spec)?;
             value["summary"] = json!(tool.summary);
             value["documentation"] = json!(documentation);
-            value["handlerPath"] = json!(tool.handler_path);
-            value["handlerSha256"] = json!(tool.handler_sha256);
+            match &tool.implementation {
+                Implementation::Module(module) => {
+                    value["handlerPath"] = json!(module.path);
+                    value["handlerSha256"] = json!(module.sha256);
+                }
+                Implementation::Mock(response) => {
+                    value["implementation"] = json!({ "type": "mock", "mock_response": response });
+                }
+                Implementation::Native(handler) => {
+                    value["implementation"] = json!({ "type": "builtin", "handler": handler });
+                }
+            }
             output::data_line(serde_json::to_string_pretty(&value)?);
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn unknown(tools: &Toolset, name: &str) -> Failure {
-    let help = match nearest(name, tools.ids()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => "`toolwright list` names them all".to_owned(),
-    };
-    Failure::new(format!("there is no tool `{name}`"), help)
 }
 
 fn describe(tool: &Tool, documentation: &str) -> String {
@@ -48,6 +49,11 @@ fn describe(tool: &Tool, documentation: &str) -> String {
         Confirmation::Always(false) => "never".to_owned(),
         Confirmation::Rule(rule) => format!("when {}", rule.when),
     };
+    let handler = match &tool.implementation {
+        Implementation::Module(module) => module.path.clone(),
+        Implementation::Mock(_) => "a mock: the same answer to every call".to_owned(),
+        Implementation::Native(name) => format!("{name}, of the program"),
+    };
     let rows = [
         ("category", spec.category.to_string()),
         ("effects", spec.side_effects.to_string()),
@@ -55,7 +61,7 @@ fn describe(tool: &Tool, documentation: &str) -> String {
         ("confirmation", confirmation),
         ("modes", modes.join(", ")),
         ("latency", format!("{} ms", spec.latency_budget_ms)),
-        ("handler", tool.handler_path.clone()),
+        ("handler", handler),
     ];
     let rows: String = rows.iter().map(|(name, value)| format!("  {name:<13} {value}\n")).collect();
     let schema = serde_json::to_string_pretty(&spec.json_schema).unwrap_or_default();

@@ -11,7 +11,7 @@ use crate::{output, toolset};
 
 pub fn run(common: &Common, args: &args::List) -> Result<ExitCode> {
     let config = Config::load(common, None)?;
-    let tools = toolset::open(&args.source, &config.tools)?;
+    let tools = toolset::open(&args.source, &config)?;
     let wanted = |tool: &&Tool| {
         args.category.is_none_or(|category| tool.spec.category == category)
             && args.mode.is_none_or(|mode| tool.spec.allowed_modes.contains(&mode))

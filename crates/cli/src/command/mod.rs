@@ -1,6 +1,7 @@
 //! One file a subcommand.
 
 mod build;
+mod call;
 mod check;
 mod describe;
 mod explain;
@@ -10,6 +11,7 @@ mod list;
 mod new;
 mod prompt;
 mod template;
+mod test;
 mod watch;
 
 use std::process::ExitCode;
@@ -29,6 +31,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Init { dir } => init::run(&dir),
         Command::List(list) => list::run(common, &list),
         Command::Describe { tool, source } => describe::run(common, &tool, &source),
+        Command::Call(call) => call::run(common, &call),
+        Command::Test(test) => test::run(common, &test),
         Command::Prompt { mode, source } => prompt::run(common, mode, &source),
     }
 }

@@ -17,7 +17,7 @@ pub fn run(common: &Common, mode: Mode, source: &Source) -> Result<ExitCode> {
     let core = read(&config.prompts.join("core.md"))?;
     let voice_behavior =
         if mode == Mode::Voice { read(&config.prompts.join("voice-behavior.md"))? } else { String::new() };
-    let tools = toolset::open(source, &config.tools)?;
+    let tools = toolset::open(source, &config)?;
     let words = Words { core: &core, voice_behavior: &voice_behavior };
     let prompt = compose(&tools, mode, words, config.limits(mode));
     match common.format {

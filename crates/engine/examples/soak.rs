@@ -1,0 +1,63 @@
+//! Runs one handler over and over and prints the resident memory: it must level off.
+//! usage: soak [CALLS]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+use std::{fs, sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+use toolwright_engine::{
+    Call, Cancel, Engine, Function, Host, HostError, HostFuture, Level, Limits, Options, Program, Source,
+};
+
+struct Echo;
+
+impl Host for Echo {
+    fn call(&self, _path: &str, args: Vec<Value>) -> HostFuture {
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            Ok(Value::Array(args))
+        })
+    }
+
+    fn call_sync(&self, _path: &str, _args: Vec<Value>) -> Result<Value, HostError> {
+        Ok(Value::Null)
+    }
+
+    fn console(&self, _level: Level, _text: String) {}
+}
+
+const HANDLER: &str = "import { ToolError } from '../_core/error-types.js';
+    export async function execute({ args, context }) {
+      const [back] = await context.echo({ n: args.n });
+      const cycle = { url: new URL('http://example.com/?a=1') };
+      cycle.self = cycle;
+      if (args.n % 3 === 0) throw new ToolError('TRANSIENT', 'again');
+      if (args.n % 7 === 0) 'x'.repeat(2 ** 28);
+      return back;
+    }";
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let calls: u64 = std::env::args().nth(1).and_then(|count| count.parse().ok()).unwrap_or(20_000);
+    let engine = Engine::new(Options { threads: 2, ..Options::default() });
+    let source = Source { path: "handler.js".to_owned(), text: HANDLER.into() };
+    let program = Arc::new(Program::new("soak".to_owned(), vec![source]));
+    for n in 0..calls {
+        let call = Call {
+            program: program.clone(),
+            args: json!({ "n": n }),
+            context: json!({ "session": { "state": {} } }),
+            functions: vec![Function::asynchronous("echo")],
+            host: Arc::new(Echo),
+            limits: Limits::within(Duration::from_secs(10)),
+            cancel: Cancel::new(),
+            now: None,
+            seed: None,
+        };
+        let _ = engine.run(call).await;
+        if n % (calls / 10).max(1) == 0 {
+            let status = fs::read_to_string("/proc/self/status").unwrap();
+            let resident = status.lines().find(|line| line.starts_with("VmRSS")).unwrap().to_owned();
+            println!("{n} calls: {resident}");
+        }
+    }
+}

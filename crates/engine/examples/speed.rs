@@ -1,0 +1,193 @@
+//! What a call costs: reference handlers with a host of stubs, one after the other and with all threads busy.
+//! usage: speed [TOOLS_DIR]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+use std::{
+    fs,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use toolwright_engine::{
+    Call, Cancel, Engine, Failure, Function, Host, HostError, HostFuture, Level, Limits, Options, Program,
+    Source,
+};
+
+struct Stub {
+    found: Value,
+}
+
+impl Host for Stub {
+    fn call(&self, path: &str, _args: Vec<Value>) -> HostFuture {
+        let answer = if path == "kb.search" { self.found.clone() } else { Value::Null };
+        Box::pin(async move { Ok(answer) })
+    }
+
+    fn call_sync(&self, _path: &str, _args: Vec<Value>) -> Result<Value, HostError> {
+        Ok(Value::Null)
+    }
+
+    fn console(&self, _level: Level, _text: String) {}
+}
+
+fn capabilities() -> Vec<Function> {
+    let asynchronous = [
+        "messaging.send",
+        "voice.endSession",
+        "audio.suppress",
+        "kb.search",
+        "kb.get",
+        "calendar.freeBusy",
+        "calendar.propose",
+        "calendar.getDraft",
+        "calendar.commit",
+        "images.draft",
+        "images.generate",
+        "text.extractContacts",
+        "text.formatDatetime",
+        "text.validateEmail",
+        "http.fetch",
+        "callTool",
+    ];
+    let synchronous = ["voice.isActive", "audit.log", "progress"];
+    let asynchronous = asynchronous.into_iter().map(Function::asynchronous);
+    asynchronous.chain(synchronous.into_iter().map(Function::synchronous)).collect()
+}
+
+fn call(program: &Arc<Program>, args: &Value, host: &Arc<Stub>) -> Call {
+    Call {
+        program: program.clone(),
+        args: args.clone(),
+        context: json!({
+            "clientId": "client", "mode": "voice", "executionId": "exec_1",
+            "tool": { "id": "tool", "version": "1.0.0", "idempotent": true },
+            "session": { "isActive": true, "toolsVersion": "1", "mode": "voice", "state": {} }
+        }),
+        functions: capabilities(),
+        host: host.clone(),
+        limits: Limits::within(Duration::from_secs(10)),
+        cancel: Cancel::new(),
+        now: None,
+        seed: None,
+    }
+}
+
+/// CPU time of the whole process.
+fn cpu() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+fn micros(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let tools = std::env::args().nth(1).unwrap_or_else(|| "tools".to_owned());
+    let record = json!({ "id": "doc:a", "type": "doc", "title": "A title", "snippet": "A passage around the match", "score": 0.9, "sourceType": "crm", "lastUpdated": "2026-01-01T00:00:00Z", "url": "https://studio.example/a", "metadata": { "pages": 3 } });
+    let host = Arc::new(Stub { found: Value::Array(vec![record; 5]) });
+    let cases = [
+        ("ignore-user", json!({ "duration_seconds": 60, "farewell_message": "Bye." })),
+        (
+            "kb-search",
+            json!({ "query": "light", "namespace": "studio", "top_k": 5, "include_snippets": true }),
+        ),
+    ];
+    let engine = Arc::new(Engine::new(Options { threads: 2, ..Options::default() }));
+    for (tool, args) in cases {
+        let text = fs::read_to_string(format!("{tools}/{tool}/handler.js")).unwrap();
+        let source = Source { path: "handler.js".to_owned(), text: text.into() };
+        let program = Arc::new(Program::new(tool.to_owned(), vec![source]));
+        let compiling = Instant::now();
+        program.prepare().unwrap();
+        println!("{tool}: compiled in {:.0} µs", micros(compiling.elapsed()));
+        one_after_the_other(&engine, &program, &args, &host, Duration::ZERO).await;
+        one_after_the_other(&engine, &program, &args, &host, Duration::from_millis(2)).await;
+        saturated(&engine, &program, &args, &host).await;
+    }
+    stops(&engine, &host).await;
+}
+
+async fn one_after_the_other(
+    engine: &Engine,
+    program: &Arc<Program>,
+    args: &Value,
+    host: &Arc<Stub>,
+    pause: Duration,
+) {
+    let count = if pause.is_zero() { 3000 } else { 500 };
+    let mut latencies = Vec::with_capacity(count);
+    let began = cpu();
+    for _ in 0..count {
+        if !pause.is_zero() {
+            tokio::time::sleep(pause).await;
+        }
+        let one = call(program, args, host);
+        let started = Instant::now();
+        let result = engine.run(one).await.unwrap();
+        latencies.push(started.elapsed());
+        assert_eq!(result["ok"], true);
+    }
+    let used = micros(cpu() - began) / count as f64;
+    latencies.sort_unstable();
+    let at = |share: f64| micros(latencies[(count as f64 * share) as usize]);
+    let kind = if pause.is_zero() { "back to back" } else { "2 ms apart" };
+    println!(
+        "  {kind}: {used:.0} µs CPU, latency p50 {:.0}, p90 {:.0}, p99 {:.0} µs",
+        at(0.5),
+        at(0.9),
+        at(0.99)
+    );
+}
+
+async fn saturated(engine: &Arc<Engine>, program: &Arc<Program>, args: &Value, host: &Arc<Stub>) {
+    let (lanes, count) = (16, 500);
+    let (began, started) = (cpu(), Instant::now());
+    let mut running = tokio::task::JoinSet::new();
+    for _ in 0..lanes {
+        let (engine, program, args, host) = (engine.clone(), program.clone(), args.clone(), host.clone());
+        running.spawn(async move {
+            for _ in 0..count {
+                engine.run(call(&program, &args, &host)).await.unwrap();
+            }
+        });
+    }
+    running.join_all().await;
+    let total = f64::from(lanes * count);
+    println!(
+        "  {lanes} at a time: {:.0} µs CPU a call, {:.0} calls/s",
+        micros(cpu() - began) / total,
+        total / started.elapsed().as_secs_f64()
+    );
+}
+
+/// How long after its budget a hostile handler is stopped.
+async fn stops(engine: &Engine, host: &Arc<Stub>) {
+    let budget = Duration::from_millis(100);
+    for (name, body) in [
+        ("endless loop", "for (;;) {}"),
+        ("catastrophic regex", "/^(a+)+$/.test('a'.repeat(40) + 'b')"),
+        (
+            "default sort of strings",
+            "for (;;) Array.from({ length: 200000 }, (_, i) => 'k' + (i ^ 0x5555)).sort()",
+        ),
+        ("quadratic indexOf", "('a'.repeat(1 << 21) + 'c').indexOf('a'.repeat(1 << 12) + 'b')"),
+        ("squaring a BigInt", "let n = 3n; for (;;) n *= n"),
+        ("joining", "for (;;) new Array(1e6).fill('abc').join()"),
+    ] {
+        let source = format!("export async function execute() {{ {body}; }}");
+        let source = Source { path: "handler.js".to_owned(), text: source.into() };
+        let program = Arc::new(Program::new(name.to_owned(), vec![source]));
+        let mut one = call(&program, &json!({}), host);
+        one.limits.cpu = budget;
+        let started = Instant::now();
+        let result = engine.run(one).await;
+        let late = started.elapsed().saturating_sub(budget);
+        println!(
+            "{name}: {} {:.0} ms after its budget",
+            if result == Err(Failure::CpuTime) { "CpuTime" } else { "other" },
+            late.as_secs_f64() * 1e3
+        );
+    }
+}

@@ -1,0 +1,153 @@
+//! One call's stop flag and CPU clock, shared by the thread that runs it, the watcher and the caller.
+use std::{
+    sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering},
+    time::{Duration, Instant},
+};
+
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::{call::Limits, failure::Failure};
+
+/// CPU time for the abort listeners of a call that has been answered already.
+const EPILOGUE: Duration = Duration::from_millis(20);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Stop {
+    CpuTime = 1,
+    Deadline,
+    Cancelled,
+    TooManyHostCalls,
+}
+
+impl Stop {
+    pub fn failure(self) -> Failure {
+        match self {
+            Self::CpuTime => Failure::CpuTime,
+            Self::Deadline => Failure::Deadline,
+            Self::Cancelled => Failure::Cancelled,
+            Self::TooManyHostCalls => Failure::TooManyHostCalls,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Control {
+    stop: AtomicU8,
+    epilogue: AtomicBool,
+    pub cpu_limit: u64,
+    pub deadline: Instant,
+    /// Nanoseconds used in turns before the present one.
+    pub used: AtomicU64,
+    turn_began: AtomicU64,
+    stack_base: AtomicUsize,
+    interrupted: AtomicBool,
+}
+
+impl Control {
+    pub fn new(limits: &Limits) -> Self {
+        Self {
+            stop: AtomicU8::new(0),
+            epilogue: AtomicBool::new(false),
+            cpu_limit: nanoseconds(limits.cpu),
+            deadline: limits.deadline,
+            used: AtomicU64::new(0),
+            turn_began: AtomicU64::new(0),
+            stack_base: AtomicUsize::new(0),
+            interrupted: AtomicBool::new(false),
+        }
+    }
+
+    /// The first reason wins: it is the one that the caller is told.
+    pub fn trip(&self, stop: Stop) {
+        let _ = self.stop.compare_exchange(0, stop as u8, Ordering::AcqRel, Ordering::Acquire);
+    }
+
+    pub fn stopped(&self) -> Option<Stop> {
+        match self.stop.load(Ordering::Acquire) {
+            0 => None,
+            1 => Some(Stop::CpuTime),
+            2 => Some(Stop::Deadline),
+            3 => Some(Stop::Cancelled),
+            _ => Some(Stop::TooManyHostCalls),
+        }
+    }
+
+    /// The turn's place on the native stack, from which its depth is measured.
+    pub fn begin_turn(&self) {
+        let here = 0_u8;
+        self.stack_base.store(std::ptr::from_ref(&here).addr(), Ordering::Release);
+        self.turn_began.store(thread_cpu(), Ordering::Release);
+    }
+
+    pub fn end_turn(&self) {
+        self.used.fetch_add(self.turn_used(), Ordering::AcqRel);
+    }
+
+    /// Whether native code is entered too deep in the stack. The engine checks its own depth, but the binding moves
+    /// the mark that it measures from each time Rust calls back into JavaScript.
+    pub fn is_too_deep(&self, bytes: usize) -> bool {
+        let here = 0_u8;
+        let base = self.stack_base.load(Ordering::Acquire);
+        base.saturating_sub(std::ptr::from_ref(&here).addr()) > bytes
+    }
+
+    /// Whether running code was stopped, as opposed to code that waited.
+    pub fn was_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Acquire)
+    }
+
+    /// From here on only abort listeners run, on a budget of their own.
+    pub fn begin_epilogue(&self) {
+        self.epilogue.store(true, Ordering::Release);
+    }
+
+    pub fn in_epilogue(&self) -> bool {
+        self.epilogue.load(Ordering::Acquire)
+    }
+
+    /// Asked by the interpreter every few thousand steps, on the thread that runs the call.
+    pub fn must_stop(&self) -> bool {
+        if self.in_epilogue() {
+            return self.turn_used() > nanoseconds(EPILOGUE);
+        }
+        let stop = self.has_to_stop();
+        if stop {
+            self.interrupted.store(true, Ordering::Release);
+        }
+        stop
+    }
+
+    fn has_to_stop(&self) -> bool {
+        if self.stopped().is_some() {
+            return true;
+        }
+        if self.used.load(Ordering::Acquire) + self.turn_used() > self.cpu_limit {
+            self.trip(Stop::CpuTime);
+            return true;
+        }
+        if Instant::now() >= self.deadline {
+            self.trip(Stop::Deadline);
+            return true;
+        }
+        false
+    }
+
+    /// What this turn has used when its thread's CPU clock stands at `now`.
+    pub fn used_until(&self, now: u64) -> u64 {
+        now.saturating_sub(self.turn_began.load(Ordering::Acquire))
+    }
+
+    fn turn_used(&self) -> u64 {
+        self.used_until(thread_cpu())
+    }
+}
+
+pub(crate) fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn thread_cpu() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
+}

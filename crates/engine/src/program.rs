@@ -1,0 +1,167 @@
+//! The modules of one handler, compiled once, in memory, at first use. Bytecode never comes from outside the process.
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
+
+use rquickjs::{
+    Context, Ctx, Error, Module, Runtime, WriteOptions,
+    loader::{ImportAttributes, Loader, Resolver},
+    module::Declared,
+};
+
+use crate::{
+    modules::{ERROR_TYPES, resolve},
+    text,
+};
+
+/// A module's path inside its tool's directory, `handler.js` or `lib/x.js`, and its source.
+#[derive(Clone, Debug)]
+pub struct Source {
+    pub path: String,
+    pub text: Arc<str>,
+}
+
+/// The modules of one handler; shared by all of its calls.
+pub struct Program {
+    name: String,
+    modules: Vec<Source>,
+    compiled: OnceLock<Result<Arc<Compiled>, String>>,
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Program").field("name", &self.name).field("modules", &self.modules.len()).finish()
+    }
+}
+
+/// Bytecode by module path, made by this process from source.
+#[derive(Debug, Default)]
+pub(crate) struct Compiled {
+    pub entry: String,
+    pub bytecode: HashMap<String, Vec<u8>>,
+}
+
+impl Program {
+    /// The entry is `handler.js`, or the first module if there is none of that name.
+    pub fn new(name: String, modules: Vec<Source>) -> Self {
+        Self { name, modules, compiled: OnceLock::new() }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Compiles now instead of at the first call; says what is wrong with the source, if anything.
+    pub fn prepare(&self) -> Result<(), String> {
+        self.compiled().map(|_| ())
+    }
+
+    pub(crate) fn compiled(&self) -> Result<Arc<Compiled>, String> {
+        self.compiled.get_or_init(|| compile(&self.modules, Strip::Source).map(Arc::new)).clone()
+    }
+}
+
+const MEMORY: usize = 256 << 20;
+
+/// Compiles a single module that imports nothing; for the engine's own.
+pub(crate) fn compile_one(path: &str, source: &str) -> Result<Vec<u8>, String> {
+    let modules = [Source { path: path.to_owned(), text: source.into() }];
+    compile(&modules, Strip::All)?.bytecode.remove(path).ok_or_else(|| format!("{path} was not compiled"))
+}
+
+/// What the bytecode leaves out: the engine's own modules need no line numbers, handlers do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Strip {
+    Source,
+    All,
+}
+
+fn compile(modules: &[Source], strip: Strip) -> Result<Compiled, String> {
+    let entry = modules.iter().find(|module| module.path == "handler.js").or(modules.first());
+    let entry = entry.ok_or("there is no module")?.path.clone();
+    let mut sources: HashMap<String, Arc<str>> =
+        modules.iter().map(|module| (module.path.clone(), module.text.clone())).collect();
+    sources.insert(ERROR_TYPES.to_owned(), include_str!("js/error-types.js").into());
+    let compiler = Compiler { sources: Arc::new(sources), done: Arc::default(), strip };
+    compiler.compile_from(&entry)?;
+    for path in compiler.sources.keys() {
+        let known = compiler.done.lock().unwrap_or_else(PoisonError::into_inner).contains_key(path);
+        // A module that nothing imports statically may be broken: only the call that asks for it fails.
+        if !known {
+            let _ = compiler.compile_from(path);
+        }
+    }
+    let bytecode = std::mem::take(&mut *compiler.done.lock().unwrap_or_else(PoisonError::into_inner));
+    Ok(Compiled { entry, bytecode })
+}
+
+/// `handler.js:3: SyntaxError: …`, with the place that the parser has put into the stack.
+fn describe(ctx: &Ctx<'_>) -> String {
+    let thrown = ctx.catch();
+    let Some(error) = thrown.as_object() else { return "the module cannot be compiled".to_owned() };
+    let name = text::member(error, "name").unwrap_or_else(|| "Error".to_owned());
+    let message = text::member(error, "message").unwrap_or_default();
+    let stack = text::member(error, "stack").unwrap_or_default();
+    let place = stack.lines().next().map(|line| line.trim().trim_start_matches("at ").to_owned());
+    match place.filter(|place| !place.is_empty()) {
+        Some(place) => format!("{name}: {message} ({place})"),
+        None => format!("{name}: {message}"),
+    }
+}
+
+#[derive(Clone)]
+struct Compiler {
+    sources: Arc<HashMap<String, Arc<str>>>,
+    done: Arc<Mutex<HashMap<String, Vec<u8>>>>,
+    strip: Strip,
+}
+
+impl Compiler {
+    /// Compiles a module and what it imports, in a runtime of its own.
+    fn compile_from(&self, path: &str) -> Result<(), String> {
+        let runtime = Runtime::new().map_err(|error| error.to_string())?;
+        runtime.set_memory_limit(MEMORY);
+        runtime.set_loader(self.clone(), self.clone());
+        let context = Context::full(&runtime).map_err(|error| error.to_string())?;
+        context.with(|ctx| match self.compile(&ctx, path) {
+            Ok(_) => Ok(()),
+            Err(Error::Exception) => Err(describe(&ctx)),
+            Err(error) => Err(error.to_string()),
+        })
+    }
+
+    fn compile<'js>(&self, ctx: &Ctx<'js>, path: &str) -> rquickjs::Result<Module<'js, Declared>> {
+        let source = self.sources.get(path).ok_or_else(|| Error::new_loading(path))?;
+        let module = Module::declare(ctx.clone(), path, source.as_bytes())?;
+        let strip_debug = self.strip == Strip::All;
+        let options = WriteOptions { strip_source: true, strip_debug, ..WriteOptions::default() };
+        let bytes = module.write(options)?;
+        self.done.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), bytes);
+        Ok(module)
+    }
+}
+
+impl Resolver for Compiler {
+    fn resolve<'js>(
+        &mut self,
+        _ctx: &Ctx<'js>,
+        base: &str,
+        name: &str,
+        _attributes: Option<ImportAttributes<'js>>,
+    ) -> rquickjs::Result<String> {
+        resolve(base, name, |path| self.sources.contains_key(path))
+    }
+}
+
+impl Loader for Compiler {
+    fn load<'js>(
+        &mut self,
+        ctx: &Ctx<'js>,
+        name: &str,
+        _attributes: Option<ImportAttributes<'js>>,
+    ) -> rquickjs::Result<Module<'js, Declared>> {
+        self.compile(ctx, name)
+    }
+}

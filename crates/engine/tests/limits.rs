@@ -1,0 +1,291 @@
+//! Hostile handlers: each breach is its own failure, and neighbours keep getting right answers.
+#![allow(clippy::unwrap_used, clippy::panic)]
+mod support;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use serde_json::json;
+use support::{body_with, call, engine, program};
+use toolwright_engine::{Engine, Failure, Limits, Options};
+
+const TIMES: usize = 20;
+
+/// Runs a hostile body many times, while well-behaved calls go on beside it.
+async fn hostile(body: &str, limits: impl Fn(&mut Limits), expected: Failure) {
+    let engine = Arc::new(Engine::new(Options { threads: 2, max_threads: 64, ..Options::default() }));
+    let (stop, served) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let neighbour = tokio::spawn(neighbours(engine.clone(), stop.clone(), served.clone()));
+    let source = format!("export async function execute({{ args, context }}) {{ {body} }}");
+    let program = program(&source);
+    for round in 0..TIMES / 4 {
+        let mut calls = tokio::task::JoinSet::new();
+        for _ in 0..4 {
+            let mut one = call(&program, json!({}));
+            one.limits.cpu = Duration::from_millis(60);
+            limits(&mut one.limits);
+            let engine = engine.clone();
+            calls.spawn(async move { engine.run(one).await });
+        }
+        while let Some(result) = calls.join_next().await {
+            assert_eq!(result.unwrap(), Err(expected.clone()), "round {round}: {body}");
+        }
+    }
+    stop.store(true, Ordering::SeqCst);
+    neighbour.await.unwrap();
+    assert!(served.load(Ordering::SeqCst) > 0, "no neighbour was served beside {body}");
+}
+
+async fn neighbours(engine: Arc<Engine>, stop: Arc<AtomicBool>, served: Arc<AtomicUsize>) {
+    let program = program(
+        "export async function execute({ args, context }) { const [n] = await context.echo(args.n); return { n, s: await context.later(1) }; }",
+    );
+    while !stop.load(Ordering::SeqCst) {
+        let n = served.fetch_add(1, Ordering::SeqCst);
+        assert_eq!(engine.run(call(&program, json!({ "n": n }))).await, Ok(json!({ "n": n, "s": "later" })));
+    }
+}
+
+macro_rules! hostile {
+    ($($name:ident: $body:expr => $failure:expr;)*) => {
+        $(#[tokio::test]
+        async fn $name() {
+            hostile($body, |_| {}, $failure).await;
+        })*
+    };
+}
+
+/// With CPU time to spare, so that another limit is reached first.
+macro_rules! generous {
+    ($($name:ident: $body:expr => $failure:expr;)*) => {
+        $(#[tokio::test]
+        async fn $name() {
+            let limits = |limits: &mut Limits| {
+                limits.cpu = Duration::from_secs(10);
+                limits.memory_bytes = 16 << 20;
+            };
+            hostile($body, limits, $failure).await;
+        })*
+    };
+}
+
+hostile! {
+    an_endless_loop_is_stopped: "while (true) {}" => Failure::CpuTime;
+    an_endless_loop_that_catches_is_stopped: "while (true) { try { while (true) {} } catch {} finally {} }" => Failure::CpuTime;
+    an_endless_loop_in_a_job_is_stopped: "await null; for (;;) {}" => Failure::CpuTime;
+    an_endless_loop_behind_a_catch_is_stopped: "const spin = async () => { for (;;) {} }; for (;;) { try { await spin(); } catch {} }" => Failure::CpuTime;
+    an_endless_chain_of_jobs_is_stopped: "const again = () => Promise.resolve().then(again); return again();" => Failure::CpuTime;
+    an_endless_chain_of_microtasks_is_stopped: "const again = () => queueMicrotask(again); again(); await new Promise(() => {});" => Failure::CpuTime;
+    an_endless_loop_in_a_getter_is_stopped: "return { get x() { for (;;) {} } };" => Failure::CpuTime;
+    an_endless_loop_in_to_json_is_stopped: "return [{ toJSON() { for (;;) {} } }];" => Failure::CpuTime;
+    an_endless_loop_in_a_thrown_getter_is_stopped: "throw { get message() { for (;;) {} } };" => Failure::CpuTime;
+    an_endless_loop_in_an_argument_is_stopped: "await context.echo({ toJSON() { for (;;) {} } });" => Failure::CpuTime;
+    an_endless_loop_in_a_timer_is_stopped: "setTimeout(() => { for (;;) {} }, 1); await context.later(5000);" => Failure::CpuTime;
+    a_catastrophic_regex_is_stopped: "return /^(a+)+$/.test('a'.repeat(40) + 'b');" => Failure::CpuTime;
+    a_long_sort_is_stopped: "for (;;) Array.from({ length: 200000 }, (_, i) => i ^ 0x5555).sort();" => Failure::CpuTime;
+    a_long_search_in_strings_is_given_up_on: "return ('a'.repeat(1 << 20) + 'c').indexOf('a'.repeat(1 << 10) + 'b');" => Failure::CpuTime;
+    a_power_of_big_integers_is_stopped: "let n = 3n; for (;;) n *= n;" => Failure::CpuTime;
+    too_many_host_calls_in_a_row_are_stopped: "for (;;) { try { await context.echo(1); } catch {} }" => Failure::TooManyHostCalls;
+    too_many_synchronous_host_calls_are_stopped: "for (;;) { try { context.audit.log('x'); } catch {} }" => Failure::TooManyHostCalls;
+    too_many_pending_host_calls_are_stopped: "await Promise.allSettled(Array.from({ length: 65 }, () => context.never()));" => Failure::TooManyHostCalls;
+    a_promise_that_never_settles_is_told: "return new Promise(() => {});" => Failure::NeverSettles;
+}
+
+generous! {
+    deep_recursion_is_stopped: "const f = () => 1 + f(); return f();" => Failure::Stack;
+    deep_recursion_in_to_json_is_stopped: "const f = () => ({ toJSON: () => JSON.stringify(f()) }); return f();" => Failure::Stack;
+    deep_recursion_of_host_calls_is_stopped: "const f = () => context.audit.log({ toJSON: f }); f();" => Failure::Stack;
+    a_deep_proxy_chain_is_stopped: "let p = {}; for (let i = 0; i < 20000; i += 1) p = new Proxy(p, {}); return p.x;" => Failure::Stack;
+    a_memory_bomb_of_arrays_is_stopped: "const all = []; for (;;) all.push(new Array(100000).fill(1));" => Failure::Memory;
+    a_memory_bomb_of_objects_is_stopped: "let list = null; for (;;) list = { list };" => Failure::Memory;
+    a_memory_bomb_of_strings_is_stopped: "const all = []; for (;;) all.push(`${all.length}`.padEnd(50000));" => Failure::Memory;
+    a_memory_bomb_of_buffers_is_stopped: "const all = []; for (;;) all.push(new Uint8Array(1 << 20).fill(1));" => Failure::Memory;
+    a_gigabyte_of_string_is_stopped: "return 'a'.repeat(2 ** 28).split('');" => Failure::Memory;
+    a_huge_text_is_stopped: "return JSON.stringify(new Array(30000000).fill('abcdefgh'));" => Failure::Memory;
+    a_large_result_is_stopped: "return 'x'.repeat(2 << 20);" => Failure::OutputTooLarge;
+    a_large_array_is_stopped: "const a = []; a.length = 4294967295; return a;" => Failure::OutputTooLarge;
+    a_result_of_many_members_is_stopped: "return Object.fromEntries(Array.from({ length: 20000 }, (_, i) => [`${i}`.padStart(60, 'k'), i]));" => Failure::OutputTooLarge;
+}
+
+#[tokio::test]
+async fn waiting_beyond_the_deadline_is_stopped() {
+    for body in [
+        "await context.never();",
+        "await context.later(60000);",
+        "await new Promise((done) => setTimeout(done, 60000));",
+    ] {
+        let limits = |limits: &mut Limits| limits.deadline = Instant::now() + Duration::from_millis(40);
+        hostile(body, limits, Failure::Deadline).await;
+    }
+}
+
+#[tokio::test]
+async fn computing_beyond_the_deadline_is_stopped() {
+    let limits = |limits: &mut Limits| {
+        limits.cpu = Duration::from_secs(60);
+        limits.deadline = Instant::now() + Duration::from_millis(40);
+    };
+    hostile("for (;;) {}", limits, Failure::Deadline).await;
+}
+
+#[tokio::test]
+async fn cpu_time_is_measured_not_guessed() {
+    let engine = engine();
+    let spin = program("export async function execute() { for (;;) {} }");
+    let mut one = call(&spin, json!({}));
+    one.limits.cpu = Duration::from_millis(100);
+    let began = Instant::now();
+    assert_eq!(engine.run(one).await, Err(Failure::CpuTime));
+    let took = began.elapsed();
+    assert!(took >= Duration::from_millis(100) && took < Duration::from_secs(4), "{took:?}");
+}
+
+#[tokio::test]
+async fn a_thread_that_does_not_come_back_is_given_up_on_and_replaced() {
+    let engine = Arc::new(Engine::new(Options { threads: 1, max_threads: 8, ..Options::default() }));
+    // Quadratic in native code that neither polls nor allocates: for seconds.
+    let stuck = program(
+        "export async function execute() { return ('a'.repeat(1 << 20) + 'c').indexOf('a'.repeat(1 << 10) + 'b'); }",
+    );
+    for _ in 0..3 {
+        let mut one = call(&stuck, json!({}));
+        one.limits.cpu = Duration::from_millis(50);
+        let began = Instant::now();
+        assert_eq!(engine.run(one).await, Err(Failure::CpuTime));
+        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+        assert_eq!(body_with(&engine, "return 'still here';").await, Ok(json!("still here")));
+    }
+    // Those that come back after all must exit.
+    let began = Instant::now();
+    while workers() > 1 && began.elapsed() < Duration::from_secs(60) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(workers(), 1);
+    assert_eq!(body_with(&engine, "return 'still here';").await, Ok(json!("still here")));
+}
+
+fn workers() -> usize {
+    let threads =
+        std::fs::read_dir("/proc/self/task").unwrap().map(|entry| entry.unwrap().path().join("comm"));
+    threads
+        .filter_map(|path| std::fs::read_to_string(path).ok())
+        .filter(|name| name.trim() == "js-worker")
+        .count()
+}
+
+#[tokio::test]
+async fn a_long_turn_does_not_hold_up_short_ones() {
+    let engine = Arc::new(Engine::new(Options { threads: 1, ..Options::default() }));
+    let spin = program("export async function execute() { for (;;) {} }");
+    let mut long = call(&spin, json!({}));
+    long.limits.cpu = Duration::from_secs(3);
+    let (runner, began) = (engine.clone(), Instant::now());
+    let long = tokio::spawn(async move { runner.run(long).await });
+    assert_eq!(body_with(&engine, "return 1;").await, Ok(json!(1)));
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    long.abort();
+}
+
+#[tokio::test]
+async fn a_breach_that_the_handler_survives_is_no_breach() {
+    let engine = engine();
+    let caught = "try { const f = () => 1 + f(); f(); } catch (error) { return error.name; }";
+    assert_eq!(body_with(&engine, caught).await, Ok(json!("RangeError")));
+    let caught = "try { 'a'.repeat(2 ** 28); } catch (error) { return error.message; }";
+    assert_eq!(body_with(&engine, caught).await, Ok(json!("out of memory")));
+    assert_eq!(
+        body_with(&engine, "try { 'a'.repeat(2 ** 28); } catch {} throw new Error('other');")
+            .await
+            .unwrap_err()
+            .to_string(),
+        "the handler threw Error: other"
+    );
+}
+
+#[tokio::test]
+async fn calls_beyond_the_engines_capacity_are_refused() {
+    let engine = Arc::new(Engine::new(Options { threads: 1, max_calls: 4, ..Options::default() }));
+    let slow = program("export async function execute({ context }) { return context.later(200); }");
+    let mut calls = tokio::task::JoinSet::new();
+    for _ in 0..12 {
+        let (engine, one) = (engine.clone(), call(&slow, json!({})));
+        calls.spawn(async move { engine.run(one).await });
+    }
+    let results = calls.join_all().await;
+    let refused = results.iter().filter(|result| **result == Err(Failure::Overloaded)).count();
+    let served = results.iter().filter(|result| **result == Ok(json!("later"))).count();
+    assert_eq!((served, refused), (4, 8));
+    assert_eq!(body_with(&engine, "return 1;").await, Ok(json!(1)));
+}
+
+#[tokio::test]
+async fn recursion_through_native_code_cannot_creep_down_the_stack() {
+    let engine = engine();
+    let source = "
+        const f = (n) => {
+          try { return f(n + 1); } catch {
+            try { context.audit.log({ toJSON: () => f(n) }); } catch {}
+            return n;
+          }
+        };
+        for (;;) f(0);";
+    for _ in 0..3 {
+        let handler = format!("export async function execute({{ context }}) {{ {source} }}");
+        let mut one = call(&program(&handler), json!({}));
+        one.limits.cpu = Duration::from_millis(500);
+        let result = engine.run(one).await;
+        assert!(matches!(result, Err(Failure::CpuTime | Failure::TooManyHostCalls)), "{result:?}");
+    }
+    assert_eq!(body_with(&engine, "return 1;").await, Ok(json!(1)));
+}
+
+const BUSY: &str = "
+    import { ToolError } from '../_core/error-types.js';
+    export async function execute({ args, context }) {
+      const url = new URL('https://example.com/?q=1');
+      url.searchParams.append('x', 'ä');
+      const all = await Promise.all([context.echo({ a: [1, 2, 3] }), context.later(1), context.echo(url)]);
+      const copy = structuredClone({ m: new Map([[1, all]]), d: new Date(0), s: 'x'.repeat(5000) });
+      const words = copy.s.replace(/x/g, 'yz').split('z').map((word, index) => ({ word, index }));
+      context.audit.log('done', { n: words.length });
+      try { JSON.parse('{'); } catch (error) { if (args.fail) throw new ToolError('TRANSIENT', error.message, { details: copy }); }
+      return { words: words.length, url, text: new TextDecoder().decode(new TextEncoder().encode('aä')) };
+    }";
+
+#[tokio::test]
+async fn memory_may_run_out_at_any_point() {
+    let engine = engine();
+    let busy = program(BUSY);
+    let (mut whole, mut short, mut odd) = (0, 0, Vec::new());
+    for step in 0..600 {
+        let mut one = call(&busy, json!({}));
+        one.limits.memory_bytes = 1 + step * 3000;
+        match engine.run(one).await {
+            Ok(value) => {
+                assert_eq!(value["words"], 5001);
+                whole += 1;
+            }
+            Err(Failure::Memory) => short += 1,
+            Err(other) => odd.push((step * 3000, other)),
+        }
+    }
+    assert!(whole > 0 && short > 0 && odd.is_empty(), "{whole} {short} {odd:?}");
+}
+
+#[tokio::test]
+async fn cpu_time_may_run_out_at_any_point() {
+    let engine = engine();
+    let busy = program(BUSY);
+    for step in 0..300 {
+        let mut one = call(&busy, json!({}));
+        one.limits.cpu = Duration::from_micros(step * 40);
+        let result = engine.run(one).await;
+        assert!(matches!(result, Ok(_) | Err(Failure::CpuTime)), "{result:?}");
+    }
+    assert_eq!(body_with(&engine, "return 1;").await, Ok(json!(1)));
+}

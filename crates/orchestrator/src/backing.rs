@@ -1,0 +1,79 @@
+//! What answers a call's capabilities, behind the guard: those that are set up, or the stubs of a test.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use toolwright_capabilities::http::Methods;
+use toolwright_capabilities::{Fault, Scope};
+use toolwright_contract::SideEffects;
+use toolwright_engine::{Host, HostError, HostFuture, Level};
+use toolwright_registry::toolset::Tool;
+
+use crate::audit::Entry;
+use crate::call::Call;
+use crate::request::Session;
+use crate::runtime::Runtime;
+
+#[derive(Clone)]
+pub(crate) enum Backing {
+    /// The capabilities that are set up, for one tool of one session.
+    Served(Scope),
+    /// Answers everything, `callTool` included.
+    Stub(Arc<dyn Host>),
+}
+
+impl Backing {
+    /// What the tool may use in this session.
+    pub fn served(runtime: &Runtime, tool: &Tool, session: &Session) -> Self {
+        let methods =
+            if tool.spec.side_effects == SideEffects::Writes { Methods::All } else { Methods::ReadOnly };
+        let allow = runtime.allowed(&tool.spec.tool_id);
+        let allow = allow.map(|list| Arc::new(list.clone().with_methods(methods)));
+        Self::Served(Scope { client: Arc::clone(&session.client), allow })
+    }
+
+    pub fn call(&self, call: &Call, path: &str, args: Vec<Value>) -> HostFuture {
+        match self {
+            Self::Stub(host) => host.call(path, args),
+            Self::Served(scope) => {
+                let answer = call.runtime.capabilities().call(scope, path, args);
+                Box::pin(async move { answer.await.map_err(told) })
+            }
+        }
+    }
+
+    /// `audit.log` and `progress`.
+    pub fn call_sync(&self, call: &Call, path: &str, args: Vec<Value>) -> Result<Value, HostError> {
+        match self {
+            Self::Stub(host) => return host.call_sync(path, args),
+            Self::Served(_) if path == "audit.log" => {
+                let spec = call.spec();
+                call.runtime.audit().log(&Entry {
+                    client_id: &call.session.client_id,
+                    tool: &spec.tool_id,
+                    tool_version: &spec.version,
+                    execution_id: &call.execution_id,
+                    event: args.first().and_then(Value::as_str).unwrap_or_default(),
+                    data: args.get(1).unwrap_or(&Value::Null),
+                });
+            }
+            Self::Served(scope) => call.runtime.capabilities().progress(scope, &args),
+        }
+        Ok(Value::Null)
+    }
+
+    pub fn console(&self, call: &Call, level: Level, text: String) {
+        let tool = &call.spec().tool_id;
+        match (self, level) {
+            (Self::Stub(host), _) => host.console(level, text),
+            (_, Level::Error) => tracing::error!(target: "toolwright::console", tool, "{text}"),
+            (_, Level::Warn) => tracing::warn!(target: "toolwright::console", tool, "{text}"),
+            (_, Level::Info) => tracing::info!(target: "toolwright::console", tool, "{text}"),
+            (_, Level::Debug) => tracing::debug!(target: "toolwright::console", tool, "{text}"),
+        }
+    }
+}
+
+fn told(fault: Fault) -> HostError {
+    HostError::new(fault.code, fault.message)
+}

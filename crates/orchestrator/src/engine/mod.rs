@@ -1,0 +1,34 @@
+//! What runs a handler: one arm an engine. All give the same: an outcome for the envelope, and a detail for the log.
+
+mod javascript;
+pub(crate) mod native;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use toolwright_contract::Success;
+use toolwright_engine::Program;
+
+use crate::call::Call;
+use crate::normalise::Normalised;
+
+/// The code of a tool.
+pub(crate) enum Handler {
+    /// `handler.js`, in its sandbox.
+    JavaScript(Arc<Program>),
+    /// A Rust function that was registered by name.
+    Native(native::Handler),
+    /// A fixed answer, from a declaration.
+    Mock(Value),
+}
+
+/// Runs the call's handler with validated arguments.
+pub(crate) async fn run(call: &Arc<Call>, args: Value) -> Normalised {
+    match &call.prepared.handler {
+        Handler::JavaScript(program) => javascript::run(call, program, args).await,
+        Handler::Native(handler) => native::run(call, handler, args).await,
+        Handler::Mock(value) => {
+            Normalised { outcome: Ok(Success { data: value.clone(), intents: Vec::new() }), detail: None }
+        }
+    }
+}

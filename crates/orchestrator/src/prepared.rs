@@ -1,0 +1,83 @@
+//! A tool made ready for its calls: validators compiled, handler read and verified. Done once, on first use.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+use toolwright_engine::{Program, Source};
+use toolwright_registry::schema::Validator;
+use toolwright_registry::toolset::{Implementation, Module, Tool};
+
+use crate::engine::Handler;
+use crate::engine::native::Handler as NativeHandler;
+
+pub(crate) struct Prepared {
+    pub tool: Tool,
+    pub handler: Handler,
+    pub parameters: Validator,
+    pub output: Option<Validator>,
+}
+
+/// A tool that cannot be used. The text is for the operator.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("the handler of `{tool}` cannot be read: {}: {source}", path.display())]
+    Unreadable { tool: String, path: PathBuf, source: std::io::Error },
+    #[error("the handler of `{tool}` was changed after it was built: {}; build the tools again", path.display())]
+    Changed { tool: String, path: PathBuf },
+    #[error("the handler of `{tool}` does not load: {reason}")]
+    Broken { tool: String, reason: String },
+    #[error("the schema of `{tool}` cannot be used: {reason}")]
+    Schema { tool: String, reason: String },
+    #[error("`{tool}` needs the native handler `{name}`, which is not registered")]
+    Unregistered { tool: String, name: String },
+}
+
+impl Prepared {
+    /// `base` is the artifact's directory.
+    pub fn new(tool: &Tool, base: &Path, natives: &HashMap<String, NativeHandler>) -> Result<Self, Error> {
+        let id = &tool.spec.tool_id;
+        let handler = match &tool.implementation {
+            Implementation::Module(module) => Handler::JavaScript(Arc::new(load(id, module, base)?)),
+            Implementation::Mock(value) => Handler::Mock(value.clone()),
+            Implementation::Native(name) => match natives.get(name) {
+                Some(native) => Handler::Native(native.clone()),
+                None => return Err(Error::Unregistered { tool: id.clone(), name: name.clone() }),
+            },
+        };
+        let compile = |schema| {
+            let broken =
+                |error: &dyn std::fmt::Display| Error::Schema { tool: id.clone(), reason: error.to_string() };
+            Validator::compile(schema).map_err(|error| broken(&error))
+        };
+        let parameters = compile(&tool.spec.json_schema)?;
+        let output = tool.spec.output.as_ref().map(compile).transpose()?;
+        Ok(Self { tool: tool.clone(), handler, parameters, output })
+    }
+}
+
+/// Reads the handler and its modules, and only if they are the ones that were built.
+pub(crate) fn load(tool: &str, module: &Module, base: &Path) -> Result<Program, Error> {
+    let handler = base.join(&module.path);
+    let dir = handler.parent().unwrap_or(base).to_owned();
+    let mut sources = vec![source(tool, "handler.js", &handler, &module.sha256)?];
+    for (path, sha256) in &module.modules {
+        sources.push(source(tool, path, &dir.join(path), sha256)?);
+    }
+    let program = Program::new(tool.to_owned(), sources);
+    program
+        .prepare()
+        .map_err(|failure| Error::Broken { tool: tool.to_owned(), reason: failure.to_string() })?;
+    Ok(program)
+}
+
+fn source(tool: &str, name: &str, path: &Path, sha256: &str) -> Result<Source, Error> {
+    let unreadable = |source| Error::Unreadable { tool: tool.to_owned(), path: path.to_owned(), source };
+    let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    let digest: [u8; 32] = Sha256::digest(&text).into();
+    if toolwright_registry::hex(&digest) != sha256 {
+        return Err(Error::Changed { tool: tool.to_owned(), path: path.to_owned() });
+    }
+    Ok(Source { path: name.to_owned(), text: Arc::from(text) })
+}

@@ -1,0 +1,256 @@
+//! A toolset at work: one call in, one envelope out, whatever happens.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value};
+use toolwright_capabilities::Capabilities;
+use toolwright_capabilities::http::AllowList;
+use toolwright_contract::{Envelope, ErrorKind, Failure, Meta, Success};
+use toolwright_engine::{Engine, Host, Limits, Options};
+use toolwright_registry::suggest::nearest;
+use toolwright_registry::toolset::{Tool, Toolset};
+
+use crate::audit::{Audit, Log};
+use crate::backing::Backing;
+use crate::call::Call;
+use crate::engine::{self, native};
+use crate::normalise::Normalised;
+use crate::prepared::{self, Prepared};
+use crate::request::Request;
+use crate::validation;
+
+/// A toolset, its engines, and what has been prepared so far. Cloning shares it.
+#[derive(Clone)]
+pub struct Runtime(Arc<Inner>);
+
+struct Inner {
+    toolset: Arc<Toolset>,
+    /// The artifact's directory.
+    base: PathBuf,
+    options: Options,
+    limits: Limits,
+    /// Started by the first call that needs it.
+    engine: OnceLock<Engine>,
+    natives: HashMap<String, native::Handler>,
+    capabilities: Arc<Capabilities>,
+    allow: HashMap<String, AllowList>,
+    audit: Arc<dyn Audit>,
+    prepared: RwLock<HashMap<String, Arc<Prepared>>>,
+}
+
+/// How a runtime is set up.
+pub struct Builder(Inner);
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Runtime").field("version", &self.0.toolset.version).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Builder").field("version", &self.0.toolset.version).finish_non_exhaustive()
+    }
+}
+
+impl Builder {
+    /// Registers an async function under a name that declared tools can refer to.
+    #[must_use]
+    pub fn native<F, R>(mut self, name: impl Into<String>, function: F) -> Self
+    where
+        F: Fn(Value, crate::Context) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Success, Failure>> + Send + 'static,
+    {
+        self.0.natives.insert(name.into(), native::handler(function));
+        self
+    }
+
+    /// What JavaScript handlers may use up. The deadline is each call's own.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.0.limits = limits;
+        self
+    }
+
+    /// How the JavaScript engine is set up.
+    #[must_use]
+    pub fn engine(mut self, options: Options) -> Self {
+        self.0.options = options;
+        self
+    }
+
+    /// What a tool may reach by `http.fetch`.
+    #[must_use]
+    pub fn allow(mut self, tool: impl Into<String>, list: AllowList) -> Self {
+        self.0.allow.insert(tool.into(), list);
+        self
+    }
+
+    /// The capabilities, instead of those with default options.
+    #[must_use]
+    pub fn capabilities(mut self, capabilities: Capabilities) -> Self {
+        self.0.capabilities = Arc::new(capabilities);
+        self
+    }
+
+    /// Where handlers' audit entries go.
+    #[must_use]
+    pub fn audit(mut self, audit: Arc<dyn Audit>) -> Self {
+        self.0.audit = audit;
+        self
+    }
+
+    pub fn build(self) -> Runtime {
+        Runtime(Arc::new(self.0))
+    }
+}
+
+impl Runtime {
+    /// Begins a runtime for a toolset whose artifact lies in the directory `base`.
+    pub fn builder(toolset: Arc<Toolset>, base: impl Into<PathBuf>) -> Builder {
+        Builder(Inner {
+            toolset,
+            base: base.into(),
+            options: Options::default(),
+            limits: Limits::within(Duration::ZERO),
+            engine: OnceLock::new(),
+            natives: HashMap::new(),
+            capabilities: Arc::default(),
+            allow: HashMap::new(),
+            audit: Arc::new(Log),
+            prepared: RwLock::default(),
+        })
+    }
+
+    /// The toolset that it runs.
+    pub fn toolset(&self) -> &Toolset {
+        &self.0.toolset
+    }
+
+    /// Runs one call. Never panics, never answers with anything but an envelope.
+    pub async fn execute(&self, request: Request) -> Envelope {
+        self.execute_within(request, None, None).await
+    }
+
+    /// Runs one call whose capabilities are answered by `host`; what the tool's side effects forbid is still refused.
+    pub async fn execute_with(&self, request: Request, host: Arc<dyn Host>) -> Envelope {
+        self.execute_within(request, Some(host), None).await
+    }
+
+    /// Prepares every tool: what was changed since it was built is found before anyone calls it. Returns the faults.
+    /// Takes its time; run it beside the serving threads.
+    pub fn warm_up(&self) -> Vec<prepared::Error> {
+        self.0.toolset.list().filter_map(|tool| self.prepare(tool).err()).collect()
+    }
+
+    pub(crate) fn allowed(&self, tool: &str) -> Option<&AllowList> {
+        self.0.allow.get(tool)
+    }
+
+    pub(crate) fn audit(&self) -> &dyn Audit {
+        &*self.0.audit
+    }
+
+    pub(crate) fn capabilities(&self) -> &Capabilities {
+        &self.0.capabilities
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        self.0.engine.get_or_init(|| Engine::new(self.0.options.clone()))
+    }
+
+    /// Runs a call; `parent` is the call whose handler makes it.
+    pub(crate) async fn execute_within(
+        &self,
+        request: Request,
+        stub: Option<Arc<dyn Host>>,
+        parent: Option<Arc<Call>>,
+    ) -> Envelope {
+        let started = Instant::now();
+        let tool = self.0.toolset.get(&request.tool);
+        let mut meta = Meta {
+            tool: request.tool.clone(),
+            tool_version: tool.map(|tool| tool.spec.version.clone()),
+            registry_version: self.0.toolset.version.clone(),
+            duration: 0,
+            execution_id: request.execution_id.clone(),
+            more: Map::new(),
+        };
+        let outcome = match tool {
+            Some(tool) => self.run(tool, request, stub, parent).await,
+            None => Err(self.unknown(&request.tool)),
+        };
+        meta.duration = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Envelope { outcome, meta }
+    }
+
+    async fn run(
+        &self,
+        tool: &Tool,
+        mut request: Request,
+        stub: Option<Arc<dyn Host>>,
+        parent: Option<Arc<Call>>,
+    ) -> Result<Success, Failure> {
+        let prepared = self.prepare(tool).map_err(|error| out_of_order(&error, tool))?;
+        let mut args = std::mem::take(&mut request.args);
+        prepared
+            .parameters
+            .validate(&mut args)
+            .map_err(|errors| validation::refuse(&errors, &tool.spec.json_schema))?;
+        let backing = stub.map_or_else(|| Backing::served(self, tool, &request.session), Backing::Stub);
+        let call = Arc::new(Call::new(self.clone(), prepared, request, backing, parent));
+        let Normalised { outcome, detail } = engine::run(&call, args).await;
+        if let Some(detail) = detail {
+            tracing::error!(tool = tool.spec.tool_id, execution_id = call.execution_id, "{detail}");
+        }
+        let mut success = outcome?;
+        self.check_output(&call, &success)?;
+        success.intents.append(&mut call.asked().intents);
+        Ok(success)
+    }
+
+    fn check_output(&self, call: &Call, success: &Success) -> Result<(), Failure> {
+        match &call.prepared.output {
+            Some(output) if !output.is_valid(&success.data) => {
+                let tool = &call.spec().tool_id;
+                tracing::error!(tool, "the handler's data does not fit the tool's `output` schema");
+                Err(Failure::unforeseen("The tool gave an answer that does not fit its own description."))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn prepare(&self, tool: &Tool) -> Result<Arc<Prepared>, prepared::Error> {
+        let id = &tool.spec.tool_id;
+        if let Some(prepared) = self.0.prepared.read().unwrap_or_else(PoisonError::into_inner).get(id) {
+            return Ok(Arc::clone(prepared));
+        }
+        let prepared = Arc::new(Prepared::new(tool, &self.0.base, &self.0.natives)?);
+        let mut all = self.0.prepared.write().unwrap_or_else(PoisonError::into_inner);
+        Ok(Arc::clone(all.entry(id.clone()).or_insert(prepared)))
+    }
+
+    fn unknown(&self, name: &str) -> Failure {
+        let failure = Failure::new(ErrorKind::NotFound, format!("There is no tool `{name}`."));
+        match nearest(name, self.0.toolset.ids()) {
+            Some(near) => failure.suggest(format!("Did you mean `{near}`?")),
+            None => failure.suggest("Use one of the tools that were declared to you."),
+        }
+    }
+}
+
+fn out_of_order(error: &prepared::Error, tool: &Tool) -> Failure {
+    let id = &tool.spec.tool_id;
+    tracing::error!(tool = id, "{error}");
+    let message = format!("The tool `{id}` cannot be used: it is not as it was built.");
+    Failure::new(ErrorKind::Internal, message).suggest("Tell the user that this tool is out of order.")
+}

@@ -1,0 +1,9 @@
+//! A tool's own tests: `tests/*.json`, run against its real handler with stubbed capabilities.
+
+mod case;
+mod matcher;
+mod run;
+mod stub;
+
+pub use case::{Case, Error};
+pub use run::{Report, run};

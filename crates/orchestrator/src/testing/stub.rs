@@ -1,0 +1,68 @@
+//! A host whose capabilities answer as a test says, and which remembers what it was asked.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::Value;
+use toolwright_engine::{Host, HostError, HostFuture, Level};
+
+use super::case::Stub;
+
+/// The capabilities of one test.
+#[derive(Debug)]
+pub(super) struct StubHost {
+    stubs: BTreeMap<String, Stub>,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    calls: Vec<(String, Vec<Value>)>,
+    answered: HashMap<String, usize>,
+}
+
+impl StubHost {
+    pub fn new(stubs: BTreeMap<String, Stub>) -> Self {
+        Self { stubs, seen: Mutex::default() }
+    }
+
+    /// What was asked, in order.
+    pub fn calls(&self) -> Vec<(String, Vec<Value>)> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).calls.clone()
+    }
+
+    fn answer(&self, path: &str, args: Vec<Value>) -> Result<Value, HostError> {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.calls.push((path.to_owned(), args));
+        let turn = seen.answered.entry(path.to_owned()).or_default();
+        let at = *turn;
+        *turn += 1;
+        match self.stubs.get(path) {
+            Some(Stub::Returns(value)) => Ok(value.clone()),
+            Some(Stub::ReturnsEach(values)) => values.get(at).cloned().ok_or_else(|| {
+                HostError::new(
+                    "NOT_CONFIGURED",
+                    format!("the stub of {path} has no answer number {}", at + 1),
+                )
+            }),
+            Some(Stub::Throws(thrown)) => Err(HostError::new(&thrown.code, &thrown.message)),
+            None if matches!(path, "audit.log" | "progress") => Ok(Value::Null),
+            None => Err(HostError::new("NOT_CONFIGURED", format!("the test has no stub for {path}"))),
+        }
+    }
+}
+
+impl Host for StubHost {
+    fn call(&self, path: &str, args: Vec<Value>) -> HostFuture {
+        let answer = self.answer(path, args);
+        Box::pin(std::future::ready(answer))
+    }
+
+    fn call_sync(&self, path: &str, args: Vec<Value>) -> Result<Value, HostError> {
+        self.answer(path, args)
+    }
+
+    fn console(&self, level: Level, text: String) {
+        tracing::debug!(?level, "{text}");
+    }
+}

@@ -1,0 +1,43 @@
+//! Arguments that do not fit, told so that a model can correct itself.
+
+use serde_json::Value;
+use toolwright_contract::{ErrorKind, Failure};
+use toolwright_registry::schema::ValidationError;
+use toolwright_registry::suggest::nearest;
+
+/// More than this a model does not need at once.
+const MOST_TOLD: usize = 10;
+
+/// The refusal of a call whose arguments have these errors.
+pub fn refuse(errors: &[ValidationError], schema: &Value) -> Failure {
+    let told: Vec<String> = errors.iter().take(MOST_TOLD).map(|error| tell(error, schema)).collect();
+    let mut failure = Failure::new(ErrorKind::Validation, format!("Invalid parameters: {}", told.join("; ")));
+    failure.details = serde_json::to_value(errors).ok().map(Box::new);
+    failure.suggest("Correct the arguments and call the tool again. Nothing was done.")
+}
+
+fn tell(error: &ValidationError, schema: &Value) -> String {
+    let place = if error.instance_path.is_empty() { "the arguments" } else { error.instance_path.as_str() };
+    if let Some(name) = error.params.get("additionalProperty").and_then(Value::as_str) {
+        let known = properties(error, schema);
+        let near = nearest(name, known.iter().copied());
+        return match near {
+            Some(near) => format!("{place} must not have `{name}` (did you mean `{near}`?)"),
+            None if known.is_empty() => format!("{place} must not have `{name}`"),
+            None => format!("{place} must not have `{name}` (known are {})", known.join(", ")),
+        };
+    }
+    match error.params.get("allowedValues") {
+        Some(allowed) => format!("{place} {}: {allowed}", error.message),
+        None => format!("{place} {}", error.message),
+    }
+}
+
+/// The names that the schema at the error's place knows.
+fn properties<'s>(error: &ValidationError, schema: &'s Value) -> Vec<&'s str> {
+    let pointer = error.schema_path.strip_prefix('#').unwrap_or_default();
+    let parent = pointer.rsplit_once('/').map_or("", |(parent, _)| parent);
+    let properties =
+        schema.pointer(parent).and_then(|schema| schema.get("properties")).and_then(Value::as_object);
+    properties.into_iter().flatten().map(|(name, _)| name.as_str()).collect()
+}

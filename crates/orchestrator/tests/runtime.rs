@@ -1,0 +1,18 @@
+//! The runtime from outside: a call in, a whole envelope out.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "runtime/support.rs"]
+mod support;
+
+#[path = "runtime/capabilities.rs"]
+mod capabilities;
+#[path = "runtime/composition.rs"]
+mod composition;
+#[path = "runtime/envelopes.rs"]
+mod envelopes;
+#[path = "runtime/handlers.rs"]
+mod handlers;
+#[path = "runtime/hostile.rs"]
+mod hostile;
+#[path = "runtime/native.rs"]
+mod native;

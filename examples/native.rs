@@ -1,0 +1,67 @@
+//! A Rust program with a tool of its own: an async function, registered by name, declared like any other tool.
+//!
+//! `cargo run --example native`
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use toolwright::contract::{ErrorKind, Failure, Mode, Success};
+use toolwright::orchestrator::{Context, Request, Runtime, Session};
+use toolwright::registry::declared;
+use toolwright::registry::toolset::Toolset;
+
+/// What models see. It could as well be a file that `toolwright.toml` names.
+const DECLARED: &str = r#"
+tools:
+  - name: convert_length
+    description: Converts a length between metres and feet.
+    type: function
+    category: utility
+    sideEffects: none
+    idempotent: true
+    parameters:
+      type: object
+      additionalProperties: false
+      required: [value, to]
+      properties:
+        value: { type: number }
+        to: { type: string, enum: [metres, feet] }
+    implementation: { type: builtin, handler: length_converter }
+"#;
+
+/// The handler: validated arguments and the call's context in, data or a failure out.
+async fn convert(args: Value, context: Context) -> Result<Success, Failure> {
+    let value = args["value"].as_f64().unwrap_or_default();
+    if value < 0.0 {
+        let failure = Failure::new(ErrorKind::Validation, "A length cannot be negative.");
+        return Err(failure.suggest("Ask the user what they meant."));
+    }
+    let converted = if args["to"] == "feet" { value / 0.3048 } else { value * 0.3048 };
+    context.audit("converted", json!({ "by": context.client_id() }));
+    Ok(json!({ "value": converted, "unit": args["to"] }).into())
+}
+
+#[tokio::main]
+async fn main() {
+    let file = Path::new("convert.yaml");
+    let (tools, errors) = declared::read(file, DECLARED, &|name| name == "length_converter");
+    assert!(errors.is_empty(), "{errors:?}");
+    let (toolset, errors) = Toolset::empty().with_declared(file, tools);
+    assert!(errors.is_empty(), "{errors:?}");
+
+    let runtime = Runtime::builder(Arc::new(toolset), ".").native("length_converter", convert).build();
+    let session = Arc::new(Session::new("demo", Mode::Text));
+    for args in [
+        json!({ "value": 8848.86, "to": "feet" }),
+        json!({ "value": -1, "to": "feet" }),
+        json!({ "value": "high", "too": "feet" }),
+    ] {
+        let envelope = runtime.execute(Request::new("convert_length", args, Arc::clone(&session))).await;
+        let text = serde_json::to_string_pretty(&envelope).unwrap_or_default();
+        #[allow(clippy::print_stdout, reason = "an example shows what it does")]
+        {
+            println!("{text}");
+        }
+    }
+}

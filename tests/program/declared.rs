@@ -1,0 +1,112 @@
+//! Tools that the configuration declares, beside those of the directory.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::support::{Project, Run};
+
+const JSON: &str = r#"{ "tools": [
+  { "name": "get_weather", "description": "Weather of a city.", "type": "function", "handler": "get_weather",
+    "parameters": { "type": "object", "properties": { "city": { "type": "string" } }, "required": ["city"] },
+    "implementation": { "type": "mock", "mock_response": { "sky": "clear" } } },
+  { "name": "ping", "description": "Asks a server.", "type": "function", "handler": "ping",
+    "parameters": { "type": "object" }, "implementation": { "type": "http" } }
+] }"#;
+
+const YAML: &str = "tools:
+  - name: get_time
+    description: The time.
+    type: function
+    handler: get_time
+    parameters: { type: object }
+    implementation: { type: mock, mock_response: noon }
+  - name: get-tide
+    description: A name with a dash.
+    type: function
+    parameters: { type: object }
+    implementation: { type: mock, mock_response: low }
+  - name: get_weather
+    description: Another one of the same name.
+    type: function
+    handler: get_weather
+    parameters: { type: object }
+    implementation: { type: mock, mock_response: storm }
+  - name: native
+    description: Of a program.
+    type: function
+    handler: nobody
+    parameters: { type: object }
+    implementation: { type: builtin }
+";
+
+const TOML: &str = "[[tools]]
+name = \"get_mood\"
+description = \"The mood.\"
+type = \"function\"
+handler = \"get_mood\"
+parameters = { type = \"object\" }
+implementation = { type = \"mock\", mock_response = [1, 2] }
+";
+
+fn project() -> Project {
+    let project = Project::with(&["find-note"]);
+    let file = |name: &str, text: &str| fs::write(project.dir().join(name), text).unwrap();
+    file("more.json", JSON);
+    file("more.yaml", YAML);
+    file("more.toml", TOML);
+    file("toolwright.toml", "[tools]\ndeclared = [\"more.json\", \"more.yaml\", \"more.toml\"]\n");
+    project
+}
+
+fn call(project: &Project, tool: &str, args: &str) -> Run {
+    project.run(&["call", tool, args, "--format", "json"])
+}
+
+#[test]
+fn both_kinds_are_in_one_list_in_their_order() {
+    let run = project().run(&["list", "--format", "json"]).expect_code(0);
+    let ids: Vec<_> = run.json().as_array().unwrap().iter().map(|tool| tool["toolId"].clone()).collect();
+    assert_eq!(ids, ["find_note", "get_weather", "get_time", "get-tide", "get_mood"]);
+    run.expect_stderr(&[
+        "HTTP tools not yet supported (coming in v2)",
+        "Tool already exists: get_weather",
+        "nobody",
+    ]);
+}
+
+#[test]
+fn mocks_of_all_three_formats_are_called_like_any_tool() {
+    let project = project();
+    assert_eq!(
+        call(&project, "get_weather", r#"{"city": "Bern"}"#).expect_code(0).json()["data"],
+        json!({ "sky": "clear" })
+    );
+    assert_eq!(call(&project, "get_time", "{}").expect_code(0).json()["data"], "noon");
+    assert_eq!(call(&project, "get-tide", "{}").expect_code(0).json()["data"], "low");
+    assert_eq!(call(&project, "get_mood", "{}").expect_code(0).json()["data"], json!([1, 2]));
+    assert_eq!(call(&project, "get_weather", "{}").expect_code(1).json()["error"]["type"], "VALIDATION");
+    assert_eq!(call(&project, "ping", "{}").expect_code(1).json()["error"]["type"], "NOT_FOUND");
+    project.run(&["describe", "get_mood"]).expect_code(0);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_logged_and_the_rest_goes_on() {
+    let project = Project::with(&["find-note"]);
+    fs::write(project.dir().join("toolwright.toml"), "[tools]\ndeclared = [\"absent.json\", \"bad.yaml\"]\n")
+        .unwrap();
+    fs::write(project.dir().join("bad.yaml"), "tools: [").unwrap();
+    let run = call(&project, "find_note", r#"{"query": "x"}"#).expect_code(0);
+    run.expect_stderr(&["absent.json", "bad.yaml"]);
+}
+
+#[test]
+fn the_version_follows_the_declared_tools() {
+    let project = project();
+    let version =
+        |project: &Project| call(project, "get_time", "{}").json()["meta"]["registryVersion"].clone();
+    let before = version(&project);
+    assert_eq!(version(&project), before);
+    fs::write(project.dir().join("more.yaml"), YAML.replace("noon", "night")).unwrap();
+    assert_ne!(version(&project), before);
+}

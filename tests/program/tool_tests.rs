@@ -1,0 +1,93 @@
+//! `toolwright test`: the tools' own tests.
+
+use serde_json::json;
+
+use super::support::Project;
+
+#[test]
+fn the_reference_tools_pass_their_tests_and_each_has_at_least_two() {
+    let report = Project::reference().run(&["test", "--format", "json"]).expect_code(0).json();
+    assert_eq!(report["ok"], true);
+    let tests = report["tests"].as_array().unwrap();
+    let tools = Project::reference();
+    for tool in std::fs::read_dir(tools.tools()).unwrap().flatten() {
+        let id = tool.file_name().to_str().unwrap().replace('-', "_");
+        let count = tests.iter().filter(|test| test["tool"] == *id).count();
+        assert!(count >= 2, "{id} has {count} tests");
+    }
+    assert!(tests.iter().all(|test| test["ok"] == true && test["differences"] == json!([])));
+}
+
+#[test]
+fn what_new_and_init_make_passes_its_own_tests() {
+    let project = Project::empty();
+    for category in ["retrieval", "action", "utility"] {
+        project.run(&["new", &format!("my-{category}"), "--category", category]).expect_code(0);
+    }
+    project.run(&["test"]).expect_code(0).expect_stderr(&["3 passed, 0 failed"]);
+    let project = Project::empty();
+    project.run(&["init", "my-agent"]).expect_code(0);
+    let mut command = super::support::command_in(&project.dir().join("my-agent"), &["test"]);
+    command.env_remove("TOOLWRIGHT_TOOLS");
+    super::support::run(command).expect_code(0).expect_stderr(&["0 failed"]);
+}
+
+const TEST: &str = r#"{ "name": "It finds", "args": { "query": "light" },
+    "expect": { "ok": true, "data": { "query": "dark" } }, "calls": [{ "capability": "kb.search" }] }"#;
+
+#[test]
+fn a_failing_test_says_what_differs_and_exits_with_1() {
+    let project = Project::with(&["find-note", "sound"]);
+    project.write("find-note/tests/works.json", TEST);
+    project.write(
+        "sound/tests/works.json",
+        TEST.replace("dark", "light").replace("{ \"capability\": \"kb.search\" }", ""),
+    );
+    let run = project.run(&["test"]).expect_code(1);
+    run.expect_stderr(&[
+        "FAIL",
+        "find_note",
+        "It finds",
+        "find-note/tests/works.json",
+        "envelope.data.query is \"light\", not \"dark\"",
+        "the capability calls are [], not [\"kb.search\"]",
+        "1 passed, 1 failed",
+    ]);
+    project.run(&["test", "--only", "sound"]).expect_code(0).expect_stderr(&["1 passed, 0 failed"]);
+    let report = project.run(&["test", "--format", "json"]).expect_code(1).json();
+    assert_eq!((&report["ok"], &report["tests"][1]["ok"]), (&json!(false), &json!(true)));
+    assert_eq!(report["tests"][0]["differences"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_test_file_that_is_none_fails_and_the_others_run() {
+    let project = Project::with(&["find-note"]);
+    project.write("find-note/tests/a.json", "{");
+    project.write("find-note/tests/b.json", r#"{ "name": "b", "arguments": {} }"#);
+    project.write(
+        "find-note/tests/c.json",
+        TEST.replace("\"calls\"", "\"capabilities\": { \"kb.serch\": { \"returns\": 1 } }, \"calls\""),
+    );
+    project.write(
+        "find-note/tests/d.json",
+        r#"{ "name": "d", "args": { "query": "x" }, "expect": { "ok": true } }"#,
+    );
+    project.write("find-note/tests/notes.txt", "not a test");
+    let run = project.run(&["test"]).expect_code(1);
+    run.expect_stderr(&[
+        "a.json is not a test",
+        "unknown field `arguments`",
+        "stubs `kb.serch`, which is no capability",
+        "1 passed, 3 failed",
+    ]);
+}
+
+#[test]
+fn no_tests_at_all_is_said() {
+    Project::with(&["find-note"])
+        .run(&["test"])
+        .expect_code(1)
+        .expect_stderr(&["no tests found", "toolwright new"]);
+    let run = Project::reference().run(&["test", "--only", "kb_serch"]).expect_code(1);
+    run.expect_stderr(&["there is no tool `kb_serch`", "did you mean `kb_search`?"]);
+}
