@@ -9,6 +9,8 @@
 
 #[path = "build/generate.rs"]
 mod generate;
+#[path = "build/node.rs"]
+mod node;
 
 use std::error::Error;
 use std::fs;
@@ -53,7 +55,7 @@ fn main() -> Result<()> {
         fs::write(work.join("complete"), "")?;
     }
     if with_node {
-        install_node_packages()?;
+        node::install_packages()?;
     }
     let contestants: Vec<usize> = (0..NAMES.len()).filter(|at| with_node || *at > 0).collect();
     let mut samples = vec![[Sample::default(); 4]; rounds];
@@ -72,8 +74,7 @@ impl Bench {
     fn run(&self, contestant: usize) -> Result<Sample> {
         match contestant {
             0 => {
-                let script =
-                    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches/node-builder/build.mjs");
+                let script = node::script("build.mjs");
                 measure(Command::new("node").arg(script).arg(&self.tools).arg(&self.node_out))
             }
             1 => measure(self.build().arg("--no-cache")),
@@ -106,21 +107,6 @@ impl Bench {
             None => format!("{} Changed.\n", text.trim_end()),
         };
         Ok(fs::write(path, changed)?)
-    }
-}
-
-fn install_node_packages() -> Result<()> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches/node-builder");
-    if dir.join("node_modules/ajv").exists() {
-        return Ok(());
-    }
-    let status = Command::new("npm").args(["ci", "--silent"]).current_dir(&dir).status();
-    match status {
-        Ok(status) if status.success() => Ok(()),
-        _ => Err(
-            "cannot install the Node builder's packages: it needs node and npm; `--no-node` leaves it out"
-                .into(),
-        ),
     }
 }
 

@@ -1,7 +1,8 @@
 //! The envelope (v1.0.0): the one form of every answer to a call.
 
+use serde::de::Error as _;
 use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::ErrorKind;
@@ -22,7 +23,7 @@ pub struct Success {
 }
 
 /// Why a call failed, for a model that wants to do better.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Failure {
     #[serde(rename = "type")]
@@ -30,16 +31,16 @@ pub struct Failure {
     pub message: String,
     pub retryable: bool,
     pub partial_side_effects: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_required: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Box<Value>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suggestion: Option<String>,
 }
 
 /// Which tool, which version, how long.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Meta {
     pub tool: String,
@@ -108,6 +109,28 @@ impl Serialize for Envelope {
     }
 }
 
+impl<'de> Deserialize<'de> for Envelope {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Form {
+            ok: bool,
+            #[serde(default)]
+            data: Value,
+            #[serde(default)]
+            intents: Vec<Value>,
+            error: Option<Failure>,
+            meta: Meta,
+        }
+        let Form { ok, data, intents, error, meta } = Form::deserialize(deserializer)?;
+        let outcome = match (ok, error) {
+            (true, None) => Ok(Success { data, intents }),
+            (false, Some(failure)) => Err(failure),
+            _ => return Err(D::Error::custom("`ok` and `error` contradict each other")),
+        };
+        Ok(Self { outcome, meta })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -137,6 +160,11 @@ mod tests {
         );
         let failure = Failure::new(ErrorKind::Validation, "no").suggest("mend it");
         let failure = Envelope { outcome: Err(failure), meta: meta() };
+        for envelope in [&success, &failure] {
+            let text = serde_json::to_string(envelope).unwrap();
+            assert_eq!(serde_json::from_str::<Envelope>(&text).unwrap(), *envelope);
+        }
+        assert!(serde_json::from_value::<Envelope>(json!({"ok": true, "error": null})).is_err());
         assert_eq!(
             serde_json::to_value(&failure).unwrap(),
             json!({"ok": false, "error": {"type": "VALIDATION", "message": "no", "retryable": false,

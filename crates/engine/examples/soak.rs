@@ -38,7 +38,11 @@ const HANDLER: &str = "import { ToolError } from '../_core/error-types.js';
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let calls: u64 = std::env::args().nth(1).and_then(|count| count.parse().ok()).unwrap_or(20_000);
-    let engine = Engine::new(Options { threads: 2, ..Options::default() });
+    let engine = Engine::new(Options {
+        functions: vec![Function::asynchronous("echo")],
+        threads: 2,
+        ..Options::default()
+    });
     let source = Source { path: "handler.js".to_owned(), text: HANDLER.into() };
     let program = Arc::new(Program::new("soak".to_owned(), vec![source]));
     for n in 0..calls {
@@ -46,7 +50,6 @@ async fn main() {
             program: program.clone(),
             args: json!({ "n": n }),
             context: json!({ "session": { "state": {} } }),
-            functions: vec![Function::asynchronous("echo")],
             host: Arc::new(Echo),
             limits: Limits::within(Duration::from_secs(10)),
             cancel: Cancel::new(),

@@ -13,6 +13,8 @@ use toolwright_engine::{
     Source,
 };
 
+const TRIVIAL: &str = "export async function execute({ args }) { return { ok: true, data: args }; }";
+
 struct Stub {
     found: Value,
 }
@@ -63,7 +65,6 @@ fn call(program: &Arc<Program>, args: &Value, host: &Arc<Stub>) -> Call {
             "tool": { "id": "tool", "version": "1.0.0", "idempotent": true },
             "session": { "isActive": true, "toolsVersion": "1", "mode": "voice", "state": {} }
         }),
-        functions: capabilities(),
         host: host.clone(),
         limits: Limits::within(Duration::from_secs(10)),
         cancel: Cancel::new(),
@@ -88,15 +89,21 @@ async fn main() {
     let record = json!({ "id": "doc:a", "type": "doc", "title": "A title", "snippet": "A passage around the match", "score": 0.9, "sourceType": "crm", "lastUpdated": "2026-01-01T00:00:00Z", "url": "https://studio.example/a", "metadata": { "pages": 3 } });
     let host = Arc::new(Stub { found: Value::Array(vec![record; 5]) });
     let cases = [
+        ("trivial", json!({ "duration_seconds": 60, "farewell_message": "Bye." })),
         ("ignore-user", json!({ "duration_seconds": 60, "farewell_message": "Bye." })),
         (
             "kb-search",
             json!({ "query": "light", "namespace": "studio", "top_k": 5, "include_snippets": true }),
         ),
     ];
-    let engine = Arc::new(Engine::new(Options { threads: 2, ..Options::default() }));
+    let with =
+        |threads| Arc::new(Engine::new(Options { threads, functions: capabilities(), ..Options::default() }));
+    let (engine, single) = (with(2), with(1));
     for (tool, args) in cases {
-        let text = fs::read_to_string(format!("{tools}/{tool}/handler.js")).unwrap();
+        let text = match tool {
+            "trivial" => TRIVIAL.to_owned(),
+            tool => fs::read_to_string(format!("{tools}/{tool}/handler.js")).unwrap(),
+        };
         let source = Source { path: "handler.js".to_owned(), text: text.into() };
         let program = Arc::new(Program::new(tool.to_owned(), vec![source]));
         let compiling = Instant::now();
@@ -104,7 +111,8 @@ async fn main() {
         println!("{tool}: compiled in {:.0} µs", micros(compiling.elapsed()));
         one_after_the_other(&engine, &program, &args, &host, Duration::ZERO).await;
         one_after_the_other(&engine, &program, &args, &host, Duration::from_millis(2)).await;
-        saturated(&engine, &program, &args, &host).await;
+        saturated(&single, 1, &program, &args, &host).await;
+        saturated(&engine, 2, &program, &args, &host).await;
     }
     stops(&engine, &host).await;
 }
@@ -141,7 +149,13 @@ async fn one_after_the_other(
     );
 }
 
-async fn saturated(engine: &Arc<Engine>, program: &Arc<Program>, args: &Value, host: &Arc<Stub>) {
+async fn saturated(
+    engine: &Arc<Engine>,
+    threads: usize,
+    program: &Arc<Program>,
+    args: &Value,
+    host: &Arc<Stub>,
+) {
     let (lanes, count) = (16, 500);
     let (began, started) = (cpu(), Instant::now());
     let mut running = tokio::task::JoinSet::new();
@@ -156,7 +170,7 @@ async fn saturated(engine: &Arc<Engine>, program: &Arc<Program>, args: &Value, h
     running.join_all().await;
     let total = f64::from(lanes * count);
     println!(
-        "  {lanes} at a time: {:.0} µs CPU a call, {:.0} calls/s",
+        "  {lanes} at a time, {threads} thread(s): {:.0} µs CPU a call, {:.0} calls/s",
         micros(cpu() - began) / total,
         total / started.elapsed().as_secs_f64()
     );

@@ -1,23 +1,31 @@
-//! What Rust keeps inside a realm: the prelude's functions, the promises in flight, and the call that it serves.
+//! What Rust keeps inside a realm: the prelude's functions, and the promises of the call that it serves.
 use std::{
-    cell::{OnceCell, RefCell},
+    cell::RefCell,
     collections::{HashMap, HashSet},
+    mem::forget,
     sync::Arc,
 };
 
-use rquickjs::{Array, Ctx, Error, Function, Promise, Result, Value};
+use rquickjs::{Array, Ctx, Error, Function, Module, Object, Promise, Result, module::Declared};
 
-use crate::side::Side;
+use crate::{binding::Binding, side::Side};
 
 pub(crate) struct Bridge<'js> {
-    pub prepare: Function<'js>,
     pub settle: Function<'js>,
     pub host_error: Function<'js>,
     pub abort: Function<'js>,
     pub fire: Function<'js>,
     pub well_formed: Function<'js>,
-    /// Set once, when the realm gets its one call.
-    pub side: OnceCell<Arc<Side>>,
+    pub fix_clock: Function<'js>,
+    /// What `execute` is called with, as far as it is the same for all calls.
+    pub parameter: Object<'js>,
+    /// Its `context`, with the functions of the host and the signal.
+    pub context: Object<'js>,
+    /// The program's entry, if the realm has been made ready for a program: read, but not evaluated.
+    pub entry: RefCell<Option<Module<'js, Declared>>>,
+    /// Owns a closure of Rust. Held here, so that no handler can bring it to its end: see `Realm::rewind`.
+    _native: Function<'js>,
+    pub binding: Arc<Binding>,
     pub state: RefCell<State<'js>>,
 }
 
@@ -33,9 +41,8 @@ pub(crate) enum Phase<'js> {
     #[default]
     Idle,
     Loading {
-        module: Promise<'js>,
-        args: Value<'js>,
-        context: Value<'js>,
+        namespace: Object<'js>,
+        evaluated: Promise<'js>,
     },
     Running(Promise<'js>),
 }
@@ -48,15 +55,20 @@ pub(crate) struct Settle<'js> {
 
 impl<'js> Bridge<'js> {
     /// From what the prelude's `install` returns, in its order.
-    pub fn from_functions(functions: &Array<'js>) -> Result<Self> {
+    pub fn new(functions: &Array<'js>, native: Function<'js>, binding: Arc<Binding>) -> Result<Self> {
+        let parameter: Object<'js> = functions.get(6)?;
         Ok(Self {
-            prepare: functions.get(0)?,
-            settle: functions.get(1)?,
-            host_error: functions.get(2)?,
-            abort: functions.get(3)?,
-            fire: functions.get(4)?,
-            well_formed: functions.get(5)?,
-            side: OnceCell::new(),
+            settle: functions.get(0)?,
+            host_error: functions.get(1)?,
+            abort: functions.get(2)?,
+            fire: functions.get(3)?,
+            well_formed: functions.get(4)?,
+            fix_clock: functions.get(5)?,
+            context: parameter.get("context")?,
+            parameter,
+            entry: RefCell::default(),
+            _native: native,
+            binding,
             state: RefCell::default(),
         })
     }
@@ -65,10 +77,23 @@ impl<'js> Bridge<'js> {
         let state = self.state.borrow();
         !state.pending.is_empty() || !state.timers.is_empty()
     }
+
+    /// Forgets the call without giving its values back: they are about to vanish with the memory they lie in, and
+    /// what their release would count down is put back as well.
+    pub fn forget_call(&self) {
+        let state = self.state.take();
+        forget(state.phase);
+        state.pending.into_values().for_each(forget);
+        self.binding.release();
+    }
+
+    /// As `forget_call`: for a realm that is about to be as it was before it was made ready for a program.
+    pub fn forget_entry(&self) {
+        forget(self.entry.take());
+    }
 }
 
 /// The call that this realm serves; there is none only while the realm is made.
 pub(crate) fn side_of(ctx: &Ctx<'_>) -> Result<Arc<Side>> {
-    let bridge = ctx.userdata::<Bridge<'_>>().ok_or(Error::Unknown)?;
-    bridge.side.get().cloned().ok_or(Error::Unknown)
+    ctx.userdata::<Bridge<'_>>().ok_or(Error::Unknown)?.binding.side()
 }

@@ -17,9 +17,8 @@ use crate::program::Program;
 pub struct Call {
     pub program: Arc<Program>,
     pub args: Value,
-    /// Plain data, frozen for the handler; a function's path must not begin with one of its members.
+    /// Plain data, frozen for the handler; the engine's functions and `signal` take the place of members of their names.
     pub context: Value,
-    pub functions: Vec<Function>,
     pub host: Arc<dyn Host>,
     pub limits: Limits,
     pub cancel: Cancel,
@@ -64,7 +63,7 @@ impl Limits {
     }
 }
 
-/// A function of the host that the handler finds at a dotted path of `context`.
+/// A function of the host that every handler finds at a dotted path of `context`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
     pub path: String,

@@ -1,7 +1,7 @@
 //! One call's stop flag and CPU clock, shared by the thread that runs it, the watcher and the caller.
 use std::{
     sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering},
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use rustix::time::{ClockId, clock_gettime};
@@ -37,6 +37,7 @@ pub(crate) struct Control {
     epilogue: AtomicBool,
     pub cpu_limit: u64,
     pub deadline: Instant,
+    began: Instant,
     /// Nanoseconds used in turns before the present one.
     pub used: AtomicU64,
     turn_began: AtomicU64,
@@ -51,11 +52,23 @@ impl Control {
             epilogue: AtomicBool::new(false),
             cpu_limit: nanoseconds(limits.cpu),
             deadline: limits.deadline,
+            began: Instant::now(),
             used: AtomicU64::new(0),
             turn_began: AtomicU64::new(0),
             stack_base: AtomicUsize::new(0),
             interrupted: AtomicBool::new(false),
         }
+    }
+
+    /// Since the call came in.
+    pub fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// When the call came in, in milliseconds since 1970.
+    pub fn origin(&self) -> f64 {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        now.saturating_sub(self.elapsed()).as_secs_f64() * 1e3
     }
 
     /// The first reason wins: it is the one that the caller is told.

@@ -1,9 +1,12 @@
 //! Values of a realm into `serde_json::Value`, by walking, with the rules of `JSON.stringify`: `toJSON` is called,
 //! undefined members are dropped. What JSON cannot hold (BigInt, cycles, great depth) is refused.
-use rquickjs::{Array, Atom, Ctx, Error, Object, Value, atom::PredefinedAtom, function::This};
+use rquickjs::{Array, Ctx, Error, Value};
 use serde_json::{Map, Number, Value as Json};
 
-use crate::text;
+use crate::{
+    held::{Held, Known, Shape},
+    text,
+};
 
 const MAX_DEPTH: usize = 128;
 /// Beyond it, whole numbers are not exact any more and stay floats.
@@ -24,11 +27,10 @@ impl From<Error> for Refusal {
 }
 
 /// What a handler returned; `undefined` counts as null.
-pub(crate) fn result<'js>(ctx: &Ctx<'js>, value: Value<'js>, limit: usize) -> Result<Json, Refusal> {
-    let missing = value.is_undefined();
-    match Walk::new(ctx, limit).value(&Key::Name(""), value)? {
+pub(crate) fn result<'js>(ctx: &Ctx<'js>, value: &Value<'js>, limit: usize) -> Result<Json, Refusal> {
+    match Walk::new(ctx, limit).value(&Key::Name(""), Held::new(ctx, value))? {
         Some(json) => Ok(json),
-        None if missing => Ok(Json::Null),
+        None if value.is_undefined() => Ok(Json::Null),
         None => Err(Refusal::Bad("a function or symbol".to_owned())),
     }
 }
@@ -40,35 +42,37 @@ pub(crate) fn arguments<'js>(
     limit: usize,
 ) -> Result<Vec<Json>, Refusal> {
     let mut walk = Walk::new(ctx, limit);
-    let mut given = length(values)?;
-    while given > 0 && values.get::<Value<'js>>(given - 1)?.is_undefined() {
+    let values = Held::new(ctx, values.as_value());
+    let mut given = values.length()?;
+    while given > 0 && values.item(given - 1)?.is_undefined() {
         given -= 1;
     }
     let mut arguments = Vec::with_capacity(given.min(16));
     for index in 0..given {
-        let argument = walk.value(&Key::Index(index), values.get(index)?)?;
+        let argument = walk.value(&Key::Index(index), values.item(index)?)?;
         arguments.push(argument.unwrap_or(Json::Null));
     }
     Ok(arguments)
 }
 
-enum Key<'a, 'js> {
+/// Where a value lies; `toJSON` is told.
+enum Key<'a> {
     Name(&'a str),
     Index(usize),
-    Atom(&'a Atom<'js>),
 }
 
-struct Walk<'js> {
-    ctx: Ctx<'js>,
+struct Walk<'a, 'js> {
+    ctx: &'a Ctx<'js>,
     limit: usize,
     bytes: usize,
-    /// The objects that the present one lies in.
-    trail: Vec<Object<'js>>,
+    /// The objects that the present one lies in; those who hold them are further up the stack.
+    trail: Vec<usize>,
+    known: Known<'a>,
 }
 
-impl<'js> Walk<'js> {
-    fn new(ctx: &Ctx<'js>, limit: usize) -> Self {
-        Self { ctx: ctx.clone(), limit, bytes: 0, trail: Vec::new() }
+impl<'a, 'js> Walk<'a, 'js> {
+    fn new(ctx: &'a Ctx<'js>, limit: usize) -> Self {
+        Self { ctx, limit, bytes: 0, trail: Vec::new(), known: Known::new(ctx) }
     }
 
     fn count(&mut self, bytes: usize) -> Result<(), Refusal> {
@@ -77,66 +81,54 @@ impl<'js> Walk<'js> {
     }
 
     /// `None` stands for what `JSON.stringify` leaves out.
-    fn value(&mut self, key: &Key<'_, 'js>, value: Value<'js>) -> Result<Option<Json>, Refusal> {
-        let value = self.replaced(key, value)?;
-        if let Some(string) = value.as_string() {
-            let text = text::of(&self.ctx, string)?;
-            self.count(text.len() + 3)?;
-            return Ok(Some(Json::String(text)));
-        }
-        if value.is_function() || value.is_symbol() || value.is_undefined() {
-            return Ok(None);
-        }
-        if let Some(object) = value.as_object() {
-            return self.object(object.clone()).map(Some);
-        }
-        self.count(5)?;
-        if let Some(truth) = value.as_bool() {
-            return Ok(Some(Json::Bool(truth)));
-        }
-        if let Some(number) = value.as_number() {
-            return Ok(Some(json_number(number)));
-        }
-        if value.is_null() {
-            return Ok(Some(Json::Null));
-        }
-        Err(Refusal::Bad("a BigInt".to_owned()))
-    }
-
-    /// What `toJSON` makes of an object that has one.
-    fn replaced(&self, key: &Key<'_, 'js>, value: Value<'js>) -> Result<Value<'js>, Refusal> {
-        let Some(object) = value.as_object() else { return Ok(value) };
-        let to_json: Value<'js> = object.get(PredefinedAtom::ToJSON)?;
-        let Some(to_json) = to_json.as_function() else { return Ok(value) };
-        let key = match key {
-            Key::Name(name) => (*name).to_owned(),
-            Key::Index(index) => index.to_string(),
-            Key::Atom(atom) => text::of_key(&self.ctx, atom)?,
+    fn value(&mut self, key: &Key<'_>, value: Held<'a>) -> Result<Option<Json>, Refusal> {
+        let value = match value.replaced(key)? {
+            Some(replaced) => replaced,
+            None => value,
         };
-        Ok(to_json.call((This(value), key))?)
+        match value.shape() {
+            Shape::Nothing => return Ok(None),
+            Shape::Array | Shape::Object => return self.object(&value).map(Some),
+            Shape::Text => {
+                let text = match value.text()? {
+                    Some(text) => text,
+                    None => text::mended(self.ctx, value.value(self.ctx))?,
+                };
+                self.count(text.len() + 3)?;
+                return Ok(Some(Json::String(text)));
+            }
+            _ => self.count(5)?,
+        }
+        match value.shape() {
+            Shape::Bool(truth) => Ok(Some(Json::Bool(truth))),
+            Shape::Number(number) => Ok(Some(json_number(number))),
+            Shape::Null => Ok(Some(Json::Null)),
+            _ => Err(Refusal::Bad("a BigInt".to_owned())),
+        }
     }
 
-    fn object(&mut self, object: Object<'js>) -> Result<Json, Refusal> {
-        if self.trail.contains(&object) {
+    fn object(&mut self, object: &Held<'a>) -> Result<Json, Refusal> {
+        if self.trail.contains(&object.address()) {
             return Err(Refusal::Bad("a cycle".to_owned()));
         }
         if self.trail.len() >= MAX_DEPTH {
             return Err(Refusal::Bad(format!("nested deeper than {MAX_DEPTH}")));
         }
         self.count(2)?;
-        self.trail.push(object.clone());
-        let json = match object.as_array() {
-            Some(array) => self.items(array)?,
-            None => self.members(&object)?,
+        self.trail.push(object.address());
+        let json = match object.shape() {
+            Shape::Array => self.items(object)?,
+            _ => self.members(object)?,
         };
         self.trail.pop();
         Ok(json)
     }
 
-    fn items(&mut self, array: &Array<'js>) -> Result<Json, Refusal> {
-        let mut items = Vec::new();
-        for index in 0..length(array)? {
-            let item = self.value(&Key::Index(index), array.get(index)?)?;
+    fn items(&mut self, array: &Held<'a>) -> Result<Json, Refusal> {
+        let length = array.length()?;
+        let mut items = Vec::with_capacity(length.min(64));
+        for index in 0..length {
+            let item = self.value(&Key::Index(index), array.item(index)?)?;
             if item.is_none() {
                 self.count(5)?;
             }
@@ -145,24 +137,38 @@ impl<'js> Walk<'js> {
         Ok(Json::Array(items))
     }
 
-    fn members(&mut self, object: &Object<'js>) -> Result<Json, Refusal> {
-        let mut members = Map::new();
-        for key in object.keys::<Atom<'js>>() {
-            let key = key?;
-            let value: Value<'js> = object.get(key.clone())?;
-            if let Some(json) = self.value(&Key::Atom(&key), value)? {
-                let name = text::of_key(&self.ctx, &key)?;
-                self.count(name.len() + 4)?;
-                members.insert(name, json);
+    fn members(&mut self, object: &Held<'a>) -> Result<Json, Refusal> {
+        let names = object.names()?;
+        let mut members = Map::with_capacity(names.as_slice().len().min(64));
+        for name in names.as_slice() {
+            let value = object.member(name.atom)?;
+            if value.is_undefined() {
+                continue;
+            }
+            let text = match self.known.text(&names, name.atom)? {
+                Some(text) => text,
+                None => text::mended(self.ctx, names.value(self.ctx, name.atom)?)?,
+            };
+            if let Some(json) = self.value(&Key::Name(&text), value)? {
+                self.count(text.len() + 4)?;
+                members.insert(text, json);
             }
         }
         Ok(Json::Object(members))
     }
 }
 
-/// `Array::len` takes for granted that the length is a small integer.
-fn length(array: &Array<'_>) -> rquickjs::Result<usize> {
-    Ok(array.as_object().get::<_, f64>(PredefinedAtom::Length)? as usize)
+impl Held<'_> {
+    /// What `toJSON` makes of an object that has one.
+    fn replaced(&self, key: &Key<'_>) -> rquickjs::Result<Option<Self>> {
+        if !self.is_object() {
+            return Ok(None);
+        }
+        self.to_json(|| match key {
+            Key::Name(name) => (*name).to_owned(),
+            Key::Index(index) => index.to_string(),
+        })
+    }
 }
 
 fn json_number(number: f64) -> Json {

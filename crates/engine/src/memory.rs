@@ -1,20 +1,50 @@
 //! The allocator of one realm: counts, refuses beyond the limit, and remembers that it has refused, because an
 //! engine out of memory can often not even build the error that says so.
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+#![allow(unsafe_code)]
+use std::{
+    cell::UnsafeCell,
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
 };
 
-use rquickjs::allocator::{Allocator, RustAllocator};
+use rquickjs::allocator::Allocator;
 
-#[derive(Debug, Default)]
+use crate::arena::{self, Arena, State};
+
+/// What other threads may know and do about a realm's memory.
+#[derive(Debug)]
 pub(crate) struct Meter {
-    used: AtomicUsize,
     /// 0 while the realm is made ahead and has no call yet.
     limit: AtomicUsize,
     refused: AtomicBool,
-    /// Shut by the watcher: native loops that no interrupt reaches come back at their next allocation.
-    shut: AtomicBool,
+    /// Counts the calls that the realm serves, from 1.
+    call: AtomicU64,
+    /// The call for which the watcher has shut it: native loops that no interrupt reaches come back at their next
+    /// allocation. By number, because the watcher may be late and must not hit the call after.
+    shut: AtomicU64,
+}
+
+/// Shuts the memory of one call, and of no later one.
+#[derive(Clone, Debug)]
+pub(crate) struct Valve {
+    meter: Arc<Meter>,
+    call: u64,
+}
+
+impl Valve {
+    pub fn shut(&self) {
+        self.meter.shut.store(self.call, Ordering::Relaxed);
+    }
+}
+
+impl Default for Meter {
+    fn default() -> Self {
+        let (limit, refused) = (AtomicUsize::new(0), AtomicBool::new(false));
+        Self { limit, refused, call: AtomicU64::new(1), shut: AtomicU64::new(0) }
+    }
 }
 
 impl Meter {
@@ -22,81 +52,139 @@ impl Meter {
         self.limit.store(bytes.max(1), Ordering::Relaxed);
     }
 
-    pub fn shut(&self) {
-        self.shut.store(true, Ordering::Relaxed);
+    /// After a call: the next gets its own limit and a clean record.
+    pub fn next_call(&self) {
+        self.call.fetch_add(1, Ordering::Relaxed);
+        self.refused.store(false, Ordering::Relaxed);
+        self.limit.store(0, Ordering::Relaxed);
+    }
+
+    pub fn valve(self: &Arc<Self>) -> Valve {
+        Valve { meter: self.clone(), call: self.call.load(Ordering::Relaxed) }
+    }
+
+    pub fn is_shut(&self) -> bool {
+        self.shut.load(Ordering::Relaxed) == self.call.load(Ordering::Relaxed)
     }
 
     pub fn has_refused(&self) -> bool {
         self.refused.load(Ordering::Relaxed)
     }
 
-    fn admits(&self, size: usize) -> bool {
+    fn admits(&self, used: usize, more: usize) -> bool {
         let limit = self.limit.load(Ordering::Relaxed);
-        let fits = limit == 0 || self.used.load(Ordering::Relaxed).saturating_add(size) <= limit;
-        let admitted = fits && !self.shut.load(Ordering::Relaxed);
+        let fits = limit == 0 || used.saturating_add(more) <= limit;
+        let admitted = fits && !self.is_shut();
         if !admitted {
             self.refused.store(true, Ordering::Relaxed);
         }
         admitted
     }
+}
 
-    fn took(&self, pointer: *mut u8) -> *mut u8 {
-        if !pointer.is_null() {
-            self.used.fetch_add(size_of_block(pointer), Ordering::Relaxed);
-        }
-        pointer
-    }
+/// The memory of a realm, shared by the realm and the engine that lives in it.
+pub(crate) struct Memory {
+    pub meter: Arc<Meter>,
+    arena: UnsafeCell<Arena>,
+}
 
-    fn gave_back(&self, size: usize) {
-        self.used.fetch_sub(size, Ordering::Relaxed);
+impl fmt::Debug for Memory {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Memory").field("meter", &self.meter).finish_non_exhaustive()
     }
 }
 
-pub(crate) struct Metered(pub Arc<Meter>);
+// SAFETY: the arena is reached in two ways only: by the engine, which runs on one thread at a time, and by the unsafe
+// functions below, whose callers promise that the engine does not run.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
 
-#[allow(unsafe_code)]
-fn size_of_block(pointer: *mut u8) -> usize {
-    // SAFETY: only pointers that `RustAllocator` has just returned, or is about to free, come here.
-    unsafe { RustAllocator::usable_size(pointer) }
+impl Memory {
+    pub fn new(region_bytes: usize) -> Arc<Self> {
+        Arc::new(Self { meter: Arc::default(), arena: UnsafeCell::new(Arena::new(region_bytes)) })
+    }
+
+    /// False if it is impossible.
+    ///
+    /// # Safety
+    /// Nothing may be running in the realm, on any thread.
+    pub unsafe fn take_snapshot(&self, state: State) -> bool {
+        // SAFETY: by the caller's promise this is the only reference.
+        unsafe { (*self.arena.get()).take_snapshot(state) }
+    }
+
+    /// Back to a snapshot that has been taken.
+    ///
+    /// # Safety
+    /// As for `take_snapshot`, and nobody may hold or use what was made in the realm since the snapshot.
+    pub unsafe fn restore(&self, state: State) {
+        // SAFETY: by the caller's promise this is the only reference.
+        unsafe { (*self.arena.get()).restore(state) }
+    }
+
+    /// # Safety
+    /// As for `take_snapshot`.
+    pub unsafe fn drop_snapshot(&self, state: State) {
+        // SAFETY: by the caller's promise this is the only reference.
+        unsafe { (*self.arena.get()).drop_snapshot(state) }
+    }
+
+    /// # Safety
+    /// As for `take_snapshot`.
+    #[cfg(any(test, debug_assertions))]
+    pub unsafe fn is_restored(&self, state: State) -> bool {
+        // SAFETY: by the caller's promise nothing changes the arena meanwhile.
+        unsafe { (*self.arena.get()).is_restored(state) }
+    }
 }
 
-// SAFETY: every block comes from `RustAllocator` and goes back to it; this type only refuses and counts.
-#[allow(unsafe_code)]
+/// The engine's way to its memory.
+pub(crate) struct Metered(pub Arc<Memory>);
+
+impl Metered {
+    fn arena(&mut self) -> &mut Arena {
+        // SAFETY: the engine calls its allocator on one thread at a time and never from within the allocator.
+        unsafe { &mut *self.0.arena.get() }
+    }
+}
+
+// SAFETY: blocks come from the arena, aligned to 16 bytes and at least as large as asked for, and go back to it.
 unsafe impl Allocator for Metered {
     fn alloc(&mut self, size: usize) -> *mut u8 {
-        if !self.0.admits(size) {
+        let used = self.arena().used();
+        if !self.0.meter.admits(used, size) {
             return std::ptr::null_mut();
         }
-        self.0.took(RustAllocator.alloc(size))
+        self.arena().alloc(size, false)
     }
 
     fn calloc(&mut self, count: usize, size: usize) -> *mut u8 {
-        if !self.0.admits(count.saturating_mul(size)) {
+        let (used, size) = (self.arena().used(), count.saturating_mul(size));
+        if !self.0.meter.admits(used, size) {
             return std::ptr::null_mut();
         }
-        self.0.took(RustAllocator.calloc(count, size))
+        self.arena().alloc(size, true)
     }
 
-    unsafe fn dealloc(&mut self, pointer: *mut u8) {
-        self.0.gave_back(size_of_block(pointer));
+    unsafe fn dealloc(&mut self, block: *mut u8) {
         // SAFETY: handed through from the caller.
-        unsafe { RustAllocator.dealloc(pointer) }
+        unsafe { self.arena().dealloc(block) }
     }
 
-    unsafe fn realloc(&mut self, pointer: *mut u8, size: usize) -> *mut u8 {
-        let before = size_of_block(pointer);
-        if !self.0.admits(size.saturating_sub(before)) {
-            return std::ptr::null_mut();
-        }
+    unsafe fn realloc(&mut self, block: *mut u8, size: usize) -> *mut u8 {
+        let used = self.arena().used();
         // SAFETY: handed through from the caller; a block that could not grow stays valid and counted.
-        let moved = unsafe { RustAllocator.realloc(pointer, size) };
-        if !moved.is_null() {
-            self.0.gave_back(before);
+        unsafe {
+            if !self.0.meter.admits(used, size.saturating_sub(arena::usable_size(block))) {
+                return std::ptr::null_mut();
+            }
+            self.arena().realloc(block, size)
         }
-        self.0.took(moved)
     }
 
-    unsafe fn usable_size(pointer: *mut u8) -> usize {
-        size_of_block(pointer)
+    unsafe fn usable_size(block: *mut u8) -> usize {
+        // SAFETY: handed through from the caller.
+        unsafe { arena::usable_size(block) }
     }
 }

@@ -7,7 +7,7 @@ use rquickjs::{
     module::Declared,
 };
 
-use crate::{program::Compiled, raw};
+use crate::{binding::Binding, raw};
 
 /// The name under which the module with `ToolError`, `ErrorType` and `IntentType` is kept.
 pub(crate) const ERROR_TYPES: &str = "toolwright:error-types";
@@ -52,8 +52,8 @@ fn refused(base: &str, name: &str, why: &str) -> Error {
     Error::new_resolving_message(base, name, why)
 }
 
-/// Finds and loads the compiled modules of one program.
-pub(crate) struct Modules(pub Arc<Compiled>);
+/// Finds and loads the compiled modules of the program that the realm runs at present.
+pub(crate) struct Modules(pub Arc<Binding>);
 
 impl Resolver for Modules {
     fn resolve<'js>(
@@ -63,7 +63,8 @@ impl Resolver for Modules {
         name: &str,
         _attributes: Option<ImportAttributes<'js>>,
     ) -> Result<String> {
-        resolve(base, name, |path| self.0.bytecode.contains_key(path))
+        let compiled = self.0.compiled()?;
+        resolve(base, name, |path| compiled.bytecode.contains_key(path))
     }
 }
 
@@ -74,7 +75,8 @@ impl Loader for Modules {
         name: &str,
         _attributes: Option<ImportAttributes<'js>>,
     ) -> Result<Module<'js, Declared>> {
-        let bytecode = self.0.bytecode.get(name).ok_or_else(|| Error::new_loading(name))?;
+        let compiled = self.0.compiled()?;
+        let bytecode = compiled.bytecode.get(name).ok_or_else(|| Error::new_loading(name))?;
         raw::load(ctx, bytecode)
     }
 }

@@ -1,46 +1,57 @@
 //! The one native function of a realm. The prelude reaches everything through it, by number, so that making a realm
 //! makes one function instead of a dozen.
-use std::{sync::atomic::Ordering, time::Duration};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use rquickjs::{
-    Array, Coerced, Ctx, Error, Exception, FromJs, Function, IntoJs, Result, String as JsString, TypedArray,
-    Value, function::Rest,
+    Array, Coerced, Ctx, Error, Exception, FromJs, Function, Result, String as JsString, TypedArray, Value,
+    function::Rest,
 };
 
 use crate::{
     address,
+    binding::Binding,
     bridge::{Bridge, side_of},
     call::Level,
-    host_call, prelude, raw, text,
+    host_call, raw, text,
 };
 
 const MAX_TIMERS: usize = 1000;
 const MAX_RANDOM: usize = 65536;
 
-pub(crate) fn function<'js>(ctx: &Ctx<'js>) -> Result<Function<'js>> {
-    Function::new(ctx.clone(), dispatch)
+pub(crate) fn function<'js>(ctx: &Ctx<'js>, binding: &Arc<Binding>) -> Result<Function<'js>> {
+    let binding = binding.clone();
+    Function::new(ctx.clone(), move |ctx: Ctx<'js>, operation: u32, given: Rest<Value<'js>>| {
+        catch_unwind(AssertUnwindSafe(|| dispatch(&ctx, operation, &given))).unwrap_or_else(|panic| {
+            binding.set_panicked();
+            resume_unwind(panic)
+        })
+    })
 }
 
-fn dispatch<'js>(ctx: Ctx<'js>, operation: u32, given: Rest<Value<'js>>) -> Result<Value<'js>> {
-    let side = side_of(&ctx)?;
+fn dispatch<'js>(ctx: &Ctx<'js>, operation: u32, given: &Rest<Value<'js>>) -> Result<Value<'js>> {
+    let side = side_of(ctx)?;
     if side.control.is_too_deep(side.stack_bytes) {
-        return Err(Exception::throw_range(&ctx, "Maximum call stack size exceeded"));
+        return Err(Exception::throw_range(ctx, "Maximum call stack size exceeded"));
     }
-    let given = Given { ctx: &ctx, values: &given.0 };
+    let given = Given { ctx, values: &given.0 };
     match operation {
-        0 => host_call::start(&ctx, given.index(0)?, &given.array(1)?),
+        0 => host_call::start(ctx, given.index(0)?, &given.array(1)?),
         1 => console(&given),
         2 => set_timer(&given),
         3 => clear_timer(&given),
         4 => random(&given),
         5 => Ok(TypedArray::<u8>::new_copy(ctx.clone(), given.text(0)?.as_bytes())?.into_value()),
         6 => decode(&given),
-        7 => address::parse(&ctx, &given.text(0)?, given.optional_text(1)?.as_deref()),
-        8 => address::change(&ctx, &given.text(0)?, &given.text(1)?, &given.text(2)?),
-        9 => prelude::load_globals(&ctx),
-        10 => address::parse_form(&ctx, &given.text(0)?),
-        11 => address::write_form(&ctx, &given.array(0)?),
-        12 => side.functions.iter().map(|function| function.path.as_str()).collect::<Vec<_>>().into_js(&ctx),
+        7 => address::parse(ctx, &given.text(0)?, given.optional_text(1)?.as_deref()),
+        8 => address::change(ctx, &given.text(0)?, &given.text(1)?, &given.text(2)?),
+        9 => Ok(Value::new_float(ctx.clone(), side.control.elapsed().as_secs_f64() * 1e3)),
+        10 => address::parse_form(ctx, &given.text(0)?),
+        11 => address::write_form(ctx, &given.array(0)?),
+        12 => Ok(Value::new_float(ctx.clone(), side.control.origin())),
         _ => Err(Error::Unknown),
     }
 }

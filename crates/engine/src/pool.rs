@@ -9,8 +9,11 @@ use std::{
 };
 
 use crate::{
+    call::Function,
     engine::Options,
     failure::Failure,
+    luck::{Luck, look},
+    program::Compiled,
     realm::Realm,
     task::Task,
     watcher::{Pulse, watch},
@@ -19,8 +22,17 @@ use crate::{
 
 pub(crate) struct Shared {
     pub options: Options,
+    pub functions: Arc<[Function]>,
     queues: Mutex<Queues>,
     work: Condvar,
+    /// How many calls are in the queue, for those who look without locking.
+    queued: AtomicUsize,
+    /// Workers that will ask for work in a moment without being woken.
+    coming: AtomicUsize,
+    idling: Luck,
+    pub waiting: Luck,
+    /// How many callers may look for their answers instead of sleeping: each takes a core.
+    pub lookers: usize,
     /// Calls between entering `run` and leaving it.
     calls: AtomicUsize,
     pub pulse: Pulse,
@@ -32,6 +44,7 @@ struct Queues {
     spare: Vec<Realm>,
     making: usize,
     posts: Vec<Arc<Post>>,
+    sleeping: usize,
     /// Workers that take new work; those held up by one long turn do not count.
     active: usize,
     stopping: bool,
@@ -46,9 +59,15 @@ pub(crate) enum Work {
 impl Shared {
     pub fn start(options: Options) -> Arc<Self> {
         let shared = Arc::new(Self {
+            functions: options.functions.as_slice().into(),
             options,
             queues: Mutex::default(),
             work: Condvar::new(),
+            queued: AtomicUsize::new(0),
+            coming: AtomicUsize::new(0),
+            idling: Luck::default(),
+            waiting: Luck::default(),
+            lookers: thread::available_parallelism().map_or(1, usize::from) - 1,
             calls: AtomicUsize::new(0),
             pulse: Pulse::default(),
         });
@@ -99,6 +118,10 @@ impl Shared {
         self.calls.fetch_sub(1, Ordering::AcqRel);
     }
 
+    pub fn in_flight(&self) -> usize {
+        self.calls.load(Ordering::Relaxed)
+    }
+
     pub fn push(&self, task: Arc<Task>) {
         let mut queues = self.queues();
         if queues.stopping {
@@ -106,36 +129,93 @@ impl Shared {
             return task.finish(Err(Failure::EngineLost));
         }
         queues.ready.push_back(task);
+        self.queued.store(queues.ready.len(), Ordering::Release);
+        // Waking takes the caller's time, so nobody is woken for what a worker on its way will find.
+        let wake = queues.sleeping > 0 && queues.ready.len() > self.coming.load(Ordering::Acquire);
         drop(queues);
-        self.work.notify_one();
+        if wake {
+            self.work.notify_one();
+        }
+    }
+
+    /// Said by a worker before it answers a caller, who may have the next call ready before the worker has.
+    pub fn announce(&self, post: &Post) {
+        if post.set_coming(true) {
+            self.coming.fetch_add(1, Ordering::AcqRel);
+        }
     }
 
     /// What a worker does next; waits until there is something.
     pub fn next(&self, post: &Post) -> Work {
         let mut queues = self.queues();
+        let mut looked = false;
         loop {
+            // Under the lock: whoever has counted on this worker has queued its call already.
+            if post.set_coming(false) {
+                self.coming.fetch_sub(1, Ordering::AcqRel);
+            }
             if queues.stopping || post.is_abandoned() {
                 return Work::Leave;
             }
             if let Some(task) = queues.ready.pop_front() {
+                self.queued.store(queues.ready.len(), Ordering::Release);
                 return Work::Turn(task);
             }
-            if queues.spare.len() + queues.making < self.options.spare_realms {
+            // Those in use come back soon, mostly: only what is missing for long is made up for.
+            if queues.spare.len() + queues.making < self.options.spare_realms.div_ceil(2) {
                 queues.making += 1;
                 return Work::MakeRealm;
             }
+            if !looked && self.may_idle() {
+                looked = true;
+                self.announce(post);
+                drop(queues);
+                let found =
+                    look(self.options.look, || (self.queued.load(Ordering::Acquire) > 0).then_some(()));
+                self.idling.learn(found.is_some());
+                queues = self.queues();
+                continue;
+            }
+            queues.sleeping += 1;
             queues = self.work.wait(queues).unwrap_or_else(PoisonError::into_inner);
+            queues.sleeping -= 1;
         }
     }
 
-    pub fn take_realm(&self) -> Option<Realm> {
-        self.queues().spare.pop()
+    /// Some idle workers look for work, a caller may look for its answer, and together they leave cores to others.
+    fn may_idle(&self) -> bool {
+        let room = self.coming.load(Ordering::Acquire) < self.lookers.div_ceil(2);
+        room && !self.options.look.is_zero() && self.idling.try_it()
     }
 
-    pub fn keep_realm(&self, realm: Option<Realm>) {
+    /// The one that suits best, and of those the one used last.
+    pub fn take_realm(&self, compiled: &Arc<Compiled>) -> Option<Realm> {
+        let mut queues = self.queues();
+        let best = (0..queues.spare.len()).max_by_key(|at| queues.spare[*at].suits(compiled))?;
+        Some(queues.spare.remove(best))
+    }
+
+    pub fn keep_made(&self, realm: Option<Realm>) {
         let mut queues = self.queues();
         queues.making = queues.making.saturating_sub(1);
         queues.spare.extend(realm);
+    }
+
+    /// After its call. The realm of a worker that had been given up on is not used again.
+    pub fn give_back(&self, realm: Realm, post: &Post) {
+        if post.is_abandoned() {
+            return;
+        }
+        let Some(realm) = realm.recycled() else { return };
+        let mut queues = self.queues();
+        let surplus = if !queues.stopping && queues.spare.len() < self.options.spare_realms {
+            queues.spare.push(realm);
+            None
+        } else {
+            Some(realm)
+        };
+        drop(queues);
+        drop(surplus);
     }
 
     pub fn posts(&self) -> Vec<Arc<Post>> {
@@ -171,6 +251,12 @@ impl Shared {
             queues.active -= 1;
         }
         queues.posts.retain(|other| !Arc::ptr_eq(other, post));
+        if post.set_coming(false) {
+            self.coming.fetch_sub(1, Ordering::AcqRel);
+        }
+        drop(queues);
+        // It may have been counted on.
+        self.work.notify_one();
     }
 
     pub fn stop(&self) {

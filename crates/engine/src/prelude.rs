@@ -1,32 +1,39 @@
-//! The engine's own JavaScript, compiled once per process and evaluated in every realm.
-use std::sync::OnceLock;
+//! The engine's own JavaScript, compiled once per process and evaluated whenever a realm is made.
+use std::sync::{Arc, OnceLock};
 
 use rquickjs::{Array, Ctx, Error, Function, Module, Object, Result, Value};
 
-use crate::{bridge::Bridge, native, program::compile_one, raw};
+use crate::{
+    binding::Binding, bridge::Bridge, call, modules::ERROR_TYPES, native, program::compile_one, raw,
+};
 
 /// Names with a scheme: no import of a handler resolves to one.
 const PRELUDE: &str = "toolwright:prelude";
 const GLOBALS: &str = "toolwright:globals";
 
-/// Makes the prelude's globals and stores the [`Bridge`] in the realm.
-pub(crate) fn install(ctx: &Ctx<'_>) -> Result<()> {
-    static BYTECODE: OnceLock<Option<Vec<u8>>> = OnceLock::new();
-    let exports = evaluate(ctx, compiled(&BYTECODE, PRELUDE, include_str!("js/prelude.js"))?)?;
-    let install: Function<'_> = exports.get("install")?;
-    let functions: Array<'_> = install.call((native::function(ctx)?,))?;
-    ctx.store_userdata(Bridge::from_functions(&functions)?).map_err(|_| Error::Unknown)?;
+type Bytecode = OnceLock<Option<Vec<u8>>>;
+
+/// Makes the realm's globals, and stores the [`Bridge`] in it.
+pub(crate) fn install(ctx: &Ctx<'_>, functions: &[call::Function], binding: &Arc<Binding>) -> Result<()> {
+    static PRELUDE_CODE: Bytecode = OnceLock::new();
+    static GLOBALS_CODE: Bytecode = OnceLock::new();
+    static ERROR_TYPES_CODE: Bytecode = OnceLock::new();
+    // The handlers' imports find it loaded.
+    evaluate(ctx, compiled(&ERROR_TYPES_CODE, ERROR_TYPES, include_str!("js/error-types.js"))?)?;
+    let source = concat!(include_str!("js/globals.js"), include_str!("js/addresses.js"));
+    let globals = evaluate(ctx, compiled(&GLOBALS_CODE, GLOBALS, source)?)?;
+    let prelude = evaluate(ctx, compiled(&PRELUDE_CODE, PRELUDE, include_str!("js/prelude.js"))?)?;
+    let install: Function<'_> = prelude.get("install")?;
+    let native = native::function(ctx, binding)?;
+    let make: Value<'_> = globals.get("make")?;
+    let paths: Vec<&str> = functions.iter().map(|function| function.path.as_str()).collect();
+    let made: Array<'_> = install.call((native.clone(), make, paths))?;
+    let bridge = Bridge::new(&made, native, binding.clone())?;
+    ctx.store_userdata(bridge).map_err(|_| Error::Unknown)?;
     Ok(())
 }
 
-/// The rarely used globals, as a module's exports.
-pub(crate) fn load_globals<'js>(ctx: &Ctx<'js>) -> Result<Value<'js>> {
-    static BYTECODE: OnceLock<Option<Vec<u8>>> = OnceLock::new();
-    let source = concat!(include_str!("js/globals.js"), include_str!("js/addresses.js"));
-    Ok(evaluate(ctx, compiled(&BYTECODE, GLOBALS, source)?)?.into_value())
-}
-
-fn compiled<'a>(slot: &'a OnceLock<Option<Vec<u8>>>, name: &str, source: &str) -> Result<&'a [u8]> {
+fn compiled<'a>(slot: &'a Bytecode, name: &str, source: &str) -> Result<&'a [u8]> {
     slot.get_or_init(|| compile_one(name, source).ok()).as_deref().ok_or(Error::Unknown)
 }
 

@@ -39,8 +39,14 @@ impl fmt::Debug for Program {
 /// Bytecode by module path, made by this process from source.
 #[derive(Debug, Default)]
 pub(crate) struct Compiled {
-    pub entry: String,
+    entry: String,
     pub bytecode: HashMap<String, Vec<u8>>,
+}
+
+impl Compiled {
+    pub fn entry(&self) -> &[u8] {
+        self.bytecode.get(&self.entry).map_or(&[], Vec::as_slice)
+    }
 }
 
 impl Program {
@@ -56,6 +62,10 @@ impl Program {
     /// Compiles now instead of at the first call; says what is wrong with the source, if anything.
     pub fn prepare(&self) -> Result<(), String> {
         self.compiled().map(|_| ())
+    }
+
+    pub(crate) fn is_compiled(&self) -> bool {
+        self.compiled.get().is_some()
     }
 
     pub(crate) fn compiled(&self) -> Result<Arc<Compiled>, String> {

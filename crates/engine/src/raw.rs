@@ -4,7 +4,7 @@ use rquickjs::{Ctx, JsLifetime, Module, Result, TypedArray, module::Declared};
 
 use crate::bridge::Bridge;
 
-/// Loads bytecode that `program.rs` has written in this process; no other bytes may come here.
+/// Loads, with all that it imports but without evaluating anything, bytecode that `program.rs` has written in this process; no other bytes may come here.
 pub(crate) fn load<'js>(ctx: &Ctx<'js>, bytecode: &[u8]) -> Result<Module<'js, Declared>> {
     // SAFETY: the bytes are this engine's own output, kept in private memory and never changed.
     unsafe { Module::load(ctx.clone(), bytecode) }

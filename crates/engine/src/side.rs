@@ -27,7 +27,7 @@ pub(crate) struct Side {
     pub control: Control,
     pub limits: Limits,
     pub stack_bytes: usize,
-    pub functions: Vec<Function>,
+    pub functions: Arc<[Function]>,
     pub host: Arc<dyn Host>,
     pub runtime: Handle,
     pub seed: Option<u64>,
@@ -67,7 +67,7 @@ pub(crate) enum Ending {
 pub(crate) struct Parts {
     pub limits: Limits,
     pub stack_bytes: usize,
-    pub functions: Vec<Function>,
+    pub functions: Arc<[Function]>,
     pub host: Arc<dyn Host>,
     pub runtime: Handle,
     pub seed: Option<u64>,

@@ -55,7 +55,7 @@ fn is_load_error(message: &str) -> bool {
 fn of_primitive<'js>(ctx: &Ctx<'js>, thrown: &Value<'js>) -> Failure {
     let message = match thrown.as_string() {
         Some(string) => text::of(ctx, string).unwrap_or_default(),
-        None => match json_out::result(ctx, thrown.clone(), MAX_TEXT) {
+        None => match json_out::result(ctx, thrown, MAX_TEXT) {
             Ok(_) if thrown.is_undefined() => "undefined".to_owned(),
             Ok(json) => json.to_string(),
             Err(_) => thrown.type_name().to_owned(),
@@ -71,7 +71,7 @@ fn of_primitive<'js>(ctx: &Ctx<'js>, thrown: &Value<'js>) -> Failure {
 
 /// An object without a message says what it holds.
 fn shown<'js>(ctx: &Ctx<'js>, object: &Object<'js>) -> String {
-    match json_out::result(ctx, object.clone().into_value(), MAX_TEXT) {
+    match json_out::result(ctx, object.as_value(), MAX_TEXT) {
         Ok(json) => json.to_string(),
         Err(_) => {
             ctx.catch();
@@ -110,7 +110,7 @@ fn flag<'js>(ctx: &Ctx<'js>, object: &Object<'js>, name: &str) -> bool {
 
 fn details<'js>(ctx: &Ctx<'js>, object: &Object<'js>) -> Option<serde_json::Value> {
     let read = object.get::<_, Value<'js>>("details").map_err(json_out::Refusal::from);
-    match read.and_then(|value| json_out::result(ctx, value, MAX_DETAILS)) {
+    match read.and_then(|value| json_out::result(ctx, &value, MAX_DETAILS)) {
         Ok(serde_json::Value::Null) => None,
         Ok(details) => Some(details),
         Err(_) => {

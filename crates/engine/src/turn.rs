@@ -1,7 +1,7 @@
 //! One turn of a call: from what woke it until there is nothing left to do in the realm.
 use std::sync::Arc;
 
-use rquickjs::{Ctx, Error, Function, Module, Object, Promise, Value};
+use rquickjs::{Ctx, Error, Function, Promise, Value};
 use serde_json::Value as Json;
 
 use crate::{
@@ -11,6 +11,8 @@ use crate::{
     failure::Failure,
     host_call, json_in,
     json_out::{self, Refusal},
+    program::Compiled,
+    raw,
     realm::Realm,
     side::Side,
     task::{Event, Input},
@@ -27,16 +29,17 @@ pub(crate) enum Progress {
 const JOBS_BETWEEN_CHECKS: usize = 64;
 
 /// Loads the handler in its fresh realm and calls it.
-pub(crate) fn start(realm: &Realm, side: &Arc<Side>, input: &Input) -> Progress {
-    let compiled = match input.program.compiled() {
-        Ok(compiled) => compiled,
-        Err(why) => return Progress::Settled(Err(Failure::Load(why))),
-    };
-    let entry = compiled.entry.clone();
+pub(crate) fn start(
+    realm: &mut Realm,
+    side: &Arc<Side>,
+    compiled: &Arc<Compiled>,
+    input: &Input,
+) -> Progress {
     realm.adopt(side, compiled);
+    let realm = &*realm;
     realm.context.with(|ctx| {
         let turn = Turn { ctx: &ctx, side, realm };
-        match turn.load(&entry, input) {
+        match turn.load(compiled.entry(), input) {
             Ok(()) => turn.run(),
             Err(error) => Progress::Settled(Err(turn.failure(&error))),
         }
@@ -63,30 +66,23 @@ struct Turn<'a, 'js> {
 }
 
 impl<'js> Turn<'_, 'js> {
-    fn load(&self, entry: &str, input: &Input) -> rquickjs::Result<()> {
+    fn load(&self, entry: &[u8], input: &Input) -> rquickjs::Result<()> {
         let ctx = self.ctx;
         let bridge = ctx.userdata::<Bridge<'js>>().ok_or(Error::Unknown)?;
-        let _ = bridge.side.set(self.side.clone());
-        let data = json_in::value(ctx, &input.context)?;
-        let now = input.now.map(|now| now as f64);
-        let now = now.map_or(Value::new_null(ctx.clone()), |now| Value::new_float(ctx.clone(), now));
-        let context = bridge.prepare.call((data, self.function_names(), now))?;
-        let args = json_in::value(ctx, &input.args)?;
-        let module = Module::import(ctx, entry)?;
-        bridge.state.borrow_mut().phase = Phase::Loading { module, args, context };
-        Ok(())
-    }
-
-    /// The members of `context` under which functions lie, each once.
-    fn function_names(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = Vec::new();
-        for function in &self.side.functions {
-            let first = function.path.split('.').next().unwrap_or_default();
-            if !names.contains(&first) {
-                names.push(first);
-            }
+        if let Some(now) = input.now {
+            bridge.fix_clock.call::<_, ()>((now as f64,))?;
         }
-        names
+        json_in::add_to_context(ctx, &bridge.context, &input.context)?;
+        bridge.parameter.set("args", json_in::value(ctx, &input.args)?)?;
+        let read = bridge.entry.borrow().clone();
+        let entry = match read {
+            Some(entry) => entry,
+            None => raw::load(ctx, entry)?,
+        };
+        let (module, evaluated) = entry.eval()?;
+        let namespace = module.namespace()?;
+        bridge.state.borrow_mut().phase = Phase::Loading { namespace, evaluated };
+        Ok(())
     }
 
     fn take(&self, event: Event) -> rquickjs::Result<()> {
@@ -168,7 +164,7 @@ impl<'js> Turn<'_, 'js> {
         let bridge = self.ctx.userdata::<Bridge<'js>>().ok_or(Error::Unknown)?;
         let phase = bridge.state.borrow().phase.clone();
         let promise = match &phase {
-            Phase::Loading { module, .. } => module,
+            Phase::Loading { evaluated, .. } => evaluated,
             Phase::Running(promise) => promise,
             Phase::Idle => return Err(Error::Unknown),
         };
@@ -176,12 +172,13 @@ impl<'js> Turn<'_, 'js> {
             return Ok(Some(if bridge.waits() { Progress::Waiting } else { self.never() }));
         };
         let value = settled?;
-        if let Phase::Loading { args, context, .. } = phase {
-            let Some(execute) = exported(&value)? else {
+        if let Phase::Loading { namespace, .. } = phase {
+            let execute: Value<'js> = namespace.get("execute")?;
+            let Some(execute) = execute.into_function() else {
                 let why = "the handler exports no function execute".to_owned();
                 return Ok(Some(Progress::Settled(Err(Failure::Load(why)))));
             };
-            let promise = self.call(&execute, args, context)?;
+            let promise = self.call(&execute, &bridge)?;
             bridge.state.borrow_mut().phase = Phase::Running(promise);
             return Ok(None);
         }
@@ -190,32 +187,21 @@ impl<'js> Turn<'_, 'js> {
 
     /// A job that finds no memory is lost, and with it what would have settled the promise.
     fn never(&self) -> Progress {
-        let starved = self.realm.meter.has_refused();
+        let starved = self.realm.meter().has_refused();
         Progress::Settled(Err(if starved { Failure::Memory } else { Failure::NeverSettles }))
     }
 
     /// A promise is watched as it is; whatever else comes back is given the form of one.
-    fn call(
-        &self,
-        execute: &Function<'js>,
-        args: Value<'js>,
-        context: Value<'js>,
-    ) -> rquickjs::Result<Promise<'js>> {
-        let parameter = Object::new(self.ctx.clone())?;
-        parameter.set("args", args)?;
-        parameter.set("context", context)?;
-        let answer: Value<'js> = execute.call((parameter,))?;
+    fn call(&self, execute: &Function<'js>, bridge: &Bridge<'js>) -> rquickjs::Result<Promise<'js>> {
+        let answer: Value<'js> = execute.call((bridge.parameter.clone(),))?;
         match answer.try_into_promise() {
             Ok(promise) => Ok(promise),
-            Err(other) => {
-                let bridge = self.ctx.userdata::<Bridge<'js>>().ok_or(Error::Unknown)?;
-                bridge.settle.call((other,))
-            }
+            Err(other) => bridge.settle.call((other,)),
         }
     }
 
     fn result(&self, value: Value<'js>) -> Result<Json, Failure> {
-        let walked = json_out::result(self.ctx, value, self.side.limits.output_bytes);
+        let walked = json_out::result(self.ctx, &value, self.side.limits.output_bytes);
         // A breach during the walk, in a getter or `toJSON`, counts before whatever the walk made of it.
         if let Some(stop) = self.side.control.stopped() {
             return Err(stop.failure());
@@ -234,18 +220,13 @@ impl<'js> Turn<'_, 'js> {
             return stop.failure();
         }
         let failure = match error {
-            Error::Exception => thrown::failure(self.ctx, &thrown, self.realm.meter.has_refused()),
+            _ if self.realm.has_panicked() => Failure::EngineLost,
+            Error::Exception => thrown::failure(self.ctx, &thrown, self.realm.meter().has_refused()),
             Error::Allocation => Failure::Memory,
-            _ if self.realm.meter.has_refused() => Failure::Memory,
+            _ if self.realm.meter().has_refused() => Failure::Memory,
             _ => Failure::EngineLost,
         };
         // Describing it may have run getters of the handler.
         self.side.control.stopped().map_or(failure, Stop::failure)
     }
-}
-
-fn exported<'js>(namespace: &Value<'js>) -> rquickjs::Result<Option<Function<'js>>> {
-    let Some(namespace) = namespace.as_object() else { return Ok(None) };
-    let execute: Value<'js> = Object::get(namespace, "execute")?;
-    Ok(execute.into_function())
 }

@@ -21,8 +21,8 @@ const TICK: Duration = Duration::from_millis(5);
 const LONG: Duration = Duration::from_millis(15);
 /// After this much too much, allocations fail: the native loop comes back at its next one.
 const SHUT_AFTER: Duration = Duration::from_millis(30);
-/// Without turns for this long, the watcher sleeps until the next.
-const REST_AFTER: u32 = 40;
+/// After so many looks at nothing, the watcher sleeps until the next turn.
+const REST_AFTER: u32 = 13;
 
 /// How workers keep the watcher awake: it looks only while there is something to see.
 #[derive(Default)]
@@ -66,13 +66,14 @@ pub(crate) fn watch(shared: &Arc<Shared>) {
         let beats = shared.pulse.beats.load(Ordering::SeqCst);
         idle = if busy || beats != seen { 0 } else { idle + 1 };
         seen = beats;
-        rest(shared, idle, seen);
+        // A turn that has not begun yet is not long before `LONG` has passed.
+        rest(shared, if busy { TICK } else { LONG }, idle, seen);
     }
 }
 
-fn rest(shared: &Shared, idle: u32, seen: u64) {
+fn rest(shared: &Shared, pause: Duration, idle: u32, seen: u64) {
     if idle < REST_AFTER {
-        return thread::park_timeout(TICK);
+        return thread::park_timeout(pause);
     }
     shared.pulse.resting.store(true, Ordering::SeqCst);
     // A beat between the last look and the flag would have found nobody resting: look once more.
@@ -91,8 +92,8 @@ fn inspect(shared: &Arc<Shared>, post: &Post, present: &Present) {
     let Some((stop, excess)) = excess(post, present, elapsed) else { return };
     if excess >= SHUT_AFTER {
         present.task.side.control.trip(stop);
-        if let Some(meter) = &present.meter {
-            meter.shut();
+        if let Some(valve) = &present.valve {
+            valve.shut();
         }
     }
     if excess >= shared.options.grace {

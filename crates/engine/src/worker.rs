@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     failure::Failure,
-    memory::Meter,
+    memory::Valve,
     pool::{Shared, Work},
     realm::Realm,
     task::{Boarding, Event, Task},
@@ -26,13 +26,16 @@ pub(crate) struct Post {
     released: AtomicBool,
     /// Its caller has been answered in its stead.
     abandoned: AtomicBool,
+    /// It is about to ask for work.
+    coming: AtomicBool,
 }
 
 /// The turn that a worker is in.
 #[derive(Clone)]
 pub(crate) struct Present {
     pub task: Arc<Task>,
-    pub meter: Option<Arc<Meter>>,
+    /// Of the realm that it is in, once it is in one.
+    pub valve: Option<Valve>,
     pub since: Instant,
 }
 
@@ -60,6 +63,11 @@ impl Post {
         self.released.load(Ordering::Acquire)
     }
 
+    /// True if it was otherwise.
+    pub fn set_coming(&self, coming: bool) -> bool {
+        self.coming.swap(coming, Ordering::AcqRel) != coming
+    }
+
     pub fn abandon(&self) {
         self.abandoned.store(true, Ordering::Release);
     }
@@ -74,7 +82,7 @@ pub(crate) fn work(shared: &Arc<Shared>, post: &Arc<Post>) {
     loop {
         match shared.next(post) {
             Work::Leave => break,
-            Work::MakeRealm => shared.keep_realm(Realm::new().ok()),
+            Work::MakeRealm => shared.keep_made(Realm::new(&shared.functions).ok()),
             Work::Turn(task) => {
                 take_turn(shared, post, &task);
                 if post.is_released() && !shared.rejoin(post) {
@@ -97,21 +105,33 @@ fn take_turn(shared: &Arc<Shared>, post: &Post, task: &Arc<Task>) {
     }
 }
 
-/// Turns of one call until it waits or ends; the realm is dropped after the caller has got the answer.
+/// Turns of one call until it waits or ends; the realm is put back after the caller has got the answer.
 fn turns(shared: &Shared, post: &Post, task: &Arc<Task>) {
-    let show = |meter| post.set_present(Some(Present { task: task.clone(), meter, since: Instant::now() }));
+    let show = |realm: Option<&Realm>| {
+        let (task, valve) = (task.clone(), realm.map(|realm| realm.meter().valve()));
+        post.set_present(Some(Present { task, valve, since: Instant::now() }));
+    };
     let (mut realm, mut progress) = match task.board() {
         Boarding::Nothing => return task.finish(Err(Failure::Cancelled)),
         Boarding::Start(input) => {
-            let Some(realm) = shared.take_realm().or_else(|| Realm::new().ok()) else {
+            // Compiling a large program takes long, but happens once.
+            if !input.program.is_compiled() {
+                show(None);
+            }
+            let compiled = match input.program.compiled() {
+                Ok(compiled) => compiled,
+                Err(why) => return task.finish(Err(Failure::Load(why))),
+            };
+            let spare = shared.take_realm(&compiled);
+            let Some(mut realm) = spare.or_else(|| Realm::new(&shared.functions).ok()) else {
                 return task.finish(Err(Failure::EngineLost));
             };
-            show(Some(realm.meter.clone()));
-            let progress = measured(task, || turn::start(&realm, &task.side, &input));
+            show(Some(&realm));
+            let progress = measured(task, || turn::start(&mut realm, &task.side, &compiled, &input));
             (realm, progress)
         }
         Boarding::Resume(realm, events) => {
-            show(Some(realm.meter.clone()));
+            show(Some(&realm));
             let progress = resume(task, &realm, events);
             (realm, progress)
         }
@@ -119,8 +139,9 @@ fn turns(shared: &Shared, post: &Post, task: &Arc<Task>) {
     loop {
         match progress {
             Progress::Settled(result) => {
+                shared.announce(post);
                 task.finish(result);
-                return drop(realm);
+                return shared.give_back(realm, post);
             }
             Progress::Waiting => match task.park(realm) {
                 None => return,
@@ -149,6 +170,9 @@ fn resume(task: &Arc<Task>, realm: &Realm, events: Vec<Event>) -> Progress {
 fn measured(task: &Task, turn: impl FnOnce() -> Progress) -> Progress {
     task.side.control.begin_turn();
     let progress = turn();
-    task.side.control.end_turn();
+    // Reading the clock is a system call, and nobody asks after the last turn.
+    if matches!(progress, Progress::Waiting) {
+        task.side.control.end_turn();
+    }
     progress
 }

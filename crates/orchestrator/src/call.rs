@@ -10,12 +10,13 @@ use toolwright_engine::Cancel;
 use toolwright_registry::toolset::Tool;
 
 use crate::backing::Backing;
+use crate::orchestrator::Orchestrator;
 use crate::prepared::Prepared;
 use crate::request::{Request, Session};
 use crate::runtime::Runtime;
 
 /// No call takes longer, whatever its budget.
-const LONGEST: Duration = Duration::from_secs(30);
+pub(crate) const LONGEST: Duration = Duration::from_secs(30);
 
 pub(crate) struct Call {
     pub runtime: Runtime,
@@ -29,6 +30,9 @@ pub(crate) struct Call {
     pub backing: Backing,
     /// The call whose handler made this one.
     pub parent: Option<Arc<Call>>,
+    /// The session, when an orchestrator runs the call: what the handler calls goes through it.
+    pub session_id: Option<String>,
+    pub orchestrator: Option<Orchestrator>,
     asked: Mutex<Asked>,
 }
 
@@ -60,6 +64,8 @@ impl Call {
             deadline,
             backing,
             parent,
+            session_id: None,
+            orchestrator: None,
             asked: Mutex::default(),
         }
     }

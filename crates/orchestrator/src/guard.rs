@@ -66,10 +66,14 @@ pub(crate) async fn call_tool(call: &Arc<Call>, name: &str, args: Value) -> Resu
         asked.nested += 1;
         asked.nested
     };
+    let id = format!("{}.{number}", call.execution_id);
+    if let Some(orchestrator) = &call.orchestrator {
+        return Ok(orchestrator.nested(Arc::clone(call), name, args, id).await);
+    }
     let request = Request {
         tool: name.to_owned(),
         args,
-        execution_id: format!("{}.{number}", call.execution_id),
+        execution_id: id,
         session: Arc::clone(&call.session),
         cancel: call.cancel.clone(),
         now: call.now,

@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
+use toolwright_contract::Confirmation;
 use toolwright_engine::{Program, Source};
 use toolwright_registry::schema::Validator;
 use toolwright_registry::toolset::{Implementation, Module, Tool};
 
+use crate::condition::Condition;
 use crate::engine::Handler;
 use crate::engine::native::Handler as NativeHandler;
 
@@ -17,6 +19,12 @@ pub(crate) struct Prepared {
     pub handler: Handler,
     pub parameters: Validator,
     pub output: Option<Validator>,
+    /// When the tool is there at all.
+    pub available: Option<Condition>,
+    /// When a person has to be asked, if a rule says so.
+    pub confirm_when: Option<Condition>,
+    /// Some arguments are `writeOnly`.
+    pub has_secrets: bool,
 }
 
 /// A tool that cannot be used. The text is for the operator.
@@ -30,6 +38,8 @@ pub enum Error {
     Broken { tool: String, reason: String },
     #[error("the schema of `{tool}` cannot be used: {reason}")]
     Schema { tool: String, reason: String },
+    #[error("a condition of `{tool}` cannot be used: {reason}")]
+    Condition { tool: String, reason: String },
     #[error("`{tool}` needs the native handler `{name}`, which is not registered")]
     Unregistered { tool: String, name: String },
 }
@@ -53,7 +63,16 @@ impl Prepared {
         };
         let parameters = compile(&tool.spec.json_schema)?;
         let output = tool.spec.output.as_ref().map(compile).transpose()?;
-        Ok(Self { tool: tool.clone(), handler, parameters, output })
+        let has_secrets = crate::redact::marks_anything(&tool.spec.json_schema);
+        let condition = |source: &String| {
+            Condition::compile(source).map_err(|reason| Error::Condition { tool: id.clone(), reason })
+        };
+        let available = tool.spec.availability.as_ref().map(|rule| condition(&rule.condition)).transpose()?;
+        let confirm_when = match &tool.spec.requires_confirmation {
+            Confirmation::Rule(rule) => Some(condition(&rule.when)?),
+            Confirmation::Always(_) => None,
+        };
+        Ok(Self { tool: tool.clone(), handler, parameters, output, available, confirm_when, has_secrets })
     }
 }
 

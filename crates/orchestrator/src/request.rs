@@ -37,7 +37,7 @@ impl Request {
     /// A call in a session, with an id of its own.
     pub fn new(tool: impl Into<String>, args: Value, session: Arc<Session>) -> Self {
         let cancel = Cancel::new();
-        Self { tool: tool.into(), args, execution_id: fresh_id(), session, cancel, now: None }
+        Self { tool: tool.into(), args, execution_id: crate::ids::fresh("call"), session, cancel, now: None }
     }
 }
 
@@ -47,14 +47,4 @@ impl Session {
         let (client_id, state) = (client_id.into(), Value::Object(Map::new()));
         Self { client_id, mode, is_active: true, state, client: Arc::new(Silent) }
     }
-}
-
-fn fresh_id() -> String {
-    let mut bytes = [0; 12];
-    // Without randomness the clock has to do: the id names a call, it guards nothing.
-    if getrandom::fill(&mut bytes).is_err() {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        bytes[..8].copy_from_slice(&(now.as_nanos() as u64).to_le_bytes());
-    }
-    format!("call_{}", toolwright_registry::hex(&bytes))
 }

@@ -22,7 +22,7 @@ use crate::engine::{self, native};
 use crate::normalise::Normalised;
 use crate::prepared::{self, Prepared};
 use crate::request::Request;
-use crate::validation;
+use crate::{functions, validation};
 
 /// A toolset, its engines, and what has been prepared so far. Cloning shares it.
 #[derive(Clone)]
@@ -165,7 +165,10 @@ impl Runtime {
     }
 
     pub(crate) fn engine(&self) -> &Engine {
-        self.0.engine.get_or_init(|| Engine::new(self.0.options.clone()))
+        self.0.engine.get_or_init(|| {
+            let functions = functions::placed();
+            Engine::new(Options { functions, ..self.0.options.clone() })
+        })
     }
 
     /// Runs a call; `parent` is the call whose handler makes it.
@@ -200,7 +203,7 @@ impl Runtime {
         stub: Option<Arc<dyn Host>>,
         parent: Option<Arc<Call>>,
     ) -> Result<Success, Failure> {
-        let prepared = self.prepare(tool).map_err(|error| out_of_order(&error, tool))?;
+        let prepared = self.ready(tool)?;
         let mut args = std::mem::take(&mut request.args);
         prepared
             .parameters
@@ -218,7 +221,12 @@ impl Runtime {
         Ok(success)
     }
 
-    fn check_output(&self, call: &Call, success: &Success) -> Result<(), Failure> {
+    /// The tool, ready to be called; one that cannot be used is told to the log, and to the model in other words.
+    pub(crate) fn ready(&self, tool: &Tool) -> Result<Arc<Prepared>, Failure> {
+        self.prepare(tool).map_err(|error| out_of_order(&error, tool))
+    }
+
+    pub(crate) fn check_output(&self, call: &Call, success: &Success) -> Result<(), Failure> {
         match &call.prepared.output {
             Some(output) if !output.is_valid(&success.data) => {
                 let tool = &call.spec().tool_id;
@@ -239,7 +247,7 @@ impl Runtime {
         Ok(Arc::clone(all.entry(id.clone()).or_insert(prepared)))
     }
 
-    fn unknown(&self, name: &str) -> Failure {
+    pub(crate) fn unknown(&self, name: &str) -> Failure {
         let failure = Failure::new(ErrorKind::NotFound, format!("There is no tool `{name}`."));
         match nearest(name, self.0.toolset.ids()) {
             Some(near) => failure.suggest(format!("Did you mean `{near}`?")),

@@ -1,4 +1,4 @@
-// The web's globals that handlers may expect. Loaded at first use; knows the host only through `native`.
+// The web's globals that handlers may expect; knows the host only through `native`.
 const CONSOLE = 1;
 const TIMER_SET = 2;
 const TIMER_CLEAR = 3;
@@ -98,7 +98,7 @@ function makeCrypto(native) {
 /** sfc32, seeded at the first use. */
 function makeRandom(native) {
   let state = null;
-  return () => {
+  const random = () => {
     state ??= new Uint32Array(native(RANDOM, 16).buffer);
     const sum = (((state[0] + state[1]) | 0) + state[3]) | 0;
     state[3] = state[3] + 1;
@@ -107,6 +107,7 @@ function makeRandom(native) {
     state[2] = ((state[2] << 21) | (state[2] >>> 11)) + sum;
     return ((sum >>> 5) * 67108864 + (state[0] >>> 6)) / 9007199254740992;
   };
+  return random;
 }
 
 /** For tests: a Date whose present stands still. */
@@ -237,11 +238,7 @@ function makeSignals(setTimeout) {
       fireAbort(this.#signal, reason);
     }
   }
-  const contextSignal = (reason) => {
-    const signal = Object.freeze(new AbortSignal(OPEN, null));
-    if (reason !== null) fireAbort(signal, reason);
-    return signal;
-  };
+  const contextSignal = () => Object.freeze(new AbortSignal(OPEN, null));
   return { AbortController, AbortSignal, contextSignal, fireAbort };
 }
 

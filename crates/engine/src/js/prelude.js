@@ -1,87 +1,61 @@
-// Evaluated in every fresh realm before anything else, so it stays small: what few handlers use lives in globals.js,
-// which is loaded when one of its names is first touched.
-const { defineProperty, freeze, values } = Object;
+// Evaluated while a realm is made, before the snapshot that all of its calls begin from: it may not ask the host for
+// anything that belongs to a call, and what it makes costs a call nothing.
+const { defineProperty, entries, freeze, values } = Object;
 const RealError = Error;
 const RealPromise = Promise;
 const toWellFormed = String.prototype.toWellFormed;
 const apply = Reflect.apply;
 const CALL = 0;
-const GLOBALS = 9;
-const PATHS = 12;
+const ELAPSED = 9;
+const ORIGIN = 12;
 
-let native;
-let loaded = null;
-let signal = null;
-let abortReason = null;
+let globals;
+let signal;
 
-function globals() {
-  loaded ??= native(GLOBALS).make(native);
-  return loaded;
+function place(target, name, value, enumerable = false) {
+  defineProperty(target, name, { value, writable: true, configurable: true, enumerable });
 }
 
-function place(target, name, value) {
-  defineProperty(target, name, { value, writable: true, configurable: true, enumerable: false });
+const NAMES = [
+  'console', 'setTimeout', 'clearTimeout', 'crypto', 'TextEncoder', 'TextDecoder', 'URL', 'URLSearchParams',
+  'structuredClone', 'AbortController', 'AbortSignal',
+];
+
+/** `make` makes the web's globals; `paths` are those of the host's functions in every call's context. */
+export function install(native, make, paths) {
+  globals = make(native);
+  for (const name of NAMES) place(globalThis, name, globals[name]);
+  place(Math, 'random', globals.random);
+  place(globalThis, 'performance', makePerformance(native), true);
+  signal = globals.contextSignal();
+  return [settle, hostError, abort, fire, wellFormed, globals.fixClock, { args: undefined, context: makeContext(native, paths) }];
 }
 
-function lazy(name) {
-  defineProperty(globalThis, name, {
-    configurable: true,
-    get() {
-      const value = globals()[name];
-      place(globalThis, name, value);
-      return value;
+/** Counts from the beginning of the call. */
+function makePerformance(native) {
+  return {
+    now: () => native(ELAPSED),
+    get timeOrigin() {
+      return native(ORIGIN);
     },
-    set(value) {
-      place(globalThis, name, value);
-    },
-  });
+  };
 }
 
-/** Called once, while the realm is made ahead; it may not ask the host for anything that belongs to a call. */
-export function install(nativeFunction) {
-  native = nativeFunction;
-  lazy('console');
-  lazy('setTimeout');
-  lazy('clearTimeout');
-  lazy('crypto');
-  lazy('TextEncoder');
-  lazy('TextDecoder');
-  lazy('URL');
-  lazy('URLSearchParams');
-  lazy('structuredClone');
-  lazy('AbortController');
-  lazy('AbortSignal');
-  place(Math, 'random', { random: () => globals().random() }.random);
-  return [prepare, settle, hostError, abort, fire, wellFormed];
-}
-
-/** Called once, when the realm gets its call and before any code of the handler runs. */
-function prepare(data, names, now) {
-  if (now !== null) globals().fixClock(now);
-  const context = data !== null && typeof data === 'object' ? data : {};
-  for (const value of values(context)) deepFreeze(value);
-  for (const name of names) addFunctions(context, name);
-  defineProperty(context, 'signal', { enumerable: true, get: contextSignal });
-  return freeze(context);
-}
-
-/** A handler uses few of its functions: those under one name are made when that is first read. */
-function addFunctions(context, name) {
-  let made;
-  defineProperty(context, name, { enumerable: true, get: () => (made ??= functionsUnder(name)) });
-}
-
-function functionsUnder(first) {
+/** The context of the call to come, without its data; those are added, and the object closed, when there is a call. */
+function makeContext(native, paths) {
   const root = {};
-  native(PATHS).forEach((path, index) => {
+  paths.forEach((path, index) => {
     const names = path.split('.');
-    if (names[0] !== first) return;
     const last = names.pop();
     let target = root;
     for (const name of names) target = target[name] ??= {};
     target[last] = (...args) => native(CALL, index, args);
   });
-  return deepFreeze(root[first]);
+  const context = {};
+  for (const [name, value] of entries({ ...root, signal })) {
+    defineProperty(context, name, { value: deepFreeze(value), enumerable: true });
+  }
+  return context;
 }
 
 function deepFreeze(value) {
@@ -90,11 +64,6 @@ function deepFreeze(value) {
     for (const member of values(value)) deepFreeze(member);
   }
   return value;
-}
-
-function contextSignal() {
-  signal ??= globals().contextSignal(abortReason);
-  return signal;
 }
 
 /** What a handler returned that is no promise itself may still be thenable. */
@@ -109,12 +78,11 @@ function hostError(message, code) {
 }
 
 function abort(reason) {
-  abortReason = reason;
-  if (signal !== null) globals().fireAbort(signal, reason);
+  globals.fireAbort(signal, reason);
 }
 
 function fire(timer) {
-  globals().fire(timer);
+  globals.fire(timer);
 }
 
 function wellFormed(text) {

@@ -57,8 +57,13 @@ impl Host for Stubs {
     }
 }
 
+/// With the functions that the stubs answer to.
+pub fn options() -> Options {
+    Options { functions: functions(), ..Options::default() }
+}
+
 pub fn engine() -> Engine {
-    Engine::new(Options { threads: 2, ..Options::default() })
+    Engine::new(Options { threads: 2, ..options() })
 }
 
 pub fn program(source: &str) -> Arc<Program> {
@@ -104,7 +109,6 @@ pub fn call(program: &Arc<Program>, args: Value) -> Call {
             "tool": { "id": "test", "version": "1.0.0", "idempotent": true },
             "session": { "isActive": true, "toolsVersion": "1", "mode": "text", "state": { "deep": { "list": [1, { "x": 1 }] } } }
         }),
-        functions: functions(),
         host: Arc::new(host()),
         limits: Limits::within(Duration::from_secs(20)),
         cancel: Cancel::new(),

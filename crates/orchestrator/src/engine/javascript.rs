@@ -15,7 +15,6 @@ pub(super) async fn run(call: &Arc<Call>, program: &Arc<Program>, args: Value) -
         program: Arc::clone(program),
         args,
         context: call.context(),
-        functions: crate::functions::placed(),
         host: Arc::new(Guard(Arc::clone(call))),
         limits,
         cancel: call.cancel.clone(),

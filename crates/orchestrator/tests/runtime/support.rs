@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use toolwright_contract::{Envelope, Mode, ToolSpec};
 use toolwright_orchestrator::audit::{Audit, Entry};
 use toolwright_orchestrator::capabilities::{Client, Delivery};
-use toolwright_orchestrator::{Builder, Request, Runtime, Session};
+use toolwright_orchestrator::{Request, Runtime, RuntimeBuilder as Builder, Session};
 use toolwright_registry::toolset::{Implementation, Module, Tool, Toolset};
 
 /// Tools under construction, and the directory that their handlers lie in.

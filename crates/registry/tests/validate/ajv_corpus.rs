@@ -5,10 +5,59 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use toolwright_registry::schema::Validator;
 
-/// Where we deliberately differ from Ajv, and why.
+/// Where we differ from Ajv, case by case. The rule: where Ajv and the official suite decide the same thing otherwise,
+/// the suite is followed (`suite.rs` holds us to it), and then the errors of its neighbours in the same schema differ,
+/// too. Only decimals and prototypes go beyond that. `docs/decisions/0003-validation.md` has the table.
 const DEVIATIONS: &[(&str, &str)] = &[
     ("errors-0029", DECIMALS),
     ("errors-0032", DECIMALS),
+    ("formats-0006", MAILBOX),
+    ("formats-0007", MAILBOX),
+    ("formats-0008", MAILBOX),
+    ("formats-0009", MAILBOX),
+    ("formats-0010", MAILBOX),
+    ("formats-0045", RFC_3339),
+    ("formats-0046", RFC_3339),
+    ("formats-0047", RFC_3339),
+    ("formats-0086", RFC_3986),
+    ("formats-0087", RFC_3986),
+    ("formats-0088", RFC_3986),
+    ("formats-0105", UUID),
+    ("formats-0329", DURATION),
+    ("formats-0332", DURATION),
+    ("formats-0352", ROOT_DOT),
+    ("formats-0364", A_LABEL),
+    ("formats-0366", A_LABEL),
+    ("formats-0367", A_LABEL),
+    ("formats-0368", A_LABEL),
+    ("formats-0369", A_LABEL),
+    ("formats-0372", A_LABEL),
+    ("formats-0373", A_LABEL),
+    ("formats-0374", A_LABEL),
+    ("formats-0375", A_LABEL),
+    ("formats-0376", A_LABEL),
+    ("formats-0377", A_LABEL),
+    ("formats-0379", A_LABEL),
+    ("formats-0380", A_LABEL),
+    ("formats-0382", A_LABEL),
+    ("formats-0383", A_LABEL),
+    ("formats-0385", A_LABEL),
+    ("formats-0386", A_LABEL),
+    ("formats-0388", A_LABEL),
+    ("formats-0389", A_LABEL),
+    ("formats-0393", A_LABEL),
+    ("formats-0396", A_LABEL),
+    ("formats-0397", A_LABEL),
+    ("formats-0401", A_LABEL),
+    ("formats-0417", RFC_3986),
+    ("formats-0418", RFC_3986),
+    ("formats-0419", RFC_3986),
+    ("formats-0420", RFC_3986),
+    ("formats-0421", RFC_3986),
+    ("formats-0422", RFC_3986),
+    ("formats-0481", RFC_6570),
+    ("formats-0487", RFC_6570),
+    ("formats-0491", RFC_6570),
     ("json_schema_suite-0153", DYNAMIC),
     ("json_schema_suite-0154", DYNAMIC),
     ("json_schema_suite-0155", DYNAMIC),
@@ -30,19 +79,29 @@ const DEVIATIONS: &[(&str, &str)] = &[
     ("json_schema_suite_typed-0456", PROTOTYPE),
     ("json_schema_suite_typed-0457", PROTOTYPE),
     ("json_schema_suite_typed-0458", PROTOTYPE),
-    ("use_defaults-0104", PROTOTYPE),
     ("json_schema_suite_typed-0549", UNEVALUATED),
     ("json_schema_suite_typed-0550", UNEVALUATED),
+    ("json_schema_suite_typed-0566", CONTAINS),
     ("json_schema_suite_typed-0608", UNEVALUATED),
     ("json_schema_suite_typed-0609", UNEVALUATED),
     ("json_schema_suite_typed-0611", UNEVALUATED),
+    ("use_defaults-0104", PROTOTYPE),
 ];
 
+const A_LABEL: &str = "Ajv takes every label that starts with `xn--`; IDNA 2008 says which are host names";
+const CONTAINS: &str = "to Ajv, `contains` evaluates all items and not only those that it takes";
 const DECIMALS: &str = "Ajv divides binary floats and refuses 0.07 for multipleOf 0.01";
+const DURATION: &str = "Ajv lets a unit between two others be left out; the grammar of RFC 3339 does not";
 const DYNAMIC: &str =
     "Ajv takes most `$dynamicRef` for a reference to the root; the specification's way is kept";
+const MAILBOX: &str = "Ajv refuses the quoted local parts and address literals of RFC 5321";
 const PROTOTYPE: &str = "Ajv finds properties of JavaScript's prototypes in every object";
+const RFC_3339: &str = "Ajv takes offsets without minutes and an hour 24, and rounds fractions of seconds";
+const RFC_3986: &str = "Ajv checks neither ports nor where brackets, colons, quotes and at-signs stand";
+const RFC_6570: &str = "Ajv knows no dots in names, takes control characters, and refuses an apostrophe";
+const ROOT_DOT: &str = "Ajv takes the dot that ends a fully qualified name; RFC 1123 has none";
 const UNEVALUATED: &str = "Ajv confuses its own variables for what a branch has evaluated";
+const UUID: &str = "Ajv takes a URN for a UUID";
 
 fn folder() -> PathBuf {
     super::corpus("ajv")
@@ -126,6 +185,10 @@ fn every_case_ends_as_in_ajv() {
         let id = case["id"].as_str().unwrap();
         let found = problem(&case, &mut same);
         let allowed = DEVIATIONS.iter().any(|(name, _)| *name == id);
+        // Some cases carry the suite's verdict: only a contradiction is a reason to differ.
+        if case["suiteValid"].is_boolean() {
+            assert_eq!(allowed, case["suiteValid"] != case["expect"]["valid"], "{id}");
+        }
         if found.is_some() != allowed {
             problems.push(format!(
                 "{id} {} {} {}\n   {}",
@@ -136,6 +199,6 @@ fn every_case_ends_as_in_ajv() {
             ));
         }
     }
-    println!("{total} cases, {same} equal in all fields and in order");
+    println!("{total} cases, {} deviations, {same} equal in all fields and in order", DEVIATIONS.len());
     assert!(problems.is_empty(), "{} of {total} differ\n{}", problems.len(), problems.join("\n"));
 }

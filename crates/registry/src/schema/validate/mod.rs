@@ -7,11 +7,13 @@ mod compile;
 mod equal;
 mod error;
 mod format;
+mod leaf;
 mod node;
 mod number;
 mod path;
 pub(in crate::schema) mod pattern;
 mod run;
+mod sequence;
 
 pub use error::{CompileError, Error};
 

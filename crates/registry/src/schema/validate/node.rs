@@ -34,6 +34,8 @@ pub struct Node {
     pub never: bool,
     /// Holds an `unevaluated…` keyword.
     pub tracks: bool,
+    /// Looks at one scalar and nothing below it.
+    pub is_leaf: bool,
     pub resource: u32,
     pub any: Box<[Rule]>,
     pub number: Box<[OfNumber]>,
@@ -152,8 +154,9 @@ pub enum OfNumber {
 
 #[derive(Debug)]
 pub enum OfString {
-    MaxLength(Number),
-    MinLength(Number),
+    /// The limit as written and as a count.
+    MaxLength(Number, usize),
+    MinLength(Number, usize),
     Pattern(Box<Pattern>),
     Format(Format),
     FormatBound(Bound, Format, Box<str>),
@@ -217,7 +220,7 @@ pub struct OfObject {
     pub properties: Box<[Property]>,
     /// Places of the properties by name, when there are too many to search one by one.
     pub sorted: Box<[u16]>,
-    pub defaults: Box<[(u16, Value)]>,
+    pub defaults: Box<[Filling]>,
     pub max_properties: Option<Number>,
     pub min_properties: Option<Number>,
     pub required: Box<[Required]>,
@@ -233,6 +236,15 @@ pub struct OfObject {
 pub struct Property {
     pub name: Box<str>,
     pub schema: Sub,
+}
+
+/// What a property is when it is not there.
+#[derive(Debug)]
+pub struct Filling {
+    pub slot: u16,
+    pub value: Value,
+    /// Known to fit its own schema, so that it need not be checked whenever it is filled in.
+    pub holds: bool,
 }
 
 #[derive(Debug)]
@@ -261,14 +273,17 @@ impl OfObject {
         if self.properties.get(hint).is_some_and(|property| *property.name == *name) {
             return u16::try_from(hint).ok();
         }
-        self.search(name)
+        self.search(name, hint)
     }
 
     #[inline(never)]
-    fn search(&self, name: &str) -> Option<u16> {
-        let is_it = |property: &Property| *property.name == *name;
+    fn search(&self, name: &str, hint: usize) -> Option<u16> {
         if self.properties.len() <= FEW_PROPERTIES {
-            return self.properties.iter().position(is_it).and_then(|found| u16::try_from(found).ok());
+            let is_it = |(_, property): &(usize, &Property)| *property.name == *name;
+            let mut later = self.properties.iter().enumerate().skip(hint + 1);
+            let found =
+                later.find(is_it).or_else(|| self.properties.iter().enumerate().take(hint).find(is_it));
+            return found.and_then(|(found, _)| u16::try_from(found).ok());
         }
         let name_of = |slot: &u16| self.properties.get(usize::from(*slot)).map(|property| &*property.name);
         let found = self.sorted.binary_search_by(|slot| name_of(slot).cmp(&Some(name))).ok()?;

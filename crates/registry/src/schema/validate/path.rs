@@ -15,7 +15,7 @@ pub enum At<'a> {
 
 impl At<'_> {
     pub fn render(&self) -> String {
-        let mut text = String::new();
+        let mut text = String::with_capacity(32);
         self.write(&mut text);
         text
     }
@@ -37,6 +37,9 @@ impl At<'_> {
 }
 
 fn push_escaped(text: &mut String, key: &str) {
+    if !key.contains(['~', '/']) {
+        return text.push_str(key);
+    }
     for character in key.chars() {
         match character {
             '~' => text.push_str("~0"),
@@ -48,9 +51,9 @@ fn push_escaped(text: &mut String, key: &str) {
 
 /// The schema path of a keyword in a node.
 pub fn schema_path(arena: &Arena, node: Id, keyword: &str) -> String {
-    let mut text = String::new();
+    let mut text = String::with_capacity(64);
     write_place(arena, node, &mut text);
-    let _ = write!(text, "/{keyword}");
+    push_step(&mut text, keyword);
     text
 }
 
@@ -61,7 +64,7 @@ fn write_place(arena: &Arena, node: Id, text: &mut String) {
         Place::Reference(reference) => text.push_str(reference),
         Place::Keyword(parent, keyword) => {
             write_place(arena, *parent, text);
-            let _ = write!(text, "/{keyword}");
+            push_step(text, keyword);
         }
         Place::Index(parent, keyword, index) => {
             write_place(arena, *parent, text);
@@ -69,14 +72,23 @@ fn write_place(arena: &Arena, node: Id, text: &mut String) {
         }
         Place::Member(parent, keyword, name) => {
             write_place(arena, *parent, text);
-            let _ = write!(text, "/{keyword}/");
+            push_step(text, keyword);
+            text.push('/');
             push_encoded(text, name);
         }
     }
 }
 
+fn push_step(text: &mut String, keyword: &str) {
+    text.push('/');
+    text.push_str(keyword);
+}
+
 /// `encodeURIComponent` of the name escaped for a pointer.
 fn push_encoded(text: &mut String, name: &str) {
+    if name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-') {
+        return text.push_str(name);
+    }
     let mut escaped = String::with_capacity(name.len());
     push_escaped(&mut escaped, name);
     for byte in escaped.bytes() {

@@ -7,6 +7,8 @@ use std::sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock};
 
 use fancy_regex::{Regex, RegexBuilder};
 
+use crate::schema::validate::sequence::Sequence;
+
 const MOST_BACKTRACKS: usize = 100_000;
 /// A pattern that looks around is tried at every place of a text anew: on longer texts than this it would take
 /// too long, whatever it is. Patterns without look-around and back-references take linear time.
@@ -24,6 +26,7 @@ enum Matcher {
     Prefix(Box<str>),
     Suffix(Box<str>),
     Contains(Box<str>),
+    Sequence(Sequence),
     Linear(Box<Regex>),
     Backtracking(Box<Regex>),
     Nothing,
@@ -40,6 +43,7 @@ impl Pattern {
             Matcher::Prefix(text) => value.starts_with(&**text),
             Matcher::Suffix(text) => value.ends_with(&**text),
             Matcher::Contains(text) => value.contains(&**text),
+            Matcher::Sequence(sequence) => sequence.matches(value),
             Matcher::Linear(regex) => regex.is_match(value).unwrap_or(false),
             Matcher::Backtracking(regex) => {
                 value.len() <= LONGEST_BACKTRACKED && regex.is_match(value).unwrap_or(false)
@@ -80,6 +84,9 @@ impl Matcher {
                 (false, true) => Self::Suffix(inner.into()),
                 (false, false) => Self::Contains(inner.into()),
             };
+        }
+        if let Some(sequence) = Sequence::of(pattern) {
+            return Self::Sequence(sequence);
         }
         match build(pattern) {
             Some(regex) if backtracks(pattern) => Self::Backtracking(Box::new(regex)),

@@ -74,10 +74,11 @@ impl<'s> Compiler<'s> {
             _ => Ok(None),
         };
         let (then, otherwise) = (clause(words.then, "then")?, clause(words.otherwise, "else")?);
-        if then.is_none() && otherwise.is_none() {
+        // With neither, the test still tells what has been evaluated, if it says anything at all.
+        let test = self.sub(test, &scope.branch(), Place::Keyword(id, "if"))?;
+        if then.is_none() && otherwise.is_none() && test == Sub::Always {
             return Ok(None);
         }
-        let test = self.sub(test, &scope.branch(), Place::Keyword(id, "if"))?;
         Ok(Some(Rule::If(Box::new(Condition { test, then, otherwise }))))
     }
 
@@ -91,7 +92,8 @@ impl<'s> Compiler<'s> {
         if is_unit || holds_reference(schema) {
             return Ok(Rule::Call(self.call(schema, &base, scope)));
         }
-        let inner = Scope { base, composite: scope.composite };
+        let dialect = self.documents.dialect(&base);
+        let inner = Scope { base, composite: scope.composite, dialect };
         let id = self.node(schema, &inner, Place::Reference(reference.into()))?;
         self.inlined.insert(key, id);
         Ok(Rule::Inline(id))

@@ -25,7 +25,7 @@ impl<'s> Compiler<'s> {
         };
         self.items(id, words, scope, &mut rules)?;
         if let Some(schema) = words.contains {
-            rules.contains = self.contains(id, schema, words, scope)?;
+            rules.contains = Some(self.contains(id, schema, words, scope)?);
         }
         if let Some(schema) = words.unevaluated_items {
             rules.unevaluated = Some(self.sub2(schema, scope, Place::Keyword(id, "unevaluatedItems"))?);
@@ -92,16 +92,13 @@ impl<'s> Compiler<'s> {
         schema: &'s Value,
         words: &Keywords<'s>,
         scope: &Scope,
-    ) -> Done<Option<Box<Contains>>> {
+    ) -> Done<Box<Contains>> {
         let min = read::number(words.min_contains, "minContains")?.unwrap_or_else(|| Number::from(1));
         let max = read::number(words.max_contains, "maxContains")?;
         let least = number::ceiling(&min);
-        if least == 0 && max.is_none() {
-            return Ok(None);
-        }
         let item = self.sub(schema, &scope.branch(), Place::Keyword(id, "contains"))?;
         let most = max.as_ref().map(number::floor);
-        Ok(Some(Box::new(Contains { item, min, max, least, most })))
+        Ok(Box::new(Contains { item, min, max, least, most }))
     }
 }
 

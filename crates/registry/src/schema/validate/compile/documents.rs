@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
+use super::dialect::Dialect;
 use super::keyword::is_rule;
 use crate::schema::lint::uri;
 use crate::schema::validate::CompileError;
@@ -31,6 +32,9 @@ pub struct Documents<'s> {
     /// Schemas with a `$dynamicAnchor`.
     pub anchored: Vec<Anchored<'s>>,
     knows_meta_schemas: bool,
+    root_dialect: Dialect,
+    /// Of documents and embedded schemas, where it is not the current draft.
+    dialects: HashMap<Rc<str>, Dialect>,
 }
 
 /// So long a chain of nothing but references counts as endless.
@@ -46,7 +50,22 @@ impl<'s> Documents<'s> {
             names: None,
             anchored: Vec::new(),
             knows_meta_schemas: false,
+            root_dialect: named_in(root, others).unwrap_or_default(),
+            dialects: HashMap::new(),
         }
+    }
+
+    /// The dialect of the resource with this URI.
+    pub fn dialect(&mut self, base: &Rc<str>) -> Dialect {
+        if *base == self.root_base {
+            return self.root_dialect;
+        }
+        self.index();
+        self.dialects.get(base).copied().unwrap_or_default()
+    }
+
+    pub fn dialect_named(&self, uri: &str) -> Dialect {
+        Dialect::named(uri, self.others)
     }
 
     pub fn resolve(&mut self, base: &Rc<str>, reference: &str) -> Result<Found<'s>, CompileError> {
@@ -117,10 +136,10 @@ impl<'s> Documents<'s> {
         }
         self.names = Some(HashMap::new());
         let base = Rc::clone(&self.root_base);
-        self.collect(self.root, &base);
+        self.collect(self.root, &base, Dialect::default());
         for (uri, document) in self.others {
             let base: Rc<str> = uri::normal_id(uri).into();
-            self.collect(document, &base);
+            self.collect(document, &base, Dialect::default());
             let own = document.get("$id").and_then(Value::as_str).map(uri::normal_id);
             let own = own.and_then(|own| uri::resolve(&base, own));
             let found = Found { schema: document, base: own.map_or_else(|| Rc::clone(&base), Into::into) };
@@ -139,17 +158,21 @@ impl<'s> Documents<'s> {
     fn index_meta_schemas(&mut self) {
         if !self.knows_meta_schemas {
             self.knows_meta_schemas = true;
-            META_SCHEMAS.iter().for_each(|schema| self.collect(schema, &Rc::from("")));
+            META_SCHEMAS.iter().for_each(|schema| self.collect(schema, &Rc::from(""), Dialect::default()));
         }
     }
 
-    fn collect(&mut self, schema: &'s Value, base: &Rc<str>) {
+    fn collect(&mut self, schema: &'s Value, base: &Rc<str>, dialect: Dialect) {
         let Value::Object(object) = schema else { return };
         let mut base = Rc::clone(base);
         if let Some(Value::String(id)) = object.get("$id")
             && let Some(resolved) = uri::resolve(&base, uri::normal_id(id))
         {
             base = resolved.into();
+        }
+        let dialect = named_in(schema, self.others).unwrap_or(dialect);
+        if dialect != Dialect::default() {
+            self.dialects.insert(Rc::clone(&base), dialect);
         }
         let found = Found { schema, base: Rc::clone(&base) };
         let dynamic = object.get("$dynamicAnchor").and_then(Value::as_str);
@@ -167,25 +190,29 @@ impl<'s> Documents<'s> {
             self.anchored.push(Anchored { name, found });
         }
         for (key, member) in object {
-            self.collect_members(key, member, &base);
+            self.collect_members(key, member, &base, dialect);
         }
     }
 
-    fn collect_members(&mut self, key: &str, member: &'s Value, base: &Rc<str>) {
+    fn collect_members(&mut self, key: &str, member: &'s Value, base: &Rc<str>, dialect: Dialect) {
         match (key, member) {
             ("items" | "prefixItems" | "allOf" | "anyOf" | "oneOf", Value::Array(items)) => {
-                items.iter().for_each(|item| self.collect(item, base));
+                items.iter().for_each(|item| self.collect(item, base, dialect));
             }
             (
                 "$defs" | "definitions" | "properties" | "patternProperties" | "dependencies"
                 | "dependentSchemas",
                 Value::Object(map),
-            ) => map.values().for_each(|schema| self.collect(schema, base)),
+            ) => map.values().for_each(|schema| self.collect(schema, base, dialect)),
             ("default" | "enum" | "const" | "examples" | "required", _) => {}
-            (_, Value::Object(_)) => self.collect(member, base),
+            (_, Value::Object(_)) => self.collect(member, base, dialect),
             _ => {}
         }
     }
+}
+
+fn named_in(schema: &Value, documents: &[(&str, &Value)]) -> Option<Dialect> {
+    schema.get("$schema").and_then(Value::as_str).map(|uri| Dialect::named(uri, documents))
 }
 
 fn by_pointer<'s>(from: Found<'s>, steps: &str) -> Option<Found<'s>> {

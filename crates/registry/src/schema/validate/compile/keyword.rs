@@ -20,13 +20,13 @@ macro_rules! keywords {
 
         /// Whether a keyword constrains an instance (the entries of Ajv's `RULES.all`).
         pub fn is_rule(name: &str) -> bool {
-            matches!(name, $($name)|* | "$comment" | "id") && name != "$id"
+            matches!(name, $($name)|* | "$comment" | "id") && !matches!(name, "$id" | "$schema")
         }
     };
 }
 
 keywords! {
-    id "$id"
+    id "$id" schema "$schema"
     dynamic_anchor "$dynamicAnchor" dynamic_ref "$dynamicRef"
     recursive_anchor "$recursiveAnchor" recursive_ref "$recursiveRef"
     reference "$ref" kind "type" nullable "nullable" constant "const" values "enum"

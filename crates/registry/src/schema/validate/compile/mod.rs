@@ -4,6 +4,7 @@
 
 mod any;
 mod array;
+mod dialect;
 mod documents;
 mod keyword;
 mod object;
@@ -18,6 +19,7 @@ use serde_json::Value;
 use crate::schema::lint::uri;
 use crate::schema::validate::CompileError;
 use crate::schema::validate::node::{Arena, Id, Node, Place, Sub, Sub2};
+use dialect::Dialect;
 use documents::Documents;
 use keyword::{Keywords, always_valid};
 
@@ -42,7 +44,8 @@ pub fn compile(schema: &Value, others: &[(&str, &Value)]) -> Done<Arena> {
         while let Some(Unit { id, schema, base }) = compiler.queue.pop() {
             // Ajv compiles its meta-schemas without defaults.
             let composite = documents::is_meta_schema(&base);
-            compiler.fill(id, schema, &Scope { base, composite }, Place::Root)?;
+            let dialect = compiler.documents.dialect(&base);
+            compiler.fill(id, schema, &Scope { base, composite, dialect }, Place::Root)?;
         }
         if !compiler.add_dynamic_targets() {
             break;
@@ -77,11 +80,12 @@ struct Scope {
     base: Rc<str>,
     /// Inside `anyOf` and the like, where defaults are ignored.
     composite: bool,
+    dialect: Dialect,
 }
 
 impl Scope {
     fn branch(&self) -> Self {
-        Self { base: Rc::clone(&self.base), composite: true }
+        Self { base: Rc::clone(&self.base), composite: true, dialect: self.dialect }
     }
 }
 
@@ -131,21 +135,28 @@ impl<'s> Compiler<'s> {
         let node = match schema {
             Value::Bool(allowed) => Node { never: !allowed, ..Node::default() },
             Value::Object(object) => {
-                let words = Keywords::of(object);
+                let mut words = Keywords::of(object);
                 match words.id.and_then(Value::as_str) {
                     // The target of a reference comes with the base that its own `$id` gives it.
                     Some(own) if !matches!(place, Place::Root | Place::Reference(_)) => {
                         let base = uri::resolve(&scope.base, uri::normal_id(own));
                         let base = base.map_or_else(|| Rc::clone(&scope.base), Into::into);
-                        self.object_schema(id, &words, &Scope { base, ..*scope })?
+                        let named = words.schema.and_then(Value::as_str);
+                        let dialect =
+                            named.map_or(scope.dialect, |named| self.documents.dialect_named(named));
+                        dialect.restrict(&mut words);
+                        self.object_schema(id, &words, &Scope { base, dialect, ..*scope })?
                     }
-                    _ => self.object_schema(id, &words, scope)?,
+                    _ => {
+                        scope.dialect.restrict(&mut words);
+                        self.object_schema(id, &words, scope)?
+                    }
                 }
             }
             _ => return Err(CompileError::new("schema must be object or boolean")),
         };
         if let Some(slot) = self.arena.nodes.get_mut(id as usize) {
-            *slot = Node { place, ..node };
+            *slot = Node { place, is_leaf: node.has_no_parts(), ..node };
         }
         Ok(())
     }

@@ -1,10 +1,12 @@
 //! Keywords for objects.
 
+use serde_json::Value;
+
 use super::keyword::{Keywords, always_valid};
 use super::{Compiler, Done, Scope, read};
 use crate::schema::validate::CompileError;
 use crate::schema::validate::node::{
-    Dependencies, FEW_PROPERTIES, Id, OfObject, Place, Property, Required, Sub,
+    Dependencies, FEW_PROPERTIES, Filling, Id, Node, OfObject, OfString, Place, Property, Required, Sub,
 };
 use crate::schema::validate::pattern::Pattern;
 
@@ -51,7 +53,8 @@ impl<'s> Compiler<'s> {
             let sub = self.sub(schema, scope, place)?;
             properties.push(Property { name: name.as_str().into(), schema: sub });
             if let Some(value) = schema.get("default").filter(|_| !scope.composite) {
-                defaults.push((u16::try_from(slot).unwrap_or(u16::MAX), value.clone()));
+                let slot = u16::try_from(slot).unwrap_or(u16::MAX);
+                defaults.push(Filling { slot, value: value.clone(), holds: self.holds(sub, value) });
             }
         }
         if properties.len() >= usize::from(u16::MAX) {
@@ -66,6 +69,18 @@ impl<'s> Compiler<'s> {
         rules.properties = properties.into();
         rules.defaults = defaults.into();
         Ok(())
+    }
+
+    /// Whether a default plainly fits its schema. What would take long to find out, a pattern or a schema of several
+    /// parts, is left to the checks.
+    fn holds(&self, schema: Sub, value: &Value) -> bool {
+        if value.is_object() || value.is_array() {
+            return false;
+        }
+        let Sub::Node(id) = schema else { return true };
+        let has_pattern = |node: &Node| node.string.iter().any(|rule| matches!(rule, OfString::Pattern(_)));
+        let node = self.arena.nodes.get(id as usize);
+        node.is_some_and(|node| node.is_leaf && !has_pattern(node) && node.leaf_holds(value))
     }
 
     fn patterns(&mut self, id: Id, words: &Keywords<'s>, scope: &Scope) -> Done<Box<[(Pattern, Sub)]>> {

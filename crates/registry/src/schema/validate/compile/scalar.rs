@@ -7,7 +7,7 @@ use super::{Done, read};
 use crate::schema::validate::bound::Bound;
 use crate::schema::validate::format::Format;
 use crate::schema::validate::node::{OfNumber, OfString};
-use crate::schema::validate::number::Multiple;
+use crate::schema::validate::number::{self, Multiple};
 use crate::schema::validate::pattern::Pattern;
 
 fn format(words: &Keywords<'_>) -> Option<Format> {
@@ -39,10 +39,12 @@ pub fn number(words: &Keywords<'_>) -> Done<Box<[OfNumber]>> {
 pub fn string(words: &Keywords<'_>) -> Done<Box<[OfString]>> {
     let mut rules = Vec::new();
     if let Some(limit) = read::number(words.max_length, "maxLength")? {
-        rules.push(OfString::MaxLength(limit));
+        let most = number::floor(&limit);
+        rules.push(OfString::MaxLength(limit, most));
     }
     if let Some(limit) = read::number(words.min_length, "minLength")? {
-        rules.push(OfString::MinLength(limit));
+        let least = number::ceiling(&limit);
+        rules.push(OfString::MinLength(limit, least));
     }
     if let Some(pattern) = read::text(words.pattern, "pattern")? {
         rules.push(OfString::Pattern(Box::new(Pattern::new(pattern))));

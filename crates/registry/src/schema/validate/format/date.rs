@@ -29,7 +29,7 @@ fn two(tens: u8, ones: u8) -> Option<u32> {
 }
 
 pub fn is_time(text: &str) -> bool {
-    Time::read(text.as_bytes()).is_some_and(|time| time.zone != Zone::Missing && time.is_valid())
+    Time::read(text.as_bytes()).is_some_and(|time| time.zone.is_as_in_rfc_3339() && time.is_valid())
 }
 
 pub fn is_iso_time(text: &str) -> bool {
@@ -60,8 +60,22 @@ fn split(text: &str) -> Option<(&str, &str)> {
 enum Zone {
     Missing,
     Utc,
-    /// Sign, hours, minutes, and whether the minutes are written.
-    Offset(i32, i32, i32, bool),
+    /// Sign, hours and minutes.
+    Offset(i32, i32, i32, Style),
+}
+
+/// How an offset is written: ISO 8601 has more ways than RFC 3339.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Style {
+    HoursAlone,
+    WithoutColon,
+    WithColon,
+}
+
+impl Zone {
+    const fn is_as_in_rfc_3339(self) -> bool {
+        matches!(self, Self::Utc | Self::Offset(_, _, _, Style::WithColon))
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -92,12 +106,13 @@ impl<'t> Time<'t> {
             [b'z' | b'Z'] => Zone::Utc,
             [sign @ (b'+' | b'-'), h1, h2, minutes @ ..] => {
                 let sign = if *sign == b'-' { -1 } else { 1 };
-                let (minutes, written) = match minutes {
-                    [] => (0, false),
-                    [b':', m1, m2] | [m1, m2] => (number(*m1, *m2)?, true),
+                let (minutes, style) = match minutes {
+                    [] => (0, Style::HoursAlone),
+                    [m1, m2] => (number(*m1, *m2)?, Style::WithoutColon),
+                    [b':', m1, m2] => (number(*m1, *m2)?, Style::WithColon),
                     _ => return None,
                 };
-                Zone::Offset(sign, number(*h1, *h2)?, minutes, written)
+                Zone::Offset(sign, number(*h1, *h2)?, minutes, style)
             }
             _ => return None,
         };
@@ -109,36 +124,20 @@ impl<'t> Time<'t> {
             Zone::Offset(sign, hours, minutes, _) => (sign, hours, minutes),
             _ => (1, 0, 0),
         };
-        if hours > 23 || minutes > 59 {
+        if hours > 23 || minutes > 59 || self.hour > 23 || self.minute > 59 {
             return false;
         }
-        let second = self.rounded_second();
-        if self.hour <= 23 && self.minute <= 59 && second < 60 {
-            return true;
-        }
         // A leap second is the last of a day in UTC.
-        let utc_minute = self.minute - minutes * sign;
-        let utc_hour = self.hour - hours * sign - i32::from(utc_minute < 0);
-        matches!(utc_hour, 23 | -1) && matches!(utc_minute, 59 | -1) && second < 61
-    }
-
-    /// Ajv reads seconds as a float, which a long row of nines makes the next second.
-    fn rounded_second(self) -> i32 {
-        let is_next = self.fraction.len() > 12
-            && self.fraction.iter().take(12).all(|digit| *digit == b'9')
-            && std::str::from_utf8(self.fraction)
-                .ok()
-                .and_then(|digits| format!("{}.{digits}", self.second).parse::<f64>().ok())
-                .is_some_and(|value| value >= f64::from(self.second + 1));
-        self.second + i32::from(is_next)
+        let minute_in_utc = (self.hour - sign * hours) * 60 + self.minute - sign * minutes;
+        self.second < 60 || (self.second == 60 && minute_in_utc.rem_euclid(24 * 60) == 24 * 60 - 1)
     }
 
     /// Milliseconds since midnight UTC, where a JavaScript `Date` can be made of it. Times without a
     /// zone count as UTC.
     fn millis(self) -> Option<i64> {
         let offset = match self.zone {
-            Zone::Offset(_, _, _, false) => return None,
-            Zone::Offset(sign, hours, minutes, true) => sign * (hours * 60 + minutes),
+            Zone::Offset(_, _, _, Style::HoursAlone) => return None,
+            Zone::Offset(sign, hours, minutes, _) => sign * (hours * 60 + minutes),
             _ => 0,
         };
         let all = i64::from(self.hour * 60 + self.minute - offset) * 60_000 + i64::from(self.second) * 1000;
@@ -203,7 +202,8 @@ fn moment(text: &str) -> Option<i64> {
     (millis != 0).then_some(millis)
 }
 
-/// `P` with years, months and days, then `T` with hours, minutes and seconds; or weeks alone.
+/// `P` with years, months and days, then `T` with hours, minutes and seconds; or weeks alone. No unit between two
+/// others may be left out.
 pub fn is_duration(text: &str) -> bool {
     let Some(rest) = text.strip_prefix('P').filter(|rest| !rest.is_empty()) else { return false };
     if units(rest, "W") == Some("") {
@@ -218,15 +218,17 @@ pub fn is_duration(text: &str) -> bool {
     }
 }
 
-/// Skips numbers with these units, each at most once and in this order.
+/// Skips numbers with these units, the first being any and each other the next.
 fn units<'t>(mut text: &'t str, mut names: &str) -> Option<&'t str> {
+    let mut is_first = true;
     loop {
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
         if digits == 0 {
             return Some(text);
         }
         let unit = text.get(digits..)?.chars().next()?;
-        let at = names.find(unit)?;
+        let at = names.find(unit).filter(|at| is_first || *at == 0)?;
+        is_first = false;
         names = names.get(at + 1..)?;
         text = text.get(digits + 1..)?;
     }

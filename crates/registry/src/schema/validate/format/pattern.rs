@@ -6,15 +6,7 @@ use fancy_regex::Regex;
 use oxc_allocator::Allocator;
 use oxc_regular_expression::{LiteralParser, Options};
 
-type Lazy = LazyLock<Option<Regex>>;
-
-static URI_TEMPLATE: Lazy = LazyLock::new(|| {
-    let name = "(?:[a-z0-9_]|%[0-9a-f]{2})+(?::[1-9][0-9]{0,3}|[*])?";
-    let literal = r#"[^\x00-\x20"'<>%\\^`{|}]|%[0-9a-f]{2}"#;
-    Regex::new(&format!(r"(?i)\A(?:{literal}|\{{[+#./;?&=,!@|]?{name}(?:,{name})*\}})*\z")).ok()
-});
-
-static URL: Lazy = LazyLock::new(|| {
+static URL: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let space =
         r"\t\n\x0b\x0c\r\x20\u{a0}\u{1680}\u{2000}-\u{200a}\u{2028}\u{2029}\u{202f}\u{205f}\u{3000}\u{feff}";
     let letter = r"a-z\u{a1}-\u{ffff}";
@@ -29,16 +21,8 @@ static URL: Lazy = LazyLock::new(|| {
     Regex::new(&format!(r"(?i)\A(?:https?|ftp)://{user}{host}(?::[0-9]{{2,5}})?(?:/[^{space}]*)?\z")).ok()
 });
 
-fn matches(regex: &Lazy, text: &str) -> bool {
-    regex.as_ref().is_some_and(|regex| regex.is_match(text).unwrap_or(false))
-}
-
-pub fn is_uri_template(text: &str) -> bool {
-    matches(&URI_TEMPLATE, text)
-}
-
 pub fn is_url(text: &str) -> bool {
-    matches(&URL, text)
+    URL.as_ref().is_some_and(|regex| regex.is_match(text).unwrap_or(false))
 }
 
 /// The definition is multi-line: it is enough that one line is base64.
@@ -57,13 +41,11 @@ fn is_base64_line(line: &str) -> bool {
 /// The parser recurses into groups; input beyond this is refused before it gets there.
 const MOST_NESTING: usize = 200;
 
+/// As `pattern` takes it: ECMAScript with the `u` flag, under which a letter is only escaped to mean something.
 pub fn is_regex(text: &str) -> bool {
-    let ends_the_perl_way = text.match_indices(r"\Z").any(|(at, _)| {
-        text.get(..at).is_some_and(|before| before.chars().next_back().is_some_and(|last| last != '\\'))
-    });
-    if ends_the_perl_way || text.bytes().filter(|byte| *byte == b'(').count() > MOST_NESTING {
+    if text.bytes().filter(|byte| *byte == b'(').count() > MOST_NESTING {
         return false;
     }
     let allocator = Allocator::default();
-    LiteralParser::new(&allocator, text, None, Options::default()).parse().is_ok()
+    LiteralParser::new(&allocator, text, Some("u"), Options::default()).parse().is_ok()
 }

@@ -1,27 +1,34 @@
-//! URIs and URI references. The definitions in ajv-formats are one long expression each; without an
-//! address in brackets they come down to which characters may stand in which part.
+//! URIs and IRIs with their references: the grammars of RFC 3986 and RFC 3987.
 
 use super::net;
 
 pub fn is_uri(text: &str) -> bool {
-    let Some((scheme, rest)) = text.split_once(':') else { return false };
-    is_scheme(scheme) && parts(rest, Quotes::Refused).is_some_and(|path| !path.is_empty())
+    before_colon(text).is_some_and(|(scheme, rest)| is_scheme(scheme) && is_rest(rest, &ASCII))
+}
+
+pub fn is_iri(text: &str) -> bool {
+    before_colon(text).is_some_and(|(scheme, rest)| is_scheme(scheme) && is_rest(rest, &UNICODE))
 }
 
 pub fn is_uri_reference(text: &str) -> bool {
-    let rest = match text.split_once(':') {
-        Some((scheme, rest)) if is_scheme(scheme) => rest,
-        _ => text,
-    };
-    // Letters and a colon can also be the start of a path, so nothing is lost by taking a scheme.
-    parts(rest, Quotes::Allowed).is_some()
+    is_reference(text, &ASCII)
 }
 
-/// ajv-formats lets `"` into references, though not into user names.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Quotes {
-    Allowed,
-    Refused,
+pub fn is_iri_reference(text: &str) -> bool {
+    is_reference(text, &UNICODE)
+}
+
+fn is_reference(text: &str, beyond: &Beyond) -> bool {
+    match before_colon(text) {
+        Some((scheme, rest)) => is_scheme(scheme) && is_rest(rest, beyond),
+        None => is_rest(text, beyond),
+    }
+}
+
+/// Parts at a colon in the first segment, where it can only end a scheme.
+fn before_colon(text: &str) -> Option<(&str, &str)> {
+    let end = text.bytes().position(|byte| matches!(byte, b':' | b'/' | b'?' | b'#'))?;
+    text.get(end..)?.strip_prefix(':').and_then(|rest| Some((text.get(..end)?, rest)))
 }
 
 fn is_scheme(text: &str) -> bool {
@@ -29,55 +36,116 @@ fn is_scheme(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
 }
 
-/// Checks path, query and fragment; returns the path.
-fn parts(text: &str, quotes: Quotes) -> Option<&str> {
-    let (text, fragment) = text.split_once('#').unwrap_or((text, ""));
-    let (path, query) = text.split_once('?').unwrap_or((text, ""));
-    let tail = |part: &str| has_only(part, b":@/?", quotes);
-    let good = tail(query) && tail(fragment) && (has_only(path, b":@/", quotes) || has_address(path, quotes));
-    good.then_some(path)
+/// Which characters beyond ASCII are taken, in general and in the query.
+struct Beyond {
+    anywhere: fn(char) -> bool,
+    query: fn(char) -> bool,
 }
 
-fn has_only(text: &str, more: &[u8], quotes: Quotes) -> bool {
-    let allowed = |byte: u8| {
-        byte.is_ascii_alphanumeric()
-            || b"-._~!$&'()*+,;=%".contains(&byte)
-            || more.contains(&byte)
-            || (byte == b'"' && quotes == Quotes::Allowed)
+static ASCII: Beyond = Beyond { anywhere: |_| false, query: |_| false };
+static UNICODE: Beyond =
+    Beyond { anywhere: is_ucschar, query: |character| is_ucschar(character) || is_iprivate(character) };
+
+pub fn is_ucschar(character: char) -> bool {
+    match u32::from(character) {
+        0xa0..=0xd7ff | 0xf900..=0xfdcf | 0xfdf0..=0xffef | 0xe1000..=0xefffd => true,
+        // All of the planes between but their last two code points; tags and the like stay out.
+        other @ 0x10000..=0xdffff => other & 0xffff <= 0xfffd,
+        _ => false,
+    }
+}
+
+pub fn is_iprivate(character: char) -> bool {
+    matches!(u32::from(character), 0xe000..=0xf8ff | 0xf0000..=0xffffd | 0x0010_0000..=0x0010_fffd)
+}
+
+/// All that may follow a scheme.
+fn is_rest(text: &str, beyond: &Beyond) -> bool {
+    let (text, fragment) = cut(text, b'#');
+    let (text, query) = cut(text, b'?');
+    let (authority, path) = match text.strip_prefix("//") {
+        Some(after) => cut(after, b'/'),
+        None => ("", text),
     };
-    text.bytes().all(allowed) && percents_are_right(text)
+    is_authority(authority, beyond)
+        && has_only(path, NAME | COLON | AT | SLASH, beyond.anywhere)
+        && has_only(query, NAME | COLON | AT | SLASH | QUESTION, beyond.query)
+        && has_only(fragment, NAME | COLON | AT | SLASH | QUESTION, beyond.anywhere)
+}
+
+/// What stands before and after a character; addresses are too short for a search engine to pay.
+fn cut(text: &str, mark: u8) -> (&str, &str) {
+    let at = text.bytes().position(|byte| byte == mark);
+    at.map_or((text, ""), |at| (text.get(..at).unwrap_or(text), text.get(at + 1..).unwrap_or_default()))
+}
+
+fn is_authority(text: &str, beyond: &Beyond) -> bool {
+    let (user, host) = text.split_once('@').unwrap_or(("", text));
+    let (host_is_right, port) = match host.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
+        Some((literal, port)) => (is_literal(literal), port),
+        None => {
+            let (name, port) = host.find(':').map_or((host, ""), |colon| host.split_at(colon));
+            (has_only(name, NAME, beyond.anywhere), port)
+        }
+    };
+    let port_is_right = port.is_empty()
+        || port.strip_prefix(':').is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+    host_is_right && port_is_right && has_only(user, NAME | COLON, beyond.anywhere)
+}
+
+/// An address in brackets.
+fn is_literal(text: &str) -> bool {
+    let Some(future) = text.strip_prefix(['v', 'V']) else { return net::is_ipv6(text) };
+    future.split_once('.').is_some_and(|(version, name)| {
+        let version_is_right = !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_hexdigit());
+        // A percent sign is the one thing in a name that has no place here.
+        version_is_right && !name.is_empty() && !name.contains('%') && has_only(name, NAME | COLON, |_| false)
+    })
+}
+
+const NAME: u8 = 1;
+const COLON: u8 = 2;
+const AT: u8 = 4;
+const SLASH: u8 = 8;
+const QUESTION: u8 = 16;
+
+static CLASSES: [u8; 128] = {
+    let mut table = [0; 128];
+    let mut byte = 0_u8;
+    while byte < 128 {
+        table[byte as usize] = class(byte);
+        byte += 1;
+    }
+    table
+};
+
+const fn class(byte: u8) -> u8 {
+    match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => NAME,
+        b'-' | b'.' | b'_' | b'~' => NAME,
+        b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=' => NAME,
+        b':' => COLON,
+        b'@' => AT,
+        b'/' => SLASH,
+        b'?' => QUESTION,
+        _ => 0,
+    }
+}
+
+fn has_only(text: &str, classes: u8, beyond: fn(char) -> bool) -> bool {
+    let is_plain = |byte: u8| CLASSES.get(usize::from(byte)).is_some_and(|class| class & classes != 0);
+    if text.bytes().all(is_plain) {
+        return true;
+    }
+    let allowed = |character: char| match u8::try_from(character) {
+        Ok(byte) if byte.is_ascii() => byte == b'%' || is_plain(byte),
+        _ => beyond(character),
+    };
+    text.chars().all(allowed) && percents_are_right(text)
 }
 
 pub fn percents_are_right(text: &str) -> bool {
     text.split('%')
         .skip(1)
         .all(|after| after.get(..2).is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit())))
-}
-
-/// One or two slashes, perhaps a user, an address in brackets, perhaps a port, and a path.
-fn has_address(path: &str, quotes: Quotes) -> bool {
-    let Some((user, rest)) = path.split_once('[') else { return false };
-    let Some((address, rest)) = rest.split_once(']') else { return false };
-    let Some(user) = user.strip_prefix("//").or_else(|| user.strip_prefix('/')) else { return false };
-    let user_is_right =
-        user.is_empty() || user.strip_suffix('@').is_some_and(|user| has_only(user, b":", Quotes::Refused));
-    let (port, path) = rest.find('/').map_or((rest, ""), |slash| rest.split_at(slash));
-    let digits = port.strip_prefix(':').unwrap_or_default();
-    let port_is_right =
-        (port.is_empty() || port.starts_with(':')) && digits.bytes().all(|byte| byte.is_ascii_digit());
-    user_is_right && port_is_right && has_only(path, b":@/", quotes) && is_literal(address)
-}
-
-fn is_literal(address: &str) -> bool {
-    let future = |rest: &str| {
-        rest.split_once('.').is_some_and(|(version, name)| {
-            let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:".contains(&byte);
-            !version.is_empty()
-                && version.bytes().all(|byte| byte.is_ascii_hexdigit())
-                && !name.is_empty()
-                && name.bytes().all(plain)
-        })
-    };
-    let ipv4 = |text: &str| text.split('.').count() == 4 && text.split('.').all(net::is_octet);
-    address.strip_prefix(['v', 'V']).is_some_and(future) || net::has_ipv6_shape(address, ipv4, 6)
 }

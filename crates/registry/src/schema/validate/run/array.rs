@@ -34,10 +34,7 @@ impl<'c> Run<'c> {
         if (valid || M::COLLECTS)
             && let Some(contains) = &rules.contains
         {
-            if let (Some(seen), Sub::Node(_)) = (seen.as_deref_mut(), contains.item) {
-                seen.all_items = true;
-            }
-            valid &= self.contains::<M>(here, contains, data);
+            valid &= self.contains::<M>(here, contains, data, seen.as_deref_mut());
         }
         if (valid || M::COLLECTS)
             && let Some(how) = rules.unique
@@ -123,11 +120,15 @@ impl<'c> Run<'c> {
         here: ArrayRules<'_, 'c>,
         contains: &Contains,
         data: &mut M::Ref<'_>,
+        seen: Option<&mut Seen<'c>>,
     ) -> bool {
+        if contains.least == 0 && contains.most.is_none() && seen.is_none() {
+            return true;
+        }
         let before = self.count;
         let impossible = contains.most.is_some_and(|most| contains.least > most);
         let (held, looked_at) =
-            if impossible { (0, 0) } else { self.count_held::<M>(contains, here.at, data) };
+            if impossible { (0, 0) } else { self.count_held::<M>(contains, here.at, data, seen) };
         let enough = held >= contains.least && contains.most.is_none_or(|most| held <= most);
         if enough && !impossible {
             self.reset(before);
@@ -139,27 +140,42 @@ impl<'c> Run<'c> {
         self.fail::<M>(here.id, here.at, "contains", || contains_error(contains))
     }
 
-    /// How many items hold, counted as far as it matters, and how many were looked at.
+    /// How many items hold, counted as far as it matters, and how many it took to settle that.
     fn count_held<M: Mode>(
         &mut self,
         contains: &Contains,
         at: &At<'_>,
         data: &mut M::Ref<'_>,
+        mut seen: Option<&mut Seen<'c>>,
     ) -> (usize, usize) {
         let length = items_of(M::get(data)).len();
-        let Sub::Node(_) = contains.item else { return (length, 0) };
-        let mut held = 0;
+        let Sub::Node(_) = contains.item else {
+            if let Some(seen) = seen {
+                seen.all_items = true;
+            }
+            return (length, 0);
+        };
+        let (mut held, mut looked_at) = (0, None);
         for (index, mut item) in M::items(data).enumerate() {
-            held += usize::from(self.tries::<M>(contains.item, &mut item, &At::Index(at, index), None));
+            if self.tries::<M>(contains.item, &mut item, &At::Index(at, index), None) {
+                held += 1;
+                if let Some(seen) = seen.as_deref_mut() {
+                    seen.item(index);
+                }
+            }
             let settled = match contains.most {
                 None => held >= contains.least,
                 Some(most) => held > most,
             };
-            if settled {
-                return (held, index + 1);
+            if settled && looked_at.is_none() {
+                looked_at = Some(index + 1);
+            }
+            // Every item that holds counts as evaluated, so the rest matters where that is asked.
+            if settled && seen.is_none() {
+                break;
             }
         }
-        (held, length)
+        (held, looked_at.unwrap_or(length))
     }
 
     fn unique<M: Mode>(&mut self, here: ArrayRules<'_, 'c>, how: Unique, items: &[Value]) -> bool {
@@ -181,14 +197,26 @@ impl<'c> Run<'c> {
         if std::mem::replace(&mut seen.all_items, true) {
             return true;
         }
-        let from = seen.items;
+        let length = items_of(M::get(data)).len();
+        let evaluated = seen.marked_items(length);
         match rest {
             Sub2::Always => true,
             Sub2::Never => {
-                items_of(M::get(data)).len() <= from
-                    || self.too_many::<M>(here.id, here.at, "unevaluatedItems", from)
+                let all = evaluated.iter().all(|item| *item);
+                all || self.too_many::<M>(here.id, here.at, "unevaluatedItems", seen.items)
             }
-            Sub2::Node(schema) => self.each_item::<M>(schema, from, here.at, data),
+            Sub2::Node(schema) => {
+                let mut valid = true;
+                for (index, item) in M::items(data).enumerate() {
+                    if !evaluated.get(index).copied().unwrap_or_default() {
+                        valid &= self.node::<M>(schema, item, &At::Index(here.at, index), None);
+                    }
+                    if !valid && !M::COLLECTS {
+                        return false;
+                    }
+                }
+                valid
+            }
         }
     }
 }

@@ -62,15 +62,28 @@ impl<'c> Run<'c> {
         }]
     }
 
-    fn node<M: Mode>(
+    #[inline]
+    fn node<M: Mode>(&mut self, id: Id, data: M::Ref<'_>, at: &At<'_>, seen: Option<&mut Seen<'c>>) -> bool {
+        let Some(node) = self.arena.nodes.get(id as usize) else { return false };
+        self.visits += 1;
+        if node.is_leaf {
+            let holds = node.leaf_holds(M::get(&data));
+            if holds || !M::COLLECTS {
+                return holds;
+            }
+        }
+        self.walk::<M>(id, node, data, at, seen)
+    }
+
+    #[inline(never)]
+    fn walk<M: Mode>(
         &mut self,
         id: Id,
+        node: &'c Node,
         mut data: M::Ref<'_>,
         at: &At<'_>,
         seen: Option<&mut Seen<'c>>,
     ) -> bool {
-        let Some(node) = self.arena.nodes.get(id as usize) else { return false };
-        self.visits += 1;
         self.exhausted |= self.depth >= MOST_DEPTH || self.visits > MOST_VISITS;
         if self.exhausted {
             return false;

@@ -5,6 +5,7 @@ use serde_json::{Map, Number, Value, json};
 use super::scalar::counted;
 use super::slots::{NONE, Slots, array_index};
 use super::{Mode, ObjectRules, Run, Seen};
+use crate::schema::validate::error::Error;
 use crate::schema::validate::node::{OfObject, Sub, Sub2};
 use crate::schema::validate::number;
 use crate::schema::validate::path::At;
@@ -27,6 +28,7 @@ impl<'c> Run<'c> {
         }
         if (valid || M::COLLECTS)
             && let Some(additional) = rules.additional
+            && slots.has_unknown
         {
             valid &= self.additional::<M>(here, additional, data, &slots);
         }
@@ -119,7 +121,7 @@ impl<'c> Run<'c> {
         data: &mut M::Ref<'_>,
         slots: &Slots,
     ) -> bool {
-        if schema == Sub2::Always || !slots.has_unknown {
+        if schema == Sub2::Always {
             return true;
         }
         self.each::<M>(data, |run, index, name, value| {
@@ -137,6 +139,7 @@ impl<'c> Run<'c> {
         })
     }
 
+    /// Visits the members as they come, which needs no look-up, and puts the errors into the order of the schema.
     fn properties<M: Mode>(
         &mut self,
         here: ObjectRules<'_, 'c>,
@@ -145,24 +148,39 @@ impl<'c> Run<'c> {
     ) -> bool {
         let properties = &here.rules.properties;
         let mut valid = true;
-        if slots.in_order || !M::COLLECTS {
-            for (index, (name, value)) in M::members(data).enumerate() {
-                let schema = properties.get(usize::from(slots.get(index))).map(|property| property.schema);
-                if let Some(Sub::Node(schema)) = schema {
-                    valid &= self.node::<M>(schema, value, &At::Key(here.at, name), None);
-                }
-                if !valid && !M::COLLECTS {
+        let before = self.errors.len();
+        let mut parts: Vec<(u16, usize)> = Vec::new();
+        for (index, (name, value)) in M::members(data).enumerate() {
+            let slot = slots.get(index);
+            let schema = properties.get(usize::from(slot)).map(|property| property.schema);
+            if let Some(Sub::Node(schema)) = schema
+                && !self.node::<M>(schema, value, &At::Key(here.at, name), None)
+            {
+                valid = false;
+                if !M::COLLECTS {
                     return false;
                 }
+                parts.push((slot, self.errors.len()));
             }
-            return valid;
         }
-        for property in properties {
-            if let (Sub::Node(schema), Some(value)) = (property.schema, M::member(data, &property.name)) {
-                valid &= self.node::<M>(schema, value, &At::Key(here.at, &property.name), None);
-            }
+        if !slots.in_order && parts.len() > 1 {
+            self.sort_errors(before, parts);
         }
         valid
+    }
+
+    /// Sorts the errors since `before`, of which each part belongs to a property and ends where it says.
+    #[cold]
+    fn sort_errors(&mut self, before: usize, mut parts: Vec<(u16, usize)>) {
+        let mut found = self.errors.split_off(before).into_iter();
+        let mut start = before;
+        let mut groups: Vec<(u16, Vec<Error>)> = Vec::with_capacity(parts.len());
+        for (slot, end) in parts.drain(..) {
+            groups.push((slot, found.by_ref().take(end - start).collect()));
+            start = end;
+        }
+        groups.sort_by_key(|(slot, _)| *slot);
+        self.errors.extend(groups.into_iter().flat_map(|(_, errors)| errors));
     }
 
     #[inline(never)]
@@ -250,12 +268,17 @@ fn fill<M: Mode>(rules: &OfObject, data: &mut M::Ref<'_>, slots: &mut Slots) {
         return;
     }
     let Some(members) = M::object_to_fill(data) else { return };
-    for (slot, value) in &rules.defaults {
-        if let Some(property) = rules.properties.get(usize::from(*slot))
-            && !slots.has(*slot)
+    for filling in &rules.defaults {
+        if let Some(property) = rules.properties.get(usize::from(filling.slot))
+            && !slots.has(filling.slot)
         {
-            members.insert(property.name.to_string(), value.clone());
-            slots.add(*slot);
+            // Not `to_string`, which formats what is boxed.
+            members.insert((*property.name).to_owned(), filling.value.clone());
+            if filling.holds {
+                slots.add_sound(filling.slot);
+            } else {
+                slots.add(filling.slot);
+            }
         }
     }
 }

@@ -11,6 +11,8 @@ pub struct Seen<'c> {
     pub all_items: bool,
     /// So many items from the start.
     pub items: usize,
+    /// Items that a `contains` takes.
+    single_items: Vec<usize>,
 }
 
 impl<'c> Seen<'c> {
@@ -20,6 +22,22 @@ impl<'c> Seen<'c> {
         self.names.extend(other.names);
         self.all_items |= other.all_items;
         self.items = self.items.max(other.items);
+        self.single_items.extend(other.single_items);
+    }
+
+    pub fn item(&mut self, index: usize) {
+        self.single_items.push(index);
+    }
+
+    /// For each item of an array, whether it has been evaluated; to be asked unless all have.
+    pub fn marked_items(&self, length: usize) -> Vec<bool> {
+        let mut marked: Vec<bool> = (0..length).map(|index| index < self.items).collect();
+        for index in &self.single_items {
+            if let Some(mark) = marked.get_mut(*index) {
+                *mark = true;
+            }
+        }
+        marked
     }
 
     pub fn declared(&mut self, table: &'c OfObject) {

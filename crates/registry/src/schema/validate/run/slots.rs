@@ -6,6 +6,10 @@ use serde_json::{Map, Value};
 use crate::schema::validate::node::OfObject;
 
 pub const NONE: u16 = u16::MAX;
+/// A property that need not be checked. There are never so many that this is the place of one.
+const SOUND: u16 = u16::MAX - 1;
+/// So many properties have a bit that says whether they are there.
+const BITS: u16 = 64;
 const FEW: usize = 32;
 
 pub struct Slots {
@@ -16,7 +20,7 @@ pub struct Slots {
     pub in_order: bool,
     /// Some member is no property of the schema.
     pub has_unknown: bool,
-    /// The first 64 properties that are there, a bit each.
+    /// The first properties that are there, a bit each.
     present: u64,
     /// The place after the last property found.
     next: usize,
@@ -39,20 +43,35 @@ impl Slots {
         slots
     }
 
-    /// Notes the next member.
-    pub fn add(&mut self, slot: u16) {
+    /// Notes the next member, which need not be checked.
+    pub fn add_sound(&mut self, slot: u16) {
+        if slot < BITS {
+            self.push(SOUND);
+            self.present |= 1 << slot;
+        } else {
+            // Without a bit, only its place tells that it is there.
+            self.add(slot);
+        }
+    }
+
+    fn push(&mut self, slot: u16) {
         match self.few.get_mut(self.length) {
             Some(place) => *place = slot,
             None => self.many.push(slot),
         }
         self.length += 1;
+    }
+
+    /// Notes the next member.
+    pub fn add(&mut self, slot: u16) {
+        self.push(slot);
         if slot == NONE {
             self.has_unknown = true;
             return;
         }
         self.in_order &= usize::from(slot) >= self.next;
         self.next = usize::from(slot) + 1;
-        if slot < 64 {
+        if slot < BITS {
             self.present |= 1 << slot;
         }
     }
@@ -63,7 +82,7 @@ impl Slots {
     }
 
     pub fn has(&self, slot: u16) -> bool {
-        if slot < 64 {
+        if slot < BITS {
             return self.present & (1 << slot) != 0;
         }
         self.few.iter().take(self.length).chain(&self.many).any(|other| *other == slot)

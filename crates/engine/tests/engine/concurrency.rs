@@ -1,14 +1,13 @@
 //! Waiting calls hold no thread; cancelled ones stop; callers that go away leave nothing running.
-#![allow(clippy::unwrap_used, clippy::panic)]
-mod support;
 
+use crate::support;
 use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
 
+use crate::support::{body_with, call, engine, host, options, program};
 use serde_json::json;
-use support::{body_with, call, engine, host, program};
 use toolwright_engine::{Call, Engine, Failure, Options};
 
 #[tokio::test]
@@ -106,7 +105,7 @@ async fn the_signal_fires_at_the_deadline_too() {
 
 #[tokio::test]
 async fn an_abort_listener_cannot_run_on() {
-    let engine = Arc::new(Engine::new(Options { threads: 1, ..Options::default() }));
+    let engine = Arc::new(Engine::new(Options { threads: 1, ..options() }));
     let (mut one, _) = cancelling(
         "export async function execute({ context }) {
         context.signal.addEventListener('abort', () => { for (;;) {} });

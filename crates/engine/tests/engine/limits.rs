@@ -1,6 +1,4 @@
 //! Hostile handlers: each breach is its own failure, and neighbours keep getting right answers.
-#![allow(clippy::unwrap_used, clippy::panic)]
-mod support;
 
 use std::{
     sync::{
@@ -10,15 +8,15 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crate::support::{body_with, call, engine, options, program};
 use serde_json::json;
-use support::{body_with, call, engine, program};
 use toolwright_engine::{Engine, Failure, Limits, Options};
 
 const TIMES: usize = 20;
 
 /// Runs a hostile body many times, while well-behaved calls go on beside it.
 async fn hostile(body: &str, limits: impl Fn(&mut Limits), expected: Failure) {
-    let engine = Arc::new(Engine::new(Options { threads: 2, max_threads: 64, ..Options::default() }));
+    let engine = Arc::new(Engine::new(Options { threads: 2, max_threads: 64, ..options() }));
     let (stop, served) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let neighbour = tokio::spawn(neighbours(engine.clone(), stop.clone(), served.clone()));
     let source = format!("export async function execute({{ args, context }}) {{ {body} }}");
@@ -147,7 +145,7 @@ async fn cpu_time_is_measured_not_guessed() {
 
 #[tokio::test]
 async fn a_thread_that_does_not_come_back_is_given_up_on_and_replaced() {
-    let engine = Arc::new(Engine::new(Options { threads: 1, max_threads: 8, ..Options::default() }));
+    let engine = Arc::new(Engine::new(Options { threads: 1, max_threads: 8, ..options() }));
     // Quadratic in native code that neither polls nor allocates: for seconds.
     let stuck = program(
         "export async function execute() { return ('a'.repeat(1 << 20) + 'c').indexOf('a'.repeat(1 << 10) + 'b'); }",
@@ -180,7 +178,7 @@ fn workers() -> usize {
 
 #[tokio::test]
 async fn a_long_turn_does_not_hold_up_short_ones() {
-    let engine = Arc::new(Engine::new(Options { threads: 1, ..Options::default() }));
+    let engine = Arc::new(Engine::new(Options { threads: 1, ..options() }));
     let spin = program("export async function execute() { for (;;) {} }");
     let mut long = call(&spin, json!({}));
     long.limits.cpu = Duration::from_secs(3);
@@ -209,7 +207,7 @@ async fn a_breach_that_the_handler_survives_is_no_breach() {
 
 #[tokio::test]
 async fn calls_beyond_the_engines_capacity_are_refused() {
-    let engine = Arc::new(Engine::new(Options { threads: 1, max_calls: 4, ..Options::default() }));
+    let engine = Arc::new(Engine::new(Options { threads: 1, max_calls: 4, ..options() }));
     let slow = program("export async function execute({ context }) { return context.later(200); }");
     let mut calls = tokio::task::JoinSet::new();
     for _ in 0..12 {

@@ -1,11 +1,9 @@
 //! The globals that people expect, as a table of expressions and what they give.
-#![allow(clippy::unwrap_used, clippy::panic)]
-mod support;
 
 use std::sync::Arc;
 
+use crate::support::{body, body_with, call, engine, host, program};
 use serde_json::{Value, json};
-use support::{body, body_with, call, engine, host, program};
 use toolwright_engine::Level;
 
 async fn table(rows: &[(&str, Value)]) {

@@ -1,9 +1,7 @@
 //! What comes back: settled values of all kinds, thrown things of all kinds, modules that cannot be loaded.
-#![allow(clippy::unwrap_used, clippy::panic)]
-mod support;
 
+use crate::support::{body, body_with, call, engine, modules, program};
 use serde_json::{Value, json};
-use support::{body, body_with, call, engine, modules, program};
 use toolwright_engine::{Failure, ToolErrorFields};
 
 #[tokio::test]

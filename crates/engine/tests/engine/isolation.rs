@@ -1,11 +1,10 @@
 //! No state passes from one call to another, and nothing that is handed in can be tampered with.
-#![allow(clippy::unwrap_used, clippy::panic)]
-mod support;
 
+use crate::support;
 use std::sync::Arc;
 
+use crate::support::{body, body_with, call, engine, options, program};
 use serde_json::json;
-use support::{body, body_with, call, engine, program};
 use toolwright_engine::{Engine, Function, Options};
 
 const POLLUTE: &str = "
@@ -35,7 +34,7 @@ const PROBE: &str = "
 
 #[tokio::test]
 async fn ten_thousand_alternating_calls_leave_nothing_behind() {
-    let engine = Arc::new(Engine::new(Options { threads: 2, ..Options::default() }));
+    let engine = Arc::new(Engine::new(Options { threads: 2, ..options() }));
     let (pollute, probe) = (program(POLLUTE), program(PROBE));
     let clean = json!({
         "count": 1, "names": [false, false, false, false, false, false, false],
@@ -129,13 +128,13 @@ async fn errors_do_not_lead_out_of_the_realm() {
 
 #[tokio::test]
 async fn a_context_without_data_still_has_its_functions() {
-    let engine = engine();
+    let functions = vec![Function::asynchronous("a.b.c"), Function::synchronous("d")];
+    let engine = Engine::new(Options { threads: 1, functions, ..Options::default() });
     let handler = program(
         "export async function execute({ context }) { return [await context.a.b.c(1), context.d(), Object.keys(context)]; }",
     );
     let mut one = call(&handler, json!({}));
     one.context = json!(null);
-    one.functions = vec![Function::asynchronous("a.b.c"), Function::synchronous("d")];
     one.host =
         Arc::new(support::Stubs::default().with("a.b.c", |args| Box::pin(async move { Ok(json!(args)) })));
     assert_eq!(engine.run(one).await, Ok(json!([[1], null, ["a", "d", "signal"]])));

@@ -1,14 +1,11 @@
 //! The reference tools with all of their own tests, and the handlers printed in the source documents.
-#![allow(clippy::unwrap_used, clippy::panic)]
-#[path = "support/case.rs"]
-mod case;
-mod support;
 
+use crate::support;
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
-use case::{CaseHost, envelope, matches};
+use crate::case::{CaseHost, envelope, matches};
 use serde_json::{Value, json};
-use toolwright_engine::{Call, Cancel, Engine, Function, Limits, Program};
+use toolwright_engine::{Call, Cancel, Engine, Function, Limits, Options, Program};
 
 const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools");
 
@@ -34,6 +31,10 @@ fn capabilities() -> Vec<Function> {
     let synchronous = ["voice.isActive", "audit.log", "progress"];
     let asynchronous = asynchronous.into_iter().map(Function::asynchronous);
     asynchronous.chain(synchronous.into_iter().map(Function::synchronous)).collect()
+}
+
+fn engine() -> Engine {
+    Engine::new(Options { functions: capabilities(), threads: 2, ..Options::default() })
 }
 
 fn read(path: &Path) -> Value {
@@ -78,7 +79,6 @@ async fn run(
             "clientId": "client", "mode": mode, "executionId": "exec_1",
             "tool": { "id": "tool", "version": "1.0.0", "idempotent": true }, "session": session
         }),
-        functions: capabilities(),
         host: host.clone(),
         limits: Limits::within(Duration::from_secs(10)),
         cancel: Cancel::new(),
@@ -114,7 +114,7 @@ fn check_calls(case: &Value, calls: &[(String, Vec<Value>)], label: &str) {
 
 #[tokio::test]
 async fn all_reference_handlers_pass_all_of_their_tests() {
-    let engine = support::engine();
+    let engine = engine();
     let mut passed = 0;
     for tool in fs::read_dir(TOOLS).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()) {
         let schema = read(&tool.join("schema.json"));
@@ -134,14 +134,14 @@ async fn all_reference_handlers_pass_all_of_their_tests() {
 
 /// The handlers of the source documents, exactly as they are printed there.
 const PRINTED: [&str; 3] = [
-    include_str!("printed/002-ignore-user.js"),
-    include_str!("printed/004-ignore-user.js"),
-    include_str!("printed/004-kb-search.js"),
+    include_str!("../printed/002-ignore-user.js"),
+    include_str!("../printed/004-ignore-user.js"),
+    include_str!("../printed/004-kb-search.js"),
 ];
 
 #[tokio::test]
 async fn the_handlers_printed_in_the_source_documents_run_unmodified() {
-    let engine = support::engine();
+    let engine = engine();
     for source in PRINTED {
         let program = support::program(source);
         if source.contains("duration_seconds") {

@@ -1,0 +1,46 @@
+//! The process that start-up is measured in: loads an artifact, gets ready, makes the first calls, tells what it took.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+use toolwright::contract::Mode;
+use toolwright::orchestrator::{Request, Runtime, Session};
+use toolwright::registry::toolset::Toolset;
+
+use crate::{Result, clock};
+
+/// Until the engine has its realms made ahead, so that they count as memory.
+const SETTLING: Duration = Duration::from_millis(50);
+
+/// `ARTIFACT SINCE TOOL ARGS TOOL ARGS`; `SINCE` is the monotonic clock before this process was started.
+pub fn load(arguments: &[String]) -> Result<()> {
+    let [artifact, since, calls @ ..] = arguments else { return Err("--child load: too little".into()) };
+    let since = Duration::from_nanos(since.parse()?);
+    let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let sample = tokio.block_on(measure(Path::new(artifact), since, calls))?;
+    println!("{}", Value::Object(sample));
+    Ok(())
+}
+
+async fn measure(artifact: &Path, since: Duration, calls: &[String]) -> Result<Map<String, Value>> {
+    let toolset = Arc::new(Toolset::load(artifact)?);
+    let runtime = Runtime::builder(toolset, artifact.parent().unwrap_or(Path::new("."))).build();
+    let (cpu, wall) = (clock::cpu(), clock::monotonic().saturating_sub(since));
+    let mut sample = Map::new();
+    sample.insert("ready_cpu_ms".to_owned(), json!(clock::millis(cpu)));
+    sample.insert("ready_wall_ms".to_owned(), json!(clock::millis(wall)));
+    sample.insert("ready_rss_mb".to_owned(), json!(clock::memory_mb("VmRSS")));
+    let session = Arc::new(Session::new("bench", Mode::Text));
+    for (key, call) in ["first_call_ms", "next_call_ms"].into_iter().zip(calls.chunks_exact(2)) {
+        let request = Request::new(&call[0], serde_json::from_str(&call[1])?, Arc::clone(&session));
+        let started = Instant::now();
+        let envelope = runtime.execute(request).await;
+        sample.insert(key.to_owned(), json!(clock::millis(started.elapsed())));
+        envelope.outcome.map_err(|failure| format!("{}: {failure:?}", call[0]))?;
+    }
+    tokio::time::sleep(SETTLING).await;
+    sample.insert("peak_rss_mb".to_owned(), json!(clock::memory_mb("VmHWM")));
+    Ok(sample)
+}

@@ -1,0 +1,24 @@
+//! The engine from outside: programs in, values or typed failures out.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "support/case.rs"]
+mod case;
+#[path = "support/mod.rs"]
+mod support;
+
+#[path = "engine/concurrency.rs"]
+mod concurrency;
+#[path = "engine/globals.rs"]
+mod globals;
+#[path = "engine/idle.rs"]
+mod idle;
+#[path = "engine/isolation.rs"]
+mod isolation;
+#[path = "engine/limits.rs"]
+mod limits;
+#[path = "engine/recycling.rs"]
+mod recycling;
+#[path = "engine/reference.rs"]
+mod reference;
+#[path = "engine/results.rs"]
+mod results;

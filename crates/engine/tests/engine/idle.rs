@@ -1,0 +1,27 @@
+//! An engine that has nothing to do does nothing. Alone in its file, because it measures the whole process.
+
+use std::time::Duration;
+
+use crate::support::{call, engine, program};
+use rustix::time::{ClockId, clock_gettime};
+use serde_json::json;
+
+fn cpu() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+#[tokio::test]
+async fn an_idle_engine_uses_no_cpu() {
+    let engine = engine();
+    let handler = program("export async function execute({ args }) { return args; }");
+    for n in 0..200 {
+        assert_eq!(engine.run(call(&handler, json!(n))).await, Ok(json!(n)));
+    }
+    // The watcher comes to rest, and the realms are made.
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    let before = cpu();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let used = cpu() - before;
+    assert!(used < Duration::from_millis(50), "{used:?}");
+}

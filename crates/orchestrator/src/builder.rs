@@ -1,0 +1,60 @@
+//! How an orchestrator is set up.
+
+use crate::clock::Clock;
+use crate::condition::Condition;
+use crate::gate::Rules;
+use crate::orchestrator::Orchestrator;
+use crate::policy::Policy;
+use crate::runtime::Runtime;
+use crate::store::{Memory, Store};
+
+/// An orchestrator in the making.
+#[derive(Debug)]
+pub struct Builder {
+    runtime: Runtime,
+    store: Store,
+    policy: Policy,
+    clock: Clock,
+}
+
+/// A set-up that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the rule for approval without asking cannot be used: {0}")]
+pub struct Error(String);
+
+impl Builder {
+    pub(crate) fn new(runtime: Runtime) -> Self {
+        Self {
+            runtime,
+            store: Store::Memory(Memory::default()),
+            policy: Policy::default(),
+            clock: Clock::System,
+        }
+    }
+
+    /// Where sessions, executions, confirmations and the audit are kept. Memory unless said.
+    #[must_use]
+    pub fn store(mut self, store: Store) -> Self {
+        self.store = store;
+        self
+    }
+
+    #[must_use]
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Another clock than the machine's.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    pub fn build(self) -> Result<Orchestrator, Error> {
+        let rule = self.policy.approve_when.as_deref().map(Condition::compile).transpose().map_err(Error)?;
+        let rules = Rules { approve_when: rule, ..Rules::default() };
+        Ok(Orchestrator::with(self.store, self.policy, self.clock, rules, self.runtime))
+    }
+}

@@ -1,0 +1,105 @@
+//! Conditions in CEL, over `mode`, `session`, `user` and `args`. Whoever asks decides what a failure means: always the
+//! careful thing.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use cel::objects::{Key, Map};
+use cel::{Context, Program, Value as Cel};
+use serde_json::{Value, json};
+
+use crate::store::SessionRecord;
+
+/// A condition that was compiled.
+pub(crate) struct Condition {
+    program: Program,
+    source: String,
+}
+
+impl Condition {
+    /// Compiles a condition; the error is for the operator.
+    pub fn compile(source: &str) -> Result<Self, String> {
+        // The parser is not ours: a panic in it must not take the process along.
+        match catch_unwind(|| Program::compile(source)) {
+            Ok(Ok(program)) => Ok(Self { program, source: source.to_owned() }),
+            Ok(Err(errors)) => Err(format!("`{source}` is not a condition: {errors}")),
+            Err(_) => Err(format!("`{source}` is not a condition")),
+        }
+    }
+
+    /// Whether it holds. `Err` when it cannot be said.
+    pub fn holds(&self, session: &SessionRecord, args: &Value) -> Result<bool, String> {
+        let user = json!({ "id": session.principal.id, "org": session.principal.org, "roles": session.principal.roles });
+        let about = json!({ "id": session.id, "clientId": session.client_id, "turn": session.turn,
+            "mode": session.mode, "state": session.state });
+        let evaluated = catch_unwind(AssertUnwindSafe(|| {
+            let mut context = Context::default();
+            context.add_variable_from_value("mode", session.mode.as_str());
+            context.add_variable_from_value("session", cel_value(&about));
+            context.add_variable_from_value("user", cel_value(&user));
+            context.add_variable_from_value("args", cel_value(args));
+            self.program.execute(&context)
+        }));
+        match evaluated {
+            Ok(Ok(Cel::Bool(holds))) => Ok(holds),
+            Ok(Ok(_)) => Err(format!("`{}` is neither true nor false", self.source)),
+            Ok(Err(error)) => Err(format!("`{}` cannot be evaluated: {error}", self.source)),
+            Err(_) => Err(format!("`{}` cannot be evaluated", self.source)),
+        }
+    }
+}
+
+/// Whole numbers become signed integers, so that `args.count > 1` compares like with like.
+fn cel_value(value: &Value) -> Cel {
+    match value {
+        Value::Null => Cel::Null,
+        Value::Bool(yes) => Cel::Bool(*yes),
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => Cel::Int(whole),
+            None => Cel::Float(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        Value::String(text) => Cel::String(Arc::new(text.clone())),
+        Value::Array(items) => Cel::List(Arc::new(items.iter().map(cel_value).collect())),
+        Value::Object(members) => {
+            let key = |name: &String| Key::String(Arc::new(name.clone()));
+            let map = members.iter().map(|(name, value)| (key(name), cel_value(value))).collect();
+            Cel::Map(Map { map: Arc::new(map) })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::tests::session;
+
+    fn holds(source: &str, args: &Value) -> Result<bool, String> {
+        Condition::compile(source)?.holds(&session("s"), args)
+    }
+
+    #[test]
+    fn a_condition_speaks_of_mode_session_user_and_arguments() {
+        let args = json!({ "count": 3, "price": 9.5, "tags": ["a", "b"], "deep": { "x": "y" } });
+        for source in [
+            "mode == \"text\"",
+            "args.count > 1 && args.price < 10.0",
+            "\"a\" in args.tags && args.tags.size() == 2",
+            "args.deep.x == \"y\" && !has(args.deep.z)",
+            "\"staff\" in user.roles && user.org == \"studio\"",
+            "session.clientId == \"client\" && session.turn == 0",
+        ] {
+            assert_eq!(holds(source, &args), Ok(true), "{source}");
+        }
+        assert_eq!(holds("mode == \"voice\"", &args), Ok(false));
+    }
+
+    #[test]
+    fn what_cannot_be_evaluated_is_neither_true_nor_false() {
+        let args = json!({});
+        for source in ["args.absent > 1", "1", "\"text\"", "args", "1 / 0 == 1", "unknown == 1", "args.x.y.z"]
+        {
+            assert!(holds(source, &args).is_err(), "{source}");
+        }
+        assert!(Condition::compile("mode ==").is_err());
+    }
+}

@@ -1,0 +1,17 @@
+//! Whether the tool may be used in the session's mode.
+
+use toolwright_contract::{ErrorKind, Failure};
+
+use super::{Attempt, Stop};
+
+pub(super) fn pass(attempt: &mut Attempt<'_>) -> Result<(), Stop> {
+    let (spec, mode) = (attempt.spec(), attempt.session.mode);
+    if spec.allowed_modes.contains(&mode) {
+        return Ok(());
+    }
+    let allowed: Vec<&str> = spec.allowed_modes.iter().map(|mode| mode.as_str()).collect();
+    let message = format!("The tool `{}` cannot be used in {mode} mode.", spec.tool_id);
+    let suggestion =
+        format!("It works in {} mode only: offer to continue there, or do without it.", allowed.join(" or "));
+    Err(Failure::new(ErrorKind::ModeRestricted, message).suggest(suggestion).into())
+}

@@ -1,0 +1,535 @@
+//! The one path of every call, whatever the transport:
+//!
+//! ```text
+//! resolve → replay → admit (gates) → claim → run (deadline, retry) → settle (intents, record) → audit → answer
+//! ```
+//! The inner path is `?` all the way; what is counted, audited and logged is in [`Orchestrator::close`] alone.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+use tokio::sync::broadcast;
+use toolwright_capabilities::{Client, Silent};
+use toolwright_contract::{Envelope, ErrorKind, Failure, Meta, SideEffects, Success};
+use toolwright_engine::Cancel;
+
+use crate::builder::Builder;
+use crate::call::Call;
+use crate::clock::Clock;
+use crate::gate::{self, Attempt, Rules, Stop, budget};
+use crate::ids;
+use crate::in_flight::{self, InFlight, Seat};
+use crate::metrics::{Ended, Metrics, ToolMetrics};
+use crate::policy::Policy;
+use crate::recovery;
+use crate::runtime::Runtime;
+use crate::state;
+use crate::store::{Backend, Claim, Claimed, Confirmation, Durability, SessionRecord, Status, Store};
+use crate::trip::{Hidden, Trip};
+
+/// The tool that every session has: it tells a tool's documentation and costs nothing.
+pub const DESCRIBE: &str = "reg_describe";
+/// Ids of callers are bounded: they are kept.
+const LONGEST_ID: usize = 256;
+/// How often a call that runs elsewhere is looked at.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const DELIVERIES: usize = 1024;
+
+/// A call as a model or a client makes it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolCall {
+    /// The provider's id of the call; derived from turn, position, tool and arguments when absent.
+    pub id: Option<String>,
+    pub tool: String,
+    pub args: Value,
+}
+
+/// The answer to a call that was waiting for a person.
+#[derive(Debug, Clone)]
+pub struct Delivery {
+    pub session: String,
+    pub execution_id: String,
+    pub envelope: Arc<Envelope>,
+}
+
+/// Takes calls from request to envelope. Cloning shares it.
+#[derive(Clone)]
+pub struct Orchestrator(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub store: Store,
+    pub policy: Policy,
+    pub clock: Clock,
+    pub rules: Rules,
+    pub toolsets: RwLock<Toolsets>,
+    pub clients: RwLock<HashMap<String, Arc<dyn Client>>>,
+    pub in_flight: InFlight,
+    pub metrics: Metrics,
+    pub deliveries: broadcast::Sender<Delivery>,
+}
+
+/// The toolsets that sessions hold, by version.
+pub(crate) struct Toolsets {
+    pub current: Runtime,
+    pub by_version: HashMap<String, Runtime>,
+}
+
+impl std::fmt::Debug for Orchestrator {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Orchestrator").field("policy", &self.0.policy).finish_non_exhaustive()
+    }
+}
+
+impl Orchestrator {
+    /// Begins to set one up for a toolset.
+    pub fn builder(runtime: Runtime) -> Builder {
+        Builder::new(runtime)
+    }
+
+    pub(crate) fn with(store: Store, policy: Policy, clock: Clock, rules: Rules, current: Runtime) -> Self {
+        let by_version = HashMap::from([(current.toolset().version.clone(), current.clone())]);
+        Self(Arc::new(Inner {
+            store,
+            policy,
+            clock,
+            rules,
+            toolsets: RwLock::new(Toolsets { current, by_version }),
+            clients: RwLock::default(),
+            in_flight: InFlight::default(),
+            metrics: Metrics::default(),
+            deliveries: broadcast::channel(DELIVERIES).0,
+        }))
+    }
+
+    /// Runs one call of a session. Always an envelope.
+    pub async fn call(&self, session: &str, call: ToolCall) -> Envelope {
+        unshared(self.call_at(session, call, 0, None).await)
+    }
+
+    /// Runs the calls of one model message: at the same time when none of them writes, otherwise in order. The answers
+    /// keep the calls' order.
+    pub async fn calls(&self, session: &str, calls: Vec<ToolCall>) -> Vec<Envelope> {
+        let toolset = self
+            .0
+            .store
+            .session(session)
+            .await
+            .ok()
+            .flatten()
+            .and_then(|session| self.runtime(&session.toolset));
+        let writes = |call: &ToolCall| {
+            let spec = toolset.as_ref().and_then(|runtime| runtime.toolset().metadata(&call.tool));
+            spec.is_some_and(|spec| spec.side_effects == SideEffects::Writes)
+        };
+        let in_order = calls.iter().any(writes);
+        let mut answers = Vec::with_capacity(calls.len());
+        let numbered = calls.into_iter().enumerate();
+        if in_order {
+            for (position, call) in numbered {
+                answers.push(unshared(self.call_at(session, call, position, None).await));
+            }
+            return answers;
+        }
+        let mut running: Vec<_> =
+            numbered.map(|(position, call)| Box::pin(self.call_at(session, call, position, None))).collect();
+        let mut done: Vec<Option<Envelope>> = running.iter().map(|_| None).collect();
+        std::future::poll_fn(|wakeup| {
+            let mut waiting = false;
+            for (call, done) in running.iter_mut().zip(&mut done).filter(|(_, done)| done.is_none()) {
+                match call.as_mut().poll(wakeup) {
+                    std::task::Poll::Ready(envelope) => *done = Some(unshared(envelope)),
+                    std::task::Poll::Pending => waiting = true,
+                }
+            }
+            if waiting { std::task::Poll::Pending } else { std::task::Poll::Ready(()) }
+        })
+        .await;
+        done.into_iter().flatten().collect()
+    }
+
+    /// A call that a handler makes: the same gates, another id.
+    pub(crate) async fn nested(&self, parent: Arc<Call>, tool: &str, args: Value, id: String) -> Envelope {
+        let session = parent.session_id.clone().unwrap_or_default();
+        let call = ToolCall { id: Some(id), tool: tool.to_owned(), args };
+        unshared(self.call_at(&session, call, 0, Some(parent)).await)
+    }
+
+    /// What the model is told of an envelope.
+    pub fn for_model(&self, session: &SessionRecord, envelope: &Envelope) -> Value {
+        let runtime = self.runtime(&session.toolset);
+        let documented = self.0.policy.documentation_on_validation.then_some(runtime).flatten();
+        let documentation =
+            documented.and_then(|runtime| runtime.toolset().documentation(&envelope.meta.tool));
+        recovery::answer(envelope, session.mode, documentation.as_deref())
+    }
+
+    /// Counters per tool and version.
+    pub fn metrics(&self) -> Vec<ToolMetrics> {
+        self.0.metrics.read()
+    }
+
+    /// The store, for those who look.
+    pub fn store(&self) -> &Store {
+        &self.0.store
+    }
+
+    pub(crate) fn runtime(&self, version: &str) -> Option<Runtime> {
+        self.0.toolsets.read().unwrap_or_else(PoisonError::into_inner).by_version.get(version).cloned()
+    }
+
+    async fn call_at(
+        &self,
+        session: &str,
+        call: ToolCall,
+        position: usize,
+        parent: Option<Arc<Call>>,
+    ) -> Arc<Envelope> {
+        let mut trip = match self.resolve(session, call, position, parent).await {
+            Ok(trip) => trip,
+            Err(envelope) => return Arc::new(*envelope),
+        };
+        if trip.tool == DESCRIBE {
+            let outcome = describe(&trip);
+            return self.close(&trip, trip.envelope(outcome), Ended::Refused).await;
+        }
+        loop {
+            match self.0.in_flight.enter(&trip.session.id, &trip.execution, trip.digest) {
+                Seat::Other => {
+                    let refused = trip.envelope(Err(conflict()));
+                    return self.close(&trip, refused, Ended::Refused).await;
+                }
+                Seat::Same(result) => match in_flight::wait(result).await {
+                    Some(envelope) => return self.close(&trip, replayed(&envelope), Ended::Replayed).await,
+                    // The first was cancelled: now it is this one's turn.
+                    None => continue,
+                },
+                Seat::First(place) => {
+                    let envelope = match self.travel(&mut trip).await {
+                        Travelled::Done(envelope) => envelope,
+                        Travelled::Run(claimed) => self.run(trip, claimed).await,
+                    };
+                    place.finish(&envelope);
+                    return envelope;
+                }
+            }
+        }
+    }
+
+    /// Finds the session, its toolset and the call's id.
+    async fn resolve(
+        &self,
+        session: &str,
+        call: ToolCall,
+        position: usize,
+        parent: Option<Arc<Call>>,
+    ) -> Result<Trip, Box<Envelope>> {
+        let started = Instant::now();
+        let found = self.0.store.session(session).await.map_err(|error| lost(&call, out_of_reach(&error)))?;
+        let session = found.ok_or_else(|| lost(&call, inactive("There is no such session.")))?;
+        let Some(runtime) = self.runtime(&session.toolset) else {
+            let message = "The toolset that this session was begun with is not loaded any more.";
+            let failure = Failure::new(ErrorKind::Unavailable, message).suggest("Begin a new session.");
+            return Err(lost(&call, failure));
+        };
+        if call.id.as_ref().is_some_and(|id| id.is_empty() || id.len() > LONGEST_ID) {
+            let message = format!("The call's id must have 1 to {LONGEST_ID} bytes.");
+            let failure = Failure::new(ErrorKind::Validation, message).suggest("Send a shorter id, or none.");
+            return Err(lost(&ToolCall { id: None, ..call }, failure));
+        }
+        let ToolCall { id, tool, args } = call;
+        let digest = ids::digest(&tool, &args);
+        let execution = id.unwrap_or_else(|| ids::derived(session.turn, position, &digest));
+        Ok(Trip {
+            started,
+            now: self.0.clock.now(),
+            session,
+            runtime,
+            tool,
+            execution,
+            digest,
+            hidden: Hidden::default(),
+            prepared: None,
+            args,
+            approval: None,
+            cancel: parent.as_ref().map_or_else(Cancel::new, |parent| parent.cancel.clone()),
+            parent,
+            more: Map::new(),
+            retries: 0,
+        })
+    }
+
+    /// Replay, gates, claim: until it is clear whether the call runs.
+    pub(crate) async fn travel(&self, trip: &mut Trip) -> Travelled {
+        match self.admit_and_claim(trip).await {
+            Ok(Passed::Claimed) => Travelled::Run(ClaimedHere(())),
+            Ok(Passed::Recorded(envelope)) => {
+                Travelled::Done(self.close(trip, replayed(&envelope), Ended::Replayed).await)
+            }
+            Err(failure) => {
+                let refused = trip.envelope(Err(failure));
+                Travelled::Done(self.close(trip, refused, Ended::Refused).await)
+            }
+        }
+    }
+
+    async fn admit_and_claim(&self, trip: &mut Trip) -> Result<Passed, Failure> {
+        loop {
+            if let Some(envelope) = self.replay(trip).await? {
+                return Ok(Passed::Recorded(envelope));
+            }
+            self.admit(trip).await?;
+            let claimed =
+                self.0.store.claim(self.claim_of(trip)).await.map_err(|error| out_of_reach(&error))?;
+            match claimed {
+                Claimed::New => return Ok(Passed::Claimed),
+                Claimed::Finished(envelope) => return Ok(Passed::Recorded(envelope)),
+                Claimed::Running => self.wait_elsewhere(trip).await?,
+                Claimed::InDoubt => return Err(in_doubt()),
+                Claimed::Conflict => return Err(conflict()),
+                Claimed::OverBudget { .. } => {
+                    let limit = self.0.policy.of(trip.session.mode).retrieval_calls;
+                    return Err(budget::exceeded(limit));
+                }
+                Claimed::Unapproved => return Err(unapproved()),
+            }
+        }
+    }
+
+    /// What was recorded for this id, if anything.
+    async fn replay(&self, trip: &Trip) -> Result<Option<Arc<Envelope>>, Failure> {
+        let recorded = self.0.store.recorded(&trip.session.id, &trip.execution).await;
+        let Some(standing) = recorded.map_err(|error| out_of_reach(&error))? else { return Ok(None) };
+        match standing.status {
+            _ if standing.digest != trip.digest => Err(conflict()),
+            Status::Finished(envelope) => Ok(Some(envelope)),
+            Status::InDoubt => Err(in_doubt()),
+            Status::Running => {
+                self.wait_elsewhere(trip).await?;
+                Box::pin(self.replay(trip)).await
+            }
+            Status::Abandoned => Ok(None),
+        }
+    }
+
+    /// Waits while another process is at this call.
+    async fn wait_elsewhere(&self, trip: &Trip) -> Result<(), Failure> {
+        let give_up = trip.started + crate::call::LONGEST;
+        loop {
+            let recorded = self.0.store.recorded(&trip.session.id, &trip.execution).await;
+            match recorded.map_err(|error| out_of_reach(&error))?.map(|standing| standing.status) {
+                Some(Status::Running) if Instant::now() < give_up => tokio::time::sleep(LOOK_AGAIN).await,
+                Some(Status::Running) => return Err(still_running()),
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// The gates; a call that needs a person is turned into a question.
+    async fn admit(&self, trip: &mut Trip) -> Result<(), Failure> {
+        if !state::is_active(&trip.session, trip.now) {
+            return Err(inactive("This session is over."));
+        }
+        let tool = trip.runtime.toolset().get(&trip.tool).ok_or_else(|| trip.runtime.unknown(&trip.tool))?;
+        let prepared = trip.runtime.ready(tool)?;
+        let args = std::mem::take(&mut trip.args);
+        let mut attempt = Attempt {
+            session: &trip.session,
+            prepared: &prepared,
+            policy: &self.0.policy,
+            rules: &self.0.rules,
+            now: trip.now,
+            is_approved: trip.approval.is_some(),
+            args,
+            clamped: Map::new(),
+        };
+        let admitted = gate::admit(&mut attempt);
+        let Attempt { args, clamped, .. } = attempt;
+        trip.args = args;
+        if !clamped.is_empty() {
+            trip.more.insert("clamped".to_owned(), Value::Object(clamped));
+        }
+        trip.prepared = Some(prepared);
+        trip.hide();
+        match admitted {
+            Ok(()) => Ok(()),
+            Err(Stop::Deny(failure)) => Err(failure),
+            Err(Stop::Confirm) => Err(self.ask(trip).await),
+        }
+    }
+
+    fn claim_of(&self, trip: &Trip) -> Claim {
+        let spec = trip.prepared.as_ref().map(|prepared| &prepared.tool.spec);
+        let idempotent = spec.is_some_and(|spec| spec.idempotent);
+        let limit = self.0.policy.of(trip.session.mode).retrieval_calls;
+        Claim {
+            session: trip.session.id.clone(),
+            execution: trip.execution.clone(),
+            tool: trip.tool.clone(),
+            tool_version: spec.map(|spec| spec.version.clone()).unwrap_or_default(),
+            digest: trip.digest,
+            idempotent,
+            budget: spec.is_some_and(budget::costs).then_some((trip.session.turn, limit)),
+            confirmation: trip.approval.as_ref().map(|approval| approval.id.clone()),
+            now: trip.now,
+            durability: if idempotent { Durability::Relaxed } else { Durability::Committed },
+        }
+    }
+
+    /// Closes a call that did not run: counted, audited, logged. One that ran is closed by `settle`.
+    async fn close(&self, trip: &Trip, envelope: Envelope, ended: Ended) -> Arc<Envelope> {
+        let version = envelope.meta.tool_version.clone().unwrap_or_default();
+        let error = envelope.outcome.as_ref().err().map(|failure| failure.kind);
+        let ended = if trip.tool == DESCRIBE { Ended::Ran } else { ended };
+        self.0.metrics.of(&trip.tool, &version).count(ended, error, trip.started.elapsed(), false);
+        let event = match ended {
+            Ended::Ran => "described",
+            Ended::Replayed => "replayed",
+            Ended::Refused => "refused",
+        };
+        tracing::debug!(
+            session = trip.session.id,
+            tool = trip.tool,
+            execution_id = trip.execution,
+            event,
+            ?error
+        );
+        if let Err(error) = self.0.store.append(trip.audit(event, &envelope)).await {
+            tracing::error!("the audit could not be written: {error}");
+        }
+        Arc::new(envelope)
+    }
+
+    pub(crate) fn client(&self, session: &str) -> Arc<dyn Client> {
+        let clients = self.0.clients.read().unwrap_or_else(PoisonError::into_inner);
+        clients.get(session).cloned().unwrap_or_else(|| Arc::new(Silent))
+    }
+
+    /// Runs a call that a person has approved, and delivers its envelope.
+    pub(crate) async fn run_approved(&self, approval: Arc<Confirmation>) -> Arc<Envelope> {
+        let call = ToolCall {
+            id: Some(approval.execution.clone()),
+            tool: approval.tool.clone(),
+            args: approval.args.clone(),
+        };
+        let envelope = match self.resolve(&approval.session, call, 0, None).await {
+            Err(envelope) => Arc::new(*envelope),
+            Ok(mut trip) => {
+                trip.digest = approval.digest;
+                trip.approval = Some(Arc::clone(&approval));
+                match self.travel(&mut trip).await {
+                    Travelled::Done(envelope) => envelope,
+                    Travelled::Run(claimed) => self.run(trip, claimed).await,
+                }
+            }
+        };
+        self.deliver(&approval, &envelope);
+        envelope
+    }
+
+    pub(crate) fn deliver(&self, asked: &Confirmation, envelope: &Arc<Envelope>) {
+        // Nobody may be listening.
+        let _ = self.0.deliveries.send(Delivery {
+            session: asked.session.clone(),
+            execution_id: asked.execution.clone(),
+            envelope: Arc::clone(envelope),
+        });
+    }
+
+    pub(crate) fn snapshot(&self, trip: &Trip) -> Arc<crate::request::Session> {
+        Arc::new(crate::request::Session {
+            client_id: trip.session.client_id.clone(),
+            mode: trip.session.mode,
+            is_active: true,
+            state: trip.session.state.clone(),
+            client: self.client(&trip.session.id),
+        })
+    }
+}
+
+/// How far a call came.
+pub(crate) enum Travelled {
+    Done(Arc<Envelope>),
+    Run(ClaimedHere),
+}
+
+/// Proof that the call was claimed by this process: only then may it run.
+pub(crate) struct ClaimedHere(());
+
+enum Passed {
+    Claimed,
+    Recorded(Arc<Envelope>),
+}
+
+fn describe(trip: &Trip) -> Result<Success, Failure> {
+    let name = trip.args.get("tool").and_then(Value::as_str).ok_or_else(|| {
+        Failure::new(ErrorKind::Validation, "`tool` must name the tool to describe.")
+            .suggest("Call it with {\"tool\": \"<name>\"}.")
+    })?;
+    let toolset = trip.runtime.toolset();
+    let tool = toolset.get(name).ok_or_else(|| trip.runtime.unknown(name))?;
+    let documentation = toolset.documentation(name);
+    Ok(json!({ "tool": name, "version": tool.spec.version, "summary": tool.summary, "documentation": documentation,
+        "parameters": tool.spec.json_schema })
+    .into())
+}
+
+/// The envelope of a call that belongs to no session.
+fn lost(call: &ToolCall, failure: Failure) -> Box<Envelope> {
+    let meta = Meta {
+        tool: call.tool.clone(),
+        tool_version: None,
+        registry_version: String::new(),
+        duration: 0,
+        execution_id: call.id.clone().unwrap_or_default(),
+        more: Map::new(),
+    };
+    Box::new(Envelope { outcome: Err(failure), meta })
+}
+
+fn replayed(envelope: &Arc<Envelope>) -> Envelope {
+    let mut again = (**envelope).clone();
+    again.meta.more.insert("replayed".to_owned(), true.into());
+    again
+}
+
+fn unshared(envelope: Arc<Envelope>) -> Envelope {
+    Arc::try_unwrap(envelope).unwrap_or_else(|shared| (*shared).clone())
+}
+
+fn inactive(message: &str) -> Failure {
+    Failure::new(ErrorKind::SessionInactive, message).suggest("Begin a new session.")
+}
+
+fn conflict() -> Failure {
+    Failure::new(ErrorKind::Conflict, "This id was used for another call.")
+        .suggest("Give every call an id of its own.")
+}
+
+fn in_doubt() -> Failure {
+    Failure::unforeseen("This call was begun and interrupted: whether it was done is not known.")
+        .suggest("Check what was done, or ask the user, before anything is repeated.")
+}
+
+fn still_running() -> Failure {
+    Failure::new(ErrorKind::Transient, "This call is still running.")
+        .suggest("Send the same call again later.")
+}
+
+fn unapproved() -> Failure {
+    Failure::new(ErrorKind::Conflict, "This approval was used already.")
+        .suggest("Ask the user again if it is needed once more.")
+}
+
+/// The store decides whether a call may run: without it, none may.
+pub(crate) fn out_of_reach(error: &crate::store::Error) -> Failure {
+    tracing::error!("{error}");
+    let failure = Failure::new(ErrorKind::Transient, "The call could not be recorded, so it was not run.");
+    Failure { retryable: true, ..failure }.suggest("Try again in a moment.")
+}
+
+/// A call without a tool that is ready: it cannot come so far.
+pub(crate) fn out_of_order() -> Failure {
+    Failure::new(ErrorKind::Internal, "The tool cannot be used.")
+}

@@ -1,0 +1,146 @@
+//! Arguments marked `writeOnly` in the schema: they reach the handler, and nothing that is shown, logged or audited.
+
+use serde_json::Value;
+
+/// What stands in their place.
+const HIDDEN: &str = "[redacted]";
+/// Schemas refer to themselves; arguments end.
+const DEEPEST: usize = 64;
+/// Shorter texts would be found everywhere.
+const SHORTEST_SECRET: usize = 4;
+
+/// Whether a schema marks anything at all.
+pub(crate) fn marks_anything(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => {
+            members.get("writeOnly") == Some(&Value::Bool(true)) || members.values().any(marks_anything)
+        }
+        Value::Array(items) => items.iter().any(marks_anything),
+        _ => false,
+    }
+}
+
+/// The arguments as they may be shown.
+pub(crate) fn redacted(schema: &Value, args: &Value) -> Value {
+    let mut shown = args.clone();
+    walk(schema, schema, &mut shown, DEEPEST, &mut |value| *value = HIDDEN.into());
+    shown
+}
+
+/// The texts that must not appear anywhere.
+pub(crate) fn secrets(schema: &Value, args: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    walk(schema, schema, &mut args.clone(), DEEPEST, &mut |value| texts(value, &mut found));
+    found.retain(|text| text.len() >= SHORTEST_SECRET);
+    // A secret that contains another is hidden first.
+    found.sort_by_key(|text| std::cmp::Reverse(text.len()));
+    found
+}
+
+/// Hides secrets in a text.
+pub(crate) fn scrub(text: &mut String, secrets: &[String]) {
+    for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
+        if text.contains(secret.as_str()) {
+            *text = text.replace(secret.as_str(), HIDDEN);
+        }
+    }
+}
+
+/// Hides secrets in every text of a value.
+pub(crate) fn scrub_value(value: &mut Value, secrets: &[String]) {
+    match value {
+        Value::String(text) => scrub(text, secrets),
+        Value::Array(items) => items.iter_mut().for_each(|item| scrub_value(item, secrets)),
+        Value::Object(members) => members.values_mut().for_each(|member| scrub_value(member, secrets)),
+        Value::Number(number) if secrets.contains(&number.to_string()) => *value = HIDDEN.into(),
+        _ => {}
+    }
+}
+
+fn texts(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::String(text) => found.push(text.clone()),
+        Value::Number(number) => found.push(number.to_string()),
+        Value::Array(items) => items.iter().for_each(|item| texts(item, found)),
+        Value::Object(members) => members.values().for_each(|member| texts(member, found)),
+        Value::Null | Value::Bool(_) => {}
+    }
+}
+
+/// Calls `mark` on every value that a schema at its place marks.
+fn walk(root: &Value, schema: &Value, value: &mut Value, depth: usize, mark: &mut dyn FnMut(&mut Value)) {
+    let (Some(keywords), Some(depth)) = (schema.as_object(), depth.checked_sub(1)) else { return };
+    if keywords.get("writeOnly") == Some(&Value::Bool(true)) {
+        return mark(value);
+    }
+    if let Some(target) = keywords.get("$ref").and_then(Value::as_str).and_then(|path| path.strip_prefix('#'))
+        && let Some(target) = root.pointer(target)
+    {
+        walk(root, target, value, depth, mark);
+    }
+    for branch in
+        ["allOf", "anyOf", "oneOf"].iter().filter_map(|name| keywords.get(*name)?.as_array()).flatten()
+    {
+        walk(root, branch, value, depth, mark);
+    }
+    for branch in ["if", "then", "else"].iter().filter_map(|name| keywords.get(*name)) {
+        walk(root, branch, value, depth, mark);
+    }
+    match value {
+        Value::Object(members) => {
+            let properties = keywords.get("properties").and_then(Value::as_object);
+            for (name, member) in members {
+                let own = properties.and_then(|properties| properties.get(name));
+                if let Some(schema) = own.or_else(|| keywords.get("additionalProperties")) {
+                    walk(root, schema, member, depth, mark);
+                }
+            }
+        }
+        Value::Array(items) => {
+            let first = keywords.get("prefixItems").and_then(Value::as_array);
+            for (at, item) in items.iter_mut().enumerate() {
+                let own = first.and_then(|first| first.get(at));
+                if let Some(schema) = own.or_else(|| keywords.get("items")) {
+                    walk(root, schema, item, depth, mark);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn marked_arguments_are_hidden_wherever_they_stand() {
+        let schema = json!({
+            "$defs": { "key": { "type": "string", "writeOnly": true } },
+            "properties": {
+                "password": { "writeOnly": true },
+                "nested": { "properties": { "pin": { "type": "integer", "writeOnly": true }, "name": {} } },
+                "keys": { "items": { "$ref": "#/$defs/key" } },
+                "either": { "anyOf": [{ "type": "string", "writeOnly": true }, { "type": "null" }] },
+                "self": { "$ref": "#" }
+            }
+        });
+        let args = json!({ "password": { "a": "secret one" }, "nested": { "pin": 12345, "name": "n" },
+            "keys": ["secret two", "abc"], "either": "secret three", "self": { "password": "deep secret" }, "x": 1 });
+        assert!(marks_anything(&schema));
+        assert_eq!(
+            redacted(&schema, &args),
+            json!({ "password": "[redacted]", "nested": { "pin": "[redacted]", "name": "n" },
+                "keys": ["[redacted]", "[redacted]"], "either": "[redacted]",
+                "self": { "password": "[redacted]" }, "x": 1 })
+        );
+        let secrets = secrets(&schema, &args);
+        assert_eq!(secrets, ["secret three", "deep secret", "secret one", "secret two", "12345"]);
+        let mut told = json!({ "message": "no deep secret, pin 12345", "n": 12345 });
+        scrub_value(&mut told, &secrets);
+        assert_eq!(told, json!({ "message": "no [redacted], pin [redacted]", "n": "[redacted]" }));
+        assert!(!marks_anything(&json!({ "properties": { "writeOnly": { "type": "boolean" } } })));
+    }
+}

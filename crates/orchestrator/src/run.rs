@@ -1,0 +1,212 @@
+//! A claimed call at work: engine, retry, and the settlement. A call that writes goes on when its caller has gone away;
+//! one that only reads ends with it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use toolwright_contract::{Envelope, ErrorKind, Failure, SideEffects, Success};
+
+use crate::backing::Backing;
+use crate::call::Call;
+use crate::engine;
+use crate::metrics::Ended;
+use crate::normalise::Normalised;
+use crate::orchestrator::{ClaimedHere, Orchestrator};
+use crate::redact;
+use crate::request::Request;
+use crate::state;
+use crate::store::{Backend, Durability, Settlement};
+use crate::trip::Trip;
+
+/// The first pause before a retry; each is twice the one before, and as much again at random.
+const PAUSE: Duration = Duration::from_millis(100);
+
+impl Orchestrator {
+    pub(crate) async fn run(&self, trip: Trip, claimed: ClaimedHere) -> Arc<Envelope> {
+        let Some(prepared) = trip.prepared.clone() else { return Arc::new(trip.envelope(Err(lost()))) };
+        let spec = &prepared.tool.spec;
+        if spec.side_effects == SideEffects::Writes || !spec.idempotent {
+            let (this, meta) = (self.clone(), trip.envelope(Err(lost())));
+            let detached = tokio::spawn(async move { this.run_here(trip, claimed).await });
+            return detached.await.unwrap_or_else(|_| Arc::new(meta));
+        }
+        let claim = Some((trip.session.id.clone(), trip.execution.clone()));
+        // A nested call ends with the call that made it, and must not end that one.
+        let cancel = trip.parent.is_none().then(|| trip.cancel.clone());
+        let mut reading = Reading { orchestrator: self, cancel, claim };
+        let envelope = self.run_here(trip, claimed).await;
+        reading.claim = None;
+        envelope
+    }
+
+    async fn run_here(&self, mut trip: Trip, _claimed: ClaimedHere) -> Arc<Envelope> {
+        let outcome = self.attempts(&mut trip).await;
+        self.settle(trip, outcome).await
+    }
+
+    /// Runs the handler, and again if policy allows it.
+    async fn attempts(&self, trip: &mut Trip) -> Result<Success, Failure> {
+        let Some(prepared) = trip.prepared.clone() else { return Err(lost()) };
+        let retries = self.0.policy.of(trip.session.mode).retries;
+        let mut deadline: Option<Instant> = None;
+        loop {
+            let request = Request {
+                tool: trip.tool.clone(),
+                args: Value::Null,
+                execution_id: trip.execution.clone(),
+                session: self.snapshot(trip),
+                cancel: trip.cancel.clone(),
+                now: None,
+            };
+            let backing = Backing::served(&trip.runtime, &prepared.tool, &request.session);
+            let mut call =
+                Call::new(trip.runtime.clone(), Arc::clone(&prepared), request, backing, trip.parent.clone());
+            call.session_id = Some(trip.session.id.clone());
+            call.orchestrator = Some(self.clone());
+            call.deadline = deadline.map_or(call.deadline, |deadline| call.deadline.min(deadline));
+            let deadline_now = *deadline.insert(call.deadline);
+            let call = Arc::new(call);
+            let may_retry = trip.retries < retries && prepared.tool.spec.idempotent;
+            let args = if may_retry { trip.args.clone() } else { std::mem::take(&mut trip.args) };
+            let outcome = self.attempt(&call, args, &trip.hidden.secrets).await;
+            let pause = pause(trip.retries);
+            match &outcome {
+                Err(failure) if may_retry && is_passing(failure) && Instant::now() + pause < deadline_now => {
+                    trip.retries += 1;
+                    self.0.metrics.of(&trip.tool, &prepared.tool.spec.version).count_retry();
+                    tokio::time::sleep(pause).await;
+                }
+                _ => return outcome,
+            }
+        }
+    }
+
+    async fn attempt(&self, call: &Arc<Call>, args: Value, secrets: &[String]) -> Result<Success, Failure> {
+        let Normalised { outcome, detail } = engine::run(call, args).await;
+        if let Some(mut detail) = detail {
+            redact::scrub(&mut detail, secrets);
+            tracing::error!(tool = call.spec().tool_id, execution_id = call.execution_id, "{detail}");
+        }
+        let mut success = outcome.map_err(|failure| scrubbed(failure, secrets))?;
+        call.runtime.check_output(call, &success)?;
+        success.intents.append(&mut call.asked().intents);
+        Ok(success)
+    }
+
+    /// Applies the intents, records the envelope, and closes the call.
+    async fn settle(&self, mut trip: Trip, outcome: Result<Success, Failure>) -> Arc<Envelope> {
+        let Some(prepared) = trip.prepared.clone() else { return Arc::new(trip.envelope(outcome)) };
+        let spec = &prepared.tool.spec;
+        if let Ok(success) = &outcome
+            && !success.intents.is_empty()
+        {
+            let refused = self.apply(&trip, &success.intents).await;
+            if !refused.is_empty() {
+                trip.more.insert("refusedIntents".to_owned(), Value::Array(refused));
+            }
+        }
+        if trip.retries > 0 {
+            trip.more.insert("retries".to_owned(), trip.retries.into());
+        }
+        let took = trip.started.elapsed();
+        let error = outcome.as_ref().err().map(|failure| failure.kind);
+        let budget = spec.latency_budget_ms.as_f64().unwrap_or(f64::MAX);
+        let is_over = took.as_secs_f64() * 1000.0 > budget;
+        if is_over {
+            let (tool, took) = (&trip.tool, took.as_millis());
+            tracing::warn!(tool, "took {took} ms, more than its latency budget of {budget} ms");
+        }
+        let envelope = Arc::new(trip.envelope(outcome));
+        let writes = spec.side_effects == SideEffects::Writes;
+        let durability = if writes || !spec.idempotent { Durability::Committed } else { Durability::Relaxed };
+        let settlement = Settlement {
+            session: trip.session.id.clone(),
+            execution: trip.execution.clone(),
+            audit: trip.audit("called", &envelope),
+            envelope: Arc::clone(&envelope),
+            now: self.0.clock.now(),
+            durability,
+        };
+        let settled = self.0.store.settle(settlement).await;
+        self.0.metrics.of(&trip.tool, &spec.version).count(Ended::Ran, error, took, is_over);
+        match settled {
+            Ok(()) => envelope,
+            Err(error) => {
+                tracing::error!(tool = trip.tool, execution_id = trip.execution, "not recorded: {error}");
+                Arc::new(trip.envelope(Err(unrecorded(writes))))
+            }
+        }
+    }
+
+    /// Applies intents to the session as it is now. Returns the refused ones.
+    async fn apply(&self, trip: &Trip, intents: &[Value]) -> Vec<Value> {
+        let farewell_ms = self.0.policy.farewell_ms;
+        let now = self.0.clock.now();
+        let changed =
+            self.change(&trip.session.id, |session| state::apply(session, intents, now, farewell_ms)).await;
+        changed.unwrap_or_else(|error| {
+            tracing::error!("intents could not be applied: {error}");
+            let refused = |intent: &Value| json!({ "type": intent.get("type"), "reason": "the session could not be changed" });
+            intents.iter().map(refused).collect()
+        })
+    }
+}
+
+/// A read whose caller goes away is cancelled, and may be claimed anew.
+struct Reading<'a> {
+    orchestrator: &'a Orchestrator,
+    cancel: Option<toolwright_engine::Cancel>,
+    claim: Option<(String, String)>,
+}
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        let Some((session, execution)) = self.claim.take() else { return };
+        if let Some(cancel) = &self.cancel {
+            cancel.cancel();
+        }
+        let orchestrator = self.orchestrator.clone();
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                if let Err(error) = orchestrator.0.store.release(&session, &execution).await {
+                    tracing::error!("a cancelled call could not be released: {error}");
+                }
+            });
+        }
+    }
+}
+
+/// A failure that may be gone the next moment, and that has done nothing.
+fn is_passing(failure: &Failure) -> bool {
+    failure.kind == ErrorKind::Transient && failure.retryable && !failure.partial_side_effects
+}
+
+fn pause(retries: u32) -> Duration {
+    let base = PAUSE * 2_u32.saturating_pow(retries.min(6));
+    let share = u32::from(crate::ids::random::<1>()[0]);
+    base + base * share / 256
+}
+
+fn scrubbed(mut failure: Failure, secrets: &[String]) -> Failure {
+    if !secrets.is_empty() {
+        redact::scrub(&mut failure.message, secrets);
+        if let Some(suggestion) = &mut failure.suggestion {
+            redact::scrub(suggestion, secrets);
+        }
+        if let Some(details) = &mut failure.details {
+            redact::scrub_value(details, secrets);
+        }
+    }
+    failure
+}
+
+fn lost() -> Failure {
+    Failure::unforeseen("The call was lost: whether it was done is not known.")
+}
+
+fn unrecorded(writes: bool) -> Failure {
+    let failure = Failure::new(ErrorKind::Internal, "The call ran, but its result could not be recorded.");
+    Failure { partial_side_effects: writes, ..failure }
+        .suggest("Check what was done, or ask the user, before anything is repeated.")
+}

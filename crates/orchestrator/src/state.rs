@@ -1,0 +1,121 @@
+//! The session's state machine: applies the intents of a call in order, refuses what the state does not allow, and says
+//! why. Handlers ask; only this changes anything.
+//!
+//! ```text
+//! active ──END_VOICE_SESSION{after}──► ending ──turn finished │ farewell spoken │ watchdog──► ended
+//! ```
+//! Suppression and the pending message are set in an active session and last until they are set again, or delivered.
+
+use serde_json::{Value, json};
+use toolwright_contract::{IntentKind, Mode};
+
+use crate::store::{SessionRecord, SessionStanding};
+
+const ENDING: &str = "pendingEndVoiceSession";
+const AUDIO: &str = "suppressAudio";
+const TRANSCRIPT: &str = "suppressTranscript";
+const MESSAGE: &str = "pendingMessage";
+
+/// What happened in the conversation, which the transport tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// The model has given its final answer of the turn.
+    TurnFinished,
+    /// The farewell has been heard.
+    FarewellSpoken,
+}
+
+/// Whether the session goes on, judged by the clock as well: a watchdog that is due has ended it.
+pub(crate) fn is_active(session: &SessionRecord, now: i64) -> bool {
+    let over = session.state.get(ENDING).and_then(|ending| ending.get("endBy")).and_then(Value::as_i64);
+    session.standing == SessionStanding::Active
+        && session.expires_at > now
+        && over.is_none_or(|over| over > now)
+}
+
+/// Applies intents in order. Returns a report of each that was refused.
+pub(crate) fn apply(
+    session: &mut SessionRecord,
+    intents: &[Value],
+    now: i64,
+    farewell_ms: i64,
+) -> Vec<Value> {
+    let mut refused = Vec::new();
+    for intent in intents {
+        if let Err(reason) = apply_one(session, intent, now, farewell_ms) {
+            let kind = intent.get("type").cloned().unwrap_or(Value::Null);
+            tracing::warn!(session = session.id, intent = %kind, "an intent was refused: {reason}");
+            refused.push(json!({ "type": kind, "reason": reason }));
+        }
+    }
+    refused
+}
+
+fn apply_one(
+    session: &mut SessionRecord,
+    intent: &Value,
+    now: i64,
+    farewell_ms: i64,
+) -> Result<(), &'static str> {
+    let word = intent.get("type").and_then(Value::as_str).unwrap_or_default();
+    let kind = IntentKind::from_word(word).ok_or("no such intent")?;
+    if !is_active(session, now) {
+        return Err("the session is not active");
+    }
+    let switch = || intent.get("value").and_then(Value::as_bool).ok_or("`value` must be true or false");
+    let (name, value) = match kind {
+        IntentKind::EndVoiceSession => {
+            if session.mode != Mode::Voice {
+                return Err("this is not a voice session");
+            }
+            let after = intent.get("after").and_then(Value::as_str);
+            let after = after.filter(|after| ["current_turn", "farewell_spoken"].contains(after));
+            let after = after.ok_or("`after` must be current_turn or farewell_spoken")?;
+            (ENDING, json!({ "after": after, "endBy": now.saturating_add(farewell_ms) }))
+        }
+        IntentKind::SuppressAudio => (AUDIO, switch()?.into()),
+        IntentKind::SuppressTranscript => (TRANSCRIPT, switch()?.into()),
+        IntentKind::SetPendingMessage => {
+            let message = intent.get("message").and_then(Value::as_str).filter(|message| !message.is_empty());
+            (MESSAGE, message.ok_or("`message` must be a text")?.into())
+        }
+    };
+    set(session, name, value);
+    Ok(())
+}
+
+/// Takes note of an event. True when it has ended the session.
+pub(crate) fn notice(session: &mut SessionRecord, event: Event) -> bool {
+    let after = session.state.get(ENDING).and_then(|ending| ending.get("after")).and_then(Value::as_str);
+    let ends = match after {
+        Some("current_turn") => true,
+        Some(_) => event == Event::FarewellSpoken,
+        None => false,
+    };
+    let ends = ends && session.standing == SessionStanding::Active;
+    if ends {
+        session.standing = SessionStanding::Ended;
+    }
+    ends
+}
+
+/// The message for the start of this turn, which is then delivered.
+pub(crate) fn take_message(session: &mut SessionRecord) -> Option<String> {
+    match session.state.as_object_mut()?.remove(MESSAGE)? {
+        Value::String(message) => Some(message),
+        _ => None,
+    }
+}
+
+fn set(session: &mut SessionRecord, name: &str, value: Value) {
+    match &mut session.state {
+        Value::Object(members) => {
+            members.insert(name.to_owned(), value);
+        }
+        other => *other = json!({ name: value }),
+    }
+}
+
+#[cfg(test)]
+#[path = "state_tests.rs"]
+mod tests;

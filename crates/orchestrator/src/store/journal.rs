@@ -1,0 +1,93 @@
+//! What a store in memory writes down as it goes. A back end that keeps its decisions in memory and its records on disk
+//! is a [`Memory`](super::Memory) with a journal.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+use toolwright_contract::Envelope;
+
+use super::records::{AuditEntry, AuditRow, Claim, Confirmation, Durability, SessionRecord};
+use super::{Error, Result, SharedEnvelope};
+
+/// One change, in the order in which changes were made. Each is on disk as a whole or not at all.
+#[derive(Debug)]
+pub enum Change {
+    /// A session as it is from now on, new or not.
+    Session(Arc<SessionRecord>),
+    /// A call that runs from now on, and the approval that it has used up. A call keeps its number when it is claimed
+    /// anew.
+    Claimed {
+        number: u64,
+        claim: Arc<Claim>,
+        used: Option<Arc<Confirmation>>,
+    },
+    /// What came of a call, in the form that [`Journal::text`] gave it.
+    Settled {
+        number: u64,
+        envelope: String,
+        audit: Box<AuditEntry>,
+    },
+    /// A question as it is from now on, new or not.
+    Confirmation(Arc<Confirmation>),
+    Audit(Box<AuditEntry>),
+    /// What need not be kept any more.
+    Forgotten(Forgotten),
+}
+
+/// What need not be kept any more: ids of sessions and questions, numbers of executions.
+#[derive(Debug, Default)]
+pub struct Forgotten {
+    pub session: Option<String>,
+    pub executions: Vec<u64>,
+    pub questions: Vec<String>,
+}
+
+impl Forgotten {
+    pub const fn is_empty(&self) -> bool {
+        self.session.is_none() && self.executions.is_empty() && self.questions.is_empty()
+    }
+}
+
+/// Where changes go.
+pub trait Journal: Send + Sync {
+    /// Takes a change. It is called under the lock of what has changed, so that the order is right; it must not block.
+    /// What it returns resolves when the change is on disk, or, if that need not be waited for, when there is room for
+    /// more.
+    fn write(&self, change: Change, durability: Durability) -> Written;
+
+    /// Resolves when everything written before is on disk.
+    fn flush(&self) -> Written;
+
+    /// An envelope in the form in which it is written. Called outside of any lock, since envelopes can be large.
+    fn text(&self, envelope: &Envelope) -> Result<String>;
+
+    /// Reads the envelope of a settled execution back.
+    fn envelope(&self, number: u64) -> impl Future<Output = Result<Option<SharedEnvelope>>> + Send;
+
+    /// Rows of the audit, after the row with this number.
+    fn audit(&self, after: u64, limit: usize) -> impl Future<Output = Result<Vec<AuditRow>>> + Send;
+}
+
+/// Waits for the disk.
+#[derive(Debug)]
+#[must_use = "nothing is certain before it was waited for"]
+pub struct Written(Option<oneshot::Receiver<Result<()>>>);
+
+impl Written {
+    /// Nothing to wait for.
+    pub const NOW: Self = Self(None);
+
+    pub const fn when(receiver: oneshot::Receiver<Result<()>>) -> Self {
+        Self(Some(receiver))
+    }
+
+    pub async fn wait(self) -> Result<()> {
+        match self.0 {
+            None => Ok(()),
+            Some(receiver) => receiver
+                .await
+                .unwrap_or_else(|_| Err(Error::Unavailable("its writer has stopped".to_owned()))),
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! The store's operations, in memory.
+
+use std::collections::HashSet;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+
+use super::claiming::Decided;
+use super::held::{Held, Known, Stage};
+use super::{Memory, locked};
+use crate::store::journal::{Change, Forgotten, Journal, Written};
+use crate::store::records::{
+    Answer, AuditEntry, AuditRow, Claim, Claimed, Confirmation, Decision, Durability, SessionRecord,
+    SessionStanding, Settlement, Standing, Status,
+};
+use crate::store::{Backend, Error, Result};
+
+impl<J: Journal> Backend for Memory<J> {
+    async fn create_session(&self, session: SessionRecord) -> Result<()> {
+        let record = Arc::new(session);
+        let written = match self.shard(&record.id).entry(record.id.clone()) {
+            Entry::Occupied(_) => return Err(Error::Exists(record.id.clone())),
+            Entry::Vacant(free) => {
+                free.insert(Held::new(Arc::clone(&record)));
+                self.journal.write(Change::Session(Arc::clone(&record)), Durability::Committed)
+            }
+        };
+        let written = written.wait().await;
+        if written.is_err()
+            && let Entry::Occupied(known) = self.shard(&record.id).entry(record.id.clone())
+            && Arc::ptr_eq(&known.get().record, &record)
+        {
+            known.remove();
+        }
+        written
+    }
+
+    async fn session(&self, id: &str) -> Result<Option<Arc<SessionRecord>>> {
+        Ok(self.shard(id).get_mut(id).map(Held::current))
+    }
+
+    async fn begin_turn(&self, id: &str, _now: i64) -> Result<Arc<SessionRecord>> {
+        let (record, written) = {
+            let mut shard = self.shard(id);
+            let held = shard.get_mut(id).ok_or_else(|| Error::NoSession(id.to_owned()))?;
+            held.retrievals = 0;
+            let record = Arc::make_mut(&mut held.record);
+            record.turn += 1;
+            record.retrievals = 0;
+            let change = Change::Session(Arc::clone(&held.record));
+            (Arc::clone(&held.record), self.journal.write(change, Durability::Relaxed))
+        };
+        written.wait().await.map(|()| record)
+    }
+
+    async fn update_session(&self, session: &SessionRecord) -> Result<bool> {
+        let (before, after, written) = {
+            let mut shard = self.shard(&session.id);
+            let held = shard.get_mut(&session.id).ok_or_else(|| Error::NoSession(session.id.clone()))?;
+            let before = held.current();
+            if before.revision != session.revision {
+                return Ok(false);
+            }
+            let SessionRecord { turn, retrievals, revision, .. } = *before;
+            let revision = revision + 1;
+            let after = Arc::new(SessionRecord { turn, retrievals, revision, ..session.clone() });
+            held.record = Arc::clone(&after);
+            let change = Change::Session(Arc::clone(&after));
+            (before, after, self.journal.write(change, Durability::Committed))
+        };
+        let written = written.wait().await;
+        if written.is_err()
+            && let Some(held) = self.shard(&session.id).get_mut(&session.id)
+            && Arc::ptr_eq(&held.record, &after)
+        {
+            held.record = before;
+        }
+        written.map(|()| true)
+    }
+
+    async fn recorded(&self, session: &str, execution: &str) -> Result<Option<Standing>> {
+        loop {
+            let standing = self.with_execution(session, execution, |known| (known.digest, known.status()));
+            let number = match standing {
+                None => return Ok(None),
+                Some((digest, Ok(status))) => return Ok(Some(Standing { digest, status })),
+                Some((digest, Err(number))) => (digest, number),
+            };
+            let (digest, number) = number;
+            if let Some(envelope) = self.stored(session, execution, number).await? {
+                return Ok(Some(Standing { digest, status: Status::Finished(envelope) }));
+            }
+        }
+    }
+
+    async fn claim(&self, claim: Claim) -> Result<Claimed> {
+        let claim = Arc::new(claim);
+        loop {
+            match self.decide_claim(&claim)? {
+                Decided::Known(Known::Answer(answer)) => return Ok(answer),
+                Decided::Known(Known::Stored(number)) => {
+                    let stored = self.stored(&claim.session, &claim.execution, number).await?;
+                    if let Some(envelope) = stored {
+                        return Ok(Claimed::Finished(envelope));
+                    }
+                }
+                Decided::New(written, taken) => {
+                    written.wait().await?;
+                    return Ok(taken.owned());
+                }
+            }
+        }
+    }
+
+    async fn settle(&self, settlement: Settlement) -> Result<()> {
+        let Settlement { session, execution, envelope, audit, durability, .. } = settlement;
+        let text = self.journal.text(&envelope)?;
+        let bytes = text.len();
+        let written = {
+            let mut shard = self.shard(&session);
+            let held = shard.get_mut(&session).ok_or_else(|| Error::NoSession(session.clone()))?;
+            let known = held.executions.get_mut(&*execution).filter(|known| known.is_unsettled());
+            known.map(|known| {
+                known.stage = match durability {
+                    Durability::Committed => Stage::Settling(envelope),
+                    Durability::Relaxed => Stage::Finished(envelope),
+                };
+                let change = Change::Settled { number: known.number, envelope: text, audit: Box::new(audit) };
+                self.journal.write(change, durability)
+            })
+        };
+        let Some(written) = written else {
+            // An earlier settlement stands, and may not be on disk yet.
+            return match durability {
+                Durability::Committed => self.flush().await,
+                Durability::Relaxed => Ok(()),
+            };
+        };
+        let settling = Settling { memory: self, session: &session, execution: &execution };
+        match written.wait().await {
+            Ok(()) => {
+                drop(settling);
+                self.remember(&session, &execution, bytes);
+                Ok(())
+            }
+            Err(error) => {
+                settling.failed();
+                Err(error)
+            }
+        }
+    }
+
+    async fn release(&self, session: &str, execution: &str) -> Result<()> {
+        // On disk it stays a claim without an end, which says the same.
+        self.with_execution(session, execution, |known| {
+            if known.idempotent && matches!(known.stage, Stage::Running) {
+                known.stage = Stage::Orphaned;
+            }
+        });
+        Ok(())
+    }
+
+    async fn ask(&self, confirmation: Confirmation) -> Result<Arc<Confirmation>> {
+        let (before, asked, written) = {
+            let mut questions = self.questions();
+            let waits = |earlier: &&Arc<Confirmation>| {
+                earlier.answer == Answer::Pending && confirmation.created_at < earlier.expires_at
+            };
+            let before =
+                questions.about(&confirmation.session, &confirmation.execution).filter(waits).cloned();
+            let asked = match &before {
+                Some(earlier) => Arc::new(earlier.renewed(&confirmation)),
+                None => Arc::new(confirmation),
+            };
+            questions.put(Arc::clone(&asked));
+            let change = Change::Confirmation(Arc::clone(&asked));
+            (before, asked, self.journal.write(change, Durability::Committed))
+        };
+        self.asked(before, asked, written).await
+    }
+
+    async fn confirmation(&self, id: &str) -> Result<Option<Arc<Confirmation>>> {
+        Ok(self.questions().get(id).cloned())
+    }
+
+    async fn pending(&self, session: Option<&str>) -> Result<Vec<Arc<Confirmation>>> {
+        let wanted = |asked: &&Arc<Confirmation>| session.is_none_or(|session| asked.session == session);
+        Ok(self.questions().open(Answer::Pending).filter(wanted).cloned().collect())
+    }
+
+    async fn decide(&self, id: &str, decision: Decision, now: i64) -> Result<Option<Arc<Confirmation>>> {
+        let (before, decided, written) = {
+            let mut questions = self.questions();
+            let waits =
+                |asked: &&Arc<Confirmation>| asked.answer == Answer::Pending && now < asked.expires_at;
+            let Some(before) = questions.get(id).filter(waits).cloned() else { return Ok(None) };
+            let decided = Arc::new(before.decided(decision));
+            questions.put(Arc::clone(&decided));
+            let change = Change::Confirmation(Arc::clone(&decided));
+            (before, decided, self.journal.write(change, Durability::Committed))
+        };
+        self.asked(Some(before), decided, written).await.map(Some)
+    }
+
+    async fn approved(&self) -> Result<Vec<Arc<Confirmation>>> {
+        Ok(self.questions().open(Answer::Approved).cloned().collect())
+    }
+
+    async fn append(&self, entry: AuditEntry) -> Result<()> {
+        self.journal.write(Change::Audit(Box::new(entry)), Durability::Relaxed).wait().await
+    }
+
+    async fn audit(&self, after: u64, limit: usize) -> Result<Vec<AuditRow>> {
+        self.journal.audit(after, limit).await
+    }
+
+    async fn sweep(&self, now: i64) -> Result<(usize, usize)> {
+        let (expired_sessions, gone) = self.sweep_sessions(now);
+        let expired_questions = self.sweep_questions(now, &gone);
+        Ok((expired_sessions, expired_questions))
+    }
+
+    async fn flush(&self) -> Result<()> {
+        self.journal.flush().wait().await
+    }
+}
+
+impl<J: Journal> Memory<J> {
+    /// Waits until a question is on disk as it is now; goes back if it does not get there.
+    async fn asked(
+        &self,
+        before: Option<Arc<Confirmation>>,
+        asked: Arc<Confirmation>,
+        written: Written,
+    ) -> Result<Arc<Confirmation>> {
+        match written.wait().await {
+            Ok(()) => Ok(asked),
+            Err(error) => {
+                self.questions().put_back(&asked, before);
+                Err(error)
+            }
+        }
+    }
+
+    /// Says how many sessions have expired, and which are gone.
+    fn sweep_sessions(&self, now: i64) -> (usize, HashSet<String>) {
+        let mut expired = 0;
+        let mut gone = HashSet::new();
+        for shard in &self.shards {
+            locked(shard).retain(|id, held| {
+                if held.record.standing == SessionStanding::Active && held.record.expires_at <= now {
+                    held.current();
+                    let record = Arc::make_mut(&mut held.record);
+                    record.standing = SessionStanding::Expired;
+                    record.revision += 1;
+                    self.note(Change::Session(Arc::clone(&held.record)));
+                    expired += 1;
+                }
+                let is_gone = held.is_gone(now);
+                let executions = match is_gone {
+                    true => held.executions.values().map(|known| known.number).collect(),
+                    false => held.forget(now),
+                };
+                let session = is_gone.then(|| id.clone());
+                gone.extend(session.clone());
+                self.forget(Forgotten { session, executions, questions: Vec::new() });
+                !is_gone
+            });
+        }
+        (expired, gone)
+    }
+
+    fn sweep_questions(&self, now: i64, gone: &HashSet<String>) -> usize {
+        let mut questions = self.questions();
+        let is_late = |asked: &&Arc<Confirmation>| asked.expires_at <= now;
+        let late: Vec<_> = questions.open(Answer::Pending).filter(is_late).cloned().collect();
+        for asked in &late {
+            let expired = Arc::new(Confirmation { answer: Answer::Expired, ..(**asked).clone() });
+            questions.put(Arc::clone(&expired));
+            self.note(Change::Confirmation(expired));
+        }
+        let questions = questions.forget(gone, now);
+        self.forget(Forgotten { questions, ..Forgotten::default() });
+        late.len()
+    }
+
+    fn forget(&self, forgotten: Forgotten) {
+        if !forgotten.is_empty() {
+            self.note(Change::Forgotten(forgotten));
+        }
+    }
+
+    /// Writes what nobody waits for: a later sweep does again what was lost.
+    fn note(&self, change: Change) {
+        drop(self.journal.write(change, Durability::Relaxed));
+    }
+}
+
+/// A settlement on its way to the disk. When nobody waits for it any more it counts as finished: it gets there in its
+/// own time.
+struct Settling<'a, J: Journal> {
+    memory: &'a Memory<J>,
+    session: &'a str,
+    execution: &'a str,
+}
+
+impl<J: Journal> Settling<'_, J> {
+    /// What the call did cannot be proven: it is as if this process had died in the middle.
+    fn failed(&self) {
+        self.memory.with_execution(self.session, self.execution, |known| known.stage = Stage::Orphaned);
+    }
+}
+
+impl<J: Journal> Drop for Settling<'_, J> {
+    fn drop(&mut self) {
+        self.memory.with_execution(self.session, self.execution, |known| {
+            if let Stage::Settling(envelope) = &known.stage {
+                known.stage = Stage::Finished(Arc::clone(envelope));
+            }
+        });
+    }
+}

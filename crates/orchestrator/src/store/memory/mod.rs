@@ -1,0 +1,151 @@
+//! Everything in memory: for tests, and for decisions of a back end that keeps its records on disk (see the journal).
+//! Sessions are spread over shards, so that calls of different sessions do not wait for one another. A change is made
+//! under a lock, written to the journal under the same lock, and waited for outside of it.
+
+mod backend;
+mod claiming;
+mod held;
+mod nothing;
+mod questions;
+mod recent;
+
+use std::collections::HashMap;
+use std::collections::hash_map::DefaultHasher;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use held::{Execution, Held, Stage};
+use nothing::Nothing;
+use questions::Questions;
+use recent::Recent;
+
+use super::journal::Journal;
+use super::records::{Claim, Confirmation, SessionRecord};
+use super::{Result, SharedEnvelope};
+
+const SHARDS: usize = 64;
+
+/// A store in memory, with a journal or without one.
+pub struct Memory<J = Nothing> {
+    shards: Vec<Mutex<HashMap<String, Held>>>,
+    questions: Mutex<Questions>,
+    recent: Recent,
+    /// The number of the next execution.
+    next: AtomicU64,
+    journal: J,
+}
+
+impl<J> fmt::Debug for Memory<J> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Memory").finish_non_exhaustive()
+    }
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self::with(Nothing::default(), usize::MAX)
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<J: Journal> Memory<J> {
+    /// `room` is how many bytes of envelopes are kept in memory; the journal reads the others back.
+    pub(super) fn with(journal: J, room: usize) -> Self {
+        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
+        let questions = Mutex::default();
+        Self { shards, questions, recent: Recent::new(room), next: AtomicU64::new(1), journal }
+    }
+
+    fn shard(&self, session: &str) -> MutexGuard<'_, HashMap<String, Held>> {
+        let mut hasher = DefaultHasher::new();
+        session.hash(&mut hasher);
+        locked(&self.shards[hasher.finish() as usize % SHARDS])
+    }
+
+    pub(super) const fn journal(&self) -> &J {
+        &self.journal
+    }
+
+    fn questions(&self) -> MutexGuard<'_, Questions> {
+        locked(&self.questions)
+    }
+
+    fn number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Does something to an execution, if it is known.
+    fn with_execution<T>(
+        &self,
+        session: &str,
+        execution: &str,
+        act: impl FnOnce(&mut Execution) -> T,
+    ) -> Option<T> {
+        self.shard(session).get_mut(session)?.executions.get_mut(execution).map(act)
+    }
+
+    /// Reads an envelope back that is on disk alone.
+    async fn stored(&self, session: &str, execution: &str, number: u64) -> Result<Option<SharedEnvelope>> {
+        let envelope = self.journal.envelope(number).await?;
+        if envelope.is_none() {
+            // Its settlement was relaxed and has not reached the disk: it is as if it had not been made.
+            self.with_execution(session, execution, |known| {
+                if known.number == number && matches!(known.stage, Stage::Stored) {
+                    known.stage = Stage::Orphaned;
+                }
+            });
+        }
+        Ok(envelope)
+    }
+
+    /// Notes that an envelope is in memory, and lets older ones go.
+    fn remember(&self, session: &str, execution: &str, bytes: usize) {
+        for call in self.recent.push(session, execution, bytes) {
+            self.with_execution(&call.session, &call.execution, |known| {
+                if matches!(known.stage, Stage::Finished(_)) {
+                    known.stage = Stage::Stored;
+                }
+            });
+        }
+    }
+}
+
+/// What a back end has read back from disk, when it is opened.
+impl<J: Journal> Memory<J> {
+    pub(super) fn load_session(&self, record: SessionRecord) {
+        let id = record.id.clone();
+        self.shard(&id).insert(id.clone(), Held::new(Arc::new(record)));
+    }
+
+    /// What had not finished has lost its owner. Executions come in the order of their numbers, after the sessions.
+    pub(super) fn load_execution(&self, number: u64, claim: &Claim, is_settled: bool) {
+        self.load_number(number);
+        let mut shard = self.shard(&claim.session);
+        let Some(held) = shard.get_mut(&claim.session) else { return };
+        let stage = if is_settled { Stage::Stored } else { Stage::Orphaned };
+        held.keep(&claim.execution, Execution::new(number, claim, stage));
+    }
+
+    /// This number is taken.
+    pub(super) fn load_number(&self, number: u64) {
+        self.next.fetch_max(number + 1, Ordering::Relaxed);
+    }
+
+    /// How many calls of the session's turn are on disk: the record may say less.
+    pub(super) fn load_spent(&self, session: &str, turn: u64, spent: u32) {
+        if let Some(held) = self.shard(session).get_mut(session)
+            && held.record.turn == turn
+        {
+            held.retrievals = held.retrievals.max(spent);
+        }
+    }
+
+    pub(super) fn load_confirmation(&self, confirmation: Confirmation) {
+        self.questions().put(Arc::new(confirmation));
+    }
+}

@@ -1,0 +1,245 @@
+//! Connections: a few, opened when they are needed, replaced when they break. One caller uses a connection at a time.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, NoTls, Row, Statement};
+
+use super::Options;
+use super::address::Address;
+use super::failure::Failure;
+
+/// How often a statement is sent that others got in the way of.
+const ATTEMPTS: usize = 3;
+
+/// How many connections a pool opens at once: a server that has just come back must not be overrun.
+const OPENING: usize = 2;
+
+const SET_UP: &str = "SELECT set_config('search_path', quote_ident($1) || ', pg_temp', false),
+    set_config('statement_timeout', $2, false),
+    set_config('default_transaction_isolation', 'read committed', false),
+    set_config('jit', 'off', false),
+    set_config('synchronous_commit',
+        CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)";
+
+/// Opens connections.
+pub(super) struct Connector {
+    pub(super) address: Address,
+    pub(super) options: Options,
+    opened: AtomicU64,
+}
+
+/// A connection to the server, set up for the schema.
+pub(super) struct Connection {
+    /// No other connection of this process has it.
+    pub(super) serial: u64,
+    pub(super) client: Client,
+    driver: AbortHandle,
+    prepared: HashMap<&'static str, Statement>,
+    limit: Duration,
+    is_spoiled: bool,
+}
+
+/// Connections that are shared.
+pub(super) struct Pool {
+    connector: Arc<Connector>,
+    permits: Semaphore,
+    opening: Semaphore,
+    idle: Mutex<Vec<Connection>>,
+}
+
+/// A connection that goes back to its pool.
+pub(super) struct Borrowed<'a> {
+    pool: &'a Pool,
+    connection: Option<Connection>,
+    _permit: SemaphorePermit<'a>,
+}
+
+pub(super) type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+impl Connector {
+    pub(super) fn new(address: Address, options: Options) -> Self {
+        Self { address, options, opened: AtomicU64::new(0) }
+    }
+
+    pub(super) async fn open(&self) -> Result<Connection, Failure> {
+        let limit = self.options.connect_timeout;
+        timeout(limit, self.connect()).await.map_err(|_| unsent(Failure::late(limit)))?.map_err(unsent)
+    }
+
+    async fn connect(&self) -> Result<Connection, Failure> {
+        let (client, driver) = match &self.address.tls {
+            None => {
+                let (client, driver) = self.address.config.connect(NoTls).await?;
+                (client, tokio::spawn(driver).abort_handle())
+            }
+            Some(tls) => {
+                let (client, driver) = self.address.config.connect(tls.clone()).await?;
+                (client, tokio::spawn(driver).abort_handle())
+            }
+        };
+        let statement_timeout = self.options.statement_timeout;
+        let milliseconds = statement_timeout.as_millis().to_string();
+        client.query(SET_UP, &[&self.options.schema, &milliseconds]).await?;
+        Ok(Connection {
+            serial: self.opened.fetch_add(1, Ordering::Relaxed),
+            client,
+            driver,
+            prepared: HashMap::new(),
+            // The server's own limit comes first, unless it is not there any more.
+            limit: statement_timeout + Duration::from_secs(2),
+            is_spoiled: false,
+        })
+    }
+}
+
+fn closed() -> Failure {
+    Failure::Unsent("it is closed".to_owned())
+}
+
+/// What happens to a connection before it is there is no statement's doing.
+fn unsent(failure: Failure) -> Failure {
+    match failure {
+        Failure::Unsent(text) | Failure::Refused { text, .. } | Failure::Lost(text) => Failure::Unsent(text),
+    }
+}
+
+impl Connection {
+    /// Runs a statement, which is a transaction of its own. Its text is never made from values.
+    pub(super) async fn query(
+        &mut self,
+        sql: &'static str,
+        parameters: Parameters<'_>,
+    ) -> Result<Vec<Row>, Failure> {
+        let mut attempt = 1;
+        loop {
+            match self.send(sql, parameters).await {
+                Err(failure) if failure.is_passing() && attempt < ATTEMPTS => attempt += 1,
+                Err(failure) => {
+                    self.is_spoiled |= failure.spoils_connection();
+                    return Err(failure);
+                }
+                Ok(rows) => return Ok(rows),
+            }
+        }
+    }
+
+    async fn send(&mut self, sql: &'static str, parameters: Parameters<'_>) -> Result<Vec<Row>, Failure> {
+        let limit = self.limit;
+        let sending = async {
+            let statement = match self.prepared.get(sql) {
+                Some(statement) => statement,
+                None => {
+                    let prepared = self.client.prepare(sql).await.map_err(|error| unsent(error.into()))?;
+                    self.prepared.entry(sql).or_insert(prepared)
+                }
+            };
+            Ok(self.client.query(statement, parameters).await?)
+        };
+        timeout(limit, sending).await.unwrap_or_else(|_| Err(Failure::late(limit)))
+    }
+
+    fn is_usable(&self) -> bool {
+        !self.is_spoiled && !self.client.is_closed()
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // A driver ends by itself once its client is gone, unless the server does not answer.
+        if self.is_spoiled {
+            self.driver.abort();
+        }
+    }
+}
+
+impl Pool {
+    pub(super) fn new(connector: Arc<Connector>, size: usize) -> Self {
+        Self {
+            connector,
+            permits: Semaphore::new(size.max(1)),
+            opening: Semaphore::new(OPENING),
+            idle: Mutex::default(),
+        }
+    }
+
+    /// A connection that is open as far as anybody knows.
+    pub(super) async fn borrow(&self) -> Result<Borrowed<'_>, Failure> {
+        let limit = self.connector.options.statement_timeout;
+        let permit = timeout(limit, self.permits.acquire())
+            .await
+            .map_err(|_| Failure::Unsent(format!("all connections are busy for {limit:?}")))?
+            .map_err(|_| closed())?;
+        let connection = match self.take() {
+            Some(connection) => connection,
+            None => self.open().await?,
+        };
+        Ok(Borrowed { pool: self, connection: Some(connection), _permit: permit })
+    }
+
+    async fn open(&self) -> Result<Connection, Failure> {
+        let _turn = self.opening.acquire().await.map_err(|_| closed())?;
+        // Somebody may have given one back in the meantime.
+        match self.take() {
+            Some(connection) => Ok(connection),
+            None => self.connector.open().await,
+        }
+    }
+
+    /// Runs one statement.
+    pub(super) async fn query(
+        &self,
+        sql: &'static str,
+        parameters: Parameters<'_>,
+    ) -> Result<Vec<Row>, Failure> {
+        self.borrow().await?.query(sql, parameters).await
+    }
+
+    /// No more connections are given out.
+    pub(super) fn close(&self) {
+        self.permits.close();
+        self.idle().clear();
+    }
+
+    fn take(&self) -> Option<Connection> {
+        let mut idle = self.idle();
+        std::iter::from_fn(|| idle.pop()).find(Connection::is_usable)
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Borrowed<'_> {
+    pub(super) async fn query(
+        &mut self,
+        sql: &'static str,
+        parameters: Parameters<'_>,
+    ) -> Result<Vec<Row>, Failure> {
+        match &mut self.connection {
+            Some(connection) => connection.query(sql, parameters).await,
+            None => Err(Failure::Unsent("the connection is gone".to_owned())),
+        }
+    }
+
+    pub(super) fn serial(&self) -> Option<u64> {
+        self.connection.as_ref().map(|connection| connection.serial)
+    }
+}
+
+impl Drop for Borrowed<'_> {
+    fn drop(&mut self) {
+        let is_open = !self.pool.permits.is_closed();
+        let usable = self.connection.take().filter(|connection| is_open && connection.is_usable());
+        if let Some(connection) = usable {
+            self.pool.idle().push(connection);
+        }
+    }
+}

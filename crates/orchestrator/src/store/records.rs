@@ -1,0 +1,249 @@
+//! What is stored. Plain data; the back ends give it its form.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use toolwright_contract::Mode;
+
+use super::SharedEnvelope;
+
+/// On whose behalf a session acts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Principal {
+    pub id: String,
+    pub org: Option<String>,
+    #[serde(default)]
+    pub roles: Vec<String>,
+}
+
+/// A conversation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionRecord {
+    pub id: String,
+    pub client_id: String,
+    pub principal: Principal,
+    pub mode: Mode,
+    /// The version of the toolset that it keeps until it ends.
+    pub toolset: String,
+    pub turn: u64,
+    /// Retrieval calls of this turn.
+    pub retrievals: u32,
+    /// What handlers see as `context.session.state`, and what the state controller keeps.
+    pub state: Value,
+    /// Tools that the person need not be asked about again.
+    pub remembered: Vec<String>,
+    pub standing: SessionStanding,
+    pub created_at: i64,
+    pub expires_at: i64,
+    /// Goes up with every update.
+    pub revision: u64,
+}
+
+/// Whether a session goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionStanding {
+    Active,
+    Ended,
+    Expired,
+}
+
+/// Whether the caller waits for the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// It is on disk when the answer comes.
+    Committed,
+    /// It is on disk soon.
+    Relaxed,
+}
+
+/// A call that wants to run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claim {
+    pub session: String,
+    pub execution: String,
+    pub tool: String,
+    pub tool_version: String,
+    /// SHA-256 of tool and arguments as the caller sent them.
+    pub digest: [u8; 32],
+    /// It may run again after a crash.
+    pub idempotent: bool,
+    /// The turn that pays, and how many retrieval calls it allows; `None` for calls that cost nothing.
+    pub budget: Option<(u64, u32)>,
+    /// The confirmation that it uses up.
+    pub confirmation: Option<String>,
+    pub now: i64,
+    pub durability: Durability,
+}
+
+/// What a call may do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Claimed {
+    /// Run: it is yours.
+    New,
+    /// Wait: its owner, this process or another, is at it.
+    Running,
+    /// Answer with what was recorded.
+    Finished(SharedEnvelope),
+    /// It was begun by a process that is gone, and must not be begun again.
+    InDoubt,
+    /// The id belongs to another tool or other arguments.
+    Conflict,
+    /// The turn has used up its retrieval calls.
+    OverBudget { used: u32 },
+    /// The confirmation is not approved, or was used already.
+    Unapproved,
+}
+
+/// How far a recorded execution has come.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Standing {
+    pub digest: [u8; 32],
+    pub status: Status,
+}
+
+/// See [`Claimed`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Status {
+    Running,
+    Finished(SharedEnvelope),
+    InDoubt,
+    /// Its owner is gone, and it may be claimed anew.
+    Abandoned,
+}
+
+/// What came of a claimed call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settlement {
+    pub session: String,
+    pub execution: String,
+    pub envelope: SharedEnvelope,
+    pub audit: AuditEntry,
+    pub now: i64,
+    pub durability: Durability,
+}
+
+/// A question to a person: may this call run?
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Confirmation {
+    pub id: String,
+    pub session: String,
+    pub client_id: String,
+    pub execution: String,
+    pub tool: String,
+    pub tool_version: String,
+    /// The arguments as they would be run: validated, defaults filled in, clamped.
+    pub args: Value,
+    /// SHA-256 of tool and arguments as the caller sent them; the claim carries the same.
+    pub digest: [u8; 32],
+    pub preview: String,
+    /// SHA-256 of the token; the token itself is never stored.
+    pub token_hash: [u8; 32],
+    pub created_at: i64,
+    pub expires_at: i64,
+    pub answer: Answer,
+    /// Who answered.
+    pub decided_by: Option<String>,
+    /// Why it was rejected.
+    pub reason: Option<String>,
+}
+
+impl Confirmation {
+    /// Whether this is the approval of that very call.
+    pub(super) fn fits(&self, claim: &Claim) -> bool {
+        self.answer == Answer::Approved
+            && self.session == claim.session
+            && self.execution == claim.execution
+            && self.tool == claim.tool
+            && self.tool_version == claim.tool_version
+            && self.digest == claim.digest
+    }
+
+    /// The same question, asked again: only the newest token opens it.
+    pub(super) fn renewed(&self, again: &Self) -> Self {
+        Self { token_hash: again.token_hash, ..self.clone() }
+    }
+
+    /// As it is after a person's answer.
+    pub(super) fn decided(&self, decision: Decision) -> Self {
+        let mut decided = self.clone();
+        match decision {
+            Decision::Approve { by, args } => {
+                decided.answer = Answer::Approved;
+                decided.decided_by = Some(by);
+                decided.args = args;
+            }
+            Decision::Reject { by, reason } => {
+                decided.answer = Answer::Rejected;
+                decided.decided_by = Some(by);
+                decided.reason = reason;
+            }
+        }
+        decided
+    }
+}
+
+/// Where a question stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    Pending,
+    Approved,
+    Rejected,
+    Expired,
+    /// Approved, and its call has been claimed.
+    Used,
+}
+
+/// A person's answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Decision {
+    /// With the arguments to run, which the approver may have edited.
+    Approve {
+        by: String,
+        args: Value,
+    },
+    Reject {
+        by: String,
+        reason: Option<String>,
+    },
+}
+
+/// One line of the audit, before it is chained.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AuditEntry {
+    pub at: i64,
+    pub event: String,
+    pub session: String,
+    pub client_id: String,
+    pub tool: String,
+    pub tool_version: String,
+    pub registry_version: String,
+    pub execution_id: String,
+    /// Hex of the digest of the arguments; `writeOnly` ones are left out of it.
+    pub args_digest: String,
+    /// `ok`, or the error's type.
+    pub outcome: String,
+    pub duration_ms: u64,
+    pub intents: Vec<String>,
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub data: Value,
+}
+
+/// One line of the audit, as it is kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AuditRow {
+    /// Its number in the store.
+    pub number: u64,
+    /// The process that wrote it; each has a chain of its own.
+    pub chain: String,
+    /// Its position in the chain, from 1.
+    pub position: u64,
+    /// The hash of the row before it in the chain; zeros for the first.
+    pub previous: String,
+    /// SHA-256 over previous, chain, position and the entry's text.
+    pub hash: String,
+    /// The entry, exactly as it was hashed.
+    pub entry: String,
+}

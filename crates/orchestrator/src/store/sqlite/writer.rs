@@ -1,0 +1,249 @@
+//! The journal in the file: one thread writes, and one commit serves all who wait for it.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+use toolwright_contract::Envelope;
+use toolwright_registry::hex;
+
+use super::apply::{AuditEnd, apply};
+use super::fault::{Fault, Faults};
+use super::file::Lock;
+use super::queue::{Item, Queue};
+use super::{Sqlite, rows};
+use crate::store::chain::Chain;
+use crate::store::journal::{Change, Journal, Written};
+use crate::store::records::{AuditRow, Durability};
+use crate::store::{Error, Result, SharedEnvelope};
+
+/// After so many changes the log is copied back into the file, between two commits.
+const CHANGES_PER_CHECKPOINT: usize = 16_384;
+/// The longest that a commit is put off for those who are about to come.
+const MOST_PATIENCE: Duration = Duration::from_millis(1);
+
+/// Takes changes, and reads back what has left memory.
+#[derive(Debug)]
+pub struct Writer {
+    queue: Arc<Queue>,
+    reader: Arc<Mutex<Connection>>,
+    thread: OnceLock<JoinHandle<()>>,
+}
+
+impl Writer {
+    pub(super) fn idle(reader: Arc<Mutex<Connection>>) -> Self {
+        Self { queue: Arc::default(), reader, thread: OnceLock::new() }
+    }
+
+    async fn read<T, F>(&self, read: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T> + Send + 'static,
+    {
+        let reader = Arc::clone(&self.reader);
+        let task =
+            tokio::task::spawn_blocking(move || read(&reader.lock().unwrap_or_else(PoisonError::into_inner)));
+        task.await.map_err(|cause| Error::Unavailable(cause.to_string()))?
+    }
+}
+
+impl Sqlite {
+    /// Starts to write. The lock goes with the thread: the file is free when nothing is written to it any more.
+    pub(super) fn serve(&self, scribe: Scribe, lock: Lock) -> Result<()> {
+        let writer = self.journal();
+        let queue = Arc::clone(&writer.queue);
+        let run = move || {
+            // Also when it panics, nobody may wait for ever.
+            let _abandon = Abandon(&queue);
+            scribe.run(&queue);
+            drop(lock);
+        };
+        let thread = thread::Builder::new().name("toolwright-store".to_owned()).spawn(run);
+        let thread = thread.map_err(|cause| Error::Unavailable(cause.to_string()))?;
+        // It is the first: a store is served once.
+        let _ = writer.thread.set(thread);
+        Ok(())
+    }
+}
+
+struct Abandon<'a>(&'a Queue);
+
+impl Drop for Abandon<'_> {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
+}
+
+impl Journal for Writer {
+    fn write(&self, change: Change, durability: Durability) -> Written {
+        self.queue.push(change, durability)
+    }
+
+    fn flush(&self) -> Written {
+        self.queue.push_flush()
+    }
+
+    fn text(&self, envelope: &Envelope) -> Result<String> {
+        serde_json::to_string(envelope).map_err(|cause| Error::Corrupt(cause.to_string()))
+    }
+
+    async fn envelope(&self, number: u64) -> Result<Option<SharedEnvelope>> {
+        if let Some(envelope) = self.read(move |connection| rows::envelope(connection, number)).await? {
+            return Ok(Some(envelope));
+        }
+        // It left memory before it was on disk.
+        self.flush().wait().await?;
+        self.read(move |connection| rows::envelope(connection, number)).await
+    }
+
+    async fn audit(&self, after: u64, limit: usize) -> Result<Vec<AuditRow>> {
+        self.read(move |connection| rows::audit(connection, after, limit)).await
+    }
+}
+
+impl Drop for Writer {
+    /// Waits until what was queued is written and the lock is free: a store that is opened next must find both.
+    fn drop(&mut self) {
+        self.queue.close();
+        if let Some(thread) = self.thread.take() {
+            // If it panicked, whoever waited knows.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The one who writes.
+#[derive(Debug)]
+pub struct Scribe {
+    connection: Connection,
+    end: AuditEnd,
+    faults: Faults,
+    /// Why something that nobody waited for was lost, since the last flush.
+    lost: Option<Error>,
+    /// Changes since the log was last copied back.
+    changes: usize,
+}
+
+impl Scribe {
+    /// Continues the audit with a chain of its own.
+    pub fn new(connection: Connection, faults: Faults) -> Result<Self> {
+        let mut name = [0; 8];
+        getrandom::fill(&mut name).map_err(|cause| Error::Unavailable(cause.to_string()))?;
+        let sql = "SELECT coalesce(max(number), 0) FROM audit";
+        let last: i64 = connection.query_row(sql, [], |row| row.get(0))?;
+        let end = AuditEnd { chain: Chain::new(hex(&name)), next: last.unsigned_abs() + 1 };
+        Ok(Self { connection, end, faults, lost: None, changes: 0 })
+    }
+
+    pub const fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    fn run(mut self, queue: &Queue) {
+        let (mut expected, mut patience) = (0, Duration::ZERO);
+        while let Some(batch) = queue.take(expected, patience) {
+            if self.faults.is(Fault::Dies) {
+                return;
+            }
+            expected = batch.iter().filter(|item| item.is_awaited()).count();
+            let begun = Instant::now();
+            self.write(batch);
+            patience = (begun.elapsed() / 4).min(MOST_PATIENCE);
+            if self.changes >= CHANGES_PER_CHECKPOINT {
+                self.tidy("PASSIVE");
+            }
+        }
+        // Whoever copies the file of a server that was stopped gets all of it.
+        self.tidy("TRUNCATE");
+    }
+
+    /// One transaction for all; when that fails, one for each.
+    fn write(&mut self, batch: Vec<Item>) {
+        match self.transaction(batch.iter().filter_map(|item| item.change.as_ref())) {
+            Ok(()) => batch.into_iter().for_each(|item| self.done(item, Ok(()))),
+            Err(error) if batch.len() == 1 => {
+                batch.into_iter().for_each(|item| self.done(item, Err(error.clone())))
+            }
+            Err(_) => {
+                for item in batch {
+                    let outcome = self.transaction(item.change.iter());
+                    self.done(item, outcome);
+                }
+            }
+        }
+    }
+
+    fn done(&mut self, item: Item, outcome: Result<()>) {
+        match outcome {
+            // Whoever flushes learns what was lost before.
+            Ok(()) if item.change.is_none() => {
+                let outcome = self.lost.take().map_or(Ok(()), Err);
+                item.answer(outcome);
+            }
+            Err(error) if !item.is_awaited() => {
+                tracing::error!(%error, change = ?item.change, "a change that nobody waited for was lost");
+                self.lost = Some(error);
+            }
+            outcome => item.answer(outcome),
+        }
+    }
+
+    /// All of these changes or none.
+    fn transaction<'a>(&mut self, changes: impl Iterator<Item = &'a Change>) -> Result<()> {
+        let mut changes = changes.peekable();
+        if changes.peek().is_none() {
+            return Ok(());
+        }
+        let mut end = self.end.clone();
+        match self.attempt(changes, &mut end) {
+            Ok(count) => {
+                self.end = end;
+                self.changes += count;
+                Ok(())
+            }
+            Err(error) => {
+                self.roll_back();
+                Err(error)
+            }
+        }
+    }
+
+    fn attempt<'a>(&self, changes: impl Iterator<Item = &'a Change>, end: &mut AuditEnd) -> Result<usize> {
+        self.roll_back();
+        self.execute("BEGIN IMMEDIATE")?;
+        self.faults.begin(&self.connection)?;
+        let mut count = 0;
+        for change in changes {
+            apply(&self.connection, change, end)?;
+            count += 1;
+        }
+        self.faults.commit()?;
+        self.execute("COMMIT")?;
+        Ok(count)
+    }
+
+    /// Some failures have ended the transaction, others have not.
+    fn roll_back(&self) {
+        if !self.connection.is_autocommit()
+            && let Err(error) = self.execute("ROLLBACK")
+        {
+            tracing::error!(%error, "a failed transaction cannot be rolled back yet");
+        }
+    }
+
+    /// Copies the log back into the file. Nobody waits for it but the next commit.
+    fn tidy(&mut self, mode: &str) {
+        self.changes = 0;
+        let copied = self.connection.pragma_update_and_check(None, "wal_checkpoint", mode, |_| Ok(()));
+        if let Err(error) = copied {
+            // Nothing is lost: the log goes on.
+            tracing::warn!(%error, "the store's log cannot be copied back into its file");
+        }
+    }
+
+    fn execute(&self, sql: &str) -> Result<()> {
+        self.connection.prepare_cached(sql)?.execute([])?;
+        Ok(())
+    }
+}

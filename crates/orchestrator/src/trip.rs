@@ -1,0 +1,100 @@
+//! One call on its way through the corridor, and the envelope at its end. Opens and closes nothing: the orchestrator does.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::{Map, Value};
+use toolwright_contract::{Envelope, Failure, IntentKind, Meta, Success};
+use toolwright_engine::Cancel;
+use toolwright_registry::hex;
+
+use crate::ids;
+use crate::prepared::Prepared;
+use crate::redact;
+use crate::runtime::Runtime;
+use crate::store::{AuditEntry, Confirmation, SessionRecord};
+
+pub(crate) struct Trip {
+    pub started: Instant,
+    pub now: i64,
+    pub session: Arc<SessionRecord>,
+    pub runtime: Runtime,
+    pub tool: String,
+    pub execution: String,
+    pub digest: [u8; 32],
+    /// The digest for the audit, and the texts of the arguments that must not appear anywhere.
+    pub hidden: Hidden,
+    pub prepared: Option<Arc<Prepared>>,
+    /// What will run.
+    pub args: Value,
+    /// The approval that this call uses up.
+    pub approval: Option<Arc<Confirmation>>,
+    /// The call whose handler made this one.
+    pub parent: Option<Arc<crate::call::Call>>,
+    pub cancel: Cancel,
+    /// More members of `meta`.
+    pub more: Map<String, Value>,
+    pub retries: u32,
+}
+
+/// What is kept of arguments that must not be kept.
+#[derive(Default)]
+pub(crate) struct Hidden {
+    digest: Option<[u8; 32]>,
+    pub secrets: Vec<String>,
+}
+
+impl Trip {
+    pub fn envelope(&self, outcome: Result<Success, Failure>) -> Envelope {
+        let took = self.started.elapsed().as_millis();
+        let meta = Meta {
+            tool: self.tool.clone(),
+            tool_version: self.prepared.as_ref().map(|prepared| prepared.tool.spec.version.clone()),
+            registry_version: self.runtime.toolset().version.clone(),
+            duration: u64::try_from(took).unwrap_or(u64::MAX),
+            execution_id: self.execution.clone(),
+            more: self.more.clone(),
+        };
+        Envelope { outcome, meta }
+    }
+
+    /// Takes note of the `writeOnly` arguments, before the handler takes them.
+    pub fn hide(&mut self) {
+        if let Some(prepared) = self.prepared.as_ref().filter(|prepared| prepared.has_secrets) {
+            let schema = &prepared.tool.spec.json_schema;
+            let shown = redact::redacted(schema, &self.args);
+            let digest = Some(ids::digest(&self.tool, &shown));
+            self.hidden = Hidden { digest, secrets: redact::secrets(schema, &self.args) };
+        }
+    }
+
+    pub fn audit(&self, event: &str, envelope: &Envelope) -> AuditEntry {
+        let (outcome, intents) = match &envelope.outcome {
+            Ok(success) => ("ok", success.intents.iter().map(kind).collect()),
+            Err(failure) => (failure.kind.as_str(), Vec::new()),
+        };
+        AuditEntry {
+            at: self.now,
+            event: event.to_owned(),
+            session: self.session.id.clone(),
+            client_id: self.session.client_id.clone(),
+            tool: self.tool.clone(),
+            tool_version: envelope.meta.tool_version.clone().unwrap_or_default(),
+            registry_version: envelope.meta.registry_version.clone(),
+            execution_id: self.execution.clone(),
+            args_digest: hex(&self.hidden.digest.unwrap_or(self.digest)),
+            outcome: outcome.to_owned(),
+            duration_ms: envelope.meta.duration,
+            intents,
+            data: self
+                .more
+                .get("clamped")
+                .map_or(Value::Null, |clamped| serde_json::json!({ "clamped": clamped })),
+        }
+    }
+}
+
+fn kind(intent: &Value) -> String {
+    let word = intent.get("type").and_then(Value::as_str).unwrap_or_default();
+    IntentKind::from_word(word).map_or("unknown", IntentKind::as_str).to_owned()
+}

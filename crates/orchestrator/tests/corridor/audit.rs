@@ -1,0 +1,129 @@
+//! Every call is audited and counted; secrets reach neither.
+
+use serde_json::{Value, json};
+use toolwright_contract::Mode;
+use toolwright_orchestrator::store::chain::{Broken, Verifier};
+use toolwright_orchestrator::store::{AuditRow, Backend};
+
+use crate::support::{Desk, Setup, retrieval};
+
+async fn rows(desk: &Desk) -> Vec<AuditRow> {
+    desk.orchestrator.store().audit(0, 1000).await.unwrap()
+}
+
+fn entries(rows: &[AuditRow]) -> Vec<Value> {
+    rows.iter().map(|row| serde_json::from_str(&row.entry).unwrap()).collect()
+}
+
+fn verify(rows: &[AuditRow]) -> Result<u64, Broken> {
+    let mut verifier = Verifier::default();
+    rows.iter().try_for_each(|row| verifier.check(row))?;
+    Ok(verifier.rows)
+}
+
+#[tokio::test]
+async fn calls_refusals_and_replays_are_all_there_with_what_matters() {
+    let desk =
+        Setup::new().tool("act", json!({})).tool("voice_only", json!({ "allowedModes": ["voice"] })).desk();
+    let session = desk.session(Mode::Text).await;
+    let args = json!({ "intents": [{ "type": "SUPPRESS_AUDIO", "value": true }, { "type": "WHAT" }] });
+    desk.call(&session, "c1", "act", args.clone()).await;
+    desk.call(&session, "c1", "act", args).await;
+    desk.call(&session, "c2", "voice_only", json!({})).await;
+    desk.call(&session, "c3", "act", json!({ "fail": "PERMANENT" })).await;
+    let rows = rows(&desk).await;
+    let entries = entries(&rows);
+    let told: Vec<(&str, &str, &str)> = entries
+        .iter()
+        .map(|entry| {
+            (
+                entry["event"].as_str().unwrap(),
+                entry["executionId"].as_str().unwrap(),
+                entry["outcome"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("called", "c1", "ok"),
+            ("replayed", "c1", "ok"),
+            ("refused", "c2", "MODE_RESTRICTED"),
+            ("called", "c3", "PERMANENT")
+        ]
+    );
+    let first = &entries[0];
+    assert_eq!(
+        (&first["session"], &first["clientId"], &first["tool"]),
+        (&json!(session), &json!("client"), &json!("act"))
+    );
+    assert_eq!((&first["toolVersion"], &first["at"]), (&json!("1.0.0"), &json!(1_000_000)));
+    assert_eq!(first["intents"], json!(["SUPPRESS_AUDIO", "unknown"]));
+    assert_eq!(first["argsDigest"].as_str().unwrap().len(), 64);
+    assert_eq!(verify(&rows), Ok(4));
+}
+
+#[tokio::test]
+async fn a_changed_missing_or_moved_row_is_found() {
+    let desk = Setup::new().tool("act", json!({})).desk();
+    let session = desk.session(Mode::Text).await;
+    for n in 0..20 {
+        desk.call(&session, "", "act", json!({ "n": n })).await;
+    }
+    let rows = rows(&desk).await;
+    assert_eq!(verify(&rows), Ok(20));
+    for at in 0..rows.len() {
+        let mut changed = rows.clone();
+        changed[at].entry = changed[at].entry.replace("\"ok\"", "\"no\"");
+        assert_eq!(verify(&changed), Err(Broken::Changed { number: at as u64 + 1 }));
+        let mut missing = rows.clone();
+        missing.remove(at);
+        // A cut at the end shows only against the head.
+        assert_eq!(verify(&missing).is_err(), at + 1 < rows.len());
+        if at > 0 {
+            let mut moved = rows.clone();
+            moved.swap(at - 1, at);
+            assert!(verify(&moved).is_err());
+        }
+    }
+}
+
+#[tokio::test]
+async fn secrets_reach_no_envelope_and_no_audit() {
+    let fields = json!({ "jsonSchema": { "type": "object",
+        "properties": { "password": { "type": "string", "writeOnly": true }, "fail": {}, "n": {} } } });
+    let desk = Setup::new().tool("act", fields).desk();
+    let session = desk.session(Mode::Text).await;
+    let envelope =
+        desk.call(&session, "c1", "act", json!({ "password": "hunter22", "fail": "PERMANENT" })).await;
+    assert_eq!(envelope["error"]["message"], "failed with \"[redacted]\"");
+    desk.call(&session, "c2", "act", json!({ "password": "other secret", "fail": "PERMANENT" })).await;
+    let rows = rows(&desk).await;
+    let text = serde_json::to_string(&rows).unwrap();
+    assert!(!text.contains("hunter22") && !text.contains("other secret"), "{text}");
+    // The digest does not depend on the secret, so it cannot be guessed from it.
+    let entries = entries(&rows);
+    assert_eq!(entries[0]["argsDigest"], entries[1]["argsDigest"]);
+    assert_eq!(desk.done.args()[0]["password"], "hunter22");
+}
+
+#[tokio::test]
+async fn metrics_count_what_happened() {
+    let desk =
+        Setup::new().tool("act", json!({ "latencyBudgetMs": 0.000_001 })).tool("find", retrieval()).desk();
+    let session = desk.session(Mode::Text).await;
+    desk.call(&session, "c1", "act", json!({})).await;
+    desk.call(&session, "c1", "act", json!({})).await;
+    desk.call(&session, "c2", "act", json!({ "fail": "CONFLICT" })).await;
+    for n in 0..6 {
+        desk.call(&session, &format!("f{n}"), "find", json!({})).await;
+    }
+    let metrics = desk.orchestrator.metrics();
+    let find = metrics.iter().find(|row| row.tool == "find").unwrap();
+    let act = metrics.iter().find(|row| row.tool == "act").unwrap();
+    assert_eq!((act.calls, act.replays, act.refusals, act.overruns), (2, 1, 0, 2));
+    assert_eq!(act.errors.get("CONFLICT"), Some(&1));
+    assert_eq!((find.calls, find.refusals), (5, 1));
+    assert_eq!(find.errors.get("BUDGET_EXCEEDED"), Some(&1));
+    assert!(act.p50 > 0.0 && act.p99 >= act.p50);
+}

@@ -1,0 +1,236 @@
+//! A person's yes cannot be forged, used twice, swapped or outlived.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use toolwright_contract::Mode;
+use toolwright_orchestrator::confirm::{Answerer, Error, Proof};
+
+use crate::support::{Desk, Setup, call, shown};
+
+fn careful() -> Setup {
+    let rule = json!({ "when": "args.amount > 10", "preview": "Pay {{amount}} to {{to}}" });
+    let schema = json!({ "type": "object", "additionalProperties": false, "properties": {
+        "amount": { "type": "integer", "maximum": 1000 }, "to": { "type": "string", "default": "Mira" },
+        "password": { "type": "string", "writeOnly": true } } });
+    Setup::new()
+        .tool("pay", json!({ "requiresConfirmation": rule, "jsonSchema": schema }))
+        .tool("always", json!({ "requiresConfirmation": true }))
+        .tool("broken", json!({ "requiresConfirmation": { "when": "args.absent > 1" } }))
+}
+
+/// Asks, and returns the question with its token.
+async fn ask(desk: &Desk, session: &str, id: &str, tool: &str, args: Value) -> Value {
+    let envelope = desk.call(session, id, tool, args).await;
+    assert_eq!(envelope["error"]["type"], "CONFIRMATION_REQUIRED", "{envelope}");
+    assert_eq!(envelope["error"]["partialSideEffects"], false);
+    envelope["error"]["details"]["confirmation_request"].clone()
+}
+
+fn answerer<'a>(question: &'a Value, session: &'a str) -> Answerer<'a> {
+    let token = question["confirmation_token"].as_str().unwrap();
+    Answerer { token, proof: Proof::Token, session, client_id: "client", by: "mira" }
+}
+
+#[tokio::test]
+async fn a_question_says_what_would_be_done_and_nothing_is_done() {
+    let desk = careful().desk();
+    let session = desk.session(Mode::Text).await;
+    let question = ask(&desk, &session, "c1", "pay", json!({ "amount": 50, "password": "hunter22" })).await;
+    assert_eq!((&question["tool"], &question["preview"]), (&json!("pay"), &json!("Pay 50 to Mira")));
+    assert_eq!(question["args"], json!({ "amount": 50, "password": "[redacted]", "to": "Mira" }));
+    assert_eq!(question["expires_at"], 1_000_000 + 600_000);
+    assert_eq!(desk.done.runs(), 0);
+    assert_eq!(desk.outcome(&session, "c2", "pay", json!({ "amount": 5 })).await, "ok");
+    desk.clock.advance(1);
+    ask(&desk, &session, "c3", "always", json!({})).await;
+    desk.clock.advance(1);
+    ask(&desk, &session, "c4", "broken", json!({})).await;
+    assert_eq!(desk.outcome(&session, "c5", "pay", json!({ "amount": "x" })).await, "VALIDATION");
+    let waiting = desk.orchestrator.pending(Some(&session)).await.unwrap();
+    assert_eq!(waiting.iter().map(|asked| asked.execution.as_str()).collect::<Vec<_>>(), ["c1", "c3", "c4"]);
+}
+
+#[tokio::test]
+async fn an_approved_call_runs_once_and_its_envelope_is_delivered() {
+    let desk = careful().desk();
+    let session = desk.session(Mode::Text).await;
+    let mut deliveries = desk.orchestrator.deliveries();
+    let question = ask(&desk, &session, "c1", "pay", json!({ "amount": 50 })).await;
+    let envelope = desk.orchestrator.approve(&answerer(&question, &session), None).await.unwrap();
+    assert!(envelope.is_ok(), "{envelope:?}");
+    assert_eq!(desk.done.args(), [json!({ "amount": 50, "to": "Mira" })]);
+    let delivery = deliveries.recv().await.unwrap();
+    assert_eq!((delivery.session, delivery.execution_id.as_str()), (session.clone(), "c1"));
+    assert_eq!(delivery.envelope, envelope);
+    let again = desk.orchestrator.approve(&answerer(&question, &session), None).await;
+    assert_eq!(again.unwrap_err(), Error::Refused);
+    let resent = desk.call(&session, "c1", "pay", json!({ "amount": 50 })).await;
+    assert_eq!((&resent["ok"], &resent["meta"]["replayed"]), (&json!(true), &json!(true)));
+    assert_eq!(desk.done.runs(), 1);
+}
+
+#[tokio::test]
+async fn of_many_approvals_at_once_one_counts() {
+    let desk = Arc::new(careful().desk());
+    let session = desk.session(Mode::Text).await;
+    let question = Arc::new(ask(&desk, &session, "c1", "always", json!({})).await);
+    let approvals: Vec<_> = (0..64)
+        .map(|_| {
+            let (desk, question, session) = (Arc::clone(&desk), Arc::clone(&question), session.clone());
+            tokio::spawn(async move {
+                desk.orchestrator.approve(&answerer(&question, &session), None).await.is_ok()
+            })
+        })
+        .collect();
+    let mut counted = 0;
+    for approval in approvals {
+        counted += usize::from(approval.await.unwrap());
+    }
+    assert_eq!((counted, desk.done.runs()), (1, 1));
+}
+
+#[tokio::test]
+async fn forged_replayed_expired_and_swapped_tokens_are_refused() {
+    let desk = careful().desk();
+    let (session, other) = (desk.session(Mode::Text).await, desk.session(Mode::Text).await);
+    let question = ask(&desk, &session, "c1", "always", json!({})).await;
+    let second = ask(&desk, &session, "c2", "always", json!({ "n": 2 })).await;
+    let token = question["confirmation_token"].as_str().unwrap().to_owned();
+    let (id, secret) = token.split_once('.').unwrap();
+    let (second_id, _) = second["confirmation_token"].as_str().unwrap().split_once('.').unwrap();
+    let mut forged: Vec<String> = vec![
+        String::new(),
+        ".".to_owned(),
+        id.to_owned(),
+        format!("{id}."),
+        format!("{id}.{}", "0".repeat(64)),
+        format!("{second_id}.{secret}"),
+        format!("conf_0.{secret}"),
+        format!("{token}0"),
+        token.to_uppercase(),
+    ];
+    for at in 0..token.len() {
+        let mut bytes = token.clone().into_bytes();
+        bytes[at] ^= 1;
+        forged.push(String::from_utf8(bytes).unwrap());
+    }
+    let refuse = async |token: &str, session: &str, client: &str| {
+        let answerer = Answerer { token, proof: Proof::Token, session, client_id: client, by: "x" };
+        assert_eq!(desk.orchestrator.approve(&answerer, None).await.unwrap_err(), Error::Refused, "{token}");
+        assert_eq!(desk.orchestrator.reject(&answerer, None).await.unwrap_err(), Error::Refused, "{token}");
+    };
+    for token in &forged {
+        refuse(token, &session, "client").await;
+    }
+    refuse(&token, &other, "client").await;
+    refuse(&token, &session, "somebody else").await;
+    assert_eq!(desk.done.runs(), 0);
+    desk.clock.advance(600_000);
+    refuse(&token, &session, "client").await;
+    assert_eq!(desk.done.runs(), 0);
+}
+
+#[tokio::test]
+async fn a_transport_that_knows_its_user_needs_no_secret_but_the_right_session() {
+    let desk = careful().desk();
+    let session = desk.session(Mode::Voice).await;
+    let question = ask(&desk, &session, "c1", "always", json!({})).await;
+    let id = question["confirmation_id"].as_str().unwrap();
+    let answerer =
+        |session| Answerer { token: id, proof: Proof::Transport, session, client_id: "client", by: "voice" };
+    let other = desk.session(Mode::Voice).await;
+    assert_eq!(desk.orchestrator.approve(&answerer(&other), None).await.unwrap_err(), Error::Refused);
+    assert!(desk.orchestrator.approve(&answerer(&session), None).await.unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn edited_arguments_are_validated_again_and_are_the_ones_that_run() {
+    let desk = careful().desk();
+    let session = desk.session(Mode::Text).await;
+    let question = ask(&desk, &session, "c1", "pay", json!({ "amount": 50 })).await;
+    let answerer = answerer(&question, &session);
+    let wrong = desk.orchestrator.approve(&answerer, Some(json!({ "amount": 5000 }))).await.unwrap_err();
+    assert!(matches!(&wrong, Error::Edited(why) if why.contains("/amount")), "{wrong}");
+    let envelope =
+        desk.orchestrator.approve(&answerer, Some(json!({ "amount": 60, "to": "Ada" }))).await.unwrap();
+    assert!(envelope.is_ok());
+    assert_eq!(desk.done.args(), [json!({ "amount": 60, "to": "Ada" })]);
+    assert_eq!(desk.outcome(&session, "c1", "pay", json!({ "amount": 50 })).await, "ok");
+    assert_eq!(desk.done.runs(), 1);
+}
+
+#[tokio::test]
+async fn a_rejected_or_forgotten_question_ends_in_an_envelope_too() {
+    let desk = careful().desk();
+    let session = desk.session(Mode::Text).await;
+    let mut deliveries = desk.orchestrator.deliveries();
+    let question = ask(&desk, &session, "c1", "always", json!({})).await;
+    let reason = Some("too dear".to_owned());
+    let envelope = desk.orchestrator.reject(&answerer(&question, &session), reason).await.unwrap();
+    assert_eq!(shown(&envelope)["error"]["message"], "The user declined this call: too dear");
+    assert_eq!(deliveries.recv().await.unwrap().envelope, envelope);
+    assert_eq!(
+        desk.orchestrator.approve(&answerer(&question, &session), None).await.unwrap_err(),
+        Error::Refused
+    );
+
+    ask(&desk, &session, "c2", "always", json!({})).await;
+    desk.clock.advance(600_000);
+    desk.orchestrator.sweep().await.unwrap();
+    let late = deliveries.recv().await.unwrap();
+    assert_eq!(shown(&late.envelope)["error"]["message"], "Nobody approved this call in time.");
+    assert_eq!(desk.orchestrator.pending(None).await.unwrap(), []);
+    assert_eq!(desk.done.runs(), 0);
+}
+
+#[tokio::test]
+async fn a_question_that_is_put_again_keeps_its_place_and_only_the_newest_token_opens_it() {
+    let desk = careful().desk();
+    let session = desk.session(Mode::Text).await;
+    let first = ask(&desk, &session, "c1", "always", json!({})).await;
+    let second = ask(&desk, &session, "c1", "always", json!({})).await;
+    assert_eq!(first["confirmation_id"], second["confirmation_id"]);
+    assert_eq!(desk.orchestrator.pending(None).await.unwrap().len(), 1);
+    assert_eq!(
+        desk.orchestrator.approve(&answerer(&first, &session), None).await.unwrap_err(),
+        Error::Refused
+    );
+    assert!(desk.orchestrator.approve(&answerer(&second, &session), None).await.unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn not_asking_again_is_off_unless_policy_allows_it_and_holds_for_one_session_and_tool() {
+    for (allowed, expected) in [(false, "CONFIRMATION_REQUIRED"), (true, "ok")] {
+        let desk = careful().policy(|policy| policy.may_remember = allowed).desk();
+        let (session, other) = (desk.session(Mode::Text).await, desk.session(Mode::Text).await);
+        let question = ask(&desk, &session, "c1", "always", json!({})).await;
+        desk.orchestrator.approve_and_remember(&answerer(&question, &session)).await.unwrap();
+        assert_eq!(desk.outcome(&session, "c2", "always", json!({})).await, expected);
+        ask(&desk, &session, "c3", "broken", json!({})).await;
+        ask(&desk, &other, "c1", "always", json!({})).await;
+    }
+}
+
+#[tokio::test]
+async fn an_operators_rule_may_approve_without_asking() {
+    let rule = Some("session.clientId == \"robot\" && args.amount < 100".to_owned());
+    let desk = careful().policy(|policy| policy.approve_when = rule).desk();
+    let robot = desk.session_of("robot", Mode::Text, &[]).await;
+    assert_eq!(desk.outcome(&robot, "c1", "pay", json!({ "amount": 50 })).await, "ok");
+    ask(&desk, &robot, "c2", "pay", json!({ "amount": 500 })).await;
+    // It cannot be evaluated: nobody is spared the question.
+    ask(&desk, &robot, "c3", "always", json!({})).await;
+    ask(&desk, &desk.session(Mode::Text).await, "c1", "pay", json!({ "amount": 50 })).await;
+}
+
+#[tokio::test]
+async fn what_the_model_reads_has_no_token() {
+    let desk = careful().desk();
+    let id = desk.session(Mode::Text).await;
+    let envelope = desk.orchestrator.call(&id, call("c1", "always", json!({}))).await;
+    let session = desk.orchestrator.session(&id).await.unwrap().unwrap();
+    let told = desk.orchestrator.for_model(&session, &envelope);
+    assert!(!told.to_string().contains("confirmation_token"), "{told}");
+    assert_eq!(told["details"]["confirmation_request"]["tool"], "always");
+}

@@ -1,0 +1,180 @@
+//! Policy is enforced here, never by prompt text: each refusal is an envelope with a suggestion, and nothing runs.
+
+use serde_json::{Value, json};
+use toolwright_contract::{Mode, RateLimit};
+
+use crate::support::{Desk, Setup, call, retrieval, shown};
+
+async fn refused(desk: &Desk, session: &str, tool: &str, args: Value, kind: &str) {
+    let before = desk.done.runs();
+    let envelope = desk.call(session, "", tool, args).await;
+    let error = &envelope["error"];
+    assert_eq!(error["type"], kind, "{envelope}");
+    assert_eq!(error["partialSideEffects"], false);
+    assert!(error["suggestion"].as_str().is_some_and(|text| !text.is_empty()), "{envelope}");
+    assert_eq!(desk.done.runs(), before, "it ran");
+}
+
+#[tokio::test]
+async fn a_tool_that_is_not_available_is_refused_and_so_is_one_whose_condition_fails() {
+    let when = |condition: &str| json!({ "availability": { "condition": condition } });
+    let desk = Setup::new()
+        .tool("staff_only", when("\"staff\" in user.roles && args.n > 1"))
+        .tool("broken", when("args.absent.deeper == 1"))
+        .tool("no_bool", when("args.n"))
+        .desk();
+    let (staff, guest) =
+        (desk.session_of("a", Mode::Text, &["staff"]).await, desk.session_of("b", Mode::Text, &[]).await);
+    assert_eq!(desk.outcome(&staff, "", "staff_only", json!({ "n": 2 })).await, "ok");
+    refused(&desk, &staff, "staff_only", json!({ "n": 1 }), "UNAVAILABLE").await;
+    refused(&desk, &guest, "staff_only", json!({ "n": 2 }), "UNAVAILABLE").await;
+    refused(&desk, &staff, "broken", json!({}), "UNAVAILABLE").await;
+    refused(&desk, &staff, "no_bool", json!({ "n": 1 }), "UNAVAILABLE").await;
+}
+
+#[tokio::test]
+async fn a_role_that_is_asked_for_must_be_there() {
+    let desk = Setup::new().tool("act", json!({ "permissions": { "roles": ["admin", "editor"] } })).desk();
+    let editor = desk.session_of("a", Mode::Text, &["editor", "x"]).await;
+    assert_eq!(desk.outcome(&editor, "", "act", json!({})).await, "ok");
+    refused(&desk, &desk.session_of("b", Mode::Text, &["x"]).await, "act", json!({}), "AUTH").await;
+}
+
+#[tokio::test]
+async fn a_tool_is_refused_in_a_mode_that_it_does_not_allow() {
+    let desk = Setup::new().tool("act", json!({ "allowedModes": ["text"] })).desk();
+    refused(&desk, &desk.session(Mode::Voice).await, "act", json!({}), "MODE_RESTRICTED").await;
+}
+
+#[tokio::test]
+async fn calls_are_limited_per_tool_and_client_and_per_org() {
+    let desk = Setup::new()
+        .tool("act", json!({ "permissions": { "rateLimit": { "calls": 2, "window": 1000 } } }))
+        .tool("free", json!({}))
+        .policy(|policy| policy.org_rate = Some(RateLimit { calls: 5, window: 60_000 }))
+        .desk();
+    let (one, two) =
+        (desk.session_of("a", Mode::Text, &[]).await, desk.session_of("b", Mode::Text, &[]).await);
+    for n in 0..2 {
+        assert_eq!(desk.outcome(&one, "", "act", json!({ "n": n })).await, "ok");
+    }
+    refused(&desk, &one, "act", json!({ "n": 3 }), "RATE_LIMIT").await;
+    assert_eq!(desk.outcome(&two, "", "act", json!({})).await, "ok");
+    desk.clock.advance(1000);
+    assert_eq!(desk.outcome(&one, "", "act", json!({ "n": 4 })).await, "ok");
+    // Four of five calls of the org are spent.
+    assert_eq!(desk.outcome(&two, "", "free", json!({ "n": 1 })).await, "ok");
+    refused(&desk, &two, "free", json!({ "n": 2 }), "RATE_LIMIT").await;
+    // A replay costs nothing.
+    assert_eq!(desk.outcome(&two, "", "free", json!({ "n": 1 })).await, "ok");
+}
+
+fn with_top_k() -> Value {
+    let mut fields = retrieval();
+    fields["jsonSchema"] = json!({ "type": "object", "additionalProperties": false, "properties": {
+        "top_k": { "type": "integer", "minimum": 1, "maximum": 50, "default": 20 },
+        "depth": { "type": "integer" }, "n": {} } });
+    fields["clamp"] = json!({ "voice": { "depth": 1, "top_k": 2 } });
+    fields
+}
+
+#[tokio::test]
+async fn numbers_are_held_down_by_policy_and_by_the_tool_and_the_envelope_says_so() {
+    let desk = Setup::new().tool("find", with_top_k()).desk();
+    let (text, voice) = (desk.session(Mode::Text).await, desk.session(Mode::Voice).await);
+    let envelope = desk.call(&text, "", "find", json!({ "depth": 9 })).await;
+    assert_eq!(envelope["meta"]["clamped"], json!({ "top_k": { "from": 20, "to": 10 } }));
+    let envelope = desk.call(&voice, "", "find", json!({ "top_k": 30, "depth": 9 })).await;
+    assert_eq!(
+        envelope["meta"]["clamped"],
+        json!({ "depth": { "from": 9, "to": 1 }, "top_k": { "from": 30, "to": 2 } })
+    );
+    let envelope = desk.call(&voice, "", "find", json!({ "top_k": 1, "depth": 1 })).await;
+    assert_eq!(envelope["meta"].get("clamped"), None);
+    assert_eq!(
+        desk.done.args(),
+        [
+            json!({ "depth": 9, "top_k": 10 }),
+            json!({ "top_k": 2, "depth": 1 }),
+            json!({ "top_k": 1, "depth": 1 })
+        ]
+    );
+}
+
+#[tokio::test]
+async fn what_was_amended_is_validated_again() {
+    let mut fields = json!({ "clamp": { "text": { "even": 3 } } });
+    fields["jsonSchema"] =
+        json!({ "type": "object", "properties": { "even": { "type": "integer", "multipleOf": 2 } } });
+    let desk = Setup::new().tool("act", fields).desk();
+    refused(&desk, &desk.session(Mode::Text).await, "act", json!({ "even": 8 }), "VALIDATION").await;
+}
+
+#[tokio::test]
+async fn a_turn_has_a_budget_that_all_of_its_messages_share() {
+    for (mode, limit) in [(Mode::Voice, 2), (Mode::Text, 5)] {
+        let desk = Setup::new().tool("find", retrieval()).tool("act", json!({})).desk();
+        let session = desk.session(mode).await;
+        for turn in 0..2 {
+            for n in 0..limit {
+                assert_eq!(desk.outcome(&session, &format!("{turn}-{n}"), "find", json!({})).await, "ok");
+            }
+            refused(&desk, &session, "find", json!({ "n": "more" }), "BUDGET_EXCEEDED").await;
+            // Replays, actions and descriptions cost nothing.
+            assert_eq!(desk.outcome(&session, &format!("{turn}-0"), "find", json!({})).await, "ok");
+            assert_eq!(desk.outcome(&session, &format!("{turn}-a"), "act", json!({})).await, "ok");
+            assert_eq!(desk.outcome(&session, "", "reg_describe", json!({ "tool": "find" })).await, "ok");
+            desk.orchestrator.begin_turn(&session).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn parallel_calls_cannot_overspend_the_budget() {
+    let desk = Setup::new().tool("find", retrieval()).desk();
+    let session = desk.session(Mode::Text).await;
+    let calls = (0..20).map(|n| call(&format!("c{n}"), "find", json!({}))).collect();
+    let answers = desk.orchestrator.calls(&session, calls).await;
+    assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 5);
+    assert_eq!(desk.done.runs(), 5);
+    assert!(
+        answers.iter().all(|answer| answer.is_ok() || shown(answer)["error"]["type"] == "BUDGET_EXCEEDED")
+    );
+}
+
+#[tokio::test]
+async fn the_first_gate_that_refuses_is_the_one_that_is_told() {
+    let fields = json!({ "availability": { "condition": "false" }, "permissions": { "roles": ["admin"] },
+        "allowedModes": ["voice"], "jsonSchema": { "type": "object", "required": ["x"] } });
+    let desk = Setup::new().tool("act", fields.clone()).desk();
+    refused(&desk, &desk.session(Mode::Text).await, "act", json!({}), "UNAVAILABLE").await;
+    let mut fields = fields;
+    fields["availability"] = json!({ "condition": "true" });
+    let desk = Setup::new().tool("act", fields).desk();
+    refused(&desk, &desk.session(Mode::Text).await, "act", json!({}), "AUTH").await;
+    refused(&desk, &desk.session_of("a", Mode::Text, &["admin"]).await, "act", json!({}), "MODE_RESTRICTED")
+        .await;
+    refused(&desk, &desk.session_of("a", Mode::Voice, &["admin"]).await, "act", json!({}), "VALIDATION")
+        .await;
+}
+
+#[tokio::test]
+async fn a_tool_that_a_handler_calls_passes_the_same_gates() {
+    let desk = Setup::new()
+        .tool("outer", json!({}))
+        .tool("voice_only", json!({ "allowedModes": ["voice"] }))
+        .tool("careful", json!({ "requiresConfirmation": true }))
+        .tool("find", retrieval())
+        .desk();
+    let session = desk.session(Mode::Text).await;
+    for (tool, kind) in
+        [("voice_only", "MODE_RESTRICTED"), ("careful", "CONFIRMATION_REQUIRED"), ("nobody", "NOT_FOUND")]
+    {
+        let outer = desk.call(&session, "", "outer", json!({ "call": tool, "with": {} })).await;
+        assert_eq!(outer["data"]["error"]["type"], kind, "{outer}");
+    }
+    for n in 0..6 {
+        let outer = desk.call(&session, "", "outer", json!({ "call": "find", "with": { "n": n } })).await;
+        assert_eq!(outer["data"]["ok"], n < 5, "{outer}");
+    }
+}
