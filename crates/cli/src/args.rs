@@ -34,6 +34,9 @@ pub struct Common {
     /// The configuration file [default: toolwright.toml, if there is one]
     #[arg(long, global = true, value_name = "FILE", env = "TOOLWRIGHT_CONFIG")]
     pub config: Option<PathBuf>,
+    /// Where sessions and the audit are kept: sqlite:PATH, postgres://…, memory: [default: sqlite:.toolwright/state.db]
+    #[arg(long, global = true, value_name = "URL", env = "TOOLWRIGHT_STORE", hide_env_values = true)]
+    pub store: Option<String>,
     /// For people or for programs
     #[arg(long, global = true, value_enum, default_value_t = Format::Human)]
     pub format: Format,
@@ -101,6 +104,16 @@ pub enum Command {
   toolwright test --only kb_search
   toolwright test --format json | jq '.tests[] | select(.ok | not)'")]
     Test(Test),
+    /// Look at the record of all calls
+    #[command(after_help = "Examples:
+  toolwright audit tail
+  toolwright audit verify
+  toolwright audit verify --head 1f3a…           also notices a tail that was cut off
+  toolwright audit export > audit.jsonl")]
+    Audit {
+        #[command(subcommand)]
+        what: Audit,
+    },
     /// Print the system prompt that a session gets
     #[command(after_help = "Example:\n  toolwright prompt --mode voice")]
     Prompt {
@@ -182,8 +195,35 @@ pub struct Call {
     /// What the handler sees as the session's state
     #[arg(long, value_name = "JSON")]
     pub session_state: Option<String>,
+    /// Go on with this session, or begin one with this id; without it the call has a session of its own
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+    /// The id of the call; the same id again is answered from the record
+    #[arg(long, value_name = "ID")]
+    pub id: Option<String>,
+    /// Approve the call if it has to be confirmed
+    #[arg(long)]
+    pub yes: bool,
     #[command(flatten)]
     pub source: Source,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Audit {
+    /// The last entries
+    Tail {
+        /// How many
+        #[arg(long, short = 'n', default_value_t = 20)]
+        lines: usize,
+    },
+    /// Check that no entry was changed, removed or moved; prints the head of each chain
+    Verify {
+        /// A head printed by an earlier run: it must still be there
+        #[arg(long, value_name = "HASH")]
+        head: Vec<String>,
+    },
+    /// All entries as JSON lines
+    Export,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -7,6 +7,7 @@ mod log;
 mod output;
 mod progress;
 mod report;
+mod store;
 mod toolset;
 
 use std::process::ExitCode;

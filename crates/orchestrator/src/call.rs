@@ -40,6 +40,8 @@ pub(crate) struct Call {
 #[derive(Default)]
 pub(crate) struct Asked {
     pub intents: Vec<Value>,
+    /// Entries for the audit: event and data. Kept here when an orchestrator runs the call.
+    pub entries: Vec<(String, Value)>,
     pub nested: usize,
 }
 

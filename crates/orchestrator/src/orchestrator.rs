@@ -257,6 +257,7 @@ impl Orchestrator {
             parent,
             more: Map::new(),
             retries: 0,
+            entries: Vec::new(),
         })
     }
 

@@ -16,7 +16,7 @@ use crate::orchestrator::{ClaimedHere, Orchestrator};
 use crate::redact;
 use crate::request::Request;
 use crate::state;
-use crate::store::{Backend, Durability, Settlement};
+use crate::store::{AuditEntry, Backend, Durability, Settlement};
 use crate::trip::Trip;
 
 /// The first pause before a retry; each is twice the one before, and as much again at random.
@@ -70,6 +70,7 @@ impl Orchestrator {
             let may_retry = trip.retries < retries && prepared.tool.spec.idempotent;
             let args = if may_retry { trip.args.clone() } else { std::mem::take(&mut trip.args) };
             let outcome = self.attempt(&call, args, &trip.hidden.secrets).await;
+            trip.entries.append(&mut call.asked().entries);
             let pause = pause(trip.retries);
             match &outcome {
                 Err(failure) if may_retry && is_passing(failure) && Instant::now() + pause < deadline_now => {
@@ -128,6 +129,13 @@ impl Orchestrator {
             now: self.0.clock.now(),
             durability,
         };
+        for (event, mut data) in std::mem::take(&mut trip.entries) {
+            redact::scrub_value(&mut data, &trip.hidden.secrets);
+            let entry = AuditEntry { data, ..trip.audit(&format!("handler:{event}"), &envelope) };
+            if let Err(error) = self.0.store.append(entry).await {
+                tracing::error!("the audit could not be written: {error}");
+            }
+        }
         let settled = self.0.store.settle(settlement).await;
         self.0.metrics.of(&trip.tool, &spec.version).count(Ended::Ran, error, took, is_over);
         match settled {

@@ -35,6 +35,8 @@ pub(crate) struct Trip {
     /// More members of `meta`.
     pub more: Map<String, Value>,
     pub retries: u32,
+    /// What the handler added to the audit.
+    pub entries: Vec<(String, Value)>,
 }
 
 /// What is kept of arguments that must not be kept.

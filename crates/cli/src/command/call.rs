@@ -7,32 +7,89 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use serde_json::{Map, Value};
+use toolwright_contract::{Envelope, ErrorKind};
 use toolwright_orchestrator::capabilities::{Client, Delivery};
-use toolwright_orchestrator::{Request, Session};
+use toolwright_orchestrator::confirm::{Answerer, Proof};
+use toolwright_orchestrator::session::NewSession;
+use toolwright_orchestrator::store::Backend;
+use toolwright_orchestrator::{Orchestrator, ToolCall};
 
 use crate::args::{self, Common, Format};
 use crate::config::Config;
 use crate::output::{self, Failure};
-use crate::toolset;
+use crate::{store, toolset};
+
+/// Whose sessions these are.
+const CLIENT: &str = "terminal";
 
 pub fn run(common: &Common, args: &args::Call) -> Result<ExitCode> {
     let config = Config::load(common, None)?;
     let arguments = arguments(args.arguments.as_deref())?;
-    let mut session = Session::new("terminal", args.mode);
-    session.client = Arc::new(Terminal);
-    if let Some(text) = &args.session_state {
-        session.state = state(text)?;
-    }
+    let state = args.session_state.as_deref().map(state).transpose()?;
     let runtime = toolset::runtime(&args.source, &config)?;
     let tool = toolset::id_of(runtime.toolset(), &args.tool);
-    let request = Request::new(tool, arguments, Arc::new(session));
-    let envelope = toolset::tokio()?.block_on(runtime.execute(request));
+    let call = ToolCall { id: args.id.clone(), tool, args: arguments };
+    let envelope = toolset::tokio()?.block_on(async {
+        let store = store::open(&config.store).await?;
+        let orchestrator = Orchestrator::builder(runtime).store(store).policy(config.policy()).build();
+        let help = "`[confirmation] approve_when` is a CEL condition";
+        let orchestrator = orchestrator.map_err(|error| Failure::new(error, help))?;
+        let session = session(&orchestrator, args, state).await?;
+        orchestrator.attach(&session, Arc::new(Terminal));
+        let envelope = answered(&orchestrator, &session, call, args.yes).await?;
+        if args.session.is_none() {
+            orchestrator.end_session(&session).await?;
+        }
+        orchestrator.store().flush().await?;
+        anyhow::Ok(envelope)
+    })?;
     let text = match common.format {
         Format::Human => serde_json::to_string_pretty(&envelope)?,
         Format::Json => serde_json::to_string(&envelope)?,
     };
     output::data_line(text);
     Ok(if envelope.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The session that is named, or a new one.
+async fn session(
+    orchestrator: &Orchestrator,
+    args: &args::Call,
+    state: Option<Map<String, Value>>,
+) -> Result<String> {
+    if let Some(id) = &args.session
+        && let Some(known) = orchestrator.session(id).await?
+    {
+        if known.mode != args.mode {
+            let message = format!("the session {id} is a {} session", known.mode);
+            return Err(Failure::usage(message, format!("add `--mode {}`", known.mode)).into());
+        }
+        return Ok(id.clone());
+    }
+    let mut new = NewSession::new(CLIENT, args.mode);
+    new.id.clone_from(&args.session);
+    new.state = state.unwrap_or_default();
+    Ok(orchestrator.create_session(new).await?.id.clone())
+}
+
+/// The envelope, after the approval that `--yes` gives in advance.
+async fn answered(orchestrator: &Orchestrator, session: &str, call: ToolCall, yes: bool) -> Result<Envelope> {
+    let envelope = orchestrator.call(session, call).await;
+    let Err(failure) = &envelope.outcome else { return Ok(envelope) };
+    if failure.kind != ErrorKind::ConfirmationRequired {
+        return Ok(envelope);
+    }
+    let request = failure.details.as_ref().and_then(|details| details.get("confirmation_request"));
+    let text = |name: &str| {
+        request.and_then(|request| request.get(name)).and_then(Value::as_str).unwrap_or_default()
+    };
+    if !yes {
+        output::message(format_args!("{}\n  \x1b[1mhelp\x1b[0m: `--yes` approves it", text("preview")));
+        return Ok(envelope);
+    }
+    let token = text("confirmation_token");
+    let answerer = Answerer { token, proof: Proof::Token, session, client_id: CLIENT, by: CLIENT };
+    Ok((*orchestrator.approve(&answerer, None).await?).clone())
 }
 
 /// From the command line, from a file, or from stdin when it is a pipe or asked for.
@@ -73,9 +130,9 @@ fn file(path: &str) -> Result<String, Failure> {
     })
 }
 
-fn state(text: &str) -> Result<Value, Failure> {
+fn state(text: &str) -> Result<Map<String, Value>, Failure> {
     match parse(text, "--session-state")? {
-        state @ Value::Object(_) => Ok(state),
+        Value::Object(state) => Ok(state),
         _ => Err(Failure::usage(
             "--session-state must be a JSON object",
             "for example: --session-state '{\"step\": 2}'",

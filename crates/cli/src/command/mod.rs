@@ -1,5 +1,6 @@
 //! One file a subcommand.
 
+mod audit;
 mod build;
 mod call;
 mod check;
@@ -32,6 +33,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::List(list) => list::run(common, &list),
         Command::Describe { tool, source } => describe::run(common, &tool, &source),
         Command::Call(call) => call::run(common, &call),
+        Command::Audit { what } => audit::run(common, &what),
         Command::Test(test) => test::run(common, &test),
         Command::Prompt { mode, source } => prompt::run(common, mode, &source),
     }

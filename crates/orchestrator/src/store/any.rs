@@ -3,20 +3,24 @@
 use std::sync::Arc;
 
 use super::{
-    AuditEntry, AuditRow, Backend, Claim, Claimed, Confirmation, Decision, Memory, Result, SessionRecord,
-    Settlement, Standing,
+    AuditEntry, AuditRow, Backend, Claim, Claimed, Confirmation, Decision, Memory, Postgres, Result,
+    SessionRecord, Settlement, Sqlite, Standing,
 };
 
 /// A store of any kind.
 #[derive(Debug)]
 pub enum Store {
     Memory(Memory),
+    Sqlite(Sqlite),
+    Postgres(Postgres),
 }
 
 macro_rules! each {
     ($store:expr, $back_end:ident => $call:expr) => {
         match $store {
             Store::Memory($back_end) => $call.await,
+            Store::Sqlite($back_end) => $call.await,
+            Store::Postgres($back_end) => $call.await,
         }
     };
 }

@@ -118,7 +118,9 @@ async fn examine(directory: &Path) -> (usize, usize) {
     for line in lines(directory) {
         match line.split(' ').collect::<Vec<_>>()[..] {
             ["new", call] => *begun.entry(call.to_owned()).or_default() += 1,
-            ["settled", call, run] => assert_eq!(runs.insert(call.to_owned(), run.to_owned()), None, "{call}"),
+            ["settled", call, run] => {
+                assert_eq!(runs.insert(call.to_owned(), run.to_owned()), None, "{call}")
+            }
             _ => panic!("{line}"),
         }
     }
@@ -153,7 +155,11 @@ async fn a_killed_process_loses_nothing_and_repeats_nothing() {
         let more = 1 + usize::from(u16::from_le_bytes(random)) % 8192;
         kill_after(start(directory.path()), directory.path(), more);
         let now = examine(directory.path()).await;
-        assert!(now.0 >= settled && now.1 >= in_doubt, "kill {kill}: {now:?} after {:?}", (settled, in_doubt));
+        assert!(
+            now.0 >= settled && now.1 >= in_doubt,
+            "kill {kill}: {now:?} after {:?}",
+            (settled, in_doubt)
+        );
         (settled, in_doubt) = now;
         assert!(in_doubt <= CALLERS * kill as usize, "more calls are in doubt than ran");
     }

@@ -23,7 +23,7 @@ const LOG_PAGES: u32 = 16_384;
 pub struct Location(PathBuf);
 
 /// What a connection is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub enum Access {
     Serve,
     Read,
@@ -103,22 +103,29 @@ impl Location {
         };
         let connection = Connection::open_with_flags(&self.0, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)
             .map_err(|cause| self.explain(&cause))?;
-        self.set_up(&connection, access).map_err(|cause| self.explain(&cause))?;
+        self.set_up(&connection).map_err(|cause| self.explain(&cause))?;
         Ok(connection)
     }
 
-    fn set_up(&self, connection: &Connection, access: Access) -> rusqlite::Result<()> {
+    fn set_up(&self, connection: &Connection) -> rusqlite::Result<()> {
         connection.busy_timeout(BUSY)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
-        // Reads the header, and finds out whether this is a database at all, before anything is written.
-        connection.pragma_query_value(None, "schema_version", |_| Ok(()))?;
-        if access == Access::Serve {
-            connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
-            connection.pragma_update(None, "synchronous", "FULL")?;
-            connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
-            connection.pragma_update(None, "foreign_keys", false)?;
-            connection.pragma_update(None, "temp_store", "MEMORY")?;
+        // Reads the header, and so finds out whether this is a database at all.
+        connection.pragma_query_value(None, "schema_version", |_| Ok(()))
+    }
+
+    /// Makes a connection fit for writing. The first thing that changes the file: what it is must be known by now.
+    pub fn write_through(&self, connection: &Connection) -> Result<()> {
+        let mode: String =
+            connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+        if mode != "wal" {
+            let why = format!("{}: its file system does not allow a write-ahead log", self.0.display());
+            return Err(Error::Unavailable(why));
         }
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
+        connection.pragma_update(None, "foreign_keys", false)?;
+        connection.pragma_update(None, "temp_store", "MEMORY")?;
         Ok(())
     }
 

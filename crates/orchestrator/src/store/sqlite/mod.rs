@@ -60,7 +60,9 @@ impl Sqlite {
         let lock = location.lock()?;
         location.create()?;
         let connection = location.connect(Access::Serve)?;
-        schema::migrate(&connection, location.path())?;
+        let version = schema::version(&connection, location.path())?;
+        location.write_through(&connection)?;
+        schema::migrate(&connection, version)?;
         let reader = location.connect(Access::Read)?;
         let scribe = Scribe::new(connection, options.faults)?;
         let store = Self::with(Writer::idle(Arc::new(Mutex::new(reader))), options.envelopes_in_memory);

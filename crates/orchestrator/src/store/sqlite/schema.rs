@@ -36,9 +36,8 @@ const STEPS: &[&str] = &["
     );
 "];
 
-/// Brings a file up to date, in one step.
-pub fn migrate(connection: &Connection, path: &Path) -> Result<()> {
-    let version = version(connection, path)?;
+/// Brings a file of this version up to date, in one step.
+pub fn migrate(connection: &Connection, version: usize) -> Result<()> {
     if version == STEPS.len() {
         return Ok(());
     }
@@ -62,7 +61,8 @@ pub fn check(connection: &Connection, path: &Path) -> Result<()> {
     }
 }
 
-fn version(connection: &Connection, path: &Path) -> Result<usize> {
+/// Which version a file is; files of others, and of the future, are refused.
+pub fn version(connection: &Connection, path: &Path) -> Result<usize> {
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     let (version, application) = (number("user_version")?, number("application_id")?);
     let path = path.display();

@@ -144,6 +144,7 @@ impl Scribe {
         let (mut expected, mut patience) = (0, Duration::ZERO);
         while let Some(batch) = queue.take(expected, patience) {
             if self.faults.is(Fault::Dies) {
+                queue.abandon();
                 return;
             }
             expected = batch.iter().filter(|item| item.is_awaited()).count();

@@ -4,16 +4,22 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::Deserialize;
-use toolwright_contract::Mode;
+use toolwright_contract::{Mode, RateLimit};
 use toolwright_orchestrator::Limits as HandlerLimits;
 use toolwright_orchestrator::capabilities::http::AllowList;
+use toolwright_orchestrator::policy::{ModePolicy, Policy};
 use toolwright_registry::prompt::Limits;
 
 use crate::args::Common;
 use crate::output::Failure;
 
+mod file;
+
+use file::{ConfirmationFile, File, HandlersFile, LimitsFile, ModeLimitsFile, SessionFile, ToolFile};
+
 const FILE_NAME: &str = "toolwright.toml";
+/// The embedded store, unless another is named.
+const STATE: &str = ".toolwright/state.db";
 
 /// The settings in force.
 #[derive(Debug)]
@@ -25,67 +31,9 @@ pub struct Config {
     limits: LimitsFile,
     handlers: HandlersFile,
     tool: BTreeMap<String, ToolFile>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct File {
-    tools: ToolsFile,
-    prompts: PromptsFile,
-    limits: LimitsFile,
-    handlers: HandlersFile,
-    /// By tool id.
-    tool: BTreeMap<String, ToolFile>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct ToolsFile {
-    dir: Option<PathBuf>,
-    declared: Vec<PathBuf>,
-}
-
-/// What one call of a JavaScript handler may use up.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct HandlersFile {
-    memory_mb: Option<u16>,
-    cpu_ms: Option<u32>,
-    output_kb: Option<u32>,
-    pending_calls: Option<u16>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct ToolFile {
-    http: HttpFile,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct HttpFile {
-    allow: Vec<String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct PromptsFile {
-    dir: Option<PathBuf>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct LimitsFile {
-    voice: ModeLimitsFile,
-    text: ModeLimitsFile,
-}
-
-#[derive(Debug, Default, Clone, Copy, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct ModeLimitsFile {
-    retrieval_calls: Option<u32>,
-    top_k: Option<u32>,
-    retrieval_soft_limit_ms: Option<u32>,
+    policy: Policy,
+    /// `sqlite:PATH`, `postgres://…` or `memory:`.
+    pub store: String,
 }
 
 impl Config {
@@ -95,15 +43,32 @@ impl Config {
         let (file, base) = read(common.config.as_deref())?;
         let from_file =
             |path: Option<PathBuf>, default: &str| base.join(path.unwrap_or_else(|| default.into()));
+        let store = common.store.clone().or(file.store.url.map(|url| relative_to(&base, &url)));
         let flag = dir.or(common.tools.as_deref()).map(Path::to_owned);
         Ok(Self {
             tools: flag.unwrap_or_else(|| from_file(file.tools.dir, "tools")),
             declared: file.tools.declared.iter().map(|path| base.join(path)).collect(),
             prompts: from_file(file.prompts.dir, "prompts"),
+            policy: policy(&file.confirmation, &file.session, file.limits.org),
             limits: file.limits,
             handlers: file.handlers,
             tool: file.tool,
+            store: store.unwrap_or_else(|| format!("sqlite:{}", base.join(STATE).display())),
         })
+    }
+
+    /// The numbers and rules that the orchestrator enforces.
+    pub fn policy(&self) -> Policy {
+        let of = |mode| {
+            let (limits, default) = (self.limits(mode), *self.policy.of(mode));
+            ModePolicy {
+                retrieval_calls: limits.retrieval_calls,
+                top_k: limits.top_k,
+                retrieval_soft_limit_ms: limits.retrieval_soft_limit_ms,
+                retries: self.in_file(mode).retries.unwrap_or(default.retries),
+            }
+        };
+        Policy { voice: of(Mode::Voice), text: of(Mode::Text), ..self.policy.clone() }
     }
 
     /// What each tool may reach by `http.fetch`.
@@ -134,18 +99,43 @@ impl Config {
         }
     }
 
-    /// The numbers in force for a mode.
-    pub fn limits(&self, mode: Mode) -> Limits {
-        let default = Limits::of(mode);
-        let file = match mode {
+    fn in_file(&self, mode: Mode) -> ModeLimitsFile {
+        match mode {
             Mode::Voice => self.limits.voice,
             Mode::Text => self.limits.text,
-        };
+        }
+    }
+
+    /// The numbers in force for a mode.
+    pub fn limits(&self, mode: Mode) -> Limits {
+        let (default, file) = (Limits::of(mode), self.in_file(mode));
         Limits {
             retrieval_calls: file.retrieval_calls.unwrap_or(default.retrieval_calls),
             top_k: file.top_k.unwrap_or(default.top_k),
             retrieval_soft_limit_ms: file.retrieval_soft_limit_ms.unwrap_or(default.retrieval_soft_limit_ms),
         }
+    }
+}
+
+fn policy(confirmation: &ConfirmationFile, session: &SessionFile, org_rate: Option<RateLimit>) -> Policy {
+    let default = Policy::default();
+    let milliseconds = |seconds: Option<u32>, default: i64| seconds.map_or(default, |s| i64::from(s) * 1000);
+    Policy {
+        org_rate,
+        confirmation_ms: milliseconds(confirmation.expires_after_s, default.confirmation_ms),
+        approve_when: confirmation.approve_when.clone(),
+        may_remember: confirmation.may_remember.unwrap_or(default.may_remember),
+        session_ms: milliseconds(session.expires_after_s, default.session_ms),
+        farewell_ms: milliseconds(session.farewell_s, default.farewell_ms),
+        ..default
+    }
+}
+
+/// A path in the file is relative to the file.
+fn relative_to(base: &Path, url: &str) -> String {
+    match url.strip_prefix("sqlite:") {
+        Some(path) => format!("sqlite:{}", base.join(path).display()),
+        None => url.to_owned(),
     }
 }
 

@@ -1,0 +1,96 @@
+//! `toolwright.toml` as it is written. An unknown setting is an error.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use toolwright_contract::RateLimit;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct File {
+    pub tools: ToolsFile,
+    pub prompts: PromptsFile,
+    pub limits: LimitsFile,
+    pub handlers: HandlersFile,
+    pub store: StoreFile,
+    pub confirmation: ConfirmationFile,
+    pub session: SessionFile,
+    /// By tool id.
+    pub tool: BTreeMap<String, ToolFile>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct ToolsFile {
+    pub dir: Option<PathBuf>,
+    pub declared: Vec<PathBuf>,
+}
+
+/// What one call of a JavaScript handler may use up.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct HandlersFile {
+    pub memory_mb: Option<u16>,
+    pub cpu_ms: Option<u32>,
+    pub output_kb: Option<u32>,
+    pub pending_calls: Option<u16>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct ToolFile {
+    pub http: HttpFile,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct HttpFile {
+    pub allow: Vec<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct PromptsFile {
+    pub dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct LimitsFile {
+    pub voice: ModeLimitsFile,
+    pub text: ModeLimitsFile,
+    /// Calls of one org, over all of its tools and clients.
+    pub org: Option<RateLimit>,
+}
+
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct ModeLimitsFile {
+    pub retrieval_calls: Option<u32>,
+    pub top_k: Option<u32>,
+    pub retrieval_soft_limit_ms: Option<u32>,
+    pub retries: Option<u32>,
+}
+
+/// Where sessions, executions, confirmations and the audit are kept.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct StoreFile {
+    pub url: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct ConfirmationFile {
+    pub expires_after_s: Option<u32>,
+    pub approve_when: Option<String>,
+    pub may_remember: Option<bool>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct SessionFile {
+    pub expires_after_s: Option<u32>,
+    pub farewell_s: Option<u32>,
+}
