@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "program/audit.rs"]
+mod audit;
 #[path = "program/bad_files.rs"]
 mod bad_files;
 #[path = "program/bad_output.rs"]

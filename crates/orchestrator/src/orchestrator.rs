@@ -9,28 +9,28 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::sync::broadcast;
 use toolwright_capabilities::{Client, Silent};
-use toolwright_contract::{Envelope, ErrorKind, Failure, Meta, SideEffects, Success};
+use toolwright_contract::{Envelope, ErrorKind, Failure, Meta};
 use toolwright_engine::Cancel;
 
 use crate::builder::Builder;
 use crate::call::Call;
 use crate::clock::Clock;
+use crate::describe::{DESCRIBE, describe};
 use crate::gate::{self, Attempt, Rules, Stop, budget};
 use crate::ids;
 use crate::in_flight::{self, InFlight, Seat};
 use crate::metrics::{Ended, Metrics, ToolMetrics};
 use crate::policy::Policy;
 use crate::recovery;
+use crate::refusal::{conflict, in_doubt, inactive, out_of_reach, still_running, unapproved};
 use crate::runtime::Runtime;
 use crate::state;
 use crate::store::{Backend, Claim, Claimed, Confirmation, Durability, SessionRecord, Status, Store};
 use crate::trip::{Hidden, Trip};
 
-/// The tool that every session has: it tells a tool's documentation and costs nothing.
-pub const DESCRIBE: &str = "reg_describe";
 /// Ids of callers are bounded: they are kept.
 const LONGEST_ID: usize = 256;
 /// How often a call that runs elsewhere is looked at.
@@ -108,47 +108,6 @@ impl Orchestrator {
         unshared(self.call_at(session, call, 0, None).await)
     }
 
-    /// Runs the calls of one model message: at the same time when none of them writes, otherwise in order. The answers
-    /// keep the calls' order.
-    pub async fn calls(&self, session: &str, calls: Vec<ToolCall>) -> Vec<Envelope> {
-        let toolset = self
-            .0
-            .store
-            .session(session)
-            .await
-            .ok()
-            .flatten()
-            .and_then(|session| self.runtime(&session.toolset));
-        let writes = |call: &ToolCall| {
-            let spec = toolset.as_ref().and_then(|runtime| runtime.toolset().metadata(&call.tool));
-            spec.is_some_and(|spec| spec.side_effects == SideEffects::Writes)
-        };
-        let in_order = calls.iter().any(writes);
-        let mut answers = Vec::with_capacity(calls.len());
-        let numbered = calls.into_iter().enumerate();
-        if in_order {
-            for (position, call) in numbered {
-                answers.push(unshared(self.call_at(session, call, position, None).await));
-            }
-            return answers;
-        }
-        let mut running: Vec<_> =
-            numbered.map(|(position, call)| Box::pin(self.call_at(session, call, position, None))).collect();
-        let mut done: Vec<Option<Envelope>> = running.iter().map(|_| None).collect();
-        std::future::poll_fn(|wakeup| {
-            let mut waiting = false;
-            for (call, done) in running.iter_mut().zip(&mut done).filter(|(_, done)| done.is_none()) {
-                match call.as_mut().poll(wakeup) {
-                    std::task::Poll::Ready(envelope) => *done = Some(unshared(envelope)),
-                    std::task::Poll::Pending => waiting = true,
-                }
-            }
-            if waiting { std::task::Poll::Pending } else { std::task::Poll::Ready(()) }
-        })
-        .await;
-        done.into_iter().flatten().collect()
-    }
-
     /// A call that a handler makes: the same gates, another id.
     pub(crate) async fn nested(&self, parent: Arc<Call>, tool: &str, args: Value, id: String) -> Envelope {
         let session = parent.session_id.clone().unwrap_or_default();
@@ -179,7 +138,7 @@ impl Orchestrator {
         self.0.toolsets.read().unwrap_or_else(PoisonError::into_inner).by_version.get(version).cloned()
     }
 
-    async fn call_at(
+    pub(crate) async fn call_at(
         &self,
         session: &str,
         call: ToolCall,
@@ -463,19 +422,6 @@ enum Passed {
     Recorded(Arc<Envelope>),
 }
 
-fn describe(trip: &Trip) -> Result<Success, Failure> {
-    let name = trip.args.get("tool").and_then(Value::as_str).ok_or_else(|| {
-        Failure::new(ErrorKind::Validation, "`tool` must name the tool to describe.")
-            .suggest("Call it with {\"tool\": \"<name>\"}.")
-    })?;
-    let toolset = trip.runtime.toolset();
-    let tool = toolset.get(name).ok_or_else(|| trip.runtime.unknown(name))?;
-    let documentation = toolset.documentation(name);
-    Ok(json!({ "tool": name, "version": tool.spec.version, "summary": tool.summary, "documentation": documentation,
-        "parameters": tool.spec.json_schema })
-    .into())
-}
-
 /// The envelope of a call that belongs to no session.
 fn lost(call: &ToolCall, failure: Failure) -> Box<Envelope> {
     let meta = Meta {
@@ -495,42 +441,6 @@ fn replayed(envelope: &Arc<Envelope>) -> Envelope {
     again
 }
 
-fn unshared(envelope: Arc<Envelope>) -> Envelope {
+pub(crate) fn unshared(envelope: Arc<Envelope>) -> Envelope {
     Arc::try_unwrap(envelope).unwrap_or_else(|shared| (*shared).clone())
-}
-
-fn inactive(message: &str) -> Failure {
-    Failure::new(ErrorKind::SessionInactive, message).suggest("Begin a new session.")
-}
-
-fn conflict() -> Failure {
-    Failure::new(ErrorKind::Conflict, "This id was used for another call.")
-        .suggest("Give every call an id of its own.")
-}
-
-fn in_doubt() -> Failure {
-    Failure::unforeseen("This call was begun and interrupted: whether it was done is not known.")
-        .suggest("Check what was done, or ask the user, before anything is repeated.")
-}
-
-fn still_running() -> Failure {
-    Failure::new(ErrorKind::Transient, "This call is still running.")
-        .suggest("Send the same call again later.")
-}
-
-fn unapproved() -> Failure {
-    Failure::new(ErrorKind::Conflict, "This approval was used already.")
-        .suggest("Ask the user again if it is needed once more.")
-}
-
-/// The store decides whether a call may run: without it, none may.
-pub(crate) fn out_of_reach(error: &crate::store::Error) -> Failure {
-    tracing::error!("{error}");
-    let failure = Failure::new(ErrorKind::Transient, "The call could not be recorded, so it was not run.");
-    Failure { retryable: true, ..failure }.suggest("Try again in a moment.")
-}
-
-/// A call without a tool that is ready: it cannot come so far.
-pub(crate) fn out_of_order() -> Failure {
-    Failure::new(ErrorKind::Internal, "The tool cannot be used.")
 }

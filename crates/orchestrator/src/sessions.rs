@@ -14,7 +14,10 @@ use crate::redact;
 use crate::runtime::Runtime;
 use crate::session::NewSession;
 use crate::state::{self, Event};
-use crate::store::{self, Answer, Backend, Confirmation, Decision, SessionRecord, SessionStanding};
+use crate::store::{
+    self, Answer, AuditEntry, Backend, Claim, Claimed, Confirmation, Decision, Durability, SessionRecord,
+    SessionStanding, Settlement,
+};
 use crate::trip::Trip;
 
 /// The beginning of a turn.
@@ -131,8 +134,10 @@ impl Orchestrator {
             None => asked.args.clone(),
         };
         let decision = Decision::Approve { by: answerer.by.to_owned(), args };
-        let decided = self.0.store.decide(&asked.id, decision, self.0.clock.now()).await?;
-        Ok(self.run_approved(decided.ok_or(Error::Refused)?).await)
+        let decided =
+            self.0.store.decide(&asked.id, decision, self.0.clock.now()).await?.ok_or(Error::Refused)?;
+        self.0.store.append(self.decided(&decided, "approved")).await?;
+        Ok(self.run_approved(decided).await)
     }
 
     /// As [`Self::approve`], and the user is not asked about this tool again in this session, if policy allows that.
@@ -158,8 +163,53 @@ impl Orchestrator {
     ) -> Result<Arc<Envelope>, Error> {
         let asked = self.asked(answerer).await?;
         let decision = Decision::Reject { by: answerer.by.to_owned(), reason };
-        let decided = self.0.store.decide(&asked.id, decision, self.0.clock.now()).await?;
-        Ok(self.decline(&*decided.ok_or(Error::Refused)?))
+        let decided =
+            self.0.store.decide(&asked.id, decision, self.0.clock.now()).await?.ok_or(Error::Refused)?;
+        let envelope = self.decline(&decided);
+        self.record(&decided, &envelope).await?;
+        Ok(envelope)
+    }
+
+    /// Records a person's no as what the call came to: asked again, it is answered from the record.
+    async fn record(&self, asked: &Confirmation, envelope: &Arc<Envelope>) -> Result<(), Error> {
+        let (now, durability) = (self.0.clock.now(), Durability::Relaxed);
+        let claim = Claim {
+            session: asked.session.clone(),
+            execution: asked.execution.clone(),
+            tool: asked.tool.clone(),
+            tool_version: asked.tool_version.clone(),
+            digest: asked.digest,
+            idempotent: true,
+            budget: None,
+            confirmation: None,
+            now,
+            durability,
+        };
+        if self.0.store.claim(claim).await? == Claimed::New {
+            let (session, execution) = (asked.session.clone(), asked.execution.clone());
+            let (envelope, audit) = (Arc::clone(envelope), self.decided(asked, "rejected"));
+            self.0.store.settle(Settlement { session, execution, envelope, audit, now, durability }).await?;
+        }
+        Ok(())
+    }
+
+    /// The audit's entry about an answer.
+    fn decided(&self, asked: &Confirmation, event: &str) -> AuditEntry {
+        AuditEntry {
+            at: self.0.clock.now(),
+            event: event.to_owned(),
+            session: asked.session.clone(),
+            client_id: asked.client_id.clone(),
+            tool: asked.tool.clone(),
+            tool_version: asked.tool_version.clone(),
+            registry_version: String::new(),
+            execution_id: asked.execution.clone(),
+            args_digest: toolwright_registry::hex(&asked.digest),
+            outcome: event.to_owned(),
+            duration_ms: 0,
+            intents: Vec::new(),
+            data: serde_json::json!({ "confirmation": asked.id, "by": asked.decided_by }),
+        }
     }
 
     async fn asked(&self, answerer: &Answerer<'_>) -> Result<Arc<Confirmation>, Error> {
@@ -211,7 +261,7 @@ impl Orchestrator {
 
     /// Turns a call into a question.
     pub(crate) async fn ask(&self, trip: &Trip) -> Failure {
-        let Some(prepared) = &trip.prepared else { return crate::orchestrator::out_of_order() };
+        let Some(prepared) = &trip.prepared else { return crate::refusal::out_of_order() };
         let spec = &prepared.tool.spec;
         let token = Token::fresh();
         let shown = if prepared.has_secrets {
@@ -242,7 +292,7 @@ impl Orchestrator {
                 let secret = confirm::parts(&token.text).1.unwrap_or_default();
                 confirm::required(&asked, spec, &format!("{}.{secret}", asked.id))
             }
-            Err(error) => crate::orchestrator::out_of_reach(&error),
+            Err(error) => crate::refusal::out_of_reach(&error),
         }
     }
 

@@ -35,6 +35,24 @@ pub enum Change {
     Forgotten(Forgotten),
 }
 
+impl Change {
+    /// What it is about, without what is in it: that may be somebody's secret.
+    pub fn subject(&self) -> String {
+        match self {
+            Self::Session(record) => format!("session {}", record.id),
+            Self::Claimed { claim, .. } => {
+                format!("claim of {} in session {}", claim.execution, claim.session)
+            }
+            Self::Settled { audit, .. } => {
+                format!("settlement of {} in session {}", audit.execution_id, audit.session)
+            }
+            Self::Confirmation(asked) => format!("confirmation {}", asked.id),
+            Self::Audit(entry) => format!("audit entry {} of session {}", entry.event, entry.session),
+            Self::Forgotten(_) => "what may be forgotten".to_owned(),
+        }
+    }
+}
+
 /// What need not be kept any more: ids of sessions and questions, numbers of executions.
 #[derive(Debug, Default)]
 pub struct Forgotten {
@@ -56,8 +74,11 @@ pub trait Journal: Send + Sync {
     /// more.
     fn write(&self, change: Change, durability: Durability) -> Written;
 
-    /// Resolves when everything written before is on disk.
+    /// Resolves when everything written before is on disk; an error if anything was lost since this was last asked.
     fn flush(&self) -> Written;
+
+    /// Resolves when everything written before is on disk, or was lost.
+    fn caught_up(&self) -> Written;
 
     /// An envelope in the form in which it is written. Called outside of any lock, since envelopes can be large.
     fn text(&self, envelope: &Envelope) -> Result<String>;

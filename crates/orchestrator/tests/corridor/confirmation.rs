@@ -175,6 +175,9 @@ async fn a_rejected_or_forgotten_question_ends_in_an_envelope_too() {
         Error::Refused
     );
 
+    let resent = desk.call(&session, "c1", "always", json!({})).await;
+    assert_eq!((&resent["error"]["type"], &resent["meta"]["replayed"]), (&json!("PERMANENT"), &json!(true)));
+
     ask(&desk, &session, "c2", "always", json!({})).await;
     desk.clock.advance(600_000);
     desk.orchestrator.sweep().await.unwrap();

@@ -9,10 +9,8 @@ use toolwright_orchestrator::store::postgres::Options;
 use toolwright_orchestrator::store::{Backend, Claim, Claimed, Durability, Error, Postgres, Status};
 
 use crate::audit::verified;
-use crate::harness::{
-    approved, claim, confirmed, entry, question, retrieval, session, settlement, status, with_session,
-};
-use crate::in_postgres::{Database, InPostgres, Patience, Process, Server, holds, until, url};
+use crate::harness::{approved, claim, confirmed, entry, question, retrieval, session, settlement, status};
+use crate::in_postgres::{Database, Patience, Process, Server, holds, until};
 
 fn is_unavailable<T>(result: &Result<T, Error>) -> bool {
     matches!(result, Err(Error::Unavailable(_)))
@@ -211,7 +209,6 @@ async fn a_statement_has_its_time() {
 
 #[tokio::test]
 async fn errors_do_not_tell_the_password() {
-    let (_harness, _store) = with_session::<InPostgres>().await;
     let database = Database::new();
     let (start, rest) = database.url.split_once("toolwright:").unwrap();
     let (_, host) = rest.split_once('@').unwrap();
@@ -225,5 +222,4 @@ async fn errors_do_not_tell_the_password() {
         assert!(matches!(error, Error::Unavailable(_)));
         assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
     }
-    assert!(!url().is_empty());
 }

@@ -80,12 +80,11 @@ impl<J: Journal> Backend for Memory<J> {
     async fn recorded(&self, session: &str, execution: &str) -> Result<Option<Standing>> {
         loop {
             let standing = self.with_execution(session, execution, |known| (known.digest, known.status()));
-            let number = match standing {
+            let (digest, number) = match standing {
                 None => return Ok(None),
                 Some((digest, Ok(status))) => return Ok(Some(Standing { digest, status })),
                 Some((digest, Err(number))) => (digest, number),
             };
-            let (digest, number) = number;
             if let Some(envelope) = self.stored(session, execution, number).await? {
                 return Ok(Some(Standing { digest, status: Status::Finished(envelope) }));
             }
@@ -131,22 +130,15 @@ impl<J: Journal> Backend for Memory<J> {
         let Some(written) = written else {
             // An earlier settlement stands, and may not be on disk yet.
             return match durability {
-                Durability::Committed => self.flush().await,
+                Durability::Committed => self.journal.caught_up().wait().await,
                 Durability::Relaxed => Ok(()),
             };
         };
-        let settling = Settling { memory: self, session: &session, execution: &execution };
-        match written.wait().await {
-            Ok(()) => {
-                drop(settling);
-                self.remember(&session, &execution, bytes);
-                Ok(())
-            }
-            Err(error) => {
-                settling.failed();
-                Err(error)
-            }
-        }
+        let mut settling =
+            Settling { memory: self, session: &session, execution: &execution, bytes, has_failed: false };
+        let written = written.wait().await;
+        settling.has_failed = written.is_err();
+        written
     }
 
     async fn release(&self, session: &str, execution: &str) -> Result<()> {
@@ -295,27 +287,27 @@ impl<J: Journal> Memory<J> {
     }
 }
 
-/// A settlement on its way to the disk. When nobody waits for it any more it counts as finished: it gets there in its
-/// own time.
+/// A settlement on its way to the disk, until it is dropped. When nobody waits for it any more it counts as finished: it
+/// gets there in its own time.
 struct Settling<'a, J: Journal> {
     memory: &'a Memory<J>,
     session: &'a str,
     execution: &'a str,
-}
-
-impl<J: Journal> Settling<'_, J> {
-    /// What the call did cannot be proven: it is as if this process had died in the middle.
-    fn failed(&self) {
-        self.memory.with_execution(self.session, self.execution, |known| known.stage = Stage::Orphaned);
-    }
+    bytes: usize,
+    has_failed: bool,
 }
 
 impl<J: Journal> Drop for Settling<'_, J> {
     fn drop(&mut self) {
-        self.memory.with_execution(self.session, self.execution, |known| {
-            if let Stage::Settling(envelope) = &known.stage {
-                known.stage = Stage::Finished(Arc::clone(envelope));
-            }
+        let has_failed = self.has_failed;
+        self.memory.with_execution(self.session, self.execution, |known| match &known.stage {
+            // What the call did cannot be proven: it is as if this process had died in the middle.
+            _ if has_failed => known.stage = Stage::Orphaned,
+            Stage::Settling(envelope) => known.stage = Stage::Finished(Arc::clone(envelope)),
+            _ => {}
         });
+        if !has_failed {
+            self.memory.remember(self.session, self.execution, self.bytes);
+        }
     }
 }

@@ -23,6 +23,7 @@ mod writer;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+#[doc(hidden)]
 pub use fault::{Fault, Faults};
 pub use rows::ReadOnly;
 pub use writer::Writer;

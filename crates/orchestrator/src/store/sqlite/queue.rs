@@ -6,24 +6,33 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
+use crate::store::Result;
 use crate::store::journal::{Change, Written};
 use crate::store::records::Durability;
-use crate::store::{Error, Result};
 
 /// The most changes in one transaction.
 const BATCH: usize = 4096;
 /// When so many bytes wait, those who would not have to wait do.
-const FULL: usize = 32 << 20;
+const FULL: usize = 8 << 20;
 /// How long changes that nobody waits for may be gathered.
 const LINGER: Duration = Duration::from_millis(10);
 /// What a change takes besides its envelope, about.
 const CHANGE: usize = 512;
 
-/// A change, and who waits for it. Without a change: somebody waits for those before.
+/// Something to do, and who waits for it.
 #[derive(Debug)]
 pub struct Item {
-    pub change: Option<Change>,
+    pub task: Task,
     waiter: Option<oneshot::Sender<Result<()>>>,
+}
+
+#[derive(Debug)]
+pub enum Task {
+    Write(Change),
+    /// Say when all before is done, and whether anything was lost.
+    Flush,
+    /// Say when all before is done.
+    CatchUp,
 }
 
 #[derive(Debug, Default)]
@@ -51,18 +60,20 @@ struct Wanted {
 
 impl Queue {
     pub fn push(&self, change: Change, durability: Durability) -> Written {
-        let bytes = CHANGE + if let Change::Settled { envelope, .. } = &change { envelope.len() } else { 0 };
-        let mut state = self.locked();
+        let state = self.locked();
         let must_wait = durability == Durability::Committed || state.bytes > FULL || state.is_closed;
-        state.bytes += bytes;
-        self.add(state, Some(change), must_wait)
+        self.add(state, Task::Write(change), must_wait)
     }
 
     pub fn push_flush(&self) -> Written {
-        self.add(self.locked(), None, true)
+        self.add(self.locked(), Task::Flush, true)
     }
 
-    fn add(&self, mut state: MutexGuard<'_, State>, change: Option<Change>, must_wait: bool) -> Written {
+    pub fn push_catch_up(&self) -> Written {
+        self.add(self.locked(), Task::CatchUp, true)
+    }
+
+    fn add(&self, mut state: MutexGuard<'_, State>, task: Task, must_wait: bool) -> Written {
         let (waiter, written) = if must_wait {
             let (sender, receiver) = oneshot::channel();
             (Some(sender), Written::when(receiver))
@@ -74,7 +85,9 @@ impl Queue {
             return written;
         }
         state.waiters += usize::from(waiter.is_some());
-        state.items.push_back(Item { change, waiter });
+        let item = Item { task, waiter };
+        state.bytes += item.bytes();
+        state.items.push_back(item);
         let is_enough = state.is_enough();
         drop(state);
         if is_enough {
@@ -154,8 +167,15 @@ impl Item {
         self.waiter.is_some()
     }
 
-    /// Tells whoever waits; says whether nobody did.
-    pub fn answer(self, outcome: std::result::Result<(), Error>) {
+    pub const fn change(&self) -> Option<&Change> {
+        match &self.task {
+            Task::Write(change) => Some(change),
+            Task::Flush | Task::CatchUp => None,
+        }
+    }
+
+    /// Tells whoever waits.
+    pub fn answer(self, outcome: Result<()>) {
         if let Some(waiter) = self.waiter {
             // Whoever has stopped waiting does not want to know.
             let _ = waiter.send(outcome);
@@ -163,10 +183,10 @@ impl Item {
     }
 
     fn bytes(&self) -> usize {
-        match &self.change {
-            Some(Change::Settled { envelope, .. }) => CHANGE + envelope.len(),
-            Some(_) => CHANGE,
-            None => 0,
+        match &self.task {
+            Task::Write(Change::Settled { envelope, .. }) => CHANGE + envelope.len(),
+            Task::Write(_) => CHANGE,
+            Task::Flush | Task::CatchUp => 0,
         }
     }
 }

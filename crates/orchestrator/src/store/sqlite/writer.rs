@@ -11,7 +11,7 @@ use toolwright_registry::hex;
 use super::apply::{AuditEnd, apply};
 use super::fault::{Fault, Faults};
 use super::file::Lock;
-use super::queue::{Item, Queue};
+use super::queue::{Item, Queue, Task};
 use super::{Sqlite, rows};
 use crate::store::chain::Chain;
 use crate::store::journal::{Change, Journal, Written};
@@ -84,6 +84,10 @@ impl Journal for Writer {
         self.queue.push_flush()
     }
 
+    fn caught_up(&self) -> Written {
+        self.queue.push_catch_up()
+    }
+
     fn text(&self, envelope: &Envelope) -> Result<String> {
         serde_json::to_string(envelope).map_err(|cause| Error::Corrupt(cause.to_string()))
     }
@@ -93,7 +97,7 @@ impl Journal for Writer {
             return Ok(Some(envelope));
         }
         // It left memory before it was on disk.
-        self.flush().wait().await?;
+        self.caught_up().wait().await?;
         self.read(move |connection| rows::envelope(connection, number)).await
     }
 
@@ -161,14 +165,14 @@ impl Scribe {
 
     /// One transaction for all; when that fails, one for each.
     fn write(&mut self, batch: Vec<Item>) {
-        match self.transaction(batch.iter().filter_map(|item| item.change.as_ref())) {
+        match self.transaction(batch.iter().filter_map(Item::change)) {
             Ok(()) => batch.into_iter().for_each(|item| self.done(item, Ok(()))),
             Err(error) if batch.len() == 1 => {
                 batch.into_iter().for_each(|item| self.done(item, Err(error.clone())))
             }
             Err(_) => {
                 for item in batch {
-                    let outcome = self.transaction(item.change.iter());
+                    let outcome = self.transaction(item.change().into_iter());
                     self.done(item, outcome);
                 }
             }
@@ -176,17 +180,17 @@ impl Scribe {
     }
 
     fn done(&mut self, item: Item, outcome: Result<()>) {
-        match outcome {
-            // Whoever flushes learns what was lost before.
-            Ok(()) if item.change.is_none() => {
+        match (&item.task, outcome) {
+            (Task::Flush, Ok(())) => {
                 let outcome = self.lost.take().map_or(Ok(()), Err);
                 item.answer(outcome);
             }
-            Err(error) if !item.is_awaited() => {
-                tracing::error!(%error, change = ?item.change, "a change that nobody waited for was lost");
+            (Task::Write(change), Err(error)) if !item.is_awaited() => {
+                let subject = change.subject();
+                tracing::error!(%error, subject, "a change that nobody waited for was lost");
                 self.lost = Some(error);
             }
-            outcome => item.answer(outcome),
+            (_, outcome) => item.answer(outcome),
         }
     }
 

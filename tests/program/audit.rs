@@ -1,0 +1,110 @@
+//! `toolwright audit`, and what of a call outlives the program: record, sessions, approvals.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::support::{Project, Run};
+
+/// Counts its runs in the answer by the clock, so that a second run would show.
+fn project(confirmation: Value) -> Project {
+    let project = Project::with(&["find-note"]);
+    let mut schema: Value =
+        serde_json::from_str(&fs::read_to_string(project.at("find-note/schema.json")).unwrap()).unwrap();
+    for (name, value) in [
+        ("category", json!("action")),
+        ("sideEffects", json!("writes")),
+        ("idempotent", json!(false)),
+        ("requiresConfirmation", confirmation),
+    ] {
+        schema[name] = value;
+    }
+    project.write("find-note/schema.json", serde_json::to_string_pretty(&schema).unwrap() + "\n");
+    let handler = "export async function execute() {\n  return { ok: true, data: { token: crypto.randomUUID() } };\n}\n";
+    project.write("find-note/handler.js", handler);
+    project
+}
+
+fn call(project: &Project, more: &[&str]) -> Run {
+    project.run(&[&["call", "find_note", r#"{"query": "x"}"#, "--format", "json"], more].concat())
+}
+
+#[test]
+fn the_same_id_in_the_same_session_is_answered_from_the_record_by_another_process() {
+    let project = project(json!(false));
+    let first = call(&project, &["--session", "s1", "--id", "c1"]).expect_code(0).json();
+    let again = call(&project, &["--session", "s1", "--id", "c1"]).expect_code(0).json();
+    assert_eq!((&again["data"], &again["meta"]["replayed"]), (&first["data"], &json!(true)));
+    let other = call(&project, &["--session", "s2", "--id", "c1"]).expect_code(0).json();
+    assert_ne!(other["data"], first["data"]);
+    let args =
+        ["call", "find_note", r#"{"query": "y"}"#, "--format", "json", "--session", "s1", "--id", "c1"];
+    assert_eq!(project.run(&args).expect_code(1).json()["error"]["type"], "CONFLICT");
+    call(&project, &["--session", "s1", "--mode", "voice"])
+        .expect_code(2)
+        .expect_stderr(&["s1 is a text session"]);
+}
+
+#[test]
+fn a_call_that_needs_confirmation_asks_and_yes_approves_it() {
+    let project = project(json!({ "when": "true", "preview": "Find {{query}}" }));
+    let asked = call(&project, &[]).expect_code(1).expect_stderr(&["Find x", "--yes"]);
+    assert_eq!(asked.json()["error"]["type"], "CONFIRMATION_REQUIRED");
+    let done = call(&project, &["--yes"]).expect_code(0).json();
+    assert!(done["data"]["token"].is_string());
+    let events: Vec<Value> = project
+        .run(&["audit", "export"])
+        .expect_code(0)
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["entry"]["event"].clone())
+        .collect();
+    assert_eq!(events, ["refused", "refused", "approved", "called"]);
+}
+
+#[test]
+fn the_record_is_verified_and_tampering_is_found() {
+    let project = project(json!(false));
+    for _ in 0..3 {
+        call(&project, &[]).expect_code(0);
+    }
+    let verified = project.run(&["audit", "verify", "--format", "json"]).expect_code(0).json();
+    assert_eq!((&verified["ok"], &verified["rows"]), (&json!(true), &json!(3)));
+    let heads: Vec<String> = verified["heads"]
+        .as_object()
+        .unwrap()
+        .values()
+        .map(|head| head.as_str().unwrap().to_owned())
+        .collect();
+    project.run(&["audit", "verify", "--head", &heads[0]]).expect_code(0).expect_stderr(&["3 entries"]);
+    project.run(&["audit", "verify", "--head", &"0".repeat(64)]).expect_code(1).expect_stderr(&["cut off"]);
+    let tail = project.run(&["audit", "tail", "-n", "2"]).expect_code(0);
+    assert_eq!(tail.stdout.lines().count(), 2);
+    assert!(tail.stdout.contains("find_note") && tail.stdout.contains("called"), "{}", tail.stdout);
+
+    let path = project.dir().join(".toolwright/state.db");
+    let mut bytes = fs::read(&path).unwrap();
+    let places: Vec<usize> = (0..bytes.len() - 8).filter(|at| &bytes[*at..at + 8] == b"\"called\"").collect();
+    assert!(!places.is_empty(), "the entries are in the file");
+    for at in places {
+        bytes[at + 1..at + 7].copy_from_slice(b"denied");
+    }
+    fs::write(&path, bytes).unwrap();
+    project.run(&["audit", "verify"]).expect_code(1).expect_stderr(&["was changed", "help"]);
+}
+
+#[test]
+fn a_record_that_does_not_exist_and_a_store_that_is_none_are_said() {
+    let project = project(json!(false));
+    project.run(&["audit", "tail"]).expect_code(1).expect_stderr(&["there is no record yet"]);
+    call(&project, &["--store", "redis://x"]).expect_code(2).expect_stderr(&["sqlite:PATH, postgres://"]);
+    call(&project, &["--store", "memory:"]).expect_code(0);
+    assert!(!project.dir().join(".toolwright/state.db").exists());
+    fs::write(project.dir().join("toolwright.toml"), "[store]\nurl = \"sqlite:kept/here.db\"\n").unwrap();
+    call(&project, &[]).expect_code(0);
+    assert!(project.dir().join("kept/here.db").exists());
+    fs::write(project.dir().join("kept/broken.db"), "not a database, certainly not one that could be opened")
+        .unwrap();
+    call(&project, &["--store", "sqlite:kept/broken.db"]).expect_code(1).expect_stderr(&["help"]);
+    assert!(fs::read_to_string(project.dir().join("kept/broken.db")).unwrap().starts_with("not a database"));
+}
