@@ -1,6 +1,7 @@
-//! The runtime benchmark: start-up of 12 and of 10,000 tools, beside Node, and what a call costs.
+//! The runtime benchmark: start-up of 12 and of 10,000 tools, beside Node; what a call of a handler costs; what the
+//! whole corridor around it costs.
 //!
-//!   cargo bench --bench runtime                                both sections, 5 rounds
+//!   cargo bench --bench runtime                                all sections, 5 rounds
 //!   cargo bench --bench runtime -- startup --rounds 3 --no-node
 //!   cargo bench --bench runtime -- calls --millis 1000 --json
 //!
@@ -17,6 +18,8 @@ mod case;
 mod child;
 #[path = "runtime/clock.rs"]
 mod clock;
+#[path = "runtime/corridor.rs"]
+mod corridor;
 #[path = "build/generate.rs"]
 mod generate;
 #[path = "build/node.rs"]
@@ -58,7 +61,11 @@ fn main() -> Result<()> {
     let options = Options::parse(arguments)?;
     let mut sections: Vec<Section> = Vec::new();
     for name in &options.sections {
-        sections.push(if name == "startup" { startup::run(&options)? } else { calls::run(&options)? });
+        sections.push(match name.as_str() {
+            "startup" => startup::run(&options)?,
+            "calls" => calls::run(&options)?,
+            _ => corridor::run(&options)?,
+        });
     }
     if options.as_json {
         println!("{}", report::json(&sections));
@@ -85,14 +92,17 @@ impl Options {
                 "--json" => options.as_json = true,
                 // Cargo's own.
                 "--bench" => {}
-                "startup" | "calls" => options.sections.push(argument),
+                "startup" | "calls" | "corridor" => options.sections.push(argument),
                 other => {
-                    return Err(format!("`{other}` is neither a section (startup, calls) nor a flag").into());
+                    return Err(format!(
+                        "`{other}` is neither a section (startup, calls, corridor) nor a flag"
+                    )
+                    .into());
                 }
             }
         }
         if options.sections.is_empty() {
-            options.sections = vec!["startup".to_owned(), "calls".to_owned()];
+            options.sections = ["startup", "calls", "corridor"].map(str::to_owned).to_vec();
         }
         Ok(options)
     }
