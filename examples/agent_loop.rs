@@ -46,7 +46,8 @@ async fn refund(args: Value, context: Context) -> Result<Success, Failure> {
 
 /// What the model wants: the first call is wrong, the last needs the user.
 fn model() -> Vec<ToolCall> {
-    let call = |id: &str, tool: &str, args: Value| ToolCall { id: Some(id.to_owned()), tool: tool.to_owned(), args };
+    let call =
+        |id: &str, tool: &str, args: Value| ToolCall { id: Some(id.to_owned()), tool: tool.to_owned(), args };
     vec![
         call("call_1", "find_order", json!({ "nummer": 7 })),
         call("call_2", "find_order", json!({ "number": 7 })),
@@ -73,7 +74,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     for question in orchestrator.pending(Some(&session.id)).await? {
         say(&format!("user  ? {}", question.preview));
         let (token, client_id) = (question.id.as_str(), question.client_id.as_str());
-        let answerer = Answerer { token, proof: Proof::Transport, session: &session.id, client_id, by: "user" };
+        let answerer =
+            Answerer { token, proof: Proof::Transport, session: &session.id, client_id, by: "user" };
         let envelope = orchestrator.approve(&answerer, None).await?;
         say(&format!("user  yes: {}", orchestrator.for_model(&session, &envelope)));
     }

@@ -198,7 +198,7 @@ pub struct Call {
     /// Go on with this session, or begin one with this id; without it the call has a session of its own
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
-    /// The id of the call; the same id again is answered from the record
+    /// The id of the call in its session; the same id again is answered from the record
     #[arg(long, value_name = "ID")]
     pub id: Option<String>,
     /// Approve the call if it has to be confirmed

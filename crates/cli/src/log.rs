@@ -6,7 +6,14 @@ const VARIABLE: &str = "TOOLWRIGHT_LOG";
 
 /// Starts the log. Warnings and errors are written unless the environment asks for another level.
 pub fn start() {
-    let level = std::env::var(VARIABLE).ok().and_then(|word| word.parse().ok()).unwrap_or(LevelFilter::WARN);
+    let asked = std::env::var(VARIABLE).ok();
+    let level = asked.as_deref().map_or(Some(LevelFilter::WARN), |word| word.parse().ok());
+    if level.is_none() {
+        crate::output::message(format_args!(
+            "\x1b[1;33mwarning\x1b[0m: {VARIABLE} is not off, error, warn, info, debug or trace; warn is used"
+        ));
+    }
+    let level = level.unwrap_or(LevelFilter::WARN);
     tracing_subscriber::fmt()
         .with_max_level(level)
         .with_writer(anstream::stderr)

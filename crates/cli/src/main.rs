@@ -22,7 +22,7 @@ fn main() -> ExitCode {
     let args = args::Args::parse();
     log::start();
     match command::run(args) {
-        Ok(code) => code,
+        Ok(code) => output::finish(code),
         Err(error) => output::fail(&error),
     }
 }

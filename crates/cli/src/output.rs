@@ -1,8 +1,9 @@
 //! The two streams: stdout for data, stderr for messages. Colours only reach a terminal.
 
 use std::fmt::Display;
-use std::io::Write;
+use std::io::{self, Write};
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 /// A failure with a way out.
 #[derive(Debug)]
@@ -33,9 +34,27 @@ impl Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Prints data. A reader that has gone away (`| head`) is no failure.
+/// Why data could not be written, the first time.
+static LOST: OnceLock<String> = OnceLock::new();
+
+/// Prints data. A reader that has gone away (`| head`) is no failure; a full disk is, and [`finish`] says so.
 pub fn data(text: impl Display) {
-    let _ = write!(anstream::stdout().lock(), "{text}");
+    let mut stdout = anstream::stdout().lock();
+    if let Err(error) = write!(stdout, "{text}").and_then(|()| stdout.flush())
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        let _ = LOST.set(error.to_string());
+    }
+}
+
+/// The exit code of a command that gave `code`, unless its data did not get through.
+pub fn finish(code: ExitCode) -> ExitCode {
+    match LOST.get() {
+        None => code,
+        Some(error) => fail(
+            &Failure::new(format!("cannot write to stdout: {error}"), "make room, or write elsewhere").into(),
+        ),
+    }
 }
 
 /// Prints one line of data.

@@ -1,18 +1,28 @@
 //! The store that the configuration names.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use toolwright_orchestrator::store::{self, Memory, Postgres, Sqlite, Store, postgres, sqlite};
 
 use crate::output::Failure;
 
+const PATIENCE: Duration = Duration::from_secs(5);
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
 /// Opens the store at a URL.
 pub async fn open(url: &str) -> Result<Store, Failure> {
-    if url == "memory:" {
+    if url == "memory:" || url == "sqlite::memory:" {
         return Ok(Store::Memory(Memory::default()));
     }
     if let Some(path) = url.strip_prefix("sqlite:") {
-        return Sqlite::open(Path::new(path), sqlite::Options::default()).map(Store::Sqlite).map_err(failed);
+        if path.is_empty() {
+            return Err(Failure::usage(
+                "`sqlite:` names no file",
+                "use sqlite:PATH, or memory: to keep nothing",
+            ));
+        }
+        return embedded(Path::new(path)).await.map(Store::Sqlite).map_err(failed);
     }
     if url.starts_with("postgres://") || url.starts_with("postgresql://") {
         let connected = Postgres::connect(url, postgres::Options::default()).await;
@@ -22,6 +32,19 @@ pub async fn open(url: &str) -> Result<Store, Failure> {
         "the store's URL has no form that is known",
         "use sqlite:PATH, postgres://USER@HOST/DATABASE or memory: (`[store] url`, TOOLWRIGHT_STORE or --store)",
     ))
+}
+
+/// Waits a little for another command that is at work on the same file.
+async fn embedded(path: &Path) -> Result<Sqlite, store::Error> {
+    let give_up = Instant::now() + PATIENCE;
+    loop {
+        match Sqlite::open(path, sqlite::Options::default()) {
+            Err(store::Error::Unavailable(_)) if Instant::now() < give_up => {
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+            opened => return opened,
+        }
+    }
 }
 
 fn failed(error: store::Error) -> Failure {

@@ -28,6 +28,13 @@ pub fn open(source: &Source, config: &Config) -> Result<Toolset> {
 /// The toolset, ready to be called.
 pub fn runtime(source: &Source, config: &Config) -> Result<Runtime> {
     let toolset = open(source, config)?;
+    if let Some(name) = config.tools_with_settings().find(|name| toolset.get(name).is_none()) {
+        let help = match nearest(&name.replace('-', "_"), toolset.ids()) {
+            Some(near) => format!("did you mean `[tool.{near}]`?"),
+            None => "name the table by the tool's id; `toolwright list` names them all".to_owned(),
+        };
+        return Err(Failure::new(format!("`[tool.{name}]` is about a tool that does not exist"), help).into());
+    }
     let artifact_dir = source.artifact.as_deref().and_then(Path::parent);
     let builder =
         Runtime::builder(Arc::new(toolset), artifact_dir.unwrap_or(&config.tools)).limits(config.handlers());

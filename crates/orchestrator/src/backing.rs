@@ -11,6 +11,7 @@ use toolwright_registry::toolset::Tool;
 
 use crate::audit::Entry;
 use crate::call::Call;
+use crate::redact;
 use crate::request::Session;
 use crate::runtime::Runtime;
 
@@ -74,7 +75,8 @@ impl Backing {
         Ok(Value::Null)
     }
 
-    pub fn console(&self, call: &Call, level: Level, text: String) {
+    pub fn console(&self, call: &Call, level: Level, mut text: String) {
+        redact::scrub(&mut text, &call.secrets);
         let tool = &call.spec().tool_id;
         match (self, level) {
             (Self::Stub(host), _) => host.console(level, text),

@@ -32,6 +32,10 @@ pub(crate) struct Call {
     pub parent: Option<Arc<Call>>,
     /// The session, when an orchestrator runs the call: what the handler calls goes through it.
     pub session_id: Option<String>,
+    /// How often it was tried before.
+    pub attempt: u32,
+    /// Texts that must not reach a log.
+    pub secrets: Vec<String>,
     pub orchestrator: Option<Orchestrator>,
     asked: Mutex<Asked>,
 }
@@ -67,6 +71,8 @@ impl Call {
             backing,
             parent,
             session_id: None,
+            attempt: 0,
+            secrets: Vec::new(),
             orchestrator: None,
             asked: Mutex::default(),
         }

@@ -1,4 +1,4 @@
-//! Conditions in CEL, over `mode`, `session`, `user` and `args`. Whoever asks decides what a failure means: always the
+//! Conditions in CEL, over `tool`, `mode`, `session`, `user` and `args`. Whoever asks decides what a failure means: always the
 //! careful thing.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,12 +28,13 @@ impl Condition {
     }
 
     /// Whether it holds. `Err` when it cannot be said.
-    pub fn holds(&self, session: &SessionRecord, args: &Value) -> Result<bool, String> {
+    pub fn holds(&self, session: &SessionRecord, tool: &str, args: &Value) -> Result<bool, String> {
         let user = json!({ "id": session.principal.id, "org": session.principal.org, "roles": session.principal.roles });
         let about = json!({ "id": session.id, "clientId": session.client_id, "turn": session.turn,
             "mode": session.mode, "state": session.state });
         let evaluated = catch_unwind(AssertUnwindSafe(|| {
             let mut context = Context::default();
+            context.add_variable_from_value("tool", tool);
             context.add_variable_from_value("mode", session.mode.as_str());
             context.add_variable_from_value("session", cel_value(&about));
             context.add_variable_from_value("user", cel_value(&user));
@@ -43,8 +44,8 @@ impl Condition {
         match evaluated {
             Ok(Ok(Cel::Bool(holds))) => Ok(holds),
             Ok(Ok(_)) => Err(format!("`{}` is neither true nor false", self.source)),
-            Ok(Err(error)) => Err(format!("`{}` cannot be evaluated: {error}", self.source)),
-            Err(_) => Err(format!("`{}` cannot be evaluated", self.source)),
+            // What CEL says may quote arguments.
+            Ok(Err(_)) | Err(_) => Err(format!("`{}` cannot be evaluated", self.source)),
         }
     }
 }
@@ -74,7 +75,7 @@ mod tests {
     use crate::session::tests::session;
 
     fn holds(source: &str, args: &Value) -> Result<bool, String> {
-        Condition::compile(source)?.holds(&session("s"), args)
+        Condition::compile(source)?.holds(&session("s"), "tool", args)
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use toolwright_contract::{ErrorKind, Failure, Success};
 
+use crate::refusal::without_toolset;
 use crate::trip::Trip;
 
 /// Its name.
@@ -13,8 +14,9 @@ pub(crate) fn describe(trip: &Trip) -> Result<Success, Failure> {
         Failure::new(ErrorKind::Validation, "`tool` must name the tool to describe.")
             .suggest("Call it with {\"tool\": \"<name>\"}.")
     })?;
-    let toolset = trip.runtime.toolset();
-    let tool = toolset.get(name).ok_or_else(|| trip.runtime.unknown(name))?;
+    let runtime = trip.runtime.as_ref().ok_or_else(without_toolset)?;
+    let toolset = runtime.toolset();
+    let tool = toolset.get(name).ok_or_else(|| runtime.unknown(name))?;
     let documentation = toolset.documentation(name);
     Ok(json!({ "tool": name, "version": tool.spec.version, "summary": tool.summary, "documentation": documentation,
         "parameters": tool.spec.json_schema })

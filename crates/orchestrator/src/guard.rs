@@ -66,7 +66,11 @@ pub(crate) async fn call_tool(call: &Arc<Call>, name: &str, args: Value) -> Resu
         asked.nested += 1;
         asked.nested
     };
-    let id = format!("{}.{number}", call.execution_id);
+    // A second attempt must not be answered with what the first one came to.
+    let id = match call.attempt {
+        0 => format!("{}.{number}", call.execution_id),
+        attempt => format!("{}.r{attempt}.{number}", call.execution_id),
+    };
     if let Some(orchestrator) = &call.orchestrator {
         return Ok(orchestrator.nested(Arc::clone(call), name, args, id).await);
     }

@@ -82,7 +82,10 @@ fn malformed(detail: &str) -> Normalised {
 
 fn failed(failure: engine::Failure, writes: bool) -> Normalised {
     use engine::Failure as Engine;
-    let detail = failure.to_string();
+    let detail = match &failure {
+        Engine::Thrown { stack, .. } if !stack.is_empty() => format!("{failure}\n{}", stack.trim_end()),
+        _ => failure.to_string(),
+    };
     let stopped =
         |kind, message: &str| Failure { partial_side_effects: writes, ..Failure::new(kind, message) };
     let broken = |message: &str| {

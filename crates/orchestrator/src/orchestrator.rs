@@ -18,6 +18,7 @@ use toolwright_engine::Cancel;
 use crate::builder::Builder;
 use crate::call::Call;
 use crate::clock::Clock;
+use crate::confirm;
 use crate::describe::{DESCRIBE, describe};
 use crate::gate::{self, Attempt, Rules, Stop, budget};
 use crate::ids;
@@ -25,7 +26,9 @@ use crate::in_flight::{self, InFlight, Seat};
 use crate::metrics::{Ended, Metrics, ToolMetrics};
 use crate::policy::Policy;
 use crate::recovery;
-use crate::refusal::{conflict, in_doubt, inactive, out_of_reach, still_running, unapproved};
+use crate::refusal::{
+    conflict, in_doubt, inactive, out_of_reach, still_running, unapproved, without_toolset,
+};
 use crate::runtime::Runtime;
 use crate::state;
 use crate::store::{Backend, Claim, Claimed, Confirmation, Durability, SessionRecord, Status, Store};
@@ -89,7 +92,7 @@ impl Orchestrator {
     }
 
     pub(crate) fn with(store: Store, policy: Policy, clock: Clock, rules: Rules, current: Runtime) -> Self {
-        let by_version = HashMap::from([(current.toolset().version.clone(), current.clone())]);
+        let by_version = HashMap::from([(key_of(&current), current.clone())]);
         Self(Arc::new(Inner {
             store,
             policy,
@@ -112,7 +115,14 @@ impl Orchestrator {
     pub(crate) async fn nested(&self, parent: Arc<Call>, tool: &str, args: Value, id: String) -> Envelope {
         let session = parent.session_id.clone().unwrap_or_default();
         let call = ToolCall { id: Some(id), tool: tool.to_owned(), args };
-        unshared(self.call_at(&session, call, 0, Some(parent)).await)
+        let mut envelope = unshared(self.call_at(&session, call, 0, Some(parent)).await);
+        if let Err(failure) = &mut envelope.outcome
+            && let Some(details) = &mut failure.details
+        {
+            // A handler must not be able to approve what it has called.
+            confirm::without_token(details);
+        }
+        envelope
     }
 
     /// What the model is told of an envelope.
@@ -187,17 +197,16 @@ impl Orchestrator {
         let started = Instant::now();
         let found = self.0.store.session(session).await.map_err(|error| lost(&call, out_of_reach(&error)))?;
         let session = found.ok_or_else(|| lost(&call, inactive("There is no such session.")))?;
-        let Some(runtime) = self.runtime(&session.toolset) else {
-            let message = "The toolset that this session was begun with is not loaded any more.";
-            let failure = Failure::new(ErrorKind::Unavailable, message).suggest("Begin a new session.");
-            return Err(lost(&call, failure));
-        };
-        if call.id.as_ref().is_some_and(|id| id.is_empty() || id.len() > LONGEST_ID) {
+        let runtime = self.runtime(&session.toolset);
+        let is_own = parent.is_none();
+        if is_own && call.id.as_ref().is_some_and(|id| id.is_empty() || id.len() > LONGEST_ID) {
             let message = format!("The call's id must have 1 to {LONGEST_ID} bytes.");
             let failure = Failure::new(ErrorKind::Validation, message).suggest("Send a shorter id, or none.");
             return Err(lost(&ToolCall { id: None, ..call }, failure));
         }
-        let ToolCall { id, tool, args } = call;
+        let ToolCall { id, mut tool, args } = call;
+        // No tool has such a name, and it is kept in the audit.
+        tool.truncate(tool.floor_char_boundary(LONGEST_ID));
         let digest = ids::digest(&tool, &args);
         let execution = id.unwrap_or_else(|| ids::derived(session.turn, position, &digest));
         Ok(Trip {
@@ -291,8 +300,9 @@ impl Orchestrator {
         if !state::is_active(&trip.session, trip.now) {
             return Err(inactive("This session is over."));
         }
-        let tool = trip.runtime.toolset().get(&trip.tool).ok_or_else(|| trip.runtime.unknown(&trip.tool))?;
-        let prepared = trip.runtime.ready(tool)?;
+        let runtime = trip.runtime.clone().ok_or_else(without_toolset)?;
+        let tool = runtime.toolset().get(&trip.tool).ok_or_else(|| runtime.unknown(&trip.tool))?;
+        let prepared = runtime.ready(tool)?;
         let args = std::mem::take(&mut trip.args);
         let mut attempt = Attempt {
             session: &trip.session,
@@ -342,7 +352,11 @@ impl Orchestrator {
         let version = envelope.meta.tool_version.clone().unwrap_or_default();
         let error = envelope.outcome.as_ref().err().map(|failure| failure.kind);
         let ended = if trip.tool == DESCRIBE { Ended::Ran } else { ended };
-        self.0.metrics.of(&trip.tool, &version).count(ended, error, trip.started.elapsed(), false);
+        // Invented names share one row: they must not fill the memory.
+        let is_known =
+            trip.runtime.as_ref().is_some_and(|runtime| runtime.toolset().get(&trip.tool).is_some());
+        let name = if is_known || trip.tool == DESCRIBE { trip.tool.as_str() } else { "(unknown)" };
+        self.0.metrics.of(name, &version).count(ended, error, trip.started.elapsed(), false);
         let event = match ended {
             Ended::Ran => "described",
             Ended::Replayed => "replayed",
@@ -379,7 +393,10 @@ impl Orchestrator {
                 trip.digest = approval.digest;
                 trip.approval = Some(Arc::clone(&approval));
                 match self.travel(&mut trip).await {
-                    Travelled::Done(envelope) => envelope,
+                    Travelled::Done(envelope) => {
+                        self.close_approval(&approval, &envelope).await;
+                        envelope
+                    }
                     Travelled::Run(claimed) => self.run(trip, claimed).await,
                 }
             }
@@ -439,6 +456,13 @@ fn replayed(envelope: &Arc<Envelope>) -> Envelope {
     let mut again = (**envelope).clone();
     again.meta.more.insert("replayed".to_owned(), true.into());
     again
+}
+
+/// What a session remembers of its toolset: the version, and the handlers too, which a version does not cover.
+pub(crate) fn key_of(runtime: &Runtime) -> String {
+    let toolset = runtime.toolset();
+    let digest = toolset.content_digest.rsplit(':').next().unwrap_or_default();
+    format!("{}+{}", toolset.version, &digest[..digest.len().min(12)])
 }
 
 pub(crate) fn unshared(envelope: Arc<Envelope>) -> Envelope {

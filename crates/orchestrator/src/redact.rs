@@ -1,6 +1,6 @@
 //! Arguments marked `writeOnly` in the schema: they reach the handler, and nothing that is shown, logged or audited.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// What stands in their place.
 const HIDDEN: &str = "[redacted]";
@@ -27,11 +27,34 @@ pub(crate) fn redacted(schema: &Value, args: &Value) -> Value {
     shown
 }
 
+/// Puts back what an editor was shown only a placeholder of.
+pub(crate) fn restore(edited: &mut Value, original: &Value) {
+    match (edited, original) {
+        (edited, original) if edited == HIDDEN => *edited = original.clone(),
+        (Value::Object(edited), Value::Object(original)) => {
+            for (name, value) in edited {
+                if let Some(original) = original.get(name) {
+                    restore(value, original);
+                }
+            }
+        }
+        (Value::Array(edited), Value::Array(original)) => {
+            edited.iter_mut().zip(original).for_each(|(edited, original)| restore(edited, original));
+        }
+        _ => {}
+    }
+}
+
 /// The texts that must not appear anywhere.
 pub(crate) fn secrets(schema: &Value, args: &Value) -> Vec<String> {
     let mut found = Vec::new();
     walk(schema, schema, &mut args.clone(), DEEPEST, &mut |value| texts(value, &mut found));
     found.retain(|text| text.len() >= SHORTEST_SECRET);
+    // As they stand inside JSON text.
+    let escaped: Vec<String> = found.iter().map(|text| Value::from(text.as_str()).to_string()).collect();
+    let escaped = escaped.iter().map(|text| text.trim_matches('"').to_owned());
+    let escaped: Vec<String> = escaped.filter(|text| !found.contains(text)).collect();
+    found.extend(escaped);
     // A secret that contains another is hidden first.
     found.sort_by_key(|text| std::cmp::Reverse(text.len()));
     found
@@ -69,7 +92,9 @@ fn texts(value: &Value, found: &mut Vec<String>) {
 
 /// Calls `mark` on every value that a schema at its place marks.
 fn walk(root: &Value, schema: &Value, value: &mut Value, depth: usize, mark: &mut dyn FnMut(&mut Value)) {
-    let (Some(keywords), Some(depth)) = (schema.as_object(), depth.checked_sub(1)) else { return };
+    let Some(keywords) = schema.as_object() else { return };
+    // Deeper than anyone looks: better too little is shown than too much.
+    let Some(depth) = depth.checked_sub(1) else { return mark(value) };
     if keywords.get("writeOnly") == Some(&Value::Bool(true)) {
         return mark(value);
     }
@@ -83,30 +108,41 @@ fn walk(root: &Value, schema: &Value, value: &mut Value, depth: usize, mark: &mu
     {
         walk(root, branch, value, depth, mark);
     }
+    for branch in keywords.get("dependentSchemas").and_then(Value::as_object).into_iter().flatten() {
+        walk(root, branch.1, value, depth, mark);
+    }
     for branch in ["if", "then", "else"].iter().filter_map(|name| keywords.get(*name)) {
         walk(root, branch, value, depth, mark);
     }
     match value {
         Value::Object(members) => {
-            let properties = keywords.get("properties").and_then(Value::as_object);
             for (name, member) in members {
-                let own = properties.and_then(|properties| properties.get(name));
-                if let Some(schema) = own.or_else(|| keywords.get("additionalProperties")) {
-                    walk(root, schema, member, depth, mark);
-                }
+                of_member(keywords, name).for_each(|schema| walk(root, schema, member, depth, mark));
             }
         }
         Value::Array(items) => {
-            let first = keywords.get("prefixItems").and_then(Value::as_array);
             for (at, item) in items.iter_mut().enumerate() {
-                let own = first.and_then(|first| first.get(at));
-                if let Some(schema) = own.or_else(|| keywords.get("items")) {
-                    walk(root, schema, item, depth, mark);
-                }
+                of_item(keywords, at).for_each(|schema| walk(root, schema, item, depth, mark));
             }
         }
         _ => {}
     }
+}
+
+/// The schemas that may speak of a member. Patterns are not matched: better too little is shown than too much.
+fn of_member<'s>(keywords: &'s Map<String, Value>, name: &str) -> impl Iterator<Item = &'s Value> {
+    let own = keywords.get("properties").and_then(|properties| properties.get(name));
+    let patterns = keywords.get("patternProperties").and_then(Value::as_object);
+    let others =
+        || ["additionalProperties", "unevaluatedProperties"].iter().find_map(|name| keywords.get(*name));
+    patterns.into_iter().flat_map(Map::values).chain(own.or_else(others))
+}
+
+/// The schemas that may speak of an element.
+fn of_item(keywords: &Map<String, Value>, at: usize) -> impl Iterator<Item = &Value> {
+    let own = keywords.get("prefixItems").and_then(|first| first.get(at));
+    let others = || ["items", "unevaluatedItems"].iter().find_map(|name| keywords.get(*name));
+    keywords.get("contains").into_iter().chain(own.or_else(others))
 }
 
 #[cfg(test)]

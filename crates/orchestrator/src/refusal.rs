@@ -29,11 +29,19 @@ pub(crate) fn unapproved() -> Failure {
 /// The store decides whether a call may run: without it, none may.
 pub(crate) fn out_of_reach(error: &crate::store::Error) -> Failure {
     tracing::error!("{error}");
-    let failure = Failure::new(ErrorKind::Transient, "The call could not be recorded, so it was not run.");
-    Failure { retryable: true, ..failure }.suggest("Try again in a moment.")
+    Failure::new(
+        ErrorKind::Transient,
+        "The call could not be looked up or recorded, so it was not begun now.",
+    )
+    .suggest("Send the same call with the same id again in a moment: it will not run twice.")
 }
 
 /// A call without a tool that is ready: it cannot come so far.
 pub(crate) fn out_of_order() -> Failure {
     Failure::new(ErrorKind::Internal, "The tool cannot be used.")
+}
+
+pub(crate) fn without_toolset() -> Failure {
+    let message = "The toolset that this session was begun with is not loaded any more.";
+    Failure::new(ErrorKind::Unavailable, message).suggest("Begin a new session.")
 }

@@ -10,6 +10,7 @@ use toolwright_contract::{Envelope, ErrorKind, Failure, SideEffects, Success};
 use crate::backing::Backing;
 use crate::call::Call;
 use crate::engine;
+use crate::gate::budget;
 use crate::metrics::Ended;
 use crate::normalise::Normalised;
 use crate::orchestrator::{ClaimedHere, Orchestrator};
@@ -19,6 +20,8 @@ use crate::state;
 use crate::store::{AuditEntry, Backend, Durability, Settlement};
 use crate::trip::Trip;
 
+/// Of the name that a handler gives an entry of the audit.
+const LONGEST_EVENT: usize = 200;
 /// The first pause before a retry; each is twice the one before, and as much again at random.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -47,7 +50,9 @@ impl Orchestrator {
 
     /// Runs the handler, and again if policy allows it.
     async fn attempts(&self, trip: &mut Trip) -> Result<Success, Failure> {
-        let Some(prepared) = trip.prepared.clone() else { return Err(lost()) };
+        let (Some(prepared), Some(runtime)) = (trip.prepared.clone(), trip.runtime.clone()) else {
+            return Err(lost());
+        };
         let retries = self.0.policy.of(trip.session.mode).retries;
         let mut deadline: Option<Instant> = None;
         loop {
@@ -59,10 +64,12 @@ impl Orchestrator {
                 cancel: trip.cancel.clone(),
                 now: None,
             };
-            let backing = Backing::served(&trip.runtime, &prepared.tool, &request.session);
+            let backing = Backing::served(&runtime, &prepared.tool, &request.session);
             let mut call =
-                Call::new(trip.runtime.clone(), Arc::clone(&prepared), request, backing, trip.parent.clone());
+                Call::new(runtime.clone(), Arc::clone(&prepared), request, backing, trip.parent.clone());
             call.session_id = Some(trip.session.id.clone());
+            call.attempt = trip.retries;
+            call.secrets.clone_from(&trip.hidden.secrets);
             call.orchestrator = Some(self.clone());
             call.deadline = deadline.map_or(call.deadline, |deadline| call.deadline.min(deadline));
             let deadline_now = *deadline.insert(call.deadline);
@@ -71,9 +78,12 @@ impl Orchestrator {
             let args = if may_retry { trip.args.clone() } else { std::mem::take(&mut trip.args) };
             let outcome = self.attempt(&call, args, &trip.hidden.secrets).await;
             trip.entries.append(&mut call.asked().entries);
-            let pause = pause(trip.retries);
             match &outcome {
-                Err(failure) if may_retry && is_passing(failure) && Instant::now() + pause < deadline_now => {
+                Err(failure) if may_retry && is_passing(failure) => {
+                    let pause = pause(trip.retries);
+                    if Instant::now() + pause >= deadline_now {
+                        return outcome;
+                    }
                     trip.retries += 1;
                     self.0.metrics.of(&trip.tool, &prepared.tool.spec.version).count_retry();
                     tokio::time::sleep(pause).await;
@@ -113,6 +123,8 @@ impl Orchestrator {
         let took = trip.started.elapsed();
         let error = outcome.as_ref().err().map(|failure| failure.kind);
         let budget = spec.latency_budget_ms.as_f64().unwrap_or(f64::MAX);
+        let soft = f64::from(self.0.policy.of(trip.session.mode).retrieval_soft_limit_ms);
+        let budget = if budget::costs(spec) { budget.min(soft) } else { budget };
         let is_over = took.as_secs_f64() * 1000.0 > budget;
         if is_over {
             let (tool, took) = (&trip.tool, took.as_millis());
@@ -129,13 +141,7 @@ impl Orchestrator {
             now: self.0.clock.now(),
             durability,
         };
-        for (event, mut data) in std::mem::take(&mut trip.entries) {
-            redact::scrub_value(&mut data, &trip.hidden.secrets);
-            let entry = AuditEntry { data, ..trip.audit(&format!("handler:{event}"), &envelope) };
-            if let Err(error) = self.0.store.append(entry).await {
-                tracing::error!("the audit could not be written: {error}");
-            }
-        }
+        self.write_entries(&mut trip, &envelope).await;
         let settled = self.0.store.settle(settlement).await;
         self.0.metrics.of(&trip.tool, &spec.version).count(Ended::Ran, error, took, is_over);
         match settled {
@@ -143,6 +149,19 @@ impl Orchestrator {
             Err(error) => {
                 tracing::error!(tool = trip.tool, execution_id = trip.execution, "not recorded: {error}");
                 Arc::new(trip.envelope(Err(unrecorded(writes))))
+            }
+        }
+    }
+
+    /// Writes what the handler added to the audit.
+    async fn write_entries(&self, trip: &mut Trip, envelope: &Envelope) {
+        for (mut event, mut data) in std::mem::take(&mut trip.entries) {
+            event.truncate(event.floor_char_boundary(LONGEST_EVENT));
+            redact::scrub(&mut event, &trip.hidden.secrets);
+            redact::scrub_value(&mut data, &trip.hidden.secrets);
+            let entry = AuditEntry { data, ..trip.audit(&format!("handler:{event}"), envelope) };
+            if let Err(error) = self.0.store.append(entry).await {
+                tracing::error!("the audit could not be written: {error}");
             }
         }
     }

@@ -9,7 +9,7 @@ use toolwright_contract::{Envelope, Failure};
 
 use crate::confirm::{self, Answerer, Error, Token};
 use crate::gate::{self, Attempt, Stop};
-use crate::orchestrator::{Delivery, Orchestrator};
+use crate::orchestrator::{Delivery, Orchestrator, key_of};
 use crate::redact;
 use crate::runtime::Runtime;
 use crate::session::NewSession;
@@ -33,7 +33,7 @@ impl Orchestrator {
     pub async fn create_session(&self, new: NewSession) -> store::Result<Arc<SessionRecord>> {
         let version = {
             let toolsets = self.0.toolsets.read().unwrap_or_else(PoisonError::into_inner);
-            toolsets.current.toolset().version.clone()
+            key_of(&toolsets.current)
         };
         let record = new.record(version, self.0.clock.now(), self.0.policy.session_ms);
         self.0.store.create_session(record.clone()).await?;
@@ -84,7 +84,7 @@ impl Orchestrator {
     /// Makes a newer toolset the one that sessions begin with. Those that have begun keep theirs.
     pub fn install(&self, runtime: Runtime) {
         let mut toolsets = self.0.toolsets.write().unwrap_or_else(PoisonError::into_inner);
-        toolsets.by_version.insert(runtime.toolset().version.clone(), runtime.clone());
+        toolsets.by_version.insert(key_of(&runtime), runtime.clone());
         toolsets.current = runtime;
     }
 
@@ -134,10 +134,16 @@ impl Orchestrator {
             None => asked.args.clone(),
         };
         let decision = Decision::Approve { by: answerer.by.to_owned(), args };
-        let decided =
-            self.0.store.decide(&asked.id, decision, self.0.clock.now()).await?.ok_or(Error::Refused)?;
-        self.0.store.append(self.decided(&decided, "approved")).await?;
-        Ok(self.run_approved(decided).await)
+        let this = self.clone();
+        to_its_end(async move {
+            let decided =
+                this.0.store.decide(&asked.id, decision, this.0.clock.now()).await?.ok_or(Error::Refused)?;
+            if let Err(error) = this.0.store.append(this.decided(&decided, "approved")).await {
+                tracing::error!("the audit could not be written: {error}");
+            }
+            Ok(this.run_approved(decided).await)
+        })
+        .await
     }
 
     /// As [`Self::approve`], and the user is not asked about this tool again in this session, if policy allows that.
@@ -163,15 +169,24 @@ impl Orchestrator {
     ) -> Result<Arc<Envelope>, Error> {
         let asked = self.asked(answerer).await?;
         let decision = Decision::Reject { by: answerer.by.to_owned(), reason };
-        let decided =
-            self.0.store.decide(&asked.id, decision, self.0.clock.now()).await?.ok_or(Error::Refused)?;
-        let envelope = self.decline(&decided);
-        self.record(&decided, &envelope).await?;
-        Ok(envelope)
+        let this = self.clone();
+        to_its_end(async move {
+            let decided =
+                this.0.store.decide(&asked.id, decision, this.0.clock.now()).await?.ok_or(Error::Refused)?;
+            let envelope = this.decline(&decided);
+            this.record(&decided, &envelope, None).await?;
+            Ok(envelope)
+        })
+        .await
     }
 
     /// Records a person's no as what the call came to: asked again, it is answered from the record.
-    async fn record(&self, asked: &Confirmation, envelope: &Arc<Envelope>) -> Result<(), Error> {
+    async fn record(
+        &self,
+        asked: &Confirmation,
+        envelope: &Arc<Envelope>,
+        confirmation: Option<String>,
+    ) -> Result<(), Error> {
         let (now, durability) = (self.0.clock.now(), Durability::Relaxed);
         let claim = Claim {
             session: asked.session.clone(),
@@ -179,18 +194,36 @@ impl Orchestrator {
             tool: asked.tool.clone(),
             tool_version: asked.tool_version.clone(),
             digest: asked.digest,
-            idempotent: true,
+            // Or else a call that must not run twice would stand as one that may, if this is interrupted.
+            idempotent: false,
             budget: None,
-            confirmation: None,
+            confirmation,
             now,
             durability,
         };
-        if self.0.store.claim(claim).await? == Claimed::New {
-            let (session, execution) = (asked.session.clone(), asked.execution.clone());
-            let (envelope, audit) = (Arc::clone(envelope), self.decided(asked, "rejected"));
-            self.0.store.settle(Settlement { session, execution, envelope, audit, now, durability }).await?;
+        let event = if asked.answer == Answer::Rejected { "rejected" } else { "closed" };
+        let audit = self.decided(asked, event);
+        if self.0.store.claim(claim).await? != Claimed::New {
+            if asked.answer != Answer::Rejected {
+                return Ok(());
+            }
+            // The id was used for another call meanwhile; what the person said is on record even so.
+            return Ok(self.0.store.append(audit).await?);
         }
-        Ok(())
+        let (session, execution) = (asked.session.clone(), asked.execution.clone());
+        let envelope = Arc::clone(envelope);
+        Ok(self.0.store.settle(Settlement { session, execution, envelope, audit, now, durability }).await?)
+    }
+
+    /// An approved call that a gate refused is over: its approval must not run it later.
+    pub(crate) async fn close_approval(&self, asked: &Confirmation, envelope: &Arc<Envelope>) {
+        let is_recorded = envelope.is_ok() || envelope.meta.more.contains_key("replayed");
+        if is_recorded {
+            return;
+        }
+        if let Err(error) = self.record(asked, envelope, Some(asked.id.clone())).await {
+            tracing::error!("an approval could not be closed: {error}");
+        }
     }
 
     /// The audit's entry about an answer.
@@ -204,7 +237,8 @@ impl Orchestrator {
             tool_version: asked.tool_version.clone(),
             registry_version: String::new(),
             execution_id: asked.execution.clone(),
-            args_digest: toolwright_registry::hex(&asked.digest),
+            // The call's own line has it; here it would cover arguments that must not be kept.
+            args_digest: String::new(),
             outcome: event.to_owned(),
             duration_ms: 0,
             intents: Vec::new(),
@@ -252,6 +286,7 @@ impl Orchestrator {
             args: edited,
             clamped: Map::new(),
         };
+        redact::restore(&mut attempt.args, &asked.args);
         match gate::admit_edited(&mut attempt) {
             Ok(()) => Ok(attempt.args),
             Err(Stop::Deny(failure)) => Err(Error::Edited(failure.message)),
@@ -287,6 +322,8 @@ impl Orchestrator {
             reason: None,
         };
         match self.0.store.ask(question).await {
+            // The id waits for an answer to another call already.
+            Ok(asked) if asked.digest != trip.digest => crate::refusal::conflict(),
             Ok(asked) => {
                 // A question that waited already keeps its id, and has the new secret.
                 let secret = confirm::parts(&token.text).1.unwrap_or_default();
@@ -312,4 +349,13 @@ impl Orchestrator {
             }
         }
     }
+}
+
+/// A person's answer counts from the moment it is recorded: what follows from it is done, also when whoever gave it has
+/// gone away by then.
+async fn to_its_end<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Error>> + Send + 'static,
+) -> Result<T, Error> {
+    let ended = tokio::spawn(work).await;
+    ended.unwrap_or_else(|lost| Err(Error::Store(store::Error::Unavailable(lost.to_string()))))
 }

@@ -71,7 +71,12 @@ fn apply_one(
             let after = intent.get("after").and_then(Value::as_str);
             let after = after.filter(|after| ["current_turn", "farewell_spoken"].contains(after));
             let after = after.ok_or("`after` must be current_turn or farewell_spoken")?;
-            (ENDING, json!({ "after": after, "endBy": now.saturating_add(farewell_ms) }))
+            let waiting = session.state.get(ENDING);
+            let end_by = waiting.and_then(|ending| ending.get("endBy")).and_then(Value::as_i64);
+            // Asked again, it does not end later.
+            let end_by = end_by.unwrap_or(i64::MAX).min(now.saturating_add(farewell_ms));
+            let at_once = waiting.is_some_and(|ending| ending["after"] == "current_turn");
+            (ENDING, json!({ "after": if at_once { "current_turn" } else { after }, "endBy": end_by }))
         }
         IntentKind::SuppressAudio => (AUDIO, switch()?.into()),
         IntentKind::SuppressTranscript => (TRANSCRIPT, switch()?.into()),

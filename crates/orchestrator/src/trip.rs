@@ -18,7 +18,8 @@ pub(crate) struct Trip {
     pub started: Instant,
     pub now: i64,
     pub session: Arc<SessionRecord>,
-    pub runtime: Runtime,
+    /// The toolset that the session began with; a replay needs none.
+    pub runtime: Option<Runtime>,
     pub tool: String,
     pub execution: String,
     pub digest: [u8; 32],
@@ -52,7 +53,7 @@ impl Trip {
         let meta = Meta {
             tool: self.tool.clone(),
             tool_version: self.prepared.as_ref().map(|prepared| prepared.tool.spec.version.clone()),
-            registry_version: self.runtime.toolset().version.clone(),
+            registry_version: self.session.toolset.split('+').next().unwrap_or_default().to_owned(),
             duration: u64::try_from(took).unwrap_or(u64::MAX),
             execution_id: self.execution.clone(),
             more: self.more.clone(),
@@ -70,6 +71,18 @@ impl Trip {
         }
     }
 
+    /// The digest of the arguments without those that must not be kept.
+    fn shown_digest(&self) -> [u8; 32] {
+        let own = self.hidden.digest.or_else(|| self.prepared.as_ref().map(|_| self.digest));
+        own.unwrap_or_else(|| {
+            let spec = self.runtime.as_ref().and_then(|runtime| runtime.toolset().metadata(&self.tool));
+            match spec.filter(|spec| redact::marks_anything(&spec.json_schema)) {
+                Some(spec) => ids::digest(&self.tool, &redact::redacted(&spec.json_schema, &self.args)),
+                None => self.digest,
+            }
+        })
+    }
+
     pub fn audit(&self, event: &str, envelope: &Envelope) -> AuditEntry {
         let (outcome, intents) = match &envelope.outcome {
             Ok(success) => ("ok", success.intents.iter().map(kind).collect()),
@@ -84,7 +97,7 @@ impl Trip {
             tool_version: envelope.meta.tool_version.clone().unwrap_or_default(),
             registry_version: envelope.meta.registry_version.clone(),
             execution_id: self.execution.clone(),
-            args_digest: hex(&self.hidden.digest.unwrap_or(self.digest)),
+            args_digest: hex(&self.shown_digest()),
             outcome: outcome.to_owned(),
             duration_ms: envelope.meta.duration,
             intents,

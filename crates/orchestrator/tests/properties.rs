@@ -4,6 +4,8 @@
 
 #[path = "properties/desk.rs"]
 mod desk;
+#[path = "properties/found.rs"]
+mod found;
 #[path = "properties/history.rs"]
 mod history;
 #[path = "properties/model.rs"]

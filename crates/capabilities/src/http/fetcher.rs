@@ -91,11 +91,15 @@ impl Fetcher {
     }
 
     /// Sends a request that has been admitted, and those that redirects ask for once they are admitted, too.
-    async fn follow(&self, allow: &AllowList, mut request: Request) -> Result<Value, Fault> {
+    async fn follow(&self, allow: &AllowList, request: Request) -> Result<Value, Fault> {
         let mut wrote = false;
+        self.hops(allow, request, &mut wrote).await.map_err(|error| after_write(wrote, error))
+    }
+
+    async fn hops(&self, allow: &AllowList, mut request: Request, wrote: &mut bool) -> Result<Value, Fault> {
         for _ in 0..=self.shared.options.max_redirects {
-            let response = self.send(&request).await.map_err(|error| after_write(wrote, error))?;
-            wrote |= !request.method.is_safe();
+            let response = self.send(&request).await?;
+            *wrote |= !request.method.is_safe();
             let Some(next) = redirect::next(&request, response.status(), response.headers())? else {
                 return response::read(response, self.shared.options.max_response_bytes).await;
             };
@@ -131,9 +135,9 @@ impl Fetcher {
     }
 }
 
-/// An earlier hop may have had effects, which `UNREACHABLE` would deny.
+/// Once something was sent that may have had effects, no other code may deny it.
 fn after_write(wrote: bool, error: Fault) -> Fault {
-    if wrote && error.code == "UNREACHABLE" { Fault::timeout(error.message) } else { error }
+    if wrote { Fault::timeout(error.message) } else { error }
 }
 
 /// Turns the client's error into ours. Its own text is not used: it holds addresses and whole URLs.

@@ -151,12 +151,14 @@ fn whole(row: &AuditRow) -> Value {
 
 fn line(row: &AuditRow) -> String {
     let entry: Value = serde_json::from_str(&row.entry).unwrap_or(Value::Null);
-    let text = |name: &str| entry[name].as_str().unwrap_or_default().to_owned();
+    // Names may come from a model: nothing in them may speak to the terminal.
+    let plain = |text: &str| text.chars().map(|c| if c.is_control() { '�' } else { c }).collect::<String>();
+    let text = |name: &str| plain(entry[name].as_str().unwrap_or_default());
     let at = entry["at"].as_i64().and_then(chrono::DateTime::from_timestamp_millis);
     let at = at.map(|at| at.format("%Y-%m-%d %H:%M:%S").to_string()).unwrap_or_default();
     let colour = if text("outcome") == "ok" { "32" } else { "31" };
     format!(
-        "{at}  {:<9}  \x1b[1m{:<24}\x1b[0m  \x1b[{colour}m{:<12}\x1b[0m  {:>5} ms  {}  {}",
+        "{at}  {:<9}  \x1b[1m{:<24}\x1b[0m  \x1b[{colour}m{:<21}\x1b[0m  {:>5} ms  {}  {}",
         text("event"),
         text("tool"),
         text("outcome"),

@@ -13,6 +13,7 @@ use toolwright_orchestrator::confirm::{Answerer, Proof};
 use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::store::Backend;
 use toolwright_orchestrator::{Orchestrator, ToolCall};
+use toolwright_registry::json::duplicate_keys;
 
 use crate::args::{self, Common, Format};
 use crate::config::Config;
@@ -23,6 +24,10 @@ use crate::{store, toolset};
 const CLIENT: &str = "terminal";
 
 pub fn run(common: &Common, args: &args::Call) -> Result<ExitCode> {
+    if args.id.is_some() && args.session.is_none() {
+        let help = "add `--session ID`: the same id in the same session is answered from the record";
+        return Err(Failure::usage("an id belongs to a session", help).into());
+    }
     let config = Config::load(common, None)?;
     let arguments = arguments(args.arguments.as_deref())?;
     let state = args.session_state.as_deref().map(state).transpose()?;
@@ -36,18 +41,20 @@ pub fn run(common: &Common, args: &args::Call) -> Result<ExitCode> {
         let orchestrator = orchestrator.map_err(|error| Failure::new(error, help))?;
         let session = session(&orchestrator, args, state).await?;
         orchestrator.attach(&session, Arc::new(Terminal));
+        // Each command is a turn of its own: its budget is fresh, and the same call without an id is another call.
+        orchestrator.begin_turn(&session).await?;
         let envelope = answered(&orchestrator, &session, call, args.yes).await?;
+        // Whatever happens now, the result is not lost.
+        output::data_line(match common.format {
+            Format::Human => serde_json::to_string_pretty(&envelope)?,
+            Format::Json => serde_json::to_string(&envelope)?,
+        });
         if args.session.is_none() {
             orchestrator.end_session(&session).await?;
         }
         orchestrator.store().flush().await?;
         anyhow::Ok(envelope)
     })?;
-    let text = match common.format {
-        Format::Human => serde_json::to_string_pretty(&envelope)?,
-        Format::Json => serde_json::to_string(&envelope)?,
-    };
-    output::data_line(text);
     Ok(if envelope.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -84,7 +91,10 @@ async fn answered(orchestrator: &Orchestrator, session: &str, call: ToolCall, ye
         request.and_then(|request| request.get(name)).and_then(Value::as_str).unwrap_or_default()
     };
     if !yes {
-        output::message(format_args!("{}\n  \x1b[1mhelp\x1b[0m: `--yes` approves it", text("preview")));
+        output::message(format_args!(
+            "{}\n  \x1b[1mhelp\x1b[0m: the same command with `--yes` approves it",
+            text("preview")
+        ));
         return Ok(envelope);
     }
     let token = text("confirmation_token");
@@ -141,6 +151,9 @@ fn state(text: &str) -> Result<Map<String, Value>, Failure> {
 }
 
 fn parse(text: &str, what: &str) -> Result<Value, Failure> {
+    if let Some((_, name)) = duplicate_keys(text).first() {
+        return Err(Failure::usage(format!("{what} have `{name}` twice"), "say which one is meant"));
+    }
     serde_json::from_str(text).map_err(|error| {
         let help = "quote it whole: toolwright call kb_get '{\"ids\": [\"doc:hours\"]}'";
         Failure::usage(format!("{what} must be JSON: {error}"), help)

@@ -5,6 +5,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use toolwright_registry::artifact;
 use toolwright_registry::build::{Options, Progress, compile};
+use toolwright_registry::declared;
+use toolwright_registry::toolset::Toolset;
 
 use super::build::{fail, print, print_timings, trouble, use_more_threads_than_cores};
 use crate::args::{self, Common, Format};
@@ -41,5 +43,26 @@ pub fn run(common: &Common, args: &args::Check) -> Result<ExitCode> {
             print_timings(&compilation.timings);
         }
     }
-    Ok(if version.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let declared = declared_errors(&config);
+    for error in &declared {
+        output::message(format_args!(
+            "\x1b[1;31merror\x1b[0m: {error}\n  \x1b[1mhelp\x1b[0m: {}",
+            error.help()
+        ));
+    }
+    let is_sound = version.is_some() && declared.is_empty();
+    Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What is wrong with the declared tools. Handlers that a program registers are taken to be there.
+fn declared_errors(config: &Config) -> Vec<declared::Error> {
+    let mut toolset = Toolset::empty();
+    let mut errors = Vec::new();
+    for path in &config.declared {
+        let (tools, wrong) = declared::load(path, &|_| true);
+        let (with, taken) = toolset.with_declared(path, tools);
+        toolset = with;
+        errors.extend(wrong.into_iter().chain(taken));
+    }
+    errors
 }

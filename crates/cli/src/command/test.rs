@@ -66,8 +66,10 @@ async fn run_all(runtime: &Runtime, found: Vec<Found>) -> Vec<Outcome> {
         .collect();
     let mut results = Vec::with_capacity(tasks.len());
     for task in tasks {
-        if let Ok(result) = task.await {
-            results.push(result);
+        match task.await {
+            Ok(result) => results.push(result),
+            // It must not look as if the test had not been there.
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
         }
     }
     results

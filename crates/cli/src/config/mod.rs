@@ -41,6 +41,11 @@ impl Config {
     /// Paths in the file are relative to the file.
     pub fn load(common: &Common, dir: Option<&Path>) -> Result<Self, Failure> {
         let (file, base) = read(common.config.as_deref())?;
+        let handlers = &file.handlers;
+        if handlers.memory_mb == Some(0) || handlers.cpu_ms == Some(0) || handlers.output_kb == Some(0) {
+            let message = "`[handlers]`: memory_mb, cpu_ms and output_kb must be at least 1";
+            return Err(Failure::new(message, "leave a setting out for its default"));
+        }
         let from_file =
             |path: Option<PathBuf>, default: &str| base.join(path.unwrap_or_else(|| default.into()));
         let store = common.store.clone().or(file.store.url.map(|url| relative_to(&base, &url)));
@@ -69,6 +74,11 @@ impl Config {
             }
         };
         Policy { voice: of(Mode::Voice), text: of(Mode::Text), ..self.policy.clone() }
+    }
+
+    /// The ids of the tools that have settings of their own.
+    pub fn tools_with_settings(&self) -> impl Iterator<Item = &str> {
+        self.tool.keys().map(String::as_str)
     }
 
     /// What each tool may reach by `http.fetch`.

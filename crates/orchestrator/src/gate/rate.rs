@@ -35,7 +35,7 @@ pub(super) fn pass(attempt: &mut Attempt<'_>) -> Result<(), Stop> {
         if let Err(wait) = attempt.rules.rates.spend(key, limit, attempt.now) {
             let message = format!("The tool `{}` is called too often.", spec.tool_id);
             let seconds = (wait + 999) / 1000;
-            let failure = Failure { retryable: true, ..Failure::new(ErrorKind::RateLimit, message) };
+            let failure = Failure::new(ErrorKind::RateLimit, message);
             return Err(failure.suggest(format!("Wait {seconds} s before calling it again.")).into());
         }
     }

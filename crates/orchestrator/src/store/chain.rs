@@ -1,5 +1,5 @@
 //! The hash chain of the audit: every row holds the hash of the one before, so that a change, a gap or another order
-//! shows. A chain belongs to one process; a tail that was cut off shows only against a head kept elsewhere.
+//! shows. A chain has one writer at a time; a tail that was cut off shows only against a head kept elsewhere.
 
 use sha2::{Digest, Sha256};
 use toolwright_registry::hex;
@@ -42,6 +42,11 @@ impl Chain {
 
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The chain that ends with this position and hash, to be gone on with.
+    pub fn after(name: impl Into<String>, position: u64, head: [u8; 32]) -> Self {
+        Self { name: name.into(), position, head }
     }
 
     /// Links an entry to the end. `number` is the row's number in the store.

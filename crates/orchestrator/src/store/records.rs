@@ -158,9 +158,11 @@ impl Confirmation {
             && self.digest == claim.digest
     }
 
-    /// The same question, asked again: only the newest token opens it.
+    /// The same question, asked again: only the newest token opens it. A question about another call does not change
+    /// the one that waits.
     pub(super) fn renewed(&self, again: &Self) -> Self {
-        Self { token_hash: again.token_hash, ..self.clone() }
+        let token_hash = if self.digest == again.digest { again.token_hash } else { self.token_hash };
+        Self { token_hash, ..self.clone() }
     }
 
     /// As it is after a person's answer.

@@ -237,3 +237,35 @@ async fn what_the_model_reads_has_no_token() {
     assert!(!told.to_string().contains("confirmation_token"), "{told}");
     assert_eq!(told["details"]["confirmation_request"]["tool"], "always");
 }
+
+#[tokio::test]
+async fn an_approved_call_that_a_gate_refuses_is_over_and_never_runs_later() {
+    let desk = careful().desk();
+    let session = desk.session(Mode::Text).await;
+    let question = ask(&desk, &session, "c1", "always", json!({})).await;
+    desk.orchestrator.end_session(&session).await.unwrap();
+    let envelope = desk.orchestrator.approve(&answerer(&question, &session), None).await.unwrap();
+    assert_eq!(shown(&envelope)["error"]["type"], "SESSION_INACTIVE");
+    assert_eq!(desk.orchestrator.resume().await.unwrap(), 0);
+    assert_eq!(desk.done.runs(), 0);
+}
+
+#[tokio::test]
+async fn a_handler_never_sees_the_token_of_a_tool_that_it_calls() {
+    let desk = careful().tool("outer", json!({})).desk();
+    let session = desk.session(Mode::Text).await;
+    let outer = desk.call(&session, "c1", "outer", json!({ "call": "always", "with": {} })).await;
+    assert_eq!(outer["data"]["error"]["type"], "CONFIRMATION_REQUIRED");
+    assert!(!outer.to_string().contains("confirmation_token"), "{outer}");
+}
+
+#[tokio::test]
+async fn an_editor_who_was_shown_a_placeholder_does_not_run_the_placeholder() {
+    let desk = careful().desk();
+    let session = desk.session(Mode::Text).await;
+    let question = ask(&desk, &session, "c1", "pay", json!({ "amount": 50, "password": "hunter22" })).await;
+    let mut edited = question["args"].clone();
+    edited["amount"] = json!(60);
+    desk.orchestrator.approve(&answerer(&question, &session), Some(edited)).await.unwrap();
+    assert_eq!(desk.done.args(), [json!({ "amount": 60, "password": "hunter22", "to": "Mira" })]);
+}

@@ -14,6 +14,9 @@ use crate::worker::{CALLERS, READY, STARTED};
 const KILLS: u64 = 200;
 /// How many calls that have an answer are sent again to each process.
 const SAMPLE: usize = 24;
+/// How much is written to the log before a process is killed in the middle of its work, and how long that may take.
+const MOST_BYTES: u64 = 16 << 10;
+const LONGEST: Duration = Duration::from_secs(5);
 /// A process that was killed is known to be gone after this.
 const LEASE_MS: u64 = 120;
 
@@ -63,22 +66,33 @@ fn torment(directory: &Path, place: &Place) {
         again.extend(ledger.sample(SAMPLE, mixed(seed, kill, 1)));
         let task = Task::Work { again, next: ledger.next(CALLERS) };
         let process = Process::start(directory, &orders(kill, task));
-        let random = mixed(seed, kill, 2);
-        // One in five is killed before it has taken anything up, or while it does.
-        if kill % 5 == 0 {
-            process.wait_for(STARTED);
-            process.kill_after(Duration::from_micros(random % 60_000));
-        } else {
-            process.wait_for(READY);
-            process.kill_after(Duration::from_micros(random % 300_000));
-        }
+        kill_at_some_moment(process, &directory.join("log"), kill % 5, mixed(seed, kill, 2));
         ledger.read();
     }
     let killed = begun.elapsed();
     finish(directory, &mut ledger, |again, all| orders(kills + 1, Task::Finish { again, all }));
     let counts = verdict::check(&ledger, place, kills + 1);
     println!("{kills} kills in {killed:.1?}, all in {:.1?}; {counts}", begun.elapsed());
-    assert!(counts.acknowledged as u64 > kills, "too little was going on to prove anything");
+    assert!(counts.acknowledged as u64 > 5 * kills, "too little was going on to prove anything");
+}
+
+/// Of five, one is killed before it has taken anything up, or while it does; two after some time, however little has
+/// happened; and two in the middle of their work, however long that takes.
+fn kill_at_some_moment(process: Process, log: &Path, which: u64, random: u64) {
+    if which == 0 {
+        process.wait_for(STARTED);
+        return process.kill_after(Duration::from_micros(random % 60_000));
+    }
+    process.wait_for(READY);
+    if which <= 2 {
+        return process.kill_after(Duration::from_micros(random % 300_000));
+    }
+    let length = || std::fs::metadata(log).map_or(0, |metadata| metadata.len());
+    let (begun, enough) = (Instant::now(), length() + random % MOST_BYTES);
+    while length() < enough && begun.elapsed() < LONGEST {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    process.kill_after(Duration::from_micros((random >> 32) % 5000));
 }
 
 /// A last process, which nobody kills.

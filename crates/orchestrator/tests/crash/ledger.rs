@@ -103,7 +103,8 @@ impl Ledger {
 
     fn lefts(&self, wanted: impl Fn(Id, &Known) -> bool) -> Vec<Left> {
         let wanted = self.calls.iter().filter(|(id, known)| wanted(**id, known));
-        let left = |(id, known): (&Id, &Known)| Left { id: *id, token: known.token.clone(), step: known.step };
+        let left =
+            |(id, known): (&Id, &Known)| Left { id: *id, token: known.token.clone(), step: known.step };
         wanted.map(left).collect()
     }
 }

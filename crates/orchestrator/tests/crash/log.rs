@@ -38,7 +38,10 @@ pub enum Event {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
-    Ok { data: Value, replayed: bool },
+    Ok {
+        data: Value,
+        replayed: bool,
+    },
     InDoubt,
     /// Nothing was done; it may be sent again.
     TryAgain(String),

@@ -149,6 +149,7 @@ async fn check_audit(ledger: &Ledger, place: &Place, counts: &mut Counts) {
             assert_eq!(rows, usize::from(was_ok), "{id} in the audit: {known:?}");
         }
     }
+    assert_eq!(store.approved().await, Ok(Vec::new()), "a yes was left over, and would be heeded again");
     counts.audit_rows = verifier.rows;
     counts.chains = verifier.heads().count();
     if let Store::Postgres(postgres) = &store {

@@ -65,14 +65,14 @@ async fn work(directory: &Path, orders: Orders) {
 
 impl Worker {
     /// Until somebody kills it.
-    async fn serve(self: Arc<Self>, again: Vec<Left>, next: Vec<u64>) {
+    async fn serve(self: &Arc<Self>, again: Vec<Left>, next: Vec<u64>) {
         let mut callers = JoinSet::new();
         for left in again {
-            let worker = Arc::clone(&self);
+            let worker = Arc::clone(self);
             callers.spawn(async move { worker.send_again(left).await });
         }
         for (caller, first) in (0..).zip(next) {
-            let worker = Arc::clone(&self);
+            let worker = Arc::clone(self);
             callers.spawn(async move {
                 // The one before may have been killed on its way there.
                 worker.begin_session(Id { caller, number: first }).await;
@@ -86,7 +86,7 @@ impl Worker {
         callers.join_all().await;
     }
 
-    async fn finish(self: Arc<Self>, again: Vec<Left>, all: Vec<Left>) {
+    async fn finish(self: &Arc<Self>, again: Vec<Left>, all: Vec<Left>) {
         self.each(again).await;
         for waiting in self.orchestrator.pending(None).await.unwrap() {
             self.log(waiting.execution.parse().unwrap(), Event::Waiting);
@@ -110,7 +110,7 @@ impl Worker {
     }
 
     /// The same calls as a twin makes, at the same time.
-    async fn race(self: Arc<Self>, calls: usize) {
+    async fn race(self: &Arc<Self>, calls: usize) {
         let plain = Id::plain(self.orders.seed, calls);
         std::io::stdin().lock().read_line(&mut String::new()).unwrap();
         self.each(plain.into_iter().map(|id| Left { id, token: None, step: Step::Sent }).collect()).await;

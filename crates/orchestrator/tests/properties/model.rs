@@ -53,8 +53,8 @@ type Outcome = Result<Value, (ErrorKind, String)>;
 struct Known {
     /// What was ever asked under this id.
     asked: BTreeSet<Ask>,
-    /// What ran.
-    ran: Option<Ask>,
+    /// What it stands for: it ran, or the user has declined it.
+    stands: Option<Ask>,
     runs: Vec<(u64, Value)>,
     /// How many callers went away before they had an answer.
     gone: usize,
@@ -86,14 +86,16 @@ impl Model {
     fn sent(&mut self, task: Task, session: usize, ask: Ask) {
         let known = self.calls.entry((session, ask.id())).or_default();
         known.asked.insert(ask);
-        let waiting = Waiting { session, ask, known: known.ran, told: known.told.clone() };
+        self.questions.sent((session, ask.id()), ask);
+        let waiting = Waiting { session, ask, known: known.stands, told: known.told.clone() };
         self.waiting.entry(task).or_default().push(waiting);
     }
 
     fn gone(&mut self, task: Task) {
         self.questions.gone(task);
         let waiting = self.waiting.remove(&task).unwrap_or_default();
-        self.answers.lost += waiting.len().max(1);
+        // An approval has a row of its own, beside its call's.
+        self.answers.lost += waiting.len().max(2);
         for Waiting { session, ask, .. } in waiting {
             self.calls.entry((session, ask.id())).or_default().gone += 1;
         }
@@ -110,10 +112,10 @@ impl Model {
                 ask.unwrap_or_else(|| panic!("nobody asked for {tool} {args} as {name:?}"))
             }
         };
-        assert!(known.ran.is_none_or(|earlier| earlier == ask), "{name:?} ran as {:?} and {ask:?}", known.ran);
-        known.ran = Some(ask);
-        known.runs.push((run, args.clone()));
+        assert!(known.stands.is_none_or(|earlier| earlier == ask), "{name:?} ran as {ask:?}, too: {known:?}");
         assert!(known.told.is_none(), "{name:?} ran after its result was told: {known:?}");
+        known.stands = Some(ask);
+        known.runs.push((run, args.clone()));
         let most = if ask.tool == Tool::Find { 1 + known.gone } else { 1 };
         assert!(known.runs.len() <= most, "{name:?} ran too often: {known:?}");
         if ask.tool == Tool::Find && known.runs.len() == 1 {
@@ -176,7 +178,14 @@ impl Model {
     /// What a handler's run came to: always the same.
     fn told(&mut self, name: &Name, ask: Ask, outcome: Outcome) {
         let known = self.calls.get_mut(name).unwrap();
-        assert_eq!(known.ran, Some(ask), "{name:?} has a result without a run: {outcome:?}");
+        assert!(known.told.as_ref().is_none_or(|told| *told == outcome), "{name:?}: {known:?} {outcome:?}");
+        if is_no(&outcome) {
+            assert!(self.questions.may_be_declined(name, ask), "nobody has declined {name:?}");
+            assert!(known.runs.is_empty(), "{name:?} ran and was declined: {known:?}");
+            (known.stands, known.told) = (Some(ask), Some(outcome));
+            return;
+        }
+        assert_eq!(known.stands, Some(ask), "{name:?} has a result without a run: {outcome:?}");
         let (run, args) = known.runs.last().unwrap();
         let fails = args["fails"] == true;
         match &outcome {
@@ -187,7 +196,6 @@ impl Model {
             Err(other) => panic!("{name:?}: {other:?}"),
         }
         assert!(ask.tool == Tool::Pay || fails == (ask.kind == Kind::Fails));
-        assert!(known.told.as_ref().is_none_or(|told| *told == outcome), "{name:?}: {known:?} {outcome:?}");
         known.told = Some(outcome);
     }
 
@@ -195,32 +203,45 @@ impl Model {
     fn heeded(&mut self, task: Task, envelope: &Envelope) {
         let heeded = self.questions.heeded(task);
         well_formed(envelope);
+        let (session, id) = &heeded.name;
+        self.answers.row(*session, id, if heeded.is_yes { "approved" } else { "rejected" });
         if !heeded.is_yes {
-            return assert!(matches!(outcome(envelope), Err((ErrorKind::Permanent, _))), "{envelope:?}");
+            return assert!(is_no(&outcome(envelope)), "{envelope:?}");
         }
-        self.answers.give(heeded.name.0, envelope);
+        self.answers.give(*session, envelope);
         match outcome(envelope) {
             // The id was used for something else while the user thought about it.
             Err((ErrorKind::Conflict, _)) => {
-                assert_ne!(self.calls[&heeded.name].ran, Some(heeded.ask), "{heeded:?}");
+                // That the approval came to nothing may have a row of its own.
+                self.answers.lost += 1;
+                assert_ne!(self.calls[&heeded.name].stands, Some(heeded.ask), "{heeded:?}");
             }
             outcome => self.told(&heeded.name, heeded.ask, outcome),
         }
     }
 
-    /// Whether this id stands for this call alone.
-    pub fn ran_as(&self, name: &Name) -> Option<Ask> {
-        self.calls.get(name).and_then(|known| known.ran)
+    /// Whether it is known what this id stands for.
+    pub fn is_settled(&self, name: &Name) -> bool {
+        self.calls.get(name).is_some_and(|known| known.stands.is_some())
     }
 }
 
 impl Answers {
     fn give(&mut self, session: usize, envelope: &Envelope) {
         let outcome = envelope.outcome.as_ref().err().map_or("ok", |failure| failure.kind.as_str());
-        let key = (crate::desk::session(session), envelope.meta.execution_id.clone(), outcome.to_owned());
+        self.row(session, &envelope.meta.execution_id, outcome);
+    }
+
+    fn row(&mut self, session: usize, id: &str, outcome: &str) {
+        let key = (crate::desk::session(session), id.to_owned(), outcome.to_owned());
         *self.given.entry(key).or_default() += 1;
         self.count += 1;
     }
+}
+
+/// Whether this is what a call comes to that the user did not want.
+fn is_no(outcome: &Outcome) -> bool {
+    matches!(outcome, Err((ErrorKind::Permanent, message)) if message.starts_with("The user declined"))
 }
 
 fn outcome(envelope: &Envelope) -> Outcome {

@@ -16,6 +16,7 @@ use crate::steps::{Ask, How, Reply, SESSIONS, Says, Step};
 /// Long enough for a test that does not hang.
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(1);
+const LOOKS: usize = 100;
 
 pub struct Player {
     pub desk: Desk,
@@ -54,6 +55,7 @@ impl Player {
         Self { desk, pace, running: JoinSet::new(), present, tasks: 0, tokens, seen: 0 }
     }
 
+    /// Plays, lets everything come to its end, and asks everything again.
     pub async fn play(mut self, steps: &[Step]) -> Played {
         for step in steps {
             self.step(step).await;
@@ -74,7 +76,15 @@ impl Player {
 
     async fn played(self) -> Played {
         let store = self.desk.orchestrator.store();
-        let approved = store.approved().await.unwrap();
+        let mut approved = store.approved().await.unwrap();
+        // An approval whose author has gone away may still be on its way.
+        for _ in 0..LOOKS {
+            if approved.is_empty() {
+                break;
+            }
+            tokio::time::sleep(LOOK).await;
+            approved = store.approved().await.unwrap();
+        }
         let lying = approved.iter().map(|asked| (asked.session.clone(), asked.execution.clone())).collect();
         store.flush().await.unwrap();
         let audit = store.audit(0, usize::MAX >> 1).await.unwrap();
@@ -120,10 +130,10 @@ impl Player {
             for ask in &asks {
                 history.add(Event::Sent { task, session: number, ask: *ask });
             }
-            let mut calls: Vec<_> = asks.iter().map(Ask::call).collect();
-            let envelopes = match calls.pop() {
-                Some(call) if !is_message => vec![orchestrator.call(&session(number), call).await],
-                last => orchestrator.calls(&session(number), calls.into_iter().chain(last).collect()).await,
+            let envelopes = if is_message {
+                orchestrator.calls(&session(number), asks.iter().map(Ask::call).collect()).await
+            } else {
+                vec![orchestrator.call(&session(number), asks[0].call()).await]
             };
             begun.done(Event::Answered { task, envelopes });
         });
@@ -148,12 +158,12 @@ impl Player {
             How::FromAnotherSession => number = (number + 1) % SESSIONS,
         }
         let (task, history) = (self.task(), Arc::clone(&self.desk.history));
-        let (orchestrator, now) = (self.desk.orchestrator.clone(), self.desk.clock.now());
+        let (orchestrator, clock) = (self.desk.orchestrator.clone(), self.desk.clock.clone());
         let (says, is_honest) = (reply.says, reply.how == How::Honestly);
-        let replied = Replied { question, says, token: token.clone(), is_honest, now };
         let begun = Begun::new(task, &history);
         let handle = self.running.spawn(async move {
-            history.add(Event::Replied { task, reply: replied });
+            let reply = Replied { question, says, token: token.clone(), is_honest, now: clock.now() };
+            history.add(Event::Replied { task, reply });
             let session = session(number);
             let answerer = Answerer {
                 token: &token,

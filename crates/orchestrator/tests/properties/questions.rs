@@ -12,6 +12,8 @@ use crate::steps::{Ask, Says};
 #[derive(Debug, Default)]
 pub struct Questions {
     all: HashMap<String, Question>,
+    /// How often each call was sent.
+    sent: HashMap<(Name, Ask), usize>,
     /// Replies that nobody has said anything to.
     waiting: HashMap<Task, Replied>,
 }
@@ -38,10 +40,18 @@ pub struct Heeded {
 }
 
 impl Questions {
+    pub fn sent(&mut self, name: Name, ask: Ask) {
+        *self.sent.entry((name, ask)).or_default() += 1;
+    }
+
     pub fn asked(&mut self, id: &str, token: String, name: &Name, ask: Ask, envelope: &Envelope) {
         let failure = envelope.outcome.as_ref().unwrap_err();
         let request = &failure.details.as_ref().unwrap()["confirmation_request"];
-        assert_eq!((&request["tool"], &request["args"]), (&ask.tool.name().into(), &ask.args()), "another call");
+        assert_eq!(
+            (&request["tool"], &request["args"]),
+            (&ask.tool.name().into(), &ask.args()),
+            "another call"
+        );
         let question = self.all.entry(id.to_owned()).or_insert_with(|| Question {
             name: name.clone(),
             ask,
@@ -70,7 +80,8 @@ impl Questions {
         let question = &self.all[&reply.question];
         let is_late = reply.now >= question.expires_at;
         let others = question.replies.iter().any(|(other, _)| *other != task);
-        let may_be_old = question.tokens.len() > 1;
+        // Whoever asks again has a new token, also if they did not stay to hear of it.
+        let may_be_old = self.sent[&(question.name.clone(), question.ask)] > 1;
         assert!(
             !reply.is_honest || is_late || others || may_be_old,
             "refused without a reason: {reply:?} {question:?}"
@@ -92,6 +103,13 @@ impl Questions {
         Heeded { name: question.name.clone(), ask: question.ask, is_yes }
     }
 
+    /// Whether somebody has said no to this call, whether or not they stayed.
+    pub fn may_be_declined(&self, name: &Name, ask: Ask) -> bool {
+        let is_about = |question: &&Question| question.name == *name && question.ask == ask;
+        let said_no = |question: &Question| question.replies.iter().any(|(_, says)| *says == Says::No);
+        self.all.values().filter(is_about).any(said_no)
+    }
+
     /// A call that needs a yes began: there was one, to these arguments, and it had not been used.
     pub fn used(&mut self, name: &Name, args: &Value) -> Ask {
         let fits = |question: &&mut Question| {
@@ -101,7 +119,8 @@ impl Questions {
             question.name == *name
                 && question.runs == 0
                 && !is_declined
-                && (edited && said(Says::YesBut) || !edited && said(Says::Yes) && *args == question.ask.args())
+                && (edited && said(Says::YesBut)
+                    || !edited && said(Says::Yes) && *args == question.ask.args())
         };
         let question = self.all.values_mut().find(fits);
         let question = question.unwrap_or_else(|| panic!("{name:?} ran without a yes to {args}"));

@@ -168,7 +168,7 @@ pub async fn an_expired_session_stays_expired<H: Reopen>() {
     assert_eq!(store.sweep(NOW + HOUR).await, Ok((0, 0)));
 }
 
-pub async fn the_audit_goes_on_in_a_chain_of_its_own<H: Reopen>() {
+pub async fn the_audit_goes_on<H: Reopen>() {
     let (harness, store) = with_session::<H>().await;
     run(&*store, claim("s", "first")).await;
     let before = verified(&*store).await;
@@ -179,8 +179,9 @@ pub async fn the_audit_goes_on_in_a_chain_of_its_own<H: Reopen>() {
     let rows = verified(&*store).await;
     assert_eq!(entries(&rows), [entry("s", "first"), entry("s", "second")]);
     assert_eq!(rows[0], before[0]);
-    assert_ne!(rows[0].chain, rows[1].chain);
-    assert_eq!(rows[1].position, 1);
+    // Where one process writes at a time, it goes on with the chain that it finds; elsewhere it begins its own.
+    let position = if rows[0].chain == rows[1].chain { 2 } else { 1 };
+    assert_eq!(rows[1].position, position);
     assert_eq!(store.audit(rows[0].number, 9).await.unwrap(), rows[1..]);
 }
 

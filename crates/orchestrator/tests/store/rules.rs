@@ -74,7 +74,7 @@ macro_rules! reopening {
             reopened: an_approval_is_not_used_twice,
             reopened: an_abandoned_call_needs_no_second_approval,
             reopened: an_expired_session_stays_expired,
-            reopened: the_audit_goes_on_in_a_chain_of_its_own,
+            reopened: the_audit_goes_on,
             reopened: relaxed_changes_are_there_once_they_are_flushed,
             reopened: what_was_forgotten_stays_forgotten,
         });

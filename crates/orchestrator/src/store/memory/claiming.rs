@@ -26,8 +26,8 @@ pub struct Taken<'a, J: Journal> {
 
 /// What a claim has cost.
 enum Spent {
-    /// It was an orphan, paid for when it was first claimed.
-    Nothing,
+    /// It was an orphan, paid for when it was first claimed; a new approval is used up even so.
+    Again { approval: Option<Approval> },
     /// It was unknown.
     First { of_budget: bool, approval: Option<Approval> },
 }
@@ -50,7 +50,8 @@ impl<J: Journal> Memory<J> {
             }
             known.stage = Stage::Running;
             let number = known.number;
-            return Ok(self.take(claim, number, Spent::Nothing));
+            let approval = claim.confirmation.as_ref().and_then(|id| self.use_up(id, claim));
+            return Ok(self.take(claim, number, Spent::Again { approval }));
         }
         let budget = claim.budget.filter(|(turn, _)| *turn == held.record.turn);
         if budget.is_some_and(|(_, limit)| held.retrievals >= limit) {
@@ -73,8 +74,9 @@ impl<J: Journal> Memory<J> {
     /// Writes a claim down, under the lock of its session.
     fn take(&self, claim: &Arc<Claim>, number: u64, spent: Spent) -> Decided<'_, J> {
         let used = match &spent {
-            Spent::First { approval: Some(approval), .. } => Some(Arc::clone(&approval.used)),
-            _ => None,
+            Spent::First { approval, .. } | Spent::Again { approval } => {
+                approval.as_ref().map(|approval| Arc::clone(&approval.used))
+            }
         };
         let change = Change::Claimed { number, claim: Arc::clone(claim), used };
         let written = self.journal.write(change, claim.durability);
@@ -104,7 +106,7 @@ impl<J: Journal> Taken<'_, J> {
             return;
         }
         match &self.spent {
-            Spent::Nothing => known.stage = Stage::Orphaned,
+            Spent::Again { .. } => known.stage = Stage::Orphaned,
             Spent::First { of_budget, .. } => {
                 held.remove(&self.claim.execution);
                 if *of_budget && self.claim.budget.is_some_and(|(turn, _)| turn == held.record.turn) {
@@ -127,9 +129,11 @@ impl<J: Journal> Drop for Taken<'_, J> {
         }
         // The disk may hold it even so: a failed commit can have reached it, an unawaited one surely does. Nobody
         // waits for these; if they are lost too, the call is in doubt after a restart, which is the safe side.
-        let Spent::First { approval, .. } = &self.spent else { return };
-        let forgotten = Forgotten { executions: vec![self.number], ..Forgotten::default() };
-        drop(memory.journal.write(Change::Forgotten(forgotten), Durability::Relaxed));
+        if matches!(self.spent, Spent::First { .. }) {
+            let forgotten = Forgotten { executions: vec![self.number], ..Forgotten::default() };
+            drop(memory.journal.write(Change::Forgotten(forgotten), Durability::Relaxed));
+        }
+        let (Spent::First { approval, .. } | Spent::Again { approval }) = &self.spent;
         if let Some(Approval { approved, used }) = approval {
             memory.questions().put_back(used, Some(Arc::clone(approved)));
             let change = Change::Confirmation(Arc::clone(approved));

@@ -7,6 +7,7 @@ use toolwright_contract::Envelope;
 use toolwright_registry::hex;
 
 use super::signed;
+use crate::store::chain::Chain;
 use crate::store::records::AuditRow;
 use crate::store::{Error, Result, SharedEnvelope};
 
@@ -31,6 +32,17 @@ pub fn audit(connection: &Connection, after: u64, limit: usize) -> Result<Vec<Au
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map((signed(after), signed(limit as u64)), audit_row)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// The number of the last row, and the chain that it ends.
+pub fn end_of_audit(connection: &Connection) -> Result<Option<(u64, Chain)>> {
+    let sql = "SELECT number, chain, position, hash FROM audit ORDER BY number DESC LIMIT 1";
+    let read = |row: &Row<'_>| {
+        let (number, name, position) =
+            (row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?);
+        Ok((number.unsigned_abs(), Chain::after(name, position.unsigned_abs(), row.get(3)?)))
+    };
+    Ok(connection.query_row(sql, [], read).optional()?)
 }
 
 fn audit_row(row: &Row<'_>) -> rusqlite::Result<AuditRow> {

@@ -130,13 +130,12 @@ pub struct Scribe {
 }
 
 impl Scribe {
-    /// Continues the audit with a chain of its own.
+    /// Goes on with the audit where the process before stopped: only one writes at a time, so the file has one chain.
     pub fn new(connection: Connection, faults: Faults) -> Result<Self> {
-        let mut name = [0; 8];
-        getrandom::fill(&mut name).map_err(|cause| Error::Unavailable(cause.to_string()))?;
-        let sql = "SELECT coalesce(max(number), 0) FROM audit";
-        let last: i64 = connection.query_row(sql, [], |row| row.get(0))?;
-        let end = AuditEnd { chain: Chain::new(hex(&name)), next: last.unsigned_abs() + 1 };
+        let end = match rows::end_of_audit(&connection)? {
+            Some((number, chain)) => AuditEnd { next: number + 1, chain },
+            None => AuditEnd { next: 1, chain: Chain::new(hex(&crate::ids::random::<8>())) },
+        };
         Ok(Self { connection, end, faults, lost: None, changes: 0 })
     }
 

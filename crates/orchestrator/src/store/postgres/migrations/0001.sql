@@ -141,6 +141,9 @@ BEGIN
         WHERE e.session = in_session AND e.id = in_execution AND e.envelope IS NULL
           AND e.attempt = known.attempt AND e.owner IS NOT DISTINCT FROM known.owner;
       IF FOUND THEN
+        UPDATE confirmation c SET answer = 'used'
+          WHERE c.id = in_confirmation AND c.answer = 'approved' AND c.session = in_session
+            AND c.execution = in_execution AND c.digest = in_digest;
         verdict := 'new';
         EXIT;
       END IF;
@@ -240,7 +243,9 @@ BEGIN
       (id, session, execution, tool, tool_version, digest, asked, token_hash, answer, created_at, expires_at)
       VALUES (in_id, in_session, in_execution, in_tool, in_tool_version, in_digest,
         in_asked, in_token_hash, in_answer, in_created_at, in_expires_at)
-      ON CONFLICT (session, execution) WHERE answer = 'pending' DO UPDATE SET token_hash = excluded.token_hash
+      ON CONFLICT (session, execution) WHERE answer = 'pending' DO UPDATE
+        -- Another call with the same id is a conflict, and must not void the token that the person holds.
+        SET token_hash = CASE WHEN c.digest = excluded.digest THEN excluded.token_hash ELSE c.token_hash END
       RETURNING c.*;
 END
 $$;
