@@ -27,6 +27,7 @@ pub fn load(arguments: &[String]) -> Result<()> {
 async fn measure(artifact: &Path, since: Duration, calls: &[String]) -> Result<Map<String, Value>> {
     let toolset = Arc::new(Toolset::load(artifact)?);
     let runtime = Runtime::builder(toolset, artifact.parent().unwrap_or(Path::new("."))).build();
+    runtime.start();
     let (cpu, wall) = (clock::cpu(), clock::monotonic().saturating_sub(since));
     let mut sample = Map::new();
     sample.insert("ready_cpu_ms".to_owned(), json!(clock::millis(cpu)));

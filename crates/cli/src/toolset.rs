@@ -38,7 +38,13 @@ pub fn runtime(source: &Source, config: &Config) -> Result<Runtime> {
     let artifact_dir = source.artifact.as_deref().and_then(Path::parent);
     let builder =
         Runtime::builder(Arc::new(toolset), artifact_dir.unwrap_or(&config.tools)).limits(config.handlers());
-    Ok(config.allowed()?.into_iter().fold(builder, |builder, (tool, list)| builder.allow(tool, list)).build())
+    let runtime = config
+        .allowed()?
+        .into_iter()
+        .fold(builder, |builder, (tool, list)| builder.allow(tool, list))
+        .build();
+    runtime.start();
+    Ok(runtime)
 }
 
 /// What async work of a command runs on.

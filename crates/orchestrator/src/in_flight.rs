@@ -28,8 +28,8 @@ pub(crate) enum Seat {
     First(Place),
     /// The same call again: it waits.
     Same(watch::Receiver<Result>),
-    /// The id is in use for something else.
-    Other,
+    /// The id is in use for something else, which comes to this.
+    Other(watch::Receiver<Result>),
 }
 
 /// The first call's place; dropping it lets those who wait try themselves.
@@ -55,7 +55,9 @@ impl InFlight {
     pub fn enter(&self, session: &str, execution: &str, digest: [u8; 32]) -> Seat {
         let key = (session.to_owned(), execution.to_owned());
         match self.shard(&key).entry(key.clone()) {
-            Entry::Occupied(running) if running.get().digest != digest => Seat::Other,
+            Entry::Occupied(running) if running.get().digest != digest => {
+                Seat::Other(running.get().result.clone())
+            }
             Entry::Occupied(running) => Seat::Same(running.get().result.clone()),
             Entry::Vacant(free) => {
                 let (sender, result) = watch::channel(None);

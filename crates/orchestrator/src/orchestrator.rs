@@ -165,7 +165,11 @@ impl Orchestrator {
         }
         loop {
             match self.0.in_flight.enter(&trip.session.id, &trip.execution, trip.digest) {
-                Seat::Other => {
+                // The id is this call's by record: the other one is about to be told so.
+                Seat::Other(other) if self.is_recorded(&trip).await => {
+                    in_flight::wait(other).await;
+                }
+                Seat::Other(_) => {
                     let refused = trip.envelope(Err(conflict()));
                     return self.close(&trip, refused, Ended::Refused).await;
                 }
@@ -280,6 +284,12 @@ impl Orchestrator {
             }
             Status::Abandoned => Ok(None),
         }
+    }
+
+    /// Whether the id stands for this very call.
+    async fn is_recorded(&self, trip: &Trip) -> bool {
+        let recorded = self.0.store.recorded(&trip.session.id, &trip.execution).await;
+        recorded.is_ok_and(|standing| standing.is_some_and(|standing| standing.digest == trip.digest))
     }
 
     /// Waits while another process is at this call.

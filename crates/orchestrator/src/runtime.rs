@@ -142,6 +142,11 @@ impl Runtime {
         self.execute_within(request, Some(host), None).await
     }
 
+    /// Starts the JavaScript engine ahead of the first call: its threads make realms while the caller goes on.
+    pub fn start(&self) {
+        self.engine();
+    }
+
     /// Prepares every tool: what was changed since it was built is found before anyone calls it. Returns the faults.
     /// Takes its time; run it beside the serving threads.
     pub fn warm_up(&self) -> Vec<prepared::Error> {

@@ -94,3 +94,13 @@ async fn a_no_is_in_the_audit_also_when_the_id_was_used_for_another_call() {
         rows.iter().map(|row| serde_json::from_str::<Value>(&row.entry).unwrap()["event"].clone()).collect();
     assert_eq!(events, ["refused", "called", "rejected"]);
 }
+
+#[tokio::test]
+async fn a_call_is_replayed_also_while_its_id_is_tried_for_another_call() {
+    let desk = Desk::new(in_postgres().await).await;
+    let note = Ask { tool: Tool::Note, ..PAY };
+    let first = call(&desk, note).await;
+    let (other, again) = tokio::join!(call(&desk, Ask { kind: Kind::Other, ..note }), call(&desk, note));
+    assert_eq!(other["error"]["type"], "CONFLICT", "{other}");
+    assert_eq!(again["data"], first["data"], "{again}");
+}

@@ -1,6 +1,6 @@
 //! The reference: what a history may look like. Knows nothing of how the orchestrator works.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 use toolwright_contract::{Envelope, ErrorKind};
@@ -20,8 +20,9 @@ pub struct Model {
     waiting: HashMap<Task, Vec<Waiting>>,
     calls: HashMap<Name, Known>,
     turns: BTreeMap<usize, u64>,
-    /// The retrievals that began in a turn.
-    retrievals: HashMap<(usize, u64), BTreeSet<String>>,
+    /// For each retrieval that ran, the turns that may have paid: from the one in which it was sent to the one in which
+    /// its handler began.
+    paid: HashMap<usize, Vec<(u64, u64)>>,
     pub questions: Questions,
     pub answers: Answers,
 }
@@ -51,8 +52,8 @@ type Outcome = Result<Value, (ErrorKind, String)>;
 /// What is known of an id.
 #[derive(Debug, Default)]
 struct Known {
-    /// What was ever asked under this id.
-    asked: BTreeSet<Ask>,
+    /// What was ever asked under this id, and in which turn it was first sent.
+    asked: BTreeMap<Ask, u64>,
     /// What it stands for: it ran, or the user has declined it.
     stands: Option<Ask>,
     runs: Vec<(u64, Value)>,
@@ -84,8 +85,9 @@ impl Model {
     }
 
     fn sent(&mut self, task: Task, session: usize, ask: Ask) {
+        let turn = self.turn(session);
         let known = self.calls.entry((session, ask.id())).or_default();
-        known.asked.insert(ask);
+        known.asked.entry(ask).or_insert(turn);
         self.questions.sent((session, ask.id()), ask);
         let waiting = Waiting { session, ask, known: known.stands, told: known.told.clone() };
         self.waiting.entry(task).or_default().push(waiting);
@@ -108,7 +110,7 @@ impl Model {
             "pay" => self.questions.used(&name, args),
             _ => {
                 let fits = |ask: &&Ask| ask.tool.name() == tool && ask.args() == *args;
-                let ask = known.asked.iter().find(fits).copied();
+                let ask = known.asked.keys().find(fits).copied();
                 ask.unwrap_or_else(|| panic!("nobody asked for {tool} {args} as {name:?}"))
             }
         };
@@ -119,12 +121,16 @@ impl Model {
         let most = if ask.tool == Tool::Find { 1 + known.gone } else { 1 };
         assert!(known.runs.len() <= most, "{name:?} ran too often: {known:?}");
         if ask.tool == Tool::Find && known.runs.len() == 1 {
-            let (session, id) = name;
-            let turn = (session, self.turns.get(&session).copied().unwrap_or(0));
-            let spent = self.retrievals.entry(turn).or_default();
-            spent.insert(id);
-            assert!(spent.len() <= BUDGET as usize, "more than the budget in {turn:?}: {spent:?}");
+            let sent = known.asked[&ask];
+            let (session, now) = (name.0, self.turn(name.0));
+            let paid = self.paid.entry(session).or_default();
+            paid.push((sent, now));
+            assert!(is_affordable(paid), "more than the budget by turn {now} of {session}: {paid:?}");
         }
+    }
+
+    fn turn(&self, session: usize) -> u64 {
+        self.turns.get(&session).copied().unwrap_or(0)
     }
 
     fn answered(&mut self, task: Task, envelopes: &[Envelope]) {
@@ -153,14 +159,16 @@ impl Model {
         }
         match &outcome {
             Err((ErrorKind::Conflict, _)) => {
-                let others = self.calls[&name].asked.iter().any(|other| other != ask);
+                let others = self.calls[&name].asked.keys().any(|other| other != ask);
                 assert!(others, "{name:?} stands for {ask:?} alone");
             }
             Err((ErrorKind::BudgetExceeded, _)) => {
                 assert_eq!(ask.tool, Tool::Find);
-                let is_spent = |turn| self.spent(*session, turn) >= BUDGET as usize;
-                let turn = self.turns.get(session).copied().unwrap_or(0);
-                assert!((0..=turn).any(is_spent), "{name:?} could have been paid for");
+                let others = self.calls.iter().filter(|((of, _), _)| of == session);
+                let finds =
+                    others.flat_map(|(_, known)| known.asked.keys()).filter(|it| it.tool == Tool::Find);
+                // This one may have been paid for itself, by a caller who went away.
+                assert!(finds.count() >= BUDGET as usize, "{name:?} could have been paid for");
             }
             Err((ErrorKind::ConfirmationRequired, _)) => {
                 assert_eq!(ask.tool, Tool::Pay);
@@ -169,10 +177,6 @@ impl Model {
             }
             _ => self.told(&name, *ask, outcome),
         }
-    }
-
-    fn spent(&self, session: usize, turn: u64) -> usize {
-        self.retrievals.get(&(session, turn)).map_or(0, BTreeSet::len)
     }
 
     /// What a handler's run came to: always the same.
@@ -242,6 +246,15 @@ impl Answers {
 /// Whether this is what a call comes to that the user did not want.
 fn is_no(outcome: &Outcome) -> bool {
     matches!(outcome, Err((ErrorKind::Permanent, message)) if message.starts_with("The user declined"))
+}
+
+/// Whether turns can have paid for these: in any span of turns, no more than its turns allow.
+fn is_affordable(paid: &[(u64, u64)]) -> bool {
+    let spans = paid.iter().flat_map(|(from, _)| paid.iter().map(move |(_, to)| (*from, *to)));
+    spans.filter(|(from, to)| from <= to).all(|(from, to)| {
+        let within = paid.iter().filter(|(sent, ran)| from <= *sent && *ran <= to).count();
+        within as u64 <= u64::from(BUDGET) * (to - from + 1)
+    })
 }
 
 fn outcome(envelope: &Envelope) -> Outcome {
