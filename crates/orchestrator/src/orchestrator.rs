@@ -230,6 +230,7 @@ impl Orchestrator {
             more: Map::new(),
             retries: 0,
             entries: Vec::new(),
+            is_paid: false,
         })
     }
 
@@ -271,7 +272,7 @@ impl Orchestrator {
     }
 
     /// What was recorded for this id, if anything.
-    async fn replay(&self, trip: &Trip) -> Result<Option<Arc<Envelope>>, Failure> {
+    async fn replay(&self, trip: &mut Trip) -> Result<Option<Arc<Envelope>>, Failure> {
         let recorded = self.0.store.recorded(&trip.session.id, &trip.execution).await;
         let Some(standing) = recorded.map_err(|error| out_of_reach(&error))? else { return Ok(None) };
         match standing.status {
@@ -282,7 +283,10 @@ impl Orchestrator {
                 self.wait_elsewhere(trip).await?;
                 Box::pin(self.replay(trip)).await
             }
-            Status::Abandoned => Ok(None),
+            Status::Abandoned => {
+                trip.is_paid = true;
+                Ok(None)
+            }
         }
     }
 
@@ -321,6 +325,7 @@ impl Orchestrator {
             rules: &self.0.rules,
             now: trip.now,
             is_approved: trip.approval.is_some(),
+            is_paid: trip.is_paid,
             args,
             clamped: Map::new(),
         };

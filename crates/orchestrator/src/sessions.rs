@@ -283,6 +283,7 @@ impl Orchestrator {
             rules: &self.0.rules,
             now: self.0.clock.now(),
             is_approved: true,
+            is_paid: false,
             args: edited,
             clamped: Map::new(),
         };

@@ -38,6 +38,8 @@ pub(crate) struct Trip {
     pub retries: u32,
     /// What the handler added to the audit.
     pub entries: Vec<(String, Value)>,
+    /// It was claimed before, by an owner who gave it up: the budget has been spent.
+    pub is_paid: bool,
 }
 
 /// What is kept of arguments that must not be kept.

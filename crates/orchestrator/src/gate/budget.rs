@@ -6,7 +6,7 @@ use super::{Attempt, Stop};
 
 pub(super) fn pass(attempt: &mut Attempt<'_>) -> Result<(), Stop> {
     let limit = attempt.mode_policy().retrieval_calls;
-    if costs(attempt.spec()) && attempt.session.retrievals >= limit {
+    if !attempt.is_paid && costs(attempt.spec()) && attempt.session.retrievals >= limit {
         return Err(exceeded(limit).into());
     }
     Ok(())

@@ -28,6 +28,8 @@ pub(crate) struct Attempt<'a> {
     pub now: i64,
     /// A person has said yes to this very call.
     pub is_approved: bool,
+    /// The turn's budget was spent on it already.
+    pub is_paid: bool,
     /// What will run: defaults filled in, clamped.
     pub args: Value,
     /// What was clamped: parameter → `{from, to}`.

@@ -67,7 +67,8 @@ pub struct Claim {
     pub digest: [u8; 32],
     /// It may run again after a crash.
     pub idempotent: bool,
-    /// The turn that pays, and how many retrieval calls it allows; `None` for calls that cost nothing.
+    /// The turn that it was made in, and how many retrieval calls a turn allows; `None` for calls that cost nothing.
+    /// The turn that is current when it is claimed pays.
     pub budget: Option<(u64, u32)>,
     /// The confirmation that it uses up.
     pub confirmation: Option<String>,

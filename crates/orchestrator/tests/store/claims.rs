@@ -80,16 +80,17 @@ pub async fn a_call_beyond_the_budget_leaves_nothing_behind<H: Harness>() {
     assert_eq!(store.claim(retrieval("s", "c", 0, 3)).await, Ok(Claimed::New));
 }
 
-pub async fn calls_without_a_budget_and_of_other_turns_cost_nothing<H: Harness>() {
+pub async fn calls_without_a_budget_cost_nothing_and_late_ones_cost_the_current_turn<H: Harness>() {
     let (_harness, store) = with_session::<H>().await;
     store.begin_turn("s", NOW).await.unwrap();
     assert_eq!(store.claim(claim("s", "free")).await, Ok(Claimed::New));
-    assert_eq!(store.claim(retrieval("s", "late", 0, 1)).await, Ok(Claimed::New));
     assert_eq!(store.session("s").await.unwrap().unwrap().retrievals, 0);
-    assert_eq!(store.claim(retrieval("s", "paid", 1, 1)).await, Ok(Claimed::New));
-    assert_eq!(store.claim(retrieval("s", "late too", 0, 1)).await, Ok(Claimed::New));
-    assert_eq!(store.claim(claim("s", "free too")).await, Ok(Claimed::New));
+    assert_eq!(store.claim(retrieval("s", "late", 0, 2)).await, Ok(Claimed::New));
     assert_eq!(store.session("s").await.unwrap().unwrap().retrievals, 1);
+    assert_eq!(store.claim(retrieval("s", "paid", 1, 2)).await, Ok(Claimed::New));
+    assert_eq!(store.claim(retrieval("s", "late too", 0, 2)).await, Ok(Claimed::OverBudget { used: 2 }));
+    assert_eq!(store.claim(claim("s", "free too")).await, Ok(Claimed::New));
+    assert_eq!(store.session("s").await.unwrap().unwrap().retrievals, 2);
 }
 
 pub async fn a_settled_call_gives_its_envelope<H: Harness>() {

@@ -44,15 +44,15 @@ pub async fn what_was_spent_stays_spent<H: Reopen>() {
     assert_eq!(store.update_session(&read).await, Ok(true));
     run(&*store, retrieval("s", "b", 1, 3)).await;
     assert_eq!(store.claim(claim("s", "free")).await, Ok(Claimed::New));
-    assert_eq!(store.claim(retrieval("s", "of another turn", 0, 3)).await, Ok(Claimed::New));
+    assert_eq!(store.claim(retrieval("s", "made in another turn", 0, 3)).await, Ok(Claimed::New));
     drop(store);
     let harness = harness.reopen().await;
     let store = harness.store();
-    assert_eq!(store.session("s").await.unwrap().unwrap().retrievals, 2);
+    assert_eq!(store.session("s").await.unwrap().unwrap().retrievals, 3);
     // It was paid for before the crash.
     assert_eq!(store.claim(retrieval("s", "a", 1, 2)).await, Ok(Claimed::New));
-    assert_eq!(store.claim(retrieval("s", "c", 1, 3)).await, Ok(Claimed::New));
-    assert_eq!(store.claim(retrieval("s", "d", 1, 3)).await, Ok(Claimed::OverBudget { used: 3 }));
+    assert_eq!(store.claim(retrieval("s", "c", 1, 4)).await, Ok(Claimed::New));
+    assert_eq!(store.claim(retrieval("s", "d", 1, 4)).await, Ok(Claimed::OverBudget { used: 4 }));
     assert_eq!(store.begin_turn("s", NOW).await.unwrap().retrievals, 0);
 }
 

@@ -16,7 +16,7 @@ macro_rules! conformance {
             claims: a_claim_needs_its_session,
             claims: the_budget_is_spent_by_new_claims_alone,
             claims: a_call_beyond_the_budget_leaves_nothing_behind,
-            claims: calls_without_a_budget_and_of_other_turns_cost_nothing,
+            claims: calls_without_a_budget_cost_nothing_and_late_ones_cost_the_current_turn,
             claims: a_settled_call_gives_its_envelope,
             claims: the_first_settlement_stands,
             claims: what_was_never_claimed_cannot_be_settled,

@@ -53,7 +53,15 @@ impl<J: Journal> Memory<J> {
             let approval = claim.confirmation.as_ref().and_then(|id| self.use_up(id, claim));
             return Ok(self.take(claim, number, Spent::Again { approval }));
         }
-        let budget = claim.budget.filter(|(turn, _)| *turn == held.record.turn);
+        // A call that comes late is paid by the turn that it comes in: or else it would cost nothing.
+        let current = held.record.turn;
+        let claim = &match claim.budget {
+            Some((turn, limit)) if turn != current => {
+                Arc::new(Claim { budget: Some((current, limit)), ..(**claim).clone() })
+            }
+            _ => Arc::clone(claim),
+        };
+        let budget = claim.budget;
         if budget.is_some_and(|(_, limit)| held.retrievals >= limit) {
             let refused = Claimed::OverBudget { used: held.retrievals };
             return Ok(Decided::Known(Known::Answer(refused)));

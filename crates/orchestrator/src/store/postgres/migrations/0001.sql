@@ -166,7 +166,8 @@ BEGIN
       CONTINUE WHEN in_turn IS NOT NULL OR in_confirmation IS NOT NULL;
     END IF;
 
-    IF in_turn = held.turn AND held.retrievals >= in_limit THEN
+    -- A call that comes late is paid by the turn that it comes in: or else it would cost nothing.
+    IF in_turn IS NOT NULL AND held.retrievals >= in_limit THEN
       verdict := 'over_budget';
       used := held.retrievals;
       EXIT;
@@ -183,7 +184,7 @@ BEGIN
       VALUES (in_session, in_execution, in_tool, in_tool_version, in_digest, in_idempotent, in_owner, in_attempt, in_now)
       ON CONFLICT DO NOTHING;
     CONTINUE WHEN NOT FOUND;
-    IF in_turn = held.turn THEN
+    IF in_turn IS NOT NULL THEN
       UPDATE session s SET retrievals = s.retrievals + 1 WHERE s.id = in_session;
     END IF;
     IF in_confirmation IS NOT NULL THEN
