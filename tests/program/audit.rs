@@ -82,15 +82,15 @@ fn the_record_is_verified_and_tampering_is_found() {
     assert_eq!(tail.stdout.lines().count(), 2);
     assert!(tail.stdout.contains("find_note") && tail.stdout.contains("called"), "{}", tail.stdout);
 
-    let path = project.dir().join(".toolwright/state.db");
-    let mut bytes = fs::read(&path).unwrap();
-    let places: Vec<usize> = (0..bytes.len() - 8).filter(|at| &bytes[*at..at + 8] == b"\"called\"").collect();
-    assert!(!places.is_empty(), "the entries are in the file");
-    for at in places {
-        bytes[at + 1..at + 7].copy_from_slice(b"denied");
-    }
-    fs::write(&path, bytes).unwrap();
-    project.run(&["audit", "verify"]).expect_code(1).expect_stderr(&["was changed", "help"]);
+    let file = rusqlite::Connection::open(project.dir().join(".toolwright/state.db")).unwrap();
+    let sql = "UPDATE audit SET entry = replace(entry, 'called', 'denied') WHERE number = 2";
+    assert_eq!(file.execute(sql, []).unwrap(), 1);
+    drop(file);
+    project.run(&["audit", "verify"]).expect_code(1).expect_stderr(&["row 2 was changed", "help"]);
+    let file = rusqlite::Connection::open(project.dir().join(".toolwright/state.db")).unwrap();
+    assert_eq!(file.execute("DELETE FROM audit WHERE number = 2", []).unwrap(), 1);
+    drop(file);
+    project.run(&["audit", "verify"]).expect_code(1).expect_stderr(&["row 3 does not follow"]);
 }
 
 #[test]
