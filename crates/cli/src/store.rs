@@ -39,7 +39,7 @@ async fn embedded(path: &Path) -> Result<Sqlite, store::Error> {
     let give_up = Instant::now() + PATIENCE;
     loop {
         match Sqlite::open(path, sqlite::Options::default()) {
-            Err(store::Error::Unavailable(_)) if Instant::now() < give_up => {
+            Err(store::Error::InUse(_)) if Instant::now() < give_up => {
                 tokio::time::sleep(LOOK_AGAIN).await;
             }
             opened => return opened,

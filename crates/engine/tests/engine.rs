@@ -10,8 +10,6 @@ mod support;
 mod concurrency;
 #[path = "engine/globals.rs"]
 mod globals;
-#[path = "engine/idle.rs"]
-mod idle;
 #[path = "engine/isolation.rs"]
 mod isolation;
 #[path = "engine/limits.rs"]

@@ -1,6 +1,7 @@
 //! The numbers and rules in force. Enforced by the gates, never by prompt text.
 
 use toolwright_contract::{Mode, RateLimit};
+use toolwright_registry::prompt::Limits;
 
 /// What holds in one mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +14,14 @@ pub struct ModePolicy {
     pub retrieval_soft_limit_ms: u32,
     /// How often a TRANSIENT, retryable call of an idempotent tool is tried again.
     pub retries: u32,
+}
+
+impl ModePolicy {
+    /// The numbers that the prompt tells, too, and how often is tried again.
+    pub const fn new(limits: Limits, retries: u32) -> Self {
+        let Limits { retrieval_calls, top_k, retrieval_soft_limit_ms } = limits;
+        Self { retrieval_calls, top_k, retrieval_soft_limit_ms, retries }
+    }
 }
 
 /// What holds everywhere.
@@ -39,8 +48,8 @@ pub struct Policy {
 impl Default for Policy {
     fn default() -> Self {
         Self {
-            voice: ModePolicy { retrieval_calls: 2, top_k: 3, retrieval_soft_limit_ms: 800, retries: 0 },
-            text: ModePolicy { retrieval_calls: 5, top_k: 10, retrieval_soft_limit_ms: 2000, retries: 1 },
+            voice: ModePolicy::new(Limits::of(Mode::Voice), 0),
+            text: ModePolicy::new(Limits::of(Mode::Text), 1),
             org_rate: None,
             confirmation_ms: 10 * 60 * 1000,
             approve_when: None,

@@ -65,13 +65,8 @@ impl Config {
     /// The numbers and rules that the orchestrator enforces.
     pub fn policy(&self) -> Policy {
         let of = |mode| {
-            let (limits, default) = (self.limits(mode), *self.policy.of(mode));
-            ModePolicy {
-                retrieval_calls: limits.retrieval_calls,
-                top_k: limits.top_k,
-                retrieval_soft_limit_ms: limits.retrieval_soft_limit_ms,
-                retries: self.in_file(mode).retries.unwrap_or(default.retries),
-            }
+            let retries = self.in_file(mode).retries.unwrap_or(self.policy.of(mode).retries);
+            ModePolicy::new(self.limits(mode), retries)
         };
         Policy { voice: of(Mode::Voice), text: of(Mode::Text), ..self.policy.clone() }
     }

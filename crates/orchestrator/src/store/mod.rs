@@ -40,6 +40,9 @@ pub use sqlite::Sqlite;
 pub enum Error {
     #[error("the store cannot be reached: {0}")]
     Unavailable(String),
+    /// Another process serves from it.
+    #[error("the store is in use: {0}")]
+    InUse(String),
     #[error("the store holds something that cannot be read: {0}")]
     Corrupt(String),
     #[error("{0} exists already")]

@@ -1,7 +1,7 @@
 //! Handlers in Rust see the same context and come to the same envelopes.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 use toolwright_contract::{ErrorKind, Failure, Mode, Success};
@@ -78,11 +78,18 @@ async fn time_and_cancellation_hold_for_native_handlers() {
     let runtime = runtime_with(json!({ "timeoutMs": 20 }), forever);
     assert_eq!(call(&runtime, "tool", json!({})).await["error"]["type"], "TRANSIENT");
 
-    let runtime = runtime_with(json!({}), forever);
+    let begun = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&begun);
+    let runtime = runtime_with(json!({}), move |_: Value, _: Context| {
+        told.store(true, Ordering::SeqCst);
+        async { std::future::pending().await }
+    });
     let request = request("tool", json!({}));
     let cancel = request.cancel.clone();
     let running = tokio::spawn(async move { shown(&runtime.execute(request).await) });
-    tokio::time::sleep(Duration::from_millis(5)).await;
+    while !begun.load(Ordering::SeqCst) {
+        tokio::task::yield_now().await;
+    }
     cancel.cancel();
     assert_eq!(running.await.unwrap()["error"]["message"], "The call was cancelled.");
 }

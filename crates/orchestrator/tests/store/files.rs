@@ -64,7 +64,7 @@ async fn a_file_that_others_could_read_is_closed_to_them() {
 async fn one_process_serves_from_a_file() {
     let (harness, store) = with_session::<OnDisk>().await;
     let path = harness.path();
-    let Err(Error::Unavailable(why)) = open(&path) else { panic!("two serve") };
+    let Err(Error::InUse(why)) = open(&path) else { panic!("two serve") };
     assert!(why.contains("PostgreSQL") && why.contains(&std::process::id().to_string()), "{why}");
     // The first is not disturbed.
     run(&*store, claim("s", "call")).await;

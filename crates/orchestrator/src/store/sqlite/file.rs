@@ -146,7 +146,7 @@ fn taken(path: &Path, lock: &mut File) -> Error {
         _ => "another process".to_owned(),
     };
     let path = path.display();
-    Error::Unavailable(format!(
+    Error::InUse(format!(
         "{owner} serves from {path}, and only one can: stop it, name another file, or use PostgreSQL, which several \
          servers can share"
     ))

@@ -1,10 +1,12 @@
-//! An engine that has nothing to do does nothing. Alone in its file, because it measures the whole process.
+//! An engine that has nothing to do does nothing. A test binary of its own, because it measures the whole process.
+#![allow(clippy::unwrap_used, clippy::panic)]
+mod support;
 
 use std::time::Duration;
 
-use crate::support::{call, engine, program};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
+use support::{call, engine, program};
 
 fn cpu() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
