@@ -51,6 +51,47 @@ async fn values_cross_as_json_would_have_them() {
     }
 }
 
+/// Lists of records are built name by name; what comes out must be what went in, in order, whatever the names are.
+#[tokio::test]
+async fn lists_of_records_cross_whole() {
+    let engine = engine();
+    let alike = |at: u32| json!({ "id": at, "of": { "b": [at, { "c": at }], "a": null }, "__proto__": at, "2": "two", "1": "one" });
+    let lists = [
+        json!([alike(0), alike(1), alike(2)]),
+        json!([[alike(0), alike(1)], [alike(2), alike(3)]]),
+        json!([{ "a": 1, "b": 2 }, { "b": 2, "a": 1 }]),
+        json!([{ "a": 1 }, { "a": 1, "b": 2 }, { "a": 1 }]),
+        json!([{ "a": { "x": 1 } }, { "a": { "y": 1 } }, { "a": 7 }]),
+        json!([{ "a": 1 }, null, { "a": 1 }]),
+        json!([{}, {}]),
+        json!([]),
+    ];
+    let handler = program(
+        "export const execute = ({ args }) => ({ args, text: JSON.stringify(args.list), own: Object.keys(args.list[0] ?? {}).length });",
+    );
+    for list in lists {
+        let result = engine.run(call(&handler, json!({ "list": list }))).await.unwrap();
+        assert_eq!(result["args"]["list"], list);
+        let text: Value = serde_json::from_str(result["text"].as_str().unwrap()).unwrap();
+        assert_eq!(text, list);
+        assert_eq!(
+            result["own"],
+            list[0].as_object().map_or(list[0].as_array().map_or(0, Vec::len), serde_json::Map::len)
+        );
+    }
+}
+
+/// What the context holds is frozen, in lists of records too.
+#[tokio::test]
+async fn lists_of_records_in_the_context_are_frozen() {
+    let handler = program(
+        "export const execute = ({ context }) => context.records.map((one) => Object.isFrozen(one) && Object.isFrozen(one.in));",
+    );
+    let mut one = call(&handler, json!({}));
+    one.context = json!({ "records": [{ "in": { "x": 1 } }, { "in": { "x": 2 } }] });
+    assert_eq!(engine().run(one).await, Ok(json!([true, true])));
+}
+
 #[tokio::test]
 async fn values_that_are_not_json_are_refused() {
     let engine = engine();
