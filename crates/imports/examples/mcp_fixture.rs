@@ -1,0 +1,60 @@
+//! A small MCP server on the standard streams, for the tests: it offers what a file says, and says when that changes.
+//! usage: mcp_fixture TOOLS_FILE
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+use std::io::{BufRead, stdin};
+use std::{env, fs, process, thread, time::Duration};
+
+use serde_json::{Value, json};
+
+fn main() {
+    let file = env::args().nth(1).unwrap();
+    let offered = || fs::read_to_string(&file).unwrap();
+    let mut told = offered();
+    for line in stdin().lock().lines() {
+        let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        let Some(id) = message.get("id") else { continue };
+        let params = &message["params"];
+        let answer = match message["method"].as_str().unwrap_or_default() {
+            "initialize" => json!({ "result": {
+                "protocolVersion": params["protocolVersion"],
+                "capabilities": { "tools": { "listChanged": true } },
+                "serverInfo": { "name": "fixture", "version": "1" },
+            } }),
+            "tools/list" => {
+                told = offered();
+                let tools: Value = serde_json::from_str(&told).unwrap();
+                json!({ "result": { "tools": tools } })
+            }
+            "tools/call" => json!({ "result": call(params) }),
+            "ping" => json!({ "result": {} }),
+            other => json!({ "error": { "code": -32601, "message": format!("no {other}") } }),
+        };
+        if told != offered() {
+            println!("{}", json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
+        }
+        let mut answer = answer;
+        answer["jsonrpc"] = "2.0".into();
+        answer["id"] = id.clone();
+        println!("{answer}");
+    }
+}
+
+fn call(params: &Value) -> Value {
+    match params["name"].as_str().unwrap_or_default() {
+        "echo" => json!({ "content": [], "structuredContent": params["arguments"] }),
+        "say" => json!({ "content": [{ "type": "text", "text": "one" }, { "type": "text", "text": "two" }] }),
+        "fail" => {
+            json!({ "content": [{ "type": "text", "text": "There is no such page." }], "isError": true })
+        }
+        "environment" => {
+            let names: Vec<String> = env::vars().map(|(name, _)| name).collect();
+            json!({ "content": [], "structuredContent": { "names": names, "given": env::var("GIVEN").ok() } })
+        }
+        "slow" => {
+            thread::sleep(Duration::from_secs(30));
+            json!({ "content": [] })
+        }
+        "die" => process::exit(3),
+        _ => json!({ "content": [], "isError": true }),
+    }
+}

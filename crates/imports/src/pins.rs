@@ -1,0 +1,141 @@
+//! The accepted definitions, in a file that belongs beside the configuration and under version control.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::definition::Definition;
+
+/// Where the pins are kept, beside `toolwright.toml`.
+pub const FILE_NAME: &str = "toolwright.mcp.lock";
+
+const FORMAT: u64 = 1;
+
+type Tools = BTreeMap<String, Pin>;
+
+/// All accepted definitions, by server and the server's name of the tool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pins {
+    format: u64,
+    pub servers: BTreeMap<String, Tools>,
+}
+
+/// A definition that was accepted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pin {
+    pub sha256: String,
+    pub definition: Definition,
+}
+
+/// What would change if a server's present tools were accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    New(String),
+    /// The parts of the definition that differ.
+    Changed(String, Vec<&'static str>),
+    Gone(String),
+}
+
+/// A file of pins that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot read {}: {source}", path.display())]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error("cannot write {}: {source}", path.display())]
+    Unwritable { path: PathBuf, source: io::Error },
+    #[error("{} is not a file of pins: {message}", path.display())]
+    Malformed { path: PathBuf, message: String },
+    #[error("{}: the pin of `{tool}` of `{server}` does not fit its digest", path.display())]
+    Tampered { path: PathBuf, server: String, tool: String },
+}
+
+impl Error {
+    /// A way out, for the person at the terminal.
+    pub fn help(&self) -> &'static str {
+        match self {
+            Self::Unreadable { .. } | Self::Unwritable { .. } => "mend the permissions of the file",
+            Self::Malformed { .. } | Self::Tampered { .. } => {
+                "restore the file, or remove it and accept the tools anew with `toolwright mcp pin`"
+            }
+        }
+    }
+}
+
+impl Default for Pins {
+    fn default() -> Self {
+        Self { format: FORMAT, servers: BTreeMap::new() }
+    }
+}
+
+impl Pins {
+    /// Reads the file and checks every pin against its digest. No file is no pins.
+    pub fn load(path: &Path) -> Result<Self, Error> {
+        let text = match fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(source) => return Err(Error::Unreadable { path: path.to_owned(), source }),
+        };
+        let malformed = |message: String| Error::Malformed { path: path.to_owned(), message };
+        let pins: Self = serde_json::from_str(&text).map_err(|error| malformed(error.to_string()))?;
+        if pins.format != FORMAT {
+            return Err(malformed(format!("its format is {}, this program reads {FORMAT}", pins.format)));
+        }
+        for (server, tools) in &pins.servers {
+            if let Some((tool, _)) = tools.iter().find(|(_, pin)| pin.definition.digest() != pin.sha256) {
+                let (server, tool) = (server.clone(), tool.clone());
+                return Err(Error::Tampered { path: path.to_owned(), server, tool });
+            }
+        }
+        Ok(pins)
+    }
+
+    /// Replaces the file as a whole, or leaves it as it was.
+    pub fn save(&self, path: &Path) -> Result<(), Error> {
+        let unwritable = |source| Error::Unwritable { path: path.to_owned(), source };
+        let mut text = serde_json::to_string_pretty(self).map_err(|error| unwritable(error.into()))?;
+        text.push('\n');
+        let beside = path.with_extension("lock.new");
+        let written = fs::File::create(&beside)
+            .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
+            .and_then(|()| fs::rename(&beside, path));
+        written.map_err(|source| {
+            // Nothing is lost with what could not be completed.
+            let _ = fs::remove_file(&beside);
+            unwritable(source)
+        })
+    }
+
+    pub fn of(&self, server: &str) -> impl Iterator<Item = (&str, &Pin)> {
+        self.servers.get(server).into_iter().flatten().map(|(tool, pin)| (tool.as_str(), pin))
+    }
+
+    /// What accepting these definitions would change, in order of names.
+    pub fn compare(&self, server: &str, present: &BTreeMap<String, Definition>) -> Vec<Change> {
+        let pinned: BTreeMap<&str, &Pin> = self.of(server).collect();
+        let mut changes: Vec<Change> = Vec::new();
+        for (tool, definition) in present {
+            match pinned.get(tool.as_str()) {
+                None => changes.push(Change::New(tool.clone())),
+                Some(pin) if pin.definition != *definition => {
+                    changes.push(Change::Changed(tool.clone(), pin.definition.differences(definition)));
+                }
+                Some(_) => {}
+            }
+        }
+        let gone = pinned.keys().filter(|tool| !present.contains_key(**tool));
+        changes.extend(gone.map(|tool| Change::Gone((*tool).to_owned())));
+        changes
+    }
+
+    /// Accepts these definitions, and forgets the server's others.
+    pub fn accept(&mut self, server: &str, present: BTreeMap<String, Definition>) {
+        let pin = |definition: Definition| Pin { sha256: definition.digest(), definition };
+        let tools = present.into_iter().map(|(tool, definition)| (tool, pin(definition))).collect();
+        self.servers.insert(server.to_owned(), tools);
+    }
+}

@@ -1,0 +1,9 @@
+//! Importing tools from MCP servers.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod imports {
+    mod calls;
+    mod pinning;
+    mod settings;
+    mod workshop;
+}
