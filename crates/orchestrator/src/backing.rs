@@ -7,7 +7,7 @@ use toolwright_capabilities::http::Methods;
 use toolwright_capabilities::{Fault, Scope};
 use toolwright_contract::SideEffects;
 use toolwright_engine::{Host, HostError, HostFuture, Level};
-use toolwright_registry::toolset::Tool;
+use toolwright_registry::toolset::{Implementation, Tool};
 
 use crate::audit::Entry;
 use crate::call::Call;
@@ -29,8 +29,13 @@ pub(crate) enum Backing {
 impl Backing {
     /// What the tool may use in this session.
     pub fn served(runtime: &Runtime, tool: &Tool, session: &Session) -> Self {
-        let methods =
-            if tool.spec.side_effects == SideEffects::Writes { Methods::All } else { Methods::ReadOnly };
+        // The method of an `http` tool is the declaration's, not the handler's.
+        let is_request = matches!(tool.implementation, Implementation::Http(_));
+        let methods = if is_request || tool.spec.side_effects == SideEffects::Writes {
+            Methods::All
+        } else {
+            Methods::ReadOnly
+        };
         let allow = runtime.allowed(&tool.spec.tool_id);
         let allow = allow.map(|list| Arc::new(list.clone().with_methods(methods)));
         Self::Served(Scope { client: Arc::clone(&session.client), allow })

@@ -11,8 +11,8 @@ use toolwright_registry::schema::Validator;
 use toolwright_registry::toolset::{Implementation, Module, Tool};
 
 use crate::condition::Condition;
-use crate::engine::Handler;
 use crate::engine::native::Handler as NativeHandler;
+use crate::engine::{Handler, http};
 
 pub(crate) struct Prepared {
     pub tool: Tool,
@@ -42,6 +42,8 @@ pub enum Error {
     Condition { tool: String, reason: String },
     #[error("`{tool}` needs the native handler `{name}`, which is not registered")]
     Unregistered { tool: String, name: String },
+    #[error("`{tool}` needs the variable {name}, which is not set in the environment")]
+    Unset { tool: String, name: String },
 }
 
 impl Prepared {
@@ -51,6 +53,10 @@ impl Prepared {
         let handler = match &tool.implementation {
             Implementation::Module(module) => Handler::JavaScript(Arc::new(load(id, module, base)?)),
             Implementation::Mock(value) => Handler::Mock(value.clone()),
+            Implementation::Http(tool) => match http::Request::prepare(tool) {
+                Ok(request) => Handler::Http(Box::new(request)),
+                Err(name) => return Err(Error::Unset { tool: id.clone(), name }),
+            },
             Implementation::Native(name) => match natives.get(name) {
                 Some(native) => Handler::Native(native.clone()),
                 None => return Err(Error::Unregistered { tool: id.clone(), name: name.clone() }),

@@ -13,7 +13,7 @@ use toolwright_capabilities::http::AllowList;
 use toolwright_contract::{Envelope, ErrorKind, Failure, Meta, Success};
 use toolwright_engine::{Engine, Host, Limits, Options};
 use toolwright_registry::suggest::nearest;
-use toolwright_registry::toolset::{Tool, Toolset};
+use toolwright_registry::toolset::{Implementation, Tool, Toolset};
 
 use crate::audit::{Audit, Log};
 use crate::backing::Backing;
@@ -105,7 +105,20 @@ impl Builder {
         self
     }
 
-    pub fn build(self) -> Runtime {
+    pub fn build(mut self) -> Runtime {
+        for tool in self.0.toolset.declared() {
+            if let Implementation::Http(request) = &tool.implementation {
+                let origin = std::slice::from_ref(&request.origin);
+                // An address that cannot be read admits nothing: the call is refused.
+                let Ok(own) = AllowList::parse(origin) else { continue };
+                let id = tool.spec.tool_id.clone();
+                let list = match self.0.allow.remove(&id) {
+                    Some(more) => own.and(more),
+                    None => own,
+                };
+                self.0.allow.insert(id, list);
+            }
+        }
         Runtime(Arc::new(self.0))
     }
 }

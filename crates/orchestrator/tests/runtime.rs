@@ -16,3 +16,5 @@ mod handlers;
 mod hostile;
 #[path = "runtime/native.rs"]
 mod native;
+#[path = "runtime/requests.rs"]
+mod requests;

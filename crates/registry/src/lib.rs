@@ -15,6 +15,7 @@ mod docs;
 mod fingerprint;
 mod handler;
 mod hidden;
+pub mod http;
 pub mod json;
 pub mod preview;
 mod problem;

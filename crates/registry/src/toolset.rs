@@ -17,6 +17,7 @@ use toolwright_contract::{Category, Mode, ToolSpec};
 
 use crate::artifact::{self, END, FORMAT_VERSION, HANDLER_PATH, TOOLS, content_digest_of};
 use crate::declared;
+use crate::http::HttpTool;
 
 /// One tool, without its documentation.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +36,8 @@ pub enum Implementation {
     Mock(Value),
     /// The handler of the program that is registered under this name; declared in configuration.
     Native(String),
+    /// A request to an address of the configuration.
+    Http(Box<HttpTool>),
 }
 
 /// A handler's files.
@@ -242,6 +245,11 @@ impl Toolset {
     /// All tools in their original order: the artifact's, then the declared ones as their files have them.
     pub fn list(&self) -> impl Iterator<Item = &Tool> {
         (0..self.slots.len() + self.declared.len()).filter_map(|at| self.parsed(at))
+    }
+
+    /// Those that the configuration declares.
+    pub fn declared(&self) -> &[Tool] {
+        &self.declared
     }
 
     /// The tools that a list of allowed names lets through, in their original order. `None` allows all, and a

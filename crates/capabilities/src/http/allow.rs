@@ -32,6 +32,13 @@ impl AllowList {
         Self { methods, ..self }
     }
 
+    /// What either of two lists opens.
+    #[must_use]
+    pub fn and(mut self, more: Self) -> Self {
+        self.entries.extend(more.entries);
+        self
+    }
+
     pub(crate) fn admit_method(&self, method: &Method) -> Result<(), Fault> {
         let read_only = matches!(*method, Method::GET | Method::HEAD);
         let tunnel = matches!(method.as_str(), "CONNECT" | "TRACE" | "TRACK");

@@ -34,6 +34,10 @@ pub fn run(common: &Common, name: &str, source: &Source) -> Result<ExitCode> {
                 Implementation::Native(handler) => {
                     value["implementation"] = json!({ "type": "builtin", "handler": handler });
                 }
+                Implementation::Http(request) => {
+                    value["implementation"] =
+                        json!({ "type": "http", "method": request.method, "origin": request.origin });
+                }
             }
             output::data_line(serde_json::to_string_pretty(&value)?);
         }
@@ -53,6 +57,7 @@ fn describe(tool: &Tool, documentation: &str) -> String {
         Implementation::Module(module) => module.path.clone(),
         Implementation::Mock(_) => "a mock: the same answer to every call".to_owned(),
         Implementation::Native(name) => format!("{name}, of the program"),
+        Implementation::Http(request) => format!("{} {}", request.method, request.origin),
     };
     let rows = [
         ("category", spec.category.to_string()),

@@ -1,5 +1,6 @@
 //! What runs a handler: one arm an engine. All give the same: an outcome for the envelope, and a detail for the log.
 
+pub(crate) mod http;
 mod javascript;
 pub(crate) mod native;
 
@@ -18,6 +19,8 @@ pub(crate) enum Handler {
     JavaScript(Arc<Program>),
     /// A Rust function that was registered by name.
     Native(native::Handler),
+    /// A request, from a declaration.
+    Http(Box<http::Request>),
     /// A fixed answer, from a declaration.
     Mock(Value),
 }
@@ -27,6 +30,7 @@ pub(crate) async fn run(call: &Arc<Call>, args: Value) -> Normalised {
     match &call.prepared.handler {
         Handler::JavaScript(program) => javascript::run(call, program, args).await,
         Handler::Native(handler) => native::run(call, handler, args).await,
+        Handler::Http(request) => http::run(call, request, args).await,
         Handler::Mock(value) => {
             Normalised { outcome: Ok(Success { data: value.clone(), intents: Vec::new() }), detail: None }
         }

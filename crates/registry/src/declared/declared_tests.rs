@@ -287,8 +287,53 @@ fn http_tool_implementation_validation() {
         assert_eq!(errors, [("weather".to_owned(), message.to_owned())]);
     }
     let (tools, errors) = read_all(&json!({ "version": 2, "tools": [http, mock("tides")] }));
-    assert_eq!(names(tools.iter()), ["tides"]);
-    assert_eq!(errors[0].1, "this program does not run HTTP tools yet");
+    assert_eq!(names(tools.iter()), ["weather", "tides"]);
+    assert!(errors.is_empty(), "{errors:?}");
+}
+
+/// Whatever could only fail when the tool is called is found when it is read.
+#[test]
+fn an_http_tool_is_checked_when_it_is_read() {
+    let sound = json!({
+        "type": "http", "method": "POST", "url": "https://api.example.com/v1/{city}?fixed=1",
+        "query": { "units": "metric", "day": "{day}", "key": "${WEATHER_KEY}" },
+        "headers": { "authorization": "Bearer ${WEATHER_TOKEN}" },
+        "body": { "note": "for {day}", "list": ["{city}"] },
+        "response": { "data": "/results/0" },
+    });
+    let broken = |change: &dyn Fn(&mut Value)| {
+        let mut how = sound.clone();
+        change(&mut how);
+        let mut tool = implemented(how);
+        tool["parameters"] = json!({
+            "type": "object", "required": ["city"],
+            "properties": { "city": { "type": "string" }, "day": { "type": "string" } },
+        });
+        let (tools, errors) = read_all(&json!({ "version": 2, "tools": [tool] }));
+        (tools.len(), errors.into_iter().map(|(_, message)| message).collect::<Vec<_>>().join("; "))
+    };
+    assert_eq!(broken(&|_| {}), (1, String::new()));
+    let table: &[(&dyn Fn(&mut Value), &str)] = &[
+        (&|how| how["url"] = "https://{city}.example.com/".into(), "which is not fixed"),
+        (&|how| how["url"] = "https://user@api.example.com/".into(), "which is not fixed"),
+        (&|how| how["url"] = "ftp://api.example.com/".into(), "must begin with https://"),
+        (&|how| how["url"] = "https://api.example.com/{town}".into(), "`{town}`, which is no parameter"),
+        (&|how| how["url"] = "https://api.example.com/{day}".into(), "which a call may leave out"),
+        (&|how| how["url"] = "https://api.example.com/${KEY}".into(), "has a variable in it"),
+        (&|how| how["url"] = "https://api.example.com/#x".into(), "has a fragment"),
+        (&|how| how["method"] = "GET".into(), "a GET request has no body"),
+        (&|how| how["method"] = "FETCH".into(), "not one of"),
+        (&|how| how["query"] = json!(["a"]), "`implementation.query` must be a table"),
+        (&|how| how["headers"] = json!({ "x": {} }), "`implementation.headers.x` must be a string"),
+        (&|how| how["body"] = json!({ "x": "{nothing}" }), "`{nothing}`, which is no parameter"),
+        (&|how| how["body"] = json!({ "x": "${SECRET}" }), "has a variable in it"),
+        (&|how| how["response"] = json!({ "data": "results" }), "must be a JSON pointer"),
+        (&|how| how["respond"] = json!({}), "unknown field `implementation.respond`"),
+    ];
+    for (change, expected) in table {
+        let (count, message) = broken(change);
+        assert!(count == 0 && message.contains(expected), "{expected}: {message}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::parameters::parameters;
 use super::traits::Traits;
-use super::{Report, fields, shown};
+use super::{Report, Version, fields, http, shown};
 use crate::hidden::hidden_unicode;
 use crate::suggest::list;
 use crate::toolset::{Implementation, Tool};
@@ -37,8 +37,7 @@ const LONGEST_SUMMARY: usize = 250;
 /// What the file and the program say about definitions.
 pub(super) struct Rules<'a> {
     pub is_registered: &'a dyn Fn(&str) -> bool,
-    /// Why an `http` tool is refused.
-    pub http: &'static str,
+    pub version: Version,
 }
 
 /// The tool, unless something is wrong with it: then everything that is has been reported.
@@ -57,7 +56,7 @@ pub(super) fn read(report: &mut Report<'_>, value: &Value, rules: &Rules<'_>) ->
         fields::text(report, "handler", handler);
     }
     let parameters = parameters(report, members);
-    let implementation = implementation(report, members, rules);
+    let implementation = implementation(report, members, rules, parameters);
     let traits = Traits::read(report, members, matches!(implementation, Some(Implementation::Mock(_))));
     let description = description?.to_owned();
     let summary = summary(report, members, &description);
@@ -94,6 +93,7 @@ fn implementation(
     report: &mut Report<'_>,
     members: &Map<String, Value>,
     rules: &Rules<'_>,
+    parameters: Option<&Value>,
 ) -> Option<Implementation> {
     let help = format!("say what answers a call: a `type` that is one of {}", list(KINDS));
     let value = fields::required(report, members, "implementation", &help)?;
@@ -118,8 +118,11 @@ fn implementation(
             fields::unknown(report, how, "implementation.", &["type", "handler"]);
             native(report, members, how, rules)
         }
+        Some("http") if rules.version == Version::Second => {
+            http::read(report, how, parameters).map(|tool| Implementation::Http(Box::new(tool)))
+        }
         Some("http") => {
-            report.problem(rules.http, format!("use one of {}, or leave the tool out", list(KINDS)));
+            http::refuse(report, KINDS);
             None
         }
         _ => fields::word(report, "implementation.type", kind, KINDS, |_| None),

@@ -5,6 +5,7 @@
 
 mod definition;
 mod fields;
+mod http;
 mod parameters;
 mod parse;
 mod traits;
@@ -67,10 +68,10 @@ pub fn read(path: &Path, text: &str, is_registered: &dyn Fn(&str) -> bool) -> (V
     let mut tools = Vec::new();
     match parse::parse(path, text) {
         Ok(Value::Object(members)) => {
-            if let Some(http) = http(&mut report, &members)
+            if let Some(version) = version(&mut report, &members)
                 && let Some(list) = list(&mut report, &members)
             {
-                let rules = definition::Rules { is_registered, http };
+                let rules = definition::Rules { is_registered, version };
                 for (index, value) in list.iter().enumerate() {
                     report.tool = Some(format!("#{}", index + 1));
                     tools.extend(definition::read(&mut report, value, &rules));
@@ -96,9 +97,18 @@ fn content(tool: &Tool) -> Value {
     let implementation = match implementation {
         Implementation::Mock(response) => json!({ "mock": response }),
         Implementation::Native(handler) => json!({ "native": handler }),
+        Implementation::Http(http) => json!({ "http": http }),
         Implementation::Module(module) => json!({ "module": module.path, "sha256": module.sha256 }),
     };
     json!({ "spec": spec, "summary": summary, "implementation": implementation })
+}
+
+/// Of a file: which kinds of tools it may have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Version {
+    First,
+    /// `http` tools too.
+    Second,
 }
 
 /// Collects what is wrong, and knows what it is about.
@@ -141,11 +151,11 @@ impl Report<'_> {
     }
 }
 
-/// What is said of `http` tools in a file of this version. A version that is not known could mean anything.
-fn http(report: &mut Report<'_>, members: &Map<String, Value>) -> Option<&'static str> {
+/// A version that is not known could mean anything.
+fn version(report: &mut Report<'_>, members: &Map<String, Value>) -> Option<Version> {
     match members.get("version").map(Value::as_u64) {
-        None | Some(Some(1)) => Some("HTTP tools not yet supported (coming in v2)"),
-        Some(Some(2)) => Some("this program does not run HTTP tools yet"),
+        None | Some(Some(1)) => Some(Version::First),
+        Some(Some(2)) => Some(Version::Second),
         Some(_) => {
             report.problem("`version` of the file must be 1 or 2", "leave it out, or write the number 1");
             None

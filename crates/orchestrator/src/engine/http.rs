@@ -1,0 +1,249 @@
+//! Tools that are one HTTP request: the arguments go to their places, the answer becomes the tool's data. The request
+//! passes the same guard as `http.fetch`.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::sync::Arc;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Map, Value, json};
+use toolwright_contract::{ErrorKind, Failure, SideEffects, Success};
+use toolwright_engine as engine;
+use toolwright_registry::http::{HttpTool, Piece, Template};
+
+use crate::call::Call;
+use crate::normalise::{Normalised, normalise};
+
+/// All but what RFC 3986 calls unreserved.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+/// Of what the other side says about an error.
+const LONGEST_EXCERPT: usize = 500;
+
+/// A declared request with the secrets in it.
+pub(crate) struct Request {
+    tool: HttpTool,
+    variables: Map<String, Value>,
+    placed: BTreeSet<String>,
+}
+
+impl Request {
+    /// Reads the variables that the templates name; the error is the name of one that is not set.
+    pub fn prepare(tool: &HttpTool) -> Result<Self, String> {
+        let named = tool.query.iter().flatten().chain(&tool.headers);
+        let mut variables = Map::new();
+        for name in named.flat_map(|(_, template)| template.variables()) {
+            let value = env::var(name).map_err(|_| name.to_owned())?;
+            variables.insert(name.to_owned(), value.into());
+        }
+        Ok(Self { placed: tool.placed(), tool: tool.clone(), variables })
+    }
+
+    /// The arguments of `http.fetch`.
+    fn fill(&self, args: &Map<String, Value>, key: &str) -> Result<[Value; 2], Failure> {
+        let mut url = format!("{}{}", self.tool.origin, self.path(args)?);
+        let query = self.query(args);
+        if !query.is_empty() {
+            url.push(if url.contains('?') { '&' } else { '?' });
+            url.push_str(&query.join("&"));
+        }
+        let mut headers = Map::new();
+        for (name, template) in &self.tool.headers {
+            if let Some(value) = self.text(template, args) {
+                headers.insert(name.clone(), value.into());
+            }
+        }
+        let mut init = json!({ "method": self.tool.method });
+        if let Some(body) = self.body(args) {
+            // Seen again after a lost answer, it tells the other side that it is the same request.
+            headers.entry("idempotency-key").or_insert_with(|| key.into());
+            init["body"] = body;
+        }
+        init["headers"] = headers.into();
+        Ok([url.into(), init])
+    }
+
+    fn path(&self, args: &Map<String, Value>) -> Result<String, Failure> {
+        let mut path = String::new();
+        for piece in self.tool.path.pieces() {
+            match piece {
+                Piece::Text(text) => path.push_str(text),
+                Piece::Variable(_) => {}
+                Piece::Argument(name) => {
+                    let value = args
+                        .get(name)
+                        .and_then(plain)
+                        .filter(|value| !matches!(value.as_str(), "" | "." | ".."));
+                    let Some(value) = value else {
+                        let message = format!("`{name}` cannot be part of an address.");
+                        return Err(Failure::new(ErrorKind::Validation, message)
+                            .suggest(format!("Give `{name}` as a text that is not empty.")));
+                    };
+                    path.extend(utf8_percent_encode(&value, ENCODED));
+                }
+            }
+        }
+        Ok(path)
+    }
+
+    fn query(&self, args: &Map<String, Value>) -> Vec<String> {
+        let pair = |name: &str, value: &str| {
+            format!("{}={}", utf8_percent_encode(name, ENCODED), utf8_percent_encode(value, ENCODED))
+        };
+        let listed = |name: &str, value: &Value| match value {
+            Value::Array(items) => items.iter().filter_map(plain).map(|item| pair(name, &item)).collect(),
+            value => plain(value).map(|value| pair(name, &value)).into_iter().collect::<Vec<_>>(),
+        };
+        match &self.tool.query {
+            Some(declared) => declared
+                .iter()
+                .flat_map(|(name, template)| match template.only_argument() {
+                    Some(argument) => args.get(argument).map(|value| listed(name, value)).unwrap_or_default(),
+                    None => self.text(template, args).map(|value| pair(name, &value)).into_iter().collect(),
+                })
+                .collect(),
+            None if self.tool.sends_body() || self.tool.body.is_some() => Vec::new(),
+            None => self.unplaced(args).flat_map(|(name, value)| listed(name, value)).collect(),
+        }
+    }
+
+    fn body(&self, args: &Map<String, Value>) -> Option<Value> {
+        match &self.tool.body {
+            Some(template) => self.value(template, args),
+            None if self.tool.sends_body() => {
+                let rest = self.unplaced(args).map(|(name, value)| (name.clone(), value.clone()));
+                Some(Value::Object(rest.collect()))
+            }
+            None => None,
+        }
+    }
+
+    fn unplaced<'a>(&'a self, args: &'a Map<String, Value>) -> impl Iterator<Item = (&'a String, &'a Value)> {
+        args.iter().filter(|(name, _)| !self.placed.contains(*name))
+    }
+
+    /// A body's template with the arguments in their places; what was not given is left out.
+    fn value(&self, template: &Value, args: &Map<String, Value>) -> Option<Value> {
+        Some(match template {
+            Value::String(text) => {
+                let template = Template::parse(text);
+                match template.only_argument() {
+                    Some(name) => args.get(name)?.clone(),
+                    None => self.text(&template, args)?.into(),
+                }
+            }
+            Value::Array(items) => items.iter().filter_map(|item| self.value(item, args)).collect(),
+            Value::Object(members) => {
+                let filled =
+                    |(name, member): (&String, &Value)| Some((name.clone(), self.value(member, args)?));
+                Value::Object(members.iter().filter_map(filled).collect())
+            }
+            other => other.clone(),
+        })
+    }
+
+    /// Nothing if an argument is missing.
+    fn text(&self, template: &Template, args: &Map<String, Value>) -> Option<String> {
+        let mut text = String::new();
+        for piece in template.pieces() {
+            match piece {
+                Piece::Text(plain) => text.push_str(plain),
+                Piece::Argument(name) => text.push_str(&plain(args.get(name)?)?),
+                Piece::Variable(name) => text.push_str(self.variables.get(name)?.as_str()?),
+            }
+        }
+        Some(text)
+    }
+}
+
+/// A value as it is written in an address or a header.
+fn plain(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    }
+}
+
+pub(super) async fn run(call: &Arc<Call>, request: &Request, args: Value) -> Normalised {
+    let args = args.as_object().cloned().unwrap_or_default();
+    let [url, init] = match request.fill(&args, &call.execution_id) {
+        Ok(filled) => filled,
+        Err(failure) => return Normalised { outcome: Err(failure), detail: None },
+    };
+    let fetching = call.backing.call(call, "http.fetch", vec![url, init]);
+    let stopped = |failure| normalise(Err(failure), call.spec().side_effects);
+    let answer = tokio::select! {
+        biased;
+        answer = fetching => answer,
+        () = call.cancel.cancelled() => return stopped(engine::Failure::Cancelled),
+        () = tokio::time::sleep_until(call.deadline.into()) => return stopped(engine::Failure::Deadline),
+    };
+    let writes = call.spec().side_effects == SideEffects::Writes;
+    match answer {
+        Ok(answer) => Normalised { outcome: outcome(&answer, &request.tool, writes), detail: None },
+        Err(error) => {
+            let outcome = Err(unanswered(&error.code, writes));
+            Normalised { outcome, detail: Some(format!("{}: {}", error.code, error.message)) }
+        }
+    }
+}
+
+/// No answer came: whether the request took effect depends on whether it was sent.
+fn unanswered(code: &str, writes: bool) -> Failure {
+    let transient =
+        |message: &str| Failure { retryable: true, ..Failure::new(ErrorKind::Transient, message) };
+    match code {
+        "UNREACHABLE" => transient("The service cannot be reached."),
+        "TIMEOUT" => {
+            Failure { partial_side_effects: writes, ..transient("The service did not answer in time.") }
+        }
+        _ => Failure::new(ErrorKind::Permanent, "The request to the service was not allowed.")
+            .suggest("Tell the user that this tool is not set up correctly."),
+    }
+}
+
+fn outcome(answer: &Value, tool: &HttpTool, writes: bool) -> Result<Success, Failure> {
+    let status = answer["status"].as_u64().unwrap_or_default();
+    if !(200..300).contains(&status) {
+        return Err(refused(status, answer, writes));
+    }
+    let whole = match &answer["json"] {
+        Value::Null => match answer["body"].as_str() {
+            None | Some("") => Value::Null,
+            Some("null") => Value::Null,
+            Some(text) => json!({ "text": text }),
+        },
+        json => json.clone(),
+    };
+    let data = match &tool.data {
+        Some(pointer) => whole.pointer(pointer).cloned().ok_or_else(|| Failure {
+            partial_side_effects: writes,
+            ..Failure::new(
+                ErrorKind::Permanent,
+                "The service gave an answer without the data that was expected.",
+            )
+        })?,
+        None => whole,
+    };
+    Ok(Success { data, intents: Vec::new() })
+}
+
+fn refused(status: u64, answer: &Value, writes: bool) -> Failure {
+    let (kind, retryable) = match status {
+        401 | 403 => (ErrorKind::Auth, false),
+        404 | 410 => (ErrorKind::NotFound, false),
+        409 => (ErrorKind::Conflict, false),
+        429 => (ErrorKind::RateLimit, true),
+        408 | 500.. => (ErrorKind::Transient, true),
+        _ => (ErrorKind::Permanent, false),
+    };
+    let text = answer["body"].as_str().unwrap_or_default();
+    let excerpt: String = text.chars().take(LONGEST_EXCERPT).collect();
+    Failure {
+        retryable,
+        // A server that failed may have done a part.
+        partial_side_effects: writes && status >= 500,
+        details: Some(Box::new(json!({ "status": status, "body": excerpt }))),
+        ..Failure::new(kind, format!("The service answered with status {status}."))
+    }
+}
