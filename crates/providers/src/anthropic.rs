@@ -45,7 +45,8 @@ fn take(pieces: &mut Pieces, event: &Value) {
             let Some(block) = event.get("content_block").filter(|block| is_tool_use(block)) else { return };
             pieces.begin(&index(), text(block.get("id")), text(block.get("name")));
             // Usually empty, and the pieces follow.
-            if let Some(input) = block.get("input").and_then(Value::as_object).filter(|input| !input.is_empty())
+            if let Some(input) =
+                block.get("input").and_then(Value::as_object).filter(|input| !input.is_empty())
             {
                 pieces.append(&index(), &Value::Object(input.clone()).to_string());
             }

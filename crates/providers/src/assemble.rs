@@ -90,7 +90,11 @@ impl Pieces {
         let mut open = std::mem::take(&mut self.open).into_iter().peekable();
         while let Some(Open { id, name, text, .. }) = open.next() {
             let is_cut = cut && open.peek().is_none() && text.trim().is_empty();
-            self.complete.push(if is_cut { Call::truncated(id, name, text) } else { Call::parsed(id, name, text) });
+            self.complete.push(if is_cut {
+                Call::truncated(id, name, text)
+            } else {
+                Call::parsed(id, name, text)
+            });
         }
     }
 

@@ -154,7 +154,3 @@ fn event(bytes: &[u8]) -> Option<Result<Value, Malformed>> {
     };
     Some(serde_json::from_slice(bytes).map_err(malformed))
 }
-
-#[cfg(test)]
-#[path = "frames_tests.rs"]
-mod tests;

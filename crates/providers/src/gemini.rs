@@ -72,8 +72,11 @@ pub(crate) fn function_response(answer: &Answer<'_>) -> Value {
         response.insert("id".to_owned(), id.into());
     }
     response.insert("name".to_owned(), answer.name.into());
-    let told =
-        if answer.is_error() { json!({ "error": answer.error() }) } else { json!({ "output": answer.data() }) };
+    let told = if answer.is_error() {
+        json!({ "error": answer.error() })
+    } else {
+        json!({ "output": answer.data() })
+    };
     response.insert("response".to_owned(), told);
     Value::Object(response)
 }

@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::Answer;
 use crate::assemble::Pieces;
 use crate::call::Call;
 use crate::frames::Framing;
 use crate::gemini::{PROVIDER as GEMINI, function_call, function_response, takes_name, wrap};
 use crate::lower::GEMINI_NATIVE;
 use crate::provider::{Declared, Provider};
-use crate::Answer;
 
 pub(crate) const PROVIDER: Provider = Provider {
     name: "gemini-native",

@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::Answer;
 use crate::assemble::Pieces;
 use crate::call::{Call, text};
 use crate::frames::Framing;
 use crate::lower::{OPENAI, strict};
 use crate::provider::{Declared, Provider, openai_name};
-use crate::Answer;
 
 pub(crate) const PROVIDER: Provider = Provider {
     name: "openai-chat",
@@ -99,8 +99,6 @@ fn take_piece(pieces: &mut Pieces, piece: &Value) {
 }
 
 fn write(answers: &[Answer<'_>]) -> Vec<Value> {
-    let message = |answer: &Answer<'_>| {
-        json!({ "role": "tool", "tool_call_id": answer.id.unwrap_or_default(), "content": answer.text() })
-    };
+    let message = |answer: &Answer<'_>| json!({ "role": "tool", "tool_call_id": answer.id.unwrap_or_default(), "content": answer.text() });
     answers.iter().map(message).collect()
 }

@@ -53,7 +53,9 @@ impl<'a> Lowering<'a, '_> {
             "format" if is_kept && !self.takes_format(value) => {
                 self.describe(draft, keyword, words(keyword, value));
             }
-            "exclusiveMinimum" | "exclusiveMaximum" if !is_kept => self.exclusive(draft, node, keyword, value),
+            "exclusiveMinimum" | "exclusiveMaximum" if !is_kept => {
+                self.exclusive(draft, node, keyword, value)
+            }
             "nullable" if !is_kept => self.nullable(draft, node, value),
             _ if is_kept => self.kept(draft, keyword, value),
             _ => self.without(draft, keyword, value),
@@ -100,7 +102,8 @@ impl<'a> Lowering<'a, '_> {
 
     /// A keyword that the provider does not honour.
     fn without(&mut self, draft: &mut Draft, keyword: &str, value: &Value) {
-        let is_empty = value.as_object().is_some_and(Map::is_empty) || value == false && keyword == "uniqueItems";
+        let is_empty =
+            value.as_object().is_some_and(Map::is_empty) || value == false && keyword == "uniqueItems";
         match (keyword, value) {
             ("title", Value::String(title)) if !draft.members.contains_key("description") => {
                 draft.members.insert("description".to_owned(), title.as_str().into());

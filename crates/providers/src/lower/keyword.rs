@@ -14,8 +14,16 @@ pub(super) enum Shape {
 /// What schemas the value of a keyword holds.
 pub(super) fn shape(keyword: &str) -> Shape {
     match keyword {
-        "additionalProperties" | "not" | "if" | "then" | "else" | "contains" | "propertyNames"
-        | "unevaluatedItems" | "unevaluatedProperties" | "contentSchema" => Shape::Schema,
+        "additionalProperties"
+        | "not"
+        | "if"
+        | "then"
+        | "else"
+        | "contains"
+        | "propertyNames"
+        | "unevaluatedItems"
+        | "unevaluatedProperties"
+        | "contentSchema" => Shape::Schema,
         "allOf" | "anyOf" | "oneOf" | "prefixItems" => Shape::Schemas,
         "$defs" | "definitions" | "patternProperties" | "dependentSchemas" => Shape::Named,
         _ => Shape::None,
@@ -73,8 +81,8 @@ pub(super) fn fits(keyword: &str, value: &Value) -> bool {
             }
             kind => is_type(kind),
         },
-        "title" | "description" | "$comment" | "format" | "pattern" | "$ref" | "$dynamicRef" | "contentEncoding"
-        | "contentMediaType" => value.is_string(),
+        "title" | "description" | "$comment" | "format" | "pattern" | "$ref" | "$dynamicRef"
+        | "contentEncoding" | "contentMediaType" => value.is_string(),
         "$id" => value.as_str().is_some_and(|id| !id.contains('#')),
         "$anchor" | "$dynamicAnchor" => value.as_str().is_some_and(is_anchor),
         "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => value.is_number(),

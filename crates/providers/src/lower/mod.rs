@@ -264,7 +264,3 @@ impl<'a, 'l> Lowering<'a, 'l> {
         Value::Object(value)
     }
 }
-
-#[cfg(test)]
-#[path = "lower_tests.rs"]
-mod tests;

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
+use super::Lowering;
 use super::keyword::sentence;
 use super::text::Text;
-use super::Lowering;
 use crate::Done;
 
 /// Keywords and the types that they belong to.
@@ -30,13 +30,15 @@ fn of_type(kind: &str) -> &'static [&'static str] {
 impl Lowering<'_, '_> {
     /// The top of a schema: an object, and nothing at all when it has no properties.
     pub(super) fn native_object(&mut self, members: Map<String, Value>) -> Map<String, Value> {
-        let has_properties = members.get("properties").and_then(Value::as_object).is_some_and(|all| !all.is_empty());
+        let has_properties =
+            members.get("properties").and_then(Value::as_object).is_some_and(|all| !all.is_empty());
         if !has_properties {
             return Map::new();
         }
         let mut object = Map::new();
         object.insert("type".to_owned(), "OBJECT".into());
-        let kept = |(name, _): &(String, Value)| of_type("OBJECT").contains(&name.as_str()) || name == "title";
+        let kept =
+            |(name, _): &(String, Value)| of_type("OBJECT").contains(&name.as_str()) || name == "title";
         object.extend(members.into_iter().filter(kept));
         object
     }
@@ -182,7 +184,12 @@ fn take_text(members: &mut Map<String, Value>, keyword: &str) -> Option<String> 
 }
 
 /// One form as it is, or a union of several, which must have nothing beside it: its forms carry the description.
-fn finished(forms: Vec<Value>, is_nullable: bool, description: Option<String>, title: Option<String>) -> Value {
+fn finished(
+    forms: Vec<Value>,
+    is_nullable: bool,
+    description: Option<String>,
+    title: Option<String>,
+) -> Value {
     let is_union = forms.len() > 1;
     let mut finished = Vec::with_capacity(forms.len());
     for form in forms {

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 
-use super::resolve::resolve;
 use super::Lowering;
+use super::resolve::resolve;
 use crate::Done;
 
 /// One value's schema, borrowed from wherever its parts stand.
@@ -101,7 +101,12 @@ impl<'a> Lowering<'a, '_> {
                 Value::Bool(false) => node.is_never = true,
                 Value::Object(members) => {
                     for (keyword, value) in members {
-                        self.gather_keyword(&mut node, schema, (keyword, value), expand.then_some(&mut waiting));
+                        self.gather_keyword(
+                            &mut node,
+                            schema,
+                            (keyword, value),
+                            expand.then_some(&mut waiting),
+                        );
                     }
                 }
                 _ => {}

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
+use super::Lowering;
 use super::emit::{Draft, alternatives};
 use super::node::Node;
-use super::Lowering;
 use crate::Done;
 
 /// Refused at the top by providers that want an object and nothing else.

@@ -71,7 +71,13 @@ fn object(schema: &Map<String, Value>, depth: usize, counts: &mut Counts) -> boo
         && schema.iter().all(|(keyword, value)| part(schema, keyword, value, depth, counts))
 }
 
-fn part(schema: &Map<String, Value>, keyword: &str, value: &Value, depth: usize, counts: &mut Counts) -> bool {
+fn part(
+    schema: &Map<String, Value>,
+    keyword: &str,
+    value: &Value,
+    depth: usize,
+    counts: &mut Counts,
+) -> bool {
     let mut below = |value: &Value| value.as_object().is_some_and(|schema| object(schema, depth + 1, counts));
     match keyword {
         "properties" | "$defs" => value.as_object().is_some_and(|entries| entries.values().all(below)),
