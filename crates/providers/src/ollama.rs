@@ -25,10 +25,8 @@ pub(crate) const PROVIDER: Provider = Provider {
 };
 
 fn declare(tool: Declared<'_>) -> Value {
-    let mut parameters = tool.parameters;
-    parameters.entry("properties").or_insert_with(|| Value::Object(Map::new()));
     json!({ "type": "function", "function": {
-        "name": tool.spec.tool_id, "description": tool.description, "parameters": parameters,
+        "name": tool.spec.tool_id, "description": tool.description, "parameters": tool.parameters,
     } })
 }
 

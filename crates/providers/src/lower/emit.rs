@@ -40,6 +40,9 @@ impl<'a> Lowering<'a, '_> {
         }
         self.properties(&mut draft, node);
         self.items(&mut draft, node);
+        if self.policy.is_explicit && !self.is_native() {
+            make_explicit(&mut draft.members);
+        }
         draft
     }
 
@@ -154,17 +157,17 @@ impl<'a> Lowering<'a, '_> {
     /// `enum` and `const`, where only some values can be listed.
     fn values(&mut self, draft: &mut Draft, keyword: &str, value: &'a Value) {
         let values = if keyword == "const" { std::slice::from_ref(value) } else { list(value) };
-        let is_listable = |value: &Value| match value {
-            Value::String(text) => !(self.is_native() && text.is_empty()),
-            Value::Number(_) => true,
-            Value::Null => self.is_native() || !self.keeps("title"),
-            _ => !self.is_native() && !self.keeps("title"),
-        };
-        let is_there = draft.members.contains_key("enum");
-        if values.is_empty() || is_there || !self.keeps("enum") || !values.iter().all(is_listable) {
+        let (listed, others): (Vec<&Value>, Vec<&Value>) =
+            values.iter().partition(|value| (self.policy.lists)(value));
+        let has_listed = listed.iter().any(|value| !value.is_null());
+        if !has_listed || draft.members.contains_key("enum") {
             return self.describe(draft, keyword, words(keyword, value));
         }
-        draft.members.insert("enum".to_owned(), values.into());
+        draft.members.insert("enum".to_owned(), listed.into_iter().cloned().collect());
+        if !others.is_empty() {
+            let others: Vec<String> = others.into_iter().map(Value::to_string).collect();
+            self.describe(draft, keyword, Some(format!("or {}", others.join(", "))));
+        }
     }
 
     /// A limit that is itself excluded. Among whole numbers the next one is a limit that is not.
@@ -216,7 +219,7 @@ impl<'a> Lowering<'a, '_> {
             }
             required.retain(|name| written.contains_key(*name));
         }
-        if written.is_empty() && node.properties.is_empty() {
+        if written.is_empty() && node.get("properties").is_none() {
             draft.members.shift_remove("properties");
         } else {
             draft.members.insert("properties".to_owned(), written.into());
@@ -256,6 +259,15 @@ impl<'a> Lowering<'a, '_> {
             let items = if forms.len() == 1 { forms.remove(0) } else { json!({ "anyOf": forms }) };
             draft.members.insert("items".to_owned(), items);
         }
+    }
+}
+
+/// Says of an object and of an array what goes without saying.
+fn make_explicit(members: &mut Map<String, Value>) {
+    match members.get("type").and_then(Value::as_str) {
+        Some("object") => drop(members.entry("properties").or_insert_with(|| json!({}))),
+        Some("array") => drop(members.entry("items").or_insert_with(|| json!({}))),
+        _ => {}
     }
 }
 

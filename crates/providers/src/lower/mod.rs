@@ -28,6 +28,10 @@ pub(crate) struct Policy {
     /// The formats that it honours; `None`: all of them.
     formats: Option<&'static [&'static str]>,
     references: References,
+    /// The values that it takes in `enum`.
+    lists: fn(&Value) -> bool,
+    /// Whether objects without `properties`, and arrays without `items`, are refused.
+    is_explicit: bool,
     /// Whether `anyOf` and the like may stand at the top.
     has_unions_at_root: bool,
     /// Which names of parameters it takes; `None`: all.
@@ -57,6 +61,8 @@ const WHOLE: Policy = Policy {
     keeps: None,
     formats: None,
     references: References::Kept,
+    lists: |_| true,
+    is_explicit: true,
     has_unions_at_root: false,
     names: None,
     has_nested_names: false,
@@ -71,7 +77,7 @@ pub(crate) const OPENAI: Policy = WHOLE;
 pub(crate) const ANTHROPIC: Policy = Policy { names: Some(|name| is_name(name, 64, "_.-")), ..WHOLE };
 
 /// MCP carries any JSON Schema.
-pub(crate) const MCP: Policy = Policy { has_unions_at_root: true, ..WHOLE };
+pub(crate) const MCP: Policy = Policy { has_unions_at_root: true, is_explicit: false, ..WHOLE };
 
 /// Ollama's server parses schemas into its own types, which have these fields; items it keeps as they are.
 pub(crate) const OLLAMA: Policy = Policy {
@@ -102,6 +108,7 @@ pub(crate) const GEMINI: Policy = Policy {
         "required",
     ]),
     references: References::Inlined,
+    lists: |value| value.is_string() || value.is_number(),
     ..WHOLE
 };
 
@@ -130,6 +137,10 @@ pub(crate) const GEMINI_NATIVE: Policy = Policy {
     ]),
     formats: Some(&["date-time", "int32", "int64", "float", "double"]),
     references: References::Inlined,
+    // Null becomes `nullable`.
+    lists: |value| {
+        value.as_str().is_some_and(|text| !text.is_empty()) || value.is_number() || value.is_null()
+    },
     names: Some(|name| is_name(name, 64, "_") && !name.starts_with(|c: char| c.is_ascii_digit())),
     has_nested_names: true,
     form: Form::Native,

@@ -157,6 +157,9 @@ fn kinds(members: &Map<String, Value>) -> Vec<String> {
             kinds.push(kind);
         }
     }
+    if kinds.contains(&"number") {
+        kinds.retain(|kind| *kind != "integer");
+    }
     if kinds.is_empty() {
         let about = [
             ("object", &["properties", "required", "minProperties", "maxProperties"][..]),

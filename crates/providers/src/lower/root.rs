@@ -31,6 +31,7 @@ impl<'a> Lowering<'a, '_> {
             members = self.native_object(members);
         } else {
             members.insert("type".to_owned(), "object".into());
+            members.entry("properties").or_insert_with(|| Value::Object(Map::new()));
         }
         (members, above.notes.into_iter().map(|note| as_sentence(&note)).collect())
     }

@@ -44,7 +44,6 @@ pub(crate) fn allows(schema: &Map<String, Value>) -> bool {
 
 /// Adds what strict mode wants to see said.
 pub(crate) fn complete(schema: &mut Map<String, Value>) {
-    schema.entry("properties").or_insert_with(|| Value::Object(Map::new()));
     schema.entry("required").or_insert_with(|| Value::Array(Vec::new()));
 }
 

@@ -265,6 +265,19 @@ fn a_malformed_event_is_reported_and_the_others_are_read() {
 }
 
 #[test]
+fn all_line_ends_are_understood() {
+    let gemini = provider("gemini");
+    let text = String::from_utf8(stream(gemini)).unwrap();
+    for end in ["\r\n", "\r"] {
+        let bytes = format!("\u{feff}{}", text.replace('\n', end)).into_bytes();
+        for cut in 0..=bytes.len() {
+            let (before, after) = bytes.split_at(cut);
+            assert_eq!(calls(gemini, &[before, after]).0, expected(ids("gemini")), "{end:?} at {cut}");
+        }
+    }
+}
+
+#[test]
 fn the_last_event_needs_no_empty_line() {
     let gemini = provider("gemini");
     let call = r#"data: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"x"}}]}}]}"#;
