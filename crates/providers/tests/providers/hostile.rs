@@ -6,6 +6,12 @@ use toolwright_providers::{Answer, PROVIDERS};
 
 use super::tool;
 
+const KEYWORDS: &str = "type properties required items prefixItems anyOf oneOf allOf not enum const $ref $recursiveRef \
+    $defs definitions additionalProperties additionalItems format minimum exclusiveMinimum \
+    maxLength multipleOf uniqueItems default examples description title nullable if then \
+    dependentRequired $id $anchor a b[] x-note";
+const WORDS: &str = "string object array integer null # #/$defs/a #/properties/a #a date-time gone.json";
+
 /// Keywords often enough that schemas come out of it, and anything else too.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
@@ -14,60 +20,10 @@ fn any_json() -> impl Strategy<Value = Value> {
         any::<i64>().prop_map(Value::from),
         any::<f64>().prop_map(Value::from),
         "[a-z#/$]{0,6}".prop_map(Value::from),
-        prop::sample::select(vec![
-            "string",
-            "object",
-            "array",
-            "integer",
-            "null",
-            "#",
-            "#/$defs/a",
-            "#/properties/a",
-            "#a",
-            "date-time",
-            "gone.json",
-        ])
-        .prop_map(Value::from),
+        prop::sample::select(WORDS.split_whitespace().collect::<Vec<_>>()).prop_map(Value::from),
     ];
     leaf.prop_recursive(6, 60, 6, |inner| {
-        let key = prop::sample::select(vec![
-            "type",
-            "properties",
-            "required",
-            "items",
-            "prefixItems",
-            "anyOf",
-            "oneOf",
-            "allOf",
-            "not",
-            "enum",
-            "const",
-            "$ref",
-            "$recursiveRef",
-            "$defs",
-            "definitions",
-            "additionalProperties",
-            "additionalItems",
-            "format",
-            "minimum",
-            "exclusiveMinimum",
-            "maxLength",
-            "multipleOf",
-            "uniqueItems",
-            "default",
-            "examples",
-            "description",
-            "title",
-            "nullable",
-            "if",
-            "then",
-            "dependentRequired",
-            "$id",
-            "$anchor",
-            "a",
-            "b c",
-            "x-note",
-        ]);
+        let key = prop::sample::select(KEYWORDS.split_whitespace().collect::<Vec<_>>());
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
             prop::collection::vec((key, inner), 0..8).prop_map(|members| {
