@@ -7,7 +7,7 @@ use crate::assemble::Pieces;
 use crate::call::{Call, text};
 use crate::frames::Framing;
 use crate::lower::ANTHROPIC;
-use crate::provider::{Declared, Provider, is_name};
+use crate::provider::{Declared, Provider, is_name, object};
 
 pub(crate) const PROVIDER: Provider = Provider {
     name: "anthropic",
@@ -24,7 +24,11 @@ pub(crate) const PROVIDER: Provider = Provider {
 };
 
 fn declare(tool: Declared<'_>) -> Value {
-    json!({ "name": tool.spec.tool_id, "description": tool.description, "input_schema": tool.parameters })
+    object([
+        ("name", tool.spec.tool_id.as_str().into()),
+        ("description", tool.description.into()),
+        ("input_schema", tool.parameters.into()),
+    ])
 }
 
 fn is_tool_use(block: &Value) -> bool {

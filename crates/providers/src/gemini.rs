@@ -7,7 +7,7 @@ use crate::assemble::Pieces;
 use crate::call::Call;
 use crate::frames::Framing;
 use crate::lower::GEMINI;
-use crate::provider::{Declared, Provider, is_name};
+use crate::provider::{Declared, Provider, is_name, object};
 
 pub(crate) const PROVIDER: Provider = Provider {
     name: "gemini",
@@ -29,13 +29,15 @@ pub(crate) fn takes_name(name: &str) -> bool {
 }
 
 fn declare(tool: Declared<'_>) -> Value {
-    json!({
-        "name": tool.spec.tool_id, "description": tool.description, "parametersJsonSchema": tool.parameters,
-    })
+    object([
+        ("name", tool.spec.tool_id.as_str().into()),
+        ("description", tool.description.into()),
+        ("parametersJsonSchema", tool.parameters.into()),
+    ])
 }
 
 pub(crate) fn wrap(declarations: Vec<Value>) -> Value {
-    json!([{ "functionDeclarations": declarations }])
+    Value::Array(vec![object([("functionDeclarations", declarations.into())])])
 }
 
 /// Of `:generateContent`, of an element of `:streamGenerateContent`, or of the array of all of them.

@@ -8,7 +8,7 @@ use crate::assemble::Pieces;
 use crate::call::Call;
 use crate::frames::Framing;
 use crate::lower::{MCP, normal};
-use crate::provider::{Declared, Provider, is_name};
+use crate::provider::{Declared, Provider, is_name, object};
 
 pub(crate) const PROVIDER: Provider = Provider {
     name: "mcp",
@@ -18,7 +18,7 @@ pub(crate) const PROVIDER: Provider = Provider {
     takes_name: |name| is_name(name, 128, "_.-"),
     policy: &MCP,
     declare,
-    wrap: |tools| json!({ "tools": tools }),
+    wrap: |tools| object([("tools", tools.into())]),
     read,
     take,
     write,

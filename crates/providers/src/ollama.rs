@@ -1,6 +1,6 @@
 //! Ollama's own chat API. Its server reads a few keywords and forgets the others without a word.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::Answer;
 use crate::assemble::Pieces;
@@ -8,7 +8,7 @@ use crate::call::Call;
 use crate::frames::Framing;
 use crate::lower::OLLAMA;
 use crate::openai_chat::tool_calls;
-use crate::provider::{Declared, Provider};
+use crate::provider::{Declared, Provider, object};
 
 pub(crate) const PROVIDER: Provider = Provider {
     name: "ollama",
@@ -25,9 +25,12 @@ pub(crate) const PROVIDER: Provider = Provider {
 };
 
 fn declare(tool: Declared<'_>) -> Value {
-    json!({ "type": "function", "function": {
-        "name": tool.spec.tool_id, "description": tool.description, "parameters": tool.parameters,
-    } })
+    let function = object([
+        ("name", tool.spec.tool_id.as_str().into()),
+        ("description", tool.description.into()),
+        ("parameters", tool.parameters.into()),
+    ]);
+    object([("type", "function".into()), ("function", function)])
 }
 
 fn read(response: &Value) -> Vec<Call> {

@@ -7,7 +7,7 @@ use crate::assemble::Pieces;
 use crate::call::{Call, text};
 use crate::frames::Framing;
 use crate::lower::{OPENAI, strict};
-use crate::provider::{Declared, Provider, openai_name};
+use crate::provider::{Declared, Provider, object, openai_name};
 
 pub(crate) const PROVIDER: Provider = Provider {
     name: "openai-chat",
@@ -33,7 +33,7 @@ fn declare(tool: Declared<'_>) -> Value {
         function.insert("strict".to_owned(), true.into());
     }
     function.insert("parameters".to_owned(), parameters.into());
-    json!({ "type": "function", "function": function })
+    object([("type", "function".into()), ("function", function.into())])
 }
 
 /// The first choice: others are alternatives to it.

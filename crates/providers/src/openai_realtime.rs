@@ -8,7 +8,7 @@ use crate::call::Call;
 use crate::frames::Framing;
 use crate::items;
 use crate::lower::OPENAI;
-use crate::provider::{Declared, Provider, openai_name};
+use crate::provider::{Declared, Provider, object, openai_name};
 
 pub(crate) const PROVIDER: Provider = Provider {
     name: "openai-realtime",
@@ -26,10 +26,12 @@ pub(crate) const PROVIDER: Provider = Provider {
 
 /// There is no `strict` here: an unknown key is refused.
 fn declare(tool: Declared<'_>) -> Value {
-    json!({
-        "type": "function", "name": tool.spec.tool_id, "description": tool.description,
-        "parameters": tool.parameters,
-    })
+    object([
+        ("type", "function".into()),
+        ("name", tool.spec.tool_id.as_str().into()),
+        ("description", tool.description.into()),
+        ("parameters", tool.parameters.into()),
+    ])
 }
 
 fn read(event: &Value) -> Vec<Call> {

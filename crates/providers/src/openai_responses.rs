@@ -1,6 +1,6 @@
 //! OpenAI Responses.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::Answer;
 use crate::assemble::Pieces;
@@ -8,7 +8,7 @@ use crate::call::Call;
 use crate::frames::Framing;
 use crate::items;
 use crate::lower::{OPENAI, strict};
-use crate::provider::{Declared, Provider, openai_name};
+use crate::provider::{Declared, Provider, object, openai_name};
 
 pub(crate) const PROVIDER: Provider = Provider {
     name: "openai-responses",
@@ -31,10 +31,13 @@ fn declare(tool: Declared<'_>) -> Value {
     if is_strict {
         strict::complete(&mut parameters);
     }
-    json!({
-        "type": "function", "name": tool.spec.tool_id, "description": tool.description,
-        "parameters": parameters, "strict": is_strict,
-    })
+    object([
+        ("type", "function".into()),
+        ("name", tool.spec.tool_id.as_str().into()),
+        ("description", tool.description.into()),
+        ("parameters", parameters.into()),
+        ("strict", is_strict.into()),
+    ])
 }
 
 fn read(response: &Value) -> Vec<Call> {

@@ -105,6 +105,11 @@ impl Provider {
     }
 }
 
+/// An object of members that are moved into it; `json!` would copy them.
+pub(crate) fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
+    Value::Object(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+}
+
 /// ASCII letters and digits and the `signs`, at most `longest`.
 pub(crate) fn is_name(name: &str, longest: usize, signs: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || signs.contains(c);

@@ -7,6 +7,7 @@ use super::node::Node;
 use super::text::Step;
 use super::{Lowering, References};
 use crate::Done;
+use crate::provider::object;
 
 /// A schema in the making.
 #[derive(Debug, Default)]
@@ -210,7 +211,8 @@ impl<'a> Lowering<'a, '_> {
             self.below(step, |below| below.lose("properties", Done::Dropped, note));
         }
         // A name that is required and described nowhere takes any value.
-        if !node.properties.is_empty() || self.is_native() {
+        let is_object = node.get("type").is_some_and(|kind| kind == "object");
+        if node.get("properties").is_some() || self.is_native() || self.policy.is_explicit && is_object {
             for name in &required {
                 if !node.properties.iter().any(|(known, _)| known == name) && self.takes_name(name) {
                     let schema = self.below(Step::Property(name), |below| below.child(&[], None));
@@ -256,7 +258,7 @@ impl<'a> Lowering<'a, '_> {
             self.lose("prefixItems", Done::Rewritten, "`items`: each may have the form of any position");
             draft.notes.push(format!("{} positions, each with its own form, in this order", forms.len()));
             forms.extend(rest.filter(Value::is_object));
-            let items = if forms.len() == 1 { forms.remove(0) } else { json!({ "anyOf": forms }) };
+            let items = if forms.len() == 1 { forms.remove(0) } else { object([("anyOf", forms.into())]) };
             draft.members.insert("items".to_owned(), items);
         }
     }

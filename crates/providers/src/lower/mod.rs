@@ -11,12 +11,12 @@ mod root;
 pub(crate) mod strict;
 mod text;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use toolwright_contract::ToolSpec;
 
 pub(crate) use text::Text;
 
-use crate::provider::is_name;
+use crate::provider::{is_name, object};
 use crate::{Done, Loss};
 use text::Step;
 
@@ -239,7 +239,7 @@ impl<'a, 'l> Lowering<'a, 'l> {
         let is_kept = self.policy.references == References::Kept;
         if is_kept && schemas.len() > 1 {
             let all: Vec<Value> = schemas.iter().map(|schema| self.child(&[schema], None)).collect();
-            return json!({ "allOf": all });
+            return object([("allOf", all.into())]);
         }
         let opened = self.open.len();
         let node = self.gather(schemas, inherited, !is_kept);

@@ -6,6 +6,7 @@ use super::Lowering;
 use super::keyword::sentence;
 use super::text::Text;
 use crate::Done;
+use crate::provider::object;
 
 /// Keywords and the types that they belong to.
 const OF_TYPE: [(&str, &[&str]); 12] = [
@@ -59,7 +60,11 @@ impl Lowering<'_, '_> {
         }
         let mut forms = match members.shift_remove("anyOf") {
             Some(Value::Array(branches)) => branches,
-            _ => kinds.iter().map(|kind| self.single(kind, &members)).collect(),
+            _ => {
+                let last = kinds.len().saturating_sub(1);
+                let single = |(at, kind): (usize, &String)| self.single(kind, &mut members, at == last);
+                kinds.iter().enumerate().map(single).collect()
+            }
         };
         let before = forms.len();
         forms.retain(|form| form.get("type").is_none_or(|kind| kind != "NULL"));
@@ -70,15 +75,14 @@ impl Lowering<'_, '_> {
         finished(forms, is_nullable, description, take_text(&mut members, "title"))
     }
 
-    /// One type, with the keywords that belong to it.
-    fn single(&mut self, kind: &str, members: &Map<String, Value>) -> Value {
+    /// One type, with the keywords that belong to it; the last type takes them away.
+    fn single(&mut self, kind: &str, members: &mut Map<String, Value>, is_last: bool) -> Value {
         let native = kind.to_ascii_uppercase();
         let mut form = Map::new();
         form.insert("type".to_owned(), native.as_str().into());
         for keyword in of_type(&native) {
-            if let Some(value) = members.get(*keyword) {
-                form.insert((*keyword).to_owned(), as_double(value));
-            }
+            let value = if is_last { members.shift_remove(*keyword) } else { members.get(*keyword).cloned() };
+            form.extend(value.map(|value| ((*keyword).to_owned(), as_double(value))));
         }
         let is_foreign = |format: &Value| format.as_str().is_none_or(|name| !of_type(kind).contains(&name));
         if form.get("format").is_some_and(is_foreign) {
@@ -174,9 +178,9 @@ fn kinds(members: &Map<String, Value>) -> Vec<String> {
 }
 
 /// Limits are doubles there: whole numbers that no double holds are written as the nearest one.
-fn as_double(value: &Value) -> Value {
+fn as_double(value: Value) -> Value {
     const MOST_EXACT: f64 = 9_007_199_254_740_992.0;
-    value.as_f64().filter(|number| number.abs() > MOST_EXACT).map_or_else(|| value.clone(), Value::from)
+    value.as_f64().filter(|number| number.abs() > MOST_EXACT).map_or(value, Value::from)
 }
 
 fn take_text(members: &mut Map<String, Value>, keyword: &str) -> Option<String> {
@@ -216,5 +220,5 @@ fn finished(
         }
         finished.push(Value::Object(form));
     }
-    if finished.len() == 1 { finished.remove(0) } else { json!({ "anyOf": finished }) }
+    if finished.len() == 1 { finished.remove(0) } else { object([("anyOf", finished.into())]) }
 }
