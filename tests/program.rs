@@ -32,6 +32,8 @@ mod interrupted;
 mod look;
 #[path = "program/scaffold.rs"]
 mod scaffold;
+#[path = "program/schema.rs"]
+mod schema;
 #[path = "program/support.rs"]
 mod support;
 #[path = "program/thirty_mistakes.rs"]

@@ -23,7 +23,7 @@ const MAKERS: [&str; 13] = [
     ".code == ",
 ];
 /// Codes of findings begin with the area that they are about.
-const AREAS: [&str; 22] = [
+const AREAS: [&str; 23] = [
     "artifact",
     "cel",
     "clamp",
@@ -46,6 +46,7 @@ const AREAS: [&str; 22] = [
     "timeout",
     "tool",
     "tools",
+    "views",
 ];
 /// Kebab-case words of the sources that begin like a code and are none.
 const NO_CODES: [&str; 5] =

@@ -2,7 +2,8 @@
 
 use super::support::Project;
 
-const COMMANDS: [&str; 8] = ["build", "check", "explain", "new", "init", "list", "describe", "prompt"];
+const COMMANDS: [&str; 9] =
+    ["build", "check", "explain", "new", "init", "list", "describe", "prompt", "schema"];
 
 #[test]
 fn help_shows_examples_for_the_program_and_each_subcommand() {
@@ -28,7 +29,7 @@ fn the_version_is_that_of_the_package() {
 #[test]
 fn wrong_usage_exits_with_two_and_says_so_on_stderr() {
     let project = Project::with(&["note-find"]);
-    let wrong: [&[&str]; 14] = [
+    let wrong: [&[&str]; 16] = [
         &[],
         &["biuld"],
         &["build", "--wach"],
@@ -43,6 +44,8 @@ fn wrong_usage_exits_with_two_and_says_so_on_stderr() {
         &["new"],
         &["new", "x", "--category", "tool"],
         &["init"],
+        &["schema"],
+        &["schema", "--provider", "openai"],
     ];
     for args in wrong {
         let run = project.run(args).expect_code(2);

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use toolwright_contract::{Category, Mode};
+use toolwright_providers::Provider;
 
 /// Author LLM tools once; run them for any model, in voice and in text.
 #[derive(Debug, Parser)]
@@ -23,7 +24,8 @@ const EXAMPLES: &str = "Examples:
   toolwright check --format json    only report, for programs
   toolwright call validate_email '{\"email\": \"mira@studio.example\"}'
   toolwright test                   run the tools' own tests
-  toolwright prompt --mode voice    the system prompt that a voice session gets";
+  toolwright prompt --mode voice    the system prompt that a voice session gets
+  toolwright schema --provider anthropic    the tools as its API declares them";
 
 /// What every subcommand takes.
 #[derive(Debug, Clone, ClapArgs)]
@@ -123,6 +125,30 @@ pub enum Command {
         #[command(flatten)]
         source: Source,
     },
+    /// Print the tools as a provider's API declares them
+    #[command(after_help = "Examples:
+  toolwright schema --provider openai-chat
+  toolwright schema --provider gemini-native --mode voice --format json
+  toolwright schema --provider ollama --lossy      what this form cannot say")]
+    Schema(Schema),
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct Schema {
+    /// Whose form: openai-chat, openai-responses, openai-realtime, anthropic, ollama, gemini, gemini-native, mcp
+    #[arg(long, value_parser = provider, value_name = "PROVIDER")]
+    pub provider: &'static Provider,
+    /// Only the tools that a session of this mode may use
+    #[arg(long, value_parser = mode, value_name = "text|voice")]
+    pub mode: Option<Mode>,
+    /// Only these tools, by id
+    #[arg(long, value_delimiter = ',', value_name = "TOOL,TOOL")]
+    pub only: Option<Vec<String>>,
+    /// Report what the form cannot say, instead of the tools
+    #[arg(long)]
+    pub lossy: bool,
+    #[command(flatten)]
+    pub source: Source,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -142,6 +168,9 @@ pub struct Build {
     /// Read and check everything anew
     #[arg(long)]
     pub no_cache: bool,
+    /// Also write the tools as each provider's API declares them, a file a provider
+    #[arg(long, value_name = "DIR")]
+    pub emit_views: Option<PathBuf>,
     /// Say nothing unless it fails
     #[arg(long, short)]
     pub quiet: bool,
@@ -250,6 +279,10 @@ fn category(word: &str) -> Result<Category, String> {
 
 fn mode(word: &str) -> Result<Mode, String> {
     Mode::from_word(word).ok_or_else(|| one_of(Mode::WORDS))
+}
+
+fn provider(name: &str) -> Result<&'static Provider, toolwright_providers::UnknownProvider> {
+    toolwright_providers::provider(name)
 }
 
 fn one_of(words: &[&str]) -> String {

@@ -2,4 +2,5 @@
 
 pub use toolwright_contract as contract;
 pub use toolwright_orchestrator as orchestrator;
+pub use toolwright_providers as providers;
 pub use toolwright_registry as registry;

@@ -1,7 +1,7 @@
 //! A toolset for the commands that look at one or run it: from an artifact, or compiled in memory, with the tools
 //! that the configuration declares.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -22,7 +22,7 @@ pub fn open(source: &Source, config: &Config) -> Result<Toolset> {
         Some(artifact) => Toolset::load(artifact).map_err(|error| Failure::new(&error, error.help()))?,
         None => compiled(&config.tools)?,
     };
-    Ok(declare(built, config))
+    Ok(declare(built, &config.declared))
 }
 
 /// The toolset, ready to be called.
@@ -80,8 +80,8 @@ fn compiled(tools: &Path) -> Result<Toolset> {
 }
 
 /// Adds the declared tools. One that is not valid is logged, and the others stand.
-fn declare(mut toolset: Toolset, config: &Config) -> Toolset {
-    for path in &config.declared {
+pub fn declare(mut toolset: Toolset, declared: &[PathBuf]) -> Toolset {
+    for path in declared {
         // Native handlers are registered by programs that embed Toolwright; this one has none.
         let (tools, mut errors) = declared::load(path, &|_| false);
         let (with, refused) = toolset.with_declared(path, tools);

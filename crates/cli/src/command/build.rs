@@ -11,6 +11,7 @@ use toolwright_registry::build::{Compilation, Options, Outcome, Progress, Timest
 use toolwright_registry::diagnostic::{Diagnostic, Severity};
 
 use super::git::Commit;
+use super::views;
 use crate::args::{self, Common, Format};
 use crate::config::Config;
 use crate::output::{self, Failure};
@@ -27,6 +28,8 @@ pub fn run(common: &Common, args: &args::Build) -> Result<ExitCode> {
         is_repeated: args.watch,
         cache: if args.no_cache { None } else { Some(program_identity()) },
         timestamp: timestamp()?,
+        views: args.emit_views.clone(),
+        declared: config.declared,
     };
     if args.watch { super::watch::run(&job) } else { Ok(job.build()) }
 }
@@ -42,6 +45,9 @@ pub struct Job {
     is_repeated: bool,
     cache: Option<String>,
     timestamp: Option<i64>,
+    /// Where the providers' views go.
+    views: Option<PathBuf>,
+    declared: Vec<PathBuf>,
 }
 
 impl Job {
@@ -66,6 +72,12 @@ impl Job {
         let written = compilation.write(commit.answer(), &stamp(self.timestamp));
         match written {
             Ok(outcome) => {
+                if let Some(views) = &self.views
+                    && let Err(error) = views::write(views, &self.out, &self.declared)
+                {
+                    let help = "name a directory that can be written with `--emit-views DIR`";
+                    return fail(self.format, found, trouble("views-unwritable", error.as_ref(), help));
+                }
                 let code = self.succeed(&compilation, version.as_deref(), outcome, started.elapsed());
                 if !self.is_repeated {
                     // The process ends here: giving tens of megabytes back piece by piece would only take time.

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use toolwright_providers::PROVIDERS;
 use toolwright_registry::artifact;
 use toolwright_registry::build::{Options, Progress, compile};
 use toolwright_registry::declared;
@@ -43,7 +44,8 @@ pub fn run(common: &Common, args: &args::Check) -> Result<ExitCode> {
             print_timings(&compilation.timings);
         }
     }
-    let declared = declared_errors(&config);
+    let (declared_tools, declared) = declared(&config);
+    warn_of_names(&declared_tools);
     for error in &declared {
         output::message(format_args!(
             "\x1b[1;31merror\x1b[0m: {error}\n  \x1b[1mhelp\x1b[0m: {}",
@@ -54,8 +56,8 @@ pub fn run(common: &Common, args: &args::Check) -> Result<ExitCode> {
     Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What is wrong with the declared tools. Handlers that a program registers are taken to be there.
-fn declared_errors(config: &Config) -> Vec<declared::Error> {
+/// The declared tools, and what is wrong with the others. Handlers that a program registers are taken to be there.
+fn declared(config: &Config) -> (Toolset, Vec<declared::Error>) {
     let mut toolset = Toolset::empty();
     let mut errors = Vec::new();
     for path in &config.declared {
@@ -64,5 +66,19 @@ fn declared_errors(config: &Config) -> Vec<declared::Error> {
         toolset = with;
         errors.extend(wrong.into_iter().chain(taken));
     }
-    errors
+    (toolset, errors)
+}
+
+/// Declared names are freer than those of directories.
+fn warn_of_names(tools: &Toolset) {
+    for name in tools.ids() {
+        let refusing = PROVIDERS.iter().filter(|provider| !provider.takes_name(name));
+        let refusing: Vec<&str> = refusing.map(|provider| provider.name).collect();
+        if !refusing.is_empty() {
+            output::message(format_args!(
+                "\x1b[1;33mwarning\x1b[0m: the declared tool `{name}` has a name that is refused by {}\n  \x1b[1mhelp\x1b[0m: use letters, digits, `_` and `-`, beginning with a letter or `_`, at most 64 of them",
+                refusing.join(", ")
+            ));
+        }
+    }
 }

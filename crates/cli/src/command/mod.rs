@@ -11,8 +11,10 @@ mod init;
 mod list;
 mod new;
 mod prompt;
+mod schema;
 mod template;
 mod test;
+mod views;
 mod watch;
 
 use std::process::ExitCode;
@@ -35,6 +37,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Call(call) => call::run(common, &call),
         Command::Audit { what } => audit::run(common, &what),
         Command::Test(test) => test::run(common, &test),
+        Command::Schema(schema) => schema::run(common, &schema),
         Command::Prompt { mode, source } => prompt::run(common, mode, &source),
     }
 }

@@ -4,8 +4,8 @@ use semver::Version;
 use serde_json::{Map, Value};
 use toolwright_contract::{Category, Execution, Mode, SideEffects};
 
-use super::expression;
 use super::schema_file::Schema;
+use super::{expression, names};
 use crate::json::child_pointer;
 use crate::suggest::{did_you_mean, list};
 
@@ -120,6 +120,9 @@ fn tool_id(schema: &mut Schema<'_>, value: &Value) {
                 format!("`{id}` does not fit the directory `{}`", schema.directory),
             )
             .help(format!("write `{expected}`, or name the directory `{}`", id.replace('_', "-")));
+    } else if id.len() > names::LONGEST {
+        let message = format!("some model providers refuse names of more than {} characters", names::LONGEST);
+        schema.error("tool-id-refused", "/toolId", message).help(names::HELP).warning();
     }
 }
 

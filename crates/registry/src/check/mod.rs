@@ -5,6 +5,7 @@ mod expression;
 mod fields;
 mod files;
 mod hidden;
+mod names;
 mod parameters;
 mod schema_file;
 

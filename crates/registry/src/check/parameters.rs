@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::fields::wrong_type;
 use super::hidden;
+use super::names;
 use super::schema_file::{FILE, Schema, report_duplicates};
 use crate::diagnostic::{Finding, Place};
 use crate::json::child_pointer;
@@ -109,6 +110,14 @@ fn check_json_schema<'v>(schema: &mut Schema<'_>, value: &'v Value, at: &str) ->
                 format!("the default does not fit its own schema: {message}"),
             ))
             .help("change the default or the schema");
+    }
+    if at == "/parameters" {
+        for (pointer, name) in names::refused(&bundled) {
+            let (file, pointer) = whose(&keys, &pointer, at);
+            let message = format!("some model providers refuse `{name}` as the name of a parameter");
+            let finding = Finding::json("parameters-name-refused", file, pointer, message);
+            schema.findings.push(finding.at_key().help(names::HELP).warning());
+        }
     }
     is_sound.then_some(bundled)
 }

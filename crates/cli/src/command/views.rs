@@ -1,0 +1,36 @@
+//! `build --emit-views DIR`: every provider's view of the artifact, for programs in other languages.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+use toolwright_providers::PROVIDERS;
+use toolwright_registry::toolset::Toolset;
+
+use crate::toolset;
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// Writes a file a provider, and `losses.json` with what their forms cannot say. Each is replaced in one step.
+pub fn write(dir: &Path, artifact: &Path, declared: &[PathBuf]) -> Result<(), Error> {
+    let tools = toolset::declare(Toolset::load(artifact)?, declared);
+    fs::create_dir_all(dir).map_err(|error| format!("cannot create {}: {error}", dir.display()))?;
+    let mut losses = Map::new();
+    for provider in PROVIDERS {
+        let view = provider.view(tools.list().map(|tool| &tool.spec));
+        replace(&dir.join(format!("{}.json", provider.name)), &view.declarations)?;
+        losses.insert(provider.name.to_owned(), json!(view.losses));
+    }
+    replace(&dir.join("losses.json"), &Value::Object(losses))
+}
+
+fn replace(path: &Path, value: &Value) -> Result<(), Error> {
+    let new = path.with_extension("json.new");
+    let write = || {
+        let mut text = serde_json::to_vec_pretty(value)?;
+        text.push(b'\n');
+        fs::write(&new, text)?;
+        fs::rename(&new, path)
+    };
+    write().map_err(|error| format!("cannot write {}: {error}", path.display()).into())
+}

@@ -1,0 +1,156 @@
+//! Bytes from the wire, cut anywhere, put together to JSON events: server-sent events, lines, or whole messages.
+
+use serde_json::Value;
+
+/// How events are told apart on a provider's wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    /// Server-sent events.
+    Sse,
+    /// One JSON value a line.
+    Lines,
+    /// Messages of a WebSocket: each piece is whole.
+    Messages,
+}
+
+/// Nothing that a provider sends in one event is larger; without a bound a broken one could fill the memory.
+const MOST_BYTES: usize = 64 << 20;
+/// Enough to see what it was.
+const SHOWN: usize = 200;
+
+/// An event that is not JSON.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("an event of the stream is not JSON: {why}: {text}")]
+pub struct Malformed {
+    /// Its beginning.
+    pub text: String,
+    pub why: String,
+}
+
+/// Puts events together from pieces of a stream.
+#[derive(Debug)]
+pub struct Frames {
+    framing: Framing,
+    /// The line that has not ended yet.
+    line: Vec<u8>,
+    /// The data lines of the event that has not ended yet.
+    data: Vec<u8>,
+    has_data: bool,
+    /// The last byte was CR: an LF after it belongs to the same line end.
+    after_cr: bool,
+    is_first_line: bool,
+    is_too_long: bool,
+}
+
+impl Frames {
+    /// For a stream that has not begun.
+    pub fn new(framing: Framing) -> Self {
+        Self {
+            framing,
+            line: Vec::new(),
+            data: Vec::new(),
+            has_data: false,
+            after_cr: false,
+            is_first_line: true,
+            is_too_long: false,
+        }
+    }
+
+    /// The events that are complete with this piece. The end mark `[DONE]` arrives as that string.
+    pub fn push(&mut self, piece: &[u8]) -> Vec<Result<Value, Malformed>> {
+        let mut events = Vec::new();
+        if self.framing == Framing::Messages {
+            events.extend(event(piece));
+            return events;
+        }
+        let mut rest = piece;
+        while let Some((&first, after)) = rest.split_first() {
+            if std::mem::take(&mut self.after_cr) && first == b'\n' {
+                rest = after;
+                continue;
+            }
+            let Some(end) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) else {
+                self.extend(rest);
+                break;
+            };
+            self.extend(&rest[..end]);
+            self.after_cr = rest[end] == b'\r';
+            rest = &rest[end + 1..];
+            events.extend(self.end_line());
+        }
+        events
+    }
+
+    /// The event that the end of the stream left without its last line end, if it is whole.
+    pub fn finish(mut self) -> Option<Result<Value, Malformed>> {
+        let mut last = if self.line.is_empty() { None } else { self.end_line() };
+        if last.is_none() && self.framing == Framing::Sse {
+            last = self.end_event();
+        }
+        last
+    }
+
+    fn extend(&mut self, bytes: &[u8]) {
+        if self.line.len() + self.data.len() + bytes.len() > MOST_BYTES {
+            self.is_too_long = true;
+        } else {
+            self.line.extend_from_slice(bytes);
+        }
+    }
+
+    fn end_line(&mut self) -> Option<Result<Value, Malformed>> {
+        let line = std::mem::take(&mut self.line);
+        let mut line = line.as_slice();
+        if std::mem::take(&mut self.is_first_line) {
+            line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+        }
+        if self.framing == Framing::Lines {
+            return if self.is_too_long { Some(Err(self.too_long())) } else { event(line) };
+        }
+        if line.is_empty() {
+            return self.end_event();
+        }
+        let (field, value) = match line.iter().position(|byte| *byte == b':') {
+            Some(colon) => (&line[..colon], &line[colon + 1..]),
+            None => (line, &[][..]),
+        };
+        // The type of an event also stands in its data, so `event:` says nothing new; nor do `id:` and `retry:`.
+        if field == b"data" {
+            if self.has_data {
+                self.data.push(b'\n');
+            }
+            self.has_data = true;
+            self.data.extend_from_slice(value.strip_prefix(b" ").unwrap_or(value));
+        }
+        None
+    }
+
+    fn end_event(&mut self) -> Option<Result<Value, Malformed>> {
+        let data = std::mem::take(&mut self.data);
+        let has_data = std::mem::take(&mut self.has_data);
+        if self.is_too_long {
+            return Some(Err(self.too_long()));
+        }
+        if has_data { event(&data) } else { None }
+    }
+
+    fn too_long(&mut self) -> Malformed {
+        self.is_too_long = false;
+        Malformed { text: String::new(), why: format!("longer than {MOST_BYTES} bytes") }
+    }
+}
+
+fn event(bytes: &[u8]) -> Option<Result<Value, Malformed>> {
+    let bytes = bytes.trim_ascii();
+    if bytes.is_empty() {
+        return None;
+    }
+    if bytes == b"[DONE]" {
+        return Some(Ok(Value::String("[DONE]".to_owned())));
+    }
+    let malformed = |error: serde_json::Error| {
+        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN)]).into_owned();
+        Malformed { text, why: error.to_string() }
+    };
+    Some(serde_json::from_slice(bytes).map_err(malformed))
+}

@@ -1,0 +1,63 @@
+//! Where a reference leads, inside one schema.
+
+use serde_json::Value;
+
+/// The schema that `reference` names. What lies outside is not followed.
+pub(super) fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
+    let (base, fragment) = reference.split_once('#').unwrap_or((reference, ""));
+    let resource = if base.is_empty() { root } else { find(root, &|schema| is_named(schema, base))? };
+    let fragment = decoded(fragment)?;
+    if fragment.is_empty() {
+        return Some(resource);
+    }
+    if fragment.starts_with('/') {
+        return resource.pointer(&fragment);
+    }
+    let anchor = |schema: &Value| {
+        let is = |keyword: &str, name: &str| schema.get(keyword).and_then(Value::as_str) == Some(name);
+        is("$anchor", &fragment)
+            || is("$dynamicAnchor", &fragment)
+            || is("$id", reference)
+            || is("id", reference)
+    };
+    find(resource, &anchor)
+}
+
+fn is_named(schema: &Value, base: &str) -> bool {
+    let named = |keyword: &str| schema.get(keyword).and_then(Value::as_str);
+    let id = named("$id").or_else(|| named("id"));
+    id.is_some_and(|id| {
+        let id = id.trim_end_matches('#');
+        // Relative references are told by how they end: a base would be needed to say more.
+        !id.is_empty() && (id == base || id.ends_with(&format!("/{}", base.trim_start_matches("./"))))
+    })
+}
+
+/// The first value, from the outside in, that `is_meant`.
+fn find<'a>(value: &'a Value, is_meant: &dyn Fn(&Value) -> bool) -> Option<&'a Value> {
+    match value {
+        Value::Object(members) => {
+            if is_meant(value) {
+                return Some(value);
+            }
+            members.values().find_map(|member| find(member, is_meant))
+        }
+        Value::Array(items) => items.iter().find_map(|item| find(item, is_meant)),
+        _ => None,
+    }
+}
+
+/// Without percent-encoding.
+fn decoded(fragment: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(fragment.len());
+    let mut rest = fragment.bytes();
+    while let Some(byte) = rest.next() {
+        if byte == b'%' {
+            let digits = [rest.next()?, rest.next()?];
+            bytes.push(u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?);
+        } else {
+            bytes.push(byte);
+        }
+    }
+    String::from_utf8(bytes).ok()
+}

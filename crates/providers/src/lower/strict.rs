@@ -1,0 +1,89 @@
+//! OpenAI's strict mode, in which the service itself enforces the schema: only for schemas that fit it as they are.
+//!
+//! Making every parameter required and nullable would let more schemas in, and would make models send nulls that
+//! the tool refuses.
+
+use serde_json::{Map, Value};
+
+/// All that a strict schema may hold.
+const KEYWORDS: [&str; 21] = [
+    "type",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "enum",
+    "const",
+    "anyOf",
+    "$defs",
+    "$ref",
+    "description",
+    "title",
+    "format",
+    "pattern",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minItems",
+    "maxItems",
+];
+const FORMATS: [&str; 9] =
+    ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
+/// The lowest limits that were ever published: a schema that exceeds them is only less strict.
+const MOST_PROPERTIES: usize = 100;
+const DEEPEST: usize = 5;
+const MOST_VALUES: usize = 500;
+
+/// Whether the schema can be enforced as it is.
+pub(crate) fn allows(schema: &Map<String, Value>) -> bool {
+    let mut counts = Counts::default();
+    schema.get("anyOf").is_none() && object(schema, 1, &mut counts)
+}
+
+/// Adds what strict mode wants to see said.
+pub(crate) fn complete(schema: &mut Map<String, Value>) {
+    schema.entry("required").or_insert_with(|| Value::Array(Vec::new()));
+}
+
+#[derive(Default)]
+struct Counts {
+    properties: usize,
+    values: usize,
+}
+
+fn object(schema: &Map<String, Value>, depth: usize, counts: &mut Counts) -> bool {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let required = schema.get("required").and_then(Value::as_array);
+    let is_required = |name: &String| required.is_some_and(|names| names.iter().any(|known| known == name));
+    let is_object = schema.get("type").is_some_and(|kind| kind == "object") || properties.is_some();
+    counts.properties += properties.map_or(0, Map::len);
+    counts.values += schema.get("enum").and_then(Value::as_array).map_or(0, Vec::len);
+    let is_closed = !is_object
+        || schema.get("additionalProperties") == Some(&Value::Bool(false))
+            && properties.is_none_or(|properties| properties.keys().all(is_required));
+    is_closed
+        && (!is_object || depth <= DEEPEST)
+        && counts.properties <= MOST_PROPERTIES
+        && counts.values <= MOST_VALUES
+        && schema.iter().all(|(keyword, value)| part(schema, keyword, value, depth, counts))
+}
+
+fn part(
+    schema: &Map<String, Value>,
+    keyword: &str,
+    value: &Value,
+    depth: usize,
+    counts: &mut Counts,
+) -> bool {
+    let mut below = |value: &Value| value.as_object().is_some_and(|schema| object(schema, depth + 1, counts));
+    match keyword {
+        "properties" | "$defs" => value.as_object().is_some_and(|entries| entries.values().all(below)),
+        "items" => below(value),
+        "anyOf" => value.as_array().is_some_and(|branches| branches.iter().all(below)),
+        "$ref" => schema.len() == 1 && value.as_str().is_some_and(|target| target.starts_with("#/$defs/")),
+        "format" => value.as_str().is_some_and(|format| FORMATS.contains(&format)),
+        _ => KEYWORDS.contains(&keyword),
+    }
+}

@@ -1,0 +1,87 @@
+//! Paths through a schema, and arguments that a view asks for as JSON text.
+
+use serde_json::Value;
+
+/// One step from a schema to a schema inside of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Step<'a> {
+    Property(&'a str),
+    Items,
+    /// A place in a list of schemas, such as `anyOf`.
+    Branch(&'a str, usize),
+    /// The one schema of a keyword, such as `not`.
+    Keyword(&'a str),
+    /// A named schema of a keyword, such as `$defs`.
+    Entry(&'a str, &'a str),
+}
+
+/// The path as a JSON pointer.
+pub(super) fn pointer(path: &[Step<'_>]) -> String {
+    let mut pointer = String::new();
+    let mut push = |part: &str| {
+        pointer.push('/');
+        if part.contains(['~', '/']) {
+            pointer.push_str(&part.replace('~', "~0").replace('/', "~1"));
+        } else {
+            pointer.push_str(part);
+        }
+    };
+    for step in path {
+        match step {
+            Step::Property(name) => ["properties", name].iter().for_each(|part| push(part)),
+            Step::Items => push("items"),
+            Step::Branch(keyword, at) => {
+                push(keyword);
+                push(&at.to_string());
+            }
+            Step::Keyword(keyword) => push(keyword),
+            Step::Entry(keyword, name) => [keyword, name].iter().for_each(|part| push(part)),
+        }
+    }
+    pointer
+}
+
+/// Where an argument arrives as JSON text, because the provider's form cannot say what it is.
+#[derive(Debug)]
+pub(crate) struct Text {
+    /// Names of members; `None` stands for every item.
+    place: Vec<Option<String>>,
+    /// Whether the text may hold more than an object or a list.
+    is_any: bool,
+}
+
+impl Text {
+    pub(super) fn at(path: &[Step<'_>], is_any: bool) -> Self {
+        let step = |step: &Step<'_>| match step {
+            Step::Property(name) => Some(Some((*name).to_owned())),
+            Step::Items | Step::Branch("prefixItems", _) => Some(None),
+            _ => None,
+        };
+        Self { place: path.iter().filter_map(step).collect(), is_any }
+    }
+
+    /// Replaces the text by what it holds.
+    pub(crate) fn restore(&self, arguments: &mut Value) {
+        self.restore_below(&self.place, arguments);
+    }
+
+    fn restore_below(&self, place: &[Option<String>], value: &mut Value) {
+        match (place.split_first(), value) {
+            (Some((Some(name), rest)), Value::Object(members)) => {
+                if let Some(member) = members.get_mut(name) {
+                    self.restore_below(rest, member);
+                }
+            }
+            (Some((None, rest)), Value::Array(items)) => {
+                items.iter_mut().for_each(|item| self.restore_below(rest, item));
+            }
+            (None, value) => {
+                let held = value.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
+                if let Some(held) = held.filter(|held| self.is_any || held.is_object() || held.is_array()) {
+                    *value = held;
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Results and errors, written in each provider's form.
+
+use serde_json::{Map, Value, json};
+use toolwright_contract::{Envelope, ErrorKind, Failure, Meta, Success};
+use toolwright_providers::{Answer, Call, PROVIDERS};
+
+use super::provider;
+
+fn envelope(outcome: Result<Success, Failure>) -> Envelope {
+    let meta = Meta {
+        tool: "get_weather".to_owned(),
+        tool_version: Some("1.0.0".to_owned()),
+        registry_version: "1.0.abcdef12".to_owned(),
+        duration: 3,
+        execution_id: "call_a".to_owned(),
+        more: Map::new(),
+    };
+    Envelope { outcome, meta }
+}
+
+fn call(id: Option<&str>) -> Call {
+    Call { id: id.map(str::to_owned), name: "get_weather".to_owned(), arguments: Ok(json!({})) }
+}
+
+fn written(name: &str) -> Vec<Value> {
+    let (first, second) = (call(Some("call_a")), call(Some("call_b")));
+    let success = envelope(Ok(json!({ "t": 5 }).into()));
+    let failure = envelope(Err(Failure::new(ErrorKind::Transient, "upstream 503")));
+    provider(name).write(&[Answer::of(&first, &success), Answer::of(&second, &failure)])
+}
+
+const GOOD: &str = r#"{"ok":true,"data":{"t":5}}"#;
+const BAD: &str = r#"{"ok":false,"error":{"type":"TRANSIENT","message":"upstream 503","retryable":false,"partialSideEffects":false}}"#;
+
+fn error() -> Value {
+    json!({ "type": "TRANSIENT", "message": "upstream 503", "retryable": false, "partialSideEffects": false })
+}
+
+#[test]
+fn results_and_errors_have_the_form_of_each_provider() {
+    assert_eq!(
+        written("openai-chat"),
+        [
+            json!({ "role": "tool", "tool_call_id": "call_a", "content": GOOD }),
+            json!({ "role": "tool", "tool_call_id": "call_b", "content": BAD }),
+        ]
+    );
+    let item =
+        |id: &str, output: &str| json!({ "type": "function_call_output", "call_id": id, "output": output });
+    assert_eq!(written("openai-responses"), [item("call_a", GOOD), item("call_b", BAD)]);
+    assert_eq!(
+        written("openai-realtime"),
+        [
+            json!({ "type": "conversation.item.create", "item": item("call_a", GOOD) }),
+            json!({ "type": "conversation.item.create", "item": item("call_b", BAD) }),
+            json!({ "type": "response.create" }),
+        ]
+    );
+    assert_eq!(
+        written("anthropic"),
+        [json!({ "role": "user", "content": [
+            { "type": "tool_result", "tool_use_id": "call_a", "content": GOOD },
+            { "type": "tool_result", "tool_use_id": "call_b", "content": BAD, "is_error": true },
+        ] })]
+    );
+    assert_eq!(
+        written("ollama"),
+        [
+            json!({ "role": "tool", "tool_name": "get_weather", "tool_call_id": "call_a", "content": GOOD }),
+            json!({ "role": "tool", "tool_name": "get_weather", "tool_call_id": "call_b", "content": BAD }),
+        ]
+    );
+    let responses = [
+        json!({ "id": "call_a", "name": "get_weather", "response": { "output": { "t": 5 } } }),
+        json!({ "id": "call_b", "name": "get_weather", "response": { "error": error() } }),
+    ];
+    let parts: Vec<Value> =
+        responses.iter().map(|response| json!({ "functionResponse": response })).collect();
+    assert_eq!(written("gemini"), [json!({ "role": "user", "parts": parts })]);
+    assert_eq!(written("gemini-native"), [json!({ "toolResponse": { "functionResponses": responses } })]);
+    assert_eq!(
+        written("mcp"),
+        [
+            json!({ "content": [{ "type": "text", "text": "{\"t\":5}" }], "structuredContent": { "t": 5 }, "isError": false }),
+            json!({ "content": [{ "type": "text", "text": BAD }], "isError": true }),
+        ]
+    );
+}
+
+#[test]
+fn nothing_is_written_for_no_answers() {
+    for provider in PROVIDERS {
+        assert_eq!(provider.write(&[]), [] as [Value; 0], "{}", provider.name);
+    }
+}
+
+#[test]
+fn a_call_without_an_id_is_answered_by_name() {
+    let call = call(None);
+    let success = envelope(Ok(json!("mild").into()));
+    let write = |name: &str| provider(name).write(&[Answer::of(&call, &success)]).remove(0);
+    assert_eq!(
+        write("gemini")["parts"][0]["functionResponse"],
+        json!({ "name": "get_weather", "response": { "output": "mild" } })
+    );
+    assert_eq!(write("ollama").get("tool_call_id"), None);
+    assert_eq!(write("mcp"), json!({ "content": [{ "type": "text", "text": "mild" }], "isError": false }));
+}
+
+#[test]
+fn what_the_orchestrator_tells_is_passed_on_as_it_is() {
+    let call = call(Some("call_a"));
+    let told = json!({ "ok": false, "error": "No.", "type": "AUTH", "retryable": false });
+    for provider in PROVIDERS {
+        let written = json!(provider.write(&[Answer::told(&call, &told)])).to_string();
+        assert!(written.contains("No.") && written.contains("AUTH"), "{}: {written}", provider.name);
+    }
+    let anthropic = provider("anthropic").write(&[Answer::told(&call, &told)]);
+    assert_eq!(anthropic[0]["content"][0]["is_error"], true);
+    let gemini = provider("gemini").write(&[Answer::told(&call, &told)]);
+    assert_eq!(
+        gemini[0]["parts"][0]["functionResponse"]["response"],
+        json!({ "error": { "error": "No.", "type": "AUTH", "retryable": false } })
+    );
+}
+
+#[test]
+fn a_model_never_sees_what_would_let_it_approve_its_own_call() {
+    let call = call(Some("call_a"));
+    let mut failure = Failure::new(ErrorKind::ConfirmationRequired, "Ask the user.");
+    let request = json!({ "confirmation_request": { "preview": "Pay 5", "confirmation_token": "SECRET" } });
+    failure.details = Some(Box::new(request));
+    let envelope = envelope(Err(failure));
+    for provider in PROVIDERS {
+        let written = json!(provider.write(&[Answer::of(&call, &envelope)])).to_string();
+        assert!(written.contains("Pay 5") && !written.contains("SECRET"), "{}: {written}", provider.name);
+        assert!(!written.contains("executionId"), "{}: {written}", provider.name);
+    }
+}

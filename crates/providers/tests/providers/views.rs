@@ -1,0 +1,140 @@
+//! What each provider's request declares: a golden for every fixture tool and provider.
+
+use serde_json::{Value, json};
+use toolwright_contract::ToolSpec;
+use toolwright_providers::{Call, Done, PROVIDERS};
+
+use super::{provider, tool, tools};
+
+#[test]
+fn every_fixture_tool_is_declared_as_its_golden_says() {
+    for provider in PROVIDERS {
+        for tool in tools() {
+            let view = provider.view([&tool]);
+            let shown = json!({ "declares": view.declarations, "loses": view.losses });
+            let shown = serde_json::to_string_pretty(&shown).unwrap();
+            insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
+                insta::assert_snapshot!(format!("{}__{}", tool.tool_id, provider.name), shown);
+            });
+        }
+    }
+}
+
+#[test]
+fn an_unknown_provider_is_told_the_known_ones() {
+    let error = toolwright_providers::provider("openai").unwrap_err().to_string();
+    assert!(error.starts_with("there is no provider `openai`; there are `openai-chat`, "), "{error}");
+    for provider in PROVIDERS {
+        assert!(error.contains(&format!("`{}`", provider.name)), "{error}");
+        assert_eq!(toolwright_providers::provider(provider.name).unwrap().name, provider.name);
+    }
+}
+
+#[test]
+fn a_tool_whose_name_is_refused_is_left_out_and_reported() {
+    let mut long = tool("plain");
+    long.tool_id = "a".repeat(65);
+    let mut dotted = tool("plain");
+    dotted.tool_id = "files.read".to_owned();
+    let left_out = |name: &str| {
+        let view = provider(name).view([&long, &dotted]);
+        let names =
+            view.losses.iter().filter(|loss| loss.done == Done::LeftOut).map(|loss| loss.tool.clone());
+        names.collect::<Vec<_>>()
+    };
+    for name in ["openai-chat", "openai-responses", "openai-realtime"] {
+        assert_eq!(left_out(name), [long.tool_id.clone(), dotted.tool_id.clone()], "{name}");
+    }
+    assert_eq!(left_out("anthropic"), [dotted.tool_id.clone()]);
+    assert_eq!(left_out("gemini"), [long.tool_id.clone()]);
+    assert_eq!(left_out("mcp"), [] as [String; 0]);
+    assert_eq!(left_out("ollama"), [] as [String; 0]);
+}
+
+#[test]
+fn only_schemas_that_fit_strict_mode_are_strict() {
+    let strict =
+        |tool: &ToolSpec| provider("openai-responses").view([tool]).declarations[0]["strict"].clone();
+    let names: Vec<String> =
+        tools().into_iter().filter(|tool| strict(tool) == true).map(|tool| tool.tool_id).collect();
+    assert_eq!(names, ["plain", "no_arguments"]);
+    let mut tool = tool("plain");
+    let parameters = |schema: Value| json!({ "type": "object", "additionalProperties": false, "required": ["a"], "properties": { "a": schema } });
+    let cases = [
+        (json!({ "type": "string", "format": "date" }), true),
+        (json!({ "type": "string", "format": "uri" }), false),
+        (json!({ "type": "string", "default": "x" }), false),
+        (json!({ "type": ["string", "null"] }), true),
+        (json!({ "type": "object" }), false),
+        (json!({ "anyOf": [{ "type": "string" }, { "type": "null" }] }), true),
+        (json!({ "oneOf": [{ "type": "string" }, { "type": "null" }] }), false),
+        (json!({ "type": "array", "items": { "type": "string" }, "uniqueItems": true }), false),
+        (json!({ "type": "string", "x-note": 1 }), false),
+        (json!({ "enum": (0..501).collect::<Vec<_>>() }), false),
+    ];
+    for (schema, expected) in cases {
+        tool.json_schema = parameters(schema.clone());
+        assert_eq!(strict(&tool), expected, "{schema}");
+    }
+}
+
+#[test]
+fn arguments_that_gemini_gets_as_text_come_back_as_what_they_are() {
+    let view = provider("gemini-native").view([&tool("open_objects"), &tool("recursive")]);
+    let restored = |name: &str, arguments: Value| {
+        let mut call = Call { id: None, name: name.to_owned(), arguments: Ok(arguments) };
+        view.restore(&mut call);
+        call.arguments.unwrap()
+    };
+    assert_eq!(
+        restored(
+            "open_objects",
+            json!({ "settings": "{\"a\": [1]}", "value": "7", "list": ["1", "x"], "pair": ["7", 7] })
+        ),
+        json!({ "settings": { "a": [1] }, "value": 7, "list": [1, "x"], "pair": ["7", 7] })
+    );
+    assert_eq!(
+        restored("open_objects", json!({ "settings": "not JSON", "labels": "7" })),
+        json!({ "settings": "not JSON", "labels": "7" })
+    );
+    assert_eq!(
+        restored("recursive", json!({ "tree": { "label": "{}", "children": ["{\"label\": \"twig\"}"] } })),
+        json!({ "tree": { "label": "{}", "children": [{ "label": "twig" }] } })
+    );
+    let untouched = json!({ "settings": "{}" });
+    let mut call = Call { id: None, name: "open_objects".to_owned(), arguments: Ok(untouched.clone()) };
+    provider("openai-chat").view([&tool("open_objects")]).restore(&mut call);
+    assert_eq!(call.arguments.unwrap(), untouched);
+}
+
+#[test]
+fn references_that_multiply_are_bounded_and_reported() {
+    let mut definitions = serde_json::Map::new();
+    for level in 0..40 {
+        let next = json!({ "$ref": format!("#/$defs/d{}", level + 1) });
+        definitions
+            .insert(format!("d{level}"), json!({ "type": "object", "properties": { "a": next, "b": next } }));
+    }
+    definitions.insert("d40".to_owned(), json!({ "type": "string" }));
+    let mut tool = tool("plain");
+    tool.json_schema =
+        json!({ "type": "object", "properties": { "a": { "$ref": "#/$defs/d0" } }, "$defs": definitions });
+    for provider in PROVIDERS {
+        let view = provider.view([&tool]);
+        let length = view.declarations.to_string().len();
+        assert!(length < 1_000_000, "{}: {length}", provider.name);
+        let is_inlined = ["ollama", "gemini", "gemini-native"].contains(&provider.name);
+        assert_eq!(view.losses.iter().any(|loss| loss.done == Done::Cut), is_inlined, "{}", provider.name);
+    }
+}
+
+#[test]
+fn a_schema_that_is_large_in_itself_is_not_cut() {
+    let properties: serde_json::Map<String, Value> =
+        (0..6_000).map(|n| (format!("p{n}"), json!({ "type": "string", "description": "x" }))).collect();
+    let mut tool = tool("plain");
+    tool.json_schema = json!({ "type": "object", "properties": properties });
+    for provider in PROVIDERS {
+        assert_eq!(provider.view([&tool]).losses, [], "{}", provider.name);
+    }
+}
