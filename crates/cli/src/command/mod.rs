@@ -8,9 +8,11 @@ mod describe;
 mod explain;
 mod git;
 mod init;
+mod keys;
 mod list;
 mod new;
 mod prompt;
+mod serve;
 mod template;
 mod test;
 mod watch;
@@ -35,6 +37,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Call(call) => call::run(common, &call),
         Command::Audit { what } => audit::run(common, &what),
         Command::Test(test) => test::run(common, &test),
+        Command::Serve(serve) => serve::run(common, &serve),
+        Command::Keys { keys, what } => keys::run(common, keys, what),
         Command::Prompt { mode, source } => prompt::run(common, mode, &source),
     }
 }
