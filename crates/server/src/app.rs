@@ -8,6 +8,7 @@ use toolwright_orchestrator::Orchestrator;
 use crate::access::Log;
 use crate::auth::Auth;
 use crate::counters::Counters;
+use crate::deadline::Deadlines;
 use crate::options::Options;
 use crate::origin::Origins;
 use crate::request_id::RequestIds;
@@ -18,6 +19,7 @@ pub(crate) struct App {
     pub options: Options,
     pub origins: Origins,
     pub counters: Counters,
+    pub deadlines: Deadlines,
     pub ids: RequestIds,
     pub log: Log,
     /// No new work is wanted.
