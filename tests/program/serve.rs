@@ -87,17 +87,17 @@ fn it_serves_the_reference_toolset() {
     let mut serving = Serving::start(&project, &["--log-format", "json"]);
     let (status, list) = serving.ask("GET /v1/tools", "", "");
     assert_eq!((status, list["tools"].as_array().unwrap().len()), (200, 14));
-    let body = r#"{"args": {"email": "mira@studio.example"}, "executionId": "one"}"#;
+    let body = r#"{"args": {"results": [{"id": "a", "score": 0.5}]}, "executionId": "one"}"#;
     let (status, envelope) =
-        serving.ask("POST /v1/tools/validate_email/call", "x-request-id: trace-1\r\n", body);
+        serving.ask("POST /v1/tools/rank_results/call", "x-request-id: trace-1\r\n", body);
     assert_eq!((status, &envelope["ok"]), (200, &json!(true)), "{envelope}");
     let line: Value = serde_json::from_str(&serving.expect("trace-1")).unwrap();
-    assert_eq!((&line["path"], &line["status"]), (&json!("/v1/tools/validate_email/call"), &json!(200)));
+    assert_eq!((&line["path"], &line["status"]), (&json!("/v1/tools/rank_results/call"), &json!(200)));
     assert_eq!(line["principal"], "local");
     serving.tell_to_stop();
     assert!(serving.ended().success());
     let audit = project.run(&["audit", "tail", "--format", "json"]).expect_code(0).stdout;
-    assert!(audit.contains("validate_email"), "{audit}");
+    assert!(audit.contains("rank_results"), "{audit}");
     project.run(&["audit", "verify"]).expect_code(0);
 }
 
@@ -138,7 +138,7 @@ fn a_changed_tool_is_served_without_a_restart() {
     assert_eq!(call()["data"], "new");
     project.write("find-note/handler.js", "export async function execute( {");
     serving.expect("stays as it was");
-    assert_eq!(call()["error"]["type"], json!("INTERNAL").clone(), "a handler that was changed is not run");
+    assert_eq!(call()["data"], "new", "what was prepared goes on");
 }
 
 #[test]

@@ -81,12 +81,23 @@ impl Client {
         stream
     }
 
-    /// Sends bytes, half-closes, and reads to the end.
+    /// Sends the bytes of a whole request, and reads to the end.
     pub async fn raw(&self, bytes: &[u8]) -> Vec<u8> {
+        self.raw_then(bytes, false).await
+    }
+
+    /// Sends bytes and nothing more: to the server, the client has gone away.
+    pub async fn raw_end(&self, bytes: &[u8]) -> Vec<u8> {
+        self.raw_then(bytes, true).await
+    }
+
+    async fn raw_then(&self, bytes: &[u8], closes: bool) -> Vec<u8> {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         // The server may have answered and closed by then.
         let _ = stream.write_all(bytes).await;
-        let _ = stream.shutdown().await;
+        if closes {
+            let _ = stream.shutdown().await;
+        }
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer).await;
         answer

@@ -104,7 +104,7 @@ async fn bodies_that_break_off_disturb_nobody() {
     let served = Served::start().await;
     let mut bytes = post(&served.client, 1000);
     bytes.extend_from_slice(b"{\"args\":");
-    let answer = served.client.raw(&bytes).await;
+    let answer = served.client.raw_end(&bytes).await;
     assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 400"), "{}", String::from_utf8_lossy(&answer));
     for _ in 0..50 {
         let mut stream = TcpStream::connect(served.client.address).await.unwrap();
@@ -166,7 +166,7 @@ async fn heads_that_are_no_http_are_refused() {
         b"GET /v1/tools HTTP/1.1\r\nhost: localhost\r\nbad header\r\n\r\n",
     ];
     for head in heads {
-        let answer = served.client.raw(head).await;
+        let answer = served.client.raw_end(head).await;
         let text = String::from_utf8_lossy(&answer);
         assert!(
             answer.is_empty() || text.starts_with("HTTP/1.1 4") || text.starts_with("HTTP/1.1 505"),
@@ -174,7 +174,7 @@ async fn heads_that_are_no_http_are_refused() {
         );
     }
     let smuggled = b"POST /v1/tools/echo/call HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 4\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nPOST /v1/tools/write/call HTTP/1.1\r\nhost: localhost\r\n\r\n";
-    served.client.raw(smuggled).await;
+    served.client.raw_end(smuggled).await;
     assert_eq!(served.runs(), 0, "nothing was smuggled in");
     assert_up(&served.client).await;
 }
@@ -190,7 +190,7 @@ async fn heads_that_are_too_large_are_refused() {
     let host = served.client.address;
     let mut huge = format!("GET /v1/tools HTTP/1.1\r\nhost: {host}\r\nx: ").into_bytes();
     huge.resize(huge.len() + (1 << 20), b'x');
-    let answer = served.client.raw(&huge).await;
+    let answer = served.client.raw_end(&huge).await;
     assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 431"), "{}", String::from_utf8_lossy(&answer));
     assert_up(&served.client).await;
 }
