@@ -23,3 +23,5 @@ mod sessions;
 mod stopping;
 #[path = "server/support.rs"]
 mod support;
+#[path = "server/tokens.rs"]
+mod tokens;
