@@ -34,6 +34,8 @@ mod look;
 mod scaffold;
 #[path = "program/schema.rs"]
 mod schema;
+#[path = "program/serve.rs"]
+mod serve;
 #[path = "program/support.rs"]
 mod support;
 #[path = "program/thirty_mistakes.rs"]

@@ -25,7 +25,8 @@ const EXAMPLES: &str = "Examples:
   toolwright call validate_email '{\"email\": \"mira@studio.example\"}'
   toolwright test                   run the tools' own tests
   toolwright prompt --mode voice    the system prompt that a voice session gets
-  toolwright schema --provider anthropic    the tools as its API declares them";
+  toolwright schema --provider anthropic    the tools as its API declares them
+  toolwright serve                  the tools over HTTP";
 
 /// What every subcommand takes.
 #[derive(Debug, Clone, ClapArgs)]
@@ -115,6 +116,25 @@ pub enum Command {
     Audit {
         #[command(subcommand)]
         what: Audit,
+    },
+    /// Serve the tools over HTTP
+    #[command(after_help = "Examples:
+  toolwright serve                             build tools/, listen on 127.0.0.1:7300
+  toolwright serve --watch                     and take up changes as they are saved
+  toolwright serve --artifact dist/tool_registry.json --listen 0.0.0.0:7300
+  toolwright serve --dump-config               show the settings in force, and stop")]
+    Serve(Box<Serve>),
+    /// Make, list and revoke the API keys of a server
+    #[command(after_help = "Examples:
+  toolwright keys create mira --org studio --role staff
+  toolwright keys list
+  toolwright keys revoke 1f3a5b7c9d11")]
+    Keys {
+        /// The file of keys [default: .toolwright/keys.json]
+        #[arg(long, global = true, value_name = "FILE", env = "TOOLWRIGHT_KEYS")]
+        keys: Option<PathBuf>,
+        #[command(subcommand)]
+        what: Keys,
     },
     /// Print the system prompt that a session gets
     #[command(after_help = "Example:\n  toolwright prompt --mode voice")]
@@ -253,6 +273,117 @@ pub enum Audit {
     },
     /// All entries as JSON lines
     Export,
+}
+
+/// Every setting of `[server]`, as a flag and as an environment variable.
+#[derive(Debug, ClapArgs)]
+pub struct Serve {
+    #[command(flatten)]
+    pub source: Source,
+    /// Build again whenever a tool changes; sessions that have begun keep theirs
+    #[arg(long, conflicts_with = "artifact")]
+    pub watch: bool,
+    /// Print the settings in force as TOML, and stop
+    #[arg(long)]
+    pub dump_config: bool,
+    #[command(flatten)]
+    pub settings: ServeSettings,
+}
+
+#[derive(Debug, Default, ClapArgs)]
+pub struct ServeSettings {
+    /// Where to listen [default: 127.0.0.1:7300]
+    #[arg(long, value_name = "ADDR:PORT", env = "TOOLWRIGHT_LISTEN")]
+    pub listen: Option<std::net::SocketAddr>,
+    /// The file of keys [default: .toolwright/keys.json]
+    #[arg(long, value_name = "FILE", env = "TOOLWRIGHT_KEYS")]
+    pub keys: Option<PathBuf>,
+    /// The form of the log on stderr [default: text]
+    #[arg(long, value_enum, value_name = "text|json", env = "TOOLWRIGHT_LOG_FORMAT")]
+    pub log_format: Option<LogFormat>,
+    /// A line for every request [default: true]
+    #[arg(long, value_name = "BOOL", env = "TOOLWRIGHT_ACCESS_LOG")]
+    pub access_log: Option<bool>,
+    /// Threads that serve [default: the processors, at most 4]
+    #[arg(long, value_name = "N", env = "TOOLWRIGHT_WORKERS")]
+    pub workers: Option<std::num::NonZeroU16>,
+    /// The largest body of a request [default: 1024]
+    #[arg(long, value_name = "KB", env = "TOOLWRIGHT_MAX_BODY_KB")]
+    pub max_body_kb: Option<u32>,
+    /// The largest headers of a request; at most 60 [default: 16]
+    #[arg(long, value_name = "KB", env = "TOOLWRIGHT_MAX_HEADER_KB")]
+    pub max_header_kb: Option<u32>,
+    /// Connections at a time; others wait [default: 1024]
+    #[arg(long, value_name = "N", env = "TOOLWRIGHT_MAX_CONNECTIONS")]
+    pub max_connections: Option<u32>,
+    /// Requests at a time; others are refused [default: 512]
+    #[arg(long, value_name = "N", env = "TOOLWRIGHT_MAX_REQUESTS")]
+    pub max_requests: Option<u32>,
+    /// For the head of a request, and for the pause before it [default: 30]
+    #[arg(long, value_name = "SECONDS", env = "TOOLWRIGHT_HEADER_TIMEOUT_S")]
+    pub header_timeout_s: Option<u32>,
+    /// For the body of a request [default: 30]
+    #[arg(long, value_name = "SECONDS", env = "TOOLWRIGHT_BODY_TIMEOUT_S")]
+    pub body_timeout_s: Option<u32>,
+    /// How long running requests may take when the server is told to stop [default: 35]
+    #[arg(long, value_name = "SECONDS", env = "TOOLWRIGHT_SHUTDOWN_S")]
+    pub shutdown_s: Option<u32>,
+    /// An origin of web pages that may ask; give it once for each [default: none]
+    #[arg(
+        long = "cors-origin",
+        value_name = "ORIGIN",
+        env = "TOOLWRIGHT_CORS_ORIGINS",
+        value_delimiter = ','
+    )]
+    pub cors_origins: Option<Vec<String>>,
+    /// The issuer's public keys, a URL or a file: lets its JWTs in
+    #[arg(long, value_name = "URL|FILE", env = "TOOLWRIGHT_JWT_JWKS")]
+    pub jwt_jwks: Option<String>,
+    /// The `iss` that a JWT must have
+    #[arg(long, value_name = "ISSUER", env = "TOOLWRIGHT_JWT_ISSUER")]
+    pub jwt_issuer: Option<String>,
+    /// The `aud` that a JWT must have
+    #[arg(long, value_name = "AUDIENCE", env = "TOOLWRIGHT_JWT_AUDIENCE")]
+    pub jwt_audience: Option<String>,
+    /// The claim with the roles [default: roles]
+    #[arg(long, value_name = "CLAIM", env = "TOOLWRIGHT_JWT_ROLES_CLAIM")]
+    pub jwt_roles_claim: Option<String>,
+    /// The claim with the org [default: org]
+    #[arg(long, value_name = "CLAIM", env = "TOOLWRIGHT_JWT_ORG_CLAIM")]
+    pub jwt_org_claim: Option<String>,
+}
+
+/// The form of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Keys {
+    /// Make a key. It is shown once
+    Create {
+        /// Whose key it is: the id of the principal
+        name: String,
+        /// The principal's org
+        #[arg(long)]
+        org: Option<String>,
+        /// A role of the principal; give it once for each. `admin` may see the audit and every confirmation
+        #[arg(long = "role", value_name = "ROLE")]
+        roles: Vec<String>,
+        /// Days until it expires [default: never]
+        #[arg(long, value_name = "DAYS")]
+        expires: Option<u32>,
+    },
+    /// All keys, without their secrets
+    List,
+    /// Let a key open nothing any more
+    Revoke {
+        /// The key's id, as `keys list` shows it
+        id: String,
+    },
 }
 
 #[derive(Debug, ClapArgs)]

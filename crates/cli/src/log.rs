@@ -2,22 +2,34 @@
 
 use tracing::level_filters::LevelFilter;
 
+use crate::args::LogFormat;
+
 const VARIABLE: &str = "TOOLWRIGHT_LOG";
 
 /// Starts the log. Warnings and errors are written unless the environment asks for another level.
 pub fn start() {
-    let asked = std::env::var(VARIABLE).ok();
-    let level = asked.as_deref().map_or(Some(LevelFilter::WARN), |word| word.parse().ok());
-    if level.is_none() {
-        crate::output::message(format_args!(
-            "\x1b[1;33mwarning\x1b[0m: {VARIABLE} is not off, error, warn, info, debug or trace; warn is used"
-        ));
+    let log =
+        tracing_subscriber::fmt().with_max_level(level(LevelFilter::WARN)).with_writer(anstream::stderr);
+    log.with_target(false).without_time().init();
+}
+
+/// Starts the log of a server, with times.
+pub fn start_as(format: LogFormat) {
+    let log =
+        tracing_subscriber::fmt().with_max_level(level(LevelFilter::INFO)).with_writer(anstream::stderr);
+    match format {
+        LogFormat::Text => log.with_target(false).init(),
+        LogFormat::Json => log.json().flatten_event(true).init(),
     }
-    let level = level.unwrap_or(LevelFilter::WARN);
-    tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_writer(anstream::stderr)
-        .with_target(false)
-        .without_time()
-        .init();
+}
+
+fn level(default: LevelFilter) -> LevelFilter {
+    let asked = std::env::var(VARIABLE).ok();
+    let level = asked.as_deref().map_or(Some(default), |word| word.parse().ok());
+    level.unwrap_or_else(|| {
+        crate::output::message(format_args!(
+            "\x1b[1;33mwarning\x1b[0m: {VARIABLE} is not off, error, warn, info, debug or trace; {default} is used"
+        ));
+        default
+    })
 }

@@ -20,7 +20,10 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let args = args::Args::parse();
-    log::start();
+    // A server's log has a form that is configured; it begins when that is known.
+    if !matches!(args.command, args::Command::Serve(_)) {
+        log::start();
+    }
     match command::run(args) {
         Ok(code) => output::finish(code),
         Err(error) => output::fail(&error),

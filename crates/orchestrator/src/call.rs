@@ -14,6 +14,7 @@ use crate::orchestrator::Orchestrator;
 use crate::prepared::Prepared;
 use crate::request::{Request, Session};
 use crate::runtime::Runtime;
+use crate::store::SessionRecord;
 
 /// No call takes longer, whatever its budget.
 pub(crate) const LONGEST: Duration = Duration::from_secs(30);
@@ -32,6 +33,8 @@ pub(crate) struct Call {
     pub parent: Option<Arc<Call>>,
     /// The session, when an orchestrator runs the call: what the handler calls goes through it.
     pub session_id: Option<String>,
+    /// The session itself, while the store does not know it.
+    pub unstored: Option<Arc<SessionRecord>>,
     /// How often it was tried before.
     pub attempt: u32,
     /// Texts that must not reach a log.
@@ -71,6 +74,7 @@ impl Call {
             backing,
             parent,
             session_id: None,
+            unstored: None,
             attempt: 0,
             secrets: Vec::new(),
             orchestrator: None,

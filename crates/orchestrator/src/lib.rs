@@ -11,6 +11,7 @@ mod condition;
 pub mod confirm;
 mod context;
 mod describe;
+mod doors;
 mod engine;
 mod functions;
 mod gate;

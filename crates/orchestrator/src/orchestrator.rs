@@ -18,7 +18,6 @@ use toolwright_engine::Cancel;
 use crate::builder::Builder;
 use crate::call::Call;
 use crate::clock::Clock;
-use crate::confirm;
 use crate::describe::{DESCRIBE, describe};
 use crate::gate::{self, Attempt, Rules, Stop, budget};
 use crate::ids;
@@ -32,7 +31,7 @@ use crate::refusal::{
 use crate::runtime::Runtime;
 use crate::state;
 use crate::store::{Backend, Claim, Claimed, Confirmation, Durability, SessionRecord, Status, Store};
-use crate::trip::{Hidden, Trip};
+use crate::trip::{Hidden, Keeping, Trip};
 
 /// Ids of callers are bounded: they are kept.
 const LONGEST_ID: usize = 256;
@@ -71,6 +70,8 @@ pub(crate) struct Inner {
     pub in_flight: InFlight,
     pub metrics: Metrics,
     pub deliveries: broadcast::Sender<Delivery>,
+    /// Held by work that goes on when its caller has gone away.
+    pub detached: Arc<()>,
 }
 
 /// The toolsets that sessions hold, by version.
@@ -103,26 +104,13 @@ impl Orchestrator {
             in_flight: InFlight::default(),
             metrics: Metrics::default(),
             deliveries: broadcast::channel(DELIVERIES).0,
+            detached: Arc::default(),
         }))
     }
 
     /// Runs one call of a session. Always an envelope.
     pub async fn call(&self, session: &str, call: ToolCall) -> Envelope {
         unshared(self.call_at(session, call, 0, None).await)
-    }
-
-    /// A call that a handler makes: the same gates, another id.
-    pub(crate) async fn nested(&self, parent: Arc<Call>, tool: &str, args: Value, id: String) -> Envelope {
-        let session = parent.session_id.clone().unwrap_or_default();
-        let call = ToolCall { id: Some(id), tool: tool.to_owned(), args };
-        let mut envelope = unshared(self.call_at(&session, call, 0, Some(parent)).await);
-        if let Err(failure) = &mut envelope.outcome
-            && let Some(details) = &mut failure.details
-        {
-            // A handler must not be able to approve what it has called.
-            confirm::without_token(details);
-        }
-        envelope
     }
 
     /// What the model is told of an envelope.
@@ -155,13 +143,20 @@ impl Orchestrator {
         position: usize,
         parent: Option<Arc<Call>>,
     ) -> Arc<Envelope> {
-        let mut trip = match self.resolve(session, call, position, parent).await {
-            Ok(trip) => trip,
-            Err(envelope) => return Arc::new(*envelope),
-        };
+        match self.resolve(session, call, position, parent).await {
+            Ok(trip) => self.walk(trip).await,
+            Err(envelope) => Arc::new(*envelope),
+        }
+    }
+
+    /// The corridor from here to its end.
+    pub(crate) async fn walk(&self, trip: Trip) -> Arc<Envelope> {
         if trip.tool == DESCRIBE {
             let outcome = describe(&trip);
             return self.close(&trip, trip.envelope(outcome), Ended::Refused).await;
+        }
+        if trip.keeping == Keeping::Unstored {
+            return self.pass(trip).await;
         }
         loop {
             match self.0.in_flight.enter(&trip.session.id, &trip.execution, trip.digest) {
@@ -179,10 +174,7 @@ impl Orchestrator {
                     None => continue,
                 },
                 Seat::First(place) => {
-                    let envelope = match self.travel(&mut trip).await {
-                        Travelled::Done(envelope) => envelope,
-                        Travelled::Run(claimed) => self.run(trip, claimed).await,
-                    };
+                    let envelope = self.pass(trip).await;
                     place.finish(&envelope);
                     return envelope;
                 }
@@ -201,6 +193,18 @@ impl Orchestrator {
         let started = Instant::now();
         let found = self.0.store.session(session).await.map_err(|error| lost(&call, out_of_reach(&error)))?;
         let session = found.ok_or_else(|| lost(&call, inactive("There is no such session.")))?;
+        self.begin(started, session, call, position, parent)
+    }
+
+    /// A call of a session that was looked up already.
+    pub(crate) fn begin(
+        &self,
+        started: Instant,
+        session: Arc<SessionRecord>,
+        call: ToolCall,
+        position: usize,
+        parent: Option<Arc<Call>>,
+    ) -> Result<Trip, Box<Envelope>> {
         let runtime = self.runtime(&session.toolset);
         let is_own = parent.is_none();
         if is_own && call.id.as_ref().is_some_and(|id| id.is_empty() || id.len() > LONGEST_ID) {
@@ -231,6 +235,7 @@ impl Orchestrator {
             retries: 0,
             entries: Vec::new(),
             is_paid: false,
+            keeping: Keeping::Stored,
         })
     }
 
@@ -249,6 +254,10 @@ impl Orchestrator {
     }
 
     async fn admit_and_claim(&self, trip: &mut Trip) -> Result<Passed, Failure> {
+        if trip.keeping == Keeping::Unstored {
+            // Nobody else can name this session: there is nothing to replay, and nobody to claim it from.
+            return self.admit(trip).await.map(|()| Passed::Claimed);
+        }
         loop {
             if let Some(envelope) = self.replay(trip).await? {
                 return Ok(Passed::Recorded(envelope));

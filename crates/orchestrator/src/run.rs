@@ -13,12 +13,12 @@ use crate::engine;
 use crate::gate::budget;
 use crate::metrics::Ended;
 use crate::normalise::Normalised;
-use crate::orchestrator::{ClaimedHere, Orchestrator};
+use crate::orchestrator::{ClaimedHere, Orchestrator, Travelled};
 use crate::redact;
 use crate::request::Request;
 use crate::state;
 use crate::store::{AuditEntry, Backend, Durability, Settlement};
-use crate::trip::Trip;
+use crate::trip::{Keeping, Trip};
 
 /// Of the name that a handler gives an entry of the audit.
 const LONGEST_EVENT: usize = 200;
@@ -26,12 +26,23 @@ const LONGEST_EVENT: usize = 200;
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Orchestrator {
+    /// Replay, gates, claim, and the run if it comes to that.
+    pub(crate) async fn pass(&self, mut trip: Trip) -> Arc<Envelope> {
+        match self.travel(&mut trip).await {
+            Travelled::Done(envelope) => envelope,
+            Travelled::Run(claimed) => self.run(trip, claimed).await,
+        }
+    }
+
     pub(crate) async fn run(&self, trip: Trip, claimed: ClaimedHere) -> Arc<Envelope> {
         let Some(prepared) = trip.prepared.clone() else { return Arc::new(trip.envelope(Err(lost()))) };
         let spec = &prepared.tool.spec;
         if spec.side_effects == SideEffects::Writes || !spec.idempotent {
             let (this, meta) = (self.clone(), trip.envelope(Err(lost())));
-            let detached = tokio::spawn(async move { this.run_here(trip, claimed).await });
+            let detached = tokio::spawn(async move {
+                let _at_work = Arc::clone(&this.0.detached);
+                this.run_here(trip, claimed).await
+            });
             return detached.await.unwrap_or_else(|_| Arc::new(meta));
         }
         let claim = Some((trip.session.id.clone(), trip.execution.clone()));
@@ -68,6 +79,7 @@ impl Orchestrator {
             let mut call =
                 Call::new(runtime.clone(), Arc::clone(&prepared), request, backing, trip.parent.clone());
             call.session_id = Some(trip.session.id.clone());
+            call.unstored = (trip.keeping == Keeping::Unstored).then(|| Arc::clone(&trip.session));
             call.attempt = trip.retries;
             call.secrets.clone_from(&trip.hidden.secrets);
             call.orchestrator = Some(self.clone());
@@ -142,7 +154,10 @@ impl Orchestrator {
             durability,
         };
         self.write_entries(&mut trip, &envelope).await;
-        let settled = self.0.store.settle(settlement).await;
+        let settled = match trip.keeping {
+            Keeping::Stored => self.0.store.settle(settlement).await,
+            Keeping::Unstored => self.0.store.append(settlement.audit).await,
+        };
         self.0.metrics.of(&trip.tool, &spec.version).count(Ended::Ran, error, took, is_over);
         match settled {
             Ok(()) => envelope,
@@ -170,6 +185,9 @@ impl Orchestrator {
     async fn apply(&self, trip: &Trip, intents: &[Value]) -> Vec<Value> {
         let farewell_ms = self.0.policy.farewell_ms;
         let now = self.0.clock.now();
+        if trip.keeping == Keeping::Unstored {
+            return state::apply(&mut (*trip.session).clone(), intents, now, farewell_ms);
+        }
         let changed =
             self.change(&trip.session.id, |session| state::apply(session, intents, now, farewell_ms)).await;
         changed.unwrap_or_else(|error| {

@@ -135,7 +135,7 @@ impl Orchestrator {
         };
         let decision = Decision::Approve { by: answerer.by.to_owned(), args };
         let this = self.clone();
-        to_its_end(async move {
+        to_its_end(self.0.detached.clone(), async move {
             let decided =
                 this.0.store.decide(&asked.id, decision, this.0.clock.now()).await?.ok_or(Error::Refused)?;
             if let Err(error) = this.0.store.append(this.decided(&decided, "approved")).await {
@@ -170,7 +170,7 @@ impl Orchestrator {
         let asked = self.asked(answerer).await?;
         let decision = Decision::Reject { by: answerer.by.to_owned(), reason };
         let this = self.clone();
-        to_its_end(async move {
+        to_its_end(self.0.detached.clone(), async move {
             let decided =
                 this.0.store.decide(&asked.id, decision, this.0.clock.now()).await?.ok_or(Error::Refused)?;
             let envelope = this.decline(&decided);
@@ -355,8 +355,14 @@ impl Orchestrator {
 /// A person's answer counts from the moment it is recorded: what follows from it is done, also when whoever gave it has
 /// gone away by then.
 async fn to_its_end<T: Send + 'static>(
+    at_work: Arc<()>,
     work: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> Result<T, Error> {
-    let ended = tokio::spawn(work).await;
+    let ended = tokio::spawn(async move {
+        let ended = work.await;
+        drop(at_work);
+        ended
+    })
+    .await;
     ended.unwrap_or_else(|lost| Err(Error::Store(store::Error::Unavailable(lost.to_string()))))
 }

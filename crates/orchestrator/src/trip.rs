@@ -40,6 +40,15 @@ pub(crate) struct Trip {
     pub entries: Vec<(String, Value)>,
     /// It was claimed before, by an owner who gave it up: the budget has been spent.
     pub is_paid: bool,
+    pub keeping: Keeping,
+}
+
+/// Whether the store knows the call's session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keeping {
+    Stored,
+    /// It is this one call's, and over with it.
+    Unstored,
 }
 
 /// What is kept of arguments that must not be kept.

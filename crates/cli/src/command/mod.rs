@@ -8,10 +8,12 @@ mod describe;
 mod explain;
 mod git;
 mod init;
+mod keys;
 mod list;
 mod new;
 mod prompt;
 mod schema;
+mod serve;
 mod template;
 mod test;
 mod views;
@@ -38,6 +40,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Audit { what } => audit::run(common, &what),
         Command::Test(test) => test::run(common, &test),
         Command::Schema(schema) => schema::run(common, &schema),
+        Command::Serve(serve) => serve::run(common, &serve),
+        Command::Keys { keys, what } => keys::run(common, keys, what),
         Command::Prompt { mode, source } => prompt::run(common, mode, &source),
     }
 }

@@ -15,26 +15,43 @@ use crate::output::{self, Failure};
 const QUIET: Duration = Duration::from_millis(100);
 
 pub fn run(job: &Job) -> Result<ExitCode> {
+    let begun = || {
+        job.build();
+        output::message(format_args!("watching {} (stop with Ctrl-C)", job.tools.display()));
+    };
+    let build = || {
+        job.build();
+    };
+    follow(&job.tools, &job.out, begun, build)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Does something whenever a source below `tools` changes. `out` is what a build writes.
+pub fn each_change(tools: &Path, out: &Path, act: impl FnMut()) -> Result<()> {
+    follow(tools, out, || {}, act)
+}
+
+/// `begun` is called once changes are noticed.
+fn follow(tools: &Path, out: &Path, begun: impl FnOnce(), mut act: impl FnMut()) -> Result<()> {
     let (sender, changes) = mpsc::channel();
     let mut watcher = notify::recommended_watcher(sender)?;
-    watcher.watch(&job.tools, RecursiveMode::Recursive).map_err(|error| {
+    watcher.watch(tools, RecursiveMode::Recursive).map_err(|error| {
         Failure::new(
-            format!("cannot watch {}: {error}", job.tools.display()),
+            format!("cannot watch {}: {error}", tools.display()),
             "the directory must exist; a limit on watches is raised with `sysctl fs.inotify.max_user_watches`",
         )
     })?;
-    job.build();
-    output::message(format_args!("watching {} (stop with Ctrl-C)", job.tools.display()));
+    begun();
     while let Ok(change) = changes.recv() {
-        let mut matters = is_source(&change, &job.out);
+        let mut matters = is_source(&change, out);
         while let Ok(change) = changes.recv_timeout(QUIET) {
-            matters |= is_source(&change, &job.out);
+            matters |= is_source(&change, out);
         }
         if matters {
-            job.build();
+            act();
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// The build's own files change with every build; following them would never end.

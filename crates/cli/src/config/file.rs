@@ -1,10 +1,14 @@
 //! `toolwright.toml` as it is written. An unknown setting is an error.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::num::NonZeroU16;
 use std::path::PathBuf;
 
 use serde::Deserialize;
 use toolwright_contract::RateLimit;
+
+use crate::args::LogFormat;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -16,6 +20,7 @@ pub(super) struct File {
     pub store: StoreFile,
     pub confirmation: ConfirmationFile,
     pub session: SessionFile,
+    pub server: ServerFile,
     /// By tool id.
     pub tool: BTreeMap<String, ToolFile>,
 }
@@ -93,4 +98,34 @@ pub(super) struct ConfirmationFile {
 pub(super) struct SessionFile {
     pub expires_after_s: Option<u32>,
     pub farewell_s: Option<u32>,
+}
+
+/// How `toolwright serve` serves.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct ServerFile {
+    pub listen: Option<SocketAddr>,
+    pub keys: Option<PathBuf>,
+    pub log_format: Option<LogFormat>,
+    pub access_log: Option<bool>,
+    pub workers: Option<NonZeroU16>,
+    pub max_body_kb: Option<u32>,
+    pub max_header_kb: Option<u32>,
+    pub max_connections: Option<u32>,
+    pub max_requests: Option<u32>,
+    pub header_timeout_s: Option<u32>,
+    pub body_timeout_s: Option<u32>,
+    pub shutdown_s: Option<u32>,
+    pub cors_origins: Option<Vec<String>>,
+    pub jwt: JwtFile,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct JwtFile {
+    pub jwks: Option<String>,
+    pub issuer: Option<String>,
+    pub audience: Option<String>,
+    pub roles_claim: Option<String>,
+    pub org_claim: Option<String>,
 }

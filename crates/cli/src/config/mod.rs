@@ -13,9 +13,15 @@ use toolwright_registry::prompt::Limits;
 use crate::args::Common;
 use crate::output::Failure;
 
+mod dump;
 mod file;
+mod server;
 
-use file::{ConfirmationFile, File, HandlersFile, LimitsFile, ModeLimitsFile, SessionFile, ToolFile};
+pub use server::Serving;
+
+use file::{
+    ConfirmationFile, File, HandlersFile, LimitsFile, ModeLimitsFile, ServerFile, SessionFile, ToolFile,
+};
 
 const FILE_NAME: &str = "toolwright.toml";
 /// The embedded store, unless another is named.
@@ -34,6 +40,9 @@ pub struct Config {
     policy: Policy,
     /// `sqlite:PATH`, `postgres://…` or `memory:`.
     pub store: String,
+    server: ServerFile,
+    /// Where the file is: its paths are relative to it.
+    base: PathBuf,
 }
 
 impl Config {
@@ -59,6 +68,8 @@ impl Config {
             handlers: file.handlers,
             tool: file.tool,
             store: store.unwrap_or_else(|| format!("sqlite:{}", base.join(STATE).display())),
+            server: file.server,
+            base,
         })
     }
 

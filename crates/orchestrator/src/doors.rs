@@ -1,0 +1,132 @@
+//! The other doors to the corridor: a call of a session that was looked up already, a call that has a session of its own,
+//! a call that a handler makes; and the moment when nothing is at work any more.
+
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use toolwright_contract::{Envelope, SideEffects};
+use toolwright_registry::hex;
+
+use crate::call::Call;
+use crate::confirm;
+use crate::ids;
+use crate::orchestrator::{Orchestrator, ToolCall, key_of, unshared};
+use crate::redact;
+use crate::runtime::Runtime;
+use crate::session::NewSession;
+use crate::store::{self, Backend, Confirmation, SessionRecord};
+use crate::trip::Keeping;
+
+/// How often is looked whether work is done.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+impl Orchestrator {
+    /// The toolset that sessions begin with.
+    pub fn current(&self) -> Runtime {
+        self.0.toolsets.read().unwrap_or_else(PoisonError::into_inner).current.clone()
+    }
+
+    /// Runs one call of a session that the caller has just looked up.
+    pub async fn call_in(&self, session: Arc<SessionRecord>, call: ToolCall) -> Arc<Envelope> {
+        match self.begin(Instant::now(), session, call, 0, None) {
+            Ok(trip) => self.walk(trip).await,
+            Err(envelope) => Arc::new(*envelope),
+        }
+    }
+
+    /// Runs one call that has a session of its own.
+    ///
+    /// A call that may run again and asks nobody leaves its audit entry behind and nothing else: nobody could name its
+    /// session. Any other is kept like every call, in a session that is found again by the call's id and its principal,
+    /// so that a resend is recognised.
+    pub async fn call_once(&self, new: NewSession, call: ToolCall) -> store::Result<Arc<Envelope>> {
+        let started = Instant::now();
+        let current = self.current();
+        let spec = current.toolset().metadata(&call.tool);
+        let leaves_nothing = spec.is_none_or(|spec| {
+            spec.idempotent
+                && spec.side_effects != SideEffects::Writes
+                && spec.requires_confirmation.is_never()
+        });
+        if !leaves_nothing {
+            let session = self.own_session(new, &call).await?;
+            return Ok(self.call_in(session, call).await);
+        }
+        let new = NewSession { id: new.id.or_else(|| Some(ids::passing())), ..new };
+        let record = new.record(key_of(&current), self.0.clock.now(), self.0.policy.session_ms);
+        Ok(match self.begin(started, Arc::new(record), call, 0, None) {
+            Ok(mut trip) => {
+                trip.keeping = Keeping::Unstored;
+                self.walk(trip).await
+            }
+            Err(envelope) => Arc::new(*envelope),
+        })
+    }
+
+    /// The arguments of a question as a person may see them. Nothing, when it cannot be told what must be hidden.
+    pub async fn shown_args(&self, asked: &Confirmation) -> store::Result<Value> {
+        let Some(session) = self.0.store.session(&asked.session).await? else { return Ok(Value::Null) };
+        let runtime = self.runtime(&session.toolset);
+        let spec = runtime.as_ref().and_then(|runtime| runtime.toolset().metadata(&asked.tool));
+        Ok(spec.map_or(Value::Null, |spec| redact::redacted(&spec.json_schema, &asked.args)))
+    }
+
+    /// Waits until nothing is at work whose caller may have gone away. False when it takes longer than `patience`.
+    pub async fn at_rest(&self, patience: Duration) -> bool {
+        let give_up = Instant::now() + patience;
+        while Arc::strong_count(&self.0.detached) > 1 {
+            if Instant::now() >= give_up {
+                return false;
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+        true
+    }
+
+    /// The session of a call that has one of its own: the same for the same id of the same principal.
+    async fn own_session(&self, new: NewSession, call: &ToolCall) -> store::Result<Arc<SessionRecord>> {
+        let Some(id) = &call.id else { return self.create_session(new).await };
+        let mut hasher = Sha256::new();
+        for part in [new.principal.org.as_deref().unwrap_or_default(), &new.principal.id, &new.client_id, id]
+        {
+            hasher.update((part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        let digest: [u8; 32] = hasher.finalize().into();
+        let id = format!("own_{}", hex(&digest[..16]));
+        if let Some(known) = self.session(&id).await? {
+            return Ok(known);
+        }
+        match self.create_session(NewSession { id: Some(id.clone()), ..new }).await {
+            Err(store::Error::Exists(_)) => self.session(&id).await?.ok_or(store::Error::NoSession(id)),
+            created => created,
+        }
+    }
+
+    /// A call that a handler makes: the same gates, another id.
+    pub(crate) async fn nested(&self, parent: Arc<Call>, tool: &str, args: Value, id: String) -> Envelope {
+        let session = parent.session_id.clone().unwrap_or_default();
+        self.store_own(&parent).await;
+        let call = ToolCall { id: Some(id), tool: tool.to_owned(), args };
+        let mut envelope = unshared(self.call_at(&session, call, 0, Some(parent)).await);
+        if let Err(failure) = &mut envelope.outcome
+            && let Some(details) = &mut failure.details
+        {
+            // A handler must not be able to approve what it has called.
+            confirm::without_token(details);
+        }
+        envelope
+    }
+
+    /// A handler that calls others needs a session that the store knows.
+    async fn store_own(&self, parent: &Call) {
+        let Some(record) = &parent.unstored else { return };
+        match self.0.store.create_session((**record).clone()).await {
+            Ok(()) | Err(store::Error::Exists(_)) => {}
+            // The nested call will be told that there is no such session.
+            Err(error) => tracing::error!("a session could not be kept: {error}"),
+        }
+    }
+}

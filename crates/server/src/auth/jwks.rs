@@ -1,0 +1,190 @@
+//! The issuer's public keys: from a file, or from a URL, fetched when they are needed and not too often.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::signature::{self, RsaPublicKeyComponents, UnparsedPublicKey};
+use rustls::ClientConfig;
+use rustls_platform_verifier::BuilderVerifierExt;
+use serde::Deserialize;
+use tokio::sync::Mutex;
+
+/// Keys are fetched anew after so long,
+const MAX_AGE: Duration = Duration::from_secs(600);
+/// and no sooner than that, whatever unknown key ids somebody makes up.
+const MIN_AGE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(5);
+const LARGEST: usize = 1 << 20;
+
+/// Where the keys are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    Url(String),
+    File(PathBuf),
+}
+
+impl Source {
+    /// A URL, or the path of a file.
+    pub fn parse(text: &str) -> Self {
+        let is_url = text.starts_with("https://") || text.starts_with("http://");
+        if is_url { Self::Url(text.to_owned()) } else { Self::File(text.into()) }
+    }
+}
+
+/// A key in its JSON form.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Jwk {
+    kty: String,
+    #[serde(default)]
+    kid: Option<String>,
+    #[serde(default)]
+    alg: Option<String>,
+    #[serde(default)]
+    r#use: Option<String>,
+    #[serde(default)]
+    crv: Option<String>,
+    #[serde(default)]
+    n: Option<String>,
+    #[serde(default)]
+    e: Option<String>,
+    #[serde(default)]
+    x: Option<String>,
+    #[serde(default)]
+    y: Option<String>,
+}
+
+impl Jwk {
+    /// Whether it may have signed a token of this algorithm and key id.
+    pub fn fits(&self, algorithm: &str, kid: Option<&str>) -> bool {
+        let of_kind = match algorithm {
+            "RS256" => self.kty == "RSA",
+            "ES256" => self.kty == "EC" && self.crv.as_deref() == Some("P-256"),
+            "EdDSA" => self.kty == "OKP" && self.crv.as_deref() == Some("Ed25519"),
+            _ => false,
+        };
+        of_kind
+            && self.alg.as_deref().is_none_or(|own| own == algorithm)
+            && self.r#use.as_deref().is_none_or(|own| own == "sig")
+            && kid.is_none_or(|kid| self.kid.as_deref() == Some(kid))
+    }
+
+    /// Whether it has signed this.
+    pub fn verifies(&self, algorithm: &str, message: &[u8], signed: &[u8]) -> bool {
+        let part = |part: &Option<String>| {
+            URL_SAFE_NO_PAD.decode(part.as_deref().unwrap_or_default()).unwrap_or_default()
+        };
+        match algorithm {
+            "RS256" => {
+                let key = RsaPublicKeyComponents { n: part(&self.n), e: part(&self.e) };
+                key.verify(&signature::RSA_PKCS1_2048_8192_SHA256, message, signed).is_ok()
+            }
+            "ES256" => {
+                let point = [&[4], &part(&self.x)[..], &part(&self.y)[..]].concat();
+                UnparsedPublicKey::new(&signature::ECDSA_P256_SHA256_FIXED, point)
+                    .verify(message, signed)
+                    .is_ok()
+            }
+            "EdDSA" => {
+                UnparsedPublicKey::new(&signature::ED25519, part(&self.x)).verify(message, signed).is_ok()
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The keys, as far as they are known.
+#[derive(Debug)]
+pub(super) struct Jwks {
+    source: Source,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    keys: Arc<Vec<Jwk>>,
+    read_at: Option<Instant>,
+    client: Option<reqwest::Client>,
+}
+
+impl Jwks {
+    pub fn new(source: Source) -> Self {
+        Self { source, known: Mutex::default() }
+    }
+
+    /// The keys; read again when they are old, or when one is missing that `suffices` looks for. What is known stays in
+    /// force while it cannot be read.
+    pub async fn keys(&self, suffices: impl Fn(&[Jwk]) -> bool) -> Arc<Vec<Jwk>> {
+        let mut known = self.known.lock().await;
+        let age = known.read_at.map(|read_at| read_at.elapsed());
+        let is_due = match age {
+            None => true,
+            Some(age) => age > MAX_AGE || (age > MIN_AGE && !suffices(&known.keys)),
+        };
+        if is_due {
+            known.read_at = Some(Instant::now());
+            match self.read(&mut known).await {
+                Ok(keys) => known.keys = Arc::new(keys),
+                Err(error) => tracing::error!("the issuer's keys cannot be read: {error}"),
+            }
+        }
+        Arc::clone(&known.keys)
+    }
+
+    async fn read(&self, known: &mut Known) -> Result<Vec<Jwk>, String> {
+        let text = match &self.source {
+            Source::File(path) => {
+                std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?
+            }
+            Source::Url(url) => {
+                let client = match &known.client {
+                    Some(client) => client.clone(),
+                    None => known.client.insert(client()?).clone(),
+                };
+                fetch(&client, url).await?
+            }
+        };
+        parse(&text)
+    }
+}
+
+/// Keys of kinds that are not known are passed over: an issuer may have others, for other purposes.
+fn parse(text: &[u8]) -> Result<Vec<Jwk>, String> {
+    #[derive(Deserialize)]
+    struct Set {
+        keys: Vec<serde_json::Value>,
+    }
+    let set: Set = serde_json::from_slice(text).map_err(|error| format!("not a JWK set: {error}"))?;
+    Ok(set.keys.into_iter().filter_map(|key| serde_json::from_value(key).ok()).collect())
+}
+
+async fn fetch(client: &reqwest::Client, url: &str) -> Result<Vec<u8>, String> {
+    let failed = |error: reqwest::Error| error.without_url().to_string();
+    let mut response =
+        client.get(url).send().await.and_then(reqwest::Response::error_for_status).map_err(failed)?;
+    let mut text = Vec::new();
+    while let Some(piece) = response.chunk().await.map_err(failed)? {
+        text.extend_from_slice(&piece);
+        if text.len() > LARGEST {
+            return Err(format!("more than {LARGEST} bytes"));
+        }
+    }
+    Ok(text)
+}
+
+fn client() -> Result<reqwest::Client, String> {
+    let tls = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_platform_verifier()
+        .map_err(|error| error.to_string())?
+        .with_no_client_auth();
+    reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
+        .timeout(TIMEOUT)
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
+        .map_err(|error| error.to_string())
+}

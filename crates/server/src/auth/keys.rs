@@ -1,0 +1,319 @@
+//! API keys in one file: made, listed, revoked, and looked up while a server runs.
+//!
+//! A key is `twk_<id>_<secret>`. The secret is 256 random bits, so a salted SHA-256 of it is all that need be kept: there is
+//! nothing to guess that a slow hash would protect. The file is replaced in one step and read again when it changes.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use toolwright_orchestrator::store::Principal;
+use toolwright_registry::hex;
+
+/// What every key begins with.
+pub const PREFIX: &str = "twk_";
+
+/// One key, as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Key {
+    pub id: String,
+    /// Of the principal that it stands for.
+    pub name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub org: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<String>,
+    salt: String,
+    /// Hex of SHA-256 over salt and secret.
+    hash: String,
+    /// Seconds since 1970, like the others.
+    pub created_at: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revoked_at: Option<i64>,
+}
+
+/// What a key is made of.
+#[derive(Debug, Clone, Default)]
+pub struct NewKey {
+    pub name: String,
+    pub org: Option<String>,
+    pub roles: Vec<String>,
+    pub expires_at: Option<i64>,
+}
+
+/// A file of keys that cannot be used. The text is for the operator.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("the keys in {0} cannot be read: {1}")]
+    Read(PathBuf, String),
+    #[error("the keys in {0} cannot be written: {1}")]
+    Write(PathBuf, io::Error),
+    #[error("there is no key `{0}`")]
+    NoSuchKey(String),
+    #[error("no randomness from the system: {0}")]
+    NoRandomness(String),
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Form {
+    keys: Vec<Key>,
+}
+
+/// Where keys are kept. The file need not exist.
+#[derive(Debug)]
+pub struct KeyFile {
+    path: PathBuf,
+    read: RwLock<Option<(Stamp, Arc<Keys>)>>,
+    /// When the file was last looked at, in seconds.
+    looked_at: AtomicI64,
+}
+
+type Stamp = Option<(SystemTime, u64)>;
+
+/// The keys of a file, by id.
+#[derive(Debug, Default)]
+pub struct Keys(HashMap<String, (Key, Arc<Principal>)>);
+
+impl Keys {
+    /// None that could be used, now or again.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The principal of a key that counts at this moment (seconds since 1970).
+    pub fn principal(&self, token: &str, now: i64) -> Option<Arc<Principal>> {
+        let (id, secret) = token.strip_prefix(PREFIX)?.split_once('_')?;
+        let (key, principal) = self.0.get(id)?;
+        let is_alive = key.revoked_at.is_none() && key.expires_at.is_none_or(|expires| now < expires);
+        (is_alive && same(hash(&key.salt, secret).as_bytes(), key.hash.as_bytes()))
+            .then(|| Arc::clone(principal))
+    }
+}
+
+impl KeyFile {
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), read: RwLock::default(), looked_at: AtomicI64::new(i64::MIN) }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The keys as they are now. The file is looked at once a second at the most.
+    pub fn current(&self) -> Result<Arc<Keys>, Error> {
+        let now = super::now();
+        let cached = || self.read.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let before = cached();
+        if let Some((_, keys)) = &before
+            && self.looked_at.swap(now, Ordering::Relaxed) == now
+        {
+            return Ok(Arc::clone(keys));
+        }
+        let stamp = self.stamp()?;
+        if let Some((known, keys)) = before
+            && known == stamp
+        {
+            return Ok(keys);
+        }
+        let principal =
+            |key: &Key| Principal { id: key.name.clone(), org: key.org.clone(), roles: key.roles.clone() };
+        let keys =
+            self.list()?.into_iter().map(|key| (key.id.clone(), (key.clone(), Arc::new(principal(&key)))));
+        let keys = Arc::new(Keys(keys.collect()));
+        *self.read.write().unwrap_or_else(PoisonError::into_inner) = Some((stamp, Arc::clone(&keys)));
+        self.looked_at.store(now, Ordering::Relaxed);
+        Ok(keys)
+    }
+
+    /// The principal of a key that counts at this moment. A key that is not known yet may just have been made.
+    pub(super) fn principal(&self, token: &str, now: i64) -> Result<Option<Arc<Principal>>, Error> {
+        let keys = self.current()?;
+        let id = token.strip_prefix(PREFIX).and_then(|rest| rest.split('_').next()).unwrap_or_default();
+        if keys.0.contains_key(id) {
+            return Ok(keys.principal(token, now));
+        }
+        self.looked_at.store(i64::MIN, Ordering::Relaxed);
+        Ok(self.current()?.principal(token, now))
+    }
+
+    /// All keys, in the order they were made.
+    pub fn list(&self) -> Result<Vec<Key>, Error> {
+        let text = match fs::read_to_string(&self.path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(self.unreadable(error)),
+        };
+        let form: Form = serde_json::from_str(&text).map_err(|error| self.unreadable(error))?;
+        Ok(form.keys)
+    }
+
+    /// Makes a key. The text that is returned is shown once and kept nowhere.
+    pub fn create(&self, new: NewKey) -> Result<(Key, String), Error> {
+        let (id, salt, secret) = (random::<6>()?, random::<16>()?, random::<32>()?);
+        let key = Key {
+            hash: hash(&salt, &secret),
+            id,
+            name: new.name,
+            org: new.org,
+            roles: new.roles,
+            salt,
+            created_at: super::now(),
+            expires_at: new.expires_at,
+            revoked_at: None,
+        };
+        let made = key.clone();
+        self.change(|keys| {
+            keys.push(made);
+            Ok(())
+        })?;
+        let token = format!("{PREFIX}{}_{secret}", key.id);
+        Ok((key, token))
+    }
+
+    /// Revokes a key, by its id or by the whole key. Running servers notice within a second.
+    pub fn revoke(&self, id: &str) -> Result<Key, Error> {
+        let id = id.strip_prefix(PREFIX).map_or(id, |rest| rest.split('_').next().unwrap_or(rest));
+        let now = super::now();
+        self.change(|keys| {
+            let key = keys.iter_mut().find(|key| key.id == id);
+            let key = key.ok_or_else(|| Error::NoSuchKey(id.to_owned()))?;
+            key.revoked_at.get_or_insert(now);
+            Ok(key.clone())
+        })
+    }
+
+    /// Changes the file while nobody else does, in one step.
+    fn change<T>(&self, change: impl FnOnce(&mut Vec<Key>) -> Result<T, Error>) -> Result<T, Error> {
+        let failed = |error| Error::Write(self.path.clone(), error);
+        if let Some(directory) = self.path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
+            fs::create_dir_all(directory).map_err(failed)?;
+        }
+        let beside = |ending: &str| {
+            let mut name = self.path.file_name().unwrap_or_default().to_owned();
+            name.push(ending);
+            self.path.with_file_name(name)
+        };
+        let lock = fs::File::create(beside(".lock")).map_err(failed)?;
+        lock.lock().map_err(failed)?;
+        let mut keys = self.list()?;
+        let outcome = change(&mut keys)?;
+        let text = serde_json::to_string_pretty(&Form { keys }).map_err(|error| failed(error.into()))?;
+        let fresh = beside(".new");
+        write_private(&fresh, text.as_bytes()).map_err(failed)?;
+        fs::rename(&fresh, &self.path).map_err(failed)?;
+        Ok(outcome)
+    }
+
+    fn stamp(&self) -> Result<Stamp, Error> {
+        match fs::metadata(&self.path) {
+            Ok(about) => Ok(Some((about.modified().map_err(|error| self.unreadable(error))?, about.len()))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.unreadable(error)),
+        }
+    }
+
+    fn unreadable(&self, error: impl std::fmt::Display) -> Error {
+        Error::Read(self.path.clone(), error.to_string())
+    }
+}
+
+/// Only the owner can read it, from its first byte on.
+fn write_private(path: &Path, text: &[u8]) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    file.write_all(text)?;
+    file.sync_all()
+}
+
+fn hash(salt: &str, secret: &str) -> String {
+    let mut hasher = Sha256::new();
+    hasher.update(salt);
+    hasher.update(secret);
+    let digest: [u8; 32] = hasher.finalize().into();
+    hex(&digest)
+}
+
+fn random<const N: usize>() -> Result<String, Error> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|error| Error::NoRandomness(error.to_string()))?;
+    Ok(hex(&bytes))
+}
+
+/// Compares in a time that tells nothing.
+fn same(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file() -> (tempfile::TempDir, KeyFile) {
+        let dir = tempfile::tempdir().unwrap();
+        let file = KeyFile::new(dir.path().join("state/keys.json"));
+        (dir, file)
+    }
+
+    fn new(name: &str) -> NewKey {
+        NewKey { name: name.to_owned(), roles: vec!["staff".to_owned()], ..NewKey::default() }
+    }
+
+    #[test]
+    fn a_key_opens_until_it_is_revoked_or_expires() {
+        let (_dir, file) = file();
+        assert!(file.current().unwrap().is_empty());
+        let (key, token) = file.create(new("mira")).unwrap();
+        let (_, brief) = file.create(NewKey { expires_at: Some(100), ..new("brief") }).unwrap();
+        let fresh = || KeyFile::new(file.path()).current().unwrap();
+        assert_eq!(fresh().principal(&token, 50).unwrap().id, "mira");
+        assert!(fresh().principal(&brief, 99).is_some() && fresh().principal(&brief, 100).is_none());
+        let tampered = format!("{}0", &token[..token.len() - 1]);
+        let tampered = if tampered == token { format!("{}1", &token[..token.len() - 1]) } else { tampered };
+        for wrong in
+            [tampered.as_str(), "", "twk_", "twk_a_b", &token[..token.len() - 1], &format!("{token}0")]
+        {
+            assert!(fresh().principal(wrong, 50).is_none(), "{wrong}");
+        }
+        file.revoke(&key.id).unwrap();
+        assert!(fresh().principal(&token, 50).is_none());
+        assert!(matches!(file.revoke("nobody"), Err(Error::NoSuchKey(_))));
+        assert!(!fresh().is_empty(), "a revoked key does not open the server");
+    }
+
+    #[test]
+    fn the_secret_is_kept_nowhere_and_the_file_is_private() {
+        let (dir, file) = file();
+        let (_, token) = file.create(new("mira")).unwrap();
+        let text = fs::read_to_string(file.path()).unwrap();
+        let secret = token.rsplit('_').next().unwrap();
+        assert!(secret.len() == 64 && !text.contains(secret));
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            assert_eq!(fs::metadata(file.path()).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        drop(dir);
+    }
+
+    #[test]
+    fn a_file_that_is_not_one_lets_nobody_in() {
+        let (_dir, file) = file();
+        fs::create_dir_all(file.path().parent().unwrap()).unwrap();
+        fs::write(file.path(), "{").unwrap();
+        assert!(file.current().is_err());
+        assert!(!super::super::Auth::new(file, None).is_open());
+    }
+}

@@ -1,0 +1,145 @@
+//! Web pages: a browser tells the origin of the page that asks. Only the server's own origin may, and those that are
+//! listed. A server on loopback also insists on a loopback name in `host`, or else any site could point its own name at
+//! 127.0.0.1 and be "the same origin".
+
+use std::net::IpAddr;
+
+use hyper::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN,
+    VARY,
+};
+use hyper::{Method, Response, StatusCode};
+
+use crate::body::Body;
+use crate::problem::{Kind, Problem};
+
+static FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+static REQUESTED_METHOD: HeaderName = HeaderName::from_static("access-control-request-method");
+
+/// Which origins may ask.
+#[derive(Debug)]
+pub(crate) struct Origins {
+    listed: Vec<String>,
+    loopback_only: bool,
+}
+
+impl Origins {
+    pub fn new(listed: &[String], listen: IpAddr) -> Self {
+        let listed = listed.iter().map(|origin| origin.trim_end_matches('/').to_ascii_lowercase()).collect();
+        Self { listed, loopback_only: listen.is_loopback() }
+    }
+
+    /// Whether this request may be answered. Returns the listed origin that it comes from, if it does.
+    pub fn check(&self, headers: &HeaderMap) -> Result<Option<HeaderValue>, Problem> {
+        let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+        if self.loopback_only && !is_loopback(host) {
+            let detail = "The server listens on loopback: `host` must be localhost or a loopback address.";
+            return Err(Problem::new(Kind::CrossOrigin, detail));
+        }
+        let Some(origin) = headers.get(ORIGIN) else {
+            // A page of another site that sends no origin: an image, a link, a form.
+            return match headers.get(&FETCH_SITE).map(HeaderValue::as_bytes) {
+                Some(b"cross-site") => Err(foreign()),
+                _ => Ok(None),
+            };
+        };
+        let text = origin.to_str().unwrap_or_default().to_ascii_lowercase();
+        if self.listed.contains(&text) {
+            return Ok(Some(origin.clone()));
+        }
+        let own = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+        if own.is_some_and(|own| own.eq_ignore_ascii_case(host)) { Ok(None) } else { Err(foreign()) }
+    }
+}
+
+fn foreign() -> Problem {
+    Problem::new(Kind::CrossOrigin, "List the page's origin in `[server] cors_origins` to let it ask.")
+}
+
+/// `localhost`, `127.0.0.1`, `[::1]`, with or without a port.
+fn is_loopback(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    name.eq_ignore_ascii_case("localhost")
+        || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// The answer to a browser that asks whether it may ask.
+pub(crate) fn preflight(method: &Method, headers: &HeaderMap) -> Option<Response<Body>> {
+    if *method != Method::OPTIONS || !headers.contains_key(&REQUESTED_METHOD) {
+        return None;
+    }
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let answer = response.headers_mut();
+    answer.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE"));
+    let names = HeaderValue::from_static("authorization, content-type, x-request-id");
+    answer.insert(ACCESS_CONTROL_ALLOW_HEADERS, names);
+    answer.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    Some(response)
+}
+
+/// Lets the page of a listed origin read a response.
+pub(crate) fn allow(response: &mut Response<Body>, origin: HeaderValue) {
+    let headers = response.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("x-request-id"));
+    headers.append(VARY, HeaderValue::from_static("origin"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(origins: &Origins, pairs: &[(&'static str, &'static str)]) -> bool {
+        let pairs = pairs
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+        origins.check(&pairs.collect()).is_ok()
+    }
+
+    #[test]
+    fn a_server_on_loopback_answers_loopback_names_and_its_own_pages() {
+        let origins = Origins::new(&["https://console.example/".to_owned()], "127.0.0.1".parse().unwrap());
+        for host in
+            ["localhost", "localhost:7300", "127.0.0.1:7300", "127.9.9.9", "[::1]:7300", "LOCALHOST:1"]
+        {
+            assert!(check(&origins, &[("host", host)]), "{host}");
+        }
+        for host in [
+            "",
+            "evil.example",
+            "evil.example:7300",
+            "127.0.0.1.evil.example",
+            "localhost.evil.example",
+            "10.0.0.1",
+        ] {
+            assert!(!check(&origins, &[("host", host)]), "{host}");
+        }
+        let from = |origin| check(&origins, &[("host", "localhost:7300"), ("origin", origin)]);
+        assert!(from("http://localhost:7300") && from("https://console.example"));
+        for origin in [
+            "http://localhost:3000",
+            "http://evil.example",
+            "null",
+            "",
+            "http://localhost",
+            "ftp://localhost:7300",
+        ] {
+            assert!(!from(origin), "{origin}");
+        }
+        assert!(!check(&origins, &[("host", "localhost"), ("sec-fetch-site", "cross-site")]));
+        assert!(check(&origins, &[("host", "localhost"), ("sec-fetch-site", "none")]));
+    }
+
+    #[test]
+    fn elsewhere_any_name_will_do_and_foreign_pages_will_not() {
+        let origins = Origins::new(&[], "0.0.0.0".parse().unwrap());
+        assert!(check(&origins, &[("host", "tools.example")]));
+        assert!(check(&origins, &[("host", "tools.example"), ("origin", "https://tools.example")]));
+        assert!(!check(&origins, &[("host", "tools.example"), ("origin", "https://evil.example")]));
+    }
+}

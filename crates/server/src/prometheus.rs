@@ -1,0 +1,100 @@
+//! `/metrics`: the counters in Prometheus' text format.
+
+use std::fmt::Write;
+use std::sync::atomic::Ordering;
+
+use hyper::Response;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use toolwright_orchestrator::metrics::ToolMetrics;
+
+use crate::app::App;
+use crate::body::Body;
+
+/// Upper bounds of the latency histogram, in microseconds: one row each.
+const BOUNDS: [u64; 14] = [
+    100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 1_000_000, 5_000_000,
+    30_000_000,
+];
+
+pub(crate) fn answer(app: &App) -> Response<Body> {
+    let mut response = Response::new(Body::whole(text(app)));
+    let form = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, form);
+    response
+}
+
+fn text(app: &App) -> String {
+    let tools = app.orchestrator.metrics();
+    let mut page = Page(String::with_capacity(4096));
+    page.of_tools(&tools, "toolwright_calls_total", "Calls that ran.", |tool| tool.calls);
+    page.of_tools(&tools, "toolwright_replays_total", "Answers from the record.", |tool| tool.replays);
+    page.of_tools(&tools, "toolwright_refusals_total", "Calls that a gate refused.", |tool| tool.refusals);
+    let help = "Calls that took longer than the tool's latency budget.";
+    page.of_tools(&tools, "toolwright_overruns_total", help, |tool| tool.overruns);
+    page.of_tools(&tools, "toolwright_retries_total", "Calls that were tried again.", |tool| tool.retries);
+    page.head("toolwright_errors_total", "counter", "Errors by type, refusals included.");
+    for tool in &tools {
+        for (kind, count) in &tool.errors {
+            let label = format!(",type=\"{kind}\"");
+            page.row("toolwright_errors_total", tool, &label, count);
+        }
+    }
+    page.latency(&tools);
+    page.head("toolwright_http_requests_total", "counter", "Requests answered, by class of status.");
+    for (class, count) in app.counters.answered() {
+        page.line(format_args!("toolwright_http_requests_total{{class=\"{class}\"}} {count}"));
+    }
+    let gauges = [
+        ("toolwright_http_requests_running", "Requests that are being answered.", &app.counters.running),
+        ("toolwright_http_connections", "Open connections.", &app.counters.connections),
+    ];
+    for (name, help, gauge) in gauges {
+        page.head(name, "gauge", help);
+        page.line(format_args!("{name} {}", gauge.load(Ordering::Relaxed)));
+    }
+    page.0
+}
+
+struct Page(String);
+
+impl Page {
+    fn line(&mut self, line: std::fmt::Arguments<'_>) {
+        // Writing to a text does not fail.
+        let _ = writeln!(self.0, "{line}");
+    }
+
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
+        self.line(format_args!("# HELP {name} {help}\n# TYPE {name} {kind}"));
+    }
+
+    /// Ids and versions of tools have nothing in them that would have to be escaped; other names are shown as they are
+    /// known to the orchestrator, which has one for all that are invented.
+    fn row(&mut self, name: &str, tool: &ToolMetrics, more: &str, value: impl std::fmt::Display) {
+        let ToolMetrics { tool, version, .. } = tool;
+        self.line(format_args!("{name}{{tool=\"{tool}\",version=\"{version}\"{more}}} {value}"));
+    }
+
+    fn of_tools(&mut self, tools: &[ToolMetrics], name: &str, help: &str, value: fn(&ToolMetrics) -> u64) {
+        self.head(name, "counter", help);
+        tools.iter().for_each(|tool| self.row(name, tool, "", value(tool)));
+    }
+
+    fn latency(&mut self, tools: &[ToolMetrics]) {
+        let name = "toolwright_call_duration_seconds";
+        self.head(name, "histogram", "How long calls took that ran.");
+        for tool in tools {
+            let below = |bound: u64| -> u64 {
+                tool.latency.iter().filter(|(upper, _)| *upper <= bound).map(|(_, count)| count).sum()
+            };
+            for bound in BOUNDS {
+                let label = format!(",le=\"{}\"", bound as f64 / 1e6);
+                self.row(&format!("{name}_bucket"), tool, &label, below(bound));
+            }
+            let sum: f64 =
+                tool.latency.iter().map(|(upper, count)| *upper as f64 / 1e6 * *count as f64).sum();
+            self.row(&format!("{name}_bucket"), tool, ",le=\"+Inf\"", below(u64::MAX));
+            self.row(&format!("{name}_sum"), tool, "", sum);
+            self.row(&format!("{name}_count"), tool, "", below(u64::MAX));
+        }
+    }
+}
