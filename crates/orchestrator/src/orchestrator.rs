@@ -10,7 +10,6 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
-use tokio::sync::broadcast;
 use toolwright_capabilities::{Client, Silent};
 use toolwright_contract::{Envelope, ErrorKind, Failure, Meta};
 use toolwright_engine::Cancel;
@@ -19,26 +18,26 @@ use crate::builder::Builder;
 use crate::call::Call;
 use crate::clock::Clock;
 use crate::confirm;
+use crate::deliveries::Deliveries;
 use crate::describe::{DESCRIBE, describe};
-use crate::gate::{self, Attempt, Rules, Stop, budget};
+use crate::gate::{self, Attempt, Rules, Stop, Tokens, budget};
 use crate::ids;
 use crate::in_flight::{self, InFlight, Seat};
 use crate::metrics::{Ended, Metrics, ToolMetrics};
 use crate::policy::Policy;
 use crate::recovery;
 use crate::refusal::{
-    conflict, in_doubt, inactive, out_of_reach, still_running, unapproved, without_toolset,
+    conflict, in_doubt, inactive, no_session, out_of_reach, still_running, unapproved, without_toolset,
 };
 use crate::runtime::Runtime;
 use crate::state;
-use crate::store::{Backend, Claim, Claimed, Confirmation, Durability, SessionRecord, Status, Store};
+use crate::store::{Backend, Claim, Claimed, Durability, SessionRecord, Status, Store};
 use crate::trip::{Hidden, Trip};
 
 /// Ids of callers are bounded: they are kept.
 const LONGEST_ID: usize = 256;
 /// How often a call that runs elsewhere is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-const DELIVERIES: usize = 1024;
 
 /// A call as a model or a client makes it.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,14 +46,6 @@ pub struct ToolCall {
     pub id: Option<String>,
     pub tool: String,
     pub args: Value,
-}
-
-/// The answer to a call that was waiting for a person.
-#[derive(Debug, Clone)]
-pub struct Delivery {
-    pub session: String,
-    pub execution_id: String,
-    pub envelope: Arc<Envelope>,
 }
 
 /// Takes calls from request to envelope. Cloning shares it.
@@ -70,13 +61,21 @@ pub(crate) struct Inner {
     pub clients: RwLock<HashMap<String, Arc<dyn Client>>>,
     pub in_flight: InFlight,
     pub metrics: Metrics,
-    pub deliveries: broadcast::Sender<Delivery>,
+    pub deliveries: Deliveries,
 }
 
 /// The toolsets that sessions hold, by version.
 pub(crate) struct Toolsets {
     pub current: Runtime,
     pub by_version: HashMap<String, Runtime>,
+}
+
+impl Toolsets {
+    /// The versions that neither new sessions begin with nor anybody holds at this moment.
+    pub fn unused(&self) -> impl Iterator<Item = &String> {
+        let is_unused = |(_, runtime): &(&String, &Runtime)| !runtime.is_shared();
+        self.by_version.iter().filter(is_unused).map(|(version, _)| version)
+    }
 }
 
 impl std::fmt::Debug for Orchestrator {
@@ -102,20 +101,31 @@ impl Orchestrator {
             clients: RwLock::default(),
             in_flight: InFlight::default(),
             metrics: Metrics::default(),
-            deliveries: broadcast::channel(DELIVERIES).0,
+            deliveries: Deliveries::default(),
         }))
     }
 
     /// Runs one call of a session. Always an envelope.
     pub async fn call(&self, session: &str, call: ToolCall) -> Envelope {
-        unshared(self.call_at(session, call, 0, None).await)
+        unshared(self.call_shared(session, call).await)
+    }
+
+    /// As [`Self::call`], for those who only read the envelope: the store holds the same one.
+    pub async fn call_shared(&self, session: &str, call: ToolCall) -> Arc<Envelope> {
+        self.call_at(session, call, 0, None).await
     }
 
     /// A call that a handler makes: the same gates, another id.
-    pub(crate) async fn nested(&self, parent: Arc<Call>, tool: &str, args: Value, id: String) -> Envelope {
-        let session = parent.session_id.clone().unwrap_or_default();
+    pub(crate) async fn nested(
+        &self,
+        parent: Arc<Call>,
+        session: &str,
+        tool: &str,
+        args: Value,
+        id: String,
+    ) -> Envelope {
         let call = ToolCall { id: Some(id), tool: tool.to_owned(), args };
-        let mut envelope = unshared(self.call_at(&session, call, 0, Some(parent)).await);
+        let mut envelope = unshared(self.call_at(session, call, 0, Some(parent)).await);
         if let Err(failure) = &mut envelope.outcome
             && let Some(details) = &mut failure.details
         {
@@ -164,7 +174,7 @@ impl Orchestrator {
             return self.close(&trip, trip.envelope(outcome), Ended::Refused).await;
         }
         loop {
-            match self.0.in_flight.enter(&trip.session.id, &trip.execution, trip.digest) {
+            match self.0.in_flight.enter(&trip.session, &trip.execution, trip.digest) {
                 // The id is this call's by record: the other one is about to be told so.
                 Seat::Other(other) if self.is_recorded(&trip).await => {
                     in_flight::wait(other).await;
@@ -173,34 +183,46 @@ impl Orchestrator {
                     let refused = trip.envelope(Err(conflict()));
                     return self.close(&trip, refused, Ended::Refused).await;
                 }
-                Seat::Same(result) => match in_flight::wait(result).await {
-                    Some(envelope) => return self.close(&trip, replayed(&envelope), Ended::Replayed).await,
+                Seat::Same(result) => {
+                    if let Some(envelope) = in_flight::wait(result).await {
+                        return self.close(&trip, replayed(&envelope), Ended::Replayed).await;
+                    }
                     // The first was cancelled: now it is this one's turn.
-                    None => continue,
-                },
-                Seat::First(place) => {
-                    let envelope = match self.travel(&mut trip).await {
-                        Travelled::Done(envelope) => envelope,
-                        Travelled::Run(claimed) => self.run(trip, claimed).await,
-                    };
-                    place.finish(&envelope);
-                    return envelope;
                 }
+                Seat::First(place) => match self.travel(&mut trip).await {
+                    Travelled::Done(envelope) => {
+                        place.finish(&envelope);
+                        return envelope;
+                    }
+                    Travelled::Run(claimed) => return self.run(trip, claimed, Some(place)).await,
+                },
+            }
+            if let Err(failure) = self.refresh(&mut trip).await {
+                let refused = trip.envelope(Err(failure));
+                return self.close(&trip, refused, Ended::Refused).await;
             }
         }
     }
 
+    /// After it has waited, a call must not be judged by what was before.
+    async fn refresh(&self, trip: &mut Trip) -> Result<(), Failure> {
+        let found = self.0.store.session(&trip.session.id).await.map_err(|error| out_of_reach(&error))?;
+        trip.session = found.ok_or_else(no_session)?;
+        trip.now = self.0.clock.now();
+        Ok(())
+    }
+
     /// Finds the session, its toolset and the call's id.
-    async fn resolve(
+    pub(crate) async fn resolve(
         &self,
         session: &str,
         call: ToolCall,
         position: usize,
         parent: Option<Arc<Call>>,
-    ) -> Result<Trip, Box<Envelope>> {
+    ) -> Result<Box<Trip>, Box<Envelope>> {
         let started = Instant::now();
         let found = self.0.store.session(session).await.map_err(|error| lost(&call, out_of_reach(&error)))?;
-        let session = found.ok_or_else(|| lost(&call, inactive("There is no such session.")))?;
+        let session = found.ok_or_else(|| lost(&call, no_session()))?;
         let runtime = self.runtime(&session.toolset);
         let is_own = parent.is_none();
         if is_own && call.id.as_ref().is_some_and(|id| id.is_empty() || id.len() > LONGEST_ID) {
@@ -212,8 +234,8 @@ impl Orchestrator {
         // No tool has such a name, and it is kept in the audit.
         tool.truncate(tool.floor_char_boundary(LONGEST_ID));
         let digest = ids::digest(&tool, &args);
-        let execution = id.unwrap_or_else(|| ids::derived(session.turn, position, &digest));
-        Ok(Trip {
+        let execution = id.unwrap_or_else(|| ids::derived(session.turn, position, &digest)).into();
+        Ok(Box::new(Trip {
             started,
             now: self.0.clock.now(),
             session,
@@ -231,7 +253,8 @@ impl Orchestrator {
             retries: 0,
             entries: Vec::new(),
             is_paid: false,
-        })
+            tokens: Tokens::default(),
+        }))
     }
 
     /// Replay, gates, claim: until it is clear whether the call runs.
@@ -257,7 +280,10 @@ impl Orchestrator {
             let claimed =
                 self.0.store.claim(self.claim_of(trip)).await.map_err(|error| out_of_reach(&error))?;
             match claimed {
-                Claimed::New => return Ok(Passed::Claimed),
+                Claimed::New => {
+                    trip.tokens.spend();
+                    return Ok(Passed::Claimed);
+                }
                 Claimed::Finished(envelope) => return Ok(Passed::Recorded(envelope)),
                 Claimed::Running => self.wait_elsewhere(trip).await?,
                 Claimed::InDoubt => return Err(in_doubt()),
@@ -297,14 +323,14 @@ impl Orchestrator {
     }
 
     /// Waits while another process is at this call.
-    async fn wait_elsewhere(&self, trip: &Trip) -> Result<(), Failure> {
+    async fn wait_elsewhere(&self, trip: &mut Trip) -> Result<(), Failure> {
         let give_up = trip.started + crate::call::LONGEST;
         loop {
             let recorded = self.0.store.recorded(&trip.session.id, &trip.execution).await;
             match recorded.map_err(|error| out_of_reach(&error))?.map(|standing| standing.status) {
                 Some(Status::Running) if Instant::now() < give_up => tokio::time::sleep(LOOK_AGAIN).await,
                 Some(Status::Running) => return Err(still_running()),
-                _ => return Ok(()),
+                _ => return self.refresh(trip).await,
             }
         }
     }
@@ -316,8 +342,9 @@ impl Orchestrator {
         }
         let runtime = trip.runtime.clone().ok_or_else(without_toolset)?;
         let tool = runtime.toolset().get(&trip.tool).ok_or_else(|| runtime.unknown(&trip.tool))?;
-        let prepared = runtime.ready(tool)?;
+        let prepared = runtime.ready(tool).await?;
         let args = std::mem::take(&mut trip.args);
+        trip.tokens = Tokens::default();
         let mut attempt = Attempt {
             session: &trip.session,
             prepared: &prepared,
@@ -328,10 +355,11 @@ impl Orchestrator {
             is_paid: trip.is_paid,
             args,
             clamped: Map::new(),
+            tokens: Tokens::default(),
         };
         let admitted = gate::admit(&mut attempt);
-        let Attempt { args, clamped, .. } = attempt;
-        trip.args = args;
+        let Attempt { args, clamped, tokens, .. } = attempt;
+        (trip.args, trip.tokens) = (args, tokens);
         if !clamped.is_empty() {
             trip.more.insert("clamped".to_owned(), Value::Object(clamped));
         }
@@ -339,7 +367,10 @@ impl Orchestrator {
         trip.hide();
         match admitted {
             Ok(()) => Ok(()),
-            Err(Stop::Deny(failure)) => Err(failure),
+            Err(Stop::Deny(failure)) => {
+                trip.tokens = Tokens::default();
+                Err(failure)
+            }
             Err(Stop::Confirm) => Err(self.ask(trip).await),
         }
     }
@@ -350,7 +381,7 @@ impl Orchestrator {
         let limit = self.0.policy.of(trip.session.mode).retrieval_calls;
         Claim {
             session: trip.session.id.clone(),
-            execution: trip.execution.clone(),
+            execution: trip.execution.as_ref().to_owned(),
             tool: trip.tool.clone(),
             tool_version: spec.map(|spec| spec.version.clone()).unwrap_or_default(),
             digest: trip.digest,
@@ -380,7 +411,7 @@ impl Orchestrator {
         tracing::debug!(
             session = trip.session.id,
             tool = trip.tool,
-            execution_id = trip.execution,
+            execution_id = &*trip.execution,
             event,
             ?error
         );
@@ -393,50 +424,6 @@ impl Orchestrator {
     pub(crate) fn client(&self, session: &str) -> Arc<dyn Client> {
         let clients = self.0.clients.read().unwrap_or_else(PoisonError::into_inner);
         clients.get(session).cloned().unwrap_or_else(|| Arc::new(Silent))
-    }
-
-    /// Runs a call that a person has approved, and delivers its envelope.
-    pub(crate) async fn run_approved(&self, approval: Arc<Confirmation>) -> Arc<Envelope> {
-        let call = ToolCall {
-            id: Some(approval.execution.clone()),
-            tool: approval.tool.clone(),
-            args: approval.args.clone(),
-        };
-        let envelope = match self.resolve(&approval.session, call, 0, None).await {
-            Err(envelope) => Arc::new(*envelope),
-            Ok(mut trip) => {
-                trip.digest = approval.digest;
-                trip.approval = Some(Arc::clone(&approval));
-                match self.travel(&mut trip).await {
-                    Travelled::Done(envelope) => {
-                        self.close_approval(&approval, &envelope).await;
-                        envelope
-                    }
-                    Travelled::Run(claimed) => self.run(trip, claimed).await,
-                }
-            }
-        };
-        self.deliver(&approval, &envelope);
-        envelope
-    }
-
-    pub(crate) fn deliver(&self, asked: &Confirmation, envelope: &Arc<Envelope>) {
-        // Nobody may be listening.
-        let _ = self.0.deliveries.send(Delivery {
-            session: asked.session.clone(),
-            execution_id: asked.execution.clone(),
-            envelope: Arc::clone(envelope),
-        });
-    }
-
-    pub(crate) fn snapshot(&self, trip: &Trip) -> Arc<crate::request::Session> {
-        Arc::new(crate::request::Session {
-            client_id: trip.session.client_id.clone(),
-            mode: trip.session.mode,
-            is_active: true,
-            state: trip.session.state.clone(),
-            client: self.client(&trip.session.id),
-        })
     }
 }
 
@@ -467,7 +454,8 @@ fn lost(call: &ToolCall, failure: Failure) -> Box<Envelope> {
     Box::new(Envelope { outcome: Err(failure), meta })
 }
 
-fn replayed(envelope: &Arc<Envelope>) -> Envelope {
+/// An envelope as it is answered from the record.
+pub(crate) fn replayed(envelope: &Arc<Envelope>) -> Envelope {
     let mut again = (**envelope).clone();
     again.meta.more.insert("replayed".to_owned(), true.into());
     again

@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
-use toolwright_contract::Confirmation;
+use toolwright_capabilities::http::{AllowList, Methods};
+use toolwright_contract::{Confirmation, SideEffects};
 use toolwright_engine::{Program, Source};
 use toolwright_registry::schema::Validator;
 use toolwright_registry::toolset::{Implementation, Module, Tool};
@@ -25,6 +27,10 @@ pub(crate) struct Prepared {
     pub confirm_when: Option<Condition>,
     /// Some arguments are `writeOnly`.
     pub has_secrets: bool,
+    /// What it may reach by `http.fetch`.
+    pub allow: Option<Arc<AllowList>>,
+    /// How long a call may take.
+    pub timeout: Duration,
 }
 
 /// A tool that cannot be used. The text is for the operator.
@@ -42,11 +48,18 @@ pub enum Error {
     Condition { tool: String, reason: String },
     #[error("`{tool}` needs the native handler `{name}`, which is not registered")]
     Unregistered { tool: String, name: String },
+    #[error("`{tool}` could not be prepared: whoever was at it is gone")]
+    Lost { tool: String },
 }
 
 impl Prepared {
     /// `base` is the artifact's directory.
-    pub fn new(tool: &Tool, base: &Path, natives: &HashMap<String, NativeHandler>) -> Result<Self, Error> {
+    pub fn new(
+        tool: &Tool,
+        base: &Path,
+        natives: &HashMap<String, NativeHandler>,
+        allow: Option<&AllowList>,
+    ) -> Result<Self, Error> {
         let id = &tool.spec.tool_id;
         let handler = match &tool.implementation {
             Implementation::Module(module) => Handler::JavaScript(Arc::new(load(id, module, base)?)),
@@ -72,7 +85,11 @@ impl Prepared {
             Confirmation::Rule(rule) => Some(condition(&rule.when)?),
             Confirmation::Always(_) => None,
         };
-        Ok(Self { tool: tool.clone(), handler, parameters, output, available, confirm_when, has_secrets })
+        let methods =
+            if tool.spec.side_effects == SideEffects::Writes { Methods::All } else { Methods::ReadOnly };
+        let allow = allow.map(|list| Arc::new(list.clone().with_methods(methods)));
+        let (tool, timeout) = (tool.clone(), crate::call::timeout(tool));
+        Ok(Self { tool, handler, parameters, output, available, confirm_when, has_secrets, allow, timeout })
     }
 }
 

@@ -158,6 +158,8 @@ pub fn question(id: &str, session: &str, execution: &str) -> Confirmation {
         tool: "mail_send".to_owned(),
         tool_version: "1.2.0".to_owned(),
         args: json!({"to": "ada@example.org", "copies": 1}),
+        shown: None,
+        is_edited: false,
         digest: [7; 32],
         preview: "Send a mail to ada@example.org".to_owned(),
         token_hash: [9; 32],
@@ -170,7 +172,13 @@ pub fn question(id: &str, session: &str, execution: &str) -> Confirmation {
 }
 
 pub fn approve(by: &str) -> Decision {
-    Decision::Approve { by: by.to_owned(), args: json!({"to": "ada@example.org", "copies": 1}) }
+    Decision::Approve { by: by.to_owned(), args: json!({"to": "ada@example.org", "copies": 1}), shown: None }
+}
+
+/// How many sessions and questions a sweep has ended.
+pub async fn swept(store: &impl Backend, now: i64) -> (usize, usize) {
+    let swept = store.sweep(now).await.unwrap();
+    (swept.sessions, swept.questions.len())
 }
 
 /// A store with the session `s`.
