@@ -2,7 +2,20 @@
 
 use super::support::Project;
 
-const COMMANDS: [&str; 8] = ["build", "check", "explain", "new", "init", "list", "describe", "prompt"];
+const COMMANDS: [&str; 12] = [
+    "build",
+    "check",
+    "explain",
+    "new",
+    "init",
+    "list",
+    "describe",
+    "prompt",
+    "call",
+    "confirmations",
+    "approve",
+    "deny",
+];
 
 #[test]
 fn help_shows_examples_for_the_program_and_each_subcommand() {

@@ -144,6 +144,11 @@ impl Orchestrator {
         recovery::answer(envelope, session.mode, documentation.as_deref())
     }
 
+    /// Whether the toolset that this session keeps is loaded: without it, the session can only look back.
+    pub fn has_toolset_of(&self, session: &SessionRecord) -> bool {
+        self.runtime(&session.toolset).is_some()
+    }
+
     /// Counters per tool and version.
     pub fn metrics(&self) -> Vec<ToolMetrics> {
         self.0.metrics.read()

@@ -21,7 +21,11 @@ pub fn all(connection: &Connection, store: &Sqlite) -> Result<()> {
     Ok(())
 }
 
-fn records<T: DeserializeOwned>(connection: &Connection, table: &str, take: impl Fn(T)) -> Result<()> {
+pub fn records<T: DeserializeOwned>(
+    connection: &Connection,
+    table: &str,
+    mut take: impl FnMut(T),
+) -> Result<()> {
     let mut statement = connection.prepare(&format!("SELECT id, record FROM {table}"))?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
