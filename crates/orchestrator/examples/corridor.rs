@@ -64,7 +64,7 @@ async fn call(
         let id = Some(format!("call_{number}"));
         let call = ToolCall { id, tool: tool.clone(), args: json!({ "text": "hello" }) };
         let started = Instant::now();
-        let envelope = orchestrator.call(&session, call).await;
+        let envelope = orchestrator.call_shared(&session, call).await;
         taken.push(started.elapsed());
         if !envelope.is_ok() {
             return Err(format!("{envelope:?}").into());

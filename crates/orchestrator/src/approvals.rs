@@ -150,9 +150,9 @@ impl Orchestrator {
         let (now, durability) = (self.0.clock.now(), Durability::Relaxed);
         let claim = Claim {
             session: asked.session.clone(),
-            execution: asked.execution.clone(),
-            tool: asked.tool.clone(),
-            tool_version: asked.tool_version.clone(),
+            execution: asked.execution.as_str().into(),
+            tool: asked.tool.as_str().into(),
+            tool_version: asked.tool_version.as_str().into(),
             digest: asked.digest,
             // Or else a call that must not run twice would stand as one that may, if this is interrupted.
             idempotent: false,
@@ -170,7 +170,7 @@ impl Orchestrator {
             // The id was used for another call meanwhile; what the person said is on record even so.
             return Ok(self.0.store.append(audit).await?);
         }
-        let (session, execution) = (asked.session.clone(), asked.execution.clone());
+        let (session, execution) = (asked.session.clone(), asked.execution.as_str().into());
         let envelope = Arc::clone(envelope);
         let settlement = Settlement { session, execution, envelope, audit, now, durability };
         self.0.store.settle(settlement).await?;

@@ -1,7 +1,7 @@
 //! One call while it runs: what it was asked, who called it, what it asked for by function. Handlers of all engines
 //! see it through [`Context`](crate::Context) and the guard.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Number, Value, json};
@@ -25,7 +25,7 @@ pub(crate) struct Call {
     pub prepared: Arc<Prepared>,
     pub execution_id: Arc<str>,
     pub caller: Caller,
-    pub cancel: Cancel,
+    pub cancel: LateCancel,
     pub now: Option<i64>,
     pub deadline: Instant,
     /// What answers the handler's capabilities, behind the guard.
@@ -38,6 +38,9 @@ pub(crate) struct Call {
     pub secrets: Arc<[String]>,
     asked: Mutex<Asked>,
 }
+
+/// What ends a call before its time, made when somebody first needs it: most calls are done before that.
+pub(crate) type LateCancel = Arc<OnceLock<Cancel>>;
 
 /// For whom a call runs.
 pub(crate) enum Caller {
@@ -89,7 +92,7 @@ impl Caller {
 /// Which call it is.
 pub(crate) struct Asking {
     pub execution_id: Arc<str>,
-    pub cancel: Cancel,
+    pub cancel: LateCancel,
     pub now: Option<i64>,
 }
 
@@ -133,6 +136,10 @@ impl Call {
 
     pub fn spec(&self) -> &ToolSpec {
         &self.prepared.tool.spec
+    }
+
+    pub fn cancel(&self) -> &Cancel {
+        self.cancel.get_or_init(Cancel::new)
     }
 
     pub fn asked(&self) -> MutexGuard<'_, Asked> {

@@ -66,7 +66,7 @@ impl Context {
 
     /// True once the call has been cancelled.
     pub fn is_cancelled(&self) -> bool {
-        self.0.cancel.is_cancelled()
+        self.0.cancel.get().is_some_and(toolwright_engine::Cancel::is_cancelled)
     }
 
     /// Asks for a capability by its dotted name, as docs/capabilities.md lists them.

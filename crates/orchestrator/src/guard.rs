@@ -77,7 +77,7 @@ pub(crate) async fn call_tool(call: &Arc<Call>, name: &str, args: Value) -> Resu
         }
         Caller::Given(session) => Arc::clone(session),
     };
-    let (tool, cancel, now) = (name.to_owned(), call.cancel.clone(), call.now);
+    let (tool, cancel, now) = (name.to_owned(), call.cancel().clone(), call.now);
     let request = Request { tool, args, execution_id: id, session, cancel, now };
     Ok(call.runtime.execute_within(request, None, Some(Arc::clone(call))).await)
 }

@@ -1,10 +1,10 @@
 //! The calls that run in this process: one that comes again meanwhile waits for the same result.
 
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
+use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use foldhash::fast::RandomState;
 use tokio::sync::watch;
 use toolwright_contract::Envelope;
 
@@ -21,6 +21,7 @@ pub(crate) struct InFlight(Arc<Shards>);
 struct Shards {
     lists: [Mutex<Vec<Running>>; SHARDS],
     next: AtomicU64,
+    hasher: RandomState,
 }
 
 struct Running {
@@ -53,7 +54,11 @@ pub(crate) struct Place {
 
 impl Default for Shards {
     fn default() -> Self {
-        Self { lists: std::array::from_fn(|_| Mutex::default()), next: AtomicU64::new(0) }
+        Self {
+            lists: std::array::from_fn(|_| Mutex::default()),
+            next: AtomicU64::new(0),
+            hasher: RandomState::default(),
+        }
     }
 }
 
@@ -63,9 +68,7 @@ impl InFlight {
     }
 
     pub fn enter(&self, session: &Arc<SessionRecord>, execution: &Arc<str>, digest: [u8; 32]) -> Seat {
-        let mut hasher = DefaultHasher::new();
-        (&*session.id, &**execution).hash(&mut hasher);
-        let hash = hasher.finish();
+        let hash = self.0.hasher.hash_one((&*session.id, &**execution));
         let mut shard = self.shard(hash);
         let is_it = |running: &&mut Running| {
             running.hash == hash && running.session.id == session.id && running.execution == *execution

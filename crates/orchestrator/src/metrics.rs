@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use foldhash::fast::RandomState;
 use serde::Serialize;
 use toolwright_contract::ErrorKind;
 
@@ -14,7 +15,9 @@ const BUCKETS: usize = 40 * STEPS as usize;
 
 /// Counters of all tools, by name and version.
 #[derive(Default)]
-pub(crate) struct Metrics(RwLock<HashMap<String, HashMap<String, Arc<Counters>>>>);
+pub(crate) struct Metrics(RwLock<Map<Map<Arc<Counters>>>>);
+
+type Map<T> = HashMap<String, T, RandomState>;
 
 pub(crate) struct Counters {
     calls: AtomicU64,

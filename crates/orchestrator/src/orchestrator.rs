@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 use toolwright_capabilities::{Client, Silent};
 use toolwright_contract::{Envelope, ErrorKind, Failure, Meta};
-use toolwright_engine::Cancel;
 
 use crate::builder::Builder;
 use crate::call::Call;
@@ -67,6 +66,7 @@ pub(crate) struct Inner {
 /// The toolsets that sessions hold, by version.
 pub(crate) struct Toolsets {
     pub current: Runtime,
+    pub current_version: String,
     pub by_version: HashMap<String, Runtime>,
 }
 
@@ -91,13 +91,14 @@ impl Orchestrator {
     }
 
     pub(crate) fn with(store: Store, policy: Policy, clock: Clock, rules: Rules, current: Runtime) -> Self {
-        let by_version = HashMap::from([(key_of(&current), current.clone())]);
+        let current_version = key_of(&current);
+        let by_version = HashMap::from([(current_version.clone(), current.clone())]);
         Self(Arc::new(Inner {
             store,
             policy,
             clock,
             rules,
-            toolsets: RwLock::new(Toolsets { current, by_version }),
+            toolsets: RwLock::new(Toolsets { current, current_version, by_version }),
             clients: RwLock::default(),
             in_flight: InFlight::default(),
             metrics: Metrics::default(),
@@ -160,7 +161,12 @@ impl Orchestrator {
     }
 
     pub(crate) fn runtime(&self, version: &str) -> Option<Runtime> {
-        self.0.toolsets.read().unwrap_or_else(PoisonError::into_inner).by_version.get(version).cloned()
+        let toolsets = self.0.toolsets.read().unwrap_or_else(PoisonError::into_inner);
+        // Nearly all sessions keep it.
+        if toolsets.current_version == version {
+            return Some(toolsets.current.clone());
+        }
+        toolsets.by_version.get(version).cloned()
     }
 
     pub(crate) async fn call_at(
@@ -252,7 +258,7 @@ impl Orchestrator {
             prepared: None,
             args,
             approval: None,
-            cancel: parent.as_ref().map_or_else(Cancel::new, |parent| parent.cancel.clone()),
+            cancel: parent.as_ref().map(|parent| Arc::clone(&parent.cancel)).unwrap_or_default(),
             parent,
             more: Map::new(),
             retries: 0,
@@ -381,14 +387,15 @@ impl Orchestrator {
     }
 
     fn claim_of(&self, trip: &Trip) -> Claim {
-        let spec = trip.prepared.as_ref().map(|prepared| &prepared.tool.spec);
+        let prepared = trip.prepared.as_ref();
+        let spec = prepared.map(|prepared| &prepared.tool.spec);
         let idempotent = spec.is_some_and(|spec| spec.idempotent);
         let limit = self.0.policy.of(trip.session.mode).retrieval_calls;
         Claim {
             session: trip.session.id.clone(),
-            execution: trip.execution.as_ref().to_owned(),
-            tool: trip.tool.clone(),
-            tool_version: spec.map(|spec| spec.version.clone()).unwrap_or_default(),
+            execution: Arc::clone(&trip.execution),
+            tool: prepared.map(|prepared| Arc::clone(&prepared.id)).unwrap_or_default(),
+            tool_version: prepared.map(|prepared| Arc::clone(&prepared.version)).unwrap_or_default(),
             digest: trip.digest,
             idempotent,
             budget: spec.is_some_and(budget::costs).then_some((trip.session.turn, limit)),

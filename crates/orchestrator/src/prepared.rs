@@ -18,6 +18,8 @@ use crate::engine::native::Handler as NativeHandler;
 
 pub(crate) struct Prepared {
     pub tool: Tool,
+    pub id: Arc<str>,
+    pub version: Arc<str>,
     pub handler: Handler,
     pub parameters: Validator,
     pub output: Option<Validator>,
@@ -88,8 +90,19 @@ impl Prepared {
         let methods =
             if tool.spec.side_effects == SideEffects::Writes { Methods::All } else { Methods::ReadOnly };
         let allow = allow.map(|list| Arc::new(list.clone().with_methods(methods)));
-        let (tool, timeout) = (tool.clone(), crate::call::timeout(tool));
-        Ok(Self { tool, handler, parameters, output, available, confirm_when, has_secrets, allow, timeout })
+        Ok(Self {
+            id: id.as_str().into(),
+            version: tool.spec.version.as_str().into(),
+            timeout: crate::call::timeout(tool),
+            tool: tool.clone(),
+            handler,
+            parameters,
+            output,
+            available,
+            confirm_when,
+            has_secrets,
+            allow,
+        })
     }
 }
 

@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use toolwright_contract::{Envelope, ErrorKind, Failure, SideEffects, Success, ToolSpec};
+use toolwright_engine::Cancel;
 
 use crate::backing::Backing;
-use crate::call::{Asking, Call, Caller};
+use crate::call::{Asking, Call, Caller, LateCancel};
 use crate::engine;
 use crate::gate::budget;
 use crate::in_flight::Place;
@@ -44,7 +45,7 @@ impl Orchestrator {
             return Attended(Some(Box::pin(async move { this.run_here(trip, claimed, place).await }))).await;
         }
         // A nested call ends with the call that made it, and must not end that one.
-        let cancel = trip.parent.is_none().then(|| trip.cancel.clone());
+        let cancel = trip.parent.is_none().then(|| Arc::clone(&trip.cancel));
         let claim = Some((Arc::clone(&trip.session), Arc::clone(&trip.execution)));
         let mut reading = Reading { orchestrator: self, cancel, claim };
         let envelope = self.run_here(trip, claimed, place).await;
@@ -95,7 +96,7 @@ impl Orchestrator {
         loop {
             let caller = Caller::Of { orchestrator: self.clone(), session: Arc::clone(&trip.session) };
             let backing = Backing::served(&prepared, caller.client());
-            let (execution_id, cancel) = (Arc::clone(&trip.execution), trip.cancel.clone());
+            let (execution_id, cancel) = (Arc::clone(&trip.execution), Arc::clone(&trip.cancel));
             let asking = Asking { execution_id, cancel, now: None };
             let parent = trip.parent.clone();
             let mut call = Call::new(runtime.clone(), Arc::clone(&prepared), asking, caller, backing, parent);
@@ -157,7 +158,7 @@ impl Orchestrator {
         let durability = if writes || !spec.idempotent { Durability::Committed } else { Durability::Relaxed };
         let settlement = Settlement {
             session: trip.session.id.clone(),
-            execution: trip.execution.as_ref().to_owned(),
+            execution: Arc::clone(&trip.execution),
             audit: trip.audit("called", &envelope),
             envelope: Arc::clone(&envelope),
             now: self.0.clock.now(),
@@ -248,7 +249,7 @@ impl Drop for Attended {
 /// A read whose caller goes away is cancelled, and may be claimed anew.
 struct Reading<'a> {
     orchestrator: &'a Orchestrator,
-    cancel: Option<toolwright_engine::Cancel>,
+    cancel: Option<LateCancel>,
     claim: Option<(Arc<SessionRecord>, Arc<str>)>,
 }
 
@@ -256,7 +257,7 @@ impl Drop for Reading<'_> {
     fn drop(&mut self) {
         let Some((session, execution)) = self.claim.take() else { return };
         if let Some(cancel) = &self.cancel {
-            cancel.cancel();
+            cancel.get_or_init(Cancel::new).cancel();
         }
         let orchestrator = self.orchestrator.clone();
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use foldhash::fast::RandomState;
 use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 use toolwright_capabilities::Capabilities;
@@ -41,7 +42,7 @@ struct Inner {
     capabilities: Arc<Capabilities>,
     allow: HashMap<String, AllowList>,
     audit: Arc<dyn Audit>,
-    prepared: RwLock<HashMap<String, Slot>>,
+    prepared: RwLock<HashMap<String, Slot, RandomState>>,
 }
 
 /// A tool that is being prepared by the first who needs it, and what came of that: for good, since a toolset never
@@ -223,6 +224,7 @@ impl Runtime {
         let caller = Caller::Given(request.session);
         let backing = stub.map_or_else(|| Backing::served(&prepared, caller.client()), Backing::Stub);
         let Request { execution_id, cancel, now, .. } = request;
+        let cancel = Arc::new(OnceLock::from(cancel));
         let asking = Asking { execution_id: execution_id.into(), cancel, now };
         let call = Arc::new(Call::new(self.clone(), prepared, asking, caller, backing, parent));
         let Normalised { outcome, detail } = engine::run(&call, args).await;

@@ -78,7 +78,9 @@ impl Orchestrator {
     /// [`Self::sweep`] once no session keeps it any more.
     pub fn install(&self, runtime: Runtime) {
         let mut toolsets = self.0.toolsets.write().unwrap_or_else(PoisonError::into_inner);
-        toolsets.by_version.insert(key_of(&runtime), runtime.clone());
+        toolsets.current_version = key_of(&runtime);
+        let version = toolsets.current_version.clone();
+        toolsets.by_version.insert(version, runtime.clone());
         toolsets.current = runtime;
     }
 

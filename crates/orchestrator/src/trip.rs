@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use serde_json::{Map, Value};
 use toolwright_contract::{Envelope, Failure, IntentKind, Meta, Success};
-use toolwright_engine::Cancel;
 use toolwright_registry::hex;
 
+use crate::call::LateCancel;
 use crate::gate::Tokens;
 use crate::ids;
 use crate::prepared::Prepared;
@@ -33,7 +33,7 @@ pub(crate) struct Trip {
     pub approval: Option<Arc<Confirmation>>,
     /// The call whose handler made this one.
     pub parent: Option<Arc<crate::call::Call>>,
-    pub cancel: Cancel,
+    pub cancel: LateCancel,
     /// More members of `meta`.
     pub more: Map<String, Value>,
     pub retries: u32,

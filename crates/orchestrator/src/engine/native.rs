@@ -47,7 +47,7 @@ pub(super) async fn run(call: &Arc<Call>, handler: &Handler, args: Value) -> Nor
     tokio::select! {
         biased;
         done = guarded => done,
-        () = call.cancel.cancelled() => stopped(engine::Failure::Cancelled),
+        () = call.cancel().cancelled() => stopped(engine::Failure::Cancelled),
         () = tokio::time::sleep_until(call.deadline.into()) => stopped(engine::Failure::Deadline),
     }
 }

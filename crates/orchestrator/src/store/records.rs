@@ -82,9 +82,9 @@ pub enum Durability {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claim {
     pub session: String,
-    pub execution: String,
-    pub tool: String,
-    pub tool_version: String,
+    pub execution: Arc<str>,
+    pub tool: Arc<str>,
+    pub tool_version: Arc<str>,
     /// SHA-256 of tool and arguments as the caller sent them.
     pub digest: [u8; 32],
     /// It may run again after a crash.
@@ -138,7 +138,7 @@ pub enum Status {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settlement {
     pub session: String,
-    pub execution: String,
+    pub execution: Arc<str>,
     pub envelope: SharedEnvelope,
     pub audit: AuditEntry,
     pub now: i64,
@@ -201,9 +201,9 @@ impl Confirmation {
     pub(super) fn fits(&self, claim: &Claim) -> bool {
         self.answer == Answer::Approved
             && self.session == claim.session
-            && self.execution == claim.execution
-            && self.tool == claim.tool
-            && self.tool_version == claim.tool_version
+            && *self.execution == *claim.execution
+            && *self.tool == *claim.tool
+            && *self.tool_version == *claim.tool_version
             && self.digest == claim.digest
     }
 

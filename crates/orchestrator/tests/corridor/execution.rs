@@ -213,7 +213,7 @@ async fn an_owner_that_comes_late_answers_what_is_recorded() {
     let rows = desk.orchestrator.store().audit(0, 10).await.unwrap();
     let settlement = Settlement {
         session: session.clone(),
-        execution: "c1".to_owned(),
+        execution: "c1".into(),
         envelope: Arc::new(other),
         audit: serde_json::from_str(&rows[0].entry).unwrap(),
         now: 0,

@@ -147,9 +147,9 @@ pub async fn an_approval_fits_one_call_alone<H: Harness>() {
     let fitting = confirmed(&asked);
     let others = [
         ("session", Claim { session: "t".to_owned(), ..fitting.clone() }),
-        ("execution", Claim { execution: "another".to_owned(), ..fitting.clone() }),
-        ("tool", Claim { tool: "mail_delete".to_owned(), ..fitting.clone() }),
-        ("version", Claim { tool_version: "1.2.1".to_owned(), ..fitting.clone() }),
+        ("execution", Claim { execution: "another".into(), ..fitting.clone() }),
+        ("tool", Claim { tool: "mail_delete".into(), ..fitting.clone() }),
+        ("version", Claim { tool_version: "1.2.1".into(), ..fitting.clone() }),
         ("digest", Claim { digest: [8; 32], ..fitting.clone() }),
     ];
     for (bound, other) in others {
@@ -167,7 +167,7 @@ pub async fn an_approval_is_used_once<H: Harness>() {
     let used = Confirmation { answer: Answer::Used, ..asked };
     assert_eq!(*store.confirmation("q").await.unwrap().unwrap(), used);
     assert_eq!(store.claim(call.clone()).await, Ok(Claimed::Running));
-    let again = Claim { execution: "again".to_owned(), ..call.clone() };
+    let again = Claim { execution: "again".into(), ..call.clone() };
     assert_eq!(store.claim(again).await, Ok(Claimed::Unapproved));
     store.settle(settlement(&call)).await.unwrap();
     assert!(matches!(store.claim(call).await, Ok(Claimed::Finished(_))));

@@ -72,9 +72,9 @@ pub fn session(id: &str) -> SessionRecord {
 pub fn claim(session: &str, execution: &str) -> Claim {
     Claim {
         session: session.to_owned(),
-        execution: execution.to_owned(),
-        tool: "mail_send".to_owned(),
-        tool_version: "1.2.0".to_owned(),
+        execution: execution.into(),
+        tool: "mail_send".into(),
+        tool_version: "1.2.0".into(),
         digest: [7; 32],
         idempotent: false,
         budget: None,
@@ -141,7 +141,7 @@ pub fn settlement(claim: &Claim) -> Settlement {
     Settlement {
         session: claim.session.clone(),
         execution: claim.execution.clone(),
-        envelope: envelope(&claim.execution, json!({"sent": claim.execution})),
+        envelope: envelope(&claim.execution, json!({"sent": &*claim.execution})),
         audit: entry(&claim.session, &claim.execution),
         now: claim.now,
         durability: claim.durability,

@@ -77,7 +77,7 @@ pub async fn one_approval_lets_one_call_run<H: Harness>() {
         let answers = at_once(&store, |store, number| {
             let mut call = confirmed(&asked);
             if number % 4 == 3 {
-                call.execution = format!("{execution} again");
+                call.execution = format!("{execution} again").into();
             }
             async move { store.claim(call).await.unwrap() }
         });

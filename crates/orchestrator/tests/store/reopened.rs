@@ -139,7 +139,7 @@ pub async fn an_approval_is_not_used_twice<H: Reopen>() {
     assert!(store.approved().await.unwrap().is_empty());
     assert_eq!(store.confirmation("q").await.unwrap().unwrap().answer, Answer::Used);
     assert_eq!(store.claim(call.clone()).await, Ok(Claimed::InDoubt));
-    let again = Claim { execution: "again".to_owned(), ..call };
+    let again = Claim { execution: "again".into(), ..call };
     assert_eq!(store.claim(again).await, Ok(Claimed::Unapproved));
 }
 
@@ -188,7 +188,7 @@ pub async fn the_audit_goes_on<H: Reopen>() {
 pub async fn relaxed_changes_are_there_once_they_are_flushed<H: Reopen>() {
     let (harness, store) = with_session::<H>().await;
     let done = Claim { durability: Durability::Relaxed, ..idempotent("s", "done") };
-    let begun = Claim { execution: "begun".to_owned(), ..done.clone() };
+    let begun = Claim { execution: "begun".into(), ..done.clone() };
     let envelope = run(&*store, done.clone()).await;
     assert_eq!(store.claim(begun.clone()).await, Ok(Claimed::New));
     store.append(entry("s", "apart")).await.unwrap();

@@ -119,15 +119,20 @@ impl<J: Journal> Backend for Memory<J> {
             let held = shard.get_mut(&session).ok_or_else(|| Error::NoSession(session.clone()))?;
             let Some(known) = held.executions.get_mut(&*execution) else { return Ok(Settled::Unclaimed) };
             known.is_unsettled().then(|| {
-                known.stage = match durability {
-                    Durability::Committed => Stage::Settling(envelope),
-                    Durability::Relaxed => Stage::Finished(envelope),
-                };
                 let change = Change::Settled { number: known.number, envelope: text, audit: Box::new(audit) };
-                self.journal.write(change, durability)
+                let written = self.journal.write(change, durability);
+                known.stage = match durability {
+                    Durability::Committed if !written.is_now() => Stage::Settling(envelope),
+                    _ => Stage::Finished(envelope),
+                };
+                written
             })
         };
         let Some(written) = written else { return self.settled_earlier(&session, &execution).await };
+        if written.is_now() {
+            self.remember(&session, &execution, bytes);
+            return Ok(Settled::First);
+        }
         let mut settling =
             Settling { memory: self, session: &session, execution: &execution, bytes, has_failed: false };
         let written = written.wait().await;
