@@ -103,7 +103,7 @@ async fn call_until(
         let id = Some(format!("call_{caller}_{number}"));
         let call = ToolCall { id, tool: tool.clone(), args: json!({ "text": "hello" }) };
         let started = Instant::now();
-        let envelope = orchestrator.call(session, call).await;
+        let envelope = orchestrator.call_shared(session, call).await;
         latencies.push(started.elapsed());
         if !envelope.is_ok() {
             return Err(format!("{envelope:?}").into());

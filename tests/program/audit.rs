@@ -108,3 +108,53 @@ fn a_record_that_does_not_exist_and_a_store_that_is_none_are_said() {
     call(&project, &["--store", "sqlite:kept/broken.db"]).expect_code(1).expect_stderr(&["help"]);
     assert!(fs::read_to_string(project.dir().join("kept/broken.db")).unwrap().starts_with("not a database"));
 }
+
+/// The one question that waits.
+fn waiting(project: &Project) -> Value {
+    let listed = project.run(&["confirmations", "--format", "json"]).expect_code(0).json();
+    assert_eq!(listed.as_array().map(Vec::len), Some(1), "{listed}");
+    listed[0].clone()
+}
+
+#[test]
+fn a_question_is_listed_and_answered_by_another_process() {
+    let project = project(json!({ "when": "true", "preview": "Find {{query}}" }));
+    project.run(&["confirmations"]).expect_code(1).expect_stderr(&["there is no record yet"]);
+    let asked = call(&project, &[]).expect_code(1);
+    let request = asked.json()["error"]["details"]["confirmation_request"].clone();
+    let question = waiting(&project);
+    assert_eq!((&question["id"], &question["args"]), (&request["confirmation_id"], &request["args"]));
+    assert!(!question.to_string().contains(request["confirmation_token"].as_str().unwrap()));
+    let id = question["id"].as_str().unwrap();
+    let lines = project.run(&["confirmations"]).expect_code(0).stdout;
+    assert!(lines.contains(id) && lines.contains("Find x") && lines.contains("min left"), "{lines}");
+
+    let forged = format!("{id}.{}", "0".repeat(64));
+    project.run(&["approve", &forged]).expect_code(1).expect_stderr(&["not yours to answer"]);
+    let wrong = ["approve", id, "--args", r#"{"qury": 1}"#];
+    project.run(&wrong).expect_code(1).expect_stderr(&["did you mean `query`"]);
+    let approve = ["approve", id, "--args", r#"{"query": "y"}"#, "--format", "json"];
+    let done = project.run(&approve).expect_code(0).json();
+    assert!(done["data"]["token"].is_string(), "{done}");
+    project.run(&["approve", id]).expect_code(1).expect_stderr(&["was answered already"]);
+    project.run(&["approve", "conf_none"]).expect_code(1).expect_stderr(&["toolwright confirmations"]);
+
+    call(&project, &["--session", "s2"]).expect_code(1).expect_stderr(&["toolwright approve conf_", "--yes"]);
+    let id = waiting(&project)["id"].as_str().unwrap().to_owned();
+    project.run(&["confirmations", "--session", "s1"]).expect_code(0).expect_stderr(&["nothing waits"]);
+    let denied =
+        project.run(&["deny", &id, "--reason", "too dear", "--format", "json"]).expect_code(0).json();
+    assert_eq!(denied["error"]["message"], "The user declined this call: too dear");
+    project.run(&["confirmations"]).expect_code(0).expect_stderr(&["nothing waits"]);
+}
+
+#[test]
+fn a_question_about_other_tools_is_not_approved_and_keeps_waiting() {
+    let project = project(json!(true));
+    call(&project, &["--session", "s1"]).expect_code(1);
+    project
+        .write("find-note/handler.js", "export async function execute() { return { ok: true, data: 2 }; }\n");
+    let id = waiting(&project)["id"].as_str().unwrap().to_owned();
+    project.run(&["approve", &id]).expect_code(1).expect_stderr(&["not those that were asked about", "deny"]);
+    assert_eq!(waiting(&project)["id"], id.as_str());
+}

@@ -127,7 +127,7 @@ fn a_built_directory_can_be_moved_and_a_changed_handler_is_refused() {
     .unwrap();
     let run = call(&project, &args).expect_code(1);
     let message = run.json()["error"]["message"].clone();
-    assert_eq!(message, "The tool `find_note` cannot be used: it is not as it was built.");
+    assert_eq!(message, "The tool `find_note` is out of order.");
     run.expect_stderr(&[
         "the handler of `find_note` was changed after it was built",
         "build the tools again",
@@ -177,4 +177,33 @@ fn limits_of_handlers_are_settings() {
     fs::write(project.dir().join("toolwright.toml"), "[handlers]\ncpu_ms = 100\n").unwrap();
     let envelope = run(project.command(&["call", "find_note", r#"{"query": "x"}"#])).expect_code(1).json();
     assert_eq!(envelope["error"]["message"], "The tool used up its processor time.");
+}
+
+#[test]
+fn whoever_calls_has_an_id_an_org_and_roles() {
+    let project = Project::with(&["find-note"]);
+    let condition = r#"user.id == \"mira\" && user.org == \"studio\" && \"editor\" in user.roles"#;
+    let text = format!("800, \"availability\": {{\"condition\": \"{condition}\"}},");
+    project.edit("find-note/schema.json", "800,", &text);
+    let args = ["find_note", r#"{"query": "x"}"#];
+    let by = ["--user", "mira", "--org", "studio", "--role", "staff", "--role", "editor"];
+    assert_eq!(call(&project, &args).expect_code(1).json()["error"]["type"], "UNAVAILABLE");
+    call(&project, &[&args[..], &by, &["--session", "s1"]].concat()).expect_code(0);
+    // A session keeps them.
+    call(&project, &[&args[..], &["--session", "s1"]].concat()).expect_code(0);
+    call(&project, &[&args[..], &["--session", "s1", "--user", "eve"]].concat())
+        .expect_code(2)
+        .expect_stderr(&["somebody else"]);
+}
+
+#[test]
+fn a_person_is_told_how_many_warnings_the_tools_build_with() {
+    let project = Project::with(&["find-note"]);
+    let args = ["call", "find_note", r#"{"query": "x"}"#];
+    assert_eq!(project.run(&args).expect_code(0).stderr, "");
+    project.write("find-note/doc_summary.md", "a\nb\nc\nd\ne\nf\n");
+    let told = project.run(&args).expect_code(0);
+    assert_eq!(told.stderr.lines().count(), 1, "{}", told.stderr);
+    assert!(told.stderr.contains("1 warning"), "{}", told.stderr);
+    assert_eq!(call(&project, &args[1..]).expect_code(0).stderr, "");
 }

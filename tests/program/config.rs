@@ -100,3 +100,34 @@ fn new_tools_go_where_the_configuration_says() {
     project.run(&["new", "my-tool"]).expect_code(0);
     assert!(project.dir().join("t-file/my-tool/schema.json").is_file());
 }
+
+#[test]
+fn a_project_is_found_from_anywhere_in_it() {
+    let project = choices();
+    fs::write(project.dir().join("toolwright.toml"), "[tools]\ndir = \"t-file\"\n").unwrap();
+    let deep = project.dir().join("t-file/by-file");
+    let mut command = project.command(&["list", "--format", "json"]);
+    command.current_dir(&deep);
+    assert_eq!(first_id(&run(command).expect_code(0)), "by_file");
+    let mut command = project.command(&["call", "by_file", r#"{"query": "x"}"#]);
+    command.current_dir(&deep);
+    run(command).expect_code(0);
+    assert!(project.dir().join(".toolwright/state.db").exists());
+    // What is named on the command line is still meant from here.
+    let mut command = project.command(&["list", "--format", "json", "--tools", "../../t-flag"]);
+    command.current_dir(&deep);
+    assert_eq!(first_id(&run(command).expect_code(0)), "by_flag");
+}
+
+#[test]
+fn a_rule_that_cannot_hold_is_found_when_the_configuration_is_read() {
+    let project = Project::with(&["note-find"]);
+    for (rule, told) in [
+        ("mode ==", "it ends too early, at column 8"),
+        ("usr.id == \\\"x\\\"", "speaks of `usr`, which no condition knows: did you mean `user`?"),
+    ] {
+        let text = format!("[confirmation]\napprove_when = \"{rule}\"\n");
+        fs::write(project.dir().join("toolwright.toml"), text).unwrap();
+        project.run(&["list"]).expect_code(1).expect_stderr(&["approve_when", told, "help"]);
+    }
+}

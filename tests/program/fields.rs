@@ -28,6 +28,8 @@ const SLIPS: &[(&str, &str, &str)] = &[
     ("800,", "800, \"availability\": {},", "10:43 field-missing"),
     ("800,", "800, \"availability\": \"true\",", "10:43 field-type"),
     ("800,", "800, \"availability\": {\"condition\": \"1 +\"},", "10:57 cel-syntax"),
+    ("800,", "800, \"availability\": {\"condition\": \"usr.id == 1\"},", "10:57 cel-unknown-name"),
+    ("800,", "800, \"availability\": {\"condition\": \"args.qury == 1\"},", "10:57 cel-unknown-parameter"),
     ("800,", "800, \"permissions\": {\"role\": []},", "10:43 field-unknown"),
     ("800,", "800, \"permissions\": {\"roles\": [\"a\", \"a\"]},", "10:58 field-value"),
     ("800,", "800, \"permissions\": {\"rateLimit\": {\"calls\": 1.5, \"window\": 1}},", "10:66 field-value"),

@@ -2,8 +2,23 @@
 
 use super::support::Project;
 
-const COMMANDS: [&str; 9] =
-    ["build", "check", "explain", "new", "init", "list", "describe", "prompt", "schema"];
+const COMMANDS: [&str; 15] = [
+    "build",
+    "check",
+    "explain",
+    "new",
+    "init",
+    "list",
+    "describe",
+    "prompt",
+    "call",
+    "confirmations",
+    "approve",
+    "deny",
+    "schema",
+    "serve",
+    "keys",
+];
 
 #[test]
 fn help_shows_examples_for_the_program_and_each_subcommand() {

@@ -101,6 +101,19 @@ pub enum Command {
   echo '{\"query\": \"opening hours\"}' | toolwright call kb_search --mode voice
   toolwright call ignore_user @args.json --session-state '{\"warned\": true}' --format json")]
     Call(Call),
+    /// List the calls that wait for a person's approval
+    #[command(after_help = "Examples:
+  toolwright confirmations
+  toolwright confirmations --session s1 --format json")]
+    Confirmations(Confirmations),
+    /// Approve a call that waits: it runs once, and its envelope is printed; exits 1 if it fails
+    #[command(after_help = "Examples:
+  toolwright approve conf_3f9c…
+  toolwright approve conf_3f9c… --args '{\"amount\": 20}'     with other arguments, which are checked again")]
+    Approve(Approve),
+    /// Decline a call that waits
+    #[command(after_help = "Example:\n  toolwright deny conf_3f9c… --reason 'too dear'")]
+    Deny(Deny),
     /// Run the tools' own tests
     #[command(after_help = "Examples:
   toolwright test
@@ -253,8 +266,46 @@ pub struct Call {
     /// Approve the call if it has to be confirmed
     #[arg(long)]
     pub yes: bool,
+    /// Who calls [default: terminal]
+    #[arg(long, value_name = "ID")]
+    pub user: Option<String>,
+    /// The org of whoever calls
+    #[arg(long, value_name = "ORG")]
+    pub org: Option<String>,
+    /// A role of whoever calls; give it again for more
+    #[arg(long, value_name = "ROLE")]
+    pub role: Vec<String>,
     #[command(flatten)]
     pub source: Source,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct Confirmations {
+    /// Only those of one session
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct Approve {
+    /// The question's id, or the token that came with it
+    #[arg(value_name = "TOKEN|ID")]
+    pub token: String,
+    /// Run it with these arguments instead: JSON, or @FILE, or - for stdin
+    #[arg(long, value_name = "JSON")]
+    pub args: Option<String>,
+    #[command(flatten)]
+    pub source: Source,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct Deny {
+    /// The question's id, or the token that came with it
+    #[arg(value_name = "TOKEN|ID")]
+    pub token: String,
+    /// Why; the model is told
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -6,6 +6,7 @@ mod config;
 mod log;
 mod output;
 mod progress;
+mod record;
 mod report;
 mod store;
 mod toolset;

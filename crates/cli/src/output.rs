@@ -62,6 +62,11 @@ pub fn data_line(text: impl Display) {
     data(format_args!("{text}\n"));
 }
 
+/// A text that may come from a model: nothing in it may speak to the terminal.
+pub fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '�' } else { c }).collect()
+}
+
 /// Prints a message for people.
 pub fn message(text: impl Display) {
     let _ = writeln!(anstream::stderr().lock(), "{text}");

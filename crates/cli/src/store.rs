@@ -28,10 +28,14 @@ pub async fn open(url: &str) -> Result<Store, Failure> {
         let connected = Postgres::connect(url, postgres::Options::default()).await;
         return connected.map(Store::Postgres).map_err(failed);
     }
-    Err(Failure::usage(
+    Err(unknown_form())
+}
+
+pub fn unknown_form() -> Failure {
+    Failure::usage(
         "the store's URL has no form that is known",
         "use sqlite:PATH, postgres://USER@HOST/DATABASE or memory: (`[store] url`, TOOLWRIGHT_STORE or --store)",
-    ))
+    )
 }
 
 /// Waits a little for another command that is at work on the same file.

@@ -11,23 +11,43 @@ use toolwright_registry::declared;
 use toolwright_registry::suggest::nearest;
 use toolwright_registry::toolset::Toolset;
 
-use crate::args::Source;
+use crate::args::{Common, Format, Source};
 use crate::config::Config;
-use crate::output::Failure;
+use crate::output::{self, Failure};
 use crate::report;
 
 /// Reads the artifact that is named, or compiles the tools directory without writing anything.
 pub fn open(source: &Source, config: &Config) -> Result<Toolset> {
-    let built = match &source.artifact {
-        Some(artifact) => Toolset::load(artifact).map_err(|error| Failure::new(&error, error.help()))?,
-        None => compiled(&config.tools)?,
-    };
-    Ok(declare(built, &config.declared))
+    Ok(counted(source, config)?.0)
 }
 
 /// The toolset, ready to be called.
 pub fn runtime(source: &Source, config: &Config) -> Result<Runtime> {
-    let toolset = open(source, config)?;
+    ready(open(source, config)?, source, config)
+}
+
+/// As [`runtime`]; a person is told how many warnings there are.
+pub fn runtime_told(common: &Common, source: &Source, config: &Config) -> Result<Runtime> {
+    let (toolset, warnings) = counted(source, config)?;
+    if warnings > 0 && common.format == Format::Human {
+        let warnings = report::plural(warnings, "warning");
+        output::message(format_args!(
+            "\x1b[1;33mwarning\x1b[0m: the tools build with {warnings}; see `toolwright check`"
+        ));
+    }
+    ready(toolset, source, config)
+}
+
+/// The toolset, and how many warnings it was compiled with.
+fn counted(source: &Source, config: &Config) -> Result<(Toolset, usize)> {
+    let (built, warnings) = match &source.artifact {
+        Some(artifact) => (Toolset::load(artifact).map_err(|error| Failure::new(&error, error.help()))?, 0),
+        None => compiled(&config.tools)?,
+    };
+    Ok((declare(built, &config.declared), warnings))
+}
+
+fn ready(toolset: Toolset, source: &Source, config: &Config) -> Result<Runtime> {
     if let Some(name) = config.tools_with_settings().find(|name| toolset.get(name).is_none()) {
         let help = match nearest(&name.replace('-', "_"), toolset.ids()) {
             Some(near) => format!("did you mean `[tool.{near}]`?"),
@@ -66,7 +86,7 @@ pub fn unknown(tools: &Toolset, name: &str) -> Failure {
     Failure::new(format!("there is no tool `{name}`"), help)
 }
 
-fn compiled(tools: &Path) -> Result<Toolset> {
+fn compiled(tools: &Path) -> Result<(Toolset, usize)> {
     let options = Options { tools: tools.to_owned(), out: tools.join("tool_registry.json"), cache: None };
     let compilation =
         compile(options, &Progress::default()).map_err(|error| Failure::new(&error, error.help()))?;
@@ -76,7 +96,7 @@ fn compiled(tools: &Path) -> Result<Toolset> {
         return Err(Failure::new(message, "mend them, then try again").into());
     }
     let bytes = compilation.to_bytes(None, &Timestamp::Now(String::new()))?;
-    Ok(Toolset::from_text(String::from_utf8(bytes)?)?)
+    Ok((Toolset::from_text(String::from_utf8(bytes)?)?, compilation.diagnostics.len()))
 }
 
 /// Adds the declared tools. One that is not valid is logged, and the others stand.

@@ -103,9 +103,9 @@ fn session(id: &str) -> SessionRecord {
 fn claim(session: &str, execution: &str, durability: Durability) -> Claim {
     Claim {
         session: session.to_owned(),
-        execution: execution.to_owned(),
-        tool: "mail_send".to_owned(),
-        tool_version: "1.0.0".to_owned(),
+        execution: execution.into(),
+        tool: "mail_send".into(),
+        tool_version: "1.0.0".into(),
         digest: [7; 32],
         idempotent: durability == Durability::Relaxed,
         budget: (durability == Durability::Relaxed).then_some((0, u32::MAX)),
@@ -118,11 +118,11 @@ fn claim(session: &str, execution: &str, durability: Durability) -> Claim {
 fn settlement(claim: Claim) -> Settlement {
     let success = Success { data: json!({"sent": true, "to": ["ada@example.org"]}), intents: Vec::new() };
     let meta = Meta {
-        tool: claim.tool.clone(),
-        tool_version: Some(claim.tool_version.clone()),
+        tool: claim.tool.as_ref().to_owned(),
+        tool_version: Some(claim.tool_version.as_ref().to_owned()),
         registry_version: "1.0.0".to_owned(),
         duration: 3,
-        execution_id: claim.execution.clone(),
+        execution_id: claim.execution.as_ref().to_owned(),
         more: serde_json::Map::new(),
     };
     let audit = AuditEntry {
@@ -130,10 +130,10 @@ fn settlement(claim: Claim) -> Settlement {
         event: "call".to_owned(),
         session: claim.session.clone(),
         client_id: "load".to_owned(),
-        tool: claim.tool,
-        tool_version: claim.tool_version,
+        tool: claim.tool.as_ref().to_owned(),
+        tool_version: claim.tool_version.as_ref().to_owned(),
         registry_version: "1.0.0".to_owned(),
-        execution_id: claim.execution.clone(),
+        execution_id: claim.execution.as_ref().to_owned(),
         args_digest: "07".repeat(32),
         outcome: "ok".to_owned(),
         duration_ms: 3,

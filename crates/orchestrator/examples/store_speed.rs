@@ -110,9 +110,9 @@ fn session(id: &str) -> SessionRecord {
 fn claim(session: &str, execution: String, durability: Durability) -> Claim {
     Claim {
         session: session.to_owned(),
-        execution,
-        tool: "mail_send".to_owned(),
-        tool_version: "1.2.0".to_owned(),
+        execution: execution.into(),
+        tool: "mail_send".into(),
+        tool_version: "1.2.0".into(),
         digest: [7; 32],
         idempotent: durability == Durability::Relaxed,
         budget: None,
@@ -124,11 +124,11 @@ fn claim(session: &str, execution: String, durability: Durability) -> Claim {
 
 fn settlement(claim: &Claim) -> Settlement {
     let meta = Meta {
-        tool: claim.tool.clone(),
-        tool_version: Some(claim.tool_version.clone()),
+        tool: claim.tool.as_ref().to_owned(),
+        tool_version: Some(claim.tool_version.as_ref().to_owned()),
         registry_version: "1.0.abcdef12".to_owned(),
         duration: 12,
-        execution_id: claim.execution.clone(),
+        execution_id: claim.execution.as_ref().to_owned(),
         more: Map::new(),
     };
     let data =
@@ -138,10 +138,10 @@ fn settlement(claim: &Claim) -> Settlement {
         event: "call".to_owned(),
         session: claim.session.clone(),
         client_id: "client".to_owned(),
-        tool: claim.tool.clone(),
-        tool_version: claim.tool_version.clone(),
+        tool: claim.tool.as_ref().to_owned(),
+        tool_version: claim.tool_version.as_ref().to_owned(),
         registry_version: meta.registry_version.clone(),
-        execution_id: claim.execution.clone(),
+        execution_id: claim.execution.as_ref().to_owned(),
         args_digest: "07".repeat(32),
         outcome: "ok".to_owned(),
         duration_ms: 12,

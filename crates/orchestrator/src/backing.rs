@@ -3,17 +3,13 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use toolwright_capabilities::http::Methods;
-use toolwright_capabilities::{Fault, Scope};
-use toolwright_contract::SideEffects;
+use toolwright_capabilities::{Client, Fault, Scope};
 use toolwright_engine::{Host, HostError, HostFuture, Level};
-use toolwright_registry::toolset::{Implementation, Tool};
 
 use crate::audit::Entry;
-use crate::call::Call;
+use crate::call::{Call, Caller};
+use crate::prepared::Prepared;
 use crate::redact;
-use crate::request::Session;
-use crate::runtime::Runtime;
 
 /// Of one call; more would only fill the record.
 const MOST_ENTRIES: usize = 100;
@@ -27,18 +23,9 @@ pub(crate) enum Backing {
 }
 
 impl Backing {
-    /// What the tool may use in this session.
-    pub fn served(runtime: &Runtime, tool: &Tool, session: &Session) -> Self {
-        // The method of an `http` tool is the declaration's, not the handler's.
-        let is_request = matches!(tool.implementation, Implementation::Http(_));
-        let methods = if is_request || tool.spec.side_effects == SideEffects::Writes {
-            Methods::All
-        } else {
-            Methods::ReadOnly
-        };
-        let allow = runtime.allowed(&tool.spec.tool_id);
-        let allow = allow.map(|list| Arc::new(list.clone().with_methods(methods)));
-        Self::Served(Scope { client: Arc::clone(&session.client), allow })
+    /// What the tool may use in the session of this client.
+    pub fn served(prepared: &Prepared, client: Arc<dyn Client>) -> Self {
+        Self::Served(Scope { client, allow: prepared.allow.clone() })
     }
 
     pub fn call(&self, call: &Call, path: &str, args: Vec<Value>) -> HostFuture {
@@ -55,7 +42,7 @@ impl Backing {
     pub fn call_sync(&self, call: &Call, path: &str, args: Vec<Value>) -> Result<Value, HostError> {
         match self {
             Self::Stub(host) => return host.call_sync(path, args),
-            Self::Served(_) if path == "audit.log" && call.orchestrator.is_some() => {
+            Self::Served(_) if path == "audit.log" && matches!(call.caller, Caller::Of { .. }) => {
                 let mut args = args.into_iter();
                 let event =
                     args.next().and_then(|event| event.as_str().map(str::to_owned)).unwrap_or_default();
@@ -67,7 +54,7 @@ impl Backing {
             Self::Served(_) if path == "audit.log" => {
                 let spec = call.spec();
                 call.runtime.audit().log(&Entry {
-                    client_id: &call.session.client_id,
+                    client_id: call.caller.client_id(),
                     tool: &spec.tool_id,
                     tool_version: &spec.version,
                     execution_id: &call.execution_id,

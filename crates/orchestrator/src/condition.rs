@@ -7,6 +7,7 @@ use std::sync::Arc;
 use cel::objects::{Key, Map};
 use cel::{Context, Program, Value as Cel};
 use serde_json::{Value, json};
+use toolwright_registry::condition;
 
 use crate::store::SessionRecord;
 
@@ -16,14 +17,20 @@ pub(crate) struct Condition {
     source: String,
 }
 
+/// What a rule about all tools may speak of, besides what a tool's own condition may.
+pub(crate) const TOOL: &str = "tool";
+
 impl Condition {
     /// Compiles a condition; the error is for the operator.
     pub fn compile(source: &str) -> Result<Self, String> {
-        // The parser is not ours: a panic in it must not take the process along.
-        match catch_unwind(|| Program::compile(source)) {
-            Ok(Ok(program)) => Ok(Self { program, source: source.to_owned() }),
-            Ok(Err(errors)) => Err(format!("`{source}` is not a condition: {errors}")),
-            Err(_) => Err(format!("`{source}` is not a condition")),
+        let program = condition::compile(source)
+            .map_err(|unclear| format!("`{source}` is not a condition: {unclear}"))?;
+        let known: Vec<&str> = condition::NAMES.iter().copied().chain([TOOL]).collect();
+        match condition::unknown(&condition::names(&program).variables, &known).first() {
+            Some((name, help)) => {
+                Err(format!("`{source}` speaks of `{name}`, which no condition knows: {help}"))
+            }
+            None => Ok(Self { program, source: source.to_owned() }),
         }
     }
 
@@ -34,7 +41,7 @@ impl Condition {
             "mode": session.mode, "state": session.state });
         let evaluated = catch_unwind(AssertUnwindSafe(|| {
             let mut context = Context::default();
-            context.add_variable_from_value("tool", tool);
+            context.add_variable_from_value(TOOL, tool);
             context.add_variable_from_value("mode", session.mode.as_str());
             context.add_variable_from_value("session", cel_value(&about));
             context.add_variable_from_value("user", cel_value(&user));
@@ -97,10 +104,19 @@ mod tests {
     #[test]
     fn what_cannot_be_evaluated_is_neither_true_nor_false() {
         let args = json!({});
-        for source in ["args.absent > 1", "1", "\"text\"", "args", "1 / 0 == 1", "unknown == 1", "args.x.y.z"]
-        {
+        for source in ["args.absent > 1", "1", "\"text\"", "args", "1 / 0 == 1", "args.x.y.z"] {
             assert!(holds(source, &args).is_err(), "{source}");
         }
-        assert!(Condition::compile("mode ==").is_err());
+    }
+
+    #[test]
+    fn what_can_never_be_evaluated_is_not_compiled() {
+        let refused = |source: &str| Condition::compile(source).err().unwrap();
+        assert_eq!(refused("mode =="), "`mode ==` is not a condition: it ends too early, at column 8");
+        assert_eq!(
+            refused("usr.id == 1"),
+            "`usr.id == 1` speaks of `usr`, which no condition knows: did you mean `user`?"
+        );
+        assert!(Condition::compile("tool == \"x\" && user.roles.exists(role, role == \"y\")").is_ok());
     }
 }

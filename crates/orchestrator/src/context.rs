@@ -28,11 +28,11 @@ impl fmt::Debug for Context {
 
 impl Context {
     pub fn client_id(&self) -> &str {
-        &self.0.session.client_id
+        self.0.caller.client_id()
     }
 
     pub fn mode(&self) -> Mode {
-        self.0.session.mode
+        self.0.caller.mode()
     }
 
     /// The id of this call, the same when it is replayed.
@@ -46,12 +46,12 @@ impl Context {
 
     /// The session's state when the call came.
     pub fn state(&self) -> &Value {
-        &self.0.session.state
+        self.0.caller.state()
     }
 
     /// False in a session that has ended.
     pub fn is_active(&self) -> bool {
-        self.0.session.is_active
+        self.0.caller.is_active()
     }
 
     /// The version of the toolset that the session keeps.
@@ -66,7 +66,7 @@ impl Context {
 
     /// True once the call has been cancelled.
     pub fn is_cancelled(&self) -> bool {
-        self.0.cancel.is_cancelled()
+        self.0.cancel.get().is_some_and(toolwright_engine::Cancel::is_cancelled)
     }
 
     /// Asks for a capability by its dotted name, as docs/capabilities.md lists them.

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use toolwright_contract::{Envelope, SideEffects};
 use toolwright_registry::hex;
 
-use crate::call::Call;
+use crate::call::{Call, Caller};
 use crate::confirm;
 use crate::ids;
 use crate::orchestrator::{Orchestrator, ToolCall, key_of, unshared};
@@ -106,11 +106,17 @@ impl Orchestrator {
     }
 
     /// A call that a handler makes: the same gates, another id.
-    pub(crate) async fn nested(&self, parent: Arc<Call>, tool: &str, args: Value, id: String) -> Envelope {
-        let session = parent.session_id.clone().unwrap_or_default();
+    pub(crate) async fn nested(
+        &self,
+        parent: Arc<Call>,
+        session: &SessionRecord,
+        tool: &str,
+        args: Value,
+        id: String,
+    ) -> Envelope {
         self.store_own(&parent).await;
         let call = ToolCall { id: Some(id), tool: tool.to_owned(), args };
-        let mut envelope = unshared(self.call_at(&session, call, 0, Some(parent)).await);
+        let mut envelope = unshared(self.call_at(&session.id, call, 0, Some(parent)).await);
         if let Err(failure) = &mut envelope.outcome
             && let Some(details) = &mut failure.details
         {
@@ -122,8 +128,8 @@ impl Orchestrator {
 
     /// A handler that calls others needs a session that the store knows.
     async fn store_own(&self, parent: &Call) {
-        let Some(record) = &parent.unstored else { return };
-        match self.0.store.create_session((**record).clone()).await {
+        let Caller::Of { session, keeping: Keeping::Unstored, .. } = &parent.caller else { return };
+        match self.0.store.create_session((**session).clone()).await {
             Ok(()) | Err(store::Error::Exists(_)) => {}
             // The nested call will be told that there is no such session.
             Err(error) => tracing::error!("a session could not be kept: {error}"),

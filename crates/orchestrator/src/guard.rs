@@ -9,7 +9,7 @@ use toolwright_contract::{Envelope, Mode};
 use toolwright_engine::{Host, HostError, HostFuture, Level};
 
 use crate::backing::Backing;
-use crate::call::Call;
+use crate::call::{Call, Caller};
 use crate::functions;
 use crate::request::Request;
 
@@ -71,17 +71,14 @@ pub(crate) async fn call_tool(call: &Arc<Call>, name: &str, args: Value) -> Resu
         0 => format!("{}.{number}", call.execution_id),
         attempt => format!("{}.r{attempt}.{number}", call.execution_id),
     };
-    if let Some(orchestrator) = &call.orchestrator {
-        return Ok(orchestrator.nested(Arc::clone(call), name, args, id).await);
-    }
-    let request = Request {
-        tool: name.to_owned(),
-        args,
-        execution_id: id,
-        session: Arc::clone(&call.session),
-        cancel: call.cancel.clone(),
-        now: call.now,
+    let session = match &call.caller {
+        Caller::Of { orchestrator, session, .. } => {
+            return Ok(orchestrator.nested(Arc::clone(call), session, name, args, id).await);
+        }
+        Caller::Given(session) => Arc::clone(session),
     };
+    let (tool, cancel, now) = (name.to_owned(), call.cancel().clone(), call.now);
+    let request = Request { tool, args, execution_id: id, session, cancel, now };
     Ok(call.runtime.execute_within(request, None, Some(Arc::clone(call))).await)
 }
 
@@ -120,7 +117,7 @@ impl Host for Guard {
     fn call_sync(&self, path: &str, args: Vec<Value>) -> Result<Value, HostError> {
         match self.refused(path) {
             Some(error) => Err(error),
-            None if path == "voice.isActive" => Ok(Value::Bool(self.0.session.mode == Mode::Voice)),
+            None if path == "voice.isActive" => Ok(Value::Bool(self.0.caller.mode() == Mode::Voice)),
             None => self.0.backing.call_sync(&self.0, path, args),
         }
     }

@@ -1,25 +1,37 @@
 //! The calls that run in this process: one that comes again meanwhile waits for the same result.
 
-use std::collections::HashMap;
-use std::collections::hash_map::{DefaultHasher, Entry};
-use std::hash::{Hash, Hasher};
+use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use foldhash::fast::RandomState;
 use tokio::sync::watch;
 use toolwright_contract::Envelope;
 
+use crate::store::SessionRecord;
+
 const SHARDS: usize = 64;
 
-type Key = (String, String);
 type Result = Option<Arc<Envelope>>;
 
-/// By session and execution.
-#[derive(Clone)]
-pub(crate) struct InFlight(Arc<Vec<Mutex<HashMap<Key, Running>>>>);
+/// By session and execution. Few run at a time, so a shard is a list.
+#[derive(Clone, Default)]
+pub(crate) struct InFlight(Arc<Shards>);
+
+struct Shards {
+    lists: [Mutex<Vec<Running>>; SHARDS],
+    next: AtomicU64,
+    hasher: RandomState,
+}
 
 struct Running {
+    number: u64,
+    hash: u64,
+    session: Arc<SessionRecord>,
+    execution: Arc<str>,
     digest: [u8; 32],
-    result: watch::Receiver<Result>,
+    /// Made for the first who waits.
+    result: Option<watch::Sender<Result>>,
 }
 
 /// What a call that arrives is.
@@ -35,49 +47,62 @@ pub(crate) enum Seat {
 /// The first call's place; dropping it lets those who wait try themselves.
 pub(crate) struct Place {
     all: InFlight,
-    key: Key,
-    result: watch::Sender<Result>,
+    hash: u64,
+    /// Until it was left.
+    number: Option<u64>,
 }
 
-impl Default for InFlight {
+impl Default for Shards {
     fn default() -> Self {
-        Self(Arc::new((0..SHARDS).map(|_| Mutex::default()).collect()))
+        Self {
+            lists: std::array::from_fn(|_| Mutex::default()),
+            next: AtomicU64::new(0),
+            hasher: RandomState::default(),
+        }
     }
 }
 
 impl InFlight {
-    fn shard(&self, key: &Key) -> MutexGuard<'_, HashMap<Key, Running>> {
-        let mut hasher = DefaultHasher::new();
-        key.hash(&mut hasher);
-        self.0[hasher.finish() as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
+    fn shard(&self, hash: u64) -> MutexGuard<'_, Vec<Running>> {
+        self.0.lists[hash as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn enter(&self, session: &str, execution: &str, digest: [u8; 32]) -> Seat {
-        let key = (session.to_owned(), execution.to_owned());
-        match self.shard(&key).entry(key.clone()) {
-            Entry::Occupied(running) if running.get().digest != digest => {
-                Seat::Other(running.get().result.clone())
-            }
-            Entry::Occupied(running) => Seat::Same(running.get().result.clone()),
-            Entry::Vacant(free) => {
-                let (sender, result) = watch::channel(None);
-                free.insert(Running { digest, result });
-                Seat::First(Place { all: self.clone(), key, result: sender })
-            }
+    pub fn enter(&self, session: &Arc<SessionRecord>, execution: &Arc<str>, digest: [u8; 32]) -> Seat {
+        let hash = self.0.hasher.hash_one((&*session.id, &**execution));
+        let mut shard = self.shard(hash);
+        let is_it = |running: &&mut Running| {
+            running.hash == hash && running.session.id == session.id && running.execution == *execution
+        };
+        if let Some(running) = shard.iter_mut().find(is_it) {
+            let result = running.result.get_or_insert_with(|| watch::Sender::new(None)).subscribe();
+            return if running.digest == digest { Seat::Same(result) } else { Seat::Other(result) };
         }
+        let number = self.0.next.fetch_add(1, Ordering::Relaxed);
+        let (session, execution) = (Arc::clone(session), Arc::clone(execution));
+        shard.push(Running { number, hash, session, execution, digest, result: None });
+        Seat::First(Place { all: self.clone(), hash, number: Some(number) })
     }
 }
 
 impl Place {
     /// Hands the result to those who wait.
-    pub fn finish(self, envelope: &Arc<Envelope>) {
-        self.result.send_replace(Some(Arc::clone(envelope)));
+    pub fn finish(mut self, envelope: &Arc<Envelope>) {
+        if let Some(result) = self.leave() {
+            result.send_replace(Some(Arc::clone(envelope)));
+        }
+    }
+
+    fn leave(&mut self) -> Option<watch::Sender<Result>> {
+        let number = self.number.take()?;
+        let mut shard = self.all.shard(self.hash);
+        let at = shard.iter().position(|running| running.number == number)?;
+        shard.swap_remove(at).result
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.all.shard(&self.key).remove(&self.key);
+        drop(self.leave());
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Knows nothing of HTTP, WebSocket, JSON-RPC or model providers.
 
+mod approvals;
 pub mod audit;
 mod backing;
 mod builder;
@@ -10,6 +11,7 @@ pub mod clock;
 mod condition;
 pub mod confirm;
 mod context;
+mod deliveries;
 mod describe;
 mod doors;
 mod engine;
@@ -40,8 +42,9 @@ mod validation;
 
 pub use builder::{Builder, Error as BuildError};
 pub use context::Context;
+pub use deliveries::Delivery;
 pub use describe::DESCRIBE;
-pub use orchestrator::{Delivery, Orchestrator, ToolCall};
+pub use orchestrator::{Orchestrator, ToolCall};
 pub use prepared::Error as PrepareError;
 pub use request::{Request, Session};
 pub use runtime::{Builder as RuntimeBuilder, Runtime};

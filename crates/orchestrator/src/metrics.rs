@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use foldhash::fast::RandomState;
 use serde::Serialize;
 use toolwright_contract::ErrorKind;
 
@@ -12,9 +13,11 @@ use toolwright_contract::ErrorKind;
 const STEPS: u64 = 8;
 const BUCKETS: usize = 40 * STEPS as usize;
 
-/// Counters of all tools.
+/// Counters of all tools, by name and version.
 #[derive(Default)]
-pub(crate) struct Metrics(RwLock<HashMap<(String, String), Arc<Counters>>>);
+pub(crate) struct Metrics(RwLock<Map<Map<Arc<Counters>>>>);
+
+type Map<T> = HashMap<String, T, RandomState>;
 
 pub(crate) struct Counters {
     calls: AtomicU64,
@@ -103,18 +106,21 @@ impl Counters {
 
 impl Metrics {
     pub fn of(&self, tool: &str, version: &str) -> Arc<Counters> {
-        let key = (tool.to_owned(), version.to_owned());
-        if let Some(counters) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(counters) = all.get(tool).and_then(|versions| versions.get(version)) {
             return Arc::clone(counters);
         }
-        Arc::clone(self.0.write().unwrap_or_else(PoisonError::into_inner).entry(key).or_default())
+        drop(all);
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(all.entry(tool.to_owned()).or_default().entry(version.to_owned()).or_default())
     }
 
     /// All tools that were called, by name and version.
     pub fn read(&self) -> Vec<ToolMetrics> {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let versions = all.iter().flat_map(|(tool, versions)| versions.iter().map(move |one| (tool, one)));
         let mut rows: Vec<ToolMetrics> =
-            all.iter().map(|((tool, version), counters)| counters.read(tool, version)).collect();
+            versions.map(|(tool, (version, counters))| counters.read(tool, version)).collect();
         rows.sort_by(|a, b| (&a.tool, &a.version).cmp(&(&b.tool, &b.version)));
         rows
     }

@@ -10,34 +10,32 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
-use tokio::sync::broadcast;
 use toolwright_capabilities::{Client, Silent};
 use toolwright_contract::{Envelope, ErrorKind, Failure, Meta};
-use toolwright_engine::Cancel;
 
 use crate::builder::Builder;
 use crate::call::Call;
 use crate::clock::Clock;
+use crate::deliveries::Deliveries;
 use crate::describe::{DESCRIBE, describe};
-use crate::gate::{self, Attempt, Rules, Stop, budget};
+use crate::gate::{self, Attempt, Rules, Stop, Tokens, budget};
 use crate::ids;
 use crate::in_flight::{self, InFlight, Seat};
 use crate::metrics::{Ended, Metrics, ToolMetrics};
 use crate::policy::Policy;
 use crate::recovery;
 use crate::refusal::{
-    conflict, in_doubt, inactive, out_of_reach, still_running, unapproved, without_toolset,
+    conflict, in_doubt, inactive, no_session, out_of_reach, still_running, unapproved, without_toolset,
 };
 use crate::runtime::Runtime;
 use crate::state;
-use crate::store::{Backend, Claim, Claimed, Confirmation, Durability, SessionRecord, Status, Store};
+use crate::store::{Backend, Claim, Claimed, Durability, SessionRecord, Status, Store};
 use crate::trip::{Hidden, Keeping, Trip};
 
 /// Ids of callers are bounded: they are kept.
 const LONGEST_ID: usize = 256;
 /// How often a call that runs elsewhere is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-const DELIVERIES: usize = 1024;
 
 /// A call as a model or a client makes it.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,14 +44,6 @@ pub struct ToolCall {
     pub id: Option<String>,
     pub tool: String,
     pub args: Value,
-}
-
-/// The answer to a call that was waiting for a person.
-#[derive(Debug, Clone)]
-pub struct Delivery {
-    pub session: String,
-    pub execution_id: String,
-    pub envelope: Arc<Envelope>,
 }
 
 /// Takes calls from request to envelope. Cloning shares it.
@@ -69,7 +59,7 @@ pub(crate) struct Inner {
     pub clients: RwLock<HashMap<String, Arc<dyn Client>>>,
     pub in_flight: InFlight,
     pub metrics: Metrics,
-    pub deliveries: broadcast::Sender<Delivery>,
+    pub deliveries: Deliveries,
     /// Held by work that goes on when its caller has gone away.
     pub detached: Arc<()>,
 }
@@ -77,7 +67,16 @@ pub(crate) struct Inner {
 /// The toolsets that sessions hold, by version.
 pub(crate) struct Toolsets {
     pub current: Runtime,
+    pub current_version: String,
     pub by_version: HashMap<String, Runtime>,
+}
+
+impl Toolsets {
+    /// The versions that neither new sessions begin with nor anybody holds at this moment.
+    pub fn unused(&self) -> impl Iterator<Item = &String> {
+        let is_unused = |(_, runtime): &(&String, &Runtime)| !runtime.is_shared();
+        self.by_version.iter().filter(is_unused).map(|(version, _)| version)
+    }
 }
 
 impl std::fmt::Debug for Orchestrator {
@@ -93,24 +92,30 @@ impl Orchestrator {
     }
 
     pub(crate) fn with(store: Store, policy: Policy, clock: Clock, rules: Rules, current: Runtime) -> Self {
-        let by_version = HashMap::from([(key_of(&current), current.clone())]);
+        let current_version = key_of(&current);
+        let by_version = HashMap::from([(current_version.clone(), current.clone())]);
         Self(Arc::new(Inner {
             store,
             policy,
             clock,
             rules,
-            toolsets: RwLock::new(Toolsets { current, by_version }),
+            toolsets: RwLock::new(Toolsets { current, current_version, by_version }),
             clients: RwLock::default(),
             in_flight: InFlight::default(),
             metrics: Metrics::default(),
-            deliveries: broadcast::channel(DELIVERIES).0,
+            deliveries: Deliveries::default(),
             detached: Arc::default(),
         }))
     }
 
     /// Runs one call of a session. Always an envelope.
     pub async fn call(&self, session: &str, call: ToolCall) -> Envelope {
-        unshared(self.call_at(session, call, 0, None).await)
+        unshared(self.call_shared(session, call).await)
+    }
+
+    /// As [`Self::call`], for those who only read the envelope: the store holds the same one.
+    pub async fn call_shared(&self, session: &str, call: ToolCall) -> Arc<Envelope> {
+        self.call_at(session, call, 0, None).await
     }
 
     /// What the model is told of an envelope.
@@ -120,6 +125,11 @@ impl Orchestrator {
         let documentation =
             documented.and_then(|runtime| runtime.toolset().documentation(&envelope.meta.tool));
         recovery::answer(envelope, session.mode, documentation.as_deref())
+    }
+
+    /// Whether the toolset that this session keeps is loaded: without it, the session can only look back.
+    pub fn has_toolset_of(&self, session: &SessionRecord) -> bool {
+        self.runtime(&session.toolset).is_some()
     }
 
     /// Counters per tool and version.
@@ -133,7 +143,12 @@ impl Orchestrator {
     }
 
     pub(crate) fn runtime(&self, version: &str) -> Option<Runtime> {
-        self.0.toolsets.read().unwrap_or_else(PoisonError::into_inner).by_version.get(version).cloned()
+        let toolsets = self.0.toolsets.read().unwrap_or_else(PoisonError::into_inner);
+        // Nearly all sessions keep it.
+        if toolsets.current_version == version {
+            return Some(toolsets.current.clone());
+        }
+        toolsets.by_version.get(version).cloned()
     }
 
     pub(crate) async fn call_at(
@@ -150,16 +165,19 @@ impl Orchestrator {
     }
 
     /// The corridor from here to its end.
-    pub(crate) async fn walk(&self, trip: Trip) -> Arc<Envelope> {
+    pub(crate) async fn walk(&self, mut trip: Box<Trip>) -> Arc<Envelope> {
         if trip.tool == DESCRIBE {
             let outcome = describe(&trip);
             return self.close(&trip, trip.envelope(outcome), Ended::Refused).await;
         }
         if trip.keeping == Keeping::Unstored {
-            return self.pass(trip).await;
+            return match self.travel(&mut trip).await {
+                Travelled::Done(envelope) => envelope,
+                Travelled::Run(claimed) => self.run(trip, claimed, None).await,
+            };
         }
         loop {
-            match self.0.in_flight.enter(&trip.session.id, &trip.execution, trip.digest) {
+            match self.0.in_flight.enter(&trip.session, &trip.execution, trip.digest) {
                 // The id is this call's by record: the other one is about to be told so.
                 Seat::Other(other) if self.is_recorded(&trip).await => {
                     in_flight::wait(other).await;
@@ -168,31 +186,46 @@ impl Orchestrator {
                     let refused = trip.envelope(Err(conflict()));
                     return self.close(&trip, refused, Ended::Refused).await;
                 }
-                Seat::Same(result) => match in_flight::wait(result).await {
-                    Some(envelope) => return self.close(&trip, replayed(&envelope), Ended::Replayed).await,
+                Seat::Same(result) => {
+                    if let Some(envelope) = in_flight::wait(result).await {
+                        return self.close(&trip, replayed(&envelope), Ended::Replayed).await;
+                    }
                     // The first was cancelled: now it is this one's turn.
-                    None => continue,
-                },
-                Seat::First(place) => {
-                    let envelope = self.pass(trip).await;
-                    place.finish(&envelope);
-                    return envelope;
                 }
+                Seat::First(place) => match self.travel(&mut trip).await {
+                    Travelled::Done(envelope) => {
+                        place.finish(&envelope);
+                        return envelope;
+                    }
+                    Travelled::Run(claimed) => return self.run(trip, claimed, Some(place)).await,
+                },
+            }
+            if let Err(failure) = self.refresh(&mut trip).await {
+                let refused = trip.envelope(Err(failure));
+                return self.close(&trip, refused, Ended::Refused).await;
             }
         }
     }
 
+    /// After it has waited, a call must not be judged by what was before.
+    async fn refresh(&self, trip: &mut Trip) -> Result<(), Failure> {
+        let found = self.0.store.session(&trip.session.id).await.map_err(|error| out_of_reach(&error))?;
+        trip.session = found.ok_or_else(no_session)?;
+        trip.now = self.0.clock.now();
+        Ok(())
+    }
+
     /// Finds the session, its toolset and the call's id.
-    async fn resolve(
+    pub(crate) async fn resolve(
         &self,
         session: &str,
         call: ToolCall,
         position: usize,
         parent: Option<Arc<Call>>,
-    ) -> Result<Trip, Box<Envelope>> {
+    ) -> Result<Box<Trip>, Box<Envelope>> {
         let started = Instant::now();
         let found = self.0.store.session(session).await.map_err(|error| lost(&call, out_of_reach(&error)))?;
-        let session = found.ok_or_else(|| lost(&call, inactive("There is no such session.")))?;
+        let session = found.ok_or_else(|| lost(&call, no_session()))?;
         self.begin(started, session, call, position, parent)
     }
 
@@ -204,7 +237,7 @@ impl Orchestrator {
         call: ToolCall,
         position: usize,
         parent: Option<Arc<Call>>,
-    ) -> Result<Trip, Box<Envelope>> {
+    ) -> Result<Box<Trip>, Box<Envelope>> {
         let runtime = self.runtime(&session.toolset);
         let is_own = parent.is_none();
         if is_own && call.id.as_ref().is_some_and(|id| id.is_empty() || id.len() > LONGEST_ID) {
@@ -216,8 +249,8 @@ impl Orchestrator {
         // No tool has such a name, and it is kept in the audit.
         tool.truncate(tool.floor_char_boundary(LONGEST_ID));
         let digest = ids::digest(&tool, &args);
-        let execution = id.unwrap_or_else(|| ids::derived(session.turn, position, &digest));
-        Ok(Trip {
+        let execution = id.unwrap_or_else(|| ids::derived(session.turn, position, &digest)).into();
+        Ok(Box::new(Trip {
             started,
             now: self.0.clock.now(),
             session,
@@ -229,14 +262,15 @@ impl Orchestrator {
             prepared: None,
             args,
             approval: None,
-            cancel: parent.as_ref().map_or_else(Cancel::new, |parent| parent.cancel.clone()),
+            cancel: parent.as_ref().map(|parent| Arc::clone(&parent.cancel)).unwrap_or_default(),
             parent,
             more: Map::new(),
             retries: 0,
             entries: Vec::new(),
             is_paid: false,
+            tokens: Tokens::default(),
             keeping: Keeping::Stored,
-        })
+        }))
     }
 
     /// Replay, gates, claim: until it is clear whether the call runs.
@@ -256,7 +290,9 @@ impl Orchestrator {
     async fn admit_and_claim(&self, trip: &mut Trip) -> Result<Passed, Failure> {
         if trip.keeping == Keeping::Unstored {
             // Nobody else can name this session: there is nothing to replay, and nobody to claim it from.
-            return self.admit(trip).await.map(|()| Passed::Claimed);
+            self.admit(trip).await?;
+            trip.tokens.spend();
+            return Ok(Passed::Claimed);
         }
         loop {
             if let Some(envelope) = self.replay(trip).await? {
@@ -266,7 +302,10 @@ impl Orchestrator {
             let claimed =
                 self.0.store.claim(self.claim_of(trip)).await.map_err(|error| out_of_reach(&error))?;
             match claimed {
-                Claimed::New => return Ok(Passed::Claimed),
+                Claimed::New => {
+                    trip.tokens.spend();
+                    return Ok(Passed::Claimed);
+                }
                 Claimed::Finished(envelope) => return Ok(Passed::Recorded(envelope)),
                 Claimed::Running => self.wait_elsewhere(trip).await?,
                 Claimed::InDoubt => return Err(in_doubt()),
@@ -306,14 +345,14 @@ impl Orchestrator {
     }
 
     /// Waits while another process is at this call.
-    async fn wait_elsewhere(&self, trip: &Trip) -> Result<(), Failure> {
+    async fn wait_elsewhere(&self, trip: &mut Trip) -> Result<(), Failure> {
         let give_up = trip.started + crate::call::LONGEST;
         loop {
             let recorded = self.0.store.recorded(&trip.session.id, &trip.execution).await;
             match recorded.map_err(|error| out_of_reach(&error))?.map(|standing| standing.status) {
                 Some(Status::Running) if Instant::now() < give_up => tokio::time::sleep(LOOK_AGAIN).await,
                 Some(Status::Running) => return Err(still_running()),
-                _ => return Ok(()),
+                _ => return self.refresh(trip).await,
             }
         }
     }
@@ -325,8 +364,9 @@ impl Orchestrator {
         }
         let runtime = trip.runtime.clone().ok_or_else(without_toolset)?;
         let tool = runtime.toolset().get(&trip.tool).ok_or_else(|| runtime.unknown(&trip.tool))?;
-        let prepared = runtime.ready(tool)?;
+        let prepared = runtime.ready(tool).await?;
         let args = std::mem::take(&mut trip.args);
+        trip.tokens = Tokens::default();
         let mut attempt = Attempt {
             session: &trip.session,
             prepared: &prepared,
@@ -337,10 +377,11 @@ impl Orchestrator {
             is_paid: trip.is_paid,
             args,
             clamped: Map::new(),
+            tokens: Tokens::default(),
         };
         let admitted = gate::admit(&mut attempt);
-        let Attempt { args, clamped, .. } = attempt;
-        trip.args = args;
+        let Attempt { args, clamped, tokens, .. } = attempt;
+        (trip.args, trip.tokens) = (args, tokens);
         if !clamped.is_empty() {
             trip.more.insert("clamped".to_owned(), Value::Object(clamped));
         }
@@ -348,20 +389,24 @@ impl Orchestrator {
         trip.hide();
         match admitted {
             Ok(()) => Ok(()),
-            Err(Stop::Deny(failure)) => Err(failure),
+            Err(Stop::Deny(failure)) => {
+                trip.tokens = Tokens::default();
+                Err(failure)
+            }
             Err(Stop::Confirm) => Err(self.ask(trip).await),
         }
     }
 
     fn claim_of(&self, trip: &Trip) -> Claim {
-        let spec = trip.prepared.as_ref().map(|prepared| &prepared.tool.spec);
+        let prepared = trip.prepared.as_ref();
+        let spec = prepared.map(|prepared| &prepared.tool.spec);
         let idempotent = spec.is_some_and(|spec| spec.idempotent);
         let limit = self.0.policy.of(trip.session.mode).retrieval_calls;
         Claim {
             session: trip.session.id.clone(),
-            execution: trip.execution.clone(),
-            tool: trip.tool.clone(),
-            tool_version: spec.map(|spec| spec.version.clone()).unwrap_or_default(),
+            execution: Arc::clone(&trip.execution),
+            tool: prepared.map(|prepared| Arc::clone(&prepared.id)).unwrap_or_default(),
+            tool_version: prepared.map(|prepared| Arc::clone(&prepared.version)).unwrap_or_default(),
             digest: trip.digest,
             idempotent,
             budget: spec.is_some_and(budget::costs).then_some((trip.session.turn, limit)),
@@ -389,7 +434,7 @@ impl Orchestrator {
         tracing::debug!(
             session = trip.session.id,
             tool = trip.tool,
-            execution_id = trip.execution,
+            execution_id = &*trip.execution,
             event,
             ?error
         );
@@ -402,50 +447,6 @@ impl Orchestrator {
     pub(crate) fn client(&self, session: &str) -> Arc<dyn Client> {
         let clients = self.0.clients.read().unwrap_or_else(PoisonError::into_inner);
         clients.get(session).cloned().unwrap_or_else(|| Arc::new(Silent))
-    }
-
-    /// Runs a call that a person has approved, and delivers its envelope.
-    pub(crate) async fn run_approved(&self, approval: Arc<Confirmation>) -> Arc<Envelope> {
-        let call = ToolCall {
-            id: Some(approval.execution.clone()),
-            tool: approval.tool.clone(),
-            args: approval.args.clone(),
-        };
-        let envelope = match self.resolve(&approval.session, call, 0, None).await {
-            Err(envelope) => Arc::new(*envelope),
-            Ok(mut trip) => {
-                trip.digest = approval.digest;
-                trip.approval = Some(Arc::clone(&approval));
-                match self.travel(&mut trip).await {
-                    Travelled::Done(envelope) => {
-                        self.close_approval(&approval, &envelope).await;
-                        envelope
-                    }
-                    Travelled::Run(claimed) => self.run(trip, claimed).await,
-                }
-            }
-        };
-        self.deliver(&approval, &envelope);
-        envelope
-    }
-
-    pub(crate) fn deliver(&self, asked: &Confirmation, envelope: &Arc<Envelope>) {
-        // Nobody may be listening.
-        let _ = self.0.deliveries.send(Delivery {
-            session: asked.session.clone(),
-            execution_id: asked.execution.clone(),
-            envelope: Arc::clone(envelope),
-        });
-    }
-
-    pub(crate) fn snapshot(&self, trip: &Trip) -> Arc<crate::request::Session> {
-        Arc::new(crate::request::Session {
-            client_id: trip.session.client_id.clone(),
-            mode: trip.session.mode,
-            is_active: true,
-            state: trip.session.state.clone(),
-            client: self.client(&trip.session.id),
-        })
     }
 }
 
@@ -476,7 +477,8 @@ fn lost(call: &ToolCall, failure: Failure) -> Box<Envelope> {
     Box::new(Envelope { outcome: Err(failure), meta })
 }
 
-fn replayed(envelope: &Arc<Envelope>) -> Envelope {
+/// An envelope as it is answered from the record.
+pub(crate) fn replayed(envelope: &Arc<Envelope>) -> Envelope {
     let mut again = (**envelope).clone();
     again.meta.more.insert("replayed".to_owned(), true.into());
     again

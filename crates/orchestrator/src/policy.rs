@@ -3,6 +3,8 @@
 use toolwright_contract::{Mode, RateLimit};
 use toolwright_registry::prompt::Limits;
 
+use crate::condition::Condition;
+
 /// What holds in one mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModePolicy {
@@ -62,6 +64,11 @@ impl Default for Policy {
 }
 
 impl Policy {
+    /// Whether its rules can be used; the error is for the operator.
+    pub fn check(&self) -> Result<(), String> {
+        self.approve_when.as_deref().map_or(Ok(()), |rule| Condition::compile(rule).map(drop))
+    }
+
     pub fn of(&self, mode: Mode) -> &ModePolicy {
         match mode {
             Mode::Voice => &self.voice,

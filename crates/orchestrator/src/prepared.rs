@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
-use toolwright_contract::Confirmation;
+use toolwright_capabilities::http::{AllowList, Methods};
+use toolwright_contract::{Confirmation, SideEffects};
 use toolwright_engine::{Program, Source};
 use toolwright_registry::schema::Validator;
 use toolwright_registry::toolset::{Implementation, Module, Tool};
@@ -16,6 +18,8 @@ use crate::engine::{Handler, http};
 
 pub(crate) struct Prepared {
     pub tool: Tool,
+    pub id: Arc<str>,
+    pub version: Arc<str>,
     pub handler: Handler,
     pub parameters: Validator,
     pub output: Option<Validator>,
@@ -25,6 +29,10 @@ pub(crate) struct Prepared {
     pub confirm_when: Option<Condition>,
     /// Some arguments are `writeOnly`.
     pub has_secrets: bool,
+    /// What it may reach by `http.fetch`.
+    pub allow: Option<Arc<AllowList>>,
+    /// How long a call may take.
+    pub timeout: Duration,
 }
 
 /// A tool that cannot be used. The text is for the operator.
@@ -44,11 +52,18 @@ pub enum Error {
     Unregistered { tool: String, name: String },
     #[error("`{tool}` needs the variable {name}, which is not set in the environment")]
     Unset { tool: String, name: String },
+    #[error("`{tool}` could not be prepared: whoever was at it is gone")]
+    Lost { tool: String },
 }
 
 impl Prepared {
     /// `base` is the artifact's directory.
-    pub fn new(tool: &Tool, base: &Path, natives: &HashMap<String, NativeHandler>) -> Result<Self, Error> {
+    pub fn new(
+        tool: &Tool,
+        base: &Path,
+        natives: &HashMap<String, NativeHandler>,
+        allow: Option<&AllowList>,
+    ) -> Result<Self, Error> {
         let id = &tool.spec.tool_id;
         let handler = match &tool.implementation {
             Implementation::Module(module) => Handler::JavaScript(Arc::new(load(id, module, base)?)),
@@ -78,7 +93,27 @@ impl Prepared {
             Confirmation::Rule(rule) => Some(condition(&rule.when)?),
             Confirmation::Always(_) => None,
         };
-        Ok(Self { tool: tool.clone(), handler, parameters, output, available, confirm_when, has_secrets })
+        // The method of an `http` tool is the declaration's, not the handler's.
+        let is_request = matches!(tool.implementation, Implementation::Http(_));
+        let methods = if is_request || tool.spec.side_effects == SideEffects::Writes {
+            Methods::All
+        } else {
+            Methods::ReadOnly
+        };
+        let allow = allow.map(|list| Arc::new(list.clone().with_methods(methods)));
+        Ok(Self {
+            id: id.as_str().into(),
+            version: tool.spec.version.as_str().into(),
+            timeout: crate::call::timeout(tool),
+            tool: tool.clone(),
+            handler,
+            parameters,
+            output,
+            available,
+            confirm_when,
+            has_secrets,
+            allow,
+        })
     }
 }
 

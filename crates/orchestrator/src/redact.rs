@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// What stands in their place.
-const HIDDEN: &str = "[redacted]";
+pub(crate) const HIDDEN: &str = "[redacted]";
 /// Schemas refer to themselves; arguments end.
 const DEEPEST: usize = 64;
 /// Shorter texts would be found everywhere.
@@ -25,6 +25,12 @@ pub(crate) fn redacted(schema: &Value, args: &Value) -> Value {
     let mut shown = args.clone();
     walk(schema, schema, &mut shown, DEEPEST, &mut |value| *value = HIDDEN.into());
     shown
+}
+
+/// Whether a schema marks this argument.
+pub(crate) fn hides(schema: &Value, name: &str) -> bool {
+    let args = Value::Object(Map::from_iter([(name.to_owned(), Value::Null)]));
+    redacted(schema, &args).get(name) != Some(&Value::Null)
 }
 
 /// Puts back what an editor was shown only a placeholder of.

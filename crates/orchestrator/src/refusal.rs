@@ -6,6 +6,10 @@ pub(crate) fn inactive(message: &str) -> Failure {
     Failure::new(ErrorKind::SessionInactive, message).suggest("Begin a new session.")
 }
 
+pub(crate) fn no_session() -> Failure {
+    inactive("There is no such session.")
+}
+
 pub(crate) fn conflict() -> Failure {
     Failure::new(ErrorKind::Conflict, "This id was used for another call.")
         .suggest("Give every call an id of its own.")

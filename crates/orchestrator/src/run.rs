@@ -1,23 +1,28 @@
 //! A claimed call at work: engine, retry, and the settlement. A call that writes goes on when its caller has gone away;
 //! one that only reads ends with it.
 
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use toolwright_contract::{Envelope, ErrorKind, Failure, SideEffects, Success};
+use toolwright_contract::{Envelope, ErrorKind, Failure, SideEffects, Success, ToolSpec};
+use toolwright_engine::Cancel;
 
 use crate::backing::Backing;
-use crate::call::Call;
+use crate::call::{Asking, Call, Caller, LateCancel};
 use crate::engine;
 use crate::gate::budget;
+use crate::in_flight::Place;
 use crate::metrics::Ended;
 use crate::normalise::Normalised;
-use crate::orchestrator::{ClaimedHere, Orchestrator, Travelled};
+use crate::orchestrator::{ClaimedHere, Orchestrator, replayed};
 use crate::redact;
-use crate::request::Request;
 use crate::state;
-use crate::store::{AuditEntry, Backend, Durability, Settlement};
+use crate::store::{AuditEntry, Backend, Durability, SessionRecord, Settled, Settlement};
 use crate::trip::{Keeping, Trip};
 
 /// Of the name that a handler gives an entry of the audit.
@@ -26,36 +31,63 @@ const LONGEST_EVENT: usize = 200;
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Orchestrator {
-    /// Replay, gates, claim, and the run if it comes to that.
-    pub(crate) async fn pass(&self, mut trip: Trip) -> Arc<Envelope> {
-        match self.travel(&mut trip).await {
-            Travelled::Done(envelope) => envelope,
-            Travelled::Run(claimed) => self.run(trip, claimed).await,
-        }
-    }
-
-    pub(crate) async fn run(&self, trip: Trip, claimed: ClaimedHere) -> Arc<Envelope> {
-        let Some(prepared) = trip.prepared.clone() else { return Arc::new(trip.envelope(Err(lost()))) };
+    /// Runs a claimed call and hands what comes of it to those who wait at its place.
+    pub(crate) async fn run(
+        &self,
+        trip: Box<Trip>,
+        claimed: ClaimedHere,
+        place: Option<Place>,
+    ) -> Arc<Envelope> {
+        let Some(prepared) = &trip.prepared else { return Arc::new(trip.envelope(Err(lost()))) };
         let spec = &prepared.tool.spec;
         if spec.side_effects == SideEffects::Writes || !spec.idempotent {
-            let (this, meta) = (self.clone(), trip.envelope(Err(lost())));
-            let detached = tokio::spawn(async move {
+            let this = self.clone();
+            let work = Box::pin(async move {
                 let _at_work = Arc::clone(&this.0.detached);
-                this.run_here(trip, claimed).await
+                this.run_here(trip, claimed, place).await
             });
-            return detached.await.unwrap_or_else(|_| Arc::new(meta));
+            return Attended(Some(work)).await;
         }
-        let claim = Some((trip.session.id.clone(), trip.execution.clone()));
         // A nested call ends with the call that made it, and must not end that one.
-        let cancel = trip.parent.is_none().then(|| trip.cancel.clone());
+        let cancel = trip.parent.is_none().then(|| Arc::clone(&trip.cancel));
+        let is_claimed = trip.keeping == Keeping::Stored;
+        let claim = is_claimed.then(|| (Arc::clone(&trip.session), Arc::clone(&trip.execution)));
         let mut reading = Reading { orchestrator: self, cancel, claim };
-        let envelope = self.run_here(trip, claimed).await;
+        let envelope = self.run_here(trip, claimed, place).await;
         reading.claim = None;
         envelope
     }
 
-    async fn run_here(&self, mut trip: Trip, _claimed: ClaimedHere) -> Arc<Envelope> {
-        let outcome = self.attempts(&mut trip).await;
+    /// Whatever happens, the claim is settled.
+    async fn run_here(
+        &self,
+        mut trip: Box<Trip>,
+        _claimed: ClaimedHere,
+        place: Option<Place>,
+    ) -> Arc<Envelope> {
+        let settled = {
+            let mut work = pin!(self.work(&mut trip));
+            poll_fn(|wakeup| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(wakeup))) {
+                Ok(poll) => poll.map(Some),
+                Err(_) => Poll::Ready(None),
+            })
+            .await
+        };
+        let envelope = match settled {
+            Some(envelope) => envelope,
+            None => {
+                tracing::error!(tool = trip.tool, execution_id = &*trip.execution, "a call panicked");
+                self.settle(&mut trip, Err(lost())).await
+            }
+        };
+        if let Some(place) = place {
+            place.finish(&envelope);
+        }
+        envelope
+    }
+
+    async fn work(&self, trip: &mut Trip) -> Arc<Envelope> {
+        let outcome = self.attempts(trip).await;
         self.settle(trip, outcome).await
     }
 
@@ -67,22 +99,15 @@ impl Orchestrator {
         let retries = self.0.policy.of(trip.session.mode).retries;
         let mut deadline: Option<Instant> = None;
         loop {
-            let request = Request {
-                tool: trip.tool.clone(),
-                args: Value::Null,
-                execution_id: trip.execution.clone(),
-                session: self.snapshot(trip),
-                cancel: trip.cancel.clone(),
-                now: None,
-            };
-            let backing = Backing::served(&runtime, &prepared.tool, &request.session);
-            let mut call =
-                Call::new(runtime.clone(), Arc::clone(&prepared), request, backing, trip.parent.clone());
-            call.session_id = Some(trip.session.id.clone());
-            call.unstored = (trip.keeping == Keeping::Unstored).then(|| Arc::clone(&trip.session));
+            let (session, keeping) = (Arc::clone(&trip.session), trip.keeping);
+            let caller = Caller::Of { orchestrator: self.clone(), session, keeping };
+            let backing = Backing::served(&prepared, caller.client());
+            let (execution_id, cancel) = (Arc::clone(&trip.execution), Arc::clone(&trip.cancel));
+            let asking = Asking { execution_id, cancel, now: None };
+            let parent = trip.parent.clone();
+            let mut call = Call::new(runtime.clone(), Arc::clone(&prepared), asking, caller, backing, parent);
             call.attempt = trip.retries;
-            call.secrets.clone_from(&trip.hidden.secrets);
-            call.orchestrator = Some(self.clone());
+            call.secrets = Arc::clone(&trip.hidden.secrets);
             call.deadline = deadline.map_or(call.deadline, |deadline| call.deadline.min(deadline));
             let deadline_now = *deadline.insert(call.deadline);
             let call = Arc::new(call);
@@ -109,7 +134,7 @@ impl Orchestrator {
         let Normalised { outcome, detail } = engine::run(call, args).await;
         if let Some(mut detail) = detail {
             redact::scrub(&mut detail, secrets);
-            tracing::error!(tool = call.spec().tool_id, execution_id = call.execution_id, "{detail}");
+            tracing::error!(tool = call.spec().tool_id, execution_id = &*call.execution_id, "{detail}");
         }
         let mut success = outcome.map_err(|failure| scrubbed(failure, secrets))?;
         call.runtime.check_output(call, &success)?;
@@ -118,13 +143,13 @@ impl Orchestrator {
     }
 
     /// Applies the intents, records the envelope, and closes the call.
-    async fn settle(&self, mut trip: Trip, outcome: Result<Success, Failure>) -> Arc<Envelope> {
+    async fn settle(&self, trip: &mut Trip, outcome: Result<Success, Failure>) -> Arc<Envelope> {
         let Some(prepared) = trip.prepared.clone() else { return Arc::new(trip.envelope(outcome)) };
         let spec = &prepared.tool.spec;
         if let Ok(success) = &outcome
             && !success.intents.is_empty()
         {
-            let refused = self.apply(&trip, &success.intents).await;
+            let refused = self.apply(trip, &success.intents).await;
             if !refused.is_empty() {
                 trip.more.insert("refusedIntents".to_owned(), Value::Array(refused));
             }
@@ -132,8 +157,38 @@ impl Orchestrator {
         if trip.retries > 0 {
             trip.more.insert("retries".to_owned(), trip.retries.into());
         }
-        let took = trip.started.elapsed();
-        let error = outcome.as_ref().err().map(|failure| failure.kind);
+        let (took, error) = (trip.started.elapsed(), outcome.as_ref().err().map(|failure| failure.kind));
+        let is_over = self.is_over(trip, spec, took);
+        let envelope = Arc::new(trip.envelope(outcome));
+        let writes = spec.side_effects == SideEffects::Writes;
+        let durability = if writes || !spec.idempotent { Durability::Committed } else { Durability::Relaxed };
+        let settlement = Settlement {
+            session: trip.session.id.clone(),
+            execution: Arc::clone(&trip.execution),
+            audit: trip.audit("called", &envelope),
+            envelope: Arc::clone(&envelope),
+            now: self.0.clock.now(),
+            durability,
+        };
+        self.write_entries(trip, &envelope).await;
+        let settled = match trip.keeping {
+            Keeping::Stored => self.0.store.settle(settlement).await,
+            Keeping::Unstored => self.0.store.append(settlement.audit).await.map(|()| Settled::First),
+        };
+        self.0.metrics.of(&trip.tool, &spec.version).count(Ended::Ran, error, took, is_over);
+        let lost = match settled {
+            Ok(Settled::First) => return envelope,
+            // Somebody else has taken it for lost, and said so: the record is what counts.
+            Ok(Settled::Earlier(recorded)) => return Arc::new(replayed(&recorded)),
+            Ok(Settled::Unclaimed) => "its claim is gone".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        tracing::error!(tool = trip.tool, execution_id = &*trip.execution, "not recorded: {lost}");
+        Arc::new(trip.envelope(Err(unrecorded(writes))))
+    }
+
+    /// Whether it took longer than it should: a matter for the log, and counted.
+    fn is_over(&self, trip: &Trip, spec: &ToolSpec, took: Duration) -> bool {
         let budget = spec.latency_budget_ms.as_f64().unwrap_or(f64::MAX);
         let soft = f64::from(self.0.policy.of(trip.session.mode).retrieval_soft_limit_ms);
         let budget = if budget::costs(spec) { budget.min(soft) } else { budget };
@@ -142,30 +197,7 @@ impl Orchestrator {
             let (tool, took) = (&trip.tool, took.as_millis());
             tracing::warn!(tool, "took {took} ms, more than its latency budget of {budget} ms");
         }
-        let envelope = Arc::new(trip.envelope(outcome));
-        let writes = spec.side_effects == SideEffects::Writes;
-        let durability = if writes || !spec.idempotent { Durability::Committed } else { Durability::Relaxed };
-        let settlement = Settlement {
-            session: trip.session.id.clone(),
-            execution: trip.execution.clone(),
-            audit: trip.audit("called", &envelope),
-            envelope: Arc::clone(&envelope),
-            now: self.0.clock.now(),
-            durability,
-        };
-        self.write_entries(&mut trip, &envelope).await;
-        let settled = match trip.keeping {
-            Keeping::Stored => self.0.store.settle(settlement).await,
-            Keeping::Unstored => self.0.store.append(settlement.audit).await,
-        };
-        self.0.metrics.of(&trip.tool, &spec.version).count(Ended::Ran, error, took, is_over);
-        match settled {
-            Ok(()) => envelope,
-            Err(error) => {
-                tracing::error!(tool = trip.tool, execution_id = trip.execution, "not recorded: {error}");
-                Arc::new(trip.envelope(Err(unrecorded(writes))))
-            }
-        }
+        is_over
     }
 
     /// Writes what the handler added to the audit.
@@ -198,23 +230,51 @@ impl Orchestrator {
     }
 }
 
+type Work = Pin<Box<dyn Future<Output = Arc<Envelope>> + Send>>;
+
+/// Work that its caller does itself, and that goes on in a task of its own when the caller has gone away.
+struct Attended(Option<Work>);
+
+impl Future for Attended {
+    type Output = Arc<Envelope>;
+
+    fn poll(mut self: Pin<&mut Self>, wakeup: &mut std::task::Context<'_>) -> Poll<Arc<Envelope>> {
+        let Some(work) = &mut self.0 else { return Poll::Pending };
+        let poll = work.as_mut().poll(wakeup);
+        if poll.is_ready() {
+            self.0 = None;
+        }
+        poll
+    }
+}
+
+impl Drop for Attended {
+    fn drop(&mut self) {
+        if let Some(work) = self.0.take()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            runtime.spawn(work);
+        }
+    }
+}
+
 /// A read whose caller goes away is cancelled, and may be claimed anew.
 struct Reading<'a> {
     orchestrator: &'a Orchestrator,
-    cancel: Option<toolwright_engine::Cancel>,
-    claim: Option<(String, String)>,
+    cancel: Option<LateCancel>,
+    claim: Option<(Arc<SessionRecord>, Arc<str>)>,
 }
 
 impl Drop for Reading<'_> {
     fn drop(&mut self) {
         let Some((session, execution)) = self.claim.take() else { return };
         if let Some(cancel) = &self.cancel {
-            cancel.cancel();
+            cancel.get_or_init(Cancel::new).cancel();
         }
         let orchestrator = self.orchestrator.clone();
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                if let Err(error) = orchestrator.0.store.release(&session, &execution).await {
+                if let Err(error) = orchestrator.0.store.release(&session.id, &execution).await {
                     tracing::error!("a cancelled call could not be released: {error}");
                 }
             });

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use foldhash::fast::RandomState;
 use serde_json::{Map, Value};
+use tokio::sync::OnceCell;
 use toolwright_capabilities::Capabilities;
 use toolwright_capabilities::http::AllowList;
 use toolwright_contract::{Envelope, ErrorKind, Failure, Meta, Success};
@@ -17,7 +19,7 @@ use toolwright_registry::toolset::{Implementation, Tool, Toolset};
 
 use crate::audit::{Audit, Log};
 use crate::backing::Backing;
-use crate::call::Call;
+use crate::call::{Asking, Call, Caller};
 use crate::engine::{self, native};
 use crate::normalise::Normalised;
 use crate::prepared::{self, Prepared};
@@ -40,8 +42,12 @@ struct Inner {
     capabilities: Arc<Capabilities>,
     allow: HashMap<String, AllowList>,
     audit: Arc<dyn Audit>,
-    prepared: RwLock<HashMap<String, Arc<Prepared>>>,
+    prepared: RwLock<HashMap<String, Slot, RandomState>>,
 }
+
+/// A tool that is being prepared by the first who needs it, and what came of that: for good, since a toolset never
+/// changes.
+type Slot = Arc<OnceCell<Result<Arc<Prepared>, Arc<prepared::Error>>>>;
 
 /// How a runtime is set up.
 pub struct Builder(Inner);
@@ -155,6 +161,11 @@ impl Runtime {
         self.execute_within(request, Some(host), None).await
     }
 
+    /// Whether anybody else holds it.
+    pub(crate) fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+
     /// Starts the JavaScript engine ahead of the first call: its threads make realms while the caller goes on.
     pub fn start(&self) {
         self.engine();
@@ -162,12 +173,8 @@ impl Runtime {
 
     /// Prepares every tool: what was changed since it was built is found before anyone calls it. Returns the faults.
     /// Takes its time; run it beside the serving threads.
-    pub fn warm_up(&self) -> Vec<prepared::Error> {
-        self.0.toolset.list().filter_map(|tool| self.prepare(tool).err()).collect()
-    }
-
-    pub(crate) fn allowed(&self, tool: &str) -> Option<&AllowList> {
-        self.0.allow.get(tool)
+    pub fn warm_up(&self) -> Vec<Arc<prepared::Error>> {
+        self.0.toolset.list().filter_map(|tool| self.prepare_here(tool).err()).collect()
     }
 
     pub(crate) fn audit(&self) -> &dyn Audit {
@@ -221,17 +228,21 @@ impl Runtime {
         stub: Option<Arc<dyn Host>>,
         parent: Option<Arc<Call>>,
     ) -> Result<Success, Failure> {
-        let prepared = self.ready(tool)?;
+        let prepared = self.ready(tool).await?;
         let mut args = std::mem::take(&mut request.args);
         prepared
             .parameters
             .validate(&mut args)
             .map_err(|errors| validation::refuse(&errors, &tool.spec.json_schema))?;
-        let backing = stub.map_or_else(|| Backing::served(self, tool, &request.session), Backing::Stub);
-        let call = Arc::new(Call::new(self.clone(), prepared, request, backing, parent));
+        let caller = Caller::Given(request.session);
+        let backing = stub.map_or_else(|| Backing::served(&prepared, caller.client()), Backing::Stub);
+        let Request { execution_id, cancel, now, .. } = request;
+        let cancel = Arc::new(OnceLock::from(cancel));
+        let asking = Asking { execution_id: execution_id.into(), cancel, now };
+        let call = Arc::new(Call::new(self.clone(), prepared, asking, caller, backing, parent));
         let Normalised { outcome, detail } = engine::run(&call, args).await;
         if let Some(detail) = detail {
-            tracing::error!(tool = tool.spec.tool_id, execution_id = call.execution_id, "{detail}");
+            tracing::error!(tool = tool.spec.tool_id, execution_id = &*call.execution_id, "{detail}");
         }
         let mut success = outcome?;
         self.check_output(&call, &success)?;
@@ -239,9 +250,14 @@ impl Runtime {
         Ok(success)
     }
 
-    /// The tool, ready to be called; one that cannot be used is told to the log, and to the model in other words.
-    pub(crate) fn ready(&self, tool: &Tool) -> Result<Arc<Prepared>, Failure> {
-        self.prepare(tool).map_err(|error| out_of_order(&error, tool))
+    /// The tool, ready to be called; why one cannot be used is for the log, a model is told in other words.
+    pub(crate) async fn ready(&self, tool: &Tool) -> Result<Arc<Prepared>, Failure> {
+        let id = &tool.spec.tool_id;
+        self.prepare(id).await.map_err(|_| {
+            let message = format!("The tool `{id}` is out of order.");
+            let failure = Failure::new(ErrorKind::Internal, message);
+            failure.suggest("Go on without it, and tell the user that it cannot be used.")
+        })
     }
 
     pub(crate) fn check_output(&self, call: &Call, success: &Success) -> Result<(), Failure> {
@@ -255,14 +271,51 @@ impl Runtime {
         }
     }
 
-    fn prepare(&self, tool: &Tool) -> Result<Arc<Prepared>, prepared::Error> {
-        let id = &tool.spec.tool_id;
-        if let Some(prepared) = self.0.prepared.read().unwrap_or_else(PoisonError::into_inner).get(id) {
-            return Ok(Arc::clone(prepared));
+    /// Files are read and schemas compiled on a thread that may block; whoever else needs the tool waits for the same.
+    async fn prepare(&self, id: &str) -> Result<Arc<Prepared>, Arc<prepared::Error>> {
+        let slot = self.slot(id);
+        if let Some(done) = slot.get() {
+            return done.clone();
         }
-        let prepared = Arc::new(Prepared::new(tool, &self.0.base, &self.0.natives)?);
+        let (this, tool) = (self.clone(), id.to_owned());
+        let make = move || this.0.toolset.get(&tool).map(|tool| this.make(tool));
+        let made = slot.get_or_init(|| async move {
+            let made = match tokio::runtime::Handle::try_current() {
+                Ok(runtime) => runtime.spawn_blocking(make).await.ok().flatten(),
+                Err(_) => make(),
+            };
+            made.unwrap_or_else(|| Err(Arc::new(prepared::Error::Lost { tool: id.to_owned() })))
+        });
+        made.await.clone()
+    }
+
+    /// As [`Self::prepare`], on this thread.
+    fn prepare_here(&self, tool: &Tool) -> Result<Arc<Prepared>, Arc<prepared::Error>> {
+        let slot = self.slot(&tool.spec.tool_id);
+        if let Some(done) = slot.get() {
+            return done.clone();
+        }
+        let made = self.make(tool);
+        // A call that came meanwhile has made the same.
+        let _ = slot.set(made.clone());
+        made
+    }
+
+    fn slot(&self, id: &str) -> Slot {
+        if let Some(slot) = self.0.prepared.read().unwrap_or_else(PoisonError::into_inner).get(id) {
+            return Arc::clone(slot);
+        }
         let mut all = self.0.prepared.write().unwrap_or_else(PoisonError::into_inner);
-        Ok(Arc::clone(all.entry(id.clone()).or_insert(prepared)))
+        Arc::clone(all.entry(id.to_owned()).or_default())
+    }
+
+    fn make(&self, tool: &Tool) -> Result<Arc<Prepared>, Arc<prepared::Error>> {
+        let id = &tool.spec.tool_id;
+        let made = Prepared::new(tool, &self.0.base, &self.0.natives, self.0.allow.get(id));
+        made.map(Arc::new).map_err(|error| {
+            tracing::error!(tool = id, "{error}");
+            Arc::new(error)
+        })
     }
 
     pub(crate) fn unknown(&self, name: &str) -> Failure {
@@ -272,11 +325,4 @@ impl Runtime {
             None => failure.suggest("Use one of the tools that were declared to you."),
         }
     }
-}
-
-fn out_of_order(error: &prepared::Error, tool: &Tool) -> Failure {
-    let id = &tool.spec.tool_id;
-    tracing::error!(tool = id, "{error}");
-    let message = format!("The tool `{id}` cannot be used: it is not as it was built.");
-    Failure::new(ErrorKind::Internal, message).suggest("Tell the user that this tool is out of order.")
 }

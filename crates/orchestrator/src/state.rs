@@ -9,9 +9,8 @@
 use serde_json::{Value, json};
 use toolwright_contract::{IntentKind, Mode};
 
-use crate::store::{SessionRecord, SessionStanding};
+use crate::store::{ENDING, SessionRecord, SessionStanding};
 
-const ENDING: &str = "pendingEndVoiceSession";
 const AUDIO: &str = "suppressAudio";
 const TRANSCRIPT: &str = "suppressTranscript";
 const MESSAGE: &str = "pendingMessage";
@@ -27,10 +26,7 @@ pub enum Event {
 
 /// Whether the session goes on, judged by the clock as well: a watchdog that is due has ended it.
 pub(crate) fn is_active(session: &SessionRecord, now: i64) -> bool {
-    let over = session.state.get(ENDING).and_then(|ending| ending.get("endBy")).and_then(Value::as_i64);
-    session.standing == SessionStanding::Active
-        && session.expires_at > now
-        && over.is_none_or(|over| over > now)
+    session.standing_at(now) == SessionStanding::Active
 }
 
 /// Applies intents in order. Returns a report of each that was refused.
@@ -76,6 +72,8 @@ fn apply_one(
             // Asked again, it does not end later.
             let end_by = end_by.unwrap_or(i64::MAX).min(now.saturating_add(farewell_ms));
             let at_once = waiting.is_some_and(|ending| ending["after"] == "current_turn");
+            // The watchdog: nobody has to hear the farewell for the session to end.
+            session.expires_at = session.expires_at.min(end_by);
             (ENDING, json!({ "after": if at_once { "current_turn" } else { after }, "endBy": end_by }))
         }
         IntentKind::SuppressAudio => (AUDIO, switch()?.into()),

@@ -5,9 +5,10 @@ use std::time::Instant;
 
 use serde_json::{Map, Value};
 use toolwright_contract::{Envelope, Failure, IntentKind, Meta, Success};
-use toolwright_engine::Cancel;
 use toolwright_registry::hex;
 
+use crate::call::LateCancel;
+use crate::gate::Tokens;
 use crate::ids;
 use crate::prepared::Prepared;
 use crate::redact;
@@ -21,7 +22,7 @@ pub(crate) struct Trip {
     /// The toolset that the session began with; a replay needs none.
     pub runtime: Option<Runtime>,
     pub tool: String,
-    pub execution: String,
+    pub execution: Arc<str>,
     pub digest: [u8; 32],
     /// The digest for the audit, and the texts of the arguments that must not appear anywhere.
     pub hidden: Hidden,
@@ -32,7 +33,7 @@ pub(crate) struct Trip {
     pub approval: Option<Arc<Confirmation>>,
     /// The call whose handler made this one.
     pub parent: Option<Arc<crate::call::Call>>,
-    pub cancel: Cancel,
+    pub cancel: LateCancel,
     /// More members of `meta`.
     pub more: Map<String, Value>,
     pub retries: u32,
@@ -40,6 +41,8 @@ pub(crate) struct Trip {
     pub entries: Vec<(String, Value)>,
     /// It was claimed before, by an owner who gave it up: the budget has been spent.
     pub is_paid: bool,
+    /// What it has taken of the rate limits; given back unless it is claimed, or a person is asked.
+    pub tokens: Tokens,
     pub keeping: Keeping,
 }
 
@@ -55,7 +58,7 @@ pub(crate) enum Keeping {
 #[derive(Default)]
 pub(crate) struct Hidden {
     digest: Option<[u8; 32]>,
-    pub secrets: Vec<String>,
+    pub secrets: Arc<[String]>,
 }
 
 impl Trip {
@@ -64,9 +67,9 @@ impl Trip {
         let meta = Meta {
             tool: self.tool.clone(),
             tool_version: self.prepared.as_ref().map(|prepared| prepared.tool.spec.version.clone()),
-            registry_version: self.session.toolset.split('+').next().unwrap_or_default().to_owned(),
+            registry_version: self.session.registry_version().to_owned(),
             duration: u64::try_from(took).unwrap_or(u64::MAX),
-            execution_id: self.execution.clone(),
+            execution_id: self.execution.as_ref().to_owned(),
             more: self.more.clone(),
         };
         Envelope { outcome, meta }
@@ -78,7 +81,10 @@ impl Trip {
             let schema = &prepared.tool.spec.json_schema;
             let shown = redact::redacted(schema, &self.args);
             let digest = Some(ids::digest(&self.tool, &shown));
-            self.hidden = Hidden { digest, secrets: redact::secrets(schema, &self.args) };
+            self.hidden = Hidden { digest, secrets: redact::secrets(schema, &self.args).into() };
+        } else if self.approval.as_ref().is_some_and(|approval| approval.is_edited) {
+            // The id stands for the call as it was made; what runs is something else.
+            self.hidden.digest = Some(ids::digest(&self.tool, &self.args));
         }
     }
 
@@ -107,7 +113,7 @@ impl Trip {
             tool: self.tool.clone(),
             tool_version: envelope.meta.tool_version.clone().unwrap_or_default(),
             registry_version: envelope.meta.registry_version.clone(),
-            execution_id: self.execution.clone(),
+            execution_id: self.execution.as_ref().to_owned(),
             args_digest: hex(&self.shown_digest()),
             outcome: outcome.to_owned(),
             duration_ms: envelope.meta.duration,

@@ -146,10 +146,27 @@ pub fn hex(bytes: &[u8]) -> String {
 
 /// Appends lower-case hexadecimal.
 pub fn push_hex(out: &mut String, bytes: &[u8]) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    out.reserve(bytes.len() * 2);
     for byte in bytes {
-        for half in [byte >> 4, byte & 15] {
-            out.push(char::from(DIGITS[usize::from(half)]));
-        }
+        let at = usize::from(*byte) * 2;
+        out.push_str(&PAIRS[at..at + 2]);
     }
+}
+
+/// The two digits of every byte, one after the other.
+const PAIRS: &str = match std::str::from_utf8(&digits()) {
+    Ok(pairs) => pairs,
+    Err(_) => "",
+};
+
+const fn digits() -> [u8; 512] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut pairs = [0; 512];
+    let mut byte = 0;
+    while byte < 256 {
+        pairs[byte * 2] = DIGITS[byte >> 4];
+        pairs[byte * 2 + 1] = DIGITS[byte & 15];
+        byte += 1;
+    }
+    pairs
 }

@@ -7,6 +7,7 @@ pub mod build;
 mod cache;
 mod check;
 mod compiled;
+pub mod condition;
 #[cfg(test)]
 mod corpora;
 pub mod declared;

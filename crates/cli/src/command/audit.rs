@@ -1,20 +1,17 @@
 //! `toolwright audit`: the record of all calls, shown and verified.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use serde_json::{Value, json};
+use toolwright_orchestrator::store::AuditRow;
 use toolwright_orchestrator::store::chain::Verifier;
-use toolwright_orchestrator::store::{AuditRow, Backend, Sqlite, Store};
 
 use crate::args::{Audit, Common, Format};
 use crate::config::Config;
 use crate::output::{self, Failure};
-use crate::{store, toolset};
-
-/// Rows read at a time.
-const PAGE: usize = 1000;
+use crate::record::Record;
+use crate::toolset;
 
 pub fn run(common: &Common, what: &Audit) -> Result<ExitCode> {
     let config = Config::load(common, None)?;
@@ -26,48 +23,6 @@ pub fn run(common: &Common, what: &Audit) -> Result<ExitCode> {
             Audit::Export => export(&record).await,
         }
     })
-}
-
-/// A record that is only read: a server may be writing to it.
-enum Record {
-    Sqlite(toolwright_orchestrator::store::sqlite::ReadOnly),
-    Other(Box<Store>),
-}
-
-impl Record {
-    async fn open(url: &str) -> Result<Self> {
-        let Some(path) = url.strip_prefix("sqlite:").map(Path::new) else {
-            return Ok(Self::Other(Box::new(store::open(url).await?)));
-        };
-        if !path.exists() {
-            let message = format!("there is no record yet: {} does not exist", path.display());
-            return Err(Failure::new(
-                message,
-                "calls are recorded once `toolwright call` or a server has run",
-            )
-            .into());
-        }
-        let help = "name the right file with `--store sqlite:PATH`";
-        Ok(Self::Sqlite(Sqlite::read_only(path).map_err(|error| Failure::new(error, help))?))
-    }
-
-    async fn page(&self, after: u64) -> Result<Vec<AuditRow>> {
-        Ok(match self {
-            Self::Sqlite(file) => file.audit(after, PAGE)?,
-            Self::Other(store) => store.audit(after, PAGE).await?,
-        })
-    }
-
-    /// Hands every row to a function, in the order they were written.
-    async fn each(&self, mut look: impl FnMut(AuditRow) -> Result<()>) -> Result<()> {
-        let mut after = 0;
-        loop {
-            let rows = self.page(after).await?;
-            let Some(last) = rows.last() else { return Ok(()) };
-            after = last.number;
-            rows.into_iter().try_for_each(&mut look)?;
-        }
-    }
 }
 
 async fn tail(common: &Common, record: &Record, lines: usize) -> Result<ExitCode> {
@@ -151,9 +106,7 @@ fn whole(row: &AuditRow) -> Value {
 
 fn line(row: &AuditRow) -> String {
     let entry: Value = serde_json::from_str(&row.entry).unwrap_or(Value::Null);
-    // Names may come from a model: nothing in them may speak to the terminal.
-    let plain = |text: &str| text.chars().map(|c| if c.is_control() { '�' } else { c }).collect::<String>();
-    let text = |name: &str| plain(entry[name].as_str().unwrap_or_default());
+    let text = |name: &str| output::plain(entry[name].as_str().unwrap_or_default());
     let at = entry["at"].as_i64().and_then(chrono::DateTime::from_timestamp_millis);
     let at = at.map(|at| at.format("%Y-%m-%d %H:%M:%S").to_string()).unwrap_or_default();
     let colour = if text("outcome") == "ok" { "32" } else { "31" };

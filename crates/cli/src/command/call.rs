@@ -11,7 +11,7 @@ use toolwright_contract::{Envelope, ErrorKind};
 use toolwright_orchestrator::capabilities::{Client, Delivery};
 use toolwright_orchestrator::confirm::{Answerer, Proof};
 use toolwright_orchestrator::session::NewSession;
-use toolwright_orchestrator::store::Backend;
+use toolwright_orchestrator::store::{Backend, Principal};
 use toolwright_orchestrator::{Orchestrator, ToolCall};
 use toolwright_registry::json::duplicate_keys;
 
@@ -21,7 +21,7 @@ use crate::output::{self, Failure};
 use crate::{store, toolset};
 
 /// Whose sessions these are.
-const CLIENT: &str = "terminal";
+pub(super) const CLIENT: &str = "terminal";
 
 pub fn run(common: &Common, args: &args::Call) -> Result<ExitCode> {
     if args.id.is_some() && args.session.is_none() {
@@ -31,31 +31,38 @@ pub fn run(common: &Common, args: &args::Call) -> Result<ExitCode> {
     let config = Config::load(common, None)?;
     let arguments = arguments(args.arguments.as_deref())?;
     let state = args.session_state.as_deref().map(state).transpose()?;
-    let runtime = toolset::runtime(&args.source, &config)?;
+    let runtime = toolset::runtime_told(common, &args.source, &config)?;
     let tool = toolset::id_of(runtime.toolset(), &args.tool);
     let call = ToolCall { id: args.id.clone(), tool, args: arguments };
     let envelope = toolset::tokio()?.block_on(async {
         let store = store::open(&config.store).await?;
-        let orchestrator = Orchestrator::builder(runtime).store(store).policy(config.policy()).build();
-        let help = "`[confirmation] approve_when` is a CEL condition";
-        let orchestrator = orchestrator.map_err(|error| Failure::new(error, help))?;
+        let orchestrator = Orchestrator::builder(runtime).store(store).policy(config.policy()).build()?;
         let session = session(&orchestrator, args, state).await?;
         orchestrator.attach(&session, Arc::new(Terminal));
         // Each command is a turn of its own: its budget is fresh, and the same call without an id is another call.
         orchestrator.begin_turn(&session).await?;
         let envelope = answered(&orchestrator, &session, call, args.yes).await?;
         // Whatever happens now, the result is not lost.
-        output::data_line(match common.format {
-            Format::Human => serde_json::to_string_pretty(&envelope)?,
-            Format::Json => serde_json::to_string(&envelope)?,
-        });
-        if args.session.is_none() {
+        show(common, &envelope)?;
+        // A call that waits for a person needs its session.
+        let waits =
+            matches!(&envelope.outcome, Err(failure) if failure.kind == ErrorKind::ConfirmationRequired);
+        if args.session.is_none() && !waits {
             orchestrator.end_session(&session).await?;
         }
         orchestrator.store().flush().await?;
         anyhow::Ok(envelope)
     })?;
     Ok(if envelope.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Prints what a call came to.
+pub(super) fn show(common: &Common, envelope: &Envelope) -> Result<()> {
+    output::data_line(match common.format {
+        Format::Human => serde_json::to_string_pretty(envelope)?,
+        Format::Json => serde_json::to_string(envelope)?,
+    });
+    Ok(())
 }
 
 /// The session that is named, or a new one.
@@ -71,9 +78,22 @@ async fn session(
             let message = format!("the session {id} is a {} session", known.mode);
             return Err(Failure::usage(message, format!("add `--mode {}`", known.mode)).into());
         }
+        let is_other = args.user.as_ref().is_some_and(|user| known.principal.id != *user)
+            || args.org.is_some() && known.principal.org != args.org
+            || !args.role.is_empty() && known.principal.roles != args.role;
+        if is_other {
+            let message = format!("the session {id} was begun by somebody else, or with other roles");
+            return Err(Failure::usage(
+                message,
+                "leave `--user`, `--org` and `--role` out, or name another session",
+            )
+            .into());
+        }
         return Ok(id.clone());
     }
     let mut new = NewSession::new(CLIENT, args.mode);
+    let user = args.user.clone().unwrap_or_else(|| CLIENT.to_owned());
+    new.principal = Principal { id: user, org: args.org.clone(), roles: args.role.clone() };
     new.id.clone_from(&args.session);
     new.state = state.unwrap_or_default();
     Ok(orchestrator.create_session(new).await?.id.clone())
@@ -92,8 +112,9 @@ async fn answered(orchestrator: &Orchestrator, session: &str, call: ToolCall, ye
     };
     if !yes {
         output::message(format_args!(
-            "{}\n  \x1b[1mhelp\x1b[0m: the same command with `--yes` approves it",
-            text("preview")
+            "{}\n  \x1b[1mhelp\x1b[0m: `toolwright approve {}` approves it, and so does this command with `--yes`",
+            output::plain(text("preview")),
+            text("confirmation_id"),
         ));
         return Ok(envelope);
     }
@@ -103,7 +124,7 @@ async fn answered(orchestrator: &Orchestrator, session: &str, call: ToolCall, ye
 }
 
 /// From the command line, from a file, or from stdin when it is a pipe or asked for.
-fn arguments(given: Option<&str>) -> Result<Value> {
+pub(super) fn arguments(given: Option<&str>) -> Result<Value> {
     let (text, from) = match given {
         Some("-") => (stdin()?, "on stdin"),
         Some(text) => match text.strip_prefix('@') {
@@ -162,7 +183,7 @@ fn parse(text: &str, what: &str) -> Result<Value, Failure> {
 
 /// The client of a terminal session: it shows messages and progress on stderr.
 #[derive(Debug)]
-struct Terminal;
+pub(super) struct Terminal;
 
 impl Client for Terminal {
     fn send(&self, message: Value) -> Delivery {

@@ -4,6 +4,7 @@ mod audit;
 mod build;
 mod call;
 mod check;
+mod confirm;
 mod describe;
 mod explain;
 mod git;
@@ -37,6 +38,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::List(list) => list::run(common, &list),
         Command::Describe { tool, source } => describe::run(common, &tool, &source),
         Command::Call(call) => call::run(common, &call),
+        Command::Confirmations(args) => confirm::list(common, &args),
+        Command::Approve(args) => confirm::approve(common, &args),
+        Command::Deny(args) => confirm::deny(common, &args),
         Command::Audit { what } => audit::run(common, &what),
         Command::Test(test) => test::run(common, &test),
         Command::Schema(schema) => schema::run(common, &schema),

@@ -63,7 +63,7 @@ impl Config {
             tools: flag.unwrap_or_else(|| from_file(file.tools.dir, "tools")),
             declared: file.tools.declared.iter().map(|path| base.join(path)).collect(),
             prompts: from_file(file.prompts.dir, "prompts"),
-            policy: policy(&file.confirmation, &file.session, file.limits.org),
+            policy: checked(policy(&file.confirmation, &file.session, file.limits.org))?,
             limits: file.limits,
             handlers: file.handlers,
             tool: file.tool,
@@ -147,6 +147,17 @@ fn policy(confirmation: &ConfirmationFile, session: &SessionFile, org_rate: Opti
     }
 }
 
+/// A rule that can never hold is found here, and not when the first person is asked in vain.
+fn checked(policy: Policy) -> Result<Policy, Failure> {
+    match policy.check() {
+        Ok(()) => Ok(policy),
+        Err(error) => Err(Failure::new(
+            format!("`[confirmation] approve_when` cannot be used: {error}"),
+            "a condition looks like `user.id == \"robot\" && tool == \"note_add\" && args.count < 10`",
+        )),
+    }
+}
+
 /// A path in the file is relative to the file.
 fn relative_to(base: &Path, url: &str) -> String {
     match url.strip_prefix("sqlite:") {
@@ -155,8 +166,21 @@ fn relative_to(base: &Path, url: &str) -> String {
     }
 }
 
+/// The nearest file, here or above: a command may be given anywhere in a project.
+fn found() -> PathBuf {
+    let depth = std::env::current_dir().map_or(0, |here| here.components().count());
+    let mut path = PathBuf::from(FILE_NAME);
+    for _ in 1..depth {
+        if path.exists() {
+            return path;
+        }
+        path = Path::new("..").join(path);
+    }
+    if path.exists() { path } else { FILE_NAME.into() }
+}
+
 fn read(named: Option<&Path>) -> Result<(File, PathBuf), Failure> {
-    let path = named.unwrap_or(Path::new(FILE_NAME));
+    let path = &named.map_or_else(found, Path::to_owned);
     let base = path.parent().map(Path::to_owned).unwrap_or_default();
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,

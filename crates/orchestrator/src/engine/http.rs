@@ -175,7 +175,7 @@ pub(super) async fn run(call: &Arc<Call>, request: &Request, args: Value) -> Nor
     let answer = tokio::select! {
         biased;
         answer = fetching => answer,
-        () = call.cancel.cancelled() => return stopped(engine::Failure::Cancelled),
+        () = call.cancel().cancelled() => return stopped(engine::Failure::Cancelled),
         () = tokio::time::sleep_until(call.deadline.into()) => return stopped(engine::Failure::Deadline),
     };
     let writes = call.spec().side_effects == SideEffects::Writes;

@@ -17,7 +17,7 @@ pub(super) async fn run(call: &Arc<Call>, program: &Arc<Program>, args: Value) -
         context: call.context(),
         host: Arc::new(Guard(Arc::clone(call))),
         limits,
-        cancel: call.cancel.clone(),
+        cancel: call.cancel().clone(),
         now: call.now,
         seed: None,
     });

@@ -34,18 +34,20 @@ pub(super) async fn run(call: &Arc<Call>, handler: &Handler, args: Value) -> Nor
     let Ok(mut running) = catch_unwind(AssertUnwindSafe(|| handler(args, context))) else {
         return panicked();
     };
-    let guarded = poll_fn(|wakeup| match catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(wakeup))) {
-        Ok(poll) => poll.map(Some),
-        Err(_) => Poll::Ready(None),
-    });
+    let mut guarded =
+        poll_fn(|wakeup| match catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(wakeup))) {
+            Ok(poll) => poll.map(|outcome| Normalised { outcome, detail: None }),
+            Err(_) => Poll::Ready(panicked()),
+        });
+    // Many are done at once: those need no clock.
+    if let Poll::Ready(done) = poll_fn(|wakeup| Poll::Ready(Pin::new(&mut guarded).poll(wakeup))).await {
+        return done;
+    }
     let stopped = |failure| normalise(Err(failure), call.spec().side_effects);
     tokio::select! {
         biased;
-        outcome = guarded => match outcome {
-            Some(outcome) => Normalised { outcome, detail: None },
-            None => panicked(),
-        },
-        () = call.cancel.cancelled() => stopped(engine::Failure::Cancelled),
+        done = guarded => done,
+        () = call.cancel().cancelled() => stopped(engine::Failure::Cancelled),
         () = tokio::time::sleep_until(call.deadline.into()) => stopped(engine::Failure::Deadline),
     }
 }

@@ -4,6 +4,7 @@ use serde_json::{Number, Value, json};
 use toolwright_contract::Category;
 
 use super::{Attempt, Stop};
+use crate::redact;
 
 pub(super) fn pass(attempt: &mut Attempt<'_>) -> Result<(), Stop> {
     let spec = &attempt.prepared.tool.spec;
@@ -20,7 +21,10 @@ pub(super) fn pass(attempt: &mut Attempt<'_>) -> Result<(), Stop> {
             let from = attempt.clamped.get(name).and_then(|earlier| earlier.get("from")).cloned();
             let from = from.unwrap_or_else(|| given.clone());
             *given = Value::Number(most.clone());
-            attempt.clamped.insert(name.to_owned(), json!({ "from": from, "to": most }));
+            let told = json!({ "from": from, "to": most });
+            let is_secret = attempt.prepared.has_secrets && redact::hides(&spec.json_schema, name);
+            let told = if is_secret { redact::HIDDEN.into() } else { told };
+            attempt.clamped.insert(name.to_owned(), told);
         }
     }
     Ok(())

@@ -10,6 +10,8 @@ mod rate;
 mod role;
 mod valid;
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 use toolwright_contract::{Failure, ToolSpec};
 
@@ -17,7 +19,7 @@ use crate::policy::{ModePolicy, Policy};
 use crate::prepared::Prepared;
 use crate::store::SessionRecord;
 
-pub(crate) use rate::Rates;
+pub(crate) use rate::{Rates, Tokens};
 
 /// A call on its way through the gates.
 pub(crate) struct Attempt<'a> {
@@ -34,12 +36,14 @@ pub(crate) struct Attempt<'a> {
     pub args: Value,
     /// What was clamped: parameter → `{from, to}`.
     pub clamped: Map<String, Value>,
+    /// What it has taken of the rate limits.
+    pub tokens: Tokens,
 }
 
 /// What the gates keep between calls.
 #[derive(Default)]
 pub(crate) struct Rules {
-    pub rates: Rates,
+    pub rates: Arc<Rates>,
     pub approve_when: Option<crate::condition::Condition>,
 }
 

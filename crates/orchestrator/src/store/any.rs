@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     AuditEntry, AuditRow, Backend, Claim, Claimed, Confirmation, Decision, Memory, Postgres, Result,
-    SessionRecord, Settlement, Sqlite, Standing,
+    SessionRecord, Settled, Settlement, Sqlite, Standing, Swept,
 };
 
 /// A store of any kind.
@@ -50,7 +50,7 @@ impl Backend for Store {
         each!(self, store => store.claim(claim))
     }
 
-    async fn settle(&self, settlement: Settlement) -> Result<()> {
+    async fn settle(&self, settlement: Settlement) -> Result<Settled> {
         each!(self, store => store.settle(settlement))
     }
 
@@ -86,8 +86,16 @@ impl Backend for Store {
         each!(self, store => store.audit(after, limit))
     }
 
-    async fn sweep(&self, now: i64) -> Result<(usize, usize)> {
+    async fn sweep(&self, now: i64) -> Result<Swept> {
         each!(self, store => store.sweep(now))
+    }
+
+    async fn over(&self, sessions: &[String], now: i64) -> Result<Vec<String>> {
+        each!(self, store => store.over(sessions, now))
+    }
+
+    async fn is_kept(&self, toolset: &str) -> Result<bool> {
+        each!(self, store => store.is_kept(toolset))
     }
 
     async fn flush(&self) -> Result<()> {

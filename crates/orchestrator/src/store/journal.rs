@@ -99,6 +99,11 @@ impl Written {
     /// Nothing to wait for.
     pub const NOW: Self = Self(None);
 
+    /// Whether there is nothing to wait for.
+    pub const fn is_now(&self) -> bool {
+        self.0.is_none()
+    }
+
     pub const fn when(receiver: oneshot::Receiver<Result<()>>) -> Self {
         Self(Some(receiver))
     }

@@ -10,6 +10,8 @@
 //!   calls that may run again.
 //! - **A claim has an owner**: the process that made it. When the owner is gone, an idempotent call may be claimed anew
 //!   by whoever asks, and any other is in doubt for ever.
+//! - **A question that is closed keeps no secrets.** Once it is used, rejected or expired, its arguments are those that
+//!   may be shown.
 //! - **Sessions change by comparison.** [`Backend::update_session`] succeeds only on the revision that was read.
 //! - **Fail closed.** A back end that cannot answer gives an [`Error`]; the call is refused.
 
@@ -29,9 +31,10 @@ use toolwright_contract::Envelope;
 pub use any::Store;
 pub use memory::Memory;
 pub use postgres::Postgres;
+pub(crate) use records::ENDING;
 pub use records::{
     Answer, AuditEntry, AuditRow, Claim, Claimed, Confirmation, Decision, Durability, Principal,
-    SessionRecord, SessionStanding, Settlement, Standing, Status,
+    SessionRecord, SessionStanding, Settled, Settlement, Standing, Status, Swept,
 };
 pub use sqlite::Sqlite;
 
@@ -79,10 +82,10 @@ pub trait Backend: Send + Sync {
     fn claim(&self, claim: Claim) -> impl Future<Output = Result<Claimed>> + Send;
 
     /// Records what came of a claimed call, and its audit entry, in one step. The first settlement stands: a second one
-    /// (a late owner), or one of a call that was never claimed, changes nothing and leaves no audit entry. Until a
-    /// committed settlement is on disk, others are told that the call still runs. When it fails, the call is as if its
-    /// owner were gone; its owner may settle it again.
-    fn settle(&self, settlement: Settlement) -> impl Future<Output = Result<()>> + Send;
+    /// (a late owner) is told it, and one of a call that was never claimed that; neither changes anything or leaves an
+    /// audit entry. Until a committed settlement is on disk, others are told that the call still runs. When it fails,
+    /// the call is as if its owner were gone; its owner may settle it again.
+    fn settle(&self, settlement: Settlement) -> impl Future<Output = Result<Settled>> + Send;
 
     /// Gives up the claim of an idempotent call that was cancelled before it came to an end: it may be claimed anew. Does
     /// nothing to any other claim. Relaxed.
@@ -117,11 +120,18 @@ pub trait Backend: Send + Sync {
     /// Up to `limit` rows of all chains, in the order they were written, after the row with this number.
     fn audit(&self, after: u64, limit: usize) -> impl Future<Output = Result<Vec<AuditRow>>> + Send;
 
-    /// Marks sessions and questions whose time has come as expired, and forgets executions beyond what is promised: the
-    /// last 100 of each session, and all of the last 24 hours. What runs or is in doubt is not forgotten. A session that
-    /// does not go on is forgotten 24 hours after its `expires_at` and its last execution, whichever is later, with its
-    /// executions and questions; never the audit. Returns how many sessions and questions expired. Relaxed.
-    fn sweep(&self, now: i64) -> impl Future<Output = Result<(usize, usize)>> + Send;
+    /// Marks sessions whose time has come as [`SessionRecord::standing_at`] says and questions as expired, and forgets
+    /// executions beyond what is promised: the last 100 of each session, and all of the last 24 hours. What runs or is
+    /// in doubt is not forgotten. A session that does not go on is forgotten 24 hours after its `expires_at` and its
+    /// last execution, whichever is later, with its executions and questions; never the audit. Says what this sweep, and
+    /// no other, has ended. Relaxed.
+    fn sweep(&self, now: i64) -> impl Future<Output = Result<Swept>> + Send;
+
+    /// Those of these sessions that do not go on, or do not exist.
+    fn over(&self, sessions: &[String], now: i64) -> impl Future<Output = Result<Vec<String>>> + Send;
+
+    /// Whether any session that goes on keeps this toolset.
+    fn is_kept(&self, toolset: &str) -> impl Future<Output = Result<bool>> + Send;
 
     /// Waits until everything that was relaxed so far is on disk.
     fn flush(&self) -> impl Future<Output = Result<()>> + Send;

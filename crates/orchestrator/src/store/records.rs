@@ -1,5 +1,7 @@
 //! What is stored. Plain data; the back ends give it its form.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolwright_contract::Mode;
@@ -38,6 +40,26 @@ pub struct SessionRecord {
     pub revision: u64,
 }
 
+impl SessionRecord {
+    /// The version of its toolset, without what tells handlers apart.
+    pub fn registry_version(&self) -> &str {
+        self.toolset.split('+').next().unwrap_or_default()
+    }
+
+    /// How it stands at this time: one whose time is over does not go on, whether or not anyone has noticed.
+    pub fn standing_at(&self, now: i64) -> SessionStanding {
+        if self.standing != SessionStanding::Active || self.expires_at > now {
+            return self.standing;
+        }
+        // Its time was cut short: a tool has asked for its end, and nobody said that the farewell was heard.
+        let is_ending = self.state.get(ENDING).is_some();
+        if is_ending { SessionStanding::Ended } else { SessionStanding::Expired }
+    }
+}
+
+/// The member of a session's state that says that it is about to end.
+pub(crate) const ENDING: &str = "pendingEndVoiceSession";
+
 /// Whether a session goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -60,9 +82,9 @@ pub enum Durability {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claim {
     pub session: String,
-    pub execution: String,
-    pub tool: String,
-    pub tool_version: String,
+    pub execution: Arc<str>,
+    pub tool: Arc<str>,
+    pub tool_version: Arc<str>,
     /// SHA-256 of tool and arguments as the caller sent them.
     pub digest: [u8; 32],
     /// It may run again after a crash.
@@ -116,11 +138,31 @@ pub enum Status {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settlement {
     pub session: String,
-    pub execution: String,
+    pub execution: Arc<str>,
     pub envelope: SharedEnvelope,
     pub audit: AuditEntry,
     pub now: i64,
     pub durability: Durability,
+}
+
+/// What a settlement came to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Settled {
+    /// It stands.
+    First,
+    /// An earlier one stands, with this envelope.
+    Earlier(SharedEnvelope),
+    /// Nobody had claimed the call.
+    Unclaimed,
+}
+
+/// What time has ended.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Swept {
+    /// How many sessions have expired or ended.
+    pub sessions: usize,
+    /// The questions that have expired.
+    pub questions: Vec<Arc<Confirmation>>,
 }
 
 /// A question to a person: may this call run?
@@ -134,6 +176,12 @@ pub struct Confirmation {
     pub tool_version: String,
     /// The arguments as they would be run: validated, defaults filled in, clamped.
     pub args: Value,
+    /// What takes their place once the question is closed, if some of them must not be kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<Value>,
+    /// Whoever approved it has changed the arguments.
+    #[serde(default)]
+    pub is_edited: bool,
     /// SHA-256 of tool and arguments as the caller sent them; the claim carries the same.
     pub digest: [u8; 32],
     pub preview: String,
@@ -153,9 +201,9 @@ impl Confirmation {
     pub(super) fn fits(&self, claim: &Claim) -> bool {
         self.answer == Answer::Approved
             && self.session == claim.session
-            && self.execution == claim.execution
-            && self.tool == claim.tool
-            && self.tool_version == claim.tool_version
+            && *self.execution == *claim.execution
+            && *self.tool == *claim.tool
+            && *self.tool_version == *claim.tool_version
             && self.digest == claim.digest
     }
 
@@ -168,20 +216,28 @@ impl Confirmation {
 
     /// As it is after a person's answer.
     pub(super) fn decided(&self, decision: Decision) -> Self {
-        let mut decided = self.clone();
         match decision {
-            Decision::Approve { by, args } => {
-                decided.answer = Answer::Approved;
-                decided.decided_by = Some(by);
-                decided.args = args;
-            }
+            Decision::Approve { by, args, shown } => Self {
+                answer: Answer::Approved,
+                decided_by: Some(by),
+                is_edited: args != self.args,
+                args,
+                shown,
+                ..self.clone()
+            },
             Decision::Reject { by, reason } => {
-                decided.answer = Answer::Rejected;
-                decided.decided_by = Some(by);
-                decided.reason = reason;
+                Self { decided_by: Some(by), reason, ..self.closed(Answer::Rejected) }
             }
         }
-        decided
+    }
+
+    /// As it is once nobody needs the arguments any more.
+    pub(super) fn closed(&self, answer: Answer) -> Self {
+        let mut closed = Self { answer, ..self.clone() };
+        if let Some(shown) = closed.shown.take() {
+            closed.args = shown;
+        }
+        closed
     }
 }
 
@@ -204,6 +260,8 @@ pub enum Decision {
     Approve {
         by: String,
         args: Value,
+        /// See [`Confirmation::shown`].
+        shown: Option<Value>,
     },
     Reject {
         by: String,

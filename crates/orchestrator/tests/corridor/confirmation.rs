@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tokio::sync::broadcast::error::RecvError;
 use toolwright_contract::Mode;
 use toolwright_orchestrator::confirm::{Answerer, Error, Proof};
+use toolwright_orchestrator::store::sqlite::{self, Fault, Faults};
+use toolwright_orchestrator::store::{Backend, Decision, Sqlite, Store};
 
 use crate::support::{Desk, Setup, call, shown};
 
@@ -268,4 +271,130 @@ async fn an_editor_who_was_shown_a_placeholder_does_not_run_the_placeholder() {
     edited["amount"] = json!(60);
     desk.orchestrator.approve(&answerer(&question, &session), Some(edited)).await.unwrap();
     assert_eq!(desk.done.args(), [json!({ "amount": 60, "password": "hunter22", "to": "Mira" })]);
+}
+
+async fn audited(desk: &Desk) -> Vec<Value> {
+    let rows = desk.orchestrator.store().audit(0, 100).await.unwrap();
+    rows.iter().map(|row| serde_json::from_str(&row.entry).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn the_audit_tells_what_was_answered_of_which_version_and_what_ran() {
+    let desk = careful().desk();
+    let session = desk.session(Mode::Text).await;
+    let edited = ask(&desk, &session, "c1", "pay", json!({ "amount": 50 })).await;
+    desk.orchestrator.approve(&answerer(&edited, &session), Some(json!({ "amount": 60 }))).await.unwrap();
+    let as_asked = ask(&desk, &session, "c2", "pay", json!({ "amount": 50 })).await;
+    desk.orchestrator.approve(&answerer(&as_asked, &session), None).await.unwrap();
+    let rejected = ask(&desk, &session, "c3", "pay", json!({ "amount": 50 })).await;
+    let no = desk.orchestrator.reject(&answerer(&rejected, &session), None).await.unwrap();
+    ask(&desk, &session, "c4", "pay", json!({ "amount": 50 })).await;
+    desk.clock.advance(600_000);
+    desk.orchestrator.sweep().await.unwrap();
+    desk.orchestrator.sweep().await.unwrap();
+
+    let entries = audited(&desk).await;
+    let version = &entries[0]["registryVersion"];
+    assert!(version.as_str().unwrap().starts_with("1.0."), "{version}");
+    assert!(entries.iter().all(|entry| entry["registryVersion"] == *version), "{entries:#?}");
+    assert_eq!(shown(&no)["meta"]["registryVersion"], *version);
+    let told: Vec<_> = entries.iter().map(|entry| (&entry["event"], &entry["executionId"])).collect();
+    let expected = [
+        ("refused", "c1"),
+        ("approved", "c1"),
+        ("called", "c1"),
+        ("refused", "c2"),
+        ("approved", "c2"),
+        ("called", "c2"),
+        ("refused", "c3"),
+        ("rejected", "c3"),
+        ("refused", "c4"),
+        ("expired", "c4"),
+    ];
+    let expected: Vec<_> = expected.iter().map(|(event, id)| (json!(event), json!(id))).collect();
+    assert_eq!(told, expected.iter().map(|(event, id)| (event, id)).collect::<Vec<_>>());
+    let digest = |at: usize| entries[at]["argsDigest"].clone();
+    // What ran is what is told: other arguments, another digest.
+    assert_ne!(digest(0), digest(2));
+    assert_eq!(digest(3), digest(5));
+    assert_eq!((&entries[1]["data"]["edited"], entries[4]["data"].get("edited")), (&json!(true), None));
+}
+
+#[tokio::test]
+async fn a_question_that_is_asked_again_after_it_expired_is_told_to_have_expired() {
+    let desk = careful().desk();
+    let session = desk.session(Mode::Text).await;
+    let first = ask(&desk, &session, "c1", "always", json!({})).await;
+    desk.clock.advance(600_000);
+    let second = ask(&desk, &session, "c1", "always", json!({})).await;
+    assert_ne!(first["confirmation_id"], second["confirmation_id"]);
+    let events: Vec<_> = audited(&desk).await.iter().map(|entry| entry["event"].clone()).collect();
+    assert_eq!(events, ["refused", "expired", "refused"]);
+}
+
+#[tokio::test]
+async fn secrets_leave_the_record_with_the_question() {
+    let desk = careful().desk();
+    let session = desk.session(Mode::Text).await;
+    let args = || json!({ "amount": 50, "password": "hunter22" });
+    let mut ids = Vec::new();
+    for (call, edited) in [("c1", None), ("c2", Some(json!({ "amount": 60, "password": "hunter23" })))] {
+        let question = ask(&desk, &session, call, "pay", args()).await;
+        desk.orchestrator.approve(&answerer(&question, &session), edited).await.unwrap();
+        ids.push(question["confirmation_id"].as_str().unwrap().to_owned());
+    }
+    let question = ask(&desk, &session, "c3", "pay", args()).await;
+    desk.orchestrator.reject(&answerer(&question, &session), None).await.unwrap();
+    ids.push(question["confirmation_id"].as_str().unwrap().to_owned());
+    let question = ask(&desk, &session, "c4", "pay", args()).await;
+    ids.push(question["confirmation_id"].as_str().unwrap().to_owned());
+    desk.clock.advance(600_000);
+    desk.orchestrator.sweep().await.unwrap();
+    for id in ids {
+        let kept = desk.orchestrator.store().confirmation(&id).await.unwrap().unwrap();
+        let text = serde_json::to_string(&*kept).unwrap();
+        assert!(!text.contains("hunter2") && text.contains("[redacted]"), "{text}");
+    }
+    let ran: Vec<_> = desk.done.args().iter().map(|args| args["password"].clone()).collect();
+    assert_eq!(ran, ["hunter22", "hunter23"]);
+}
+
+#[tokio::test]
+async fn a_session_hears_of_its_own_answers_and_what_was_missed_is_in_the_record() {
+    let desk = careful().desk();
+    let (one, two) = (desk.session(Mode::Text).await, desk.session(Mode::Text).await);
+    let (mut of_one, mut of_two) =
+        (desk.orchestrator.deliveries_for(&one), desk.orchestrator.deliveries_for(&two));
+    for n in 0..100 {
+        let id = format!("c{n}");
+        let question = ask(&desk, &one, &id, "always", json!({})).await;
+        desk.orchestrator.approve(&answerer(&question, &one), None).await.unwrap();
+    }
+    assert!(matches!(of_one.recv().await, Err(RecvError::Lagged(36))));
+    assert_eq!(of_one.recv().await.unwrap().execution_id, "c36");
+    assert!(of_two.try_recv().is_err());
+    let missed = desk.orchestrator.recorded(&one, "c0").await.unwrap().unwrap();
+    assert_eq!(shown(&missed)["data"]["call"], "c0");
+    assert_eq!(desk.orchestrator.recorded(&two, "c0").await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn an_approval_outlasts_a_store_that_is_away_for_a_moment() {
+    let dir = tempfile::tempdir().unwrap();
+    let faults = Faults::default();
+    let options = sqlite::Options { faults: faults.clone(), ..sqlite::Options::default() };
+    let store = Store::Sqlite(Sqlite::open(&dir.path().join("state.db"), options).unwrap());
+    let desk = careful().desk_on(store);
+    let session = desk.session(Mode::Text).await;
+    let question = ask(&desk, &session, "c1", "always", json!({})).await;
+    let id = question["confirmation_id"].as_str().unwrap();
+    let yes = Decision::Approve { by: "mira".to_owned(), args: json!({}), shown: None };
+    desk.orchestrator.store().decide(id, yes, 1_000_000).await.unwrap().unwrap();
+    faults.set(Fault::CommitFails);
+    assert_eq!(desk.orchestrator.resume().await.unwrap(), 1);
+    assert_eq!(desk.done.runs(), 0);
+    faults.set(Fault::None);
+    assert_eq!(desk.orchestrator.resume().await.unwrap(), 1);
+    assert_eq!(desk.done.runs(), 1);
+    assert_eq!(desk.orchestrator.resume().await.unwrap(), 0);
 }

@@ -1,12 +1,19 @@
 //! How calls run: at the same time or in order, again or not, to the end or cancelled.
 
+use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 
 use serde_json::{Value, json};
-use toolwright_contract::Mode;
+use toolwright_contract::{Failure, Mode, Success};
+use toolwright_orchestrator::session::NewSession;
+use toolwright_orchestrator::store::{Backend, Durability, Settled, Settlement};
+use toolwright_orchestrator::{Orchestrator, Runtime};
+use toolwright_registry::toolset::Toolset;
 
-use crate::support::{Setup, call, retrieval, shown, until};
+use crate::support::{Setup, call, retrieval, shown, tool, until};
 
 #[tokio::test]
 async fn reads_of_one_message_run_at_the_same_time_and_answers_keep_their_order() {
@@ -138,4 +145,82 @@ async fn what_a_model_is_told_depends_on_error_and_mode() {
     assert_eq!((&permanent["retryable"], permanent.get("documentation")), (&json!(false), None));
     let fine = told(Mode::Text, "try", json!({})).await;
     assert_eq!((&fine["ok"], &fine["data"]["call"]), (&json!(true), &json!("c1")));
+}
+
+/// Done at once, and fails when it is let go: outside of all that a handler may do wrong.
+struct Bomb;
+
+impl Future for Bomb {
+    type Output = Result<Success, Failure>;
+
+    fn poll(self: Pin<&mut Self>, _: &mut std::task::Context<'_>) -> Poll<Self::Output> {
+        Poll::Ready(Ok(Value::Null.into()))
+    }
+}
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("boom");
+    }
+}
+
+#[tokio::test]
+async fn a_panic_outside_of_the_handler_settles_the_call() {
+    for fields in [json!({}), retrieval()] {
+        let (toolset, _) = Toolset::empty().with_declared(Path::new("t.json"), vec![tool("act", &fields)]);
+        let runtime = Runtime::builder(Arc::new(toolset), ".").native("work", |_, _| Bomb).build();
+        let orchestrator = Orchestrator::builder(runtime).build().unwrap();
+        let session = orchestrator.create_session(NewSession::new("client", Mode::Text)).await.unwrap();
+        let first = shown(&orchestrator.call(&session.id, call("c1", "act", json!({}))).await);
+        assert_eq!(
+            (&first["error"]["type"], &first["error"]["partialSideEffects"]),
+            (&json!("INTERNAL"), &json!(true))
+        );
+        let again = shown(&orchestrator.call(&session.id, call("c1", "act", json!({}))).await);
+        assert_eq!((&again["error"], &again["meta"]["replayed"]), (&first["error"], &json!(true)));
+    }
+}
+
+#[tokio::test]
+async fn those_who_wait_for_a_write_get_its_result_when_its_caller_has_gone() {
+    let desk = Arc::new(Setup::new().tool("act", json!({})).desk());
+    let session = desk.session(Mode::Text).await;
+    let run = || {
+        let (desk, session) = (Arc::clone(&desk), session.clone());
+        tokio::spawn(async move { desk.call(&session, "c1", "act", json!({ "wait": true })).await })
+    };
+    let first = run();
+    until(|| desk.done.runs() == 1).await;
+    let second = run();
+    tokio::task::yield_now().await;
+    first.abort();
+    assert!(first.await.unwrap_err().is_cancelled());
+    desk.open.add_permits(1);
+    let envelope = second.await.unwrap();
+    assert_eq!((&envelope["data"]["run"], &envelope["meta"]["replayed"]), (&json!(1), &json!(true)));
+}
+
+#[tokio::test]
+async fn an_owner_that_comes_late_answers_what_is_recorded() {
+    let desk = Arc::new(Setup::new().tool("act", json!({})).desk());
+    let session = desk.session(Mode::Text).await;
+    let running = {
+        let (desk, session) = (Arc::clone(&desk), session.clone());
+        tokio::spawn(async move { desk.call(&session, "c1", "act", json!({ "wait": true })).await })
+    };
+    until(|| desk.done.runs() == 1).await;
+    let other = desk.orchestrator.call(&session, call("c2", "act", json!({}))).await;
+    let rows = desk.orchestrator.store().audit(0, 10).await.unwrap();
+    let settlement = Settlement {
+        session: session.clone(),
+        execution: "c1".into(),
+        envelope: Arc::new(other),
+        audit: serde_json::from_str(&rows[0].entry).unwrap(),
+        now: 0,
+        durability: Durability::Committed,
+    };
+    assert_eq!(desk.orchestrator.store().settle(settlement).await, Ok(Settled::First));
+    desk.open.add_permits(1);
+    let answer = running.await.unwrap();
+    assert_eq!((&answer["data"]["call"], &answer["meta"]["replayed"]), (&json!("c2"), &json!(true)));
 }

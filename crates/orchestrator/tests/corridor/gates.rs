@@ -1,9 +1,11 @@
 //! Policy is enforced here, never by prompt text: each refusal is an envelope with a suggestion, and nothing runs.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use toolwright_contract::{Mode, RateLimit};
 
-use crate::support::{Desk, Setup, call, retrieval, shown};
+use crate::support::{Desk, Setup, call, retrieval, shown, until};
 
 async fn refused(desk: &Desk, session: &str, tool: &str, args: Value, kind: &str) {
     let before = desk.done.runs();
@@ -177,4 +179,56 @@ async fn a_tool_that_a_handler_calls_passes_the_same_gates() {
         let outer = desk.call(&session, "", "outer", json!({ "call": "find", "with": { "n": n } })).await;
         assert_eq!(outer["data"]["ok"], n < 5, "{outer}");
     }
+}
+
+#[tokio::test]
+async fn what_another_gate_refuses_costs_no_rate() {
+    let fields = json!({ "permissions": { "rateLimit": { "calls": 1, "window": 1000 } },
+        "jsonSchema": { "type": "object", "required": ["x"] } });
+    let desk = Setup::new()
+        .tool("act", fields.clone())
+        .tool("free", json!({}))
+        .policy(|policy| policy.org_rate = Some(RateLimit { calls: 1, window: 60_000 }))
+        .desk();
+    let session = desk.session(Mode::Text).await;
+    for n in 0..3 {
+        refused(&desk, &session, "act", json!({ "n": n }), "VALIDATION").await;
+    }
+    assert_eq!(desk.outcome(&session, "", "free", json!({})).await, "ok");
+    // The org's limit refuses: the tool's own is untouched, and counts when the org may call again.
+    refused(&desk, &session, "act", json!({ "x": 1 }), "RATE_LIMIT").await;
+    desk.clock.advance(60_000);
+    assert_eq!(desk.outcome(&session, "", "act", json!({ "x": 2 })).await, "ok");
+    desk.clock.advance(999);
+    refused(&desk, &session, "act", json!({ "x": 3 }), "RATE_LIMIT").await;
+}
+
+#[tokio::test]
+async fn a_secret_number_that_is_held_down_stays_secret() {
+    let schema = json!({ "type": "object", "properties": {
+        "pin": { "type": "integer", "writeOnly": true }, "depth": { "type": "integer" } } });
+    let desk = Setup::new()
+        .tool("act", json!({ "jsonSchema": schema, "clamp": { "text": { "pin": 4321, "depth": 1 } } }))
+        .desk();
+    let session = desk.session(Mode::Text).await;
+    let envelope = desk.call(&session, "c1", "act", json!({ "pin": 987_654, "depth": 5 })).await;
+    assert_eq!(envelope["meta"]["clamped"], json!({ "pin": "[redacted]", "depth": { "from": 5, "to": 1 } }));
+}
+
+#[tokio::test]
+async fn a_call_that_has_waited_is_judged_by_what_is_so_now() {
+    let desk = Arc::new(Setup::new().tool("find", retrieval()).desk());
+    let session = desk.session(Mode::Text).await;
+    let run = || {
+        let (desk, session) = (Arc::clone(&desk), session.clone());
+        tokio::spawn(async move { desk.outcome(&session, "c1", "find", json!({ "wait": true })).await })
+    };
+    let first = run();
+    until(|| desk.done.runs() == 1).await;
+    let second = run();
+    tokio::task::yield_now().await;
+    desk.orchestrator.end_session(&session).await.unwrap();
+    first.abort();
+    assert_eq!(second.await.unwrap(), "SESSION_INACTIVE");
+    assert_eq!(desk.done.runs(), 1);
 }

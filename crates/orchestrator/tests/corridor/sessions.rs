@@ -1,14 +1,15 @@
 //! A session: its mode, its toolset, its turns, its state, its end.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use serde_json::{Value, json};
 use toolwright_contract::Mode;
 use toolwright_orchestrator::Runtime;
+use toolwright_orchestrator::capabilities::{Client, Silent};
 use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::state::Event;
-use toolwright_orchestrator::store::SessionStanding;
+use toolwright_orchestrator::store::{Backend, SessionStanding};
 use toolwright_registry::toolset::{Implementation, Toolset};
 
 use crate::support::{Desk, Setup};
@@ -122,4 +123,59 @@ async fn a_session_keeps_the_toolset_that_it_began_with() {
     let (old, new) =
         (desk.call(&before, "c2", "act", json!({})).await, desk.call(&after, "c2", "act", json!({})).await);
     assert_ne!(old["meta"]["registryVersion"], new["meta"]["registryVersion"]);
+}
+
+/// The record as it is stored, not as it is told.
+async fn stored(desk: &Desk, session: &str) -> SessionStanding {
+    desk.orchestrator.store().session(session).await.unwrap().unwrap().standing
+}
+
+#[tokio::test]
+async fn a_sweep_records_how_sessions_ended_and_lets_their_clients_go() {
+    let desk = Setup::new().tool("end", json!({})).desk();
+    let mut clients = Vec::new();
+    let mut begin = async |mode| {
+        let session = desk.session(mode).await;
+        let client: Arc<dyn Client> = Arc::new(Silent);
+        clients.push(Arc::downgrade(&client));
+        desk.orchestrator.attach(&session, client);
+        session
+    };
+    let (noticed, watched) = (begin(Mode::Voice).await, begin(Mode::Voice).await);
+    let (expired, ended) = (begin(Mode::Text).await, begin(Mode::Text).await);
+    desk.call(&noticed, "c1", "end", ending("current_turn")).await;
+    desk.orchestrator.notice(&noticed, Event::TurnFinished).await.unwrap();
+    desk.orchestrator.end_session(&ended).await.unwrap();
+    let attached =
+        |clients: &[Weak<dyn Client>]| clients.iter().map(|client| client.strong_count()).collect::<Vec<_>>();
+    assert_eq!(attached(&clients), [0, 1, 1, 0]);
+
+    desk.call(&watched, "c1", "end", ending("farewell_spoken")).await;
+    desk.clock.advance(15_000);
+    desk.orchestrator.sweep().await.unwrap();
+    assert_eq!(stored(&desk, &watched).await, SessionStanding::Ended);
+    assert_eq!(attached(&clients), [0, 0, 1, 0]);
+    desk.clock.advance(24 * 60 * 60 * 1000);
+    desk.orchestrator.sweep().await.unwrap();
+    assert_eq!(stored(&desk, &expired).await, SessionStanding::Expired);
+    assert_eq!(attached(&clients), [0, 0, 0, 0]);
+}
+
+#[tokio::test]
+async fn a_toolset_is_unloaded_when_no_session_keeps_it() {
+    let desk = Setup::new().tool("act", json!({})).desk();
+    let session = desk.session(Mode::Text).await;
+    desk.call(&session, "c1", "act", json!({})).await;
+    let newer = Toolset::empty();
+    desk.orchestrator.install(Runtime::builder(Arc::new(newer), ".").build());
+    desk.orchestrator.sweep().await.unwrap();
+    assert_eq!(desk.outcome(&session, "c2", "act", json!({})).await, "ok");
+    // The old toolset's handler holds the other one.
+    assert_eq!(Arc::strong_count(&desk.done), 2);
+    desk.orchestrator.end_session(&session).await.unwrap();
+    desk.orchestrator.sweep().await.unwrap();
+    assert_eq!(Arc::strong_count(&desk.done), 1);
+    assert_eq!(desk.call(&session, "c2", "act", json!({})).await["meta"]["replayed"], true);
+    let fresh = desk.session(Mode::Text).await;
+    assert_eq!(desk.outcome(&fresh, "c1", "act", json!({})).await, "NOT_FOUND");
 }

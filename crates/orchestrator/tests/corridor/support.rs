@@ -10,7 +10,7 @@ use toolwright_contract::{Envelope, ErrorKind, Failure, Mode, Success};
 use toolwright_orchestrator::clock::Clock;
 use toolwright_orchestrator::policy::Policy;
 use toolwright_orchestrator::session::NewSession;
-use toolwright_orchestrator::store::Principal;
+use toolwright_orchestrator::store::{Memory, Principal, Store};
 use toolwright_orchestrator::{Context, Orchestrator, Runtime, ToolCall};
 use toolwright_registry::toolset::{Implementation, Tool, Toolset};
 
@@ -65,6 +65,10 @@ impl Setup {
     }
 
     pub fn desk(self) -> Desk {
+        self.desk_on(Store::Memory(Memory::default()))
+    }
+
+    pub fn desk_on(self, store: Store) -> Desk {
         let (done, open) = (Arc::new(Done::default()), Arc::new(Semaphore::new(0)));
         let tools = self.tools.iter().map(|(id, fields)| tool(id, fields)).collect();
         let (toolset, errors) = Toolset::empty().with_declared(Path::new("tools.json"), tools);
@@ -74,13 +78,14 @@ impl Setup {
             .native("work", move |args, context| work(args, context, Arc::clone(&noted), Arc::clone(&gate)))
             .build();
         let clock = Clock::manual(1_000_000);
-        let orchestrator =
-            Orchestrator::builder(runtime).policy(self.policy).clock(clock.clone()).build().unwrap();
+        let builder = Orchestrator::builder(runtime).store(store).policy(self.policy).clock(clock.clone());
+        let orchestrator = builder.build().unwrap();
         Desk { orchestrator, done, open, clock }
     }
 }
 
-fn tool(id: &str, fields: &Value) -> Tool {
+/// A tool that is done by the native function `work`.
+pub fn tool(id: &str, fields: &Value) -> Tool {
     let mut spec = json!({
         "toolId": id, "version": "1.0.0", "description": "Does work.", "category": "action", "sideEffects": "writes",
         "idempotent": false, "requiresConfirmation": false, "allowedModes": ["text", "voice"],

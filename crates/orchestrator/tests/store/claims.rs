@@ -3,7 +3,7 @@
 use serde_json::json;
 use toolwright_contract::{ErrorKind, Failure};
 use toolwright_orchestrator::store::{
-    Backend, Claim, Claimed, Durability, Error, Settlement, Standing, Status,
+    Backend, Claim, Claimed, Durability, Error, Settled, Settlement, Standing, Status,
 };
 
 use crate::harness::{
@@ -109,7 +109,7 @@ pub async fn the_first_settlement_stands<H: Harness>() {
     let call = claim("s", "call");
     let first = run(&*store, call.clone()).await;
     let second = Settlement { envelope: envelope("call", json!("late")), ..settlement(&call) };
-    assert_eq!(store.settle(second).await, Ok(()));
+    assert_eq!(store.settle(second).await, Ok(Settled::Earlier(first.clone())));
     assert_eq!(status(&*store, "s", "call").await, Some(Status::Finished(first.clone())));
     assert_eq!(store.claim(call).await, Ok(Claimed::Finished(first)));
 }
@@ -117,7 +117,7 @@ pub async fn the_first_settlement_stands<H: Harness>() {
 pub async fn what_was_never_claimed_cannot_be_settled<H: Harness>() {
     let (_harness, store) = with_session::<H>().await;
     let never = settlement(&claim("s", "never"));
-    assert_eq!(store.settle(never).await, Ok(()));
+    assert_eq!(store.settle(never).await, Ok(Settled::Unclaimed));
     assert_eq!(store.recorded("s", "never").await, Ok(None));
     assert_eq!(store.claim(claim("s", "never")).await, Ok(Claimed::New));
     let nobody = settlement(&claim("nobody", "never"));

@@ -73,11 +73,12 @@ pub async fn an_approval_carries_its_author_and_the_arguments<H: Harness>() {
     let asked = question("q", "s", "call");
     store.ask(asked.clone()).await.unwrap();
     let edited = json!({"to": "grace@example.org"});
-    let decision = Decision::Approve { by: "ada".to_owned(), args: edited.clone() };
+    let decision = Decision::Approve { by: "ada".to_owned(), args: edited.clone(), shown: None };
     let decided = store.decide("q", decision, NOW).await.unwrap().unwrap();
     let expected = Confirmation {
         answer: Answer::Approved,
         args: edited,
+        is_edited: true,
         decided_by: Some("ada".to_owned()),
         ..asked.clone()
     };
@@ -146,9 +147,9 @@ pub async fn an_approval_fits_one_call_alone<H: Harness>() {
     let fitting = confirmed(&asked);
     let others = [
         ("session", Claim { session: "t".to_owned(), ..fitting.clone() }),
-        ("execution", Claim { execution: "another".to_owned(), ..fitting.clone() }),
-        ("tool", Claim { tool: "mail_delete".to_owned(), ..fitting.clone() }),
-        ("version", Claim { tool_version: "1.2.1".to_owned(), ..fitting.clone() }),
+        ("execution", Claim { execution: "another".into(), ..fitting.clone() }),
+        ("tool", Claim { tool: "mail_delete".into(), ..fitting.clone() }),
+        ("version", Claim { tool_version: "1.2.1".into(), ..fitting.clone() }),
         ("digest", Claim { digest: [8; 32], ..fitting.clone() }),
     ];
     for (bound, other) in others {
@@ -166,7 +167,7 @@ pub async fn an_approval_is_used_once<H: Harness>() {
     let used = Confirmation { answer: Answer::Used, ..asked };
     assert_eq!(*store.confirmation("q").await.unwrap().unwrap(), used);
     assert_eq!(store.claim(call.clone()).await, Ok(Claimed::Running));
-    let again = Claim { execution: "again".to_owned(), ..call.clone() };
+    let again = Claim { execution: "again".into(), ..call.clone() };
     assert_eq!(store.claim(again).await, Ok(Claimed::Unapproved));
     store.settle(settlement(&call)).await.unwrap();
     assert!(matches!(store.claim(call).await, Ok(Claimed::Finished(_))));
@@ -202,4 +203,35 @@ pub async fn approved_calls_are_listed_until_they_are_claimed<H: Harness>() {
     // A call that needs no approval uses none up.
     assert_eq!(store.claim(claim("s", "third")).await, Ok(Claimed::New));
     assert_eq!(ids().await, ["q2"]);
+}
+
+pub async fn a_closed_question_keeps_no_secrets<H: Harness>() {
+    let (_harness, store) = with_session::<H>().await;
+    let full = json!({"to": "ada@example.org", "pin": "tell nobody"});
+    let shown = Some(json!({"to": "ada@example.org", "pin": "[redacted]"}));
+    let ask = async |id: &str| {
+        let asked = Confirmation { args: full.clone(), shown: shown.clone(), ..question(id, "s", id) };
+        assert_eq!(*store.ask(asked.clone()).await.unwrap(), asked);
+        assert_eq!(*store.confirmation(id).await.unwrap().unwrap(), asked);
+        asked
+    };
+    for id in ["used", "rejected", "expired"] {
+        ask(id).await;
+    }
+    let edited = json!({"to": "bob@example.org", "pin": "tell nobody"});
+    let edited_shown = Some(json!({"to": "bob@example.org", "pin": "[redacted]"}));
+    let by = "ada".to_owned();
+    let yes = Decision::Approve { by: by.clone(), args: edited.clone(), shown: edited_shown.clone() };
+    let approved = store.decide("used", yes, NOW).await.unwrap().unwrap();
+    assert_eq!((&approved.args, approved.is_edited), (&edited, true));
+    assert_eq!(store.approved().await.unwrap()[0].args, edited);
+    assert_eq!(store.claim(confirmed(&approved)).await, Ok(Claimed::New));
+    store.settle(settlement(&confirmed(&approved))).await.unwrap();
+    store.decide("rejected", Decision::Reject { by, reason: None }, NOW).await.unwrap();
+    let swept = store.sweep(NOW + HOUR).await.unwrap();
+    assert_eq!(swept.questions.iter().map(|asked| asked.id.as_str()).collect::<Vec<_>>(), ["expired"]);
+    for (id, expected) in [("used", &edited_shown), ("rejected", &shown), ("expired", &shown)] {
+        let closed = store.confirmation(id).await.unwrap().unwrap();
+        assert_eq!((Some(&closed.args), &closed.shown), (expected.as_ref(), &None), "{id}");
+    }
 }

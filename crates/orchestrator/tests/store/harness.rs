@@ -72,9 +72,9 @@ pub fn session(id: &str) -> SessionRecord {
 pub fn claim(session: &str, execution: &str) -> Claim {
     Claim {
         session: session.to_owned(),
-        execution: execution.to_owned(),
-        tool: "mail_send".to_owned(),
-        tool_version: "1.2.0".to_owned(),
+        execution: execution.into(),
+        tool: "mail_send".into(),
+        tool_version: "1.2.0".into(),
         digest: [7; 32],
         idempotent: false,
         budget: None,
@@ -141,7 +141,7 @@ pub fn settlement(claim: &Claim) -> Settlement {
     Settlement {
         session: claim.session.clone(),
         execution: claim.execution.clone(),
-        envelope: envelope(&claim.execution, json!({"sent": claim.execution})),
+        envelope: envelope(&claim.execution, json!({"sent": &*claim.execution})),
         audit: entry(&claim.session, &claim.execution),
         now: claim.now,
         durability: claim.durability,
@@ -158,6 +158,8 @@ pub fn question(id: &str, session: &str, execution: &str) -> Confirmation {
         tool: "mail_send".to_owned(),
         tool_version: "1.2.0".to_owned(),
         args: json!({"to": "ada@example.org", "copies": 1}),
+        shown: None,
+        is_edited: false,
         digest: [7; 32],
         preview: "Send a mail to ada@example.org".to_owned(),
         token_hash: [9; 32],
@@ -170,7 +172,13 @@ pub fn question(id: &str, session: &str, execution: &str) -> Confirmation {
 }
 
 pub fn approve(by: &str) -> Decision {
-    Decision::Approve { by: by.to_owned(), args: json!({"to": "ada@example.org", "copies": 1}) }
+    Decision::Approve { by: by.to_owned(), args: json!({"to": "ada@example.org", "copies": 1}), shown: None }
+}
+
+/// How many sessions and questions a sweep has ended.
+pub async fn swept(store: &impl Backend, now: i64) -> (usize, usize) {
+    let swept = store.sweep(now).await.unwrap();
+    (swept.sessions, swept.questions.len())
 }
 
 /// A store with the session `s`.

@@ -29,7 +29,7 @@ fn call(caller: usize, number: usize) -> Claim {
 }
 
 fn settled(call: &Claim, run: &str) -> Settlement {
-    let data = json!({"call": call.execution, "run": run});
+    let data = json!({"call": &*call.execution, "run": run});
     Settlement { envelope: envelope(&call.execution, data), ..settlement(call) }
 }
 

@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 use toolwright_orchestrator::store::{
-    Answer, Backend, Claimed, Confirmation, Decision, SessionRecord, Settlement,
+    Answer, Backend, Claimed, Confirmation, Decision, SessionRecord, Settled, Settlement,
 };
 
 use crate::audit::verified;
@@ -77,7 +77,7 @@ pub async fn one_approval_lets_one_call_run<H: Harness>() {
         let answers = at_once(&store, |store, number| {
             let mut call = confirmed(&asked);
             if number % 4 == 3 {
-                call.execution = format!("{execution} again");
+                call.execution = format!("{execution} again").into();
             }
             async move { store.claim(call).await.unwrap() }
         });
@@ -152,10 +152,12 @@ pub async fn one_of_many_settlements_stands<H: Harness>() {
             Settlement { envelope: envelope("call", json!(number)), ..settlement(&claim("s", "call")) };
         async move { store.settle(settlement).await }
     });
-    assert_eq!(count(&answers.await, &Ok(())), MANY);
+    let answers = answers.await;
     let Claimed::Finished(first) = store.claim(call.clone()).await.unwrap() else {
         panic!("it was settled");
     };
+    assert_eq!(count(&answers, &Ok(Settled::First)), 1);
+    assert_eq!(count(&answers, &Ok(Settled::Earlier(first.clone()))), MANY - 1);
     assert_eq!(store.claim(call).await, Ok(Claimed::Finished(first)));
     assert_eq!(verified(&*store).await.len(), 1);
 }

@@ -9,7 +9,7 @@ use toolwright_orchestrator::store::{
 use crate::audit::{entries, verified};
 use crate::harness::{
     DAY, HOUR, NOW, Reopen, approve, approved, claim, confirmed, entry, idempotent, question, retrieval, run,
-    session, settlement, status, with_session,
+    session, settlement, status, swept, with_session,
 };
 
 pub async fn sessions_come_back<H: Reopen>() {
@@ -139,7 +139,7 @@ pub async fn an_approval_is_not_used_twice<H: Reopen>() {
     assert!(store.approved().await.unwrap().is_empty());
     assert_eq!(store.confirmation("q").await.unwrap().unwrap().answer, Answer::Used);
     assert_eq!(store.claim(call.clone()).await, Ok(Claimed::InDoubt));
-    let again = Claim { execution: "again".to_owned(), ..call };
+    let again = Claim { execution: "again".into(), ..call };
     assert_eq!(store.claim(again).await, Ok(Claimed::Unapproved));
 }
 
@@ -158,14 +158,14 @@ pub async fn an_abandoned_call_needs_no_second_approval<H: Reopen>() {
 pub async fn an_expired_session_stays_expired<H: Reopen>() {
     let (harness, store) = with_session::<H>().await;
     store.ask(question("q", "s", "call")).await.unwrap();
-    assert_eq!(store.sweep(NOW + HOUR).await, Ok((1, 1)));
+    assert_eq!(swept(&*store, NOW + HOUR).await, (1, 1));
     store.flush().await.unwrap();
     drop(store);
     let harness = harness.reopen().await;
     let store = harness.store();
     assert_eq!(store.session("s").await.unwrap().unwrap().standing, SessionStanding::Expired);
     assert_eq!(store.confirmation("q").await.unwrap().unwrap().answer, Answer::Expired);
-    assert_eq!(store.sweep(NOW + HOUR).await, Ok((0, 0)));
+    assert_eq!(swept(&*store, NOW + HOUR).await, (0, 0));
 }
 
 pub async fn the_audit_goes_on<H: Reopen>() {
@@ -188,7 +188,7 @@ pub async fn the_audit_goes_on<H: Reopen>() {
 pub async fn relaxed_changes_are_there_once_they_are_flushed<H: Reopen>() {
     let (harness, store) = with_session::<H>().await;
     let done = Claim { durability: Durability::Relaxed, ..idempotent("s", "done") };
-    let begun = Claim { execution: "begun".to_owned(), ..done.clone() };
+    let begun = Claim { execution: "begun".into(), ..done.clone() };
     let envelope = run(&*store, done.clone()).await;
     assert_eq!(store.claim(begun.clone()).await, Ok(Claimed::New));
     store.append(entry("s", "apart")).await.unwrap();

@@ -247,3 +247,27 @@ async fn a_connection_can_be_encrypted() {
     let untrusted = Postgres::connect(&format!("{}?sslmode=require", url()), database.options()).await;
     assert!(untrusted.unwrap_err().to_string().contains("certificate"));
 }
+
+#[tokio::test]
+async fn a_database_is_looked_at_without_being_changed() {
+    let database = Database::new();
+    let look = || Postgres::read_only(&database.url, database.options());
+    let Err(Error::Unavailable(why)) = look().await else { panic!("there is nothing to look at") };
+    assert!(why.contains("there is no record yet"), "{why}");
+    let schemas = "SELECT FROM pg_namespace WHERE nspname = $1";
+    let client = database.client().await;
+    assert!(client.query(schemas, &[&database.schema]).await.unwrap().is_empty());
+
+    let process = database.open().await;
+    process.store.create_session(session("s")).await.unwrap();
+    run(&*process.store, claim("s", "first")).await;
+    let asked = process.store.ask(question("q", "s", "second")).await.unwrap();
+    let reader = look().await.unwrap();
+    assert_eq!(reader.audit(0, 10).await, process.store.audit(0, 10).await);
+    assert_eq!(reader.pending().await, Ok(vec![(*asked).clone()]));
+    let count = client.query_one("SELECT count(*) FROM instance", &[]).await.unwrap();
+    assert_eq!(count.get::<_, i64>(0), 1);
+    client.execute("UPDATE migration SET version = 99", &[]).await.unwrap();
+    let Err(Error::Unavailable(why)) = look().await else { panic!("it is of the future") };
+    assert!(why.contains("99") && why.contains("newer"), "{why}");
+}

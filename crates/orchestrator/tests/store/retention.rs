@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use serde_json::json;
 use toolwright_orchestrator::store::{
     Answer, Backend, Claim, Claimed, Confirmation, Durability, SessionRecord, SessionStanding, Status,
 };
 
 use crate::harness::{
-    DAY, HOUR, Harness, NOW, approved, claim, idempotent, question, run, session, status, with_session,
+    DAY, HOUR, Harness, NOW, approved, claim, idempotent, question, run, session, status, swept, with_session,
 };
 
 /// A store whose session `s` lasts for a week.
@@ -33,9 +34,9 @@ pub async fn sessions_expire_when_their_time_comes<H: Harness>() {
     store.create_session(later.clone()).await.unwrap();
     let ended = SessionRecord { standing: SessionStanding::Ended, ..session("ended") };
     store.create_session(ended.clone()).await.unwrap();
-    assert_eq!(store.sweep(NOW + HOUR - 1).await, Ok((0, 0)));
-    assert_eq!(store.sweep(NOW + HOUR).await, Ok((1, 0)));
-    assert_eq!(store.sweep(NOW + HOUR).await, Ok((0, 0)), "once is enough");
+    assert_eq!(swept(&*store, NOW + HOUR - 1).await, (0, 0));
+    assert_eq!(swept(&*store, NOW + HOUR).await, (1, 0));
+    assert_eq!(swept(&*store, NOW + HOUR).await, (0, 0), "once is enough");
     let expired = store.session("s").await.unwrap().unwrap();
     let read = session("s");
     assert_eq!((expired.standing, expired.revision), (SessionStanding::Expired, read.revision + 1));
@@ -50,9 +51,9 @@ pub async fn questions_expire_when_their_time_comes<H: Harness>() {
     let later = Confirmation { expires_at: NOW + 2 * HOUR, ..question("later", "s", "b") };
     store.ask(later).await.unwrap();
     let answered = approved(&*store, question("answered", "s", "c")).await;
-    assert_eq!(store.sweep(NOW + HOUR - 1).await, Ok((0, 0)));
-    assert_eq!(store.sweep(NOW + HOUR).await, Ok((0, 1)));
-    assert_eq!(store.sweep(NOW + HOUR).await, Ok((0, 0)));
+    assert_eq!(swept(&*store, NOW + HOUR - 1).await, (0, 0));
+    assert_eq!(swept(&*store, NOW + HOUR).await, (0, 1));
+    assert_eq!(swept(&*store, NOW + HOUR).await, (0, 0));
     let expired = Confirmation { answer: Answer::Expired, ..question("q", "s", "a") };
     assert_eq!(*store.confirmation("q").await.unwrap().unwrap(), expired);
     let waiting = store.pending(None).await.unwrap();
@@ -107,11 +108,11 @@ pub async fn a_session_is_forgotten_a_day_after_its_end<H: Harness>() {
     store.ask(question("q", "s", "another")).await.unwrap();
     let active = SessionRecord { expires_at: end + 2 * DAY, ..session("active") };
     store.create_session(active.clone()).await.unwrap();
-    assert_eq!(store.sweep(end).await, Ok((1, 1)));
-    assert_eq!(store.sweep(end + DAY - 1).await, Ok((0, 0)));
+    assert_eq!(swept(&*store, end).await, (1, 1));
+    assert_eq!(swept(&*store, end + DAY - 1).await, (0, 0));
     assert!(store.session("s").await.unwrap().is_some());
     assert!(is_known(&*store, "call").await);
-    assert_eq!(store.sweep(end + DAY).await, Ok((0, 0)));
+    assert_eq!(swept(&*store, end + DAY).await, (0, 0));
     assert_eq!(store.session("s").await, Ok(None));
     assert_eq!(store.recorded("s", "call").await, Ok(None));
     assert_eq!(store.confirmation("q").await, Ok(None));
@@ -119,4 +120,49 @@ pub async fn a_session_is_forgotten_a_day_after_its_end<H: Harness>() {
     // The audit stays.
     store.flush().await.unwrap();
     assert_eq!(store.audit(0, 10).await.unwrap().len(), 1);
+}
+
+pub async fn a_session_whose_end_was_asked_for_ends_when_its_time_comes<H: Harness>() {
+    let (_harness, store) = with_session::<H>().await;
+    let ending = SessionRecord {
+        id: "ending".to_owned(),
+        state: json!({ "pendingEndVoiceSession": { "after": "farewell_spoken" } }),
+        ..session("s")
+    };
+    // What only looks like it, in a text, is not it.
+    let talking = json!({ "note": "\"pendingEndVoiceSession\":" });
+    store
+        .create_session(SessionRecord { id: "talking".to_owned(), state: talking, ..session("s") })
+        .await
+        .unwrap();
+    store.create_session(ending).await.unwrap();
+    assert_eq!(store.over(&ids(["s", "ending", "nobody"]), NOW).await, Ok(ids(["nobody"])));
+    assert_eq!(store.over(&ids(["s"]), NOW + HOUR).await, Ok(ids(["s"])));
+    assert_eq!(swept(&*store, NOW + HOUR).await, (3, 0));
+    let standing = async |id: &str| store.session(id).await.unwrap().unwrap().standing;
+    assert_eq!(standing("s").await, SessionStanding::Expired);
+    assert_eq!(standing("talking").await, SessionStanding::Expired);
+    assert_eq!(standing("ending").await, SessionStanding::Ended);
+    assert_eq!(store.over(&ids(["ending", "s"]), NOW).await, Ok(ids(["ending", "s"])));
+}
+
+pub async fn a_toolset_is_kept_by_the_sessions_that_go_on<H: Harness>() {
+    let (_harness, store) = with_session::<H>().await;
+    let other = "1.0.00000000+abc";
+    let newer = SessionRecord { id: "newer".to_owned(), toolset: other.to_owned(), ..session("s") };
+    store.create_session(newer.clone()).await.unwrap();
+    let told = json!({ "note": "\"toolset\":\"never\"" });
+    store
+        .create_session(SessionRecord { id: "talking".to_owned(), state: told, ..session("s") })
+        .await
+        .unwrap();
+    assert_eq!(store.is_kept(other).await, Ok(true));
+    assert_eq!(store.is_kept("never").await, Ok(false));
+    store.update_session(&SessionRecord { standing: SessionStanding::Ended, ..newer }).await.unwrap();
+    assert_eq!(store.is_kept(other).await, Ok(false));
+    assert_eq!(store.is_kept(&session("s").toolset).await, Ok(true));
+}
+
+fn ids<const N: usize>(ids: [&str; N]) -> Vec<String> {
+    ids.map(str::to_owned).to_vec()
 }

@@ -1,15 +1,12 @@
 //! The expressions and templates inside `schema.json`: CEL conditions and the preview of a confirmation.
 
-use cel::Program;
 use serde_json::Value;
 
 use super::fields::{text, unknown_fields, wrong_type};
 use super::schema_file::Schema;
+use crate::condition::{self, NAMES};
 use crate::preview;
 use crate::suggest::did_you_mean;
-
-/// What a condition may speak of.
-const NAMES: &[&str] = &["mode", "session", "user", "args"];
 
 pub(super) fn availability(schema: &mut Schema<'_>, value: &Value) {
     let Some(members) = value.as_object() else {
@@ -46,29 +43,25 @@ pub(super) fn confirmation(schema: &mut Schema<'_>, value: &Value) {
     }
 }
 
-/// A CEL expression must parse and speak only of what the orchestrator gives it.
+/// A CEL expression must parse and speak only of what the orchestrator gives it, and of the tool's own parameters.
 fn cel(schema: &mut Schema<'_>, value: &Value, pointer: &str) {
     let Some(source) = text(schema, value, pointer) else { return };
-    let program = match Program::compile(source) {
-        Ok(program) => program,
-        Err(errors) => {
-            let message = errors.errors.first().map_or_else(String::new, |error| {
-                format!(": {} (column {})", error.msg.trim(), error.pos.1.max(0) + 1)
-            });
+    let names = match condition::compile(source) {
+        Ok(program) => condition::names(&program),
+        Err(unclear) => {
             schema
-                .error("cel-syntax", pointer, format!("not a CEL expression{message}"))
+                .error("cel-syntax", pointer, format!("not a CEL expression: {unclear}"))
                 .help("a condition looks like `mode == \"text\" && args.count > 1`");
             return;
         }
     };
-    let references = program.references();
-    let mut unknown: Vec<&str> = references.variables();
-    unknown.retain(|name| !NAMES.contains(name));
-    unknown.sort_unstable();
-    for name in unknown {
-        schema
-            .error("cel-unknown-name", pointer, format!("a condition knows no `{name}`"))
-            .help(did_you_mean(name, NAMES));
+    for (name, help) in condition::unknown(&names.variables, NAMES) {
+        schema.error("cel-unknown-name", pointer, format!("a condition knows no `{name}`")).help(help);
+    }
+    let known: Vec<&str> = schema.parameter_names().keys().map(String::as_str).collect();
+    for (name, help) in condition::unknown(&names.arguments, &known) {
+        let message = format!("there is no parameter `{name}` that a condition could ask for");
+        schema.error("cel-unknown-parameter", pointer, message).help(help);
     }
 }
 

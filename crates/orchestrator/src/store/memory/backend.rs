@@ -10,7 +10,7 @@ use super::{Memory, locked};
 use crate::store::journal::{Change, Forgotten, Journal, Written};
 use crate::store::records::{
     Answer, AuditEntry, AuditRow, Claim, Claimed, Confirmation, Decision, Durability, SessionRecord,
-    SessionStanding, Settlement, Standing, Status,
+    SessionStanding, Settled, Settlement, Standing, Status, Swept,
 };
 use crate::store::{Backend, Error, Result};
 
@@ -110,35 +110,34 @@ impl<J: Journal> Backend for Memory<J> {
         }
     }
 
-    async fn settle(&self, settlement: Settlement) -> Result<()> {
+    async fn settle(&self, settlement: Settlement) -> Result<Settled> {
         let Settlement { session, execution, envelope, audit, durability, .. } = settlement;
         let text = self.journal.text(&envelope)?;
         let bytes = text.len();
         let written = {
             let mut shard = self.shard(&session);
             let held = shard.get_mut(&session).ok_or_else(|| Error::NoSession(session.clone()))?;
-            let known = held.executions.get_mut(&*execution).filter(|known| known.is_unsettled());
-            known.map(|known| {
-                known.stage = match durability {
-                    Durability::Committed => Stage::Settling(envelope),
-                    Durability::Relaxed => Stage::Finished(envelope),
-                };
+            let Some(known) = held.executions.get_mut(&*execution) else { return Ok(Settled::Unclaimed) };
+            known.is_unsettled().then(|| {
                 let change = Change::Settled { number: known.number, envelope: text, audit: Box::new(audit) };
-                self.journal.write(change, durability)
+                let written = self.journal.write(change, durability);
+                known.stage = match durability {
+                    Durability::Committed if !written.is_now() => Stage::Settling(envelope),
+                    _ => Stage::Finished(envelope),
+                };
+                written
             })
         };
-        let Some(written) = written else {
-            // An earlier settlement stands, and may not be on disk yet.
-            return match durability {
-                Durability::Committed => self.journal.caught_up().wait().await,
-                Durability::Relaxed => Ok(()),
-            };
-        };
+        let Some(written) = written else { return self.settled_earlier(&session, &execution).await };
+        if written.is_now() {
+            self.remember(&session, &execution, bytes);
+            return Ok(Settled::First);
+        }
         let mut settling =
             Settling { memory: self, session: &session, execution: &execution, bytes, has_failed: false };
         let written = written.wait().await;
         settling.has_failed = written.is_err();
-        written
+        written.map(|()| Settled::First)
     }
 
     async fn release(&self, session: &str, execution: &str) -> Result<()> {
@@ -205,10 +204,24 @@ impl<J: Journal> Backend for Memory<J> {
         self.journal.audit(after, limit).await
     }
 
-    async fn sweep(&self, now: i64) -> Result<(usize, usize)> {
-        let (expired_sessions, gone) = self.sweep_sessions(now);
-        let expired_questions = self.sweep_questions(now, &gone);
-        Ok((expired_sessions, expired_questions))
+    async fn sweep(&self, now: i64) -> Result<Swept> {
+        let (sessions, gone) = self.sweep_sessions(now);
+        let questions = self.sweep_questions(now, &gone);
+        Ok(Swept { sessions, questions })
+    }
+
+    async fn over(&self, sessions: &[String], now: i64) -> Result<Vec<String>> {
+        let goes_on = |id: &str| {
+            let shard = self.shard(id);
+            shard.get(id).is_some_and(|held| held.record.standing_at(now) == SessionStanding::Active)
+        };
+        Ok(sessions.iter().filter(|id| !goes_on(id)).cloned().collect())
+    }
+
+    async fn is_kept(&self, toolset: &str) -> Result<bool> {
+        let keeps =
+            |held: &Held| held.record.standing == SessionStanding::Active && held.record.toolset == toolset;
+        Ok(self.shards.iter().any(|shard| locked(shard).values().any(keeps)))
     }
 
     async fn flush(&self) -> Result<()> {
@@ -233,16 +246,35 @@ impl<J: Journal> Memory<J> {
         }
     }
 
-    /// Says how many sessions have expired, and which are gone.
+    /// The settlement that stands, once it is on disk.
+    async fn settled_earlier(&self, session: &str, execution: &str) -> Result<Settled> {
+        self.journal.caught_up().wait().await?;
+        let settling = self.with_execution(session, execution, |known| match &known.stage {
+            Stage::Settling(envelope) => Some(Arc::clone(envelope)),
+            _ => None,
+        });
+        if let Some(envelope) = settling.flatten() {
+            return Ok(Settled::Earlier(envelope));
+        }
+        match self.recorded(session, execution).await?.map(|standing| standing.status) {
+            Some(Status::Finished(envelope)) => Ok(Settled::Earlier(envelope)),
+            // It was lost on its way to the disk.
+            Some(_) => Err(Error::Unavailable("an earlier settlement failed".to_owned())),
+            None => Ok(Settled::Unclaimed),
+        }
+    }
+
+    /// Says how many sessions have ended, and which are gone.
     fn sweep_sessions(&self, now: i64) -> (usize, HashSet<String>) {
         let mut expired = 0;
         let mut gone = HashSet::new();
         for shard in &self.shards {
             locked(shard).retain(|id, held| {
-                if held.record.standing == SessionStanding::Active && held.record.expires_at <= now {
+                let standing = held.record.standing_at(now);
+                if held.record.standing != standing {
                     held.current();
                     let record = Arc::make_mut(&mut held.record);
-                    record.standing = SessionStanding::Expired;
+                    record.standing = standing;
                     record.revision += 1;
                     self.note(Change::Session(Arc::clone(&held.record)));
                     expired += 1;
@@ -261,18 +293,18 @@ impl<J: Journal> Memory<J> {
         (expired, gone)
     }
 
-    fn sweep_questions(&self, now: i64, gone: &HashSet<String>) -> usize {
+    fn sweep_questions(&self, now: i64, gone: &HashSet<String>) -> Vec<Arc<Confirmation>> {
         let mut questions = self.questions();
         let is_late = |asked: &&Arc<Confirmation>| asked.expires_at <= now;
-        let late: Vec<_> = questions.open(Answer::Pending).filter(is_late).cloned().collect();
-        for asked in &late {
-            let expired = Arc::new(Confirmation { answer: Answer::Expired, ..(**asked).clone() });
-            questions.put(Arc::clone(&expired));
-            self.note(Change::Confirmation(expired));
+        let late = questions.open(Answer::Pending).filter(is_late);
+        let late: Vec<_> = late.map(|asked| Arc::new(asked.closed(Answer::Expired))).collect();
+        for expired in &late {
+            questions.put(Arc::clone(expired));
+            self.note(Change::Confirmation(Arc::clone(expired)));
         }
         let questions = questions.forget(gone, now);
         self.forget(Forgotten { questions, ..Forgotten::default() });
-        late.len()
+        late
     }
 
     fn forget(&self, forgotten: Forgotten) {

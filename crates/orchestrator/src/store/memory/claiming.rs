@@ -95,7 +95,7 @@ impl<J: Journal> Memory<J> {
     fn use_up(&self, id: &str, claim: &Claim) -> Option<Approval> {
         let mut questions = self.questions();
         let approved = questions.get(id).filter(|asked| asked.fits(claim)).cloned()?;
-        let used = Arc::new(Confirmation { answer: Answer::Used, ..(*approved).clone() });
+        let used = Arc::new(approved.closed(Answer::Used));
         questions.put(Arc::clone(&used));
         Some(Approval { approved, used })
     }

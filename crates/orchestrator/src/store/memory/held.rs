@@ -3,6 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
+
 use crate::store::records::{Claim, Claimed, SessionRecord, SessionStanding, Status};
 use crate::store::{KEPT_FOR_MS, KEPT_PER_SESSION, SharedEnvelope};
 
@@ -10,7 +12,7 @@ pub struct Held {
     pub record: Arc<SessionRecord>,
     /// Retrieval calls of this turn; the record's number may lag behind.
     pub retrievals: u32,
-    pub executions: HashMap<Arc<str>, Execution>,
+    pub executions: HashMap<Arc<str>, Execution, RandomState>,
     /// The executions, oldest first.
     order: VecDeque<Arc<str>>,
 }
@@ -87,18 +89,14 @@ impl Execution {
 impl Held {
     pub fn new(record: Arc<SessionRecord>) -> Self {
         let retrievals = record.retrievals;
-        Self { record, retrievals, executions: HashMap::new(), order: VecDeque::new() }
+        Self { record, retrievals, executions: HashMap::default(), order: VecDeque::new() }
     }
 
     /// Adds an execution, or replaces what was known of it.
-    pub fn keep(&mut self, id: &str, execution: Execution) {
-        if let Some(known) = self.executions.get_mut(id) {
-            *known = execution;
-            return;
+    pub fn keep(&mut self, id: &Arc<str>, execution: Execution) {
+        if self.executions.insert(Arc::clone(id), execution).is_none() {
+            self.order.push_back(Arc::clone(id));
         }
-        let id: Arc<str> = id.into();
-        self.order.push_back(Arc::clone(&id));
-        self.executions.insert(id, execution);
     }
 
     /// As if it had never been.

@@ -10,12 +10,12 @@ mod questions;
 mod recent;
 
 use std::collections::HashMap;
-use std::collections::hash_map::DefaultHasher;
 use std::fmt;
-use std::hash::{Hash, Hasher};
+use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use foldhash::fast::RandomState;
 use held::{Execution, Held, Stage};
 use nothing::Nothing;
 use questions::Questions;
@@ -29,13 +29,16 @@ const SHARDS: usize = 64;
 
 /// A store in memory, with a journal or without one.
 pub struct Memory<J = Nothing> {
-    shards: Vec<Mutex<HashMap<String, Held>>>,
+    shards: Vec<Mutex<Shard>>,
+    hasher: RandomState,
     questions: Mutex<Questions>,
     recent: Recent,
     /// The number of the next execution.
     next: AtomicU64,
     journal: J,
 }
+
+type Shard = HashMap<String, Held, RandomState>;
 
 impl<J> fmt::Debug for Memory<J> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -57,14 +60,12 @@ impl<J: Journal> Memory<J> {
     /// `room` is how many bytes of envelopes are kept in memory; the journal reads the others back.
     pub(super) fn with(journal: J, room: usize) -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
-        let questions = Mutex::default();
-        Self { shards, questions, recent: Recent::new(room), next: AtomicU64::new(1), journal }
+        let (hasher, questions) = (RandomState::default(), Mutex::default());
+        Self { shards, hasher, questions, recent: Recent::new(room), next: AtomicU64::new(1), journal }
     }
 
-    fn shard(&self, session: &str) -> MutexGuard<'_, HashMap<String, Held>> {
-        let mut hasher = DefaultHasher::new();
-        session.hash(&mut hasher);
-        locked(&self.shards[hasher.finish() as usize % SHARDS])
+    fn shard(&self, session: &str) -> MutexGuard<'_, Shard> {
+        locked(&self.shards[self.hasher.hash_one(session) as usize % SHARDS])
     }
 
     pub(super) const fn journal(&self) -> &J {

@@ -1,5 +1,6 @@
 //! The store's rules, told to the database.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -10,10 +11,10 @@ use super::failure::Failure;
 use super::keeper::Loose;
 use super::pool::Parameters;
 use super::rows::{self, Decided, answer_word, get, json, key, standing_word};
-use super::writer::{Job, Settled};
+use super::writer::{Job, ToSettle};
 use crate::store::records::{
-    AuditEntry, AuditRow, Claim, Claimed, Confirmation, Decision, Durability, SessionRecord, Settlement,
-    Standing,
+    AuditEntry, AuditRow, Claim, Claimed, Confirmation, Decision, Durability, SessionRecord, Settled,
+    Settlement, Standing, Swept,
 };
 use crate::store::{Backend, Error, KEPT_FOR_MS, KEPT_PER_SESSION, Result};
 
@@ -36,19 +37,21 @@ const CLAIM: &str = "SELECT verdict, recorded, used
     FROM claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
 const RELEASE: &str = "UPDATE execution SET owner = NULL FROM set_config('synchronous_commit', 'off', true)
     WHERE session = $1 AND id = $2 AND owner = $3 AND idempotent AND envelope IS NULL";
-const ASK: &str =
-    "SELECT asked, decided, token_hash, answer FROM ask($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
-const CONFIRMATION: &str = "SELECT asked, decided, token_hash, answer FROM confirmation WHERE id = $1";
-const PENDING: &str = "SELECT asked, decided, token_hash, answer FROM confirmation
+const ASK: &str = "SELECT asked, decided, secrets, token_hash, answer
+    FROM ask($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+const CONFIRMATION: &str =
+    "SELECT asked, decided, secrets, token_hash, answer FROM confirmation WHERE id = $1";
+pub(super) const PENDING: &str = "SELECT asked, decided, secrets, token_hash, answer FROM confirmation
     WHERE answer = 'pending' ORDER BY created_at, id";
-const PENDING_OF: &str = "SELECT asked, decided, token_hash, answer FROM confirmation
+const PENDING_OF: &str = "SELECT asked, decided, secrets, token_hash, answer FROM confirmation
     WHERE answer = 'pending' AND session = $1 ORDER BY created_at, id";
-const APPROVED: &str = "SELECT asked, decided, token_hash, answer FROM confirmation
+const APPROVED: &str = "SELECT asked, decided, secrets, token_hash, answer FROM confirmation
     WHERE answer = 'approved' ORDER BY created_at, id";
-const DECIDE: &str = "UPDATE confirmation SET answer = $2, decided = $3
-    WHERE id = $1 AND answer = 'pending' AND expires_at > $4 RETURNING asked, decided, token_hash, answer";
-const HORIZON: &str = "SELECT audit_horizon() AS last";
-const AUDIT: &str = "SELECT number, chain, position, previous, hash, entry FROM audit
+const DECIDE: &str = "UPDATE confirmation SET answer = $2, decided = $3, secrets = $5
+    WHERE id = $1 AND answer = 'pending' AND expires_at > $4
+    RETURNING asked, decided, secrets, token_hash, answer";
+pub(super) const HORIZON: &str = "SELECT audit_horizon() AS last";
+pub(super) const AUDIT: &str = "SELECT number, chain, position, previous, hash, entry FROM audit
     WHERE number > $1 AND number <= $2 ORDER BY number LIMIT $3";
 const FORGET_SESSIONS: &str = "SELECT forget_sessions($1, $2) AS count";
 const FORGET_EXECUTIONS: &str = "SELECT forget_executions($1, $2, $3) AS count";
@@ -56,13 +59,25 @@ const FORGET_EXECUTIONS: &str = "SELECT forget_executions($1, $2, $3) AS count";
 const EXPIRE_SESSIONS: &str = "WITH late AS (
         SELECT id FROM session WHERE standing = 'active' AND expires_at <= $1 ORDER BY id FOR NO KEY UPDATE
     ), expired AS (
-        UPDATE session SET standing = 'expired', revision = revision + 1 FROM late WHERE session.id = late.id RETURNING 1
+        UPDATE session SET revision = revision + 1,
+            -- See SessionRecord::standing_at. A text inside of the record would have its quotation marks escaped.
+            standing = CASE WHEN position('\"pendingEndVoiceSession\":' IN record) > 0 THEN 'ended' ELSE 'expired' END
+        FROM late WHERE session.id = late.id RETURNING 1
     ) SELECT count(*) FROM expired";
+const OVER: &str = "SELECT wanted.id FROM unnest($1::text[]) AS wanted (id)
+    LEFT JOIN session s ON s.id = wanted.id AND s.standing = 'active' AND s.expires_at > $2
+    WHERE s.id IS NULL";
+/// The name of the toolset stands in the record as it is; a text in it would have its quotation marks escaped.
+const IS_KEPT: &str = "SELECT EXISTS (SELECT FROM session
+    WHERE standing = 'active' AND position('\"toolset\":\"' || $1 || '\"' IN record) > 0) AS is_kept";
 const EXPIRE_QUESTIONS: &str = "WITH late AS (
         SELECT id FROM confirmation WHERE answer = 'pending' AND expires_at <= $1 ORDER BY id FOR NO KEY UPDATE
     ), expired AS (
-        UPDATE confirmation SET answer = 'expired' FROM late WHERE confirmation.id = late.id RETURNING 1
-    ) SELECT count(*) FROM expired";
+        UPDATE confirmation SET answer = 'expired', secrets = NULL FROM late WHERE confirmation.id = late.id
+        RETURNING asked, decided, secrets, token_hash, answer, created_at, confirmation.id
+    ) SELECT * FROM expired ORDER BY created_at, id";
+/// Of calls that have never been settled.
+const FORGET_SECRETS: &str = "UPDATE confirmation SET secrets = NULL WHERE secrets IS NOT NULL AND answer = 'used' AND expires_at <= $1";
 const FORGET_QUESTIONS: &str =
     "DELETE FROM confirmation WHERE answer IN ('rejected', 'expired', 'used') AND expires_at <= $1";
 /// A missing row says the same as one whose lease has run out, whoever refers to it; a day is for people who look.
@@ -159,8 +174,8 @@ impl Backend for Postgres {
         rows::claimed(&one(answer?)?)?.ok_or(Error::NoSession(claim.session))
     }
 
-    async fn settle(&self, settlement: Settlement) -> Result<()> {
-        let settled = Settled {
+    async fn settle(&self, settlement: Settlement) -> Result<Settled> {
+        let settled = ToSettle {
             session: key(&settlement.session).into_owned(),
             execution: key(&settlement.execution).into_owned(),
             envelope: json(&*settlement.envelope)?,
@@ -174,7 +189,9 @@ impl Backend for Postgres {
         Ok(())
     }
 
-    async fn ask(&self, confirmation: Confirmation) -> Result<Arc<Confirmation>> {
+    async fn ask(&self, mut confirmation: Confirmation) -> Result<Arc<Confirmation>> {
+        let secrets = confirmation.shown.take().map(|shown| std::mem::replace(&mut confirmation.args, shown));
+        let secrets = secrets.as_ref().map(json).transpose()?;
         let parameters: Parameters<'_> = &[
             &key(&confirmation.id),
             &key(&confirmation.session),
@@ -183,6 +200,7 @@ impl Backend for Postgres {
             &key(&confirmation.tool_version),
             &confirmation.digest.as_slice(),
             &json(&confirmation)?,
+            &secrets,
             &confirmation.token_hash.as_slice(),
             &answer_word(confirmation.answer),
             &confirmation.created_at,
@@ -208,8 +226,9 @@ impl Backend for Postgres {
     }
 
     async fn decide(&self, id: &str, decision: Decision, now: i64) -> Result<Option<Arc<Confirmation>>> {
-        let (answer, decided) = Decided::new(decision);
-        let parameters: Parameters<'_> = &[&key(id), &answer_word(answer), &json(&decided)?, &now];
+        let (answer, decided, secrets) = Decided::new(decision);
+        let secrets = secrets.as_ref().map(json).transpose()?;
+        let parameters: Parameters<'_> = &[&key(id), &answer_word(answer), &json(&decided)?, &now, &secrets];
         let rows = self.calls.query(DECIDE, parameters).await?;
         rows.first().map(rows::confirmation).transpose().map(|found| found.map(Arc::new))
     }
@@ -220,7 +239,7 @@ impl Backend for Postgres {
     }
 
     async fn append(&self, entry: AuditEntry) -> Result<()> {
-        self.write(None, entry, Durability::Relaxed).await
+        self.write(None, entry, Durability::Relaxed).await.map(drop)
     }
 
     async fn audit(&self, after: u64, limit: usize) -> Result<Vec<AuditRow>> {
@@ -231,7 +250,7 @@ impl Backend for Postgres {
         connection.query(AUDIT, &[&after, &last, &limit]).await?.iter().map(rows::audit).collect()
     }
 
-    async fn sweep(&self, now: i64) -> Result<(usize, usize)> {
+    async fn sweep(&self, now: i64) -> Result<Swept> {
         let before = now - KEPT_FOR_MS;
         let kept = i64::try_from(KEPT_PER_SESSION).unwrap_or(i64::MAX);
         let mut connection = self.calls.borrow().await?;
@@ -239,10 +258,24 @@ impl Backend for Postgres {
         while count(&connection.query(FORGET_EXECUTIONS, &[&kept, &before, &CHUNK]).await?)? >= CHUNK {}
         connection.query(FORGET_QUESTIONS, &[&before]).await?;
         let sessions = count(&connection.query(EXPIRE_SESSIONS, &[&now]).await?)?;
-        let questions = count(&connection.query(EXPIRE_QUESTIONS, &[&now]).await?)?;
+        let questions = connection.query(EXPIRE_QUESTIONS, &[&now]).await?;
+        let questions =
+            questions.iter().map(|row| rows::confirmation(row).map(Arc::new)).collect::<Result<_>>()?;
+        connection.query(FORGET_SECRETS, &[&now]).await?;
         connection.query(FORGET_INSTANCES, &[]).await?;
-        let size = |count| usize::try_from(count).unwrap_or_default();
-        Ok((size(sessions), size(questions)))
+        Ok(Swept { sessions: usize::try_from(sessions).unwrap_or_default(), questions })
+    }
+
+    async fn over(&self, sessions: &[String], now: i64) -> Result<Vec<String>> {
+        let keys: Vec<_> = sessions.iter().map(|id| key(id)).collect();
+        let rows = self.calls.query(OVER, &[&keys, &now]).await?;
+        let over = rows.iter().map(|row| get::<String>(row, "id")).collect::<Result<HashSet<_>>>()?;
+        let is_over = |id: &&String| over.contains(&*key(id));
+        Ok(sessions.iter().filter(is_over).cloned().collect())
+    }
+
+    async fn is_kept(&self, toolset: &str) -> Result<bool> {
+        get(&one(self.calls.query(IS_KEPT, &[&toolset]).await?)?, "is_kept")
     }
 
     async fn flush(&self) -> Result<()> {
@@ -252,7 +285,12 @@ impl Backend for Postgres {
 }
 
 impl Postgres {
-    async fn write(&self, settled: Option<Settled>, entry: AuditEntry, durability: Durability) -> Result<()> {
+    async fn write(
+        &self,
+        settled: Option<ToSettle>,
+        entry: AuditEntry,
+        durability: Durability,
+    ) -> Result<Settled> {
         let closed = || Error::Unavailable("it is closed".to_owned());
         let (answer, written) = oneshot::channel();
         self.jobs.send(Job { settled, entry, durability, answer }).await.map_err(|_| closed())?;

@@ -26,13 +26,29 @@ pub(super) async fn run(connection: &mut Connection, schema: &str) -> Result<()>
     let version = prepare(&transaction, schema).await.map_err(Failure::from)?;
     let done = usize::try_from(version).unwrap_or(usize::MAX);
     if done > MIGRATIONS.len() {
-        return Err(Error::Unavailable(format!(
-            "the schema {schema} is of version {version}, made by a newer Toolwright; this one knows version {}: \
-             update it, or give it a schema of its own",
-            MIGRATIONS.len()
-        )));
+        return Err(newer(version, schema));
     }
     apply(transaction, done).await.map_err(|error| Failure::from(error).into())
+}
+
+/// Makes sure that a schema of this version can be read as it is.
+pub(super) fn check(version: i32, schema: &str) -> Result<()> {
+    match usize::try_from(version).unwrap_or(usize::MAX) {
+        0 => Err(Error::Unavailable(format!("there is no record yet: the database has no schema {schema}"))),
+        done if done < MIGRATIONS.len() => Err(Error::Unavailable(format!(
+            "the schema {schema} is of an older Toolwright: start the server once, which brings it up to date"
+        ))),
+        done if done > MIGRATIONS.len() => Err(newer(version, schema)),
+        _ => Ok(()),
+    }
+}
+
+fn newer(version: i32, schema: &str) -> Error {
+    Error::Unavailable(format!(
+        "the schema {schema} is of version {version}, made by a newer Toolwright; this one knows version {}: \
+         update it, or give it a schema of its own",
+        MIGRATIONS.len()
+    ))
 }
 
 /// Takes the lock, which ends with the transaction, and says which version is there.

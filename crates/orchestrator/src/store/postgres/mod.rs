@@ -18,6 +18,7 @@ mod failure;
 mod keeper;
 mod migrations;
 mod pool;
+mod reader;
 mod rows;
 mod writer;
 
@@ -32,6 +33,7 @@ use tokio::task::JoinHandle;
 use self::address::Address;
 use self::keeper::{Keeper, Loose, milliseconds};
 use self::pool::{Connector, Pool};
+pub use self::reader::ReadOnly;
 use self::writer::{Job, Writer};
 use super::{Error, Result};
 
@@ -121,6 +123,11 @@ impl Postgres {
             closing,
             keeper: Mutex::new(Some(tokio::spawn(keeper.keep()))),
         })
+    }
+
+    /// Opens the store to look at it: an older or newer schema is refused and nothing is changed.
+    pub async fn read_only(url: &str, options: Options) -> Result<ReadOnly> {
+        ReadOnly::connect(url, options).await
     }
 
     /// The name of this instance: of its lease, and of its chain in the audit.

@@ -23,11 +23,23 @@ pub(super) struct Decided {
 }
 
 impl Decided {
-    pub(super) fn new(decision: Decision) -> (Answer, Self) {
+    /// The answer, its form, and the arguments themselves if they must not be kept for longer than they are needed.
+    pub(super) fn new(decision: Decision) -> (Answer, Self, Option<Value>) {
         match decision {
-            Decision::Approve { by, args } => (Answer::Approved, Self { by, reason: None, args: Some(args) }),
-            Decision::Reject { by, reason } => (Answer::Rejected, Self { by, reason, args: None }),
+            Decision::Approve { by, args, shown } => {
+                let (args, secrets) = parted(args, shown);
+                (Answer::Approved, Self { by, reason: None, args: Some(args) }, secrets)
+            }
+            Decision::Reject { by, reason } => (Answer::Rejected, Self { by, reason, args: None }, None),
         }
+    }
+}
+
+/// What may be kept, and what may not if that is something else.
+pub(super) fn parted(args: Value, shown: Option<Value>) -> (Value, Option<Value>) {
+    match shown {
+        Some(shown) => (shown, Some(args)),
+        None => (args, None),
     }
 }
 
@@ -71,7 +83,7 @@ pub(super) fn session(row: &Row) -> Result<SessionRecord> {
     })
 }
 
-/// From `asked, decided, token_hash, answer`.
+/// From `asked, decided, secrets, token_hash, answer`.
 pub(super) fn confirmation(row: &Row) -> Result<Confirmation> {
     let mut confirmation: Confirmation = parsed(&get::<String>(row, "asked")?)?;
     confirmation.token_hash = digest(row, "token_hash")?;
@@ -80,7 +92,14 @@ pub(super) fn confirmation(row: &Row) -> Result<Confirmation> {
         let Decided { by, reason, args } = parsed(&decided)?;
         confirmation.decided_by = Some(by);
         confirmation.reason = reason;
-        confirmation.args = args.unwrap_or(confirmation.args);
+        if let Some(args) = args {
+            confirmation.is_edited = args != confirmation.args;
+            confirmation.args = args;
+        }
+    }
+    if let Some(secrets) = get::<Option<String>>(row, "secrets")? {
+        let shown = std::mem::replace(&mut confirmation.args, parsed(&secrets)?);
+        confirmation.shown = Some(shown);
     }
     Ok(confirmation)
 }
@@ -131,7 +150,7 @@ pub(super) fn get<T: FromSqlOwned>(row: &Row, column: &str) -> Result<T> {
     row.try_get(column).map_err(|error| Error::Corrupt(format!("column {column}: {error}")))
 }
 
-fn parsed<T: DeserializeOwned>(text: &str) -> Result<T> {
+pub(super) fn parsed<T: DeserializeOwned>(text: &str) -> Result<T> {
     serde_json::from_str(text).map_err(|error| Error::Corrupt(error.to_string()))
 }
 

@@ -7,16 +7,17 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep};
+use toolwright_contract::Envelope;
 
 use super::failure::Failure;
 use super::keeper::Loose;
 use super::pool::{Borrowed, Parameters, Pool};
-use super::rows::get;
+use super::rows::{get, parsed};
 use crate::store::chain::Chain;
-use crate::store::records::{AuditEntry, AuditRow, Durability};
+use crate::store::records::{AuditEntry, AuditRow, Durability, Settled};
 use crate::store::{Error, Result};
 
-const SETTLE: &str = "SELECT place, has_session FROM settle($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+const SETTLE: &str = "SELECT place, has_session, recorded FROM settle($1, $2, $3, $4, $5, $6, $7, $8, $9)";
 const HEAD: &str = "SELECT position, hash FROM audit WHERE chain = $1 ORDER BY position DESC LIMIT 1";
 
 /// How many settlements, and how many bytes of envelopes, one transaction takes at the most.
@@ -27,13 +28,13 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Something to be recorded.
 pub(super) struct Job {
     /// `None` for an audit entry alone.
-    pub(super) settled: Option<Settled>,
+    pub(super) settled: Option<ToSettle>,
     pub(super) entry: AuditEntry,
     pub(super) durability: Durability,
-    pub(super) answer: oneshot::Sender<Result<()>>,
+    pub(super) answer: oneshot::Sender<Result<Settled>>,
 }
 
-pub(super) struct Settled {
+pub(super) struct ToSettle {
     /// For people; the others are keys.
     pub(super) name: String,
     pub(super) session: String,
@@ -66,9 +67,12 @@ struct Link {
 
 enum Outcome {
     Done,
-    /// Nothing was done, since these do not count; and whether their sessions exist.
-    Uncounted(BTreeMap<usize, bool>),
+    /// Nothing was done, since these do not count; and why.
+    Uncounted(Uncounted),
 }
+
+/// By place: what each is told.
+type Uncounted = BTreeMap<usize, Result<Settled>>;
 
 impl Writer {
     pub(super) fn new(
@@ -112,7 +116,7 @@ impl Writer {
                 Ok(Outcome::Done) => {
                     jobs.drain(..).for_each(Job::succeed);
                 }
-                Ok(Outcome::Uncounted(places)) => jobs = counted(jobs, &places),
+                Ok(Outcome::Uncounted(places)) => jobs = counted(jobs, places),
                 // Somebody else's bad row must not fail the others.
                 Err(Failure::Refused { .. }) if jobs.len() > 1 => {
                     for job in std::mem::take(&mut jobs) {
@@ -164,7 +168,7 @@ impl Writer {
         connection: &mut Borrowed<'_>,
         jobs: &[Job],
         rows: &[AuditRow],
-    ) -> std::result::Result<BTreeMap<usize, bool>, Failure> {
+    ) -> std::result::Result<Uncounted, Failure> {
         let settled = || jobs.iter().map(|job| job.settled.as_ref());
         let sessions: Vec<_> = settled().map(|settled| settled.map(|one| &*one.session)).collect();
         let executions: Vec<_> = settled().map(|settled| settled.map(|one| &*one.execution)).collect();
@@ -187,8 +191,11 @@ impl Writer {
         ];
         let refused = connection.query(SETTLE, parameters).await?;
         let place = |row| get::<i64>(row, "place").ok().and_then(|place| usize::try_from(place - 1).ok());
-        let places = refused.iter().filter_map(|row| Some((place(row)?, get(row, "has_session").ok()?)));
-        Ok(places.collect())
+        let told = |row| {
+            let at = place(row)?;
+            Some((at, told(row, jobs.get(at)?)))
+        };
+        Ok(refused.iter().filter_map(told).collect())
     }
 
     /// Finds out where the chain ends in the database. True when that proves that the present batch is recorded.
@@ -243,11 +250,11 @@ impl Link {
 impl Job {
     fn succeed(self) {
         // Whoever asked may be gone.
-        _ = self.answer.send(Ok(()));
+        _ = self.answer.send(Ok(Settled::First));
     }
 
     fn fail(self, error: &Error, loose: &mpsc::UnboundedSender<Loose>) {
-        if let Some(Settled { session, execution, .. }) = self.settled {
+        if let Some(ToSettle { session, execution, .. }) = self.settled {
             _ = loose.send(Loose::Unsettled { session, execution });
         }
         _ = self.answer.send(Err(error.clone()));
@@ -265,17 +272,25 @@ fn fitting(waiting: &[Job]) -> usize {
 }
 
 /// Answers those that do not count: somebody was faster, nobody had claimed them, or they have no session.
-fn counted(jobs: Vec<Job>, places: &BTreeMap<usize, bool>) -> Vec<Job> {
+fn counted(jobs: Vec<Job>, mut places: Uncounted) -> Vec<Job> {
     let mut kept = Vec::new();
     for (place, job) in jobs.into_iter().enumerate() {
-        match (places.get(&place), &job.settled) {
-            (Some(false), Some(settled)) => {
-                let missing = Error::NoSession(settled.name.clone());
-                _ = job.answer.send(Err(missing));
-            }
-            (Some(_), _) => job.succeed(),
-            (None, _) => kept.push(job),
+        match places.remove(&place) {
+            Some(told) => _ = job.answer.send(told),
+            None => kept.push(job),
         }
     }
     kept
+}
+
+/// Why a settlement does not count.
+fn told(row: &tokio_postgres::Row, job: &Job) -> Result<Settled> {
+    match get::<Option<String>>(row, "recorded")? {
+        Some(envelope) => Ok(Settled::Earlier(parsed::<Envelope>(&envelope)?.into())),
+        None if get(row, "has_session")? => Ok(Settled::Unclaimed),
+        None => {
+            let name = job.settled.as_ref().map(|settled| settled.name.clone());
+            Err(Error::NoSession(name.unwrap_or_default()))
+        }
+    }
 }

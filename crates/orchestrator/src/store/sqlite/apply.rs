@@ -1,6 +1,6 @@
-//! One change as statements.
+//! Changes as statements.
 
-use rusqlite::Connection;
+use rusqlite::{CachedStatement, Connection};
 use serde::Serialize;
 
 use super::signed;
@@ -16,22 +16,63 @@ pub struct AuditEnd {
     pub next: u64,
 }
 
-/// Applies a change, within a transaction.
-pub fn apply(connection: &Connection, change: &Change, end: &mut AuditEnd) -> Result<()> {
-    match change {
-        Change::Session(record) => session(connection, record),
-        Change::Claimed { number, claim, used } => {
-            claimed(connection, *number, claim)?;
-            used.as_ref().map_or(Ok(()), |used| confirmation(connection, used))
+/// The statements of every call, found once for a whole transaction.
+pub struct Statements<'c> {
+    connection: &'c Connection,
+    claim: CachedStatement<'c>,
+    envelope: CachedStatement<'c>,
+    audit: CachedStatement<'c>,
+}
+
+impl<'c> Statements<'c> {
+    pub fn new(connection: &'c Connection) -> Result<Self> {
+        let claim = "INSERT OR REPLACE INTO claims (number, session, execution, digest, idempotent, turn, at)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        let envelope = "INSERT OR REPLACE INTO envelopes (number, envelope) VALUES (?1, ?2)";
+        let audit = "INSERT INTO audit (number, chain, position, previous, hash, entry)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        Ok(Self {
+            connection,
+            claim: connection.prepare_cached(claim)?,
+            envelope: connection.prepare_cached(envelope)?,
+            audit: connection.prepare_cached(audit)?,
+        })
+    }
+
+    /// Applies a change, within a transaction.
+    pub fn apply(&mut self, change: &Change, end: &mut AuditEnd) -> Result<()> {
+        match change {
+            Change::Session(record) => session(self.connection, record),
+            Change::Claimed { number, claim, used } => {
+                self.claimed(*number, claim)?;
+                used.as_ref().map_or(Ok(()), |used| confirmation(self.connection, used))
+            }
+            Change::Settled { number, envelope, audit } => {
+                self.envelope.execute((signed(*number), envelope))?;
+                self.audit(audit, end)
+            }
+            Change::Confirmation(asked) => confirmation(self.connection, asked),
+            Change::Audit(entry) => self.audit(entry, end),
+            Change::Forgotten(forgotten) => forget(self.connection, forgotten),
         }
-        Change::Settled { number, envelope, audit: entry } => {
-            let sql = "INSERT OR REPLACE INTO envelopes (number, envelope) VALUES (?1, ?2)";
-            connection.prepare_cached(sql)?.execute((signed(*number), envelope))?;
-            audit(connection, entry, end)
-        }
-        Change::Confirmation(asked) => confirmation(connection, asked),
-        Change::Audit(entry) => audit(connection, entry, end),
-        Change::Forgotten(forgotten) => forget(connection, forgotten),
+    }
+
+    fn claimed(&mut self, number: u64, claim: &Claim) -> Result<()> {
+        let turn = claim.budget.map(|(turn, _)| signed(turn));
+        let Claim { session, execution, digest, idempotent, now, .. } = claim;
+        let row = (signed(number), session, &**execution, digest.as_slice(), idempotent, turn, now);
+        self.claim.execute(row)?;
+        Ok(())
+    }
+
+    fn audit(&mut self, entry: &AuditEntry, end: &mut AuditEnd) -> Result<()> {
+        let text = chain::text(entry);
+        let Link { position, previous, hash } = end.chain.link_text(&text);
+        let chain = end.chain.name();
+        let row = (signed(end.next), chain, signed(position), previous.as_slice(), hash.as_slice(), text);
+        self.audit.execute(row)?;
+        end.next += 1;
+        Ok(())
     }
 }
 
@@ -42,39 +83,10 @@ fn session(connection: &Connection, record: &SessionRecord) -> Result<()> {
     Ok(())
 }
 
-fn claimed(connection: &Connection, number: u64, claim: &Claim) -> Result<()> {
-    let sql = "INSERT OR REPLACE INTO claims (number, session, execution, digest, idempotent, turn, at)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-    let turn = claim.budget.map(|(turn, _)| signed(turn));
-    let Claim { session, execution, digest, idempotent, now, .. } = claim;
-    connection.prepare_cached(sql)?.execute((
-        signed(number),
-        session,
-        execution,
-        digest.as_slice(),
-        idempotent,
-        turn,
-        now,
-    ))?;
-    Ok(())
-}
-
 fn confirmation(connection: &Connection, asked: &Confirmation) -> Result<()> {
     let sql = "INSERT INTO confirmations (id, record) VALUES (?1, ?2)
                ON CONFLICT (id) DO UPDATE SET record = excluded.record";
     connection.prepare_cached(sql)?.execute((&asked.id, json(asked)?))?;
-    Ok(())
-}
-
-fn audit(connection: &Connection, entry: &AuditEntry, end: &mut AuditEnd) -> Result<()> {
-    let text = chain::text(entry);
-    let Link { position, previous, hash } = end.chain.link_text(&text);
-    let sql = "INSERT INTO audit (number, chain, position, previous, hash, entry)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-    let row =
-        (signed(end.next), end.chain.name(), signed(position), previous.as_slice(), hash.as_slice(), text);
-    connection.prepare_cached(sql)?.execute(row)?;
-    end.next += 1;
     Ok(())
 }
 

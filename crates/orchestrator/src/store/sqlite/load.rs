@@ -2,6 +2,7 @@
 //! are.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use rusqlite::{Connection, Row};
 use serde::de::DeserializeOwned;
@@ -21,7 +22,11 @@ pub fn all(connection: &Connection, store: &Sqlite) -> Result<()> {
     Ok(())
 }
 
-fn records<T: DeserializeOwned>(connection: &Connection, table: &str, take: impl Fn(T)) -> Result<()> {
+pub fn records<T: DeserializeOwned>(
+    connection: &Connection,
+    table: &str,
+    mut take: impl FnMut(T),
+) -> Result<()> {
     let mut statement = connection.prepare(&format!("SELECT id, record FROM {table}"))?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
@@ -63,14 +68,14 @@ fn read(row: &Row<'_>) -> Result<(Claim, bool)> {
     let turn: Option<i64> = row.get(5)?;
     let claim = Claim {
         session: row.get(1)?,
-        execution: row.get(2)?,
+        execution: row.get::<_, String>(2)?.into(),
         digest: row.get(3)?,
         idempotent: row.get(4)?,
         budget: turn.map(|turn| (turn.unsigned_abs(), 0)),
         now: row.get(6)?,
         // What a claim says beyond this matters only while it is decided.
-        tool: String::new(),
-        tool_version: String::new(),
+        tool: Arc::default(),
+        tool_version: Arc::default(),
         confirmation: None,
         durability: Durability::Committed,
     };

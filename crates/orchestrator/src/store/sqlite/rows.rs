@@ -6,9 +6,9 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use toolwright_contract::Envelope;
 use toolwright_registry::hex;
 
-use super::signed;
+use super::{load, signed};
 use crate::store::chain::Chain;
-use crate::store::records::AuditRow;
+use crate::store::records::{Answer, AuditRow, Confirmation};
 use crate::store::{Error, Result, SharedEnvelope};
 
 /// A file that is looked at, not served.
@@ -23,6 +23,15 @@ impl ReadOnly {
     /// Up to `limit` rows of all chains, in the order they were written, after the row with this number.
     pub fn audit(&self, after: u64, limit: usize) -> Result<Vec<AuditRow>> {
         audit(&self.0, after, limit)
+    }
+
+    /// The questions that wait for an answer, oldest first.
+    pub fn pending(&self) -> Result<Vec<Confirmation>> {
+        let mut waiting = Vec::new();
+        load::records(&self.0, "confirmations", |asked: Confirmation| waiting.push(asked))?;
+        waiting.retain(|asked| asked.answer == Answer::Pending);
+        waiting.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
+        Ok(waiting)
     }
 }
 

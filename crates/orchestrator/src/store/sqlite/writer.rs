@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use toolwright_contract::Envelope;
 use toolwright_registry::hex;
 
-use super::apply::{AuditEnd, apply};
+use super::apply::{AuditEnd, Statements};
 use super::fault::{Fault, Faults};
 use super::file::Lock;
 use super::queue::{Item, Queue, Task};
@@ -217,11 +217,13 @@ impl Scribe {
         self.roll_back();
         self.execute("BEGIN IMMEDIATE")?;
         self.faults.begin(&self.connection)?;
+        let mut statements = Statements::new(&self.connection)?;
         let mut count = 0;
         for change in changes {
-            apply(&self.connection, change, end)?;
+            statements.apply(change, end)?;
             count += 1;
         }
+        drop(statements);
         self.faults.commit()?;
         self.execute("COMMIT")?;
         Ok(count)

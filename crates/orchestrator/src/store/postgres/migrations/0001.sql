@@ -62,6 +62,8 @@ CREATE TABLE confirmation (
   -- The question as it was asked; the answer's author, reason and arguments, null until there is one.
   asked text NOT NULL,
   decided text,
+  -- Instead of the arguments in those, which are then only shown: for as long as somebody may need them.
+  secrets text,
   -- Newer than what `asked` says.
   token_hash bytea NOT NULL,
   answer text NOT NULL,
@@ -73,6 +75,7 @@ CREATE UNIQUE INDEX confirmation_waiting ON confirmation (session, execution) WH
 CREATE INDEX confirmation_open ON confirmation (answer, created_at, id) WHERE answer IN ('pending', 'approved');
 CREATE INDEX confirmation_closed ON confirmation (expires_at) WHERE answer IN ('rejected', 'expired', 'used');
 CREATE INDEX confirmation_session ON confirmation (session);
+CREATE INDEX confirmation_secrets ON confirmation (session, execution) WHERE secrets IS NOT NULL;
 
 CREATE TABLE audit (
   number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -233,17 +236,17 @@ $$;
 -- Keeps a question, or gives the one that waits already the new token. One whose time has come does not wait.
 CREATE FUNCTION ask(
   in_id text, in_session text, in_execution text, in_tool text, in_tool_version text, in_digest bytea,
-  in_asked text, in_token_hash bytea, in_answer text, in_created_at bigint, in_expires_at bigint
+  in_asked text, in_secrets text, in_token_hash bytea, in_answer text, in_created_at bigint, in_expires_at bigint
 ) RETURNS SETOF confirmation LANGUAGE plpgsql AS $$
 BEGIN
-  UPDATE confirmation c SET answer = 'expired'
+  UPDATE confirmation c SET answer = 'expired', secrets = NULL
     WHERE c.session = in_session AND c.execution = in_execution AND c.answer = 'pending'
       AND c.expires_at <= in_created_at;
   RETURN QUERY
     INSERT INTO confirmation AS c
-      (id, session, execution, tool, tool_version, digest, asked, token_hash, answer, created_at, expires_at)
+      (id, session, execution, tool, tool_version, digest, asked, secrets, token_hash, answer, created_at, expires_at)
       VALUES (in_id, in_session, in_execution, in_tool, in_tool_version, in_digest,
-        in_asked, in_token_hash, in_answer, in_created_at, in_expires_at)
+        in_asked, in_secrets, in_token_hash, in_answer, in_created_at, in_expires_at)
       ON CONFLICT (session, execution) WHERE answer = 'pending' DO UPDATE
         -- Another call with the same id is a conflict, and must not void the token that the person holds.
         SET token_hash = CASE WHEN c.digest = excluded.digest THEN excluded.token_hash ELSE c.token_hash END
@@ -257,28 +260,33 @@ $$;
 
 -- Records settlements and audit rows, all or nothing. Rows without a session are audit alone. A settlement that does not
 -- count, since its call is not claimed or is settled already, must not be in the audit, but the rows are hashed before
--- anybody knows: then nothing is done, and the places of those that do not count are the answer.
+-- anybody knows: then nothing is done, and the places of those that do not count are the answer, with the envelope that
+-- stands instead, if there is one.
 CREATE FUNCTION settle(
   in_sessions text[], in_executions text[], in_envelopes text[],
   in_chain text, in_position bigint, in_previous text[], in_hashes text[], in_entries text[], in_relaxed boolean
-) RETURNS TABLE (place bigint, has_session boolean) LANGUAGE plpgsql AS $$
+) RETURNS TABLE (place bigint, has_session boolean, recorded text) LANGUAGE plpgsql AS $$
 DECLARE
   item record;
   is_refused boolean := false;
 BEGIN
   FOR item IN
     SELECT t.session, t.id, t.place,
-        row_number() OVER (PARTITION BY t.session, t.id ORDER BY t.place) > 1 AS is_second
+        first_value(t.place) OVER (PARTITION BY t.session, t.id ORDER BY t.place) AS first
       FROM unnest(in_sessions, in_executions) WITH ORDINALITY AS t (session, id, place)
       WHERE t.session IS NOT NULL
       ORDER BY t.session, t.id, t.place
   LOOP
     PERFORM FROM execution e
       WHERE e.session = item.session AND e.id = item.id AND e.envelope IS NULL FOR NO KEY UPDATE;
-    IF NOT FOUND OR item.is_second THEN
+    IF NOT FOUND OR item.first <> item.place THEN
       is_refused := true;
       place := item.place;
       has_session := EXISTS (SELECT FROM session s WHERE s.id = item.session);
+      SELECT e.envelope INTO recorded FROM execution e WHERE e.session = item.session AND e.id = item.id;
+      IF FOUND AND recorded IS NULL THEN
+        recorded := in_envelopes[item.first];
+      END IF;
       RETURN NEXT;
     END IF;
   END LOOP;
@@ -295,6 +303,9 @@ BEGIN
   LOOP
     UPDATE execution e SET envelope = item.envelope WHERE e.session = item.session AND e.id = item.id;
   END LOOP;
+  UPDATE confirmation c SET secrets = NULL
+    FROM unnest(in_sessions, in_executions) AS t (session, id)
+    WHERE c.session = t.session AND c.execution = t.id AND c.secrets IS NOT NULL AND c.answer = 'used';
   -- See audit_horizon.
   PERFORM pg_advisory_xact_lock_shared(audit_lock());
   INSERT INTO audit (chain, position, previous, hash, entry)
