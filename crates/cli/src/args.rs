@@ -1,10 +1,14 @@
 //! The command line: every flag, in one place.
 
+mod mcp;
+
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use toolwright_contract::{Category, Mode};
 use toolwright_providers::Provider;
+
+pub use mcp::{Mcp, Pin};
 
 /// Author LLM tools once; run them for any model, in voice and in text.
 #[derive(Debug, Parser)]
@@ -148,6 +152,11 @@ pub enum Command {
         keys: Option<PathBuf>,
         #[command(subcommand)]
         what: Keys,
+    },
+    /// Accept the tools of other MCP servers
+    Mcp {
+        #[command(subcommand)]
+        what: Mcp,
     },
     /// Print the system prompt that a session gets
     #[command(after_help = "Example:\n  toolwright prompt --mode voice")]

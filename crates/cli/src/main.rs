@@ -3,6 +3,7 @@
 mod args;
 mod command;
 mod config;
+mod imports;
 mod log;
 mod output;
 mod progress;

@@ -13,6 +13,7 @@ use toolwright_registry::toolset::Toolset;
 
 use crate::args::{Common, Format, Source};
 use crate::config::Config;
+use crate::imports::Imports;
 use crate::output::{self, Failure};
 use crate::report;
 
@@ -44,7 +45,7 @@ fn counted(source: &Source, config: &Config) -> Result<(Toolset, usize)> {
         Some(artifact) => (Toolset::load(artifact).map_err(|error| Failure::new(&error, error.help()))?, 0),
         None => compiled(&config.tools)?,
     };
-    Ok((declare(built, &config.declared), warnings))
+    Ok((Imports::load(config)?.declare(declare(built, &config.declared)), warnings))
 }
 
 fn ready(toolset: Toolset, source: &Source, config: &Config) -> Result<Runtime> {
@@ -58,6 +59,7 @@ fn ready(toolset: Toolset, source: &Source, config: &Config) -> Result<Runtime> 
     let artifact_dir = source.artifact.as_deref().and_then(Path::parent);
     let builder =
         Runtime::builder(Arc::new(toolset), artifact_dir.unwrap_or(&config.tools)).limits(config.handlers());
+    let builder = Imports::load(config)?.register(builder);
     let runtime = config
         .allowed()?
         .into_iter()

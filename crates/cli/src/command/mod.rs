@@ -12,6 +12,7 @@ mod init;
 mod keys;
 mod list;
 mod new;
+mod pin;
 mod prompt;
 mod schema;
 mod serve;
@@ -24,7 +25,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::args::{Args, Command};
+use crate::args::{Args, Command, Mcp};
 
 /// Runs the subcommand.
 pub fn run(args: Args) -> Result<ExitCode> {
@@ -46,6 +47,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Schema(schema) => schema::run(common, &schema),
         Command::Serve(serve) => serve::run(common, &serve),
         Command::Keys { keys, what } => keys::run(common, keys, what),
+        Command::Mcp { what: Mcp::Pin(pin) } => pin::run(common, &pin),
         Command::Prompt { mode, source } => prompt::run(common, mode, &source),
     }
 }

@@ -21,6 +21,7 @@ pub(super) struct File {
     pub confirmation: ConfirmationFile,
     pub session: SessionFile,
     pub server: ServerFile,
+    pub mcp_servers: Vec<toolwright_imports::Server>,
     /// By tool id.
     pub tool: BTreeMap<String, ToolFile>,
 }

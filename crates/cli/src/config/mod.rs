@@ -41,6 +41,8 @@ pub struct Config {
     /// `sqlite:PATH`, `postgres://…` or `memory:`.
     pub store: String,
     server: ServerFile,
+    /// Whose tools are imported.
+    pub mcp_servers: Vec<toolwright_imports::Server>,
     /// Where the file is: its paths are relative to it.
     base: PathBuf,
 }
@@ -69,8 +71,14 @@ impl Config {
             tool: file.tool,
             store: store.unwrap_or_else(|| format!("sqlite:{}", base.join(STATE).display())),
             server: file.server,
+            mcp_servers: file.mcp_servers,
             base,
         })
+    }
+
+    /// A file that has its place beside `toolwright.toml`.
+    pub fn beside(&self, name: &str) -> PathBuf {
+        self.base.join(name)
     }
 
     /// The numbers and rules that the orchestrator enforces.

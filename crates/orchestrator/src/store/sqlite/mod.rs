@@ -41,7 +41,8 @@ pub const DEFAULT_PATH: &str = ".toolwright/state.db";
 /// How a file is served.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// How many bytes of envelopes stay in memory; older ones are read from the file when somebody asks.
+    /// How many bytes of envelopes, counted as text, stay in memory (where they take several times as much); older ones
+    /// are read from the file when somebody asks.
     pub envelopes_in_memory: usize,
     /// For tests: what is to go wrong.
     #[doc(hidden)]
@@ -50,7 +51,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { envelopes_in_memory: 64 << 20, faults: Faults::default() }
+        Self { envelopes_in_memory: 2 << 20, faults: Faults::default() }
     }
 }
 

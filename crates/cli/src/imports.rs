@@ -1,0 +1,67 @@
+//! The tools of `[[mcp_servers]]`: taken from their pins, answered by their servers.
+
+use std::path::PathBuf;
+
+use toolwright_imports::{Import, Pins, pins};
+use toolwright_orchestrator::RuntimeBuilder;
+use toolwright_registry::toolset::Toolset;
+
+use crate::config::Config;
+use crate::output::Failure;
+
+/// The servers of the configuration, and what was accepted of them.
+pub struct Imports {
+    pub servers: Vec<Import>,
+    pub pins: Pins,
+    pub file: PathBuf,
+}
+
+impl Imports {
+    pub fn load(config: &Config) -> Result<Self, Failure> {
+        let file = config.beside(pins::FILE_NAME);
+        for (at, server) in config.mcp_servers.iter().enumerate() {
+            server.check().map_err(|error| Failure::new(&error, error.help()))?;
+            if config.mcp_servers.iter().take(at).any(|other| other.name == server.name) {
+                let message = format!("there are two `[[mcp_servers]]` with the name `{}`", server.name);
+                return Err(Failure::new(message, "rename one of them"));
+            }
+        }
+        let pins = if config.mcp_servers.is_empty() {
+            Pins::default()
+        } else {
+            Pins::load(&file).map_err(|error| Failure::new(&error, error.help()))?
+        };
+        Ok(Self { servers: config.mcp_servers.iter().cloned().map(Import::new).collect(), pins, file })
+    }
+
+    /// Adds the tools that were accepted. What is wrong with others is logged, and the rest stands.
+    pub fn declare(&self, mut toolset: Toolset) -> Toolset {
+        for import in &self.servers {
+            let name = &import.server().name;
+            if self.pins.of(name).next().is_none() {
+                tracing::error!(
+                    "no tool of the MCP server `{name}` was accepted yet; `toolwright mcp pin {name}`"
+                );
+                continue;
+            }
+            let (tools, mut errors) = import.tools(&self.pins, &self.file);
+            let (with, refused) = toolset.with_declared(&self.file, tools);
+            toolset = with;
+            errors.extend(refused);
+            errors.iter().for_each(|error| tracing::error!("{error}; {}", error.help()));
+        }
+        toolset
+    }
+
+    /// Registers what answers them.
+    pub fn register(&self, builder: RuntimeBuilder) -> RuntimeBuilder {
+        let tools = self.servers.iter().flat_map(|import| import.handlers(&self.pins));
+        tools.fold(builder, |builder, tool| {
+            let name = tool.handler.clone();
+            builder.native(name, move |args, _| {
+                let tool = tool.clone();
+                async move { tool.call(args).await }
+            })
+        })
+    }
+}
