@@ -52,9 +52,9 @@ impl Orchestrator {
         let cancel = trip.parent.is_none().then(|| Arc::clone(&trip.cancel));
         let is_claimed = trip.keeping == Keeping::Stored;
         let claim = is_claimed.then(|| (Arc::clone(&trip.session), Arc::clone(&trip.execution)));
-        let mut reading = Reading { orchestrator: self, cancel, claim };
+        let mut reading = Reading { orchestrator: self, cancel, claim, is_over: false };
         let envelope = self.run_here(trip, claimed, place).await;
-        reading.claim = None;
+        reading.is_over = true;
         envelope
     }
 
@@ -262,15 +262,20 @@ impl Drop for Attended {
 struct Reading<'a> {
     orchestrator: &'a Orchestrator,
     cancel: Option<LateCancel>,
+    /// What was claimed, unless the store does not know the session.
     claim: Option<(Arc<SessionRecord>, Arc<str>)>,
+    is_over: bool,
 }
 
 impl Drop for Reading<'_> {
     fn drop(&mut self) {
-        let Some((session, execution)) = self.claim.take() else { return };
+        if self.is_over {
+            return;
+        }
         if let Some(cancel) = &self.cancel {
             cancel.get_or_init(Cancel::new).cancel();
         }
+        let Some((session, execution)) = self.claim.take() else { return };
         let orchestrator = self.orchestrator.clone();
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {

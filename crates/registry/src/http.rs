@@ -1,6 +1,6 @@
 //! What an `http` tool sends, as it is declared: templates in which arguments and secrets have their places.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -17,8 +17,8 @@ pub struct HttpTool {
     /// What follows it, as it is written.
     pub path: Template,
     /// Without it, and if there is no body, the arguments that have no other place.
-    pub query: Option<Vec<(String, Template)>>,
-    pub headers: Vec<(String, Template)>,
+    pub query: Option<BTreeMap<String, Template>>,
+    pub headers: BTreeMap<String, Template>,
     /// A value with templates for strings. Without it, and if the method takes one, the arguments that have no other place.
     pub body: Option<Value>,
     /// A JSON pointer into the answer; all of it if there is none.

@@ -1,5 +1,7 @@
 //! `implementation: { type: http, … }`: read and checked, so that a call can only fail by what it is given or meets.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 use super::{Report, fields, shown};
@@ -84,22 +86,22 @@ fn url(report: &mut Report<'_>, how: &Map<String, Value>) -> Option<(String, Str
     Some((origin.to_owned(), path.to_owned()))
 }
 
-fn pairs(report: &mut Report<'_>, name: &str, value: &Value) -> Vec<(String, Template)> {
+fn pairs(report: &mut Report<'_>, name: &str, value: &Value) -> BTreeMap<String, Template> {
     let Some(members) = value.as_object() else {
         fields::wrong_type::<()>(report, name, value, "a table of names and texts");
-        return Vec::new();
+        return BTreeMap::new();
     };
-    let mut pairs = Vec::new();
+    let mut pairs = BTreeMap::new();
     for (key, value) in members {
-        match value {
-            Value::String(text) => pairs.push((key.clone(), Template::parse(text))),
-            Value::Number(_) | Value::Bool(_) => {
-                pairs.push((key.clone(), Template::parse(&value.to_string())))
-            }
+        let text = match value {
+            Value::String(text) => text.clone(),
+            Value::Number(_) | Value::Bool(_) => value.to_string(),
             _ => {
                 fields::wrong_type::<()>(report, &format!("{name}.{}", shown(key)), value, "a string");
+                continue;
             }
-        }
+        };
+        pairs.insert(key.clone(), Template::parse(&text));
     }
     pairs
 }
