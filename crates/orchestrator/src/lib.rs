@@ -41,6 +41,7 @@ mod validation;
 pub use builder::{Builder, Error as BuildError};
 pub use context::Context;
 pub use describe::DESCRIBE;
+pub use doors::Heard;
 pub use orchestrator::{Delivery, Orchestrator, ToolCall};
 pub use prepared::Error as PrepareError;
 pub use request::{Request, Session};

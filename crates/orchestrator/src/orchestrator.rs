@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 use toolwright_capabilities::{Client, Silent};
 use toolwright_contract::{Envelope, ErrorKind, Failure, Meta};
 use toolwright_engine::Cancel;
@@ -24,7 +24,6 @@ use crate::ids;
 use crate::in_flight::{self, InFlight, Seat};
 use crate::metrics::{Ended, Metrics, ToolMetrics};
 use crate::policy::Policy;
-use crate::recovery;
 use crate::refusal::{
     conflict, in_doubt, inactive, out_of_reach, still_running, unapproved, without_toolset,
 };
@@ -70,6 +69,8 @@ pub(crate) struct Inner {
     pub in_flight: InFlight,
     pub metrics: Metrics,
     pub deliveries: broadcast::Sender<Delivery>,
+    /// How many toolsets were installed since the beginning.
+    pub installed: watch::Sender<u64>,
     /// Held by work that goes on when its caller has gone away.
     pub detached: Arc<()>,
 }
@@ -104,6 +105,7 @@ impl Orchestrator {
             in_flight: InFlight::default(),
             metrics: Metrics::default(),
             deliveries: broadcast::channel(DELIVERIES).0,
+            installed: watch::Sender::default(),
             detached: Arc::default(),
         }))
     }
@@ -115,11 +117,7 @@ impl Orchestrator {
 
     /// What the model is told of an envelope.
     pub fn for_model(&self, session: &SessionRecord, envelope: &Envelope) -> Value {
-        let runtime = self.runtime(&session.toolset);
-        let documented = self.0.policy.documentation_on_validation.then_some(runtime).flatten();
-        let documentation =
-            documented.and_then(|runtime| runtime.toolset().documentation(&envelope.meta.tool));
-        recovery::answer(envelope, session.mode, documentation.as_deref())
+        self.told(session.mode, self.runtime(&session.toolset), envelope)
     }
 
     /// Counters per tool and version.
@@ -231,6 +229,7 @@ impl Orchestrator {
             approval: None,
             cancel: parent.as_ref().map_or_else(Cancel::new, |parent| parent.cancel.clone()),
             parent,
+            client: None,
             more: Map::new(),
             retries: 0,
             entries: Vec::new(),
@@ -444,7 +443,7 @@ impl Orchestrator {
             mode: trip.session.mode,
             is_active: true,
             state: trip.session.state.clone(),
-            client: self.client(&trip.session.id),
+            client: trip.client.clone().unwrap_or_else(|| self.client(&trip.session.id)),
         })
     }
 }

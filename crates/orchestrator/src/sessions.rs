@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError};
 
 use serde_json::{Map, Value};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 use toolwright_capabilities::Client;
 use toolwright_contract::{Envelope, Failure};
 
@@ -86,6 +86,13 @@ impl Orchestrator {
         let mut toolsets = self.0.toolsets.write().unwrap_or_else(PoisonError::into_inner);
         toolsets.by_version.insert(key_of(&runtime), runtime.clone());
         toolsets.current = runtime;
+        drop(toolsets);
+        self.0.installed.send_modify(|count| *count += 1);
+    }
+
+    /// Tells when another toolset was installed.
+    pub fn installs(&self) -> watch::Receiver<u64> {
+        self.0.installed.subscribe()
     }
 
     /// Takes up what was left when the process stopped: approved calls that have not run. Returns how many there were.

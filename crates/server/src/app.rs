@@ -8,6 +8,7 @@ use toolwright_orchestrator::Orchestrator;
 use crate::access::Log;
 use crate::auth::Auth;
 use crate::counters::Counters;
+use crate::mcp::Mount;
 use crate::options::Options;
 use crate::origin::Origins;
 use crate::request_id::RequestIds;
@@ -20,6 +21,7 @@ pub(crate) struct App {
     pub counters: Counters,
     pub ids: RequestIds,
     pub log: Log,
+    pub mcp: Mount,
     /// No new work is wanted.
     pub is_stopping: AtomicBool,
     /// Turns true when the server is told to stop, for those who wait for something else.

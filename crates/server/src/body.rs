@@ -1,4 +1,4 @@
-//! Bodies: those that come in, with their limits, and the two forms of those that go out.
+//! Bodies: those that come in, with their limits, and the forms of those that go out.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
+use http_body_util::combinators::BoxBody;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -25,6 +26,8 @@ pub(crate) enum Body {
     Whole(Option<Bytes>),
     /// Pieces as they come.
     Stream(mpsc::Receiver<Bytes>),
+    /// What another library has made: whole, or pieces as they come.
+    Boxed(BoxBody<Bytes, Infallible>),
 }
 
 impl Body {
@@ -40,6 +43,7 @@ impl Body {
         match self {
             Self::Whole(bytes) => bytes.as_ref().map_or(0, |bytes| bytes.len() as u64),
             Self::Stream(_) => 0,
+            Self::Boxed(body) => body.size_hint().exact().unwrap_or(0),
         }
     }
 }
@@ -57,17 +61,23 @@ impl HttpBody for Body {
             Self::Stream(pieces) => {
                 pieces.poll_recv(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
             }
+            Self::Boxed(body) => Pin::new(body).poll_frame(context),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, Self::Whole(None))
+        match self {
+            Self::Whole(bytes) => bytes.is_none(),
+            Self::Stream(_) => false,
+            Self::Boxed(body) => body.is_end_stream(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(_) => SizeHint::with_exact(self.size()),
             Self::Stream(_) => SizeHint::default(),
+            Self::Boxed(body) => body.size_hint(),
         }
     }
 }

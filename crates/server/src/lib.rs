@@ -15,6 +15,7 @@ mod counters;
 mod dispatch;
 mod exchange;
 mod json;
+pub mod mcp;
 mod openapi;
 mod options;
 mod origin;
