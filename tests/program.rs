@@ -32,6 +32,8 @@ mod interrupted;
 mod look;
 #[path = "program/scaffold.rs"]
 mod scaffold;
+#[path = "program/serve.rs"]
+mod serve;
 #[path = "program/support.rs"]
 mod support;
 #[path = "program/thirty_mistakes.rs"]

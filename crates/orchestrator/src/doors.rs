@@ -12,6 +12,7 @@ use toolwright_registry::hex;
 
 use crate::call::Call;
 use crate::confirm;
+use crate::ids;
 use crate::orchestrator::{Orchestrator, ToolCall, key_of, unshared};
 use crate::recovery;
 use crate::redact;
@@ -79,6 +80,7 @@ impl Orchestrator {
             let session = self.own_session(new, &call).await?;
             return Ok(self.call_in(session, Heard { call, client }).await);
         }
+        let new = NewSession { id: new.id.or_else(|| Some(ids::passing())), ..new };
         let record = new.record(key_of(&current), self.0.clock.now(), self.0.policy.session_ms);
         Ok(match self.begin(started, Arc::new(record), call, 0, None) {
             Ok(mut trip) => {

@@ -1,5 +1,8 @@
 //! Names for things that have none yet, and digests of what was asked.
 
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use toolwright_registry::hex;
@@ -8,6 +11,15 @@ use toolwright_registry::json::write_canonical;
 /// A name that nobody else has: `prefix_` and 24 random hex digits.
 pub(crate) fn fresh(prefix: &str) -> String {
     format!("{prefix}_{}", hex(&random::<12>()))
+}
+
+/// The name of a session that is over with its one call. Nobody is told it, so it need not be hard to guess: it costs no
+/// randomness of its own.
+pub(crate) fn passing() -> String {
+    static PROCESS: OnceLock<String> = OnceLock::new();
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let process = PROCESS.get_or_init(|| hex(&random::<8>()));
+    format!("own_{process}{:x}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Random bytes. Without randomness from the system nothing can be promised, so the process does not go on with less.

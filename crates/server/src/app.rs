@@ -8,6 +8,7 @@ use toolwright_orchestrator::Orchestrator;
 use crate::access::Log;
 use crate::auth::Auth;
 use crate::counters::Counters;
+use crate::deadline::Deadlines;
 use crate::mcp::Mount;
 use crate::options::Options;
 use crate::origin::Origins;
@@ -19,6 +20,7 @@ pub(crate) struct App {
     pub options: Options,
     pub origins: Origins,
     pub counters: Counters,
+    pub deadlines: Deadlines,
     pub ids: RequestIds,
     pub log: Log,
     pub mcp: Mount,

@@ -1,7 +1,8 @@
 //! Bodies: those that come in, with their limits, and the forms of those that go out.
 
 use std::convert::Infallible;
-use std::pin::Pin;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use crate::deadline::Watched;
 use crate::options::Limits;
 use crate::problem::{Kind, Problem};
 
@@ -37,6 +39,15 @@ impl Body {
 
     pub const fn empty() -> Self {
         Self::Whole(None)
+    }
+
+    /// Whether it goes on for as long as it likes.
+    pub fn is_stream(&self) -> bool {
+        match self {
+            Self::Whole(_) => false,
+            Self::Stream(_) => true,
+            Self::Boxed(body) => body.size_hint().exact().is_none(),
+        }
     }
 
     pub fn size(&self) -> u64 {
@@ -83,18 +94,30 @@ impl HttpBody for Body {
 }
 
 /// Reads a body to its end, within the limits.
-pub(crate) async fn read(body: &mut Incoming, limits: &Limits) -> Result<Bytes, Problem> {
+pub(crate) async fn read(
+    body: &mut Incoming,
+    limits: &Limits,
+    watched: &Watched<'_>,
+) -> Result<Bytes, Problem> {
     if body.is_end_stream() {
         return Ok(Bytes::new());
     }
     if body.size_hint().lower() > limits.body_bytes as u64 {
         return Err(too_large(limits));
     }
-    let late = |_| {
-        let seconds = limits.body_timeout.as_secs();
-        Problem::new(Kind::SlowRequest, format!("The body took longer than {seconds} s."))
-    };
-    timeout(limits.body_timeout, collect(body, limits)).await.map_err(late)?
+    watched.awaits_body();
+    let mut whole = pin!(collect(body, limits));
+    let read = poll_fn(|context| match whole.as_mut().poll(context) {
+        Poll::Pending if watched.is_late() => Poll::Ready(Err(slow(limits))),
+        poll => poll,
+    })
+    .await;
+    watched.works();
+    read
+}
+
+fn slow(limits: &Limits) -> Problem {
+    Problem::new(Kind::SlowRequest, format!("The body took longer than {} s.", limits.body_timeout.as_secs()))
 }
 
 async fn collect(body: &mut Incoming, limits: &Limits) -> Result<Bytes, Problem> {
@@ -132,6 +155,9 @@ async fn piece(body: &mut Incoming) -> Result<Option<Bytes>, Problem> {
 
 /// Reads what is left of a body that is not wanted, up to a bound.
 pub(crate) async fn drain(body: &mut Incoming) {
+    if body.is_end_stream() || body.size_hint().lower() > DRAINED as u64 {
+        return;
+    }
     let mut left = DRAINED;
     let all = async {
         while let Ok(Some(next)) = piece(body).await {

@@ -10,6 +10,7 @@ use toolwright_orchestrator::store::Principal;
 
 use crate::app::App;
 use crate::body::{self, Body};
+use crate::deadline::Watched;
 use crate::json::{self, Form};
 use crate::mcp;
 use crate::openapi;
@@ -24,6 +25,7 @@ pub(crate) struct Asked<'a> {
     pub app: &'a Arc<App>,
     pub head: &'a Parts,
     pub body: &'a mut Incoming,
+    pub watched: &'a Watched<'a>,
     pub route: &'static Route,
     /// The parameter of the path.
     pub parameter: &'a str,
@@ -67,7 +69,7 @@ async fn others(asked: Asked<'_>) -> Answer {
 impl Asked<'_> {
     /// The body in its form.
     pub async fn form<T: Form>(&mut self) -> Result<T, Problem> {
-        let text: Bytes = body::read(self.body, &self.app.options.limits).await?;
+        let text: Bytes = body::read(self.body, &self.app.options.limits, self.watched).await?;
         json::parse(&self.head.headers, &text)
     }
 

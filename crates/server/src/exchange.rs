@@ -18,6 +18,7 @@ use crate::access::Line;
 use crate::app::App;
 use crate::body::{self, Body};
 use crate::counters::Counters;
+use crate::deadline::Watched;
 use crate::dispatch::{Asked, dispatch};
 use crate::options::Limits;
 use crate::origin;
@@ -26,14 +27,20 @@ use crate::request_id;
 use crate::route::{self, Access, Found, Route};
 
 /// Answers one request, whatever happens.
-pub(crate) async fn exchange(app: &Arc<App>, peer: SocketAddr, request: Request<Incoming>) -> Response<Body> {
+pub(crate) async fn exchange(
+    app: &Arc<App>,
+    peer: SocketAddr,
+    watched: &Watched<'_>,
+    request: Request<Incoming>,
+) -> Response<Body> {
+    watched.works();
     let started = Instant::now();
     let running = Counters::begin(&app.counters.running);
     let (head, mut body) = request.into_parts();
     let id = app.ids.of(&head.headers);
-    let mut visit = Visit { principal: None, origin: None };
+    let mut visit = Visit { principal: None, origin: None, watched, running: running.now };
     let answered = {
-        let mut work = pin!(visit.answer(app, &head, &mut body, running.now));
+        let mut work = pin!(visit.answer(app, &head, &mut body));
         // What panics is this request's business, not the connection's.
         poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
             Ok(poll) => poll,
@@ -63,8 +70,13 @@ pub(crate) async fn exchange(app: &Arc<App>, peer: SocketAddr, request: Request<
         bytes: response.body().size(),
         took: started.elapsed(),
     });
+    // A stream goes on for as long as it likes, and is the last on its connection.
+    let is_stream = response.body().is_stream();
+    if !is_stream {
+        watched.awaits_head();
+    }
     let headers = response.headers_mut();
-    if app.is_stopping.load(std::sync::atomic::Ordering::Relaxed) {
+    if is_stream || app.is_stopping.load(std::sync::atomic::Ordering::Relaxed) {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
     headers.insert(&request_id::HEADER, id);
@@ -72,18 +84,20 @@ pub(crate) async fn exchange(app: &Arc<App>, peer: SocketAddr, request: Request<
 }
 
 /// What is found out about a request on the way.
-struct Visit {
+struct Visit<'w> {
+    watched: &'w Watched<'w>,
+    /// Requests at this time, this one included.
+    running: usize,
     principal: Option<Arc<Principal>>,
     origin: Option<HeaderValue>,
 }
 
-impl Visit {
+impl Visit<'_> {
     async fn answer(
         &mut self,
         app: &Arc<App>,
         head: &Parts,
         body: &mut Incoming,
-        running: usize,
     ) -> Result<Response<Body>, Problem> {
         check_headers(head, &app.options.limits)?;
         self.origin = app.origins.check(&head.headers)?;
@@ -98,12 +112,13 @@ impl Visit {
             Found::Nothing => return Err(Problem::not_found("path; `/openapi.json` lists them all")),
         };
         // Whoever watches over the server must get through when it is busy.
-        if running > app.options.limits.requests && route.access != Access::Open {
+        if self.running > app.options.limits.requests && route.access != Access::Open {
             let detail = format!("{} requests are running.", app.options.limits.requests);
             return Err(Problem::new(Kind::TooManyRequests, detail));
         }
+        let watched = self.watched;
         let principal = self.identify(app, route, &head.headers).await?;
-        dispatch(Asked { app, head, body, route, parameter: &parameter, principal }).await
+        dispatch(Asked { app, head, body, watched, route, parameter: &parameter, principal }).await
     }
 
     async fn identify<'a>(

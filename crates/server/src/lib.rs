@@ -12,6 +12,7 @@ mod app;
 pub mod auth;
 mod body;
 mod counters;
+mod deadline;
 mod dispatch;
 mod exchange;
 mod json;

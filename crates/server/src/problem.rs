@@ -16,7 +16,7 @@ pub(crate) struct Problem {
     detail: String,
     /// Where in the body: line and column.
     at: Option<(usize, usize)>,
-    header: Option<(HeaderName, HeaderValue)>,
+    header: Option<Box<(HeaderName, HeaderValue)>>,
 }
 
 /// Every kind of problem there is.
@@ -86,7 +86,7 @@ impl Problem {
             Kind::SlowRequest | Kind::TooLarge => Some((CONNECTION, HeaderValue::from_static("close"))),
             _ => None,
         };
-        Self { kind, detail: detail.into(), at: None, header }
+        Self { kind, detail: detail.into(), at: None, header: header.map(Box::new) }
     }
 
     pub fn bad_json(detail: impl Into<String>, line: usize, column: usize) -> Self {
@@ -99,7 +99,7 @@ impl Problem {
 
     pub fn method_not_allowed(allow: &str) -> Self {
         let mut problem = Self::new(Kind::MethodNotAllowed, format!("Use {allow}."));
-        problem.header = HeaderValue::from_str(allow).ok().map(|allow| (ALLOW, allow));
+        problem.header = HeaderValue::from_str(allow).ok().map(|allow| Box::new((ALLOW, allow)));
         problem
     }
 
@@ -118,7 +118,7 @@ impl Problem {
         *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        headers.extend(self.header.clone());
+        headers.extend(self.header.as_deref().cloned());
         response
     }
 }

@@ -1,15 +1,17 @@
 //! Listens, accepts, and stops in good order: what runs is finished, what was relaxed is flushed.
 
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use rmcp::ServerHandler;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
@@ -21,12 +23,13 @@ use crate::access::{self, Log};
 use crate::app::App;
 use crate::auth::Auth;
 use crate::counters::Counters;
+use crate::deadline::Deadlines;
 use crate::exchange::exchange;
 use crate::mcp::{Handler, Mount};
 use crate::options::Options;
 use crate::origin::Origins;
 use crate::problem::{Kind, Problem};
-use crate::request_id::RequestIds;
+use crate::request_id::{self, RequestIds};
 
 /// How often sessions and questions are looked at that may have expired.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -97,6 +100,7 @@ impl Server {
             auth,
             origins: Origins::new(&options.cors_origins, address.ip()),
             counters: Counters::default(),
+            deadlines: Deadlines::new(&options.limits),
             ids: RequestIds::new(),
             log: Log::new(options.access_log),
             is_stopping: false.into(),
@@ -115,6 +119,8 @@ impl Server {
     pub async fn run(self, stop: impl Future<Output = ()>) -> bool {
         let Self { listener, app, stop: told } = self;
         let keeper = tokio::spawn(keep_house(Arc::clone(&app)));
+        let watcher = Arc::clone(&app);
+        let watcher = tokio::spawn(async move { watcher.deadlines.keep().await });
         let connections = app.options.limits.connections;
         let room = Arc::new(Semaphore::new(connections));
         let mut stop = pin!(stop);
@@ -128,10 +134,12 @@ impl Server {
             }
         }
         drop(listener);
-        app.is_stopping.store(true, Ordering::Relaxed);
+        app.is_stopping.store(true, Ordering::Release);
+        app.deadlines.wake_all();
         told.send_replace(true);
         let finished = finish(&app, &room, connections).await;
         keeper.abort();
+        watcher.abort();
         app.log.flush();
         finished
     }
@@ -195,25 +203,30 @@ async fn keep_house(app: Arc<App>) {
 async fn connection(app: Arc<App>, stream: TcpStream, peer: SocketAddr, _place: OwnedSemaphorePermit) {
     let _counted = Counters::begin(&app.counters.connections);
     let _ = stream.set_nodelay(true);
+    let watched = app.deadlines.watch();
     let service = service_fn(|request| {
-        let app = &app;
-        async move { Ok::<_, Infallible>(exchange(app, peer, request).await) }
+        let (app, watched) = (&app, &watched);
+        async move { Ok::<_, Infallible>(exchange(app, peer, watched, request).await) }
     });
     let mut builder = http1::Builder::new();
-    builder
-        .timer(TokioTimer::new())
-        .header_read_timeout(app.options.limits.header_timeout)
-        .max_header_size(HEAD_BYTES)
-        .max_headers(HEAD_COUNT);
+    builder.max_header_size(HEAD_BYTES).max_headers(HEAD_COUNT);
     let mut connection = builder.serve_connection(TokioIo::new(stream), service);
-    let ended = tokio::select! {
-        ended = &mut connection => ended,
-        () = app.stopped() => {
-            std::pin::Pin::new(&mut connection).graceful_shutdown();
-            (&mut connection).await
+    let mut is_told = false;
+    let is_late = poll_fn(|context| {
+        watched.register(context.waker());
+        loop {
+            if Pin::new(&mut connection).poll(context).is_ready() {
+                return Poll::Ready(false);
+            }
+            if is_told || !app.is_stopping.load(Ordering::Acquire) {
+                return if watched.is_late() { Poll::Ready(true) } else { Poll::Pending };
+            }
+            is_told = true;
+            Pin::new(&mut connection).graceful_shutdown();
         }
-    };
-    if ended.is_err_and(|error| error.is_timeout()) {
+    })
+    .await;
+    if is_late {
         let parts = connection.into_parts();
         // Whoever has begun a request is told; an idle connection is just closed.
         if !parts.read_buf.is_empty() {
@@ -227,7 +240,8 @@ async fn refuse_slow(app: &App, mut stream: TcpStream) -> std::io::Result<()> {
     let seconds = app.options.limits.header_timeout.as_secs();
     let problem = Problem::new(Kind::SlowRequest, format!("The head took longer than {seconds} s."));
     let id = app.ids.of(&hyper::HeaderMap::new());
-    let response = problem.response(&id);
+    let mut response = problem.response(&id);
+    response.headers_mut().insert(&request_id::HEADER, id);
     app.counters.count(response.status().as_u16());
     let mut text = b"HTTP/1.1 408 Request Timeout\r\n".to_vec();
     for (name, value) in response.headers() {

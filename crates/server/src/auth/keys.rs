@@ -135,6 +135,17 @@ impl KeyFile {
         Ok(keys)
     }
 
+    /// The principal of a key that counts at this moment. A key that is not known yet may just have been made.
+    pub(super) fn principal(&self, token: &str, now: i64) -> Result<Option<Arc<Principal>>, Error> {
+        let keys = self.current()?;
+        let id = token.strip_prefix(PREFIX).and_then(|rest| rest.split('_').next()).unwrap_or_default();
+        if keys.0.contains_key(id) {
+            return Ok(keys.principal(token, now));
+        }
+        self.looked_at.store(i64::MIN, Ordering::Relaxed);
+        Ok(self.current()?.principal(token, now))
+    }
+
     /// All keys, in the order they were made.
     pub fn list(&self) -> Result<Vec<Key>, Error> {
         let text = match fs::read_to_string(&self.path) {

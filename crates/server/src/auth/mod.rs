@@ -54,13 +54,11 @@ impl Auth {
         };
         let token = token.trim();
         if token.starts_with(keys::PREFIX) {
-            let keys = self.keys.current().map_err(|error| {
+            let principal = self.keys.principal(token, now()).map_err(|error| {
                 tracing::error!("{error}");
                 Problem::new(Kind::Unavailable, "The keys cannot be read.")
             })?;
-            return keys
-                .principal(token, now())
-                .ok_or_else(|| unknown("This key is not known, has expired or was revoked."));
+            return principal.ok_or_else(|| unknown("This key is not known, has expired or was revoked."));
         }
         match &self.jwt {
             Some(jwt) => {

@@ -103,7 +103,7 @@ pub(crate) async fn answer(asked: Asked<'_>) -> Answer {
         }
         None => {}
     }
-    let body = body::read(asked.body, &asked.app.options.limits).await?;
+    let body = body::read(asked.body, &asked.app.options.limits, asked.watched).await?;
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = asked.head.method.clone();
     *request.uri_mut() = asked.head.uri.clone();

@@ -1,0 +1,25 @@
+//! A server on a free port of loopback, and clients that talk bytes to it. Every answer is compared with the OpenAPI
+//! document.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "server/calls.rs"]
+mod calls;
+#[path = "server/client.rs"]
+mod client;
+#[path = "server/confirmations.rs"]
+mod confirmations;
+#[path = "server/document.rs"]
+mod document;
+#[path = "server/hostile.rs"]
+mod hostile;
+#[path = "server/operation.rs"]
+mod operation;
+#[path = "server/principals.rs"]
+mod principals;
+#[path = "server/sessions.rs"]
+mod sessions;
+#[path = "server/stopping.rs"]
+mod stopping;
+#[path = "server/support.rs"]
+mod support;

@@ -1,0 +1,96 @@
+//! The OpenAPI document: it lists exactly the routes there are, and every answer of the tests fits its schemas.
+
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
+
+use hyper::Method;
+use serde_json::{Value, json};
+use toolwright_registry::schema::Validator;
+use toolwright_server::route::{Access, Found, ROUTES, find};
+
+use super::client::Response;
+
+fn document() -> &'static Value {
+    static DOCUMENT: OnceLock<Value> = OnceLock::new();
+    DOCUMENT.get_or_init(|| serde_json::from_str(toolwright_server::OPENAPI).unwrap())
+}
+
+/// A schema of the document, with the components that it may refer to.
+fn validator(schema: &Value) -> Validator {
+    let whole = json!({ "allOf": [schema], "components": document()["components"] });
+    Validator::compile(&whole).unwrap()
+}
+
+/// Follows a reference within the document.
+fn resolved(value: &'static Value) -> &'static Value {
+    match value["$ref"].as_str() {
+        Some(pointer) => {
+            document().pointer(&pointer[1..]).unwrap_or_else(|| panic!("{pointer} leads nowhere"))
+        }
+        None => value,
+    }
+}
+
+/// An answer to a route must be one that the document tells of.
+pub fn check(method: &str, path: &str, response: &Response) {
+    assert!(response.header("x-request-id").is_some(), "{response:?}");
+    let path = path.split('?').next().unwrap();
+    let Ok(method) = method.parse::<Method>() else { return };
+    let Found::Route(route, _) = find(&method, path) else { return };
+    let operation = &document()["paths"][route.path][route.method.to_lowercase()];
+    let told = resolved(&operation["responses"][response.status.to_string()]);
+    assert!(
+        told.is_object(),
+        "{method} {path} answers {}, which the document does not tell",
+        response.status
+    );
+    let Some(content) = told.get("content") else {
+        assert!(response.body.is_empty(), "{response:?}");
+        return;
+    };
+    let form = response.header("content-type").unwrap().split(';').next().unwrap();
+    let schema = content.get(form).unwrap_or_else(|| panic!("{method} {path} answers {form}"));
+    if form.ends_with("json") && method != Method::HEAD {
+        let mut body = response.json();
+        if let Err(errors) = validator(&schema["schema"]).validate(&mut body) {
+            panic!("{method} {path} answers {body}, which does not fit: {errors:?}");
+        }
+    }
+}
+
+#[test]
+fn the_document_lists_the_routes_and_no_others() {
+    let routes: BTreeSet<_> =
+        ROUTES.iter().map(|route| (route.path.to_owned(), route.method.to_lowercase())).collect();
+    assert_eq!(routes.len(), ROUTES.len());
+    let paths = document()["paths"].as_object().unwrap().iter();
+    let listed: BTreeSet<_> = paths
+        .flat_map(|(path, methods)| {
+            methods.as_object().unwrap().keys().map(|method| (path.clone(), method.clone()))
+        })
+        .collect();
+    assert_eq!(listed, routes);
+}
+
+#[test]
+fn the_document_says_which_parameters_and_bodies_there_are_and_who_may_ask() {
+    for route in ROUTES {
+        let operation = &document()["paths"][route.path][route.method.to_lowercase()];
+        let parameters = operation["parameters"].as_array().into_iter().flatten();
+        let in_path: Vec<_> =
+            parameters.filter(|one| one["in"] == "path").map(|one| one["name"].as_str().unwrap()).collect();
+        let expected: Vec<_> = route.path.split(['{', '}']).skip(1).step_by(2).collect();
+        assert_eq!(in_path, expected, "{}", route.path);
+        assert_eq!(operation["requestBody"].is_object(), route.method == "POST", "{}", route.path);
+        let is_open = operation["security"].as_array().is_some_and(Vec::is_empty);
+        assert_eq!(is_open, route.access == Access::Open, "{}", route.path);
+    }
+}
+
+#[test]
+fn every_schema_of_the_document_can_be_compiled() {
+    for (name, schema) in document()["components"]["schemas"].as_object().unwrap() {
+        validator(schema);
+        assert!(schema.is_object(), "{name}");
+    }
+}
