@@ -24,7 +24,8 @@ const EXAMPLES: &str = "Examples:
   toolwright call validate_email '{\"email\": \"mira@studio.example\"}'
   toolwright test                   run the tools' own tests
   toolwright prompt --mode voice    the system prompt that a voice session gets
-  toolwright serve                  the tools over HTTP";
+  toolwright serve                  the tools over HTTP
+  toolwright mcp                    the tools for an MCP host, over stdin and stdout";
 
 /// What every subcommand takes.
 #[derive(Debug, Clone, ClapArgs)]
@@ -122,6 +123,12 @@ pub enum Command {
   toolwright serve --artifact dist/tool_registry.json --listen 0.0.0.0:7300
   toolwright serve --dump-config               show the settings in force, and stop")]
     Serve(Box<Serve>),
+    /// Serve the tools to an MCP host over stdin and stdout
+    #[command(after_help = "Examples:
+  toolwright mcp                               build tools/, speak MCP on stdin and stdout
+  toolwright mcp --artifact dist/tool_registry.json
+  toolwright mcp --store memory:               keep nothing when the host goes away")]
+    Mcp(Mcp),
     /// Make, list and revoke the API keys of a server
     #[command(after_help = "Examples:
   toolwright keys create mira --org studio --role staff
@@ -244,6 +251,18 @@ pub enum Audit {
     },
     /// All entries as JSON lines
     Export,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct Mcp {
+    #[command(flatten)]
+    pub source: Source,
+    /// The session's mode
+    #[arg(long, value_parser = mode, default_value = "text", value_name = "text|voice")]
+    pub mode: Mode,
+    /// Build again whenever a tool changes, and tell the host
+    #[arg(long, conflicts_with = "artifact")]
+    pub watch: bool,
 }
 
 /// Every setting of `[server]`, as a flag and as an environment variable.

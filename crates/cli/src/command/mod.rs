@@ -10,6 +10,7 @@ mod git;
 mod init;
 mod keys;
 mod list;
+mod mcp;
 mod new;
 mod prompt;
 mod serve;
@@ -38,6 +39,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Audit { what } => audit::run(common, &what),
         Command::Test(test) => test::run(common, &test),
         Command::Serve(serve) => serve::run(common, &serve),
+        Command::Mcp(mcp) => mcp::run(common, &mcp),
         Command::Keys { keys, what } => keys::run(common, keys, what),
         Command::Prompt { mode, source } => prompt::run(common, mode, &source),
     }
