@@ -8,7 +8,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use toolwright_contract::{Category, Mode};
 use toolwright_providers::Provider;
 
-pub use mcp::{Mcp, Pin};
+pub use mcp::{Mcp, McpCommand, Pin};
 
 /// Author LLM tools once; run them for any model, in voice and in text.
 #[derive(Debug, Parser)]
@@ -30,7 +30,8 @@ const EXAMPLES: &str = "Examples:
   toolwright test                   run the tools' own tests
   toolwright prompt --mode voice    the system prompt that a voice session gets
   toolwright schema --provider anthropic    the tools as its API declares them
-  toolwright serve                  the tools over HTTP";
+  toolwright serve                  the tools over HTTP
+  toolwright mcp                    the tools for an MCP host, over stdin and stdout";
 
 /// What every subcommand takes.
 #[derive(Debug, Clone, ClapArgs)]
@@ -141,6 +142,12 @@ pub enum Command {
   toolwright serve --artifact dist/tool_registry.json --listen 0.0.0.0:7300
   toolwright serve --dump-config               show the settings in force, and stop")]
     Serve(Box<Serve>),
+    /// Serve the tools to an MCP host over stdin and stdout
+    #[command(after_help = "Examples:
+  toolwright mcp                               build tools/, speak MCP on stdin and stdout
+  toolwright mcp --artifact dist/tool_registry.json
+  toolwright mcp --store memory:               keep nothing when the host goes away")]
+    Mcp(Mcp),
     /// Make, list and revoke the API keys of a server
     #[command(after_help = "Examples:
   toolwright keys create mira --org studio --role staff
@@ -152,11 +159,6 @@ pub enum Command {
         keys: Option<PathBuf>,
         #[command(subcommand)]
         what: Keys,
-    },
-    /// Accept the tools of other MCP servers
-    Mcp {
-        #[command(subcommand)]
-        what: Mcp,
     },
     /// Print the system prompt that a session gets
     #[command(after_help = "Example:\n  toolwright prompt --mode voice")]

@@ -6,13 +6,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use toolwright_contract::{Envelope, SideEffects};
+use toolwright_capabilities::Client;
+use toolwright_contract::{Envelope, Mode, SideEffects};
 use toolwright_registry::hex;
 
 use crate::call::{Call, Caller};
 use crate::confirm;
 use crate::ids;
 use crate::orchestrator::{Orchestrator, ToolCall, key_of, unshared};
+use crate::recovery;
 use crate::redact;
 use crate::runtime::Runtime;
 use crate::session::NewSession;
@@ -22,16 +24,39 @@ use crate::trip::Keeping;
 /// How often is looked whether work is done.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
+/// A call, and who hears of it while it runs: its progress and its messages.
+#[derive(Debug, Clone)]
+pub struct Heard {
+    pub call: ToolCall,
+    /// The session's client when absent.
+    pub client: Option<Arc<dyn Client>>,
+}
+
+impl From<ToolCall> for Heard {
+    fn from(call: ToolCall) -> Self {
+        Self { call, client: None }
+    }
+}
+
 impl Orchestrator {
     /// The toolset that sessions begin with.
     pub fn current(&self) -> Runtime {
         self.0.toolsets.read().unwrap_or_else(PoisonError::into_inner).current.clone()
     }
 
+    /// The toolset that a session keeps, while it is loaded.
+    pub fn runtime_of(&self, session: &SessionRecord) -> Option<Runtime> {
+        self.runtime(&session.toolset)
+    }
+
     /// Runs one call of a session that the caller has just looked up.
-    pub async fn call_in(&self, session: Arc<SessionRecord>, call: ToolCall) -> Arc<Envelope> {
+    pub async fn call_in(&self, session: Arc<SessionRecord>, call: impl Into<Heard>) -> Arc<Envelope> {
+        let Heard { call, client } = call.into();
         match self.begin(Instant::now(), session, call, 0, None) {
-            Ok(trip) => self.walk(trip).await,
+            Ok(mut trip) => {
+                trip.client = client;
+                self.walk(trip).await
+            }
             Err(envelope) => Arc::new(*envelope),
         }
     }
@@ -41,8 +66,9 @@ impl Orchestrator {
     /// A call that may run again and asks nobody leaves its audit entry behind and nothing else: nobody could name its
     /// session. Any other is kept like every call, in a session that is found again by the call's id and its principal,
     /// so that a resend is recognised.
-    pub async fn call_once(&self, new: NewSession, call: ToolCall) -> store::Result<Arc<Envelope>> {
+    pub async fn call_once(&self, new: NewSession, call: impl Into<Heard>) -> store::Result<Arc<Envelope>> {
         let started = Instant::now();
+        let Heard { call, client } = call.into();
         let current = self.current();
         let spec = current.toolset().metadata(&call.tool);
         let leaves_nothing = spec.is_none_or(|spec| {
@@ -52,17 +78,23 @@ impl Orchestrator {
         });
         if !leaves_nothing {
             let session = self.own_session(new, &call).await?;
-            return Ok(self.call_in(session, call).await);
+            return Ok(self.call_in(session, Heard { call, client }).await);
         }
         let new = NewSession { id: new.id.or_else(|| Some(ids::passing())), ..new };
         let record = new.record(key_of(&current), self.0.clock.now(), self.0.policy.session_ms);
         Ok(match self.begin(started, Arc::new(record), call, 0, None) {
             Ok(mut trip) => {
                 trip.keeping = Keeping::Unstored;
+                trip.client = client;
                 self.walk(trip).await
             }
             Err(envelope) => Arc::new(*envelope),
         })
+    }
+
+    /// What the model is told of a call that had a session of its own.
+    pub fn for_model_once(&self, mode: Mode, envelope: &Envelope) -> Value {
+        self.told(mode, Some(self.current()), envelope)
     }
 
     /// The arguments of a question as a person may see them. Nothing, when it cannot be told what must be hidden.
@@ -83,6 +115,13 @@ impl Orchestrator {
             tokio::time::sleep(LOOK_AGAIN).await;
         }
         true
+    }
+
+    pub(crate) fn told(&self, mode: Mode, runtime: Option<Runtime>, envelope: &Envelope) -> Value {
+        let is_wanted = self.0.policy.documentation_on_validation && !envelope.is_ok();
+        let runtime = runtime.filter(|_| is_wanted);
+        let documentation = runtime.and_then(|runtime| runtime.toolset().documentation(&envelope.meta.tool));
+        recovery::answer(envelope, mode, documentation.as_deref())
     }
 
     /// The session of a call that has one of its own: the same for the same id of the same principal.

@@ -44,6 +44,7 @@ pub use builder::{Builder, Error as BuildError};
 pub use context::Context;
 pub use deliveries::Delivery;
 pub use describe::DESCRIBE;
+pub use doors::Heard;
 pub use orchestrator::{Orchestrator, ToolCall};
 pub use prepared::Error as PrepareError;
 pub use request::{Request, Session};

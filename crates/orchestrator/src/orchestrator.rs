@@ -10,6 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
+use tokio::sync::watch;
 use toolwright_capabilities::{Client, Silent};
 use toolwright_contract::{Envelope, ErrorKind, Failure, Meta};
 
@@ -23,7 +24,6 @@ use crate::ids;
 use crate::in_flight::{self, InFlight, Seat};
 use crate::metrics::{Ended, Metrics, ToolMetrics};
 use crate::policy::Policy;
-use crate::recovery;
 use crate::refusal::{
     conflict, in_doubt, inactive, no_session, out_of_reach, still_running, unapproved, without_toolset,
 };
@@ -60,6 +60,8 @@ pub(crate) struct Inner {
     pub in_flight: InFlight,
     pub metrics: Metrics,
     pub deliveries: Deliveries,
+    /// How many toolsets were installed since the beginning.
+    pub installed: watch::Sender<u64>,
     /// Held by work that goes on when its caller has gone away.
     pub detached: Arc<()>,
 }
@@ -104,6 +106,7 @@ impl Orchestrator {
             in_flight: InFlight::default(),
             metrics: Metrics::default(),
             deliveries: Deliveries::default(),
+            installed: watch::Sender::default(),
             detached: Arc::default(),
         }))
     }
@@ -120,11 +123,7 @@ impl Orchestrator {
 
     /// What the model is told of an envelope.
     pub fn for_model(&self, session: &SessionRecord, envelope: &Envelope) -> Value {
-        let runtime = self.runtime(&session.toolset);
-        let documented = self.0.policy.documentation_on_validation.then_some(runtime).flatten();
-        let documentation =
-            documented.and_then(|runtime| runtime.toolset().documentation(&envelope.meta.tool));
-        recovery::answer(envelope, session.mode, documentation.as_deref())
+        self.told(session.mode, self.runtime(&session.toolset), envelope)
     }
 
     /// Whether the toolset that this session keeps is loaded: without it, the session can only look back.
@@ -264,6 +263,7 @@ impl Orchestrator {
             approval: None,
             cancel: parent.as_ref().map(|parent| Arc::clone(&parent.cancel)).unwrap_or_default(),
             parent,
+            client: None,
             more: Map::new(),
             retries: 0,
             entries: Vec::new(),

@@ -101,7 +101,8 @@ impl Orchestrator {
         loop {
             let (session, keeping) = (Arc::clone(&trip.session), trip.keeping);
             let caller = Caller::Of { orchestrator: self.clone(), session, keeping };
-            let backing = Backing::served(&prepared, caller.client());
+            let client = trip.client.clone().unwrap_or_else(|| caller.client());
+            let backing = Backing::served(&prepared, client);
             let (execution_id, cancel) = (Arc::clone(&trip.execution), Arc::clone(&trip.cancel));
             let asking = Asking { execution_id, cancel, now: None };
             let parent = trip.parent.clone();

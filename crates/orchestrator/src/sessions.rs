@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 use toolwright_capabilities::Client;
 
 use crate::deliveries::Delivery;
@@ -82,6 +82,13 @@ impl Orchestrator {
         let version = toolsets.current_version.clone();
         toolsets.by_version.insert(version, runtime.clone());
         toolsets.current = runtime;
+        drop(toolsets);
+        self.0.installed.send_modify(|count| *count += 1);
+    }
+
+    /// Tells when another toolset was installed.
+    pub fn installs(&self) -> watch::Receiver<u64> {
+        self.0.installed.subscribe()
     }
 
     /// Lets time pass: sessions and questions whose time has come are closed, and what nobody needs any more is let go.

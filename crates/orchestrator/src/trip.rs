@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Map, Value};
+use toolwright_capabilities::Client;
 use toolwright_contract::{Envelope, Failure, IntentKind, Meta, Success};
 use toolwright_registry::hex;
 
@@ -34,6 +35,8 @@ pub(crate) struct Trip {
     /// The call whose handler made this one.
     pub parent: Option<Arc<crate::call::Call>>,
     pub cancel: LateCancel,
+    /// Who hears of it while it runs, instead of the session's client.
+    pub client: Option<Arc<dyn Client>>,
     /// More members of `meta`.
     pub more: Map<String, Value>,
     pub retries: u32,

@@ -9,6 +9,7 @@ use crate::access::Log;
 use crate::auth::Auth;
 use crate::counters::Counters;
 use crate::deadline::Deadlines;
+use crate::mcp::Mount;
 use crate::options::Options;
 use crate::origin::Origins;
 use crate::request_id::RequestIds;
@@ -22,6 +23,7 @@ pub(crate) struct App {
     pub deadlines: Deadlines,
     pub ids: RequestIds,
     pub log: Log,
+    pub mcp: Mount,
     /// No new work is wanted.
     pub is_stopping: AtomicBool,
     /// Turns true when the server is told to stop, for those who wait for something else.

@@ -1,4 +1,4 @@
-//! Bodies: those that come in, with their limits, and the two forms of those that go out.
+//! Bodies: those that come in, with their limits, and the forms of those that go out.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
+use http_body_util::combinators::BoxBody;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -27,6 +28,8 @@ pub(crate) enum Body {
     Whole(Option<Bytes>),
     /// Pieces as they come.
     Stream(mpsc::Receiver<Bytes>),
+    /// What another library has made: whole, or pieces as they come.
+    Boxed(BoxBody<Bytes, Infallible>),
 }
 
 impl Body {
@@ -38,10 +41,20 @@ impl Body {
         Self::Whole(None)
     }
 
+    /// Whether it goes on for as long as it likes.
+    pub fn is_stream(&self) -> bool {
+        match self {
+            Self::Whole(_) => false,
+            Self::Stream(_) => true,
+            Self::Boxed(body) => body.size_hint().exact().is_none(),
+        }
+    }
+
     pub fn size(&self) -> u64 {
         match self {
             Self::Whole(bytes) => bytes.as_ref().map_or(0, |bytes| bytes.len() as u64),
             Self::Stream(_) => 0,
+            Self::Boxed(body) => body.size_hint().exact().unwrap_or(0),
         }
     }
 }
@@ -59,17 +72,23 @@ impl HttpBody for Body {
             Self::Stream(pieces) => {
                 pieces.poll_recv(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
             }
+            Self::Boxed(body) => Pin::new(body).poll_frame(context),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, Self::Whole(None))
+        match self {
+            Self::Whole(bytes) => bytes.is_none(),
+            Self::Stream(_) => false,
+            Self::Boxed(body) => body.is_end_stream(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(_) => SizeHint::with_exact(self.size()),
             Self::Stream(_) => SizeHint::default(),
+            Self::Boxed(body) => body.size_hint(),
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::app::App;
 use crate::body::{self, Body};
 use crate::deadline::Watched;
 use crate::json::{self, Form};
+use crate::mcp;
 use crate::openapi;
 use crate::problem::{Kind, Problem};
 use crate::prometheus;
@@ -44,6 +45,7 @@ pub(crate) async fn dispatch(asked: Asked<'_>) -> Answer {
         Operation::Healthy => Ok(operation::healthy()),
         Operation::Prometheus => Ok(prometheus::answer(asked.app)),
         Operation::Metrics => operation::metrics(&asked),
+        Operation::Mcp => Box::pin(mcp::answer(asked)).await,
         _ => Box::pin(others(asked)).await,
     }
 }

@@ -71,7 +71,7 @@ pub(crate) async fn exchange(
         took: started.elapsed(),
     });
     // A stream goes on for as long as it likes, and is the last on its connection.
-    let is_stream = matches!(response.body(), Body::Stream(_));
+    let is_stream = response.body().is_stream();
     if !is_stream {
         watched.awaits_head();
     }

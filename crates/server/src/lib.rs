@@ -16,6 +16,7 @@ mod deadline;
 mod dispatch;
 mod exchange;
 mod json;
+pub mod mcp;
 mod openapi;
 mod options;
 mod origin;

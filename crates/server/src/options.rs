@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use crate::access::AccessLog;
+use crate::mcp::Prompts;
 
 /// How a server is set up.
 #[derive(Debug, Clone)]
@@ -13,6 +14,8 @@ pub struct Options {
     /// Origins of web pages that may ask besides the server's own. Empty: none.
     pub cors_origins: Vec<String>,
     pub access_log: AccessLog,
+    /// What the prompts are put together from that MCP hosts can get.
+    pub prompts: Prompts,
     /// How long running requests may take once the server is told to stop.
     pub shutdown: Duration,
 }
@@ -40,6 +43,7 @@ impl Default for Options {
             limits: Limits::default(),
             cors_origins: Vec::new(),
             access_log: AccessLog::Off,
+            prompts: Prompts::default(),
             shutdown: Duration::from_secs(35),
         }
     }

@@ -17,6 +17,10 @@ use crate::problem::{Kind, Problem};
 static FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 static REQUESTED_METHOD: HeaderName = HeaderName::from_static("access-control-request-method");
 
+/// The headers that pages of listed origins may send.
+const ASKED: &str = "authorization, content-type, x-request-id, last-event-id, mcp-method, mcp-name, \
+    mcp-protocol-version, mcp-session-id";
+
 /// Which origins may ask.
 #[derive(Debug)]
 pub(crate) struct Origins {
@@ -76,7 +80,7 @@ pub(crate) fn preflight(method: &Method, headers: &HeaderMap) -> Option<Response
     *response.status_mut() = StatusCode::NO_CONTENT;
     let answer = response.headers_mut();
     answer.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE"));
-    let names = HeaderValue::from_static("authorization, content-type, x-request-id");
+    let names = HeaderValue::from_static(ASKED);
     answer.insert(ACCESS_CONTROL_ALLOW_HEADERS, names);
     answer.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
     Some(response)
@@ -86,7 +90,7 @@ pub(crate) fn preflight(method: &Method, headers: &HeaderMap) -> Option<Response
 pub(crate) fn allow(response: &mut Response<Body>, origin: HeaderValue) {
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("x-request-id"));
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("x-request-id, mcp-session-id"));
     headers.append(VARY, HeaderValue::from_static("origin"));
 }
 

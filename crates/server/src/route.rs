@@ -8,6 +8,7 @@ use hyper::Method;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     CallTool,
+    Mcp,
     ListTools,
     DescribeTool,
     CreateSession,
@@ -58,6 +59,9 @@ const fn route(method: &'static str, path: &'static str, operation: Operation, a
 /// Every path there is; the busiest stands first.
 pub const ROUTES: &[Route] = &[
     route("POST", "/v1/tools/{toolId}/call", Operation::CallTool, Access::Known),
+    route("POST", "/mcp", Operation::Mcp, Access::Known),
+    route("GET", "/mcp", Operation::Mcp, Access::Known),
+    route("DELETE", "/mcp", Operation::Mcp, Access::Known),
     route("GET", "/v1/tools", Operation::ListTools, Access::Known),
     route("GET", "/v1/tools/{toolId}", Operation::DescribeTool, Access::Known),
     route("POST", "/v1/sessions", Operation::CreateSession, Access::Known),

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use rmcp::ServerHandler;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -24,6 +25,7 @@ use crate::auth::Auth;
 use crate::counters::Counters;
 use crate::deadline::Deadlines;
 use crate::exchange::exchange;
+use crate::mcp::{Handler, Mount};
 use crate::options::Options;
 use crate::origin::Origins;
 use crate::problem::{Kind, Problem};
@@ -74,14 +76,27 @@ impl std::fmt::Debug for Server {
 impl Server {
     /// Begins to listen. An address that others can reach is refused unless they have to say who they are.
     pub async fn bind(orchestrator: Orchestrator, auth: Auth, options: Options) -> Result<Self, Error> {
+        Self::bind_with(orchestrator, auth, options, |handler| handler).await
+    }
+
+    /// As [`Self::bind`], with an MCP handler around that of the toolset, for a program that answers more than its tools
+    /// can.
+    pub async fn bind_with<S: ServerHandler>(
+        orchestrator: Orchestrator,
+        auth: Auth,
+        options: Options,
+        wrap: impl Fn(Handler) -> S + Send + Sync + 'static,
+    ) -> Result<Self, Error> {
         let address = options.listen;
         if !address.ip().is_loopback() && auth.is_open() {
             return Err(Error::Unprotected(address));
         }
         let listener = TcpListener::bind(address).await.map_err(|error| Error::Listen(address, error))?;
         let (stop, stopped) = watch::channel(false);
+        let mcp = Mount::new(orchestrator.clone(), options.prompts.clone(), options.limits.body_bytes, wrap);
         let app = App {
             orchestrator,
+            mcp,
             auth,
             origins: Origins::new(&options.cors_origins, address.ip()),
             counters: Counters::default(),
@@ -149,6 +164,7 @@ async fn accept(
 async fn finish(app: &App, room: &Semaphore, connections: usize) -> bool {
     let deadline = Instant::now() + app.options.shutdown;
     let all = u32::try_from(connections).unwrap_or(u32::MAX);
+    app.mcp.close(app.options.shutdown).await;
     let are_closed = tokio::time::timeout(app.options.shutdown, room.acquire_many(all)).await.is_ok();
     let is_at_rest = app.orchestrator.at_rest(deadline.saturating_duration_since(Instant::now())).await;
     let is_flushed = app.orchestrator.store().flush().await;

@@ -11,6 +11,7 @@ mod git;
 mod init;
 mod keys;
 mod list;
+mod mcp;
 mod new;
 mod pin;
 mod prompt;
@@ -25,7 +26,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::args::{Args, Command, Mcp};
+use crate::args::{Args, Command, Mcp, McpCommand};
 
 /// Runs the subcommand.
 pub fn run(args: Args) -> Result<ExitCode> {
@@ -46,8 +47,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Test(test) => test::run(common, &test),
         Command::Schema(schema) => schema::run(common, &schema),
         Command::Serve(serve) => serve::run(common, &serve),
+        Command::Mcp(Mcp { what: Some(McpCommand::Pin(pin)), .. }) => pin::run(common, &pin),
+        Command::Mcp(mcp) => mcp::run(common, &mcp),
         Command::Keys { keys, what } => keys::run(common, keys, what),
-        Command::Mcp { what: Mcp::Pin(pin) } => pin::run(common, &pin),
         Command::Prompt { mode, source } => prompt::run(common, mode, &source),
     }
 }

@@ -56,7 +56,7 @@ async fn serve(config: &Arc<Config>, serving: Serving, runtime: Runtime, is_watc
 }
 
 /// Prepares every tool beside the serving threads, so that no caller waits for it.
-fn warm_up(runtime: Runtime) {
+pub(super) fn warm_up(runtime: Runtime) {
     std::thread::spawn(move || {
         for error in runtime.warm_up() {
             tracing::error!("{error}");
@@ -65,7 +65,7 @@ fn warm_up(runtime: Runtime) {
 }
 
 /// Resolves at SIGTERM or SIGINT. A second one ends the process at once.
-async fn told_to_stop() {
+pub(super) async fn told_to_stop() {
     signal().await;
     output::message("stopping: running calls are finished (again to stop at once)");
     tokio::spawn(async {
@@ -96,7 +96,7 @@ async fn signal() {
 }
 
 /// Builds again whenever a tool changes, and makes the result the toolset that sessions begin with.
-fn follow(config: Arc<Config>, orchestrator: Orchestrator) {
+pub(super) fn follow(config: Arc<Config>, orchestrator: Orchestrator) {
     std::thread::spawn(move || {
         let out = config.tools.join(toolwright_registry::artifact::FILE_NAME);
         let ended = watch::each_change(&config.tools, &out, || {

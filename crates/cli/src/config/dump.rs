@@ -71,7 +71,7 @@ impl Config {
 }
 
 fn server(serving: &Serving) -> Value {
-    let Options { listen, limits, cors_origins, access_log, shutdown } = &serving.options;
+    let Options { listen, limits, cors_origins, access_log, shutdown, prompts: _ } = &serving.options;
     let log_format = if serving.log_format == LogFormat::Json { "json" } else { "text" };
     let mut settings = vec![
         ("listen", listen.to_string().into()),

@@ -9,6 +9,7 @@ use toolwright_orchestrator::Limits as HandlerLimits;
 use toolwright_orchestrator::capabilities::http::AllowList;
 use toolwright_orchestrator::policy::{ModePolicy, Policy};
 use toolwright_registry::prompt::Limits;
+use toolwright_server::mcp::Prompts;
 
 use crate::args::Common;
 use crate::output::Failure;
@@ -128,6 +129,13 @@ impl Config {
             Mode::Voice => self.limits.voice,
             Mode::Text => self.limits.text,
         }
+    }
+
+    /// What the prompts are put together from that MCP hosts can get. A team without prompt files has none.
+    pub fn prompts_for_hosts(&self) -> Prompts {
+        let read = |name: &str| std::fs::read_to_string(self.prompts.join(name)).unwrap_or_default();
+        let (text, voice) = (self.limits(Mode::Text), self.limits(Mode::Voice));
+        Prompts { core: read("core.md"), voice_behavior: read("voice-behavior.md"), text, voice }
     }
 
     /// The numbers in force for a mode.

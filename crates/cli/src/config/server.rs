@@ -61,6 +61,7 @@ impl Config {
                 limits: self.server_limits(flags)?,
                 cors_origins,
                 access_log,
+                prompts: self.prompts_for_hosts(),
                 shutdown: seconds(flags.shutdown_s.or(file.shutdown_s), default.shutdown),
             },
             keys: self.keys(flags.keys.as_deref()),

@@ -197,6 +197,11 @@ pub struct Confirmation {
 }
 
 impl Confirmation {
+    /// Whether this is the question about a call of this tool with these arguments, as its caller sent them.
+    pub fn is_about(&self, tool: &str, args: &Value) -> bool {
+        self.digest == crate::ids::digest(tool, args)
+    }
+
     /// Whether this is the approval of that very call.
     pub(super) fn fits(&self, claim: &Claim) -> bool {
         self.answer == Answer::Approved

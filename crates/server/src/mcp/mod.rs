@@ -1,0 +1,29 @@
+//! The Model Context Protocol: a toolset for any MCP host, over HTTP at `/mcp` and over pipes. Both eras: sessions that
+//! begin with a handshake (2025-11-25 and before) and requests that stand alone (2026-07-28).
+//!
+//! ```text
+//! mount (who asks, whose session) → rmcp (framing, versions) → handler → orchestrator → envelope → result
+//! ```
+//! What a model may do is decided by the orchestrator; whether a person has agreed is asked of the host by elicitation
+//! (`confirm.rs`), and never taken from anything that came as arguments.
+
+mod call;
+mod caller;
+mod catalog;
+mod completion;
+mod confirm;
+mod declare;
+mod documents;
+mod handler;
+mod mount;
+mod progress;
+mod prompts;
+mod result;
+mod shared;
+mod stdio;
+
+pub use handler::Handler;
+pub(crate) use mount::{Mount, answer};
+pub use prompts::Prompts;
+pub use rmcp;
+pub use stdio::serve_pipe;

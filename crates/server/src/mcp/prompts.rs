@@ -1,0 +1,54 @@
+//! Prompts `text` and `voice`: the system prompt that a session of that mode gets.
+
+use rmcp::ErrorData;
+use rmcp::model::{GetPromptResult, Prompt, PromptMessage, Role};
+use toolwright_contract::Mode;
+use toolwright_registry::prompt::{Limits, Words, compose};
+use toolwright_registry::suggest::did_you_mean;
+use toolwright_registry::toolset::Toolset;
+
+/// What prompts are put together from, besides the tools.
+#[derive(Debug, Clone)]
+pub struct Prompts {
+    /// `prompts/core.md`.
+    pub core: String,
+    /// `prompts/voice-behavior.md`.
+    pub voice_behavior: String,
+    /// The numbers in force.
+    pub text: Limits,
+    pub voice: Limits,
+}
+
+impl Default for Prompts {
+    fn default() -> Self {
+        Self {
+            core: String::new(),
+            voice_behavior: String::new(),
+            text: Limits::of(Mode::Text),
+            voice: Limits::of(Mode::Voice),
+        }
+    }
+}
+
+pub(super) fn list() -> Vec<Prompt> {
+    let of = |mode: Mode| {
+        let words =
+            format!("The system prompt of a {mode} session: the team's rules, the tools, the agent loop.");
+        Prompt::new(mode.as_str(), Some(words), None)
+    };
+    vec![of(Mode::Text), of(Mode::Voice)]
+}
+
+pub(super) fn get(prompts: &Prompts, toolset: &Toolset, name: &str) -> Result<GetPromptResult, ErrorData> {
+    let mode = Mode::from_word(name).ok_or_else(|| {
+        let message = format!("There is no prompt `{name}`: {}", did_you_mean(name, Mode::WORDS));
+        ErrorData::invalid_params(message, None)
+    })?;
+    let limits = match mode {
+        Mode::Text => prompts.text,
+        Mode::Voice => prompts.voice,
+    };
+    let words = Words { core: &prompts.core, voice_behavior: &prompts.voice_behavior };
+    let text = compose(toolset, mode, words, limits);
+    Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]))
+}
