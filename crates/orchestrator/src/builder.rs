@@ -1,20 +1,30 @@
 //! How an orchestrator is set up.
 
+use std::fmt;
+use std::sync::Arc;
+
 use crate::clock::Clock;
 use crate::condition::Condition;
 use crate::gate::Rules;
+use crate::observe::Observer;
 use crate::orchestrator::Orchestrator;
 use crate::policy::Policy;
 use crate::runtime::Runtime;
 use crate::store::{Memory, Store};
 
 /// An orchestrator in the making.
-#[derive(Debug)]
 pub struct Builder {
-    runtime: Runtime,
-    store: Store,
-    policy: Policy,
-    clock: Clock,
+    pub(crate) runtime: Runtime,
+    pub(crate) store: Store,
+    pub(crate) policy: Policy,
+    pub(crate) clock: Clock,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Builder").field("policy", &self.policy).finish_non_exhaustive()
+    }
 }
 
 /// A set-up that cannot be used.
@@ -29,6 +39,7 @@ impl Builder {
             store: Store::Memory(Memory::default()),
             policy: Policy::default(),
             clock: Clock::System,
+            observer: None,
         }
     }
 
@@ -52,9 +63,16 @@ impl Builder {
         self
     }
 
+    /// Who is told of every call that has ended.
+    #[must_use]
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
     pub fn build(self) -> Result<Orchestrator, Error> {
         let rule = self.policy.approve_when.as_deref().map(Condition::compile).transpose().map_err(Error)?;
         let rules = Rules { approve_when: rule, ..Rules::default() };
-        Ok(Orchestrator::with(self.store, self.policy, self.clock, rules, self.runtime))
+        Ok(Orchestrator::with(self, rules))
     }
 }

@@ -11,6 +11,7 @@ use toolwright_engine::Cancel;
 use toolwright_registry::toolset::Tool;
 
 use crate::backing::Backing;
+use crate::observe::Trace;
 use crate::orchestrator::Orchestrator;
 use crate::prepared::Prepared;
 use crate::request::Session;
@@ -33,6 +34,8 @@ pub(crate) struct Call {
     pub backing: Backing,
     /// The call whose handler made this one.
     pub parent: Option<Arc<Call>>,
+    /// Its span, if somebody watches: what its handler calls lies in it.
+    pub trace: Option<Trace>,
     /// How often it was tried before.
     pub attempt: u32,
     /// Texts that must not reach a log.
@@ -129,6 +132,7 @@ impl Call {
             deadline,
             backing,
             parent,
+            trace: None,
             attempt,
             secrets,
             asked,

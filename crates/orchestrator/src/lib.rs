@@ -23,6 +23,7 @@ mod in_flight;
 mod message;
 pub mod metrics;
 mod normalise;
+pub mod observe;
 mod orchestrator;
 pub mod policy;
 mod prepared;

@@ -23,6 +23,7 @@ use crate::gate::{self, Attempt, Rules, Stop, Tokens, budget};
 use crate::ids;
 use crate::in_flight::{self, InFlight, Seat};
 use crate::metrics::{Ended, Metrics, ToolMetrics};
+use crate::observe::{Observer, Span};
 use crate::policy::Policy;
 use crate::refusal::{
     conflict, in_doubt, inactive, no_session, out_of_reach, still_running, unapproved, without_toolset,
@@ -64,6 +65,7 @@ pub(crate) struct Inner {
     pub installed: watch::Sender<u64>,
     /// Held by work that goes on when its caller has gone away.
     pub detached: Arc<()>,
+    pub observer: Option<Arc<dyn Observer>>,
 }
 
 /// The toolsets that sessions hold, by version.
@@ -93,7 +95,8 @@ impl Orchestrator {
         Builder::new(runtime)
     }
 
-    pub(crate) fn with(store: Store, policy: Policy, clock: Clock, rules: Rules, current: Runtime) -> Self {
+    pub(crate) fn with(set_up: Builder, rules: Rules) -> Self {
+        let Builder { runtime: current, store, policy, clock, observer } = set_up;
         let current_version = key_of(&current);
         let by_version = HashMap::from([(current_version.clone(), current.clone())]);
         Self(Arc::new(Inner {
@@ -108,6 +111,7 @@ impl Orchestrator {
             deliveries: Deliveries::default(),
             installed: watch::Sender::default(),
             detached: Arc::default(),
+            observer,
         }))
     }
 
@@ -249,6 +253,8 @@ impl Orchestrator {
         tool.truncate(tool.floor_char_boundary(LONGEST_ID));
         let digest = ids::digest(&tool, &args);
         let execution = id.unwrap_or_else(|| ids::derived(session.turn, position, &digest)).into();
+        let watched = self.0.observer.is_some();
+        let span = watched.then(|| Span::begin(parent.as_ref().and_then(|parent| parent.trace)));
         Ok(Box::new(Trip {
             started,
             now: self.0.clock.now(),
@@ -264,6 +270,7 @@ impl Orchestrator {
             cancel: parent.as_ref().map(|parent| Arc::clone(&parent.cancel)).unwrap_or_default(),
             parent,
             client: None,
+            span,
             more: Map::new(),
             retries: 0,
             entries: Vec::new(),
@@ -426,6 +433,7 @@ impl Orchestrator {
             trip.runtime.as_ref().is_some_and(|runtime| runtime.toolset().get(&trip.tool).is_some());
         let name = if is_known || trip.tool == DESCRIBE { trip.tool.as_str() } else { "(unknown)" };
         self.0.metrics.of(name, &version).count(ended, error, trip.started.elapsed(), false);
+        self.observed(trip, ended, error);
         let event = match ended {
             Ended::Ran => "described",
             Ended::Replayed => "replayed",

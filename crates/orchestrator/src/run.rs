@@ -108,6 +108,7 @@ impl Orchestrator {
             let parent = trip.parent.clone();
             let mut call = Call::new(runtime.clone(), Arc::clone(&prepared), asking, caller, backing, parent);
             call.attempt = trip.retries;
+            call.trace = trip.span.map(|span| span.own);
             call.secrets = Arc::clone(&trip.hidden.secrets);
             call.deadline = deadline.map_or(call.deadline, |deadline| call.deadline.min(deadline));
             let deadline_now = *deadline.insert(call.deadline);
@@ -177,6 +178,7 @@ impl Orchestrator {
             Keeping::Unstored => self.0.store.append(settlement.audit).await.map(|()| Settled::First),
         };
         self.0.metrics.of(&trip.tool, &spec.version).count(Ended::Ran, error, took, is_over);
+        self.observed(trip, Ended::Ran, error);
         let lost = match settled {
             Ok(Settled::First) => return envelope,
             // Somebody else has taken it for lost, and said so: the record is what counts.

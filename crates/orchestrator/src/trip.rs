@@ -11,6 +11,7 @@ use toolwright_registry::hex;
 use crate::call::LateCancel;
 use crate::gate::Tokens;
 use crate::ids;
+use crate::observe::Span;
 use crate::prepared::Prepared;
 use crate::redact;
 use crate::runtime::Runtime;
@@ -37,6 +38,8 @@ pub(crate) struct Trip {
     pub cancel: LateCancel,
     /// Who hears of it while it runs, instead of the session's client.
     pub client: Option<Arc<dyn Client>>,
+    /// Its place in a trace, if somebody watches.
+    pub span: Option<Span>,
     /// More members of `meta`.
     pub more: Map<String, Value>,
     pub retries: u32,

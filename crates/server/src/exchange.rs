@@ -12,6 +12,7 @@ use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Request, Response};
+use toolwright_orchestrator::observe::Trace;
 use toolwright_orchestrator::store::Principal;
 
 use crate::access::Line;
@@ -40,7 +41,14 @@ pub(crate) async fn exchange(
     let id = app.ids.of(&head.headers);
     let mut visit = Visit { principal: None, origin: None, watched, running: running.now };
     let answered = {
-        let mut work = pin!(visit.answer(app, &head, &mut body));
+        let trace = head.headers.get("traceparent").and_then(|header| Trace::parse(header.to_str().ok()?));
+        let answering = visit.answer(app, &head, &mut body);
+        let mut work = pin!(async move {
+            match trace {
+                Some(trace) => trace.around(answering).await,
+                None => answering.await,
+            }
+        });
         // What panics is this request's business, not the connection's.
         poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
             Ok(poll) => poll,

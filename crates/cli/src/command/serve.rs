@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use toolwright_orchestrator::{Orchestrator, Runtime};
 use toolwright_server::Server;
+use toolwright_server::otlp::Exporter;
 
 use super::watch;
 use crate::args::{Common, Serve, Source};
@@ -35,7 +36,15 @@ async fn serve(config: &Arc<Config>, serving: Serving, runtime: Runtime, is_watc
     warm_up(runtime.clone());
     let version = runtime.toolset().version.clone();
     let count = runtime.toolset().ids().count();
-    let orchestrator = Orchestrator::builder(runtime).store(store).policy(config.policy()).build();
+    let mut builder = Orchestrator::builder(runtime).store(store).policy(config.policy());
+    let exporter = match serving.collector.clone().map(Exporter::start) {
+        Some(started) => Some(started.map_err(|error| Failure::new(error, "docs/server.md, Telemetry"))?),
+        None => None,
+    };
+    if let Some(exporter) = &exporter {
+        builder = builder.observer(exporter.clone());
+    }
+    let orchestrator = builder.build();
     let help = "`[confirmation] approve_when` is a CEL condition";
     let orchestrator = orchestrator.map_err(|error| Failure::new(error, help))?;
     let auth = serving.auth();
@@ -51,6 +60,9 @@ async fn serve(config: &Arc<Config>, serving: Serving, runtime: Runtime, is_watc
         server.address()
     ));
     let finished = server.run(told_to_stop()).await;
+    if let Some(exporter) = &exporter {
+        exporter.flush().await;
+    }
     output::message(if finished { "stopped" } else { "stopped; not everything was finished in time" });
     Ok(finished)
 }

@@ -41,6 +41,11 @@ impl Config {
         ]);
         all.insert("handlers".to_owned(), handlers);
         all.insert("server".to_owned(), server(serving));
+        if let Some(collector) = &serving.collector {
+            let telemetry =
+                [("otlp", collector.endpoint.clone().into()), ("service", collector.service.clone().into())];
+            all.insert("telemetry".to_owned(), table(telemetry));
+        }
         if !self.tool.is_empty() {
             let tool = |(id, tool): (&String, &super::ToolFile)| {
                 (id.clone(), table([("http", table([("allow", list(&tool.http.allow))]))]))

@@ -21,6 +21,7 @@ pub(super) struct File {
     pub confirmation: ConfirmationFile,
     pub session: SessionFile,
     pub server: ServerFile,
+    pub telemetry: TelemetryFile,
     pub mcp_servers: Vec<toolwright_imports::Server>,
     /// By tool id.
     pub tool: BTreeMap<String, ToolFile>,
@@ -31,6 +32,14 @@ pub(super) struct File {
 pub(super) struct ToolsFile {
     pub dir: Option<PathBuf>,
     pub declared: Vec<PathBuf>,
+}
+
+/// Who is told of every call.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct TelemetryFile {
+    pub otlp: Option<String>,
+    pub service: Option<String>,
 }
 
 /// What one call of a JavaScript handler may use up.

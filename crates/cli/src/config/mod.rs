@@ -21,7 +21,8 @@ mod server;
 pub use server::Serving;
 
 use file::{
-    ConfirmationFile, File, HandlersFile, LimitsFile, ModeLimitsFile, ServerFile, SessionFile, ToolFile,
+    ConfirmationFile, File, HandlersFile, LimitsFile, ModeLimitsFile, ServerFile, SessionFile, TelemetryFile,
+    ToolFile,
 };
 
 const FILE_NAME: &str = "toolwright.toml";
@@ -42,6 +43,7 @@ pub struct Config {
     /// `sqlite:PATH`, `postgres://…` or `memory:`.
     pub store: String,
     server: ServerFile,
+    telemetry: TelemetryFile,
     /// Whose tools are imported.
     pub mcp_servers: Vec<toolwright_imports::Server>,
     /// Where the file is: its paths are relative to it.
@@ -72,6 +74,7 @@ impl Config {
             tool: file.tool,
             store: store.unwrap_or_else(|| format!("sqlite:{}", base.join(STATE).display())),
             server: file.server,
+            telemetry: file.telemetry,
             mcp_servers: file.mcp_servers,
             base,
         })

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use toolwright_server::auth::keys::KeyFile;
 use toolwright_server::auth::{Auth, JwksSource, JwtOptions};
+use toolwright_server::otlp::Collector;
 use toolwright_server::{AccessLog, Limits, Options};
 
 use super::Config;
@@ -18,6 +19,9 @@ const MOST_WORKERS: usize = 4;
 /// What the HTTP library reads at the most.
 const MOST_HEADER_KB: u32 = 60;
 
+/// As every OpenTelemetry exporter has it.
+const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
+
 /// How `toolwright serve` serves.
 #[derive(Debug)]
 pub struct Serving {
@@ -26,6 +30,8 @@ pub struct Serving {
     pub jwt: Option<JwtOptions>,
     pub workers: usize,
     pub log_format: LogFormat,
+    /// Who gets spans of calls.
+    pub collector: Option<Collector>,
 }
 
 impl Serving {
@@ -35,6 +41,38 @@ impl Serving {
 }
 
 impl Config {
+    /// The collector of spans, if one is named. Its headers may be secrets, so they come from the environment alone.
+    fn collector(&self, flags: &ServeSettings) -> Result<Option<Collector>, Failure> {
+        let named = flags.otlp.clone().or_else(|| self.telemetry.otlp.clone()).filter(|url| !url.is_empty());
+        let Some(endpoint) = named else { return Ok(None) };
+        if !endpoint.starts_with("http://") && !endpoint.starts_with("https://") {
+            let message = "`[telemetry] otlp` is no address";
+            return Err(Failure::new(
+                message,
+                "write the collector's HTTP address, such as http://localhost:4318",
+            ));
+        }
+        let service = flags.service.clone().or_else(|| self.telemetry.service.clone());
+        let headers = std::env::var(HEADERS).unwrap_or_default();
+        let pair = |pair: &str| {
+            let (name, value) = pair.split_once('=')?;
+            Some((name.trim().to_owned(), value.trim().to_owned()))
+        };
+        let headers =
+            headers.split(',').filter(|part| !part.trim().is_empty()).map(pair).collect::<Option<_>>();
+        let wrong = || {
+            Failure::new(
+                format!("{HEADERS} is not a list of names and values"),
+                "write name=value,name=value",
+            )
+        };
+        Ok(Some(Collector {
+            endpoint,
+            service: service.unwrap_or_else(|| "toolwright".to_owned()),
+            headers: headers.ok_or_else(wrong)?,
+        }))
+    }
+
     /// Where the keys are.
     pub fn keys(&self, flag: Option<&Path>) -> PathBuf {
         let in_file = self.server.keys.as_deref().unwrap_or(Path::new(KEYS));
@@ -68,6 +106,7 @@ impl Config {
             jwt: self.jwt(flags)?,
             workers: workers.map_or(processors.min(MOST_WORKERS), |workers| workers.get().into()),
             log_format,
+            collector: self.collector(flags)?,
         })
     }
 

@@ -7,8 +7,6 @@ use std::time::{Duration, Instant};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::signature::{self, RsaPublicKeyComponents, UnparsedPublicKey};
-use rustls::ClientConfig;
-use rustls_platform_verifier::BuilderVerifierExt;
 use serde::Deserialize;
 use tokio::sync::Mutex;
 
@@ -141,7 +139,7 @@ impl Jwks {
             Source::Url(url) => {
                 let client = match &known.client {
                     Some(client) => client.clone(),
-                    None => known.client.insert(client()?).clone(),
+                    None => known.client.insert(crate::client::build(TIMEOUT)?).clone(),
                 };
                 fetch(&client, url).await?
             }
@@ -172,19 +170,4 @@ async fn fetch(client: &reqwest::Client, url: &str) -> Result<Vec<u8>, String> {
         }
     }
     Ok(text)
-}
-
-fn client() -> Result<reqwest::Client, String> {
-    let tls = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .with_platform_verifier()
-        .map_err(|error| error.to_string())?
-        .with_no_client_auth();
-    reqwest::Client::builder()
-        .tls_backend_preconfigured(tls)
-        .timeout(TIMEOUT)
-        .redirect(reqwest::redirect::Policy::none())
-        .build()
-        .map_err(|error| error.to_string())
 }
