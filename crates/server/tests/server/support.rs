@@ -58,11 +58,15 @@ impl Served {
 
     /// A client with a key of its own.
     pub fn client_of(&self, name: &str, roles: &[&str]) -> Client {
+        self.client.with("authorization", format!("Bearer {}", self.key_of(name, roles)))
+    }
+
+    pub fn key_of(&self, name: &str, roles: &[&str]) -> String {
         let roles = roles.iter().map(|role| (*role).to_owned()).collect();
         let org = Some("studio".to_owned());
         let (_, token) =
             self.keys.create(NewKey { name: name.to_owned(), org, roles, expires_at: None }).unwrap();
-        self.client.with("authorization", format!("Bearer {token}"))
+        token
     }
 
     pub async fn session(&self, mode: &str) -> String {
@@ -80,7 +84,7 @@ impl Served {
     }
 }
 
-fn orchestrator(runs: &Arc<AtomicUsize>, open: &Arc<Semaphore>) -> Orchestrator {
+pub fn orchestrator(runs: &Arc<AtomicUsize>, open: &Arc<Semaphore>) -> Orchestrator {
     let reads = json!({ "category": "utility", "sideEffects": "none", "idempotent": true });
     let asks = json!({ "requiresConfirmation": { "when": "true", "preview": "Send to {{to}}?" }, "jsonSchema": {
         "type": "object", "additionalProperties": false, "required": ["to"],
@@ -109,7 +113,7 @@ fn orchestrator(runs: &Arc<AtomicUsize>, open: &Arc<Semaphore>) -> Orchestrator 
     Orchestrator::builder(runtime).policy(policy).build().unwrap()
 }
 
-fn tool(id: &str, fields: &Value) -> Tool {
+pub fn tool(id: &str, fields: &Value) -> Tool {
     let mut spec = json!({
         "toolId": id, "version": "1.0.0", "description": "Does work.", "category": "action", "sideEffects": "writes",
         "idempotent": false, "requiresConfirmation": false, "allowedModes": ["text", "voice"],
@@ -122,7 +126,7 @@ fn tool(id: &str, fields: &Value) -> Tool {
     Tool { spec, summary: "Does work.".to_owned(), implementation: Implementation::Native("work".to_owned()) }
 }
 
-/// Echoes its arguments; `wait`, `call`, `intents`, `say` first.
+/// Echoes its arguments; `progress`, `wait`, `call`, `intents`, `say` first.
 async fn work(
     args: Value,
     context: Context,
@@ -130,6 +134,9 @@ async fn work(
     open: Arc<Semaphore>,
 ) -> Result<Success, Failure> {
     let run = runs.fetch_add(1, Ordering::SeqCst) + 1;
+    for fraction in args["progress"].as_array().into_iter().flatten() {
+        context.progress(fraction.as_f64().unwrap(), Some("working"));
+    }
     if args["wait"] == true {
         open.acquire().await.unwrap().forget();
     }
