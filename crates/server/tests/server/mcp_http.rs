@@ -61,7 +61,7 @@ async fn a_session_belongs_to_its_principal() {
     let told = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
     assert_eq!(of(&mira).post("/mcp", told).await.status, 202);
     assert_eq!(of(&mira).post("/mcp", list.clone()).await.status, 200);
-    assert_eq!(of(&mira).delete("/mcp").await.status, 202);
+    assert_eq!(of(&mira).delete("/mcp").await.status, 204);
     assert_eq!(of(&mira).post("/mcp", list).await.status, 404);
 }
 
