@@ -3,7 +3,7 @@
 use rmcp::model::ElicitationAction;
 use serde_json::{Value, json};
 
-use super::mcp_host::{ERAS, Era, Person, call, over_http, try_http};
+use super::mcp_host::{ERAS, Era, Person, call, over_http, params, text, try_http};
 use super::support::{Served, until};
 
 fn initialize() -> Value {
@@ -29,6 +29,25 @@ async fn both_eras_list_call_and_confirm() {
         call(&host, "read", json!({ "progress": [0.5, 1.0] })).await.unwrap();
         until(|| person.progress.lock().unwrap().len() == 2).await;
         host.cancel().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_named_call_of_a_host_that_cannot_ask_is_approved_elsewhere_and_fetched() {
+    let served = Served::start().await;
+    for era in ERAS {
+        let host = over_http(served.client.address, None, era, Person::who_says(None)).await;
+        let mut named = params("send", json!({ "to": "mira" }));
+        let meta = json!({ "toolwright/executionId": format!("note-{era:?}") });
+        named.meta = Some(meta.as_object().unwrap().clone().into());
+        let refused = text(&host.call_tool(named.clone()).await.unwrap());
+        assert_eq!(refused["type"], "CONFIRMATION_REQUIRED");
+        let id = refused["details"]["confirmation_request"]["confirmation_id"].as_str().unwrap();
+        let before = served.runs();
+        served.client.post(&format!("/v1/confirmations/{id}/approve"), json!({})).await.expect(200);
+        let result = host.call_tool(named).await.unwrap();
+        assert_eq!(result.structured_content.unwrap()["args"]["to"], "mira", "{era:?}");
+        assert_eq!(served.runs(), before + 1);
     }
 }
 
