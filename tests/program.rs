@@ -30,6 +30,8 @@ mod fields;
 mod interrupted;
 #[path = "program/look.rs"]
 mod look;
+#[path = "program/mcp.rs"]
+mod mcp;
 #[path = "program/scaffold.rs"]
 mod scaffold;
 #[path = "program/schema.rs"]

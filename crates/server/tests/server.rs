@@ -13,8 +13,16 @@ mod confirmations;
 mod document;
 #[path = "server/hostile.rs"]
 mod hostile;
+#[path = "server/mcp.rs"]
+mod mcp;
+#[path = "server/mcp_host.rs"]
+mod mcp_host;
+#[path = "server/mcp_http.rs"]
+mod mcp_http;
 #[path = "server/operation.rs"]
 mod operation;
+#[path = "server/otlp.rs"]
+mod otlp;
 #[path = "server/principals.rs"]
 mod principals;
 #[path = "server/sessions.rs"]

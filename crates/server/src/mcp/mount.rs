@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http_body_util::Full;
 use http_body_util::combinators::BoxBody;
 use hyper::header::HeaderName;
-use hyper::{Method, Request, Response};
+use hyper::{Method, Request, Response, StatusCode};
 use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
@@ -114,6 +114,10 @@ pub(crate) async fn answer(asked: Asked<'_>) -> Answer {
         None => begin(mount, &caller, &response).await?,
         Some(session) if asked.head.method == Method::DELETE && response.status().is_success() => {
             mount.shared.orchestrator.end_session(session).await?;
+            // Hosts look for 200 or 204 here, not for the library's 202.
+            let mut over = Response::new(Body::empty());
+            *over.status_mut() = StatusCode::NO_CONTENT;
+            return Ok(over);
         }
         Some(_) => {}
     }

@@ -11,7 +11,7 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
 use toolwright_contract::{Failure, Success};
 use toolwright_orchestrator::policy::Policy;
-use toolwright_orchestrator::{Context, Orchestrator, Runtime};
+use toolwright_orchestrator::{Builder, Context, Orchestrator, Runtime};
 use toolwright_registry::toolset::{Implementation, Tool, Toolset};
 use toolwright_server::auth::keys::{KeyFile, NewKey};
 use toolwright_server::auth::{Auth, JwtOptions};
@@ -37,10 +37,25 @@ impl Served {
     }
 
     pub async fn with(change: impl FnOnce(&mut Options), jwt: Option<JwtOptions>) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let keys = || KeyFile::new(dir.path().join("keys.json"));
         let (runs, open) = (Arc::<AtomicUsize>::default(), Arc::new(Semaphore::new(0)));
         let orchestrator = orchestrator(&runs, &open);
+        Self::set_up(orchestrator, runs, open, change, jwt).await
+    }
+
+    /// With an orchestrator that was set up otherwise.
+    pub async fn of(orchestrator: Orchestrator, runs: Arc<AtomicUsize>, open: Arc<Semaphore>) -> Self {
+        Self::set_up(orchestrator, runs, open, |_| {}, None).await
+    }
+
+    async fn set_up(
+        orchestrator: Orchestrator,
+        runs: Arc<AtomicUsize>,
+        open: Arc<Semaphore>,
+        change: impl FnOnce(&mut Options),
+        jwt: Option<JwtOptions>,
+    ) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let keys = || KeyFile::new(dir.path().join("keys.json"));
         let mut options = Options { listen: "127.0.0.1:0".parse().unwrap(), ..Options::default() };
         change(&mut options);
         let server = Server::bind(orchestrator.clone(), Auth::new(keys(), jwt), options).await.unwrap();
@@ -58,11 +73,15 @@ impl Served {
 
     /// A client with a key of its own.
     pub fn client_of(&self, name: &str, roles: &[&str]) -> Client {
+        self.client.with("authorization", format!("Bearer {}", self.key_of(name, roles)))
+    }
+
+    pub fn key_of(&self, name: &str, roles: &[&str]) -> String {
         let roles = roles.iter().map(|role| (*role).to_owned()).collect();
         let org = Some("studio".to_owned());
         let (_, token) =
             self.keys.create(NewKey { name: name.to_owned(), org, roles, expires_at: None }).unwrap();
-        self.client.with("authorization", format!("Bearer {token}"))
+        token
     }
 
     pub async fn session(&self, mode: &str) -> String {
@@ -80,7 +99,15 @@ impl Served {
     }
 }
 
-fn orchestrator(runs: &Arc<AtomicUsize>, open: &Arc<Semaphore>) -> Orchestrator {
+pub fn orchestrator(runs: &Arc<AtomicUsize>, open: &Arc<Semaphore>) -> Orchestrator {
+    orchestrator_with(runs, open, |builder| builder)
+}
+
+pub fn orchestrator_with(
+    runs: &Arc<AtomicUsize>,
+    open: &Arc<Semaphore>,
+    change: impl FnOnce(Builder) -> Builder,
+) -> Orchestrator {
     let reads = json!({ "category": "utility", "sideEffects": "none", "idempotent": true });
     let asks = json!({ "requiresConfirmation": { "when": "true", "preview": "Send to {{to}}?" }, "jsonSchema": {
         "type": "object", "additionalProperties": false, "required": ["to"],
@@ -106,10 +133,10 @@ fn orchestrator(runs: &Arc<AtomicUsize>, open: &Arc<Semaphore>) -> Orchestrator 
         .native("work", move |args, context| work(args, context, Arc::clone(&runs), Arc::clone(&open)))
         .build();
     let policy = Policy { may_remember: true, ..Policy::default() };
-    Orchestrator::builder(runtime).policy(policy).build().unwrap()
+    change(Orchestrator::builder(runtime).policy(policy)).build().unwrap()
 }
 
-fn tool(id: &str, fields: &Value) -> Tool {
+pub fn tool(id: &str, fields: &Value) -> Tool {
     let mut spec = json!({
         "toolId": id, "version": "1.0.0", "description": "Does work.", "category": "action", "sideEffects": "writes",
         "idempotent": false, "requiresConfirmation": false, "allowedModes": ["text", "voice"],
@@ -122,7 +149,7 @@ fn tool(id: &str, fields: &Value) -> Tool {
     Tool { spec, summary: "Does work.".to_owned(), implementation: Implementation::Native("work".to_owned()) }
 }
 
-/// Echoes its arguments; `wait`, `call`, `intents`, `say` first.
+/// Echoes its arguments; `progress`, `wait`, `call`, `intents`, `say` first.
 async fn work(
     args: Value,
     context: Context,
@@ -130,6 +157,9 @@ async fn work(
     open: Arc<Semaphore>,
 ) -> Result<Success, Failure> {
     let run = runs.fetch_add(1, Ordering::SeqCst) + 1;
+    for fraction in args["progress"].as_array().into_iter().flatten() {
+        context.progress(fraction.as_f64().unwrap(), Some("working"));
+    }
     if args["wait"] == true {
         open.acquire().await.unwrap().forget();
     }

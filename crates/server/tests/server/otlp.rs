@@ -1,0 +1,99 @@
+//! Spans of calls, as a collector gets them.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, mpsc};
+use toolwright_server::otlp::{Collector, Exporter};
+
+use super::support::{Served, orchestrator_with};
+
+/// A collector that takes everything, and hands on what it was sent: head and body.
+async fn collector() -> (String, mpsc::UnboundedReceiver<(String, Value)>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let (sender, receiver) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut bytes = Vec::new();
+            let (head, body) = loop {
+                stream.read_buf(&mut bytes).await.unwrap();
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+                let wanted = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+                if body.len() >= wanted.parse().unwrap() {
+                    break (head.to_owned(), serde_json::from_str(body).unwrap());
+                }
+            };
+            sender.send((head, body)).unwrap();
+            stream
+                .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}")
+                .await
+                .unwrap();
+        }
+    });
+    (address, receiver)
+}
+
+fn attribute<'a>(span: &'a Value, key: &str) -> &'a Value {
+    let attributes = span["attributes"].as_array().unwrap();
+    let found = attributes.iter().find(|attribute| attribute["key"] == key);
+    found.map_or(&Value::Null, |attribute| &attribute["value"]["stringValue"])
+}
+
+#[tokio::test]
+async fn every_call_is_a_span_in_its_callers_trace() {
+    let (endpoint, mut sent) = collector().await;
+    let headers = vec![("x-key".to_owned(), "k".to_owned())];
+    let exporter = Exporter::start(Collector { endpoint, service: "desk".to_owned(), headers }).unwrap();
+    let (runs, open) = (Arc::<AtomicUsize>::default(), Arc::new(Semaphore::new(0)));
+    let orchestrator = orchestrator_with(&runs, &open, |builder| builder.observer(exporter.clone()));
+    let served = Served::of(orchestrator, runs, open).await;
+    let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+    let client = served.client.with("traceparent", format!("00-{trace}-00f067aa0ba902b7-01"));
+    let outer = json!({ "args": { "call": "echo", "with": { "message": "hi" } } });
+    client.post("/v1/tools/write/call", outer).await.expect(200);
+    client.post("/v1/tools/echo/call", json!({ "args": { "massage": "hi" } })).await.expect(200);
+    exporter.flush().await;
+    let (head, body) = sent.recv().await.unwrap();
+    assert!(head.starts_with("POST /v1/traces ") && head.contains("x-key: k"), "{head}");
+    let group = &body["resourceSpans"][0];
+    assert_eq!(group["resource"]["attributes"][0]["value"]["stringValue"], "desk");
+    let spans = group["scopeSpans"][0]["spans"].as_array().unwrap();
+    let [inner, outer, refused] = spans.as_slice() else { panic!("{spans:?}") };
+    for span in spans {
+        assert_eq!(span["traceId"], trace);
+        assert_eq!(attribute(span, "gen_ai.operation.name"), "execute_tool");
+    }
+    assert_eq!((&inner["name"], &outer["name"]), (&json!("execute_tool echo"), &json!("execute_tool write")));
+    assert_eq!(outer["parentSpanId"], "00f067aa0ba902b7");
+    assert_eq!(inner["parentSpanId"], outer["spanId"]);
+    assert_eq!(outer["status"]["code"], 0);
+    assert_eq!(attribute(refused, "error.type"), "VALIDATION");
+    assert_eq!(
+        (&refused["status"]["code"], attribute(refused, "toolwright.end")),
+        (&json!(2), &json!("refused"))
+    );
+    // Neither arguments nor results.
+    assert!(!body.to_string().contains("hi\""), "{body}");
+}
+
+#[tokio::test]
+async fn a_collector_that_is_gone_costs_no_call() {
+    let collector = Collector {
+        endpoint: "http://127.0.0.1:1".to_owned(),
+        service: "desk".to_owned(),
+        headers: Vec::new(),
+    };
+    let exporter = Exporter::start(collector).unwrap();
+    let (runs, open) = (Arc::<AtomicUsize>::default(), Arc::new(Semaphore::new(0)));
+    let orchestrator = orchestrator_with(&runs, &open, |builder| builder.observer(exporter.clone()));
+    let served = Served::of(orchestrator, runs, open).await;
+    let envelope =
+        served.client.post("/v1/tools/echo/call", json!({ "args": { "message": "hi" } })).await.expect(200);
+    assert_eq!(envelope["ok"], true);
+    exporter.flush().await;
+}

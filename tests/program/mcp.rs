@@ -1,0 +1,80 @@
+//! `toolwright mcp`, as a host starts it: stdout carries the protocol and nothing else.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{ChildStdin, ChildStdout, Stdio};
+
+use serde_json::{Value, json};
+
+use super::support::{Guard, Project};
+
+struct Host {
+    child: Guard,
+    to: ChildStdin,
+    from: BufReader<ChildStdout>,
+}
+
+impl Host {
+    fn start(project: &Project, args: &[&str]) -> Self {
+        let mut command = project.command(&[&["mcp"], args].concat());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = Guard(command.spawn().unwrap());
+        let to = child.0.stdin.take().unwrap();
+        let from = BufReader::new(child.0.stdout.take().unwrap());
+        Self { child, to, from }
+    }
+
+    fn tell(&mut self, message: &Value) {
+        writeln!(self.to, "{message}").unwrap();
+    }
+
+    /// The next line, which must be a message.
+    fn hear(&mut self) -> Value {
+        let mut line = String::new();
+        self.from.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
+    }
+
+    fn ask(&mut self, id: u32, method: &str, params: Value) -> Value {
+        self.tell(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        self.hear()
+    }
+
+    /// Closes the pipe; true when it ends well.
+    fn close(mut self) -> bool {
+        drop(self.to);
+        let mut rest = String::new();
+        std::io::Read::read_to_string(&mut self.from, &mut rest).unwrap();
+        assert_eq!(rest, "");
+        self.child.0.wait().unwrap().success()
+    }
+}
+
+#[test]
+fn a_host_that_shakes_hands_lists_and_calls() {
+    let project = Project::with(&["note-search"]);
+    let mut host = Host::start(&project, &["--store", "memory:"]);
+    let client = json!({ "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": { "name": "host", "version": "1" } });
+    let begun = host.ask(1, "initialize", client);
+    assert_eq!(begun["result"]["protocolVersion"], "2025-11-25");
+    assert_eq!(begun["result"]["capabilities"]["tools"]["listChanged"], true);
+    host.tell(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    let listed = host.ask(2, "tools/list", json!({}));
+    assert_eq!(listed["result"]["tools"][0]["name"], "note_search");
+    let called = host.ask(3, "tools/call", json!({ "name": "note_search", "arguments": { "query": "x" } }));
+    assert_eq!(called["result"]["structuredContent"], json!({ "query": "x" }));
+    assert!(host.close());
+}
+
+#[test]
+fn a_request_that_stands_alone_is_answered() {
+    let project = Project::with(&["note-search"]);
+    let mut host = Host::start(&project, &["--store", "memory:"]);
+    let meta = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {} });
+    let arguments = json!({ "name": "note_search", "arguments": { "query": "x" }, "_meta": meta });
+    let called = host.ask(1, "tools/call", arguments);
+    assert_eq!(called["result"]["resultType"], "complete");
+    assert_eq!(called["result"]["structuredContent"], json!({ "query": "x" }));
+    assert!(host.close());
+}
