@@ -24,7 +24,7 @@ async fn collector() -> (String, mpsc::UnboundedReceiver<(String, Value)>) {
                 let text = String::from_utf8_lossy(&bytes).into_owned();
                 let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
                 let wanted = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
-                if body.len() >= wanted.parse().unwrap() {
+                if body.len() >= wanted.parse::<usize>().unwrap() {
                     break (head.to_owned(), serde_json::from_str(body).unwrap());
                 }
             };
