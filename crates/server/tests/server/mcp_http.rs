@@ -45,6 +45,9 @@ async fn a_named_call_of_a_host_that_cannot_ask_is_approved_elsewhere_and_fetche
         let id = refused["details"]["confirmation_request"]["confirmation_id"].as_str().unwrap();
         let before = served.runs();
         served.client.post(&format!("/v1/confirmations/{id}/approve"), json!({})).await.expect(200);
+        // Another connection, as after a restart of the host.
+        host.cancel().await.unwrap();
+        let host = over_http(served.client.address, None, era, Person::who_says(None)).await;
         let result = host.call_tool(named).await.unwrap();
         assert_eq!(result.structured_content.unwrap()["args"]["to"], "mira", "{era:?}");
         assert_eq!(served.runs(), before + 1);
