@@ -88,6 +88,21 @@ async fn a_session_belongs_to_its_principal() {
 }
 
 #[tokio::test]
+async fn a_host_that_hangs_up_cancels_what_only_reads() {
+    let served = Served::start().await;
+    for (at, era) in ERAS.into_iter().enumerate() {
+        let host = over_http(served.client.address, None, era, Person::who_says(None)).await;
+        let waiting = host.call_tool_once(params("read", json!({ "wait": true })));
+        tokio::select! {
+            _ = waiting => panic!("it waits"),
+            () = until(|| served.runs() == at + 1) => {}
+        }
+        until(|| served.at_work() == 0).await;
+    }
+    assert_eq!(served.runs(), 2);
+}
+
+#[tokio::test]
 async fn foreign_pages_and_foreign_names_are_refused() {
     let served = Served::start().await;
     let client = served.client.with("accept", ACCEPT);
