@@ -1,6 +1,6 @@
 //! `toolwright mcp`, as a host starts it: stdout carries the protocol and nothing else.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{ChildStdin, ChildStdout, Stdio};
 
 use serde_json::{Value, json};
@@ -16,7 +16,8 @@ struct Host {
 impl Host {
     fn start(project: &Project, args: &[&str]) -> Self {
         let mut command = project.command(&[&["mcp"], args].concat());
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.env("TOOLWRIGHT_LOG", "trace");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = Guard(command.spawn().unwrap());
         let to = child.0.stdin.take().unwrap();
         let from = BufReader::new(child.0.stdout.take().unwrap());
@@ -39,13 +40,16 @@ impl Host {
         self.hear()
     }
 
-    /// Closes the pipe; true when it ends well.
-    fn close(mut self) -> bool {
+    /// Closes the pipe; it ends well and says nothing more. Returns the log.
+    fn close(mut self) -> String {
         drop(self.to);
         let mut rest = String::new();
-        std::io::Read::read_to_string(&mut self.from, &mut rest).unwrap();
+        self.from.read_to_string(&mut rest).unwrap();
         assert_eq!(rest, "");
-        self.child.0.wait().unwrap().success()
+        assert!(self.child.0.wait().unwrap().success());
+        let mut log = String::new();
+        self.child.0.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+        log
     }
 }
 
@@ -61,9 +65,15 @@ fn a_host_that_shakes_hands_lists_and_calls() {
     host.tell(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
     let listed = host.ask(2, "tools/list", json!({}));
     assert_eq!(listed["result"]["tools"][0]["name"], "note_search");
-    let called = host.ask(3, "tools/call", json!({ "name": "note_search", "arguments": { "query": "x" } }));
-    assert_eq!(called["result"]["structuredContent"], json!({ "query": "x" }));
-    assert!(host.close());
+    let called =
+        host.ask(3, "tools/call", json!({ "name": "note_search", "arguments": { "query": "geheim" } }));
+    assert_eq!(called["result"]["structuredContent"], json!({ "query": "geheim" }));
+    let refused =
+        host.ask(4, "tools/call", json!({ "name": "note_search", "arguments": { "qury": "geheim" } }));
+    assert_eq!(refused["result"]["isError"], true);
+    // Not even the library that frames messages may write them to the log.
+    let log = host.close();
+    assert!(log.contains("note_search") && !log.contains("geheim"), "{log}");
 }
 
 #[test]
@@ -76,5 +86,5 @@ fn a_request_that_stands_alone_is_answered() {
     let called = host.ask(1, "tools/call", arguments);
     assert_eq!(called["result"]["resultType"], "complete");
     assert_eq!(called["result"]["structuredContent"], json!({ "query": "x" }));
-    assert!(host.close());
+    host.close();
 }

@@ -40,8 +40,9 @@ impl Calling<'_> {
     pub async fn run(mut self, request: CallToolRequestParams) -> Result<CallToolResponse, ErrorData> {
         let _counted = Counters::begin(&self.shared.calls);
         let row = self.catalog.get(&request.name);
+        let id = self.id();
         let args = Value::Object(request.arguments.unwrap_or_default());
-        let call = ToolCall { id: self.id(), tool: request.name.into_owned(), args };
+        let call = ToolCall { id, tool: request.name.into_owned(), args };
         if let Some(state) = &request.request_state {
             let said = confirm::said(request.input_responses.as_ref())?;
             return self.resume(row, call, state, said).await;
@@ -216,9 +217,11 @@ impl Calling<'_> {
     }
 
     /// The call's id: the host's name for it, or in a session the request's id. Requests that stand alone have ids that
-    /// begin anew with each connection, so they say nothing.
-    fn id(&self) -> Option<String> {
+    /// begin anew with each connection, so they say nothing. A name outlives connections: such a call has a session of
+    /// its own, which is found again by the name and the principal.
+    fn id(&mut self) -> Option<String> {
         if let Some(id) = self.context.meta.get(EXECUTION_ID).and_then(Value::as_str) {
+            self.session = None;
             return Some(id.to_owned());
         }
         self.session.as_ref()?;

@@ -45,6 +45,9 @@ async fn a_named_call_of_a_host_that_cannot_ask_is_approved_elsewhere_and_fetche
         let id = refused["details"]["confirmation_request"]["confirmation_id"].as_str().unwrap();
         let before = served.runs();
         served.client.post(&format!("/v1/confirmations/{id}/approve"), json!({})).await.expect(200);
+        // Another connection, as after a restart of the host.
+        host.cancel().await.unwrap();
+        let host = over_http(served.client.address, None, era, Person::who_says(None)).await;
         let result = host.call_tool(named).await.unwrap();
         assert_eq!(result.structured_content.unwrap()["args"]["to"], "mira", "{era:?}");
         assert_eq!(served.runs(), before + 1);
@@ -82,6 +85,21 @@ async fn a_session_belongs_to_its_principal() {
     assert_eq!(of(&mira).post("/mcp", list.clone()).await.status, 200);
     assert_eq!(of(&mira).delete("/mcp").await.status, 204);
     assert_eq!(of(&mira).post("/mcp", list).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_host_that_hangs_up_cancels_what_only_reads() {
+    let served = Served::start().await;
+    for (at, era) in ERAS.into_iter().enumerate() {
+        let host = over_http(served.client.address, None, era, Person::who_says(None)).await;
+        let waiting = host.call_tool_once(params("read", json!({ "wait": true })));
+        tokio::select! {
+            _ = waiting => panic!("it waits"),
+            () = until(|| served.runs() == at + 1) => {}
+        }
+        until(|| served.at_work() == 0).await;
+    }
+    assert_eq!(served.runs(), 2);
 }
 
 #[tokio::test]

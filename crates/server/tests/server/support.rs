@@ -71,6 +71,11 @@ impl Served {
         self.runs.load(Ordering::SeqCst)
     }
 
+    /// Handlers at this moment: each holds the gate, besides this and the toolset.
+    pub fn at_work(&self) -> usize {
+        Arc::strong_count(&self.open) - 2
+    }
+
     /// A client with a key of its own.
     pub fn client_of(&self, name: &str, roles: &[&str]) -> Client {
         self.client.with("authorization", format!("Bearer {}", self.key_of(name, roles)))
