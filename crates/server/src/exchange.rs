@@ -41,14 +41,7 @@ pub(crate) async fn exchange(
     let id = app.ids.of(&head.headers);
     let mut visit = Visit { principal: None, origin: None, watched, running: running.now };
     let answered = {
-        let trace = head.headers.get("traceparent").and_then(|header| Trace::parse(header.to_str().ok()?));
-        let answering = visit.answer(app, &head, &mut body);
-        let mut work = pin!(async move {
-            match trace {
-                Some(trace) => trace.around(answering).await,
-                None => answering.await,
-            }
-        });
+        let mut work = pin!(traced(&head.headers, visit.answer(app, &head, &mut body)));
         // What panics is this request's business, not the connection's.
         poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
             Ok(poll) => poll,
@@ -89,6 +82,14 @@ pub(crate) async fn exchange(
     }
     headers.insert(&request_id::HEADER, id);
     response
+}
+
+/// In the trace that the request is part of, if it is part of one.
+async fn traced<T>(headers: &HeaderMap, work: impl Future<Output = T>) -> T {
+    match headers.get("traceparent").and_then(|header| Trace::parse(header.to_str().ok()?)) {
+        Some(trace) => trace.around(work).await,
+        None => work.await,
+    }
 }
 
 /// What is found out about a request on the way.

@@ -313,7 +313,8 @@ fn an_http_tool_is_checked_when_it_is_read() {
         (tools.len(), errors.into_iter().map(|(_, message)| message).collect::<Vec<_>>().join("; "))
     };
     assert_eq!(broken(&|_| {}), (1, String::new()));
-    let table: &[(&dyn Fn(&mut Value), &str)] = &[
+    type Change<'a> = &'a dyn Fn(&mut Value);
+    let table: &[(Change<'_>, &str)] = &[
         (&|how| how["url"] = "https://{city}.example.com/".into(), "which is not fixed"),
         (&|how| how["url"] = "https://user@api.example.com/".into(), "which is not fixed"),
         (&|how| how["url"] = "ftp://api.example.com/".into(), "must begin with https://"),
