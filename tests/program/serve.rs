@@ -115,6 +115,8 @@ fn a_running_call_is_finished_before_it_stops() {
     let mut serving = Serving::start(&project, &[]);
     let stream = serving.send("POST /v1/tools/find_note/call", "", r#"{"args": {"query": "x"}}"#);
     let (mut fetched, _) = upstream.accept().unwrap();
+    // Closed with bytes unread, the connection would be reset, and the answer lost.
+    assert!(fetched.read(&mut [0; 4096]).unwrap() > 0);
     serving.tell_to_stop();
     serving.expect("stopping");
     fetched.write_all(b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n").unwrap();

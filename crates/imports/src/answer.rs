@@ -11,7 +11,7 @@ const MOST_BYTES: usize = 1 << 20;
 const LONGEST_MESSAGE: usize = 2000;
 
 /// Structured content counts; without it, the text, and whatever else there is beside it.
-pub(crate) fn outcome(result: CallToolResult) -> Result<Success, Failure> {
+pub(crate) fn outcome(result: CallToolResult, writes: bool) -> Result<Success, Failure> {
     let texts = result.content.iter().filter_map(|block| match block {
         ContentBlock::Text(text) => Some(text.text.as_str()),
         _ => None,
@@ -19,7 +19,11 @@ pub(crate) fn outcome(result: CallToolResult) -> Result<Success, Failure> {
     let text = texts.collect::<Vec<_>>().join("\n");
     if result.is_error == Some(true) {
         let message = if text.is_empty() { "The tool failed." } else { &text };
-        return Err(Failure::new(ErrorKind::Permanent, cut(message)));
+        // What was done before it failed is not known.
+        return Err(Failure {
+            partial_side_effects: writes,
+            ..Failure::new(ErrorKind::Permanent, cut(message))
+        });
     }
     let others: Vec<Value> = result
         .content
@@ -39,16 +43,18 @@ pub(crate) fn outcome(result: CallToolResult) -> Result<Success, Failure> {
 }
 
 /// A call that got no answer. Whether it took effect is not known once it was sent.
-pub(crate) fn failure(error: &ServiceError) -> Failure {
+pub(crate) fn failure(error: &ServiceError, writes: bool) -> Failure {
     let lost = |message: &str| Failure {
         retryable: true,
-        partial_side_effects: true,
+        partial_side_effects: writes,
         ..Failure::new(ErrorKind::Transient, message)
     };
     match error {
         ServiceError::McpError(error) => {
             let message = format!("The server refused the call: {}", error.message);
-            Failure::new(ErrorKind::Permanent, cut(&message))
+            let never_began = matches!(error.code.0, -32601 | -32602);
+            let failure = Failure::new(ErrorKind::Permanent, cut(&message));
+            Failure { partial_side_effects: writes && !never_began, ..failure }
         }
         ServiceError::TransportSend(_) => {
             Failure { partial_side_effects: false, ..lost("The server cannot be reached.") }

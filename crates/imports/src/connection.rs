@@ -55,6 +55,7 @@ impl Connection {
 
     /// Calls a tool if its definition is still the one with this digest.
     pub async fn call(&self, tool: &str, digest: &str, args: JsonObject) -> Result<Success, Failure> {
+        let writes = self.server.writes(tool);
         let live = self.live().await.map_err(|error| {
             tracing::error!(server = self.server.name, "the MCP server cannot be used: {error}");
             let failure = Failure::new(ErrorKind::Transient, "The server of this tool cannot be reached.");
@@ -63,14 +64,14 @@ impl Connection {
         self.verify(&live, tool, digest)?;
         let call = CallToolRequestParams::new(tool.to_owned()).with_arguments(args);
         match live.running.call_tool_once(call).await {
-            Ok(CallToolResponse::Complete(result)) => answer::outcome(result),
+            Ok(CallToolResponse::Complete(result)) => answer::outcome(result, writes),
             Ok(_) => Err(Failure::new(
                 ErrorKind::Permanent,
                 "The server asks for more than the arguments; that is not supported.",
             )),
             Err(error) => {
                 tracing::warn!(server = self.server.name, tool, "the call failed: {error}");
-                Err(answer::failure(&error))
+                Err(answer::failure(&error, writes))
             }
         }
     }

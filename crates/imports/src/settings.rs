@@ -96,6 +96,16 @@ impl Server {
         }
     }
 
+    /// Whether a tool counts as one that writes: unless the configuration says otherwise.
+    pub(crate) fn writes(&self, tool: &str) -> bool {
+        let said =
+            |name: &str| self.tool.get(tool).and_then(|fields| fields.get(name)).and_then(Value::as_str);
+        match said("sideEffects") {
+            Some(effects) => effects == "writes",
+            None => said("category") != Some("retrieval"),
+        }
+    }
+
     pub fn wants(&self, tool: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|wanted| wanted == tool)
     }

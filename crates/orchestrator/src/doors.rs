@@ -92,6 +92,16 @@ impl Orchestrator {
         })
     }
 
+    /// What the model is told of an envelope.
+    pub fn for_model(&self, session: &SessionRecord, envelope: &Envelope) -> Value {
+        self.told(session.mode, self.runtime(&session.toolset), envelope)
+    }
+
+    /// Whether the toolset that this session keeps is loaded: without it, the session can only look back.
+    pub fn has_toolset_of(&self, session: &SessionRecord) -> bool {
+        self.runtime(&session.toolset).is_some()
+    }
+
     /// What the model is told of a call that had a session of its own.
     pub fn for_model_once(&self, mode: Mode, envelope: &Envelope) -> Value {
         self.told(mode, Some(self.current()), envelope)

@@ -125,16 +125,6 @@ impl Orchestrator {
         self.call_at(session, call, 0, None).await
     }
 
-    /// What the model is told of an envelope.
-    pub fn for_model(&self, session: &SessionRecord, envelope: &Envelope) -> Value {
-        self.told(session.mode, self.runtime(&session.toolset), envelope)
-    }
-
-    /// Whether the toolset that this session keeps is loaded: without it, the session can only look back.
-    pub fn has_toolset_of(&self, session: &SessionRecord) -> bool {
-        self.runtime(&session.toolset).is_some()
-    }
-
     /// Counters per tool and version.
     pub fn metrics(&self) -> Vec<ToolMetrics> {
         self.0.metrics.read()

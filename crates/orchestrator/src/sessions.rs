@@ -46,6 +46,14 @@ impl Orchestrator {
     }
 
     /// The client has gone away.
+    /// Lets a session's client go, unless another has taken its place.
+    pub fn detach_this(&self, session: &str, client: &Arc<dyn Client>) {
+        let mut clients = self.0.clients.write().unwrap_or_else(PoisonError::into_inner);
+        if clients.get(session).is_some_and(|attached| Arc::ptr_eq(attached, client)) {
+            clients.remove(session);
+        }
+    }
+
     pub fn detach(&self, session: &str) {
         self.0.clients.write().unwrap_or_else(PoisonError::into_inner).remove(session);
     }

@@ -94,6 +94,8 @@ fn out(text: &mut String) {
 fn plain(text: &mut String, stamp: &str, millis: u32, line: &Line<'_>) -> std::fmt::Result {
     let Line { request_id, peer, principal, method, path, status, bytes, took } = line;
     let took = took.as_micros();
+    // A name of a token must not look like a line of the log.
+    let principal: String = principal.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
     writeln!(
         text,
         "{stamp}.{millis:03}Z {peer} {principal} {method} {path} {status} {bytes} {took}us {request_id}"

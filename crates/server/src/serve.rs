@@ -88,8 +88,11 @@ impl Server {
         wrap: impl Fn(Handler) -> S + Send + Sync + 'static,
     ) -> Result<Self, Error> {
         let address = options.listen;
-        if !address.ip().is_loopback() && auth.is_open() {
-            return Err(Error::Unprotected(address));
+        let mut auth = auth;
+        match address.ip().is_loopback() {
+            true => auth.open_to_this_machine(),
+            false if auth.is_open() => return Err(Error::Unprotected(address)),
+            false => {}
         }
         let listener = TcpListener::bind(address).await.map_err(|error| Error::Listen(address, error))?;
         let (stop, stopped) = watch::channel(false);
@@ -174,24 +177,23 @@ async fn finish(app: &App, room: &Semaphore, connections: usize) -> bool {
     are_closed && is_at_rest && is_flushed.is_ok()
 }
 
+/// Approved calls that were left over: by a process that is gone, or by a store that could not be reached.
+async fn resume(app: &App) {
+    match app.orchestrator.resume().await {
+        Ok(0) => {}
+        Ok(count) => tracing::info!("{count} approved calls were taken up again"),
+        Err(error) => tracing::error!("approved calls could not be taken up again: {error}"),
+    }
+}
+
 /// What nobody asks for: approved calls that were left over, expiry, the access log.
 async fn keep_house(app: Arc<App>) {
-    let resuming = {
-        let app = Arc::clone(&app);
-        async move {
-            match app.orchestrator.resume().await {
-                Ok(0) => {}
-                Ok(count) => tracing::info!("{count} approved calls were taken up again"),
-                Err(error) => tracing::error!("approved calls could not be taken up again: {error}"),
-            }
-        }
-    };
-    tokio::spawn(resuming);
     let (mut sweep, mut flush) = (tokio::time::interval(SWEEP), tokio::time::interval(access::EVERY));
     loop {
         tokio::select! {
             _ = flush.tick() => app.log.flush(),
             _ = sweep.tick() => {
+                resume(&app).await;
                 if let Err(error) = app.orchestrator.sweep().await {
                     tracing::error!("{error}");
                 }

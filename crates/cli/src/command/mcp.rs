@@ -15,6 +15,7 @@ use crate::config::Config;
 use crate::output::Failure;
 use crate::{store, toolset};
 
+const HOUSEKEEPING: Duration = Duration::from_secs(5);
 /// For calls that write, when the host has gone away.
 const PATIENCE: Duration = Duration::from_secs(35);
 
@@ -38,12 +39,26 @@ async fn serve(config: &Arc<Config>, runtime: Runtime, args: &Mcp) -> Result<boo
         follow(Arc::clone(config), orchestrator.clone());
     }
     let prompts = config.prompts_for_hosts();
+    let housekeeping = tokio::spawn(keep_house(orchestrator.clone()));
     let served = serve_pipe(orchestrator.clone(), prompts, args.mode, rmcp::transport::stdio());
     tokio::select! {
         ended = served => ended.map_err(|error| anyhow!("the host and this server do not understand each other: {error}"))?,
         () = told_to_stop() => {}
     }
+    housekeeping.abort();
     let is_at_rest = orchestrator.at_rest(PATIENCE).await;
     orchestrator.store().flush().await?;
     Ok(is_at_rest)
+}
+
+/// What nobody asks for: approved calls that were left over, sessions and questions whose time has come.
+async fn keep_house(orchestrator: Orchestrator) {
+    let mut due = tokio::time::interval(HOUSEKEEPING);
+    loop {
+        due.tick().await;
+        let kept = async { orchestrator.resume().await.and(orchestrator.sweep().await) };
+        if let Err(error) = kept.await {
+            tracing::error!("{error}");
+        }
+    }
 }

@@ -7,12 +7,15 @@ use std::sync::Arc;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 use toolwright_contract::{ErrorKind, Failure, SideEffects, Success};
 use toolwright_engine as engine;
+use toolwright_registry::hex;
 use toolwright_registry::http::{HttpTool, Piece, Template};
 
-use crate::call::Call;
+use crate::call::{Call, Caller};
 use crate::normalise::{Normalised, normalise};
+use crate::redact;
 
 /// All but what RFC 3986 calls unreserved.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -23,6 +26,8 @@ const LONGEST_EXCERPT: usize = 500;
 pub(crate) struct Request {
     tool: HttpTool,
     variables: Map<String, Value>,
+    /// The values of the variables, which nobody may see.
+    secrets: Vec<String>,
     placed: BTreeSet<String>,
 }
 
@@ -35,7 +40,8 @@ impl Request {
             let value = env::var(name).map_err(|_| name.to_owned())?;
             variables.insert(name.to_owned(), value.into());
         }
-        Ok(Self { placed: tool.placed(), tool: tool.clone(), variables })
+        let secrets = variables.values().filter_map(Value::as_str).map(str::to_owned).collect();
+        Ok(Self { placed: tool.placed(), tool: tool.clone(), variables, secrets })
     }
 
     /// The arguments of `http.fetch`.
@@ -55,7 +61,9 @@ impl Request {
         let mut init = json!({ "method": self.tool.method });
         if let Some(body) = self.body(args) {
             // Seen again after a lost answer, it tells the other side that it is the same request.
-            headers.entry("idempotency-key").or_insert_with(|| key.into());
+            if !headers.keys().any(|name| name.eq_ignore_ascii_case("idempotency-key")) {
+                headers.insert("idempotency-key".to_owned(), key.into());
+            }
             init["body"] = body;
         }
         init["headers"] = headers.into();
@@ -155,6 +163,19 @@ impl Request {
     }
 }
 
+/// Stands for this call alone: ids of calls are unique within a session only.
+fn key(call: &Call) -> String {
+    let scope = match &call.caller {
+        Caller::Given(session) => &session.client_id,
+        Caller::Of { session, .. } => &session.id,
+    };
+    let mut hasher = Sha256::new();
+    hasher.update((scope.len() as u64).to_le_bytes());
+    hasher.update(scope);
+    hasher.update(&*call.execution_id);
+    hex(&hasher.finalize())
+}
+
 /// A value as it is written in an address or a header.
 fn plain(value: &Value) -> Option<String> {
     match value {
@@ -166,7 +187,7 @@ fn plain(value: &Value) -> Option<String> {
 
 pub(super) async fn run(call: &Arc<Call>, request: &Request, args: Value) -> Normalised {
     let args = args.as_object().cloned().unwrap_or_default();
-    let [url, init] = match request.fill(&args, &call.execution_id) {
+    let [url, init] = match request.fill(&args, &key(call)) {
         Ok(filled) => filled,
         Err(failure) => return Normalised { outcome: Err(failure), detail: None },
     };
@@ -180,7 +201,11 @@ pub(super) async fn run(call: &Arc<Call>, request: &Request, args: Value) -> Nor
     };
     let writes = call.spec().side_effects == SideEffects::Writes;
     match answer {
-        Ok(answer) => Normalised { outcome: outcome(&answer, &request.tool, writes), detail: None },
+        Ok(mut answer) => {
+            // A service may echo what it was sent.
+            redact::scrub_value(&mut answer, &request.secrets);
+            Normalised { outcome: outcome(&answer, &request.tool, writes), detail: None }
+        }
         Err(error) => {
             let outcome = Err(unanswered(&error.code, writes));
             Normalised { outcome, detail: Some(format!("{}: {}", error.code, error.message)) }

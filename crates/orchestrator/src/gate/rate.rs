@@ -49,7 +49,10 @@ pub(super) fn pass(attempt: &mut Attempt<'_>) -> Result<(), Stop> {
     }
     let (spec, session) = (attempt.spec(), attempt.session);
     let own = spec.permissions.as_ref().and_then(|permissions| permissions.rate_limit);
-    let own = own.map(|limit| (format!("t\n{}\n{}", spec.tool_id, session.client_id), limit));
+    let who = &session.principal;
+    let org = who.org.as_deref().unwrap_or_default();
+    let key = || format!("t\n{}\n{org:?}\n{:?}\n{}", spec.tool_id, who.id, session.client_id);
+    let own = own.map(|limit| (key(), limit));
     let org = attempt.policy.org_rate.zip(session.principal.org.as_ref());
     let org = org.map(|(limit, org)| (format!("o\n{org}"), limit));
     if own.is_none() && org.is_none() {

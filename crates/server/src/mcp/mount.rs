@@ -29,6 +29,8 @@ static SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 static VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// A session that nobody uses is closed; its host begins another.
 const IDLE: Duration = Duration::from_secs(30 * 60);
+/// The revision from which on every request stands for itself.
+const STATELESS: &str = "2026-07-28";
 /// Sessions at a time. Each has a task and a few kilobytes.
 const MOST_SESSIONS: usize = 10_000;
 /// How often is looked whether calls are done, and how long their answers may take to be written.
@@ -98,7 +100,10 @@ pub(crate) async fn answer(asked: Asked<'_>) -> Answer {
     let headers = &asked.head.headers;
     match headers.get(&SESSION).map(|id| id.to_str().unwrap_or_default()) {
         Some(id) => caller.session = Some(own(mount, &caller, id).await?),
-        None if !headers.contains_key(&VERSION) && !mount.has_room().await => {
+        // The later era has no sessions; a greeting of the earlier one begins one, whatever its headers say.
+        None if headers.get(&VERSION).is_none_or(|version| version != STATELESS)
+            && !mount.has_room().await =>
+        {
             return Err(Problem::new(Kind::Unavailable, "Too many MCP sessions."));
         }
         None => {}

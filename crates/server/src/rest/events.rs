@@ -27,9 +27,11 @@ pub(crate) async fn stream(asked: Asked<'_>) -> Answer {
     let session = sessions::own(&asked, asked.parameter).await?;
     let (events, pieces) = mpsc::channel(WAITING);
     // Subscribed before it is answered: what is delivered from now on is not missed.
-    let deliveries = asked.app.orchestrator.deliveries();
-    let stream = Stream { app: Arc::clone(asked.app), session: session.id.clone(), events: events.clone() };
-    asked.app.orchestrator.attach(&session.id, Arc::new(Listener(events)));
+    let deliveries = asked.app.orchestrator.deliveries_for(&session.id);
+    let listener: Arc<dyn Client> = Arc::new(Listener(events.clone()));
+    asked.app.orchestrator.attach(&session.id, Arc::clone(&listener));
+    let (app, session) = (Arc::clone(asked.app), session.id.clone());
+    let stream = Stream { app, session, listener, events };
     tokio::spawn(stream.run(deliveries));
     let mut response = Response::new(Body::Stream(pieces));
     let headers = response.headers_mut();
@@ -41,6 +43,7 @@ pub(crate) async fn stream(asked: Asked<'_>) -> Answer {
 struct Stream {
     app: Arc<App>,
     session: String,
+    listener: Arc<dyn Client>,
     events: mpsc::Sender<Bytes>,
 }
 
@@ -64,7 +67,8 @@ impl Stream {
                 break;
             }
         }
-        self.app.orchestrator.detach(&self.session);
+        // Not the one that has taken its place meanwhile.
+        self.app.orchestrator.detach_this(&self.session, &self.listener);
     }
 }
 
