@@ -26,6 +26,8 @@ mod declared;
 mod determinism;
 #[path = "program/fields.rs"]
 mod fields;
+#[path = "program/imports.rs"]
+mod imports;
 #[path = "program/interrupted.rs"]
 mod interrupted;
 #[path = "program/look.rs"]

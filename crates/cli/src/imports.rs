@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use toolwright_imports::{Import, Pins, pins};
 use toolwright_orchestrator::RuntimeBuilder;
+use toolwright_registry::suggest::did_you_mean;
 use toolwright_registry::toolset::Toolset;
 
 use crate::config::Config;
@@ -43,6 +44,13 @@ impl Imports {
                     "no tool of the MCP server `{name}` was accepted yet; `toolwright mcp pin {name}`"
                 );
                 continue;
+            }
+            let pinned: Vec<&str> = self.pins.of(name).map(|(tool, _)| tool).collect();
+            for tool in import.server().named().filter(|tool| !pinned.contains(tool)) {
+                let help = did_you_mean(tool, &pinned);
+                tracing::error!(
+                    "`[[mcp_servers]]` `{name}` names the tool `{tool}`, which is not pinned; {help}"
+                );
             }
             let (tools, mut errors) = import.tools(&self.pins, &self.file);
             let (with, refused) = toolset.with_declared(&self.file, tools);

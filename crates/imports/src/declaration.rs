@@ -21,7 +21,7 @@ pub(crate) fn tools(server: &Server, pins: &Pins, file: &Path) -> (Vec<Tool>, Ve
     let definitions: Vec<Value> =
         wanted.map(|(tool, pin)| definition(server, tool, &pin.definition)).collect();
     let text = json!({ "tools": definitions }).to_string();
-    declared::read(&file.with_extension("json"), &text, &|_| true)
+    declared::read(file, &text, &|_| true)
 }
 
 /// A server's hints are not trusted: without a word in the configuration a tool writes, and a person is asked.

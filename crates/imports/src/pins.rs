@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::definition::Definition;
 
 /// Where the pins are kept, beside `toolwright.toml`.
-pub const FILE_NAME: &str = "toolwright.mcp.lock";
+pub const FILE_NAME: &str = "toolwright.mcp.lock.json";
 
 const FORMAT: u64 = 1;
 
@@ -99,7 +99,7 @@ impl Pins {
         let unwritable = |source| Error::Unwritable { path: path.to_owned(), source };
         let mut text = serde_json::to_string_pretty(self).map_err(|error| unwritable(error.into()))?;
         text.push('\n');
-        let beside = path.with_extension("lock.new");
+        let beside = path.with_extension("new");
         let written = fs::File::create(&beside)
             .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
             .and_then(|()| fs::rename(&beside, path));

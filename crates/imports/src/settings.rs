@@ -110,6 +110,11 @@ impl Server {
         self.only.is_empty() || self.only.iter().any(|wanted| wanted == tool)
     }
 
+    /// The tools that the settings name.
+    pub fn named(&self) -> impl Iterator<Item = &str> {
+        self.only.iter().chain(self.tool.keys()).map(String::as_str)
+    }
+
     /// A text with the variables of the environment in their places.
     pub(crate) fn expanded(&self, text: &str) -> Result<String, Error> {
         let mut out = String::new();

@@ -1,16 +1,20 @@
 //! `toolwright mcp pin`: accepts what MCP servers say of their tools.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use toolwright_imports::{Change, Import};
+use toolwright_imports::{Change, Definition, Import, Pins};
 
 use crate::args::{Common, Format, Pin};
 use crate::config::Config;
 use crate::imports::Imports;
 use crate::output::{self, Failure};
 use crate::{report, toolset};
+
+/// Of a text that is shown.
+const LONGEST: usize = 4000;
 
 pub fn run(common: &Common, args: &Pin) -> Result<ExitCode> {
     let config = Config::load(common, None)?;
@@ -40,7 +44,7 @@ pub fn run(common: &Common, args: &Pin) -> Result<ExitCode> {
         })?;
         let changes = imports.pins.compare(name, &present);
         if common.format == Format::Human {
-            show(name, present.len(), &changes, args.dry_run);
+            show(name, &imports.pins, &present, &changes, args.dry_run);
         }
         reports.push(json!({ "server": name, "tools": present.len(), "changes": changes.iter().map(told).collect::<Value>() }));
         if !args.dry_run {
@@ -57,17 +61,54 @@ pub fn run(common: &Common, args: &Pin) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(server: &str, count: usize, changes: &[Change], is_trial: bool) {
-    let tools = report::plural(count, "tool");
+/// What a person is about to accept: the words that a model will read, before and after.
+fn show(
+    server: &str,
+    pins: &Pins,
+    present: &BTreeMap<String, Definition>,
+    changes: &[Change],
+    is_trial: bool,
+) {
+    let tools = report::plural(present.len(), "tool");
     let verb = if is_trial { "offers" } else { "pinned:" };
     output::data_line(format!("{server} {verb} {tools}, {} changed", changes.len()));
     for change in changes {
-        output::data_line(match change {
-            Change::New(tool) => format!("  + {tool}"),
-            Change::Changed(tool, parts) => format!("  ~ {tool} ({})", parts.join(", ")),
-            Change::Gone(tool) => format!("  - {tool}"),
-        });
+        match change {
+            Change::New(tool) => {
+                output::data_line(format!("  + {tool}"));
+                if let Some(definition) = present.get(tool) {
+                    output::data_line(format!("      + {}", shown(&definition.description)));
+                }
+            }
+            Change::Gone(tool) => output::data_line(format!("  - {tool}")),
+            Change::Changed(tool, parts) => {
+                output::data_line(format!("  ~ {tool} ({})", parts.join(", ")));
+                let before = pins.of(server).find(|(name, _)| name == tool).map(|(_, pin)| &pin.definition);
+                for (before, after) in before.zip(present.get(tool)).into_iter().flat_map(differences) {
+                    output::data_line(format!("      - {before}\n      + {after}"));
+                }
+            }
+        }
     }
+}
+
+/// The parts that differ, as texts of one line.
+fn differences((before, after): (&Definition, &Definition)) -> Vec<(String, String)> {
+    let texts = |definition: &Definition| {
+        let value = serde_json::to_value(definition).unwrap_or_default();
+        let text = |part: &&str| match &value[*part] {
+            Value::String(text) => shown(text),
+            Value::Null => String::new(),
+            other => shown(&other.to_string()),
+        };
+        before.differences(after).iter().map(text).collect::<Vec<_>>()
+    };
+    texts(before).into_iter().zip(texts(after)).collect()
+}
+
+/// On one line, and with nothing hidden.
+fn shown(text: &str) -> String {
+    text.chars().take(LONGEST).flat_map(char::escape_debug).collect()
 }
 
 fn told(change: &Change) -> Value {

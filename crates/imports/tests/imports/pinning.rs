@@ -11,7 +11,7 @@ use super::workshop::{Workshop, handler, offer};
 #[tokio::test]
 async fn tools_come_from_the_pins_alone_with_safe_settings() {
     let mut workshop = Workshop::new(&[offer("echo", "Says it again."), offer("say", "")]);
-    let file = workshop.dir.path().join("toolwright.mcp.lock");
+    let file = workshop.dir.path().join("toolwright.mcp.lock.json");
     assert_eq!(workshop.import().tools(&workshop.pins, &file).0.len(), 0, "nothing is accepted yet");
     workshop.accept().await;
     let (tools, errors) = workshop.import().tools(&workshop.pins, &file);
@@ -34,7 +34,7 @@ async fn the_configuration_says_what_a_tool_counts_as() {
     server.only = vec!["echo".to_owned()];
     let counts_as = json!({ "category": "retrieval", "sideEffects": "read_only", "idempotent": true, "requiresConfirmation": false });
     server.tool.insert("echo".to_owned(), counts_as.as_object().unwrap().clone());
-    let (tools, errors) = Import::new(server).tools(&workshop.pins, &workshop.dir.path().join("pins.lock"));
+    let (tools, errors) = Import::new(server).tools(&workshop.pins, &workshop.dir.path().join("pins.json"));
     assert!(errors.is_empty(), "{errors:?}");
     assert_eq!(tools.len(), 1);
     assert_eq!(tools[0].spec.tool_id, "x-echo");
@@ -46,7 +46,7 @@ async fn the_configuration_says_what_a_tool_counts_as() {
 async fn a_hidden_character_in_a_description_keeps_the_tool_out() {
     let mut workshop = Workshop::new(&[offer("echo", "Says\u{202e} it."), offer("say", "Speaks.")]);
     workshop.accept().await;
-    let (tools, errors) = workshop.import().tools(&workshop.pins, &workshop.dir.path().join("pins.lock"));
+    let (tools, errors) = workshop.import().tools(&workshop.pins, &workshop.dir.path().join("pins.json"));
     assert_eq!((tools.len(), errors.len()), (1, 1), "{errors:?}");
 }
 
@@ -105,7 +105,7 @@ async fn a_comparison_names_what_is_new_changed_and_gone() {
 async fn pins_are_kept_and_a_tampered_one_is_found() {
     let mut workshop = Workshop::new(&[offer("echo", "Says it again.")]);
     workshop.accept().await;
-    let file = workshop.dir.path().join("toolwright.mcp.lock");
+    let file = workshop.dir.path().join("toolwright.mcp.lock.json");
     assert_eq!(Pins::load(&file).unwrap(), Pins::default());
     workshop.pins.save(&file).unwrap();
     assert_eq!(Pins::load(&file).unwrap(), workshop.pins);
