@@ -138,8 +138,10 @@ async fn tools_are_listed_and_described() {
 async fn a_read_ends_with_its_caller_and_a_write_does_not() {
     let served = Served::start().await;
     let waiting = json!({ "args": { "wait": true }, "executionId": "w" }).to_string();
-    drop(served.client.send("POST", "/v1/tools/read/call", &waiting).await);
+    // Dropped any sooner, the call might end before it has begun: its tool is prepared first.
+    let stream = served.client.send("POST", "/v1/tools/read/call", &waiting).await;
     until(|| served.runs() == 1).await;
+    drop(stream);
     let stream = served.client.send("POST", "/v1/tools/write/call", &waiting).await;
     until(|| served.runs() == 2).await;
     drop(stream);
