@@ -1,5 +1,5 @@
-//! What handlers may touch, each with its back ends: the network and the client of the session so far. Knowledge base,
-//! calendar, images and text come behind the same face.
+//! What handlers may touch, each with its back ends: the network and the client of the session are here; what has heavy
+//! dependencies or keeps data comes from other crates, behind [`Capability`].
 //!
 //! It must not know tools, models or the JavaScript engine.
 
@@ -10,4 +10,4 @@ mod served;
 
 pub use client::{Client, Delivery, Silent};
 pub use fault::Fault;
-pub use served::{Answer, Capabilities, Scope};
+pub use served::{Answer, Answered, Asker, Capabilities, Capability, Scope};

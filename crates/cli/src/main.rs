@@ -1,6 +1,7 @@
 //! `toolwright`: parses the command line, runs one subcommand, sets the exit code. Nothing else.
 
 mod args;
+mod capabilities;
 mod command;
 mod config;
 mod imports;

@@ -59,6 +59,7 @@ fn ready(toolset: Toolset, source: &Source, config: &Config) -> Result<Runtime> 
     let artifact_dir = source.artifact.as_deref().and_then(Path::parent);
     let builder =
         Runtime::builder(Arc::new(toolset), artifact_dir.unwrap_or(&config.tools)).limits(config.handlers());
+    let builder = builder.capabilities(config.capabilities());
     let builder = Imports::load(config)?.register(builder);
     let runtime = config
         .allowed()?

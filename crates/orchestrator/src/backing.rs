@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use toolwright_capabilities::{Client, Fault, Scope};
+use toolwright_capabilities::{Asker, Client, Fault, Scope};
 use toolwright_engine::{Host, HostError, HostFuture, Level};
 
 use crate::audit::Entry;
 use crate::call::{Call, Caller};
 use crate::prepared::Prepared;
 use crate::redact;
+use crate::trip::Keeping;
 
 /// Of one call; more would only fill the record.
 const MOST_ENTRIES: usize = 100;
@@ -28,12 +29,17 @@ impl Backing {
         Self::Served(Scope { client, allow: prepared.allow.clone() })
     }
 
-    pub fn call(&self, call: &Call, path: &str, args: Vec<Value>) -> HostFuture {
+    pub fn call(&self, call: &Arc<Call>, path: &str, args: Vec<Value>) -> HostFuture {
         match self {
             Self::Stub(host) => host.call(path, args),
             Self::Served(scope) => {
-                let answer = call.runtime.capabilities().call(scope, path, args);
-                Box::pin(async move { answer.await.map_err(told) })
+                let answer = call.runtime.capabilities().call(scope, &asker(call), path, args);
+                let call = Arc::clone(call);
+                Box::pin(async move {
+                    let answered = answer.await.map_err(told)?;
+                    call.asked().notes.extend(answered.note);
+                    Ok(answered.value)
+                })
             }
         }
     }
@@ -78,6 +84,20 @@ impl Backing {
             (_, Level::Debug) => tracing::debug!(target: "toolwright::console", tool, "{text}"),
         }
     }
+}
+
+fn asker(call: &Call) -> Asker<'_> {
+    let client_id = call.caller.client_id();
+    let (session, user, org, roles) = match &call.caller {
+        Caller::Given(_) => (None, client_id, None, &[][..]),
+        Caller::Of { session, keeping, .. } => {
+            let who = &session.principal;
+            let lasts = *keeping == Keeping::Stored;
+            (lasts.then_some(session.id.as_str()), who.id.as_str(), who.org.as_deref(), &who.roles[..])
+        }
+    };
+    let (tool, execution_id) = (call.spec().tool_id.as_str(), &*call.execution_id);
+    Asker { tool, execution_id, client_id, session, user, org, roles, deadline: call.deadline, now: call.now }
 }
 
 fn told(fault: Fault) -> HostError {

@@ -106,6 +106,8 @@ pub(crate) struct Asked {
     pub intents: Vec<Value>,
     /// Entries for the audit: event and data. Kept here when an orchestrator runs the call.
     pub entries: Vec<(String, Value)>,
+    /// Members of `meta` that capabilities have added.
+    pub notes: Vec<(&'static str, Value)>,
     pub nested: usize,
 }
 

@@ -116,7 +116,7 @@ impl Orchestrator {
             let may_retry = trip.retries < retries && prepared.tool.spec.idempotent;
             let args = if may_retry { trip.args.clone() } else { std::mem::take(&mut trip.args) };
             let outcome = self.attempt(&call, args, &trip.hidden.secrets).await;
-            trip.entries.append(&mut call.asked().entries);
+            trip.heard(&mut call.asked());
             match &outcome {
                 Err(failure) if may_retry && is_passing(failure) => {
                     let pause = pause(trip.retries);

@@ -99,8 +99,8 @@ impl Builder {
 
     /// The capabilities, instead of those with default options.
     #[must_use]
-    pub fn capabilities(mut self, capabilities: Capabilities) -> Self {
-        self.0.capabilities = Arc::new(capabilities);
+    pub fn capabilities(mut self, capabilities: impl Into<Arc<Capabilities>>) -> Self {
+        self.0.capabilities = capabilities.into();
         self
     }
 

@@ -8,7 +8,7 @@ use toolwright_capabilities::Client;
 use toolwright_contract::{Envelope, Failure, IntentKind, Meta, Success};
 use toolwright_registry::hex;
 
-use crate::call::LateCancel;
+use crate::call::{Asked, LateCancel};
 use crate::gate::Tokens;
 use crate::ids;
 use crate::observe::Span;
@@ -68,6 +68,12 @@ pub(crate) struct Hidden {
 }
 
 impl Trip {
+    /// Takes over what an attempt leaves for the audit and for `meta`.
+    pub fn heard(&mut self, asked: &mut Asked) {
+        self.entries.append(&mut asked.entries);
+        self.more.extend(asked.notes.drain(..).map(|(name, value)| (name.to_owned(), value)));
+    }
+
     pub fn envelope(&self, outcome: Result<Success, Failure>) -> Envelope {
         let took = self.started.elapsed().as_millis();
         let meta = Meta {

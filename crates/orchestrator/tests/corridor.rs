@@ -6,6 +6,8 @@ mod support;
 
 #[path = "corridor/audit.rs"]
 mod audit;
+#[path = "corridor/capability.rs"]
+mod capability;
 #[path = "corridor/confirmation.rs"]
 mod confirmation;
 #[path = "corridor/execution.rs"]

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use toolwright_contract::{Mode, RateLimit};
 use toolwright_orchestrator::Limits as HandlerLimits;
+use toolwright_orchestrator::capabilities::Capabilities;
 use toolwright_orchestrator::capabilities::http::AllowList;
 use toolwright_orchestrator::policy::{ModePolicy, Policy};
 use toolwright_registry::prompt::Limits;
@@ -48,6 +50,7 @@ pub struct Config {
     pub mcp_servers: Vec<toolwright_imports::Server>,
     /// Where the file is: its paths are relative to it.
     base: PathBuf,
+    capabilities: OnceLock<Arc<Capabilities>>,
 }
 
 impl Config {
@@ -77,7 +80,13 @@ impl Config {
             telemetry: file.telemetry,
             mcp_servers: file.mcp_servers,
             base,
+            capabilities: OnceLock::new(),
         })
+    }
+
+    /// What handlers may ask for; the same for every toolset of the process.
+    pub fn capabilities(&self) -> Arc<Capabilities> {
+        Arc::clone(self.capabilities.get_or_init(|| Arc::new(crate::capabilities::set_up(self))))
     }
 
     /// A file that has its place beside `toolwright.toml`.

@@ -1,0 +1,68 @@
+//! A capability of another crate: it knows for whom it works, and what it notes stands in the envelope's `meta`.
+
+use std::future::ready;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use toolwright_contract::{ErrorKind, Failure, Mode};
+use toolwright_orchestrator::capabilities::{Answer, Answered, Asker, Capabilities, Capability, Fault};
+use toolwright_orchestrator::session::NewSession;
+use toolwright_orchestrator::store::Principal;
+use toolwright_orchestrator::{Context, Orchestrator, Runtime};
+use toolwright_registry::toolset::Toolset;
+
+use crate::support::{call, retrieval, shown, tool};
+
+/// Answers with who asked what.
+#[derive(Debug)]
+struct Mirror;
+
+impl Capability for Mirror {
+    fn call(&self, asker: &Asker<'_>, function: &str, args: Vec<Value>) -> Answer {
+        let value = json!({
+            "function": function, "args": args, "tool": asker.tool, "call": asker.execution_id,
+            "session": asker.session, "user": asker.user, "org": asker.org, "roles": asker.roles,
+        });
+        let answer = match function {
+            "search" => Ok(Answered { value, note: Some(("retrieval", "keyword".into())) }),
+            _ => Err(Fault::new("NOT_FOUND", "no such thing")),
+        };
+        Box::pin(ready(answer))
+    }
+}
+
+#[tokio::test]
+async fn a_capability_knows_who_asks_and_adds_to_meta() {
+    let tools = vec![tool("find", &retrieval())];
+    let (toolset, errors) = Toolset::empty().with_declared(Path::new("tools.json"), tools);
+    assert_eq!(errors, []);
+    let look = |args: Value, context: Context| async move {
+        let path = args["path"].as_str().unwrap_or_default().to_owned();
+        let found = context.call(&path, vec![json!({ "query": "x" })]).await;
+        found.map(Into::into).map_err(|error| Failure::new(ErrorKind::NotFound, error.code))
+    };
+    let runtime = Runtime::builder(Arc::new(toolset), ".")
+        .native("work", look)
+        .capabilities(Capabilities::default().with("kb", Arc::new(Mirror)))
+        .build();
+    let orchestrator = Orchestrator::builder(runtime).build().unwrap();
+    let mut new = NewSession::new("phone", Mode::Text);
+    new.principal = Principal { id: "mira".into(), org: Some("studio".into()), roles: vec!["editor".into()] };
+    let session = orchestrator.create_session(new).await.unwrap().id.clone();
+
+    let ask = async |id: &str, path: &str| {
+        shown(&orchestrator.call(&session, call(id, "find", json!({ "path": path }))).await)
+    };
+    let found = ask("c1", "kb.search").await;
+    let expected = json!({
+        "function": "search", "args": [{ "query": "x" }], "tool": "find", "call": "c1",
+        "session": session, "user": "mira", "org": "studio", "roles": ["editor"],
+    });
+    assert_eq!(found["data"], expected);
+    assert_eq!(found["meta"]["retrieval"], "keyword");
+    assert_eq!(ask("c2", "kb.get").await["error"]["message"], "NOT_FOUND");
+    let absent = ask("c3", "text.validateEmail").await;
+    assert_eq!(absent["error"]["message"], "NOT_CONFIGURED");
+    assert_eq!(absent["meta"].get("retrieval"), None);
+}
