@@ -4,10 +4,12 @@
 //! It must not know tools, models or the JavaScript engine.
 
 mod client;
+mod embedder;
 mod fault;
 pub mod http;
 mod served;
 
 pub use client::{Client, Delivery, Silent};
+pub use embedder::Embedder;
 pub use fault::Fault;
 pub use served::{Answer, Answered, Asker, Capabilities, Capability, Scope};

@@ -1,0 +1,18 @@
+//! What turns texts into vectors: a model in the process, or a service. Here, so that neither the knowledge base nor a
+//! model has to know the other.
+
+use std::fmt::Debug;
+
+use crate::Fault;
+
+/// Turns texts into vectors of one length. It blocks: call it beside the async threads.
+pub trait Embedder: Send + Sync + Debug {
+    /// What made the vectors, with all that changes them: vectors of two names must not be mixed.
+    fn name(&self) -> &str;
+
+    /// The length of a vector.
+    fn dimensions(&self) -> usize;
+
+    /// One vector of length 1 for each text, in order.
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Fault>;
+}
