@@ -40,6 +40,7 @@ mod request;
 mod response;
 
 pub use allow::{AllowList, Methods};
+pub(crate) use entry::is_localhost;
 pub use fetcher::{Fetcher, Options};
 
 #[cfg(test)]

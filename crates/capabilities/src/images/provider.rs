@@ -9,7 +9,7 @@ use super::answer::{self, Part};
 use super::shelf::Made;
 use super::{Options, Wanted};
 use crate::Fault;
-use crate::http::{self, AllowList, Fetcher, Methods};
+use crate::http::{self, AllowList, Fetcher, Methods, is_localhost};
 
 /// How an image service is set up. A model reads it too, and tells the user.
 pub(super) const NOT_SET_UP: &str = "write `[images] url = \"https://api.openai.com/v1\"` \
@@ -100,12 +100,13 @@ async fn download(fetcher: &Fetcher, endpoint: &Url, address: &str) -> Result<Ve
     let refused = || Fault::timeout("the image service has answered with an address that is not fetched");
     let url = Url::parse(address).map_err(|_| refused())?;
     let is_own = url.origin() == endpoint.origin();
+    let is_elsewhere = |name: &str| !is_localhost(name.trim_end_matches('.'));
     let is_public =
-        url.scheme() == "https" && matches!(url.host(), Some(Host::Domain(name)) if name != "localhost");
+        url.scheme() == "https" && matches!(url.host(), Some(Host::Domain(name)) if is_elsewhere(name));
     if !is_own && !is_public {
         return Err(refused());
     }
-    let allow = opened(&url)?.with_methods(Methods::ReadOnly);
+    let allow = opened(&url).map_err(|_| refused())?.with_methods(Methods::ReadOnly);
     let answered = fetcher.fetch(&allow, &[url.as_str().into()]).await;
     // The pictures were made, whatever goes wrong on their way here.
     let answered =
