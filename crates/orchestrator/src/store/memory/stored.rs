@@ -63,3 +63,33 @@ impl Stored {
         self.hasher.hash_one(id) as u32
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_found_by_their_ids_until_they_are_ruled_out() {
+        let mut stored = Stored::default();
+        for number in 0..50_000 {
+            stored.insert(&format!("call {number}"), number, 1_780_000_000_001);
+        }
+        for number in (0..50_000).step_by(997) {
+            let id = format!("call {number}");
+            let found: Vec<_> = stored.with_id(&id, &[]).map(|call| call.number).collect();
+            assert!(found.contains(&number), "{id}");
+            assert!(stored.with_id(&id, &found).next().is_none());
+        }
+        assert_eq!(stored.len(), 50_000);
+    }
+
+    #[test]
+    fn no_call_seems_older_than_it_is() {
+        let mut stored = Stored::default();
+        for (number, at) in [(1, 1_780_000_000_000), (2, 1_780_000_000_001), (3, 1_780_000_000_999)] {
+            stored.insert("x", number, at);
+            let call = stored.iter().find(|call| call.number == number).unwrap();
+            assert!((0..1000).contains(&(call.at() - at)), "{at}");
+        }
+    }
+}
