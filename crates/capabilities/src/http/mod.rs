@@ -43,4 +43,4 @@ pub use allow::{AllowList, Methods};
 pub use fetcher::{Fetcher, Options};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
