@@ -31,6 +31,13 @@ use crate::store::{Error, Hold, Holding};
 /// How much longer than its call a time is held.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// What an earlier call may have done for the event elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Past {
+    None,
+    Unknown,
+}
+
 impl Back {
     pub async fn commit(&self, asking: Asking, asked: Commit) -> Result<Event, Fault> {
         let execution = asked.execution_id.clone();
@@ -44,27 +51,26 @@ impl Back {
             return Ok(event);
         }
         let hold = self.hold(&asking, asked);
-        let (event, is_resumed) = match self.store.run(move |store| store.hold(&hold)).await {
+        let (mut event, past) = match self.store.run(move |store| store.hold(&hold)).await {
             Ok(Holding::Booked(event)) => return Ok(event),
             Ok(Holding::Fresh(event)) if self.caldav.is_none() && self.zoom.is_none() => return Ok(event),
-            Ok(Holding::Fresh(event)) => (event, false),
-            Ok(Holding::Resumed(event)) => (event, true),
+            Ok(Holding::Fresh(event)) => (event, Past::None),
+            Ok(Holding::Resumed(event)) => (event, Past::Unknown),
             Err(error) => {
                 // Another draft was quicker while this call was interrupted.
                 if let (Error::Taken, Some(left)) = (&error, left.filter(|left| left.execution == execution))
                 {
-                    self.give_back(&asking, &left.event, execution).await?;
+                    self.give_back(&asking, &left.event, Past::Unknown, execution).await?;
                 }
                 return Err(told(&error));
             }
         };
-        let mut event = event;
-        match self.complete(&asking, &mut event, is_resumed).await {
+        match self.complete(&asking, &mut event, past).await {
             Ok(()) => Ok(event),
             // Effects are possible: what is held stays so, for whoever takes it up.
             Err(fault) if fault.code == "TIMEOUT" => Err(fault),
             Err(fault) => {
-                self.give_back(&asking, &event, execution).await?;
+                self.give_back(&asking, &event, past, execution).await?;
                 Err(fault)
             }
         }
@@ -72,11 +78,15 @@ impl Back {
 
     /// Nothing comes of it: its meeting goes, and its time is free again. A meeting without an event would only
     /// mislead; if it cannot be removed, that is told to the operator.
-    async fn give_back(&self, asking: &Asking, event: &Event, execution: String) -> Result<(), Fault> {
-        if let (Some(zoom), Some(meeting)) = (&self.zoom, &event.meeting)
-            && let Err(fault) = zoom.cancel(meeting, asking.deadline).await
-        {
-            tracing::warn!("the Zoom meeting {meeting} was made in vain and remains: {fault}");
+    async fn give_back(
+        &self,
+        asking: &Asking,
+        event: &Event,
+        past: Past,
+        execution: String,
+    ) -> Result<(), Fault> {
+        if let Err(fault) = self.clear_away(asking, event, past).await {
+            tracing::warn!("a Zoom meeting may have been made in vain for {}: {fault}", event.id);
         }
         let id = event.id.clone();
         let released = self.store.run(move |store| store.release(&id, &execution)).await;
@@ -117,37 +127,47 @@ impl Back {
             let event = left.event.clone();
             return if is_same { Ok(Some(event)) } else { Err(told(&Error::Used(event.id))) };
         }
-        if !is_same && let Some(zoom) = &self.zoom {
-            let noted = left.event.meeting.clone();
-            let meeting = match noted {
-                Some(id) => Some(id),
-                None => zoom.find(&left.event, asking.deadline).await?.map(|meeting| meeting.id),
-            };
-            if let Some(meeting) = meeting {
-                zoom.cancel(&meeting, asking.deadline).await.map_err(harmless)?;
-            }
+        if !is_same {
+            self.clear_away(asking, &left.event, Past::Unknown).await?;
         }
         Ok(None)
     }
 
+    /// Removes the meeting of an event that will not be.
+    async fn clear_away(&self, asking: &Asking, event: &Event, past: Past) -> Result<(), Fault> {
+        let Some(zoom) = &self.zoom else { return Ok(()) };
+        let meeting = match (&event.meeting, past) {
+            (Some(noted), _) => Some(noted.clone()),
+            (None, Past::Unknown) => zoom.find(event, asking.deadline).await?.map(|meeting| meeting.id),
+            (None, Past::None) => None,
+        };
+        match meeting {
+            Some(meeting) => zoom.cancel(&meeting, asking.deadline).await.map_err(harmless),
+            None => Ok(()),
+        }
+    }
+
     /// What has to be done elsewhere for an event that is held.
-    async fn complete(&self, asking: &Asking, event: &mut Event, is_resumed: bool) -> Result<(), Fault> {
+    async fn complete(&self, asking: &Asking, event: &mut Event, past: Past) -> Result<(), Fault> {
         if let Some(caldav) = &self.caldav {
             let known = caldav.busy(&event.attendees, event.span, asking.deadline).await.map_err(harmless)?;
             if !merged(known.busy.into_values().flatten().collect(), event.span).is_empty() {
                 return Err(told(&Error::Taken));
             }
         }
-        self.add_meeting(asking, event, is_resumed).await?;
+        self.add_meeting(asking, event, past).await?;
         if let Some(caldav) = &self.caldav {
             caldav.put(event, asking.deadline).await?;
         }
         self.book(event).await
     }
 
-    async fn add_meeting(&self, asking: &Asking, event: &mut Event, is_resumed: bool) -> Result<(), Fault> {
+    async fn add_meeting(&self, asking: &Asking, event: &mut Event, past: Past) -> Result<(), Fault> {
         let Some(zoom) = self.zoom.as_ref().filter(|_| event.meeting.is_none()) else { return Ok(()) };
-        let found = if is_resumed { zoom.find(event, asking.deadline).await? } else { None };
+        let found = match past {
+            Past::Unknown => zoom.find(event, asking.deadline).await?,
+            Past::None => None,
+        };
         let meeting = match found {
             Some(meeting) => meeting,
             None => zoom.create(event, asking.deadline).await?,

@@ -48,6 +48,10 @@ impl Desk {
         self.directory.path().join("data/calendar.db")
     }
 
+    pub fn settings(&self) -> &Value {
+        &self.settings
+    }
+
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }

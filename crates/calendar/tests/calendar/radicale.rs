@@ -14,7 +14,7 @@ use crate::desk::{ANNA, By, Desk, JON, MIRA, ask, code, commit, half_hour, start
 use crate::{export, python};
 
 /// A server with the users mira and jon, and a calendar `work` of each.
-struct Radicale {
+pub struct Radicale {
     child: Child,
     url: String,
     client: Client,
@@ -29,7 +29,7 @@ impl Drop for Radicale {
 }
 
 impl Radicale {
-    async fn start() -> Self {
+    pub async fn start() -> Self {
         let directory = TempDir::new().unwrap();
         std::fs::write(directory.path().join("users"), "mira:open sesame\njon:open sesame\n").unwrap();
         // It cannot choose a port by itself, and another program may take a free one first.
@@ -66,7 +66,7 @@ impl Radicale {
         assert_eq!(status, 201, "{text}");
     }
 
-    fn settings(&self) -> Value {
+    pub fn settings(&self) -> Value {
         json!({
             "url": format!("{}/mira/work", self.url), "user": "mira", "password_env": "SECRET", "organizer": MIRA,
             "timezone": "Europe/Berlin", "people": [], "calendars": { JON: format!("{}/jon/work/", self.url) },
@@ -74,7 +74,7 @@ impl Radicale {
     }
 
     /// The files of a calendar.
-    fn files(&self, calendar: &str) -> Vec<String> {
+    pub fn files(&self, calendar: &str) -> Vec<String> {
         let folder = self.directory.path().join("data/collection-root").join(calendar);
         let files = std::fs::read_dir(folder)
             .unwrap()
@@ -218,7 +218,7 @@ async fn an_event_is_put_there_once_and_others_can_read_it() {
     assert_eq!(desk.ask(ANNA, "commit", asked).await.unwrap(), event);
     assert_eq!(code(desk.ask(ANNA, "commit", commit(&draft, 0, "b")).await), "CONFLICT");
     let name = format!("{}.ics", event["eventId"].as_str().unwrap());
-    assert_eq!(server.files("mira/work"), [name.clone()]);
+    assert_eq!(server.files("mira/work"), std::slice::from_ref(&name));
     let text = server.text(&format!("mira/work/{name}"));
     for part in
         ["DTSTART;TZID=Europe/Berlin:20260302T090000", "DESCRIPTION:Bring a lamp.", &format!("mailto:{JON}")]

@@ -146,9 +146,9 @@ async fn while_a_call_may_be_at_work_its_time_is_taken_and_its_draft_is_waited_f
 async fn a_time_that_was_lost_meanwhile_takes_its_meeting_along() {
     let (zoom, desk) = desk().await;
     let (draft, rival) = (desk.draft(ANNA, &[MIRA]).await, desk.draft(ANNA, &[MIRA]).await);
-    zoom.trouble(Trouble::Silence);
+    zoom.trouble(Trouble::SilenceAfterEffect);
     assert_eq!(code(desk.ask(HASTY, "commit", commit(&draft, 0, "a")).await), "TIMEOUT");
-    assert_eq!(zoom.meetings(), 0);
+    assert_eq!(zoom.meetings(), 1);
     desk.ask(later(), "commit", commit(&rival, 0, "b")).await.unwrap();
     assert_eq!(code(desk.ask(later(), "commit", commit(&draft, 0, "a")).await), "CONFLICT");
     assert_eq!((zoom.meetings(), desk.listing().rows().len()), (1, 1));

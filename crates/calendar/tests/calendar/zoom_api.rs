@@ -12,7 +12,6 @@ use crate::loopback::{Reply, Request, serve};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trouble {
     Status(u16),
-    Silence,
     SilenceAfterEffect,
     FailsAfterEffect,
 }
@@ -26,6 +25,7 @@ pub struct State {
     pub troubles: VecDeque<Trouble>,
     pub token_status: Option<u16>,
     pub lists: u32,
+    made: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -72,9 +72,9 @@ fn answer(state: &mut State, request: &Request) -> Reply {
         ("POST", "/v2/users/me/meetings") => create(state, &serde_json::from_str(&request.body).unwrap()),
         ("GET", "/v2/users/me/meetings") => list(state, query),
         ("DELETE", _) => {
-            let id = path.rsplit('/').next().unwrap();
+            let id: u64 = path.rsplit('/').next().unwrap().parse().unwrap();
             let before = state.meetings.len();
-            state.meetings.retain(|meeting| meeting["id"].to_string() != id);
+            state.meetings.retain(|meeting| meeting["id"] != id);
             Reply::Answer(if state.meetings.len() < before { 204 } else { 404 }, String::new())
         }
         _ => Reply::Answer(
@@ -104,16 +104,11 @@ fn token(state: &mut State, authorization: &str, query: &str) -> Reply {
 
 fn create(state: &mut State, asked: &Value) -> Reply {
     let trouble = state.troubles.pop_front();
-    match trouble {
-        Some(Trouble::Status(status)) => {
-            return Reply::Answer(status, json!({ "code": status, "message": "trouble" }).to_string());
-        }
-        Some(Trouble::Silence) => return Reply::Silence,
-        _ => {}
+    if let Some(Trouble::Status(status)) = trouble {
+        return Reply::Answer(status, json!({ "code": status, "message": "trouble" }).to_string());
     }
-    let id = 85_000_000_000_u64
-        + u64::try_from(state.meetings.len()).unwrap()
-        + u64::from(state.tokens_given) * 100;
+    state.made += 1;
+    let id = 85_000_000_000 + state.made;
     let meeting = json!({
         "id": id, "topic": asked["topic"], "type": asked["type"], "start_time": asked["start_time"],
         "duration": asked["duration"], "timezone": asked["timezone"], "agenda": asked["agenda"],
