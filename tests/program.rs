@@ -34,6 +34,8 @@ mod interrupted;
 mod look;
 #[path = "program/mcp.rs"]
 mod mcp;
+#[path = "program/reference.rs"]
+mod reference;
 #[path = "program/scaffold.rs"]
 mod scaffold;
 #[path = "program/schema.rs"]

@@ -2,6 +2,7 @@
 
 mod mcp;
 mod serve;
+mod unblock;
 
 use std::path::PathBuf;
 
@@ -11,6 +12,7 @@ use toolwright_providers::Provider;
 
 pub use mcp::{Mcp, McpCommand, Pin};
 pub use serve::ServeSettings;
+pub use unblock::Unblock;
 
 /// Author LLM tools once; run them for any model, in voice and in text.
 #[derive(Debug, Parser)]
@@ -121,6 +123,9 @@ pub enum Command {
     /// Decline a call that waits
     #[command(after_help = "Example:\n  toolwright deny conf_3f9c… --reason 'too dear'")]
     Deny(Deny),
+    /// Let a client in again that a tool has shut out
+    #[command(after_help = "Example:\n  toolwright unblock website --client visitor-42")]
+    Unblock(Unblock),
     /// Run the tools' own tests
     #[command(after_help = "Examples:
   toolwright test
