@@ -41,6 +41,8 @@ impl Config {
         ]);
         all.insert("handlers".to_owned(), handlers);
         all.insert("server".to_owned(), server(serving));
+        // What the calendar reads it can also write.
+        all.extend(Value::try_from(&self.calendar).map(|calendar| ("calendar".to_owned(), calendar)));
         if let Some(collector) = &serving.collector {
             let telemetry =
                 [("otlp", collector.endpoint.clone().into()), ("service", collector.service.clone().into())];

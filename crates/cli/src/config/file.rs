@@ -22,6 +22,7 @@ pub(super) struct File {
     pub session: SessionFile,
     pub server: ServerFile,
     pub telemetry: TelemetryFile,
+    pub calendar: toolwright_calendar::Settings,
     pub mcp_servers: Vec<toolwright_imports::Server>,
     /// By tool id.
     pub tool: BTreeMap<String, ToolFile>,

@@ -30,6 +30,8 @@ use file::{
 const FILE_NAME: &str = "toolwright.toml";
 /// The embedded store, unless another is named.
 const STATE: &str = ".toolwright/state.db";
+/// Drafts and, unless they are on a server, events.
+const CALENDAR: &str = ".toolwright/calendar.db";
 
 /// The settings in force.
 #[derive(Debug)]
@@ -46,6 +48,7 @@ pub struct Config {
     pub store: String,
     server: ServerFile,
     telemetry: TelemetryFile,
+    pub calendar: toolwright_calendar::Settings,
     /// Whose tools are imported.
     pub mcp_servers: Vec<toolwright_imports::Server>,
     /// Where the file is: its paths are relative to it.
@@ -78,6 +81,7 @@ impl Config {
             store: store.unwrap_or_else(|| format!("sqlite:{}", base.join(STATE).display())),
             server: file.server,
             telemetry: file.telemetry,
+            calendar: calendar(file.calendar)?,
             mcp_servers: file.mcp_servers,
             base,
             capabilities: OnceLock::new(),
@@ -87,6 +91,11 @@ impl Config {
     /// What handlers may ask for; the same for every toolset of the process.
     pub fn capabilities(&self) -> Arc<Capabilities> {
         Arc::clone(self.capabilities.get_or_init(|| Arc::new(crate::capabilities::set_up(self))))
+    }
+
+    /// Where the calendar is kept.
+    pub fn calendar_file(&self) -> PathBuf {
+        self.base.join(CALENDAR)
     }
 
     /// A file that has its place beside `toolwright.toml`.
@@ -182,6 +191,16 @@ fn checked(policy: Policy) -> Result<Policy, Failure> {
         Err(error) => Err(Failure::new(
             format!("`[confirmation] approve_when` cannot be used: {error}"),
             "a condition looks like `user.id == \"robot\" && tool == \"note_add\" && args.count < 10`",
+        )),
+    }
+}
+
+fn calendar(settings: toolwright_calendar::Settings) -> Result<toolwright_calendar::Settings, Failure> {
+    match settings.check() {
+        Ok(()) => Ok(settings),
+        Err(error) => Err(Failure::new(
+            format!("`[calendar]` cannot be used: {error}"),
+            "docs/calendar.md shows what its settings mean",
         )),
     }
 }
