@@ -44,4 +44,4 @@ pub use client::for_service;
 pub use fetcher::{Fetcher, Options};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -16,7 +16,7 @@ use toolwright_registry::hex;
 use super::caller::{Caller, unreachable};
 use super::catalog::{Catalog, Row};
 use super::confirm::{self, Question, Said, Way};
-use super::progress::{Listener, Reporter};
+use super::progress;
 use super::result;
 use super::shared::Shared;
 use crate::counters::Counters;
@@ -45,7 +45,7 @@ impl Calling<'_> {
         let call = ToolCall { id, tool: request.name.into_owned(), args };
         if let Some(state) = &request.request_state {
             let said = confirm::said(request.input_responses.as_ref())?;
-            return self.resume(row, call, state, said).await;
+            return Box::pin(self.resume(row, call, state, said)).await;
         }
         let left = self.begin_turn(row).await?;
         let envelope = self.perform(call).await?;
@@ -69,26 +69,25 @@ impl Calling<'_> {
 
     /// Runs the call; the host hears of its progress, and may cancel it.
     async fn perform(&self, call: ToolCall) -> Result<Arc<Envelope>, ErrorData> {
-        let Some(token) = self.context.meta.get_progress_token() else {
-            return tokio::select! {
-                envelope = self.through(call.into()) => envelope,
-                () = self.context.ct.cancelled() => Err(cancelled()),
-            };
+        let (client, mut reporter) = match self.context.meta.get_progress_token() {
+            Some(token) => {
+                let (listener, reporter) = progress::pair(self.context.peer.clone(), token);
+                (Some(listener), Some(reporter))
+            }
+            None => (None, None),
         };
-        let (listener, mut steps) = Listener::new();
-        let mut reporter = Reporter::new(self.context.peer.clone(), token);
-        let call = self.through(Heard { call, client: Some(Arc::new(listener)) });
-        let mut call = std::pin::pin!(call);
+        let mut call = std::pin::pin!(self.through(Heard { call, client }));
         let envelope = loop {
             tokio::select! {
                 biased;
-                Some(step) = steps.recv() => reporter.tell(step).await,
+                // Told to the end, or the answer might overtake it.
+                Some((reporter, step)) = progress::next(&mut reporter) => reporter.tell(step).await,
                 envelope = &mut call => break envelope,
                 () = self.context.ct.cancelled() => break Err(cancelled()),
             }
         };
-        while let Ok(step) = steps.try_recv() {
-            reporter.tell(step).await;
+        if let Some(reporter) = &mut reporter {
+            reporter.tell_rest().await;
         }
         envelope
     }
@@ -114,21 +113,27 @@ impl Calling<'_> {
         match Way::of(self.context) {
             Way::None => self.tell(row, envelope),
             Way::InputRequired => Ok(question.required()),
-            Way::Elicitation => {
-                let Some(said) = question.elicit(self.context).await else {
-                    return self.tell(row, envelope);
-                };
-                let asked = self.asked(&question.token).await?;
-                match self.answer(&asked, &question.token, said).await {
-                    Ok(envelope) => self.tell(row, envelope),
-                    // Somebody else has answered meanwhile: what came of that is on record.
-                    Err(Error::Refused) => {
-                        let recorded = self.recorded(&asked).await?;
-                        self.tell(row, recorded.unwrap_or(envelope))
-                    }
-                    Err(error) => Err(refused(&error)),
-                }
+            Way::Elicitation => Box::pin(self.elicit(row, &question, envelope)).await,
+        }
+    }
+
+    /// Asks, and waits for the answer.
+    async fn elicit(
+        &self,
+        row: Option<&Row>,
+        question: &Question,
+        envelope: Arc<Envelope>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(said) = question.elicit(self.context).await else { return self.tell(row, envelope) };
+        let asked = self.asked(&question.token).await?;
+        match self.answer(&asked, &question.token, said).await {
+            Ok(envelope) => self.tell(row, envelope),
+            // Somebody else has answered meanwhile: what came of that is on record.
+            Err(Error::Refused) => {
+                let recorded = self.recorded(&asked).await?;
+                self.tell(row, recorded.unwrap_or(envelope))
             }
+            Err(error) => Err(refused(&error)),
         }
     }
 

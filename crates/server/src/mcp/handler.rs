@@ -120,9 +120,9 @@ impl ServerHandler for Handler {
         let caller = self.caller(&context)?;
         let session = self.session(caller).await?;
         let catalog = self.catalog(session.as_deref());
-        Calling { shared: &self.shared, caller, session, catalog: &catalog, context: &context }
-            .run(request)
-            .await
+        let calling = Calling { shared: &self.shared, caller, session, catalog: &catalog, context: &context };
+        // The library moves this future from hand to hand: it must stay small.
+        Box::pin(calling.run(request)).await
     }
 
     /// Only asked for a schema that request headers are compared with.

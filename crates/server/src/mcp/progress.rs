@@ -1,6 +1,7 @@
 //! Progress of one call, on its way to the host that asked for it.
 
 use std::future::ready;
+use std::sync::Arc;
 
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::{Peer, RoleServer};
@@ -11,22 +12,27 @@ use toolwright_orchestrator::capabilities::{Client, Delivery, Fault};
 /// Steps that a slow host may be behind; more are left out.
 const WAITING: usize = 64;
 
-/// One step.
+/// The call's client as its handler sees it, and what tells the host.
+pub(super) fn pair(peer: Peer<RoleServer>, token: ProgressToken) -> (Arc<dyn Client>, Reporter) {
+    let (sender, steps) = mpsc::channel(WAITING);
+    (Arc::new(Listener(sender)), Reporter { peer, token, steps, last: f64::NEG_INFINITY })
+}
+
+/// Waits for a step. `None` at once when nobody wants to know, or none will come.
+pub(super) async fn next(reporter: &mut Option<Reporter>) -> Option<(&mut Reporter, Step)> {
+    let reporter = reporter.as_mut()?;
+    let step = reporter.steps.recv().await?;
+    Some((reporter, step))
+}
+
+/// How far a call has come.
 pub(super) struct Step {
     fraction: f64,
     message: Option<String>,
 }
 
-/// The call's client, as its handler sees it.
 #[derive(Debug)]
-pub(super) struct Listener(mpsc::Sender<Step>);
-
-impl Listener {
-    pub fn new() -> (Self, mpsc::Receiver<Step>) {
-        let (sender, steps) = mpsc::channel(WAITING);
-        (Self(sender), steps)
-    }
-}
+struct Listener(mpsc::Sender<Step>);
 
 impl Client for Listener {
     fn send(&self, _: Value) -> Delivery {
@@ -41,14 +47,18 @@ impl Client for Listener {
 
 /// Tells the host; progress that goes back is left out, as the protocol asks.
 pub(super) struct Reporter {
-    pub peer: Peer<RoleServer>,
-    pub token: ProgressToken,
+    peer: Peer<RoleServer>,
+    token: ProgressToken,
+    steps: mpsc::Receiver<Step>,
     last: f64,
 }
 
 impl Reporter {
-    pub fn new(peer: Peer<RoleServer>, token: ProgressToken) -> Self {
-        Self { peer, token, last: f64::NEG_INFINITY }
+    /// Tells what the call has left.
+    pub async fn tell_rest(&mut self) {
+        while let Ok(step) = self.steps.try_recv() {
+            self.tell(step).await;
+        }
     }
 
     pub async fn tell(&mut self, step: Step) {
