@@ -1,5 +1,6 @@
 //! `tools/call`: one call through the orchestrator, with progress and cancellation, and a person's answer if it takes one.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use rmcp::model::{CallToolRequestParams, CallToolResponse, ContentBlock, NumberOrString};
@@ -7,6 +8,8 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 use toolwright_contract::Envelope;
 use toolwright_orchestrator::confirm::{Answerer, Error, Proof};
 use toolwright_orchestrator::store::{Backend, Confirmation, SessionRecord, Status};
@@ -16,7 +19,7 @@ use toolwright_registry::hex;
 use super::caller::{Caller, unreachable};
 use super::catalog::{Catalog, Row};
 use super::confirm::{self, Question, Said, Way};
-use super::progress::{Listener, Reporter};
+use super::progress;
 use super::result;
 use super::shared::Shared;
 use crate::counters::Counters;
@@ -75,22 +78,20 @@ impl Calling<'_> {
                 () = self.context.ct.cancelled() => Err(cancelled()),
             };
         };
-        let (listener, mut steps) = Listener::new();
-        let mut reporter = Reporter::new(self.context.peer.clone(), token);
-        let call = self.through(Heard { call, client: Some(Arc::new(listener)) });
-        let mut call = std::pin::pin!(call);
-        let envelope = loop {
-            tokio::select! {
-                biased;
-                Some(step) = steps.recv() => reporter.tell(step).await,
-                envelope = &mut call => break envelope,
-                () = self.context.ct.cancelled() => break Err(cancelled()),
-            }
+        let (client, reporter) = progress::pair(self.context.peer.clone(), token);
+        let (over, ended) = oneshot::channel();
+        let mut call = pin!(self.through(Heard { call, client: Some(client) }));
+        let mut telling = pin!(reporter.tell_until(ended));
+        // Side by side: a host that does not read holds up what it is told, never its call.
+        let envelope = tokio::select! {
+            envelope = &mut call => envelope?,
+            () = self.context.ct.cancelled() => return Err(cancelled()),
+            () = &mut telling => return Err(cancelled()), // It ends after the call.
         };
-        while let Ok(step) = steps.try_recv() {
-            reporter.tell(step).await;
-        }
-        envelope
+        // The answer must not overtake what was told before it, if the host does read.
+        let _ = over.send(());
+        let _ = timeout(progress::PATIENCE, telling).await;
+        Ok(envelope)
     }
 
     /// Through the orchestrator, in the session or in one of the call's own.
