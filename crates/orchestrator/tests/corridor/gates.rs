@@ -235,7 +235,8 @@ async fn a_call_that_has_waited_is_judged_by_what_is_so_now() {
 
 #[tokio::test]
 async fn a_rule_may_speak_of_what_the_operator_has_set() {
-    let rule = json!({ "when": "mentions(args.text, settings.images.sensitive_words)", "preview": "{{text}}?" });
+    let rule =
+        json!({ "when": "mentions(args.text, settings.images.sensitive_words)", "preview": "{{text}}?" });
     let setup = || Setup::new().tool("paint", json!({ "requiresConfirmation": rule }));
     let desk = setup()
         .policy(|policy| policy.settings = json!({ "images": { "sensitive_words": ["gun*"] } }))
@@ -247,5 +248,8 @@ async fn a_rule_may_speak_of_what_the_operator_has_set() {
     // A rule that cannot be evaluated asks.
     let desk = setup().desk();
     let session = desk.session(Mode::Text).await;
-    assert_eq!(desk.outcome(&session, "c1", "paint", json!({ "text": "a lake" })).await, "CONFIRMATION_REQUIRED");
+    assert_eq!(
+        desk.outcome(&session, "c1", "paint", json!({ "text": "a lake" })).await,
+        "CONFIRMATION_REQUIRED"
+    );
 }

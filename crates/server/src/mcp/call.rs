@@ -1,12 +1,15 @@
 //! `tools/call`: one call through the orchestrator, with progress and cancellation, and a person's answer if it takes one.
 
+use std::pin::pin;
 use std::sync::Arc;
 
-use rmcp::model::{CallToolRequestParams, CallToolResponse, ContentBlock, NumberOrString};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, ContentBlock, NumberOrString, ProgressToken};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 use toolwright_contract::Envelope;
 use toolwright_orchestrator::confirm::{Answerer, Error, Proof};
 use toolwright_orchestrator::store::{Backend, Confirmation, SessionRecord, Status};
@@ -67,29 +70,33 @@ impl Calling<'_> {
         Ok(turn.message)
     }
 
-    /// Runs the call; the host hears of its progress, and may cancel it.
+    /// Runs the call; the host may cancel it.
     async fn perform(&self, call: ToolCall) -> Result<Arc<Envelope>, ErrorData> {
-        let (client, mut reporter) = match self.context.meta.get_progress_token() {
-            Some(token) => {
-                let (listener, reporter) = progress::pair(self.context.peer.clone(), token);
-                (Some(listener), Some(reporter))
-            }
-            None => (None, None),
-        };
-        let mut call = std::pin::pin!(self.through(Heard { call, client }));
-        let envelope = loop {
-            tokio::select! {
-                biased;
-                // Told to the end, or the answer might overtake it.
-                Some((reporter, step)) = progress::next(&mut reporter) => reporter.tell(step).await,
-                envelope = &mut call => break envelope,
-                () = self.context.ct.cancelled() => break Err(cancelled()),
-            }
-        };
-        if let Some(reporter) = &mut reporter {
-            reporter.tell_rest().await;
+        if let Some(token) = self.context.meta.get_progress_token() {
+            return Box::pin(self.perform_told(call, token)).await;
         }
-        envelope
+        tokio::select! {
+            envelope = self.through(call.into()) => envelope,
+            () = self.context.ct.cancelled() => Err(cancelled()),
+        }
+    }
+
+    /// As [`perform`](Self::perform), and the host hears of its progress.
+    async fn perform_told(&self, call: ToolCall, token: ProgressToken) -> Result<Arc<Envelope>, ErrorData> {
+        let (client, reporter) = progress::pair(self.context.peer.clone(), token);
+        let (over, ended) = oneshot::channel();
+        let mut call = pin!(self.through(Heard { call, client: Some(client) }));
+        let mut telling = pin!(reporter.tell_until(ended));
+        // Side by side: a host that does not read holds up what it is told, never its call.
+        let envelope = tokio::select! {
+            envelope = &mut call => envelope?,
+            () = self.context.ct.cancelled() => return Err(cancelled()),
+            () = &mut telling => return Err(cancelled()), // It ends after the call.
+        };
+        // The answer must not overtake what was told before it, if the host does read.
+        let _ = over.send(());
+        let _ = timeout(progress::PATIENCE, telling).await;
+        Ok(envelope)
     }
 
     /// Through the orchestrator, in the session or in one of the call's own.

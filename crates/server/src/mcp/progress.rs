@@ -2,15 +2,18 @@
 
 use std::future::ready;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::{Peer, RoleServer};
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use toolwright_orchestrator::capabilities::{Client, Delivery, Fault};
 
 /// Steps that a slow host may be behind; more are left out.
 const WAITING: usize = 64;
+/// For a host to take what is left, once the call is over.
+pub(super) const PATIENCE: Duration = Duration::from_millis(250);
 
 /// The call's client as its handler sees it, and what tells the host.
 pub(super) fn pair(peer: Peer<RoleServer>, token: ProgressToken) -> (Arc<dyn Client>, Reporter) {
@@ -18,15 +21,8 @@ pub(super) fn pair(peer: Peer<RoleServer>, token: ProgressToken) -> (Arc<dyn Cli
     (Arc::new(Listener(sender)), Reporter { peer, token, steps, last: f64::NEG_INFINITY })
 }
 
-/// Waits for a step. `None` at once when nobody wants to know, or none will come.
-pub(super) async fn next(reporter: &mut Option<Reporter>) -> Option<(&mut Reporter, Step)> {
-    let reporter = reporter.as_mut()?;
-    let step = reporter.steps.recv().await?;
-    Some((reporter, step))
-}
-
 /// How far a call has come.
-pub(super) struct Step {
+struct Step {
     fraction: f64,
     message: Option<String>,
 }
@@ -54,14 +50,18 @@ pub(super) struct Reporter {
 }
 
 impl Reporter {
-    /// Tells what the call has left.
-    pub async fn tell_rest(&mut self) {
-        while let Ok(step) = self.steps.try_recv() {
-            self.tell(step).await;
+    /// Tells each step; once the call has ended, what is left of them.
+    pub async fn tell_until(mut self, mut ended: oneshot::Receiver<()>) {
+        loop {
+            tokio::select! {
+                biased;
+                Some(step) = self.steps.recv() => self.tell(step).await,
+                _ = &mut ended => return,
+            }
         }
     }
 
-    pub async fn tell(&mut self, step: Step) {
+    async fn tell(&mut self, step: Step) {
         if step.fraction <= self.last {
             return;
         }
