@@ -11,9 +11,7 @@ use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, NoTls, Row, Statement};
 
-use super::Options;
-use super::address::Address;
-use super::failure::Failure;
+use crate::{Address, Failure};
 
 /// How often a statement is sent that others got in the way of.
 const ATTEMPTS: usize = 3;
@@ -28,18 +26,29 @@ const SET_UP: &str = "SELECT set_config('search_path', quote_ident($1) || ', pg_
     set_config('synchronous_commit',
         CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)";
 
+/// How connections are set up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// The schema that statements mean.
+    pub schema: String,
+    /// How long a statement may take.
+    pub statement_timeout: Duration,
+    /// How long opening a connection may take.
+    pub connect_timeout: Duration,
+}
+
 /// Opens connections.
-pub(super) struct Connector {
-    pub(super) address: Address,
-    pub(super) options: Options,
+pub struct Connector {
+    address: Address,
+    settings: Settings,
     opened: AtomicU64,
 }
 
 /// A connection to the server, set up for the schema.
-pub(super) struct Connection {
+pub struct Connection {
     /// No other connection of this process has it.
-    pub(super) serial: u64,
-    pub(super) client: Client,
+    pub(crate) serial: u64,
+    pub(crate) client: Client,
     driver: AbortHandle,
     prepared: HashMap<&'static str, Statement>,
     limit: Duration,
@@ -47,7 +56,7 @@ pub(super) struct Connection {
 }
 
 /// Connections that are shared.
-pub(super) struct Pool {
+pub struct Pool {
     connector: Arc<Connector>,
     permits: Semaphore,
     opening: Semaphore,
@@ -55,21 +64,21 @@ pub(super) struct Pool {
 }
 
 /// A connection that goes back to its pool.
-pub(super) struct Borrowed<'a> {
+pub struct Borrowed<'a> {
     pool: &'a Pool,
     connection: Option<Connection>,
     _permit: SemaphorePermit<'a>,
 }
 
-pub(super) type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
+pub type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 impl Connector {
-    pub(super) fn new(address: Address, options: Options) -> Self {
-        Self { address, options, opened: AtomicU64::new(0) }
+    pub fn new(address: Address, settings: Settings) -> Self {
+        Self { address, settings, opened: AtomicU64::new(0) }
     }
 
-    pub(super) async fn open(&self) -> Result<Connection, Failure> {
-        let limit = self.options.connect_timeout;
+    pub async fn open(&self) -> Result<Connection, Failure> {
+        let limit = self.settings.connect_timeout;
         timeout(limit, self.connect()).await.map_err(|_| unsent(Failure::late(limit)))?.map_err(unsent)
     }
 
@@ -84,9 +93,9 @@ impl Connector {
                 (client, tokio::spawn(driver).abort_handle())
             }
         };
-        let statement_timeout = self.options.statement_timeout;
+        let statement_timeout = self.settings.statement_timeout;
         let milliseconds = statement_timeout.as_millis().to_string();
-        client.query(SET_UP, &[&self.options.schema, &milliseconds]).await?;
+        client.query(SET_UP, &[&self.settings.schema, &milliseconds]).await?;
         Ok(Connection {
             serial: self.opened.fetch_add(1, Ordering::Relaxed),
             client,
@@ -112,7 +121,7 @@ fn unsent(failure: Failure) -> Failure {
 
 impl Connection {
     /// Runs a statement, which is a transaction of its own. Its text is never made from values.
-    pub(super) async fn query(
+    pub async fn query(
         &mut self,
         sql: &'static str,
         parameters: Parameters<'_>,
@@ -160,7 +169,7 @@ impl Drop for Connection {
 }
 
 impl Pool {
-    pub(super) fn new(connector: Arc<Connector>, size: usize) -> Self {
+    pub fn new(connector: Arc<Connector>, size: usize) -> Self {
         Self {
             connector,
             permits: Semaphore::new(size.max(1)),
@@ -170,8 +179,8 @@ impl Pool {
     }
 
     /// A connection that is open as far as anybody knows.
-    pub(super) async fn borrow(&self) -> Result<Borrowed<'_>, Failure> {
-        let limit = self.connector.options.statement_timeout;
+    pub async fn borrow(&self) -> Result<Borrowed<'_>, Failure> {
+        let limit = self.connector.settings.statement_timeout;
         let permit = timeout(limit, self.permits.acquire())
             .await
             .map_err(|_| Failure::Unsent(format!("all connections are busy for {limit:?}")))?
@@ -193,16 +202,12 @@ impl Pool {
     }
 
     /// Runs one statement.
-    pub(super) async fn query(
-        &self,
-        sql: &'static str,
-        parameters: Parameters<'_>,
-    ) -> Result<Vec<Row>, Failure> {
+    pub async fn query(&self, sql: &'static str, parameters: Parameters<'_>) -> Result<Vec<Row>, Failure> {
         self.borrow().await?.query(sql, parameters).await
     }
 
     /// No more connections are given out.
-    pub(super) fn close(&self) {
+    pub fn close(&self) {
         self.permits.close();
         self.idle().clear();
     }
@@ -218,7 +223,7 @@ impl Pool {
 }
 
 impl Borrowed<'_> {
-    pub(super) async fn query(
+    pub async fn query(
         &mut self,
         sql: &'static str,
         parameters: Parameters<'_>,
@@ -229,7 +234,7 @@ impl Borrowed<'_> {
         }
     }
 
-    pub(super) fn serial(&self) -> Option<u64> {
+    pub fn serial(&self) -> Option<u64> {
         self.connection.as_ref().map(|connection| connection.serial)
     }
 }
