@@ -12,3 +12,16 @@ pub use address::Address;
 pub use failure::Failure;
 pub use migrations::{check, migrate};
 pub use pool::{Borrowed, Connection, Connector, Parameters, Pool, Settings};
+
+/// What holds an address shows nothing of itself: there may be a password in it.
+macro_rules! is_opaque {
+    ($($name:ident $(<$lifetime:lifetime>)?),*) => {$(
+        impl std::fmt::Debug for $name $(<$lifetime>)? {
+            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.debug_struct(stringify!($name)).finish_non_exhaustive()
+            }
+        }
+    )*};
+}
+
+is_opaque!(Address, Connector, Connection, Pool, Borrowed<'_>);

@@ -19,7 +19,9 @@ const ATTEMPTS: usize = 3;
 /// How many connections a pool opens at once: a server that has just come back must not be overrun.
 const OPENING: usize = 2;
 
-const SET_UP: &str = "SELECT set_config('search_path', quote_ident($1) || ', pg_temp', false),
+const SET_UP: &str = "SELECT set_config('search_path', quote_ident($1) || coalesce((
+        SELECT ', ' || quote_ident(nspname) FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace
+        WHERE extname = $3), '') || ', pg_temp', false),
     set_config('statement_timeout', $2, false),
     set_config('default_transaction_isolation', 'read committed', false),
     set_config('jit', 'off', false),
@@ -31,6 +33,8 @@ const SET_UP: &str = "SELECT set_config('search_path', quote_ident($1) || ', pg_
 pub struct Settings {
     /// The schema that statements mean.
     pub schema: String,
+    /// An extension whose types and operators they use, wherever it was installed.
+    pub extension: Option<&'static str>,
     /// How long a statement may take.
     pub statement_timeout: Duration,
     /// How long opening a connection may take.
@@ -95,7 +99,8 @@ impl Connector {
         };
         let statement_timeout = self.settings.statement_timeout;
         let milliseconds = statement_timeout.as_millis().to_string();
-        client.query(SET_UP, &[&self.settings.schema, &milliseconds]).await?;
+        let parameters: Parameters<'_> = &[&self.settings.schema, &milliseconds, &self.settings.extension];
+        client.query(SET_UP, parameters).await?;
         Ok(Connection {
             serial: self.opened.fetch_add(1, Ordering::Relaxed),
             client,
@@ -152,6 +157,16 @@ impl Connection {
             Ok(self.client.query(statement, parameters).await?)
         };
         timeout(limit, sending).await.unwrap_or_else(|_| Err(Failure::late(limit)))
+    }
+
+    /// Runs statements that give nothing back. They are never made from text that came from outside.
+    pub async fn run(&mut self, sql: &str) -> Result<(), Failure> {
+        let limit = self.limit;
+        let answer = timeout(limit, self.client.batch_execute(sql)).await;
+        let answer =
+            answer.map_or_else(|_| Err(Failure::late(limit)), |answer| answer.map_err(Failure::from));
+        self.is_spoiled |= answer.as_ref().is_err_and(Failure::spoils_connection);
+        answer
     }
 
     fn is_usable(&self) -> bool {
@@ -234,6 +249,22 @@ impl Borrowed<'_> {
         }
     }
 
+    /// Runs several statements that belong together, such as a transaction. If they fail, or nobody waits for them any
+    /// more, the connection is in no known state and is not used again.
+    pub async fn session<T, E: From<Failure>>(
+        &mut self,
+        work: impl AsyncFnOnce(&mut Connection) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let Some(connection) = &mut self.connection else {
+            return Err(Failure::Unsent("the connection is gone".to_owned()).into());
+        };
+        let was_spoiled = std::mem::replace(&mut connection.is_spoiled, true);
+        let answer = work(connection).await;
+        connection.is_spoiled = was_spoiled || answer.is_err();
+        answer
+    }
+
+    /// Which of the process's connections it is.
     pub fn serial(&self) -> Option<u64> {
         self.connection.as_ref().map(|connection| connection.serial)
     }

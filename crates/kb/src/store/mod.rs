@@ -17,6 +17,11 @@
 //!
 //! All functions block: call them beside the async threads.
 
+mod english;
+pub mod postgres;
+
+pub use self::postgres::Postgres;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Instant;

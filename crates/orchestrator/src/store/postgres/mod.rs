@@ -72,6 +72,7 @@ impl Options {
     fn settings(&self) -> Settings {
         Settings {
             schema: self.schema.clone(),
+            extension: None,
             statement_timeout: self.statement_timeout,
             connect_timeout: self.connect_timeout,
         }
