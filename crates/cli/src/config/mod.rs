@@ -109,6 +109,8 @@ impl Config {
     /// The server listens: its answers name this address, unless the operator has said another.
     pub fn serve_at(&self, listen: SocketAddr, public_url: Option<&str>) {
         self.served_at.set(public_url.map_or_else(|| images::address_of(listen), str::to_owned));
+    }
+
     /// Where the calendar is kept.
     pub fn calendar_file(&self) -> PathBuf {
         self.base.join(CALENDAR)
