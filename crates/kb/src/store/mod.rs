@@ -17,6 +17,8 @@
 //!
 //! All functions block: call them beside the async threads.
 
+mod any;
+mod embedded;
 mod english;
 pub mod postgres;
 
@@ -28,6 +30,8 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::any::Store;
+pub use self::embedded::Embedded;
 use crate::record::{Key, Namespace, Record};
 
 /// What goes wrong in a back end. The text is for the operator.
@@ -165,7 +169,8 @@ pub trait Backend: Send + Sync + fmt::Debug {
     /// Begins to write, or [`Error::Busy`].
     fn write(&self) -> Result<Box<dyn Write + '_>>;
 
-    /// Makes the index anew from the kept records; vectors are dropped. Readers see the old one until it is done.
+    /// Makes the index anew from the kept records, without the vectors that no passage needs any more. Readers see the
+    /// old one until it is done. A second writer is [`Error::Busy`] here too.
     fn rebuild(&self) -> Result<()>;
 }
 
