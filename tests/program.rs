@@ -14,6 +14,8 @@ mod bad_schema;
 mod build;
 #[path = "program/cache.rs"]
 mod cache;
+#[path = "program/calendar.rs"]
+mod calendar;
 #[path = "program/call.rs"]
 mod call;
 #[path = "program/codes.rs"]

@@ -1,5 +1,6 @@
 //! The command line: every flag, in one place.
 
+mod calendar;
 mod mcp;
 mod serve;
 mod unblock;
@@ -10,6 +11,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use toolwright_contract::{Category, Mode};
 use toolwright_providers::Provider;
 
+pub use calendar::{Calendar, During};
 pub use mcp::{Mcp, McpCommand, Pin};
 pub use serve::ServeSettings;
 pub use unblock::Unblock;
@@ -141,6 +143,15 @@ pub enum Command {
     Audit {
         #[command(subcommand)]
         what: Audit,
+    },
+    /// Look at the events that were booked
+    #[command(after_help = "Examples:
+  toolwright calendar list
+  toolwright calendar list --from 2026-03-02 --to 2026-03-09 --format json
+  toolwright calendar export > events.ics        for other programs: import the file there")]
+    Calendar {
+        #[command(subcommand)]
+        what: Calendar,
     },
     /// Serve the tools over HTTP
     #[command(after_help = "Examples:

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use toolwright_calendar::Calendar;
 use toolwright_orchestrator::capabilities::Capabilities;
 use toolwright_orchestrator::capabilities::images::Images;
 use toolwright_text::Text;
@@ -14,4 +15,10 @@ pub fn set_up(config: &Config) -> Capabilities {
     Capabilities::default()
         .with("text", Arc::new(Text))
         .with("images", Arc::new(Images::new(config.images())))
+        .with("calendar", Arc::new(calendar(config)))
+}
+
+fn calendar(config: &Config) -> Calendar {
+    let secrets = Box::new(|variable: &str| std::env::var(variable).ok());
+    Calendar::new(config.calendar.clone(), config.calendar_file(), secrets)
 }

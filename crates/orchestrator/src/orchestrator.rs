@@ -417,14 +417,15 @@ impl Orchestrator {
 
     /// Closes a call that did not run: counted, audited, logged. One that ran is closed by `settle`.
     async fn close(&self, trip: &Trip, envelope: Envelope, ended: Ended) -> Arc<Envelope> {
-        let version = envelope.meta.tool_version.clone().unwrap_or_default();
         let error = envelope.outcome.as_ref().err().map(|failure| failure.kind);
         let ended = if trip.tool == DESCRIBE { Ended::Ran } else { ended };
         // Invented names share one row: they must not fill the memory.
         let is_known =
             trip.runtime.as_ref().is_some_and(|runtime| runtime.toolset().get(&trip.tool).is_some());
         let name = if is_known || trip.tool == DESCRIBE { trip.tool.as_str() } else { "(unknown)" };
-        self.0.metrics.of(name, &version).count(ended, error, trip.started.elapsed(), false);
+        // What is not of a toolset has the version of this program.
+        let version = envelope.meta.tool_version.as_deref().unwrap_or(env!("CARGO_PKG_VERSION"));
+        self.0.metrics.of(name, version).count(ended, error, trip.started.elapsed(), false);
         self.observed(trip, ended, error);
         let event = match ended {
             Ended::Ran => "described",

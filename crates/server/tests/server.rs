@@ -23,6 +23,8 @@ mod mcp;
 mod mcp_host;
 #[path = "server/mcp_http.rs"]
 mod mcp_http;
+#[path = "server/mcp_pipe.rs"]
+mod mcp_pipe;
 #[path = "server/operation.rs"]
 mod operation;
 #[path = "server/otlp.rs"]

@@ -40,6 +40,7 @@ mod request;
 mod response;
 
 pub use allow::{AllowList, Methods};
+pub use client::for_service;
 pub(crate) use entry::is_localhost;
 pub use fetcher::{Fetcher, Options};
 

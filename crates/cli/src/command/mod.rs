@@ -2,6 +2,7 @@
 
 mod audit;
 mod build;
+mod calendar;
 mod call;
 mod check;
 mod confirm;
@@ -46,6 +47,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Deny(args) => confirm::deny(common, &args),
         Command::Unblock(args) => unblock::run(common, &args),
         Command::Audit { what } => audit::run(common, &what),
+        Command::Calendar { what } => calendar::run(common, &what),
         Command::Test(test) => test::run(common, &test),
         Command::Schema(schema) => schema::run(common, &schema),
         Command::Serve(serve) => serve::run(common, &serve),

@@ -42,6 +42,8 @@ impl Config {
         all.insert("handlers".to_owned(), handlers);
         all.insert("server".to_owned(), server(serving));
         all.insert("images".to_owned(), self.dump_images());
+        // What the calendar reads it can also write.
+        all.extend(Value::try_from(&self.calendar).map(|calendar| ("calendar".to_owned(), calendar)));
         if let Some(collector) = &serving.collector {
             let telemetry =
                 [("otlp", collector.endpoint.clone().into()), ("service", collector.service.clone().into())];

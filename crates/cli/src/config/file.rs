@@ -24,6 +24,7 @@ pub(super) struct File {
     pub server: ServerFile,
     pub telemetry: TelemetryFile,
     pub images: ImagesFile,
+    pub calendar: toolwright_calendar::Settings,
     pub mcp_servers: Vec<toolwright_imports::Server>,
     /// By tool id.
     pub tool: BTreeMap<String, ToolFile>,

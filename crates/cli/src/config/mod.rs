@@ -34,6 +34,8 @@ const FILE_NAME: &str = "toolwright.toml";
 const STATE: &str = ".toolwright/state.db";
 /// Where a server listens, unless it is told otherwise.
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7300);
+/// Drafts and, unless they are on a server, events.
+const CALENDAR: &str = ".toolwright/calendar.db";
 
 /// The settings in force.
 #[derive(Debug)]
@@ -53,6 +55,7 @@ pub struct Config {
     images: ImagesFile,
     /// Where the server is, as its own answers say it.
     served_at: Address,
+    pub calendar: toolwright_calendar::Settings,
     /// Whose tools are imported.
     pub mcp_servers: Vec<toolwright_imports::Server>,
     /// Where the file is: its paths are relative to it.
@@ -91,6 +94,7 @@ impl Config {
             telemetry: file.telemetry,
             images: file.images,
             served_at: Address::new(address),
+            calendar: calendar(file.calendar)?,
             mcp_servers: file.mcp_servers,
             base,
             capabilities: OnceLock::new(),
@@ -105,6 +109,11 @@ impl Config {
     /// The server listens: its answers name this address, unless the operator has said another.
     pub fn serve_at(&self, listen: SocketAddr, public_url: Option<&str>) {
         self.served_at.set(public_url.map_or_else(|| images::address_of(listen), str::to_owned));
+    }
+
+    /// Where the calendar is kept.
+    pub fn calendar_file(&self) -> PathBuf {
+        self.base.join(CALENDAR)
     }
 
     /// A file that has its place beside `toolwright.toml`.
@@ -202,6 +211,16 @@ fn checked(policy: Policy) -> Result<Policy, Failure> {
         Err(error) => Err(Failure::new(
             format!("`[confirmation] approve_when` cannot be used: {error}"),
             "a condition looks like `user.id == \"robot\" && tool == \"note_add\" && args.count < 10`",
+        )),
+    }
+}
+
+fn calendar(settings: toolwright_calendar::Settings) -> Result<toolwright_calendar::Settings, Failure> {
+    match settings.check() {
+        Ok(()) => Ok(settings),
+        Err(error) => Err(Failure::new(
+            format!("`[calendar]` cannot be used: {error}"),
+            "docs/calendar.md shows what its settings mean",
         )),
     }
 }

@@ -7,7 +7,7 @@ mod clamp;
 mod confirmed;
 mod mode;
 mod rate;
-mod role;
+pub(crate) mod role;
 mod valid;
 
 use std::sync::Arc;

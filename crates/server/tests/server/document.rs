@@ -94,3 +94,8 @@ fn every_schema_of_the_document_can_be_compiled() {
         assert!(schema.is_object(), "{name}");
     }
 }
+
+#[test]
+fn the_document_is_about_the_server_that_it_comes_from() {
+    assert_eq!(document()["servers"][0]["url"], "/");
+}
