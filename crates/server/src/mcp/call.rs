@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use rmcp::model::{CallToolRequestParams, CallToolResponse, ContentBlock, NumberOrString};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, ContentBlock, NumberOrString, ProgressToken};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::Value;
@@ -48,7 +48,7 @@ impl Calling<'_> {
         let call = ToolCall { id, tool: request.name.into_owned(), args };
         if let Some(state) = &request.request_state {
             let said = confirm::said(request.input_responses.as_ref())?;
-            return self.resume(row, call, state, said).await;
+            return Box::pin(self.resume(row, call, state, said)).await;
         }
         let left = self.begin_turn(row).await?;
         let envelope = self.perform(call).await?;
@@ -78,6 +78,15 @@ impl Calling<'_> {
                 () = self.context.ct.cancelled() => Err(cancelled()),
             };
         };
+        // Few ask for it: its future is not part of everybody's.
+        Box::pin(self.perform_telling(call, token)).await
+    }
+
+    async fn perform_telling(
+        &self,
+        call: ToolCall,
+        token: ProgressToken,
+    ) -> Result<Arc<Envelope>, ErrorData> {
         let (client, reporter) = progress::pair(self.context.peer.clone(), token);
         let (over, ended) = oneshot::channel();
         let mut call = pin!(self.through(Heard { call, client: Some(client) }));
@@ -115,21 +124,27 @@ impl Calling<'_> {
         match Way::of(self.context) {
             Way::None => self.tell(row, envelope),
             Way::InputRequired => Ok(question.required()),
-            Way::Elicitation => {
-                let Some(said) = question.elicit(self.context).await else {
-                    return self.tell(row, envelope);
-                };
-                let asked = self.asked(&question.token).await?;
-                match self.answer(&asked, &question.token, said).await {
-                    Ok(envelope) => self.tell(row, envelope),
-                    // Somebody else has answered meanwhile: what came of that is on record.
-                    Err(Error::Refused) => {
-                        let recorded = self.recorded(&asked).await?;
-                        self.tell(row, recorded.unwrap_or(envelope))
-                    }
-                    Err(error) => Err(refused(&error)),
-                }
+            Way::Elicitation => Box::pin(self.elicit(row, &question, envelope)).await,
+        }
+    }
+
+    /// Asks, and waits for the answer.
+    async fn elicit(
+        &self,
+        row: Option<&Row>,
+        question: &Question,
+        envelope: Arc<Envelope>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(said) = question.elicit(self.context).await else { return self.tell(row, envelope) };
+        let asked = self.asked(&question.token).await?;
+        match self.answer(&asked, &question.token, said).await {
+            Ok(envelope) => self.tell(row, envelope),
+            // Somebody else has answered meanwhile: what came of that is on record.
+            Err(Error::Refused) => {
+                let recorded = self.recorded(&asked).await?;
+                self.tell(row, recorded.unwrap_or(envelope))
             }
+            Err(error) => Err(refused(&error)),
         }
     }
 

@@ -136,9 +136,11 @@ impl ServerHandler for Handler {
         let session = self.session(caller).await?;
         let catalog = self.catalog(session.as_deref());
         let calling = Calling { shared: &self.shared, caller, session, catalog: &catalog, context: &context };
+        // The library moves this future from hand to hand: it must stay small.
+        let run = Box::pin(calling.run(request));
         match traced(&context) {
-            Some(trace) => trace.around(calling.run(request)).await,
-            None => calling.run(request).await,
+            Some(trace) => trace.around(run).await,
+            None => run.await,
         }
     }
 
