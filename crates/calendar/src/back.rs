@@ -1,7 +1,7 @@
 //! What is behind the door: who is taken when, and proposals.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex};
 
 use chrono::{DateTime, Duration, Utc};
 use serde_json::Value;
@@ -25,6 +25,8 @@ pub struct Back {
     pub store: Store,
     pub caldav: Option<CalDav>,
     pub zoom: Option<Zoom>,
+    /// Drafts for which a call of this process is at work elsewhere.
+    pub at_work: Mutex<HashSet<String>>,
 }
 
 impl Back {

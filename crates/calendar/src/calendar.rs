@@ -36,6 +36,8 @@ pub struct Calendar {
 #[derive(Debug, Clone)]
 pub struct Asking {
     pub owner: Owner,
+    /// Where the ids of calls mean something: a session, or a client that has none.
+    pub scope: String,
     pub deadline: Instant,
     pub now: DateTime<Utc>,
 }
@@ -86,7 +88,7 @@ impl Calendar {
             }
             _ => None,
         };
-        Ok(Back { settings: Arc::clone(settings), store, caldav, zoom })
+        Ok(Back { settings: Arc::clone(settings), store, caldav, zoom, at_work: Mutex::default() })
     }
 
     fn secret(&self, variable: &str) -> Result<Secret, Fault> {
@@ -99,7 +101,9 @@ impl Capability for Calendar {
     fn call(&self, asker: &Asker<'_>, function: &str, args: Vec<Value>) -> Answer {
         let now = asker.now.and_then(DateTime::from_timestamp_millis).unwrap_or_else(Utc::now);
         let owner = Owner { org: asker.org.unwrap_or_default().to_owned(), user: asker.user.to_owned() };
-        let asking = Asking { owner, deadline: asker.deadline, now };
+        let scope =
+            asker.session.map_or_else(|| format!("client {}", asker.client_id), |id| format!("session {id}"));
+        let asking = Asking { owner, scope, deadline: asker.deadline, now };
         let (back, function) = (self.back(), function.to_owned());
         Box::pin(async move { run(&*back?, asking, &function, args).await.map(Answered::from) })
     }

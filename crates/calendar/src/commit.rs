@@ -15,6 +15,7 @@
 //! after whoever took up the draft has looked; and an event beside one that another program puts into the same
 //! CalDAV calendar between the second look and ours, which CalDAV cannot prevent.
 
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
@@ -39,11 +40,29 @@ enum Past {
 }
 
 impl Back {
-    pub async fn commit(&self, asking: Asking, asked: Commit) -> Result<Event, Fault> {
-        let execution = asked.execution_id.clone();
+    pub async fn commit(&self, asking: Asking, mut asked: Commit) -> Result<Event, Fault> {
+        // Ids of calls mean something in their session only.
+        asked.execution_id = format!("{} {}", asking.scope, asked.execution_id);
         let (owner, id) = (asking.owner.clone(), asked.draft_id.clone());
         let looked = self.store.run(move |store| store.look(&owner, &id)).await;
         let (_, progress) = looked.map_err(|error| told(&error))?;
+        if !self.has_outside() {
+            let hold = self.hold(&asking, asked);
+            let held = self.store.run(move |store| store.hold(&hold)).await.map_err(|error| told(&error))?;
+            let (Holding::Booked(event) | Holding::Fresh(event) | Holding::Resumed(event)) = held;
+            return Ok(event);
+        }
+        let _at_work = AtWork::begin(self, &asked.draft_id).ok_or_else(|| told(&Error::InProgress))?;
+        self.commit_outside(asking, asked, progress).await
+    }
+
+    async fn commit_outside(
+        &self,
+        asking: Asking,
+        asked: Commit,
+        progress: Option<Progress>,
+    ) -> Result<Event, Fault> {
+        let execution = asked.execution_id.clone();
         let left = progress.filter(|progress| progress.held_until.is_some());
         if let Some(left) = &left
             && let Some(event) = self.take_up(&asking, &execution, left).await?
@@ -53,7 +72,6 @@ impl Back {
         let hold = self.hold(&asking, asked);
         let (mut event, past) = match self.store.run(move |store| store.hold(&hold)).await {
             Ok(Holding::Booked(event)) => return Ok(event),
-            Ok(Holding::Fresh(event)) if self.caldav.is_none() && self.zoom.is_none() => return Ok(event),
             Ok(Holding::Fresh(event)) => (event, Past::None),
             Ok(Holding::Resumed(event)) => (event, Past::Unknown),
             Err(error) => {
@@ -93,8 +111,12 @@ impl Back {
         released.map_err(|error| told(&error))
     }
 
+    /// Whether anything has to be done but in the file.
+    fn has_outside(&self) -> bool {
+        self.caldav.is_some() || self.zoom.is_some()
+    }
+
     fn hold(&self, asking: &Asking, asked: Commit) -> Hold {
-        let has_outside = self.caldav.is_some() || self.zoom.is_some();
         Hold {
             owner: asking.owner.clone(),
             draft: asked.draft_id,
@@ -104,7 +126,7 @@ impl Back {
             organizer: self.settings.organizer().to_owned(),
             conference: self.settings.conference.clone(),
             now: asking.now,
-            until: has_outside.then(|| held_until(asking)),
+            until: self.has_outside().then(|| held_until(asking)),
             blocking: self.blocking(),
         }
     }
@@ -185,6 +207,25 @@ impl Back {
         let id = event.id.clone();
         let booked = self.store.run(move |store| store.book(&id)).await;
         booked.map_err(|error| Fault::new("TIMEOUT", told(&error).message))
+    }
+}
+
+/// Two calls of one process, even if they have the same id, never work on one draft at a time.
+struct AtWork<'a> {
+    back: &'a Back,
+    draft: String,
+}
+
+impl<'a> AtWork<'a> {
+    fn begin(back: &'a Back, draft: &str) -> Option<Self> {
+        let is_first = back.at_work.lock().unwrap_or_else(PoisonError::into_inner).insert(draft.to_owned());
+        is_first.then(|| Self { back, draft: draft.to_owned() })
+    }
+}
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        self.back.at_work.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.draft);
     }
 }
 

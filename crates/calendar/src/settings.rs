@@ -22,6 +22,7 @@ pub struct Settings {
     /// How long a draft can be committed.
     pub draft_expires_after_s: u32,
     /// Who invites; with `url`, also whose calendar that is.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub organizer: Option<String>,
     /// Whose events are all in this calendar: addresses, or `@studio.example` for everybody there.
     pub people: Vec<String>,

@@ -5,6 +5,7 @@
 mod approvals;
 pub mod audit;
 mod backing;
+mod block;
 mod builder;
 mod call;
 pub mod clock;

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use toolwright_capabilities::{Client, Silent};
 use toolwright_contract::{Envelope, ErrorKind, Failure, Meta};
 
+use crate::block;
 use crate::builder::Builder;
 use crate::call::Call;
 use crate::clock::Clock;
@@ -218,7 +219,7 @@ impl Orchestrator {
     ) -> Result<Box<Trip>, Box<Envelope>> {
         let started = Instant::now();
         let found = self.0.store.session(session).await.map_err(|error| lost(&call, out_of_reach(&error)))?;
-        let session = found.ok_or_else(|| lost(&call, no_session()))?;
+        let session = block::shown(found).ok_or_else(|| lost(&call, no_session()))?;
         self.begin(started, session, call, position, parent)
     }
 
@@ -359,6 +360,7 @@ impl Orchestrator {
         if !state::is_active(&trip.session, trip.now) {
             return Err(inactive("This session is over."));
         }
+        self.let_in(trip).await?;
         let runtime = trip.runtime.clone().ok_or_else(without_toolset)?;
         let tool = runtime.toolset().get(&trip.tool).ok_or_else(|| runtime.unknown(&trip.tool))?;
         let prepared = runtime.ready(tool).await?;

@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "server/blocks.rs"]
+mod blocks;
 #[path = "server/calls.rs"]
 mod calls;
 #[path = "server/client.rs"]
@@ -13,6 +15,8 @@ mod confirmations;
 mod document;
 #[path = "server/hostile.rs"]
 mod hostile;
+#[path = "server/images.rs"]
+mod images;
 #[path = "server/mcp.rs"]
 mod mcp;
 #[path = "server/mcp_host.rs"]

@@ -57,6 +57,32 @@ async fn booked_times_are_taken_for_each_attendee_and_for_nobody_else() {
     assert_eq!(desk.ask(ANNA, "freeBusy", window).await.unwrap(), expected);
     let next = desk.ask(ANNA, "propose", half_hour(&["jon@STUDIO.example"])).await.unwrap();
     assert_eq!(starts(&next)[0], "2026-03-02T09:30:00+01:00");
+    let other = desk.ask(ANNA, "propose", half_hour(&["li@studio.example"])).await.unwrap();
+    assert_eq!(starts(&other)[0], "2026-03-02T09:00:00+01:00");
+}
+
+#[tokio::test]
+async fn what_was_booked_with_a_stranger_is_known_though_their_calendar_is_not() {
+    let desk = Desk::new(json!({ "people": [] }));
+    let draft = desk.draft(ANNA, &["guest@elsewhere.example"]).await;
+    desk.ask(ANNA, "commit", commit(&draft, 0, "a")).await.unwrap();
+    let next = desk.ask(ANNA, "propose", half_hour(&["guest@elsewhere.example"])).await.unwrap();
+    assert_eq!(starts(&next)[0], "2026-03-02T09:30:00+01:00");
+    assert_eq!(next["unknownAttendees"], json!(["guest@elsewhere.example"]));
+}
+
+#[tokio::test]
+async fn a_draft_is_of_a_person_in_any_session_and_of_nobody_else() {
+    let desk = Desk::new(json!({}));
+    let draft = desk.draft(ANNA, &[MIRA]).await;
+    let asked = json!({ "draftId": draft });
+    for by in [By { session: None, ..ANNA }, By { session: Some("s2"), ..ANNA }] {
+        desk.ask(by, "getDraft", asked.clone()).await.unwrap();
+    }
+    for by in [By { user: "eve", ..ANNA }, By { org: None, ..ANNA }, By { org: Some("other"), ..ANNA }] {
+        assert_eq!(code(desk.ask(by, "getDraft", asked.clone()).await), "NOT_FOUND");
+        assert_eq!(code(desk.ask(by, "commit", commit(&draft, 0, "a")).await), "NOT_FOUND");
+    }
     let (other, by) = (desk.another(), By { session: None, ..ANNA });
     let event = crate::desk::ask(&other, by, "commit", commit(&draft, 0, "a")).await.unwrap();
     assert_eq!(event["start"], "2026-03-02T09:00:00+01:00");

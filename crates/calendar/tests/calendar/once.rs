@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::desk::{ANNA, Desk, JON, MIRA, ask, code, commit};
+use crate::desk::{ANNA, By, Desk, JON, MIRA, ask, code, commit};
 
 #[tokio::test]
 async fn the_same_call_again_gives_the_same_event_and_another_a_conflict() {
@@ -15,6 +15,9 @@ async fn the_same_call_again_gives_the_same_event_and_another_a_conflict() {
     assert_eq!(ask(&desk.another(), ANNA, "commit", commit(&draft, 0, "a")).await.unwrap(), event);
     assert_eq!(code(desk.ask(ANNA, "commit", commit(&draft, 0, "b")).await), "CONFLICT");
     assert_eq!(code(desk.ask(ANNA, "commit", commit(&draft, 1, "b")).await), "CONFLICT");
+    // The same id in another session is another call.
+    let elsewhere = By { session: Some("s2"), ..ANNA };
+    assert_eq!(code(desk.ask(elsewhere, "commit", commit(&draft, 0, "a")).await), "CONFLICT");
     assert_eq!(desk.listing().rows().len(), 1);
 }
 

@@ -143,6 +143,18 @@ async fn while_a_call_may_be_at_work_its_time_is_taken_and_its_draft_is_waited_f
 }
 
 #[tokio::test]
+async fn two_calls_with_one_id_at_a_time_make_one_meeting() {
+    let (zoom, desk) = desk().await;
+    let draft = desk.draft(ANNA, &[MIRA]).await;
+    let asked = || desk.ask(ANNA, "commit", commit(&draft, 0, "a"));
+    let (first, second) = tokio::join!(asked(), asked());
+    let (won, lost) = if first.is_ok() { (first, second) } else { (second, first) };
+    assert_eq!(code(lost), "UNREACHABLE");
+    assert_eq!(asked().await.unwrap(), won.unwrap());
+    assert_eq!((zoom.meetings(), desk.listing().rows().len()), (1, 1));
+}
+
+#[tokio::test]
 async fn a_time_that_was_lost_meanwhile_takes_its_meeting_along() {
     let (zoom, desk) = desk().await;
     let (draft, rival) = (desk.draft(ANNA, &[MIRA]).await, desk.draft(ANNA, &[MIRA]).await);

@@ -11,8 +11,8 @@ use super::{Options, Wanted};
 use crate::Fault;
 use crate::http::{self, AllowList, Fetcher, Methods};
 
-/// What an operator has to know, in the model's hands too: it says so to the user.
-pub(super) const NOT_SET_UP: &str = "no image service is set up: write `[images] url = \"https://api.openai.com/v1\"` \
+/// How an image service is set up. A model reads it too, and tells the user.
+pub(super) const NOT_SET_UP: &str = "write `[images] url = \"https://api.openai.com/v1\"` \
      and `model` into toolwright.toml, and the key into the variable that `key_env` names (docs/configuration.md, Images)";
 
 /// Pictures in base64, with the rest of an answer.

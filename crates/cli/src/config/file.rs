@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use toolwright_contract::RateLimit;
 
+use super::images::ImagesFile;
 use crate::args::LogFormat;
 
 #[derive(Debug, Default, Deserialize)]
@@ -22,6 +23,8 @@ pub(super) struct File {
     pub session: SessionFile,
     pub server: ServerFile,
     pub telemetry: TelemetryFile,
+    pub images: ImagesFile,
+    pub calendar: toolwright_calendar::Settings,
     pub mcp_servers: Vec<toolwright_imports::Server>,
     /// By tool id.
     pub tool: BTreeMap<String, ToolFile>,
@@ -115,6 +118,7 @@ pub(super) struct SessionFile {
 #[serde(default, deny_unknown_fields)]
 pub(super) struct ServerFile {
     pub listen: Option<SocketAddr>,
+    pub public_url: Option<String>,
     pub keys: Option<PathBuf>,
     pub log_format: Option<LogFormat>,
     pub access_log: Option<bool>,

@@ -70,23 +70,19 @@ impl Calling<'_> {
         Ok(turn.message)
     }
 
-    /// Runs the call; the host hears of its progress, and may cancel it.
+    /// Runs the call; the host may cancel it.
     async fn perform(&self, call: ToolCall) -> Result<Arc<Envelope>, ErrorData> {
-        let Some(token) = self.context.meta.get_progress_token() else {
-            return tokio::select! {
-                envelope = self.through(call.into()) => envelope,
-                () = self.context.ct.cancelled() => Err(cancelled()),
-            };
-        };
-        // Few ask for it: its future is not part of everybody's.
-        Box::pin(self.perform_telling(call, token)).await
+        if let Some(token) = self.context.meta.get_progress_token() {
+            return Box::pin(self.perform_told(call, token)).await;
+        }
+        tokio::select! {
+            envelope = self.through(call.into()) => envelope,
+            () = self.context.ct.cancelled() => Err(cancelled()),
+        }
     }
 
-    async fn perform_telling(
-        &self,
-        call: ToolCall,
-        token: ProgressToken,
-    ) -> Result<Arc<Envelope>, ErrorData> {
+    /// As [`perform`](Self::perform), and the host hears of its progress.
+    async fn perform_told(&self, call: ToolCall, token: ProgressToken) -> Result<Arc<Envelope>, ErrorData> {
         let (client, reporter) = progress::pair(self.context.peer.clone(), token);
         let (over, ended) = oneshot::channel();
         let mut call = pin!(self.through(Heard { call, client: Some(client) }));

@@ -137,10 +137,10 @@ impl ServerHandler for Handler {
         let catalog = self.catalog(session.as_deref());
         let calling = Calling { shared: &self.shared, caller, session, catalog: &catalog, context: &context };
         // The library moves this future from hand to hand: it must stay small.
-        let run = Box::pin(calling.run(request));
+        let running = Box::pin(calling.run(request));
         match traced(&context) {
-            Some(trace) => trace.around(run).await,
-            None => run.await,
+            Some(trace) => trace.around(running).await,
+            None => running.await,
         }
     }
 

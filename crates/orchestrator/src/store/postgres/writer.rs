@@ -8,10 +8,9 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep};
 use toolwright_contract::Envelope;
+use toolwright_postgres::{Borrowed, Failure, Parameters, Pool};
 
-use super::failure::Failure;
 use super::keeper::Loose;
-use super::pool::{Borrowed, Parameters, Pool};
 use super::rows::{get, parsed};
 use crate::store::chain::{self, Chain};
 use crate::store::records::{AuditEntry, AuditRow, Durability, Settled};
