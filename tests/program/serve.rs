@@ -215,3 +215,24 @@ fn the_example_file_says_what_holds_anyway() {
         assert!(example.contains(name.as_str()), "the example does not show `{name}`");
     }
 }
+
+#[test]
+fn while_it_serves_other_commands_name_the_way_over_http() {
+    let project = Project::reference();
+    let serving = Serving::start(&project, &[]);
+    let args = r#"{"results": [{"id": "it's", "score": 0.5}]}"#;
+    let call = project.run(&["call", "rank_results", args]).expect_code(1);
+    let shown = r#"curl -s http://127.0.0.1:7300/v1/tools/rank_results/call -H 'content-type: application/json' -d '{"args":{"results":[{"id":"it'\''s","score":0.5}]}}'"#;
+    call.expect_stderr(&["toolwright serve", shown]);
+    let answer = project.run(&["approve", "conf_1.secret"]).expect_code(1);
+    assert!(!answer.stderr.contains("secret"), "{}", answer.stderr);
+    answer.expect_stderr(&["/v1/confirmations/conf_1/approve -X POST"]);
+    project
+        .run(&["deny", "conf_1"])
+        .expect_code(1)
+        .expect_stderr(&["/v1/confirmations/conf_1/reject -X POST"]);
+    // Those that only look do not mind.
+    serving.ask("POST /v1/tools/rank_results/call", "", &format!("{{\"args\": {args}}}"));
+    project.run(&["confirmations"]).expect_code(0);
+    project.run(&["audit", "tail"]).expect_code(0);
+}

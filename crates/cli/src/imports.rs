@@ -35,30 +35,28 @@ impl Imports {
         Ok(Self { servers: config.mcp_servers.iter().cloned().map(Import::new).collect(), pins, file })
     }
 
-    /// Adds the tools that were accepted. What is wrong with others is logged, and the rest stands.
-    pub fn declare(&self, mut toolset: Toolset) -> Toolset {
+    /// Adds the tools that were accepted. What is wrong with others comes with them, and the rest stands.
+    pub fn declare(&self, mut toolset: Toolset) -> (Toolset, Vec<Failure>) {
+        let mut refused = Vec::new();
         for import in &self.servers {
             let name = &import.server().name;
             if self.pins.of(name).next().is_none() {
-                tracing::error!(
-                    "no tool of the MCP server `{name}` was accepted yet; `toolwright mcp pin {name}`"
-                );
+                let message = format!("no tool of the MCP server `{name}` was accepted yet");
+                refused.push(Failure::new(message, format_args!("`toolwright mcp pin {name}`")));
                 continue;
             }
             let pinned: Vec<&str> = self.pins.of(name).map(|(tool, _)| tool).collect();
             for tool in import.server().named().filter(|tool| !pinned.contains(tool)) {
-                let help = did_you_mean(tool, &pinned);
-                tracing::error!(
-                    "`[[mcp_servers]]` `{name}` names the tool `{tool}`, which is not pinned; {help}"
-                );
+                let message =
+                    format!("`[[mcp_servers]]` `{name}` names the tool `{tool}`, which is not pinned");
+                refused.push(Failure::new(message, did_you_mean(tool, &pinned)));
             }
-            let (tools, mut errors) = import.tools(&self.pins, &self.file);
-            let (with, refused) = toolset.with_declared(&self.file, tools);
+            let (tools, errors) = import.tools(&self.pins, &self.file);
+            let (with, taken) = toolset.with_declared(&self.file, tools);
             toolset = with;
-            errors.extend(refused);
-            errors.iter().for_each(|error| tracing::error!("{error}; {}", error.help()));
+            refused.extend(errors.iter().chain(&taken).map(|error| Failure::new(error, error.help())));
         }
-        toolset
+        (toolset, refused)
     }
 
     /// Waits until the server of a tool can be called: a command that makes one call and ends cannot leave it starting

@@ -1,7 +1,7 @@
 //! A toolset for the commands that look at one or run it: from an artifact, or compiled in memory, with the tools
 //! that the configuration declares.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -9,7 +9,7 @@ use toolwright_orchestrator::Runtime;
 use toolwright_registry::build::{Options, Progress, Timestamp, compile};
 use toolwright_registry::declared;
 use toolwright_registry::suggest::nearest;
-use toolwright_registry::toolset::Toolset;
+use toolwright_registry::toolset::{Implementation, Tool, Toolset};
 
 use crate::args::{Common, Format, Source};
 use crate::config::Config;
@@ -45,9 +45,14 @@ pub fn runtime_told(common: &Common, source: &Source, config: &Config) -> Result
 fn counted(source: &Source, config: &Config, imports: &Imports) -> Result<(Toolset, usize)> {
     let (built, warnings) = match &source.artifact {
         Some(artifact) => (Toolset::load(artifact).map_err(|error| Failure::new(&error, error.help()))?, 0),
+        // Declared and imported tools alone are a toolset too.
+        None if config.has_only_other_tools() => (Toolset::empty(), 0),
         None => compiled(&config.tools)?,
     };
-    Ok((imports.declare(declare(built, &config.declared)), warnings))
+    // Native handlers are registered by programs that embed Toolwright; this one has none.
+    let whole = Whole::of(built, config, imports, &|_| false);
+    whole.refused.iter().for_each(|refused| tracing::error!("{refused}; {}", refused.help));
+    Ok((whole.toolset, warnings))
 }
 
 fn ready(toolset: Toolset, source: &Source, config: &Config, imports: &Imports) -> Result<Runtime> {
@@ -104,15 +109,51 @@ fn compiled(tools: &Path) -> Result<(Toolset, usize)> {
     Ok((Toolset::from_text(String::from_utf8(bytes)?)?, compilation.diagnostics.len()))
 }
 
-/// Adds the declared tools. One that is not valid is logged, and the others stand.
-pub fn declare(mut toolset: Toolset, declared: &[PathBuf]) -> Toolset {
-    for path in declared {
-        // Native handlers are registered by programs that embed Toolwright; this one has none.
-        let (tools, mut errors) = declared::load(path, &|_| false);
-        let (with, refused) = toolset.with_declared(path, tools);
-        toolset = with;
-        errors.extend(refused);
-        errors.iter().for_each(|error| tracing::error!("{error}; {}", error.help()));
+/// What a session gets: the tools that were built, and those that the configuration adds.
+pub struct Whole {
+    pub toolset: Toolset,
+    pub declared: usize,
+    pub imported: usize,
+    /// What is wrong with others, which are left out.
+    pub refused: Vec<Failure>,
+}
+
+impl Whole {
+    /// `registered` tells which native handlers there are.
+    pub fn of(built: Toolset, config: &Config, imports: &Imports, registered: &dyn Fn(&str) -> bool) -> Self {
+        let mut refused = Vec::new();
+        let mut toolset = built;
+        let before = toolset.ids().count();
+        for path in &config.declared {
+            let (tools, errors) = declared::load(path, registered);
+            let (with, taken) = toolset.with_declared(path, tools);
+            toolset = with;
+            refused.extend(errors.iter().chain(&taken).map(|error| Failure::new(error, error.help())));
+        }
+        let declared = toolset.ids().count() - before;
+        let (toolset, wrong) = imports.declare(toolset);
+        refused.extend(wrong);
+        let imported = toolset.ids().count() - before - declared;
+        Self { toolset, declared, imported, refused }
     }
-    toolset
+
+    /// For a person, after the tools that were built.
+    pub fn summary(&self) -> String {
+        let all = self.toolset.ids().count();
+        let built = all - self.declared - self.imported;
+        let mut text = format!("a session gets {}: {built} built", report::plural(all, "tool"));
+        for (count, word) in
+            [(self.declared, "declared"), (self.imported, "imported"), (self.refused.len(), "refused")]
+        {
+            if count > 0 {
+                text.push_str(&format!(", {count} {word}"));
+            }
+        }
+        let is_native = |tool: &&Tool| matches!(tool.implementation, Implementation::Native(_));
+        let natives = self.toolset.declared().iter().take(self.declared).filter(is_native).count();
+        if natives > 0 {
+            text.push_str(&format!(" ({natives} only in a program that registers the handler)"));
+        }
+        text
+    }
 }

@@ -41,6 +41,8 @@ const CALENDAR: &str = ".toolwright/calendar.db";
 #[derive(Debug)]
 pub struct Config {
     pub tools: PathBuf,
+    /// Whether somebody has named that directory.
+    names_tools: bool,
     /// Files of declared tools.
     pub declared: Vec<PathBuf>,
     pub prompts: PathBuf,
@@ -82,6 +84,7 @@ impl Config {
         let store = common.store.clone().or(file.store.url.map(|url| relative_to(&base, &url)));
         let flag = dir.or(common.tools.as_deref()).map(Path::to_owned);
         Ok(Self {
+            names_tools: flag.is_some() || file.tools.dir.is_some(),
             tools: flag.unwrap_or_else(|| from_file(file.tools.dir, "tools")),
             declared: file.tools.declared.iter().map(|path| base.join(path)).collect(),
             prompts: from_file(file.prompts.dir, "prompts"),
@@ -99,6 +102,16 @@ impl Config {
             base,
             capabilities: OnceLock::new(),
         })
+    }
+
+    /// Whether there are tools beside those of directories.
+    pub fn has_other_tools(&self) -> bool {
+        !self.declared.is_empty() || !self.mcp_servers.is_empty()
+    }
+
+    /// Whether they are all there is: nobody has named a directory, and there is none where one would be.
+    pub fn has_only_other_tools(&self) -> bool {
+        self.has_other_tools() && !self.names_tools && !self.tools.exists()
     }
 
     /// What handlers may ask for; the same for every toolset of the process.

@@ -1,5 +1,6 @@
 //! `[server]`: defaults < file < environment < flags.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -73,6 +74,11 @@ impl Config {
             service: service.unwrap_or_else(|| "toolwright".to_owned()),
             headers: headers.ok_or_else(wrong)?,
         }))
+    }
+
+    /// Where a server of this project listens, unless a flag says otherwise.
+    pub fn listen(&self) -> SocketAddr {
+        self.server.listen.unwrap_or(Options::default().listen)
     }
 
     /// Where the keys are.
