@@ -17,10 +17,9 @@
 //!
 //! All functions block: call them beside the async threads.
 
-mod english;
+mod any;
+mod embedded;
 pub mod postgres;
-
-pub use self::postgres::Postgres;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,6 +27,9 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::any::Store;
+pub use self::embedded::Embedded;
+pub use self::postgres::Postgres;
 use crate::record::{Key, Namespace, Record};
 
 /// What goes wrong in a back end. The text is for the operator.
@@ -165,7 +167,8 @@ pub trait Backend: Send + Sync + fmt::Debug {
     /// Begins to write, or [`Error::Busy`].
     fn write(&self) -> Result<Box<dyn Write + '_>>;
 
-    /// Makes the index anew from the kept records; vectors are dropped. Readers see the old one until it is done.
+    /// Makes the index anew from the kept records, without the vectors that no passage needs any more. Readers see the
+    /// old one until it is done. A second writer is [`Error::Busy`] here too.
     fn rebuild(&self) -> Result<()>;
 }
 
