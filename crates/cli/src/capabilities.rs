@@ -1,11 +1,29 @@
 //! What the configuration sets up for handlers, a line a capability. Each opens its back end when it is first asked:
 //! most commands ask for none.
 
+use std::sync::Arc;
+
+use toolwright_kb::{Embedders, KnowledgeBase, Options};
 use toolwright_orchestrator::capabilities::Capabilities;
 
 use crate::config::Config;
 
 /// The capabilities of one process, shared by all toolsets that it loads.
-pub fn set_up(_config: &Config) -> Capabilities {
-    Capabilities::default()
+pub fn set_up(config: &Config) -> Capabilities {
+    Capabilities::default().with("kb", config.knowledge_base())
+}
+
+/// The knowledge base of `[kb]`.
+pub fn knowledge_base(config: &Config) -> KnowledgeBase {
+    KnowledgeBase::new(Options {
+        url: config.kb.clone(),
+        sources: config.kb_sources.clone(),
+        base: config.beside(""),
+        embedders: embedders(config),
+    })
+}
+
+/// What makes vectors for the knowledge base; without any it is searched by words.
+pub fn embedders(_config: &Config) -> Embedders {
+    Arc::new(|| None)
 }

@@ -9,6 +9,7 @@ mod describe;
 mod explain;
 mod git;
 mod init;
+mod kb;
 mod keys;
 mod list;
 mod mcp;
@@ -43,6 +44,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Confirmations(args) => confirm::list(common, &args),
         Command::Approve(args) => confirm::approve(common, &args),
         Command::Deny(args) => confirm::deny(common, &args),
+        Command::Kb { what } => kb::run(common, &what),
         Command::Audit { what } => audit::run(common, &what),
         Command::Test(test) => test::run(common, &test),
         Command::Schema(schema) => schema::run(common, &schema),

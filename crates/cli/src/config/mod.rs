@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use toolwright_contract::{Mode, RateLimit};
+use toolwright_kb::KnowledgeBase;
 use toolwright_orchestrator::Limits as HandlerLimits;
 use toolwright_orchestrator::capabilities::Capabilities;
 use toolwright_orchestrator::capabilities::http::AllowList;
@@ -28,6 +29,8 @@ use file::{
 };
 
 const FILE_NAME: &str = "toolwright.toml";
+/// The embedded knowledge base, unless another is named.
+const KB: &str = ".toolwright/kb";
 /// The embedded store, unless another is named.
 const STATE: &str = ".toolwright/state.db";
 
@@ -44,6 +47,10 @@ pub struct Config {
     policy: Policy,
     /// `sqlite:PATH`, `postgres://…` or `memory:`.
     pub store: String,
+    /// The knowledge base: `dir:PATH`.
+    pub kb: String,
+    /// What it is filled from.
+    pub kb_sources: Vec<PathBuf>,
     server: ServerFile,
     telemetry: TelemetryFile,
     /// Whose tools are imported.
@@ -51,6 +58,7 @@ pub struct Config {
     /// Where the file is: its paths are relative to it.
     base: PathBuf,
     capabilities: OnceLock<Arc<Capabilities>>,
+    knowledge_base: OnceLock<Arc<KnowledgeBase>>,
 }
 
 impl Config {
@@ -66,6 +74,7 @@ impl Config {
         let from_file =
             |path: Option<PathBuf>, default: &str| base.join(path.unwrap_or_else(|| default.into()));
         let store = common.store.clone().or(file.store.url.map(|url| relative_to(&base, &url)));
+        let kb = common.kb.clone().or(file.kb.url.map(|url| relative_to(&base, &url)));
         let flag = dir.or(common.tools.as_deref()).map(Path::to_owned);
         Ok(Self {
             tools: flag.unwrap_or_else(|| from_file(file.tools.dir, "tools")),
@@ -76,17 +85,25 @@ impl Config {
             handlers: file.handlers,
             tool: file.tool,
             store: store.unwrap_or_else(|| format!("sqlite:{}", base.join(STATE).display())),
+            kb: kb.unwrap_or_else(|| format!("dir:{}", base.join(KB).display())),
+            kb_sources: file.kb.sources.iter().map(|path| base.join(path)).collect(),
             server: file.server,
             telemetry: file.telemetry,
             mcp_servers: file.mcp_servers,
             base,
             capabilities: OnceLock::new(),
+            knowledge_base: OnceLock::new(),
         })
     }
 
     /// What handlers may ask for; the same for every toolset of the process.
     pub fn capabilities(&self) -> Arc<Capabilities> {
         Arc::clone(self.capabilities.get_or_init(|| Arc::new(crate::capabilities::set_up(self))))
+    }
+
+    /// The knowledge base that handlers reach; nothing of it is opened yet.
+    pub fn knowledge_base(&self) -> Arc<KnowledgeBase> {
+        Arc::clone(self.knowledge_base.get_or_init(|| Arc::new(crate::capabilities::knowledge_base(self))))
     }
 
     /// A file that has its place beside `toolwright.toml`.
@@ -188,9 +205,9 @@ fn checked(policy: Policy) -> Result<Policy, Failure> {
 
 /// A path in the file is relative to the file.
 fn relative_to(base: &Path, url: &str) -> String {
-    match url.strip_prefix("sqlite:") {
-        Some(path) => format!("sqlite:{}", base.join(path).display()),
-        None => url.to_owned(),
+    match url.split_once(':') {
+        Some((scheme @ ("sqlite" | "dir"), path)) => format!("{scheme}:{}", base.join(path).display()),
+        _ => url.to_owned(),
     }
 }
 
