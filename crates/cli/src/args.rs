@@ -1,6 +1,7 @@
 //! The command line: every flag, in one place.
 
 mod calendar;
+mod kb;
 mod mcp;
 mod serve;
 mod unblock;
@@ -12,6 +13,7 @@ use toolwright_contract::{Category, Mode};
 use toolwright_providers::Provider;
 
 pub use calendar::{Calendar, During};
+pub use kb::{Kb, KbAdd, KbSearch};
 pub use mcp::{Mcp, McpCommand, Pin};
 pub use serve::ServeSettings;
 pub use unblock::Unblock;
@@ -51,6 +53,9 @@ pub struct Common {
     /// Where sessions and the audit are kept: sqlite:PATH, postgres://…, memory: [default: sqlite:.toolwright/state.db]
     #[arg(long, global = true, value_name = "URL", env = "TOOLWRIGHT_STORE", hide_env_values = true)]
     pub store: Option<String>,
+    /// The knowledge base: dir:PATH [default: dir:.toolwright/kb]
+    #[arg(long, global = true, value_name = "URL", env = "TOOLWRIGHT_KB", hide_env_values = true)]
+    pub kb: Option<String>,
     /// For people or for programs
     #[arg(long, global = true, value_enum, default_value_t = Format::Human)]
     pub format: Format,
@@ -134,6 +139,16 @@ pub enum Command {
   toolwright test --only kb_search
   toolwright test --format json | jq '.tests[] | select(.ok | not)'")]
     Test(Test),
+    /// Fill, search and look after the knowledge base
+    #[command(after_help = "Examples:
+  toolwright kb add docs/ people.jsonl       Markdown, text and JSONL; again later: only what has changed
+  toolwright kb search 'stage automation' --type project
+  toolwright kb get person:mira_okafor
+  toolwright kb stats --format json")]
+    Kb {
+        #[command(subcommand)]
+        what: Kb,
+    },
     /// Look at the record of all calls
     #[command(after_help = "Examples:
   toolwright audit tail

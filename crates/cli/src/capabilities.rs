@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use toolwright_calendar::Calendar;
+use toolwright_kb::{Embedders, KnowledgeBase, Options};
 use toolwright_orchestrator::capabilities::Capabilities;
 use toolwright_orchestrator::capabilities::images::Images;
 use toolwright_text::Text;
@@ -16,9 +17,25 @@ pub fn set_up(config: &Config) -> Capabilities {
         .with("text", Arc::new(Text))
         .with("images", Arc::new(Images::new(config.images())))
         .with("calendar", Arc::new(calendar(config)))
+        .with("kb", config.knowledge_base())
 }
 
 fn calendar(config: &Config) -> Calendar {
     let secrets = Box::new(|variable: &str| std::env::var(variable).ok());
     Calendar::new(config.calendar.clone(), config.calendar_file(), secrets)
+}
+
+/// The knowledge base of `[kb]`.
+pub fn knowledge_base(config: &Config) -> KnowledgeBase {
+    KnowledgeBase::new(Options {
+        url: config.kb.clone(),
+        sources: config.kb_sources.clone(),
+        base: config.beside(""),
+        embedders: embedders(config),
+    })
+}
+
+/// What makes vectors for the knowledge base; without any it is searched by words.
+pub fn embedders(_config: &Config) -> Embedders {
+    Arc::new(|| None)
 }

@@ -1,18 +1,33 @@
-//! A progress bar for builds that take longer than a second, on a terminal.
+//! A progress bar for work that takes longer than a second, on a terminal.
 
 use std::io::IsTerminal;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use toolwright_registry::build::Progress;
 
 const PATIENCE: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(100);
 
+/// How far something is, and in which words it is told.
+#[derive(Debug, Clone, Copy)]
+pub struct Shown<'a> {
+    pub done: &'a AtomicUsize,
+    pub total: &'a AtomicUsize,
+    /// As in "checking".
+    pub doing: &'a str,
+    /// As in "tools".
+    pub things: &'a str,
+}
+
+/// How far a build is.
+pub fn of_tools(progress: &toolwright_registry::build::Progress) -> Shown<'_> {
+    Shown { done: &progress.done, total: &progress.total, doing: "checking", things: "tools" }
+}
+
 /// Runs `work`; shows how far it is if it takes long and somebody is looking.
-pub fn watch<T>(progress: &Progress, work: impl FnOnce() -> T) -> T {
+pub fn watch<T>(progress: Shown<'_>, work: impl FnOnce() -> T) -> T {
     if !std::io::stderr().is_terminal() {
         return work();
     }
@@ -25,13 +40,14 @@ pub fn watch<T>(progress: &Progress, work: impl FnOnce() -> T) -> T {
     })
 }
 
-fn show(progress: &Progress, finished: &mpsc::Receiver<()>) {
+fn show(progress: Shown<'_>, finished: &mpsc::Receiver<()>) {
     let is_over = |wait| !matches!(finished.recv_timeout(wait), Err(mpsc::RecvTimeoutError::Timeout));
     if is_over(PATIENCE) {
         return;
     }
+    let template = format!("{} {{bar:30}} {{pos}}/{{len}} {}, {{eta}} left", progress.doing, progress.things);
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-    if let Ok(style) = ProgressStyle::with_template("checking {bar:30} {pos}/{len} tools, {eta} left") {
+    if let Ok(style) = ProgressStyle::with_template(&template) {
         bar.set_style(style);
     }
     loop {

@@ -60,7 +60,7 @@ impl Job {
         let commit = Commit::ask(&self.tools);
         let options = Options { tools: self.tools.clone(), out: self.out.clone(), cache: self.cache.clone() };
         let state = Progress::default();
-        let mut compilation = match progress::watch(&state, || compile(options, &state)) {
+        let mut compilation = match progress::watch(progress::of_tools(&state), || compile(options, &state)) {
             Ok(compilation) => compilation,
             Err(error) => {
                 return fail(self.format, 0, trouble("tools-unreadable", &error, error.help()));

@@ -25,7 +25,7 @@ pub fn run(common: &Common, args: &args::Check) -> Result<ExitCode> {
             Options { out: config.tools.join(artifact::FILE_NAME), tools: config.tools.clone(), cache: None };
         use_more_threads_than_cores();
         let state = Progress::default();
-        match progress::watch(&state, || compile(options, &state)) {
+        match progress::watch(progress::of_tools(&state), || compile(options, &state)) {
             Ok(compilation) => Some(compilation),
             Err(error) => {
                 return Ok(fail(common.format, 0, trouble("tools-unreadable", &error, error.help())));

@@ -10,6 +10,7 @@ mod describe;
 mod explain;
 mod git;
 mod init;
+mod kb;
 mod keys;
 mod list;
 mod mcp;
@@ -46,6 +47,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Approve(args) => confirm::approve(common, &args),
         Command::Deny(args) => confirm::deny(common, &args),
         Command::Unblock(args) => unblock::run(common, &args),
+        Command::Kb { what } => kb::run(common, &what),
         Command::Audit { what } => audit::run(common, &what),
         Command::Calendar { what } => calendar::run(common, &what),
         Command::Test(test) => test::run(common, &test),

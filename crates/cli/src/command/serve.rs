@@ -34,6 +34,7 @@ pub fn run(common: &Common, args: &Serve) -> Result<ExitCode> {
 async fn serve(config: &Arc<Config>, serving: Serving, runtime: Runtime, is_watching: bool) -> Result<bool> {
     let store = store::open(&config.store).await?;
     warm_up(runtime.clone());
+    fill(config);
     let version = runtime.toolset().version.clone();
     let count = runtime.toolset().ids().count();
     let mut builder = Orchestrator::builder(runtime).store(store).policy(config.policy());
@@ -76,6 +77,14 @@ pub(super) fn warm_up(runtime: Runtime) {
             tracing::error!("{error}");
         }
     });
+}
+
+/// Ingests what has changed in the sources of the knowledge base, beside the serving threads.
+fn fill(config: &Config) {
+    if !config.kb_sources.is_empty() {
+        let knowledge_base = config.knowledge_base();
+        std::thread::spawn(move || knowledge_base.refresh());
+    }
 }
 
 /// Resolves at SIGTERM or SIGINT. A second one ends the process at once.

@@ -1,6 +1,6 @@
 //! `toolwright build --watch`: builds again whenever something below the tools directory changes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -29,6 +29,28 @@ pub fn run(job: &Job) -> Result<ExitCode> {
 /// Does something whenever a source below `tools` changes. `out` is what a build writes.
 pub fn each_change(tools: &Path, out: &Path, act: impl FnMut()) -> Result<()> {
     follow(tools, out, || {}, act)
+}
+
+/// Does something whenever a file changes at or below one of these paths.
+pub fn each_change_at(paths: &[PathBuf], mut act: impl FnMut()) -> Result<()> {
+    let (sender, changes) = mpsc::channel::<notify::Result<Event>>();
+    let mut watcher = notify::recommended_watcher(sender)?;
+    for path in paths {
+        watcher.watch(path, RecursiveMode::Recursive).map_err(|error| {
+            Failure::new(format!("cannot watch {}: {error}", path.display()), "the path must exist")
+        })?;
+    }
+    let matters = |change: &notify::Result<Event>| !change.as_ref().is_ok_and(|event| event.kind.is_access());
+    while let Ok(change) = changes.recv() {
+        let mut any = matters(&change);
+        while let Ok(change) = changes.recv_timeout(QUIET) {
+            any |= matters(&change);
+        }
+        if any {
+            act();
+        }
+    }
+    Ok(())
 }
 
 /// `begun` is called once changes are noticed.

@@ -19,6 +19,11 @@ impl Config {
         all.insert("tools".to_owned(), tools);
         all.insert("prompts".to_owned(), table([("dir", self.prompts.display().to_string().into())]));
         all.insert("store".to_owned(), table([("url", without_password(&self.store).into())]));
+        let kb = [
+            ("url", without_password(&self.kb).into()),
+            ("sources", list(self.kb_sources.iter().map(|path| path.display()))),
+        ];
+        all.insert("kb".to_owned(), table(kb));
         all.insert("limits".to_owned(), self.dump_limits());
         let policy = self.policy();
         let mut confirmation = vec![

@@ -21,6 +21,7 @@ pub(super) struct File {
     pub store: StoreFile,
     pub confirmation: ConfirmationFile,
     pub session: SessionFile,
+    pub kb: KbFile,
     pub server: ServerFile,
     pub telemetry: TelemetryFile,
     pub images: ImagesFile,
@@ -111,6 +112,14 @@ pub(super) struct ConfirmationFile {
 pub(super) struct SessionFile {
     pub expires_after_s: Option<u32>,
     pub farewell_s: Option<u32>,
+}
+
+/// The knowledge base, and what it is filled from.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct KbFile {
+    pub url: Option<String>,
+    pub sources: Vec<PathBuf>,
 }
 
 /// How `toolwright serve` serves.

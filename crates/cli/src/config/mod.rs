@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolwright_contract::Mode;
+use toolwright_kb::KnowledgeBase;
 use toolwright_orchestrator::Limits as HandlerLimits;
 use toolwright_orchestrator::capabilities::Capabilities;
 use toolwright_orchestrator::capabilities::http::AllowList;
@@ -30,6 +31,8 @@ use file::{File, HandlersFile, LimitsFile, ModeLimitsFile, ServerFile, Telemetry
 use images::ImagesFile;
 
 const FILE_NAME: &str = "toolwright.toml";
+/// The embedded knowledge base, unless another is named.
+const KB: &str = ".toolwright/kb";
 /// The embedded store, unless another is named.
 const STATE: &str = ".toolwright/state.db";
 /// Where a server listens, unless it is told otherwise.
@@ -52,6 +55,10 @@ pub struct Config {
     policy: Policy,
     /// `sqlite:PATH`, `postgres://…` or `memory:`.
     pub store: String,
+    /// The knowledge base: `dir:PATH`.
+    pub kb: String,
+    /// What it is filled from.
+    pub kb_sources: Vec<PathBuf>,
     server: ServerFile,
     telemetry: TelemetryFile,
     images: ImagesFile,
@@ -63,6 +70,7 @@ pub struct Config {
     /// Where the file is: its paths are relative to it.
     base: PathBuf,
     capabilities: OnceLock<Arc<Capabilities>>,
+    knowledge_base: OnceLock<Arc<KnowledgeBase>>,
 }
 
 impl Config {
@@ -82,6 +90,7 @@ impl Config {
         let from_file =
             |path: Option<PathBuf>, default: &str| base.join(path.unwrap_or_else(|| default.into()));
         let store = common.store.clone().or(file.store.url.map(|url| relative_to(&base, &url)));
+        let kb = common.kb.clone().or(file.kb.url.map(|url| relative_to(&base, &url)));
         let flag = dir.or(common.tools.as_deref()).map(Path::to_owned);
         Ok(Self {
             names_tools: flag.is_some() || file.tools.dir.is_some(),
@@ -93,6 +102,8 @@ impl Config {
             handlers: file.handlers,
             tool: file.tool,
             store: store.unwrap_or_else(|| format!("sqlite:{}", base.join(STATE).display())),
+            kb: kb.unwrap_or_else(|| format!("dir:{}", base.join(KB).display())),
+            kb_sources: file.kb.sources.iter().map(|path| base.join(path)).collect(),
             server: file.server,
             telemetry: file.telemetry,
             images: file.images,
@@ -101,6 +112,7 @@ impl Config {
             mcp_servers: file.mcp_servers,
             base,
             capabilities: OnceLock::new(),
+            knowledge_base: OnceLock::new(),
         })
     }
 
@@ -127,6 +139,11 @@ impl Config {
     /// Where the calendar is kept.
     pub fn calendar_file(&self) -> PathBuf {
         self.base.join(CALENDAR)
+    }
+
+    /// The knowledge base that handlers reach; nothing of it is opened yet.
+    pub fn knowledge_base(&self) -> Arc<KnowledgeBase> {
+        Arc::clone(self.knowledge_base.get_or_init(|| Arc::new(crate::capabilities::knowledge_base(self))))
     }
 
     /// A file that has its place beside `toolwright.toml`.
@@ -240,9 +257,9 @@ fn calendar(settings: toolwright_calendar::Settings) -> Result<toolwright_calend
 
 /// A path in the file is relative to the file.
 fn relative_to(base: &Path, url: &str) -> String {
-    match url.strip_prefix("sqlite:") {
-        Some(path) => format!("sqlite:{}", base.join(path).display()),
-        None => url.to_owned(),
+    match url.split_once(':') {
+        Some((scheme @ ("sqlite" | "dir"), path)) => format!("{scheme}:{}", base.join(path).display()),
+        _ => url.to_owned(),
     }
 }
 

@@ -31,8 +31,17 @@ pub fn split(text: &str) -> Result<(Front, &str, usize), (usize, String)> {
     };
     let (yaml, rest) = after.split_at(length);
     let rest = rest.split_once('\n').map_or("", |(_, rest)| rest);
-    let front = read(yaml).map_err(|message| (2, format!("the front matter cannot be read: {message}")))?;
+    // The line of `---` counts too, as in an editor.
+    let front = read(&format!("\n{yaml}")).map_err(|message| {
+        let message = message.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        (line_in(&message).unwrap_or(2), format!("the front matter cannot be read: {message}"))
+    })?;
     Ok((front, rest, lines + 3))
+}
+
+/// The line that a message of the parser begins with.
+fn line_in(message: &str) -> Option<usize> {
+    message.strip_prefix("line ")?.split(' ').next()?.parse().ok()
 }
 
 fn read(yaml: &str) -> Result<Front, String> {

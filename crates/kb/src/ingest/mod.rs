@@ -157,6 +157,7 @@ impl Ingest<'_> {
             }
         }
         run.gone.extend(known.into_keys());
+        run.report.problems[before..].sort_by_key(|problem| problem.line);
         let is_sound = run.report.problems.len() == before;
         writer.note_source(source, Some(if is_sound { digest } else { UNSOUND }))
     }

@@ -7,9 +7,11 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tokio::runtime::Runtime;
 use tokio_postgres::{Client, NoTls};
-use toolwright_kb::record::{Key, Namespace, Record};
+use toolwright_kb::record::{Key, Record};
 use toolwright_kb::store::postgres::Options;
-use toolwright_kb::store::{Backend, Candidate, Error, Filter, Maker, Postgres, Search};
+use toolwright_kb::store::{Backend, Candidate, Error, Filter, Maker, Postgres, Search, Store};
+
+use crate::harness::{Harness, put, record};
 
 /// A schema of its own on the server that the tests share.
 pub struct Database {
@@ -39,7 +41,8 @@ impl Database {
         Options { schema: self.schema.clone(), connections: 2, ..Options::default() }
     }
 
-    pub fn open(&self) -> Postgres {
+    /// As a process of its own would have it.
+    fn process(&self) -> Postgres {
         Postgres::new(&self.url, self.options()).unwrap()
     }
 
@@ -55,30 +58,17 @@ impl Database {
     }
 }
 
-fn record(id: &str, title: &str, text: &str) -> Record {
-    Record {
-        id: format!("doc:{id}"),
-        kind: "doc".to_owned(),
-        title: title.to_owned(),
-        text: text.to_owned(),
-        namespace: Namespace::Studio,
-        owner: None,
-        tags: Vec::new(),
-        source_type: None,
-        last_updated: None,
-        url: None,
-        metadata: serde_json::Map::new(),
-        sources: Vec::new(),
+impl Harness for Database {
+    fn fresh() -> Self {
+        Self::new()
+    }
+
+    fn open(&self) -> Store {
+        Store::Postgres(self.process())
     }
 }
 
-fn put(store: &Postgres, records: &[Record]) {
-    let mut writer = store.write().unwrap();
-    records.iter().for_each(|record| writer.put(record, "test").unwrap());
-    writer.commit().unwrap();
-}
-
-fn words(store: &Postgres, words: &str) -> Result<Vec<Candidate>, Error> {
+fn words(store: &Store, words: &str) -> Result<Vec<Candidate>, Error> {
     let filter = Filter::default();
     store
         .search(&Search { words, vector: None, filter: &filter, limit: 50, deadline: None })
@@ -100,7 +90,7 @@ fn many(count: usize) -> Vec<Record> {
         let words: Vec<&str> = (0..length).map(|_| WORDS[next(12).min(next(12))]).collect();
         words.join(" ")
     };
-    (0..count).map(|number| record(&number.to_string(), &text(3), &text(5 + number % 40))).collect()
+    (0..count).map(|number| record(&format!("doc:{number}"), &text(3), &text(5 + number % 40))).collect()
 }
 
 #[test]
@@ -111,7 +101,7 @@ fn statistics_are_those_of_what_is_there() {
     for round in 0..3 {
         let old: Vec<Record> = records
             .iter()
-            .map(|kept| record(&kept.id[4..], "velvet harbour", &format!("copper {round}")))
+            .map(|kept| record(&kept.id, "velvet harbour", &format!("copper {round}")))
             .collect();
         put(&edited, &old);
     }
@@ -141,7 +131,7 @@ fn lists_are_swept_once_half_of_a_block_is_gone() {
     let (runtime, database) = (Runtime::new().unwrap(), Database::new());
     let store = database.open();
     let records: Vec<Record> =
-        (0..100).map(|number| record(&number.to_string(), "a title", "a text")).collect();
+        (0..100).map(|number| record(&format!("doc:{number}"), "a title", "a text")).collect();
     // 100 × 41 numbers, of which the last 100 are there.
     for _ in 0..42 {
         put(&store, &records);
@@ -158,11 +148,11 @@ fn a_second_process_cannot_write_until_the_first_is_done_or_dead() {
     let (runtime, database) = (Runtime::new().unwrap(), Database::new());
     let (here, there) = (database.open(), database.open());
     let mut writer = here.write().unwrap();
-    writer.put(&record("a", "One", "never committed"), "test").unwrap();
+    writer.put(&record("doc:a", "One", "never committed"), "test").unwrap();
     assert_eq!(there.write().err(), Some(Error::Busy));
     assert_eq!(there.rebuild(), Err(Error::Busy));
     drop(writer);
-    put(&there, &[record("b", "Two", "committed")]);
+    put(&there, &[record("doc:b", "Two", "committed")]);
 
     let mut writer = here.write().unwrap();
     writer.note_source("half", Some([1; 32])).unwrap();
@@ -173,7 +163,7 @@ fn a_second_process_cannot_write_until_the_first_is_done_or_dead() {
             = hashtextextended('toolwright writer ' || current_schema(), 0)";
     assert_eq!(runtime.block_on(client.query(kill, &[])).unwrap().len(), 1);
     assert!(matches!(writer.commit(), Err(Error::Unreachable(_))));
-    put(&there, &[record("c", "Three", "after a death")]);
+    put(&there, &[record("doc:c", "Three", "after a death")]);
     drop(writer);
     assert_eq!(here.sources().unwrap().len(), 0);
     assert_eq!(here.stats().unwrap().records, 2);
@@ -183,14 +173,14 @@ fn a_second_process_cannot_write_until_the_first_is_done_or_dead() {
 fn a_failed_step_is_never_committed() {
     let store = Database::new().open();
     let mut writer = store.write().unwrap();
-    writer.put(&record("a", "One", "text"), "test").unwrap();
+    writer.put(&record("doc:a", "One", "text"), "test").unwrap();
     // PostgreSQL keeps no NUL.
-    writer.put(&record("b", "Two", "a\0b"), "test\0").unwrap();
+    writer.put(&record("doc:b", "Two", "a\0b"), "test\0").unwrap();
     assert!(matches!(writer.commit(), Err(Error::Unusable(_))));
     assert!(matches!(writer.commit(), Err(Error::Unusable(_))));
     drop(writer);
     assert_eq!(store.stats().unwrap().records, 0);
-    put(&store, &[record("a", "One", "text")]);
+    put(&store, &[record("doc:a", "One", "text")]);
     assert_eq!(words(&store, "one").unwrap().len(), 1);
 }
 
@@ -198,7 +188,7 @@ fn a_failed_step_is_never_committed() {
 fn a_deadline_ends_a_search_and_the_next_one_is_answered() {
     let (runtime, database) = (Runtime::new().unwrap(), Database::new());
     let store = database.open();
-    put(&store, &[record("a", "One", "text")]);
+    put(&store, &[record("doc:a", "One", "text")]);
     let client = database.client(&runtime);
     runtime.block_on(client.batch_execute("BEGIN; LOCK TABLE posting IN ACCESS EXCLUSIVE MODE")).unwrap();
     let filter = Filter::default();
@@ -214,7 +204,7 @@ fn a_deadline_ends_a_search_and_the_next_one_is_answered() {
 #[test]
 fn another_embedder_needs_the_vectors_dropped() {
     let store = Database::new().open();
-    let record = record("a", "One", "text");
+    let record = record("doc:a", "One", "text");
     put(&store, std::slice::from_ref(&record));
     let key = toolwright_kb::passages::of(&record)[0].key;
     let filter = Filter::default();
@@ -296,7 +286,7 @@ fn a_server_that_goes_away_and_comes_back_is_noticed() {
     let server = Server::start();
     let database = Database::at(server.url.clone());
     let store = database.open();
-    put(&store, &[record("a", "One", "text")]);
+    put(&store, &[record("doc:a", "One", "text")]);
     assert_eq!(words(&store, "one").unwrap().len(), 1);
 
     // Restarted: connections are dead without knowing.

@@ -13,7 +13,7 @@ use tantivy::query::Bm25Weight;
 use tantivy::tokenizer::{TextAnalyzer, TokenStream as _};
 
 use crate::record::Record;
-use crate::store::english;
+use crate::stems;
 
 /// How many record numbers a block has.
 pub const BLOCK: u32 = 8192;
@@ -36,7 +36,7 @@ pub struct Additions {
 
 impl Default for Additions {
     fn default() -> Self {
-        Self { analyzer: english::analyzer(), lists: BTreeMap::new() }
+        Self { analyzer: stems::english(), lists: BTreeMap::new() }
     }
 }
 
@@ -153,7 +153,7 @@ fn weights<'a>(
     let weight = |field: usize, frequency: u64, times: f32| {
         let average = (totals.lengths[field] as f32 / records as f32).max(f32::MIN_POSITIVE);
         Bm25Weight::for_one_term_without_explain(frequency.min(records), records, average)
-            .boost_by(english::WEIGHTS[field] * times)
+            .boost_by(stems::WEIGHTS[field] * times)
     };
     let of = |(frequencies, (_, times)): (&[u64; FIELDS], &(String, f32))| {
         std::array::from_fn(|field| weight(field, frequencies[field], *times))

@@ -11,10 +11,13 @@ use toolwright_postgres::{Connection, Failure, Parameters};
 use super::postings::{Row, Totals, gone, scores};
 use super::{Trouble, get, maker, scope};
 use crate::record::Key;
-use crate::store::{Candidate, Error, Filter, Found, Search, english};
+use crate::stems;
+use crate::store::{Candidate, Error, Filter, Found, Search};
 
 /// Up to so many records are looked at one by one.
 const FEW: usize = 10_000;
+/// A knowledge base with no more records than this is small enough to be exact without asking how many pass.
+const SMALL: u64 = 2000;
 /// Equal scores are never parted by the edge of a list, unless there are more of them.
 const MOST_EQUAL: usize = 20_000;
 
@@ -83,7 +86,11 @@ impl Filtered<'_> {
 pub async fn search(connection: &mut Connection, search: &Search<'_>) -> Result<Found, Trouble> {
     let filter = search.filter;
     let filtered = Filtered { scope: scope(filter.namespace, filter.owner.as_deref()), filter };
-    let (words, passing) = by_words(connection, search, &filtered).await?;
+    let totals = totals(connection).await?;
+    let (words, mut passing) = by_words(connection, search, &filtered, &totals).await?;
+    if totals.records <= SMALL {
+        passing = Passing::Few;
+    }
     let vectors = match search.vector {
         Some(vector) => by_vector(connection, vector, search.limit, &filtered, passing).await?,
         None => Vec::new(),
@@ -95,12 +102,13 @@ async fn by_words(
     connection: &mut Connection,
     search: &Search<'_>,
     filtered: &Filtered<'_>,
+    totals: &Totals,
 ) -> Result<(Vec<Candidate>, Passing), Trouble> {
-    let words = english::query(search.words);
+    let words = stems::wanted(search.words);
     if words.is_empty() || search.limit == 0 {
         return Ok((Vec::new(), Passing::Unknown));
     }
-    let mut ranked = Ranked(all_scores(connection, &words).await?);
+    let mut ranked = Ranked(all_scores(connection, &words, totals).await?);
     let mut found = Vec::new();
     let mut passing = Passing::Unknown;
     let (mut looked_at, mut step) = (0, search.limit * 2);
@@ -127,11 +135,7 @@ async fn by_words(
     Ok((found, passing))
 }
 
-/// The score of every record that has one of the words.
-async fn all_scores(
-    connection: &mut Connection,
-    words: &[(String, f32)],
-) -> Result<Vec<(f32, u32)>, Trouble> {
+async fn totals(connection: &mut Connection) -> Result<Totals, Trouble> {
     let total = connection.query(TOTAL, &[]).await?;
     let Some(total) = total.first() else {
         return Err(Error::Damaged("it has no totals".to_owned()).into());
@@ -142,6 +146,15 @@ async fn all_scores(
     for line in connection.query(GONE, &[]).await? {
         totals.gone.insert(get(&line, "block")?, gone(get(&line, "gone")?));
     }
+    Ok(totals)
+}
+
+/// The score of every record that has one of the words.
+async fn all_scores(
+    connection: &mut Connection,
+    words: &[(String, f32)],
+    totals: &Totals,
+) -> Result<Vec<(f32, u32)>, Trouble> {
     let texts: Vec<&str> = words.iter().map(|(word, _)| word.as_str()).collect();
     let lines = connection.query(LISTS, &[&texts]).await?;
     let mut rows = Vec::with_capacity(lines.len());
@@ -152,7 +165,7 @@ async fn all_scores(
             rows.push(Row { word, block: get(line, "block")?, lists });
         }
     }
-    Ok(scores(words, rows, &totals))
+    Ok(scores(words, rows, totals))
 }
 
 /// What has a score, and has not been looked at.

@@ -10,6 +10,8 @@ use crate::store::{Error, Maker};
 
 /// What an HNSW index of half-precision vectors takes.
 const MOST_DIMENSIONS: usize = 4000;
+/// Vectors that are sent in one statement.
+const AT_ONCE: usize = 1000;
 
 const NAME_MAKER: &str = "INSERT INTO maker (name, dimensions) VALUES ($1, $2)";
 const PUT: &str = "INSERT INTO vector (key, embedding)
@@ -30,16 +32,20 @@ pub async fn put(
         }
         None => set_up(connection, asked).await?,
     }
-    let mut new: BTreeMap<i64, String> = BTreeMap::new();
+    let mut new: BTreeMap<i64, &[f32]> = BTreeMap::new();
     for (key, vector) in vectors {
         if vector.len() != asked.dimensions {
             let found = format!("a vector has {} dimensions instead of {}", vector.len(), asked.dimensions);
             return Err(Error::Unusable(found).into());
         }
-        new.insert(*key as i64, text(vector));
+        new.insert(*key as i64, vector);
     }
-    let (keys, texts): (Vec<i64>, Vec<String>) = new.into_iter().unzip();
-    connection.query(PUT, &[&keys, &texts]).await?;
+    let new: Vec<(i64, &[f32])> = new.into_iter().collect();
+    for some in new.chunks(AT_ONCE) {
+        let (keys, texts): (Vec<i64>, Vec<String>) =
+            some.iter().map(|(key, vector)| (*key, text(vector))).unzip();
+        connection.query(PUT, &[&keys, &texts]).await?;
+    }
     Ok(connection.run("COMMIT").await?)
 }
 
