@@ -103,6 +103,12 @@ fn a_new_project_works_with_every_command() {
         assert!(!run.stderr.contains("warning"), "{args:?}: {run:?}");
     }
     assert_eq!(run_in(&dir, &["check", "--format", "json"]).json()["diagnostics"], json!([]));
+    run_in(&dir, &["test"]).expect_code(0);
+    // A knowledge base that nobody has filled gives nothing; where there is none at all, the tool says so.
+    let args = ["call", "find_note", r#"{"query": "opening hours"}"#, "--format", "json"];
+    let first = run_in(&dir, &args).json();
+    let is_empty = first["data"]["results"] == json!([]);
+    assert!(is_empty || first["error"]["type"] == "PERMANENT", "{first}");
     assert!(fs::read_to_string(dir.join("README.md")).unwrap().starts_with("# my-agent\n"));
     assert!(fs::read_to_string(dir.join(".gitignore")).unwrap().contains("tool_registry.json"));
 }

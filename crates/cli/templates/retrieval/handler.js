@@ -12,6 +12,9 @@ export async function execute({ args, context }) {
     if (error.code === 'TIMEOUT') {
       throw new ToolError(ErrorType.TRANSIENT, 'The search did not answer in time', { retryable: true });
     }
+    if (error.code === 'NOT_CONFIGURED') {
+      throw new ToolError(ErrorType.PERMANENT, 'There is no knowledge base to search');
+    }
     throw error;
   }
 }
