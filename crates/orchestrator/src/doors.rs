@@ -13,7 +13,7 @@ use toolwright_registry::hex;
 use crate::call::{Call, Caller};
 use crate::confirm;
 use crate::ids;
-use crate::orchestrator::{Orchestrator, ToolCall, key_of, unshared};
+use crate::orchestrator::{Orchestrator, ToolCall, unshared};
 use crate::recovery;
 use crate::redact;
 use crate::runtime::Runtime;
@@ -44,6 +44,11 @@ impl Orchestrator {
         self.0.toolsets.read().unwrap_or_else(PoisonError::into_inner).current.clone()
     }
 
+    fn current_version(&self) -> (Runtime, String) {
+        let toolsets = self.0.toolsets.read().unwrap_or_else(PoisonError::into_inner);
+        (toolsets.current.clone(), toolsets.current_version.clone())
+    }
+
     /// The toolset that a session keeps, while it is loaded.
     pub fn runtime_of(&self, session: &SessionRecord) -> Option<Runtime> {
         self.runtime(&session.toolset)
@@ -69,7 +74,7 @@ impl Orchestrator {
     pub async fn call_once(&self, new: NewSession, call: impl Into<Heard>) -> store::Result<Arc<Envelope>> {
         let started = Instant::now();
         let Heard { call, client } = call.into();
-        let current = self.current();
+        let (current, version) = self.current_version();
         let spec = current.toolset().metadata(&call.tool);
         let leaves_nothing = spec.is_none_or(|spec| {
             spec.idempotent
@@ -77,11 +82,14 @@ impl Orchestrator {
                 && spec.requires_confirmation.is_never()
         });
         if !leaves_nothing {
-            let session = self.own_session(new, &call).await?;
-            return Ok(self.call_in(session, Heard { call, client }).await);
+            return Box::pin(async {
+                let session = self.own_session(new, &call).await?;
+                Ok(self.call_in(session, Heard { call, client }).await)
+            })
+            .await;
         }
         let new = NewSession { id: new.id.or_else(|| Some(ids::passing())), ..new };
-        let record = new.record(key_of(&current), self.0.clock.now(), self.0.policy.session_ms);
+        let record = new.record(version, self.0.clock.now(), self.0.policy.session_ms);
         Ok(match self.begin(started, Arc::new(record), call, 0, None) {
             Ok(mut trip) => {
                 trip.keeping = Keeping::Unstored;

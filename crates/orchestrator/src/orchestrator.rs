@@ -4,6 +4,8 @@
 //! resolve → replay → admit (gates) → claim → run (deadline, retry) → settle (intents, record) → audit → answer
 //! ```
 //! The inner path is `?` all the way; what is counted, audited and logged is in [`Orchestrator::close`] alone.
+//!
+//! What most calls never come to is boxed: a server moves the future of every request, and keeps one for each connection.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -162,7 +164,7 @@ impl Orchestrator {
     pub(crate) async fn walk(&self, mut trip: Box<Trip>) -> Arc<Envelope> {
         if trip.tool == DESCRIBE {
             let outcome = describe(&trip);
-            return self.close(&trip, trip.envelope(outcome), Ended::Refused).await;
+            return Box::pin(self.close(&trip, trip.envelope(outcome), Ended::Refused)).await;
         }
         if trip.keeping == Keeping::Unstored {
             return match self.travel(&mut trip).await {
@@ -173,16 +175,16 @@ impl Orchestrator {
         loop {
             match self.0.in_flight.enter(&trip.session, &trip.execution, trip.digest) {
                 // The id is this call's by record: the other one is about to be told so.
-                Seat::Other(other) if self.is_recorded(&trip).await => {
-                    in_flight::wait(other).await;
+                Seat::Other(other) if Box::pin(self.is_recorded(&trip)).await => {
+                    Box::pin(in_flight::wait(other)).await;
                 }
                 Seat::Other(_) => {
                     let refused = trip.envelope(Err(conflict()));
-                    return self.close(&trip, refused, Ended::Refused).await;
+                    return Box::pin(self.close(&trip, refused, Ended::Refused)).await;
                 }
                 Seat::Same(result) => {
-                    if let Some(envelope) = in_flight::wait(result).await {
-                        return self.close(&trip, replayed(&envelope), Ended::Replayed).await;
+                    if let Some(envelope) = Box::pin(in_flight::wait(result)).await {
+                        return Box::pin(self.close(&trip, replayed(&envelope), Ended::Replayed)).await;
                     }
                     // The first was cancelled: now it is this one's turn.
                 }
@@ -194,9 +196,9 @@ impl Orchestrator {
                     Travelled::Run(claimed) => return self.run(trip, claimed, Some(place)).await,
                 },
             }
-            if let Err(failure) = self.refresh(&mut trip).await {
+            if let Err(failure) = Box::pin(self.refresh(&mut trip)).await {
                 let refused = trip.envelope(Err(failure));
-                return self.close(&trip, refused, Ended::Refused).await;
+                return Box::pin(self.close(&trip, refused, Ended::Refused)).await;
             }
         }
     }
@@ -276,11 +278,11 @@ impl Orchestrator {
         match self.admit_and_claim(trip).await {
             Ok(Passed::Claimed) => Travelled::Run(ClaimedHere(())),
             Ok(Passed::Recorded(envelope)) => {
-                Travelled::Done(self.close(trip, replayed(&envelope), Ended::Replayed).await)
+                Travelled::Done(Box::pin(self.close(trip, replayed(&envelope), Ended::Replayed)).await)
             }
             Err(failure) => {
                 let refused = trip.envelope(Err(failure));
-                Travelled::Done(self.close(trip, refused, Ended::Refused).await)
+                Travelled::Done(Box::pin(self.close(trip, refused, Ended::Refused)).await)
             }
         }
     }
@@ -305,7 +307,7 @@ impl Orchestrator {
                     return Ok(Passed::Claimed);
                 }
                 Claimed::Finished(envelope) => return Ok(Passed::Recorded(envelope)),
-                Claimed::Running => self.wait_elsewhere(trip).await?,
+                Claimed::Running => Box::pin(self.wait_elsewhere(trip)).await?,
                 Claimed::InDoubt => return Err(in_doubt()),
                 Claimed::Conflict => return Err(conflict()),
                 Claimed::OverBudget { .. } => {
@@ -326,7 +328,7 @@ impl Orchestrator {
             Status::Finished(envelope) => Ok(Some(envelope)),
             Status::InDoubt => Err(in_doubt()),
             Status::Running => {
-                self.wait_elsewhere(trip).await?;
+                Box::pin(self.wait_elsewhere(trip)).await?;
                 Box::pin(self.replay(trip)).await
             }
             Status::Abandoned => {
@@ -392,7 +394,7 @@ impl Orchestrator {
                 trip.tokens = Tokens::default();
                 Err(failure)
             }
-            Err(Stop::Confirm) => Err(self.ask(trip).await),
+            Err(Stop::Confirm) => Err(Box::pin(self.ask(trip)).await),
         }
     }
 

@@ -77,7 +77,7 @@ impl Orchestrator {
             Some(envelope) => envelope,
             None => {
                 tracing::error!(tool = trip.tool, execution_id = &*trip.execution, "a call panicked");
-                self.settle(&mut trip, Err(lost())).await
+                Box::pin(self.settle(&mut trip, Err(lost()))).await
             }
         };
         if let Some(place) = place {
@@ -151,7 +151,7 @@ impl Orchestrator {
         if let Ok(success) = &outcome
             && !success.intents.is_empty()
         {
-            let refused = self.apply(trip, &success.intents).await;
+            let refused = Box::pin(self.apply(trip, &success.intents)).await;
             if !refused.is_empty() {
                 trip.more.insert("refusedIntents".to_owned(), Value::Array(refused));
             }
@@ -172,7 +172,9 @@ impl Orchestrator {
             now: self.0.clock.now(),
             durability,
         };
-        self.write_entries(trip, &envelope).await;
+        if !trip.entries.is_empty() {
+            Box::pin(self.write_entries(trip, &envelope)).await;
+        }
         let settled = match trip.keeping {
             Keeping::Stored => self.0.store.settle(settlement).await,
             Keeping::Unstored => self.0.store.append(settlement.audit).await.map(|()| Settled::First),

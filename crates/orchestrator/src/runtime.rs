@@ -306,13 +306,13 @@ impl Runtime {
         }
         let (this, tool) = (self.clone(), id.to_owned());
         let make = move || this.0.toolset.get(&tool).map(|tool| this.make(tool));
-        let made = slot.get_or_init(|| async move {
+        let made = Box::pin(slot.get_or_init(|| async move {
             let made = match tokio::runtime::Handle::try_current() {
                 Ok(runtime) => runtime.spawn_blocking(make).await.ok().flatten(),
                 Err(_) => make(),
             };
             made.unwrap_or_else(|| Err(Arc::new(prepared::Error::Lost { tool: id.to_owned() })))
-        });
+        }));
         made.await.clone()
     }
 

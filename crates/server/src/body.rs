@@ -13,7 +13,7 @@ use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::deadline::Watched;
+use crate::deadline::{Streaming, Watched};
 use crate::options::Limits;
 use crate::problem::{Kind, Problem};
 
@@ -30,6 +30,8 @@ pub(crate) enum Body {
     Stream(mpsc::Receiver<Bytes>),
     /// What another library has made: whole, or pieces as they come.
     Boxed(BoxBody<Bytes, Infallible>),
+    /// A stream on a connection that is watched over.
+    Watched(Box<Body>, #[allow(dead_code, reason = "it is held, not used")] Streaming),
 }
 
 impl Body {
@@ -47,6 +49,7 @@ impl Body {
             Self::Whole(_) => false,
             Self::Stream(_) => true,
             Self::Boxed(body) => body.size_hint().exact().is_none(),
+            Self::Watched(..) => true,
         }
     }
 
@@ -55,6 +58,7 @@ impl Body {
             Self::Whole(bytes) => bytes.as_ref().map_or(0, |bytes| bytes.len() as u64),
             Self::Stream(_) => 0,
             Self::Boxed(body) => body.size_hint().exact().unwrap_or(0),
+            Self::Watched(body, _) => body.size(),
         }
     }
 }
@@ -73,6 +77,7 @@ impl HttpBody for Body {
                 pieces.poll_recv(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
             }
             Self::Boxed(body) => Pin::new(body).poll_frame(context),
+            Self::Watched(body, _) => Pin::new(&mut **body).poll_frame(context),
         }
     }
 
@@ -81,6 +86,7 @@ impl HttpBody for Body {
             Self::Whole(bytes) => bytes.is_none(),
             Self::Stream(_) => false,
             Self::Boxed(body) => body.is_end_stream(),
+            Self::Watched(body, _) => body.is_end_stream(),
         }
     }
 
@@ -89,6 +95,7 @@ impl HttpBody for Body {
             Self::Whole(_) => SizeHint::with_exact(self.size()),
             Self::Stream(_) => SizeHint::default(),
             Self::Boxed(body) => body.size_hint(),
+            Self::Watched(body, _) => body.size_hint(),
         }
     }
 }

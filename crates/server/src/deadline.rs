@@ -16,7 +16,7 @@ const NEVER: u64 = u64::MAX;
 #[derive(Debug)]
 pub(crate) struct Deadlines {
     /// Milliseconds since the server was made, as of the last look.
-    now: AtomicU64,
+    now: Arc<AtomicU64>,
     head_ms: u64,
     body_ms: u64,
     watched: Mutex<HashMap<u64, Arc<Watch>>>,
@@ -28,6 +28,21 @@ pub(crate) struct Deadlines {
 struct Watch {
     deadline: AtomicU64,
     waker: Mutex<Option<Waker>>,
+}
+
+/// Dropped when a stream is over: from then on the next head is waited for.
+#[derive(Debug)]
+pub(crate) struct Streaming {
+    watch: Arc<Watch>,
+    now: Arc<AtomicU64>,
+    head_ms: u64,
+}
+
+impl Drop for Streaming {
+    fn drop(&mut self) {
+        let deadline = self.now.load(Ordering::Relaxed).saturating_add(self.head_ms);
+        self.watch.deadline.store(deadline, Ordering::Relaxed);
+    }
 }
 
 /// One connection's place among the watched ones.
@@ -42,7 +57,7 @@ impl Deadlines {
     pub fn new(limits: &Limits) -> Self {
         let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(NEVER / 2);
         Self {
-            now: AtomicU64::new(0),
+            now: Arc::default(),
             head_ms: milliseconds(limits.header_timeout),
             body_ms: milliseconds(limits.body_timeout),
             watched: Mutex::default(),
@@ -98,6 +113,12 @@ impl Watched<'_> {
     /// From now on the next head is waited for, and that the answer before it is taken.
     pub fn awaits_head(&self) {
         self.watch.deadline.store(self.all.after(self.all.head_ms), Ordering::Relaxed);
+    }
+
+    /// From now on a stream goes on for as long as it likes.
+    pub fn streams(&self) -> Streaming {
+        let (watch, now) = (Arc::clone(&self.watch), Arc::clone(&self.all.now));
+        Streaming { watch, now, head_ms: self.all.head_ms }
     }
 
     /// From now on a body is waited for.

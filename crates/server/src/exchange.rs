@@ -2,9 +2,8 @@
 //! inside is `?`.
 
 use std::future::poll_fn;
-use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -30,7 +29,7 @@ use crate::route::{self, Access, Found, Route};
 /// Answers one request, whatever happens.
 pub(crate) async fn exchange(
     app: &Arc<App>,
-    peer: SocketAddr,
+    peer: &str,
     watched: &Watched<'_>,
     request: Request<Incoming>,
 ) -> Response<Body> {
@@ -41,7 +40,8 @@ pub(crate) async fn exchange(
     let id = app.ids.of(&head.headers);
     let mut visit = Visit { principal: None, origin: None, watched, running: running.now };
     let answered = {
-        let mut work = pin!(traced(&head.headers, visit.answer(app, &head, &mut body)));
+        let work = pin!(visit.answer(app, &head, &mut body));
+        let mut work = pin!(traced(&head.headers, work));
         // What panics is this request's business, not the connection's.
         poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
             Ok(poll) => poll,
@@ -52,7 +52,7 @@ pub(crate) async fn exchange(
     let mut response = match answered {
         Ok(response) => response,
         Err(problem) => {
-            body::drain(&mut body).await;
+            Box::pin(body::drain(&mut body)).await;
             problem.response(&id)
         }
     };
@@ -71,21 +71,22 @@ pub(crate) async fn exchange(
         bytes: response.body().size(),
         took: started.elapsed(),
     });
-    // A stream goes on for as long as it likes, and is the last on its connection.
-    let is_stream = response.body().is_stream();
-    if !is_stream {
+    if response.body().is_stream() {
+        response = response.map(|body| Body::Watched(Box::new(body), watched.streams()));
+    } else {
         watched.awaits_head();
     }
     let headers = response.headers_mut();
-    if is_stream || app.is_stopping.load(std::sync::atomic::Ordering::Relaxed) {
+    if app.is_stopping.load(std::sync::atomic::Ordering::Relaxed) {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
     headers.insert(&request_id::HEADER, id);
     response
 }
 
-/// In the trace that the request is part of, if it is part of one.
-async fn traced<T>(headers: &HeaderMap, work: impl Future<Output = T>) -> T {
+/// In the trace that the request is part of, if it is part of one. The work stays where it is pinned: it is too large to be
+/// moved about.
+async fn traced<T>(headers: &HeaderMap, work: Pin<&mut impl Future<Output = T>>) -> T {
     match headers.get("traceparent").and_then(|header| Trace::parse(header.to_str().ok()?)) {
         Some(trace) => trace.around(work).await,
         None => work.await,

@@ -37,7 +37,8 @@ const SWEEP: Duration = Duration::from_secs(5);
 const BREATH: Duration = Duration::from_millis(100);
 /// Hyper's own limits on a request's head; ours are lower, and answered with more words.
 const HEAD_BYTES: usize = 64 << 10;
-const HEAD_COUNT: usize = 256;
+/// Hyper makes room for so many with every request: not more than it takes to answer with words.
+const HEAD_COUNT: usize = 128;
 
 /// Why a server cannot be started.
 #[derive(Debug, thiserror::Error)]
@@ -206,12 +207,14 @@ async fn connection(app: Arc<App>, stream: TcpStream, peer: SocketAddr, _place: 
     let _counted = Counters::begin(&app.counters.connections);
     let _ = stream.set_nodelay(true);
     let watched = app.deadlines.watch();
+    let peer = peer.to_string();
     let service = service_fn(|request| {
-        let (app, watched) = (&app, &watched);
+        let (app, watched, peer) = (&app, &watched, peer.as_str());
         async move { Ok::<_, Infallible>(exchange(app, peer, watched, request).await) }
     });
     let mut builder = http1::Builder::new();
-    builder.max_header_size(HEAD_BYTES).max_headers(HEAD_COUNT);
+    let headers = HEAD_COUNT.max(app.options.limits.headers + 1);
+    builder.max_header_size(HEAD_BYTES).max_headers(headers);
     let mut connection = builder.serve_connection(TokioIo::new(stream), service);
     let mut is_told = false;
     let is_late = poll_fn(|context| {

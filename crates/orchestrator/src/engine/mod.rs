@@ -41,7 +41,7 @@ pub(crate) async fn run(call: &Arc<Call>, args: Value) -> Normalised {
     match &call.prepared.handler {
         Handler::JavaScript(program) => javascript::run(call, program, args).await,
         Handler::Native(handler) => native::run(call, handler, args).await,
-        Handler::Http(request) => http::run(call, request, args).await,
+        Handler::Http(request) => Box::pin(http::run(call, request, args)).await,
         Handler::Mock(value) => {
             Normalised { outcome: Ok(Success { data: value.clone(), intents: Vec::new() }), detail: None }
         }

@@ -66,9 +66,10 @@ impl Auth {
             return principal.ok_or_else(|| unknown("This key is not known, has expired or was revoked."));
         }
         match &self.jwt {
-            Some(jwt) => {
-                jwt.principal(token, now()).await.map(Arc::new).map_err(|error| unknown(&format!("{error}.")))
-            }
+            Some(jwt) => Box::pin(jwt.principal(token, now()))
+                .await
+                .map(Arc::new)
+                .map_err(|error| unknown(&format!("{error}."))),
             None => Err(unknown("This is not a key of this server.")),
         }
     }

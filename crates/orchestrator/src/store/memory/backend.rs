@@ -89,7 +89,7 @@ impl<J: Journal> Backend for Memory<J> {
                 let Some(call) = held.stored.with_id(execution, &others).next() else { return Ok(None) };
                 call
             };
-            let standing = self.stored(session, execution, call).await?;
+            let standing = Box::pin(self.stored(session, execution, call)).await?;
             if standing.is_some() {
                 return Ok(standing);
             }
@@ -103,15 +103,17 @@ impl<J: Journal> Backend for Memory<J> {
         loop {
             match self.decide_claim(&claim, &others)? {
                 Decided::Known(answer) => return Ok(answer),
-                Decided::Stored(call) => match self.stored(&claim.session, &claim.execution, call).await? {
-                    None => others.push(call.number),
-                    Some(standing) if standing.digest != claim.digest => return Ok(Claimed::Conflict),
-                    Some(Standing { status: Status::Finished(envelope), .. }) => {
-                        return Ok(Claimed::Finished(envelope));
+                Decided::Stored(call) => {
+                    match Box::pin(self.stored(&claim.session, &claim.execution, call)).await? {
+                        None => others.push(call.number),
+                        Some(standing) if standing.digest != claim.digest => return Ok(Claimed::Conflict),
+                        Some(Standing { status: Status::Finished(envelope), .. }) => {
+                            return Ok(Claimed::Finished(envelope));
+                        }
+                        // It has become an orphan, which may be claimed anew.
+                        Some(_) => {}
                     }
-                    // It has become an orphan, which may be claimed anew.
-                    Some(_) => {}
-                },
+                }
                 Decided::New(written, taken) => {
                     written.wait().await?;
                     return Ok(taken.owned());
@@ -137,7 +139,9 @@ impl<J: Journal> Backend for Memory<J> {
                 written
             })
         };
-        let Some(written) = written else { return self.settled_earlier(&session, &execution).await };
+        let Some(written) = written else {
+            return Box::pin(self.settled_earlier(&session, &execution)).await;
+        };
         if written.is_now() {
             self.remember(&session, &execution, bytes);
             return Ok(Settled::First);

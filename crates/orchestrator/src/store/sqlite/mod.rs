@@ -51,7 +51,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { envelopes_in_memory: 2 << 20, faults: Faults::default() }
+        Self { envelopes_in_memory: 512 << 10, faults: Faults::default() }
     }
 }
 
