@@ -11,7 +11,7 @@ use toolwright_kb::record::{Key, Record};
 use toolwright_kb::store::postgres::Options;
 use toolwright_kb::store::{Backend, Candidate, Error, Filter, Maker, Postgres, Search, Store};
 
-use crate::harness::{Harness, put, record};
+use crate::harness::{Harness, InDirectory, put, record};
 
 /// A schema of its own on the server that the tests share.
 pub struct Database {
@@ -124,6 +124,26 @@ fn statistics_are_those_of_what_is_there() {
     edited.rebuild().unwrap();
     assert_eq!(words(&edited, "copper saddle").unwrap(), words(&fresh, "copper saddle").unwrap());
     assert_eq!(edited.stats().unwrap().records, 400);
+}
+
+#[test]
+fn words_count_as_in_the_embedded_store() {
+    let (database, directory) = (Database::new(), InDirectory::fresh());
+    let (here, there) = (database.open(), directory.open());
+    let mut records = many(700);
+    for (number, record) in records.iter_mut().enumerate().step_by(3) {
+        record.tags = vec![["velvet", "two lanterns", "meadows"][number % 3].to_owned()];
+    }
+    put(&here, &records);
+    put(&there, &records);
+    for query in ["copper", "velvet harbour", "thunder saddle saddle", "a meadow of granite lanterns"] {
+        let (here, there) = (words(&here, query).unwrap(), words(&there, query).unwrap());
+        assert_eq!(here.len(), 50, "{query}");
+        for (here, there) in here.iter().zip(&there) {
+            // Sums of small numbers in another order.
+            assert!((here.score - there.score).abs() < 1e-4, "{query}: {here:?} {there:?}");
+        }
+    }
 }
 
 #[test]
