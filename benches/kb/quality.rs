@@ -12,7 +12,7 @@ use toolwright_kb::search::{self, Query};
 use toolwright_kb::store::Filter;
 use toolwright_kb::{Embedders, Kb};
 
-use crate::Result;
+use crate::{Place, Result};
 
 #[derive(Deserialize)]
 struct Text {
@@ -27,14 +27,14 @@ struct Judgement {
     rel: f64,
 }
 
-pub fn run(corpora: &Path) -> Result<()> {
+pub fn run(corpora: &Path, place: &Place) -> Result<()> {
     println!("\n{:<12} {:>8} {:>8}", "nDCG@10", "queries", "keyword");
     let mut sets: Vec<_> = fs::read_dir(corpora.join("kb"))?.flatten().map(|entry| entry.path()).collect();
     sets.sort();
     for set in sets.iter().filter(|set| set.is_dir()) {
         let dir = tempfile::tempdir()?;
         let none: Embedders = Arc::new(|| None);
-        let kb = Kb::open(&format!("dir:{}", dir.path().display()), none)?;
+        let kb = Kb::of(place.open(dir.path())?, none);
         let titled = dir.path().join("docs.jsonl");
         fs::write(&titled, with_titles(&fs::read_to_string(set.join("docs.jsonl"))?)?)?;
         let report = kb.add(dir.path(), &[titled], &Defaults::default(), &Progress::default())?;

@@ -9,21 +9,20 @@ use toolwright_kb::search::{self, Query};
 use toolwright_kb::store::{Backend, Filter, Maker, Search, Store};
 use toolwright_kb::{Kb, passages};
 
-use crate::{Result, made_up};
+use crate::{Place, Result, made_up};
 
 pub const HEAD: &str = "   records  ingest/s  search p50   p99 ms  1 % filter p50   p99 ms  by words p50   p99 ms  recall@10  1 %  opening ms  memory MB (files)";
 const QUERIES: u64 = 300;
 const COMPARED: u64 = 40;
 
-pub fn run(size: u64) -> Result<()> {
+pub fn run(size: u64, place: &Place) -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let url = format!("dir:{}", dir.path().join("kb").display());
-    let kb = Kb::open(&url, Arc::new(|| None))?;
+    let kb = Kb::of(place.open(dir.path())?, Arc::new(|| None));
     let per_second = ingest(&kb, dir.path(), size)?;
     put_vectors(&kb.store, size)?;
     drop(kb);
     let begun = Instant::now();
-    let store = Store::open(&url)?;
+    let store = place.open(dir.path())?;
     ask(&store, 0, &Filter::default(), true)?;
     let opening = begun.elapsed();
     let rare = Filter { tags: vec![made_up::TAG.to_owned()], ..Filter::default() };

@@ -52,6 +52,9 @@ fn a_call_that_needs_confirmation_asks_and_yes_approves_it() {
     assert_eq!(asked.json()["error"]["type"], "CONFIRMATION_REQUIRED");
     let done = call(&project, &["--yes"]).expect_code(0).json();
     assert!(done["data"]["token"].is_string());
+    // The question that waited is the one that was answered.
+    assert_eq!(done["meta"]["executionId"], asked.json()["meta"]["executionId"]);
+    project.run(&["confirmations"]).expect_code(0).expect_stderr(&["nothing waits"]);
     let events: Vec<Value> = project
         .run(&["audit", "export"])
         .expect_code(0)
@@ -59,7 +62,9 @@ fn a_call_that_needs_confirmation_asks_and_yes_approves_it() {
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap()["entry"]["event"].clone())
         .collect();
-    assert_eq!(events, ["refused", "refused", "approved", "called"]);
+    assert_eq!(events, ["refused", "approved", "called"]);
+    // With nothing waiting, it asks and approves in one.
+    call(&project, &["--yes"]).expect_code(0);
 }
 
 #[test]

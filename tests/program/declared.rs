@@ -110,3 +110,28 @@ fn the_version_follows_the_declared_tools() {
     fs::write(project.dir().join("more.yaml"), YAML.replace("noon", "night")).unwrap();
     assert_ne!(version(&project), before);
 }
+
+#[test]
+fn a_check_and_a_build_say_what_a_session_gets() {
+    let project = project();
+    let told = "a session gets 6 tools: 1 built, 5 declared, 2 refused (1 only in a program that registers the handler)";
+    let refused =
+        ["refused", "HTTP tools not yet supported (coming in v2)", "Tool already exists: get_weather"];
+    project.run(&["check"]).expect_code(1).expect_stderr(&[told]).expect_stderr(&refused);
+    project.run(&["build"]).expect_code(0).expect_stderr(&[told]).expect_stderr(&refused);
+    let found = project.run(&["check", "--format", "json"]).expect_code(1).json();
+    assert_eq!((&found["ok"], found.get("version")), (&json!(false), None));
+    let codes: Vec<_> = found["diagnostics"].as_array().unwrap().iter().map(|one| &one["code"]).collect();
+    assert_eq!(codes, ["tool-refused", "tool-refused"]);
+}
+
+#[test]
+fn declared_tools_alone_are_a_toolset() {
+    let project = project();
+    fs::remove_dir_all(project.tools()).unwrap();
+    let run = call(&project, "get_weather", r#"{"city": "Oslo"}"#).expect_code(0);
+    assert_eq!(run.json()["data"], json!({ "sky": "clear" }));
+    project.run(&["check"]).expect_code(1).expect_stderr(&["a session gets 5 tools: 0 built, 5 declared"]);
+    // A directory that somebody names has to be there.
+    project.run(&["list", "--tools", "tools"]).expect_code(1).expect_stderr(&["there is no tools directory"]);
+}

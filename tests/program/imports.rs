@@ -41,10 +41,15 @@ fn a_tool_is_imported_once_it_was_accepted_and_refused_once_it_has_changed() {
     assert!(!before.stdout.contains("other_find_note"), "{}", before.stdout);
     assert!(before.stderr.contains("toolwright mcp pin other"), "{}", before.stderr);
 
+    let told = ["refused", "toolwright mcp pin other", "a session gets 1 tool: 1 built, 1 refused"];
+    project.run(&["check"]).expect_code(1).expect_stderr(&told);
+
     let offered = project.run(&["mcp", "pin", "--dry-run"]).expect_code(0);
     assert!(offered.stdout.contains("+ find_note"), "{}", offered.stdout);
     assert!(!project.dir().join("toolwright.mcp.lock.json").exists());
     project.run(&["mcp", "pin"]).expect_code(0);
+    // The server lists `reg_describe` too.
+    project.run(&["check"]).expect_code(0).expect_stderr(&["a session gets 3 tools: 1 built, 2 imported"]);
     assert!(project.run(&["list"]).expect_code(0).stdout.contains("other_find_note"));
     let envelope = call(&project);
     assert_eq!(envelope["data"]["heard"], "x", "{envelope}");

@@ -74,6 +74,10 @@ fn what_a_form_cannot_say_is_reported() {
         project.run(&["schema", "--provider", "mcp", "--lossy", "--format", "json"]).json(),
         json!([])
     );
+    project
+        .run(&["schema", "--provider", "mcp", "--lossy"])
+        .expect_code(0)
+        .expect_stderr(&["nothing is lost"]);
 }
 
 #[test]

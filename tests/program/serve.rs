@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use super::support::{Guard, PATIENCE, Project, repository};
 
 /// A running server, where it listens, and what it says.
-struct Serving {
+pub struct Serving {
     child: Guard,
-    address: String,
+    pub address: String,
     lines: Receiver<String>,
 }
 
 impl Serving {
-    fn start(project: &Project, args: &[&str]) -> Self {
+    pub fn start(project: &Project, args: &[&str]) -> Self {
         let mut command = project.command(&[&["serve", "--listen", "127.0.0.1:0"], args].concat());
         let mut child = Guard(command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap());
         let stderr = BufReader::new(child.0.stderr.take().unwrap());
@@ -46,14 +46,14 @@ impl Serving {
     }
 
     /// Sends a request; the answer is read by the caller.
-    fn send(&self, head: &str, more: &str, body: &str) -> TcpStream {
+    pub fn send(&self, head: &str, more: &str, body: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let (address, length) = (&self.address, body.len());
         write!(stream, "{head} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json\r\n{more}content-length: {length}\r\n\r\n{body}").unwrap();
         stream
     }
 
-    fn ask(&self, head: &str, more: &str, body: &str) -> (u16, Value) {
+    pub fn ask(&self, head: &str, more: &str, body: &str) -> (u16, Value) {
         answer(self.send(head, more, body))
     }
 
@@ -214,4 +214,25 @@ fn the_example_file_says_what_holds_anyway() {
     for name in names {
         assert!(example.contains(name.as_str()), "the example does not show `{name}`");
     }
+}
+
+#[test]
+fn while_it_serves_other_commands_name_the_way_over_http() {
+    let project = Project::reference();
+    let serving = Serving::start(&project, &[]);
+    let args = r#"{"results": [{"id": "it's", "score": 0.5}]}"#;
+    let call = project.run(&["call", "rank_results", args]).expect_code(1);
+    let shown = r#"curl -s http://127.0.0.1:7300/v1/tools/rank_results/call -H 'content-type: application/json' -d '{"args":{"results":[{"id":"it'\''s","score":0.5}]}}'"#;
+    call.expect_stderr(&["toolwright serve", shown]);
+    let answer = project.run(&["approve", "conf_1.secret"]).expect_code(1);
+    assert!(!answer.stderr.contains("secret"), "{}", answer.stderr);
+    answer.expect_stderr(&["/v1/confirmations/conf_1/approve -X POST"]);
+    project
+        .run(&["deny", "conf_1"])
+        .expect_code(1)
+        .expect_stderr(&["/v1/confirmations/conf_1/reject -X POST"]);
+    // Those that only look do not mind.
+    serving.ask("POST /v1/tools/rank_results/call", "", &format!("{{\"args\": {args}}}"));
+    project.run(&["confirmations"]).expect_code(0);
+    project.run(&["audit", "tail"]).expect_code(0);
 }

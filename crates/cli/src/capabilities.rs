@@ -3,14 +3,26 @@
 
 use std::sync::Arc;
 
+use toolwright_calendar::Calendar;
 use toolwright_kb::{Embedders, KnowledgeBase, Options};
 use toolwright_orchestrator::capabilities::Capabilities;
+use toolwright_orchestrator::capabilities::images::Images;
+use toolwright_text::Text;
 
 use crate::config::Config;
 
 /// The capabilities of one process, shared by all toolsets that it loads.
 pub fn set_up(config: &Config) -> Capabilities {
-    Capabilities::default().with("kb", config.knowledge_base())
+    Capabilities::default()
+        .with("text", Arc::new(Text))
+        .with("images", Arc::new(Images::new(config.images())))
+        .with("calendar", Arc::new(calendar(config)))
+        .with("kb", config.knowledge_base())
+}
+
+fn calendar(config: &Config) -> Calendar {
+    let secrets = Box::new(|variable: &str| std::env::var(variable).ok());
+    Calendar::new(config.calendar.clone(), config.calendar_file(), secrets)
 }
 
 /// The knowledge base of `[kb]`.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use toolwright_imports::{Import, Pins, pins};
 use toolwright_orchestrator::RuntimeBuilder;
 use toolwright_registry::suggest::did_you_mean;
-use toolwright_registry::toolset::Toolset;
+use toolwright_registry::toolset::{Implementation, Tool, Toolset};
 
 use crate::config::Config;
 use crate::output::Failure;
@@ -35,30 +35,39 @@ impl Imports {
         Ok(Self { servers: config.mcp_servers.iter().cloned().map(Import::new).collect(), pins, file })
     }
 
-    /// Adds the tools that were accepted. What is wrong with others is logged, and the rest stands.
-    pub fn declare(&self, mut toolset: Toolset) -> Toolset {
+    /// Adds the tools that were accepted. What is wrong with others comes with them, and the rest stands.
+    pub fn declare(&self, mut toolset: Toolset) -> (Toolset, Vec<Failure>) {
+        let mut refused = Vec::new();
         for import in &self.servers {
             let name = &import.server().name;
             if self.pins.of(name).next().is_none() {
-                tracing::error!(
-                    "no tool of the MCP server `{name}` was accepted yet; `toolwright mcp pin {name}`"
-                );
+                let message = format!("no tool of the MCP server `{name}` was accepted yet");
+                refused.push(Failure::new(message, format_args!("`toolwright mcp pin {name}`")));
                 continue;
             }
             let pinned: Vec<&str> = self.pins.of(name).map(|(tool, _)| tool).collect();
             for tool in import.server().named().filter(|tool| !pinned.contains(tool)) {
-                let help = did_you_mean(tool, &pinned);
-                tracing::error!(
-                    "`[[mcp_servers]]` `{name}` names the tool `{tool}`, which is not pinned; {help}"
-                );
+                let message =
+                    format!("`[[mcp_servers]]` `{name}` names the tool `{tool}`, which is not pinned");
+                refused.push(Failure::new(message, did_you_mean(tool, &pinned)));
             }
-            let (tools, mut errors) = import.tools(&self.pins, &self.file);
-            let (with, refused) = toolset.with_declared(&self.file, tools);
+            let (tools, errors) = import.tools(&self.pins, &self.file);
+            let (with, taken) = toolset.with_declared(&self.file, tools);
             toolset = with;
-            errors.extend(refused);
-            errors.iter().for_each(|error| tracing::error!("{error}; {}", error.help()));
+            refused.extend(errors.iter().chain(&taken).map(|error| Failure::new(error, error.help())));
         }
-        toolset
+        (toolset, refused)
+    }
+
+    /// Waits until the server of a tool can be called: a command that makes one call and ends cannot leave it starting
+    /// for the next. What keeps it from starting is told by the call.
+    pub async fn ready(&self, tool: Option<&Tool>) {
+        let Some(Implementation::Native(handler)) = tool.map(|tool| &tool.implementation) else { return };
+        for import in &self.servers {
+            if import.handlers(&self.pins).any(|imported| imported.handler == *handler) {
+                let _ = import.ready().await;
+            }
+        }
     }
 
     /// Registers what answers them.
@@ -66,9 +75,9 @@ impl Imports {
         let tools = self.servers.iter().flat_map(|import| import.handlers(&self.pins));
         tools.fold(builder, |builder, tool| {
             let name = tool.handler.clone();
-            builder.native(name, move |args, _| {
+            builder.native(name, move |args, context| {
                 let tool = tool.clone();
-                async move { tool.call(args).await }
+                async move { tool.call(args, context.deadline()).await }
             })
         })
     }

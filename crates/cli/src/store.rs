@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use toolwright_orchestrator::store::{self, Memory, Postgres, Sqlite, Store, postgres, sqlite};
 
+use crate::config::Config;
 use crate::output::Failure;
 
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -12,6 +13,27 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Opens the store at a URL.
 pub async fn open(url: &str) -> Result<Store, Failure> {
+    open_or(url, None).await
+}
+
+/// Opens the store for one call or answer. While `toolwright serve` has the file, that is the one to ask: `request` is
+/// the path and what else curl needs.
+pub async fn open_for(config: &Config, request: &str) -> Result<Store, Failure> {
+    let ask = format!(
+        "if that is `toolwright serve`, ask it: curl -s http://{}{request}\n        (where keys are asked for, with -H 'authorization: Bearer …')",
+        config.listen()
+    );
+    open_or(&config.store, Some(ask)).await
+}
+
+async fn open_or(url: &str, in_use: Option<String>) -> Result<Store, Failure> {
+    let failed = |error: store::Error| {
+        let help = match (&error, in_use) {
+            (store::Error::InUse(_), Some(help)) => help,
+            _ => "another store can be named by `--store URL`; `--store memory:` keeps nothing".to_owned(),
+        };
+        Failure::new(error, help)
+    };
     if url == "memory:" || url == "sqlite::memory:" {
         return Ok(Store::Memory(Memory::default()));
     }
@@ -49,9 +71,4 @@ async fn embedded(path: &Path) -> Result<Sqlite, store::Error> {
             opened => return opened,
         }
     }
-}
-
-fn failed(error: store::Error) -> Failure {
-    let help = "another store can be named by `--store URL`; `--store memory:` keeps nothing";
-    Failure::new(error, help)
 }

@@ -9,6 +9,11 @@ use tantivy::tokenizer::{
 
 /// A "word" that is longer is none.
 const MOST_WORD: usize = 40;
+/// More different words than this are a text, not a query.
+const MOST_WORDS: usize = 64;
+
+/// What a match counts in the text, in the title and in the tags.
+pub const WEIGHTS: [f32; 3] = [1.0, 1.0, 1.0];
 
 /// Words of letters and digits in lower case, without accents, reduced to their English stems.
 pub fn english() -> TextAnalyzer {
@@ -27,4 +32,15 @@ pub fn each(text: &str, mut visit: impl FnMut(&str, Range<usize>)) {
     while let Some(token) = tokens.next() {
         visit(&token.text, token.offset_from..token.offset_to);
     }
+}
+
+/// The different words of a query. A word that is written twice counts twice.
+pub fn wanted(text: &str) -> Vec<(String, f32)> {
+    let mut words: Vec<(String, f32)> = Vec::new();
+    each(text, |stem, _| match words.iter().position(|(word, _)| word == stem) {
+        Some(at) => words[at].1 += 1.0,
+        None if words.len() < MOST_WORDS => words.push((stem.to_owned(), 1.0)),
+        None => {}
+    });
+    words
 }

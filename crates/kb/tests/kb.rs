@@ -17,6 +17,8 @@ mod ingest;
 mod keeping;
 #[path = "kb/killed.rs"]
 mod killed;
+#[path = "kb/pgvector.rs"]
+mod pgvector;
 #[path = "kb/served.rs"]
 mod served;
 #[path = "kb/vectors.rs"]
@@ -61,3 +63,4 @@ macro_rules! rules {
 }
 
 conformance!(embedded, crate::harness::InDirectory);
+conformance!(postgres, crate::pgvector::Database);

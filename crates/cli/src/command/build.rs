@@ -9,9 +9,10 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use toolwright_registry::artifact;
 use toolwright_registry::build::{Compilation, Options, Outcome, Progress, Timestamp, Timings, compile};
 use toolwright_registry::diagnostic::{Diagnostic, Severity};
+use toolwright_registry::toolset::Toolset;
 
 use super::git::Commit;
-use super::views;
+use super::{check, views};
 use crate::args::{self, Common, Format};
 use crate::config::Config;
 use crate::output::{self, Failure};
@@ -21,7 +22,7 @@ pub fn run(common: &Common, args: &args::Build) -> Result<ExitCode> {
     let config = Config::load(common, args.dir.as_deref())?;
     let job = Job {
         out: args.out.clone().unwrap_or_else(|| config.tools.join(artifact::FILE_NAME)),
-        tools: config.tools,
+        tools: config.tools.clone(),
         format: common.format,
         show_timings: args.timings,
         is_quiet: args.quiet,
@@ -29,7 +30,7 @@ pub fn run(common: &Common, args: &args::Build) -> Result<ExitCode> {
         cache: if args.no_cache { None } else { Some(program_identity()) },
         timestamp: timestamp()?,
         views: args.emit_views.clone(),
-        declared: config.declared,
+        config,
     };
     if args.watch { super::watch::run(&job) } else { Ok(job.build()) }
 }
@@ -47,7 +48,8 @@ pub struct Job {
     timestamp: Option<i64>,
     /// Where the providers' views go.
     views: Option<PathBuf>,
-    declared: Vec<PathBuf>,
+    /// What else there is, beside the tools that are built.
+    config: Config,
 }
 
 impl Job {
@@ -73,7 +75,7 @@ impl Job {
         match written {
             Ok(outcome) => {
                 if let Some(views) = &self.views
-                    && let Err(error) = views::write(views, &self.out, &self.declared)
+                    && let Err(error) = views::write(views, &self.out, &self.config)
                 {
                     let help = "name a directory that can be written with `--emit-views DIR`";
                     return fail(self.format, found, trouble("views-unwritable", error.as_ref(), help));
@@ -131,9 +133,21 @@ impl Job {
                 warnings(&compilation.diagnostics),
                 duration(took),
             ));
+            self.tell_whole();
             self.timings(&compilation.timings);
         }
         ExitCode::SUCCESS
+    }
+
+    /// What a session gets besides. It is not part of the artifact, so the build stands whatever it is.
+    fn tell_whole(&self) {
+        match check::beside(&self.config, || Ok(Toolset::load(&self.out)?)) {
+            Ok(Some(whole)) => check::tell_whole(&whole),
+            Ok(None) => {}
+            Err(error) => {
+                output::fail(&error);
+            }
+        }
     }
 
     fn diagnostics(&self, compilation: &Compilation, version: Option<&str>) {
@@ -199,7 +213,7 @@ pub fn trouble(code: &'static str, error: &dyn std::error::Error, help: &str) ->
     }
 }
 
-fn print_json(ok: bool, version: Option<&str>, tools: usize, diagnostics: &[Diagnostic]) {
+pub fn print_json(ok: bool, version: Option<&str>, tools: usize, diagnostics: &[Diagnostic]) {
     let diagnostics = diagnostics.iter().map(Into::into).collect();
     let report = report::Report { ok, version, tools, diagnostics };
     output::data_line(serde_json::to_string(&report).unwrap_or_default());

@@ -11,7 +11,7 @@ use toolwright_contract::{Envelope, ErrorKind};
 use toolwright_orchestrator::capabilities::{Client, Delivery};
 use toolwright_orchestrator::confirm::{Answerer, Proof};
 use toolwright_orchestrator::session::NewSession;
-use toolwright_orchestrator::store::{Backend, Principal};
+use toolwright_orchestrator::store::{Backend, Confirmation, Principal};
 use toolwright_orchestrator::{Orchestrator, ToolCall};
 use toolwright_registry::json::duplicate_keys;
 
@@ -22,6 +22,8 @@ use crate::{store, toolset};
 
 /// Whose sessions these are.
 pub(super) const CLIENT: &str = "terminal";
+/// Of arguments that are shown as an example.
+const LONGEST_SHOWN: usize = 400;
 
 pub fn run(common: &Common, args: &args::Call) -> Result<ExitCode> {
     if args.id.is_some() && args.session.is_none() {
@@ -31,17 +33,27 @@ pub fn run(common: &Common, args: &args::Call) -> Result<ExitCode> {
     let config = Config::load(common, None)?;
     let arguments = arguments(args.arguments.as_deref())?;
     let state = args.session_state.as_deref().map(state).transpose()?;
-    let runtime = toolset::runtime_told(common, &args.source, &config)?;
+    let (runtime, imports) = toolset::runtime_told(common, &args.source, &config)?;
     let tool = toolset::id_of(runtime.toolset(), &args.tool);
     let call = ToolCall { id: args.id.clone(), tool, args: arguments };
     let envelope = toolset::tokio()?.block_on(async {
-        let store = store::open(&config.store).await?;
+        let store = store::open_for(&config, &over_rest(&call)).await?;
+        let known = runtime.clone();
         let orchestrator = Orchestrator::builder(runtime).store(store).policy(config.policy()).build()?;
-        let session = session(&orchestrator, args, state).await?;
+        let waiting = waiting(&orchestrator, args, &call).await?;
+        let session = match &waiting {
+            Some(asked) => asked.session.clone(),
+            None => session(&orchestrator, args, state).await?,
+        };
         orchestrator.attach(&session, Arc::new(Terminal));
-        // Each command is a turn of its own: its budget is fresh, and the same call without an id is another call.
-        orchestrator.begin_turn(&session).await?;
-        let envelope = answered(&orchestrator, &session, call, args.yes).await?;
+        let wanted = known.toolset().get(&call.tool);
+        if args.yes || wanted.is_some_and(|tool| tool.spec.requires_confirmation.is_never()) {
+            imports.ready(wanted).await;
+        }
+        let envelope = match waiting {
+            Some(asked) => approved(&orchestrator, &asked).await?,
+            None => answered(&orchestrator, &session, call, args.yes).await?,
+        };
         // Whatever happens now, the result is not lost.
         show(common, &envelope)?;
         // A call that waits for a person needs its session.
@@ -92,15 +104,61 @@ async fn session(
         return Ok(id.clone());
     }
     let mut new = NewSession::new(CLIENT, args.mode);
-    let user = args.user.clone().unwrap_or_else(|| CLIENT.to_owned());
-    new.principal = Principal { id: user, org: args.org.clone(), roles: args.role.clone() };
+    new.principal = principal(args);
     new.id.clone_from(&args.session);
     new.state = state.unwrap_or_default();
     Ok(orchestrator.create_session(new).await?.id.clone())
 }
 
+fn principal(args: &args::Call) -> Principal {
+    let id = args.user.clone().unwrap_or_else(|| CLIENT.to_owned());
+    Principal { id, org: args.org.clone(), roles: args.role.clone() }
+}
+
+/// The question about this very call that waits already: `--yes` answers that one, and asks no other.
+async fn waiting(
+    orchestrator: &Orchestrator,
+    args: &args::Call,
+    call: &ToolCall,
+) -> Result<Option<Arc<Confirmation>>> {
+    if !args.yes || args.id.is_some() || args.session_state.is_some() {
+        return Ok(None);
+    }
+    for asked in orchestrator.pending(args.session.as_deref()).await? {
+        if asked.client_id != CLIENT || !asked.is_about(&call.tool, &call.args) {
+            continue;
+        }
+        let session = orchestrator.session(&asked.session).await?;
+        let is_same = session.is_some_and(|session| {
+            session.mode == args.mode
+                && (args.session.is_some() || session.principal == principal(args))
+                && orchestrator.has_toolset_of(&session)
+        });
+        if is_same {
+            return Ok(Some(asked));
+        }
+    }
+    Ok(None)
+}
+
+/// Whoever can open the store may answer what was asked from the terminal.
+async fn approved(orchestrator: &Orchestrator, asked: &Confirmation) -> Result<Envelope> {
+    let (token, session, client_id) = (&asked.id, &asked.session, &asked.client_id);
+    let answerer = Answerer { token, proof: Proof::Transport, session, client_id, by: CLIENT };
+    Ok((*orchestrator.approve(&answerer, None).await?).clone())
+}
+
+/// The same call for curl.
+fn over_rest(call: &ToolCall) -> String {
+    let body = serde_json::json!({ "args": call.args }).to_string().replace('\'', "'\\''");
+    let body = if body.len() <= LONGEST_SHOWN { &body } else { r#"{"args": …}"# };
+    format!("/v1/tools/{}/call -H 'content-type: application/json' -d '{body}'", call.tool)
+}
+
 /// The envelope, after the approval that `--yes` gives in advance.
 async fn answered(orchestrator: &Orchestrator, session: &str, call: ToolCall, yes: bool) -> Result<Envelope> {
+    // Each command is a turn of its own: its budget is fresh, and the same call without an id is another call.
+    orchestrator.begin_turn(session).await?;
     let envelope = orchestrator.call(session, call).await;
     let Err(failure) = &envelope.outcome else { return Ok(envelope) };
     if failure.kind != ErrorKind::ConfirmationRequired {

@@ -36,9 +36,10 @@ pub fn list(common: &Common, args: &Confirmations) -> Result<ExitCode> {
 pub fn approve(common: &Common, args: &Approve) -> Result<ExitCode> {
     let config = Config::load(common, None)?;
     let edited = args.args.as_deref().map(|text| arguments(Some(text))).transpose()?;
-    let runtime = toolset::runtime_told(common, &args.source, &config)?;
+    let (runtime, imports) = toolset::runtime_told(common, &args.source, &config)?;
     let envelope = toolset::tokio()?.block_on(async {
-        let orchestrator = orchestrator(runtime, &config).await?;
+        let known = runtime.clone();
+        let orchestrator = orchestrator(runtime, &config, &args.token, "approve").await?;
         let asked = find(orchestrator.store(), &args.token).await?;
         let session = orchestrator.session(&asked.session).await?;
         if let Some(session) = session.filter(|session| !orchestrator.has_toolset_of(session)) {
@@ -50,6 +51,7 @@ pub fn approve(common: &Common, args: &Approve) -> Result<ExitCode> {
             return Err(Failure::new(message, help).into());
         }
         orchestrator.attach(&asked.session, Arc::new(Terminal));
+        imports.ready(known.toolset().get(&asked.tool)).await;
         let answered = orchestrator.approve(&answerer(&args.token, &asked), edited).await;
         let envelope = answered.map_err(refused)?;
         show(common, &envelope)?;
@@ -64,7 +66,7 @@ pub fn deny(common: &Common, args: &Deny) -> Result<ExitCode> {
     // Nothing runs, so it does not matter whether the tools build.
     let runtime = Runtime::builder(Arc::new(Toolset::empty()), ".").build();
     toolset::tokio()?.block_on(async {
-        let orchestrator = orchestrator(runtime, &config).await?;
+        let orchestrator = orchestrator(runtime, &config, &args.token, "reject").await?;
         let asked = find(orchestrator.store(), &args.token).await?;
         let answered = orchestrator.reject(&answerer(&args.token, &asked), args.reason.clone()).await;
         let envelope = answered.map_err(refused)?;
@@ -75,8 +77,10 @@ pub fn deny(common: &Common, args: &Deny) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn orchestrator(runtime: Runtime, config: &Config) -> Result<Orchestrator> {
-    let store = store::open(&config.store).await?;
+/// `answer` is what the token is for: the last part of the path over REST.
+async fn orchestrator(runtime: Runtime, config: &Config, token: &str, answer: &str) -> Result<Orchestrator> {
+    let id = token.split('.').next().unwrap_or_default();
+    let store = store::open_for(config, &format!("/v1/confirmations/{id}/{answer} -X POST")).await?;
     Ok(Orchestrator::builder(runtime).store(store).policy(config.policy()).build()?)
 }
 

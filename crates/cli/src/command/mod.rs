@@ -2,6 +2,7 @@
 
 mod audit;
 mod build;
+mod calendar;
 mod call;
 mod check;
 mod confirm;
@@ -20,6 +21,7 @@ mod schema;
 mod serve;
 mod template;
 mod test;
+mod unblock;
 mod views;
 mod watch;
 
@@ -44,8 +46,10 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Confirmations(args) => confirm::list(common, &args),
         Command::Approve(args) => confirm::approve(common, &args),
         Command::Deny(args) => confirm::deny(common, &args),
+        Command::Unblock(args) => unblock::run(common, &args),
         Command::Kb { what } => kb::run(common, &what),
         Command::Audit { what } => audit::run(common, &what),
+        Command::Calendar { what } => calendar::run(common, &what),
         Command::Test(test) => test::run(common, &test),
         Command::Schema(schema) => schema::run(common, &schema),
         Command::Serve(serve) => serve::run(common, &serve),

@@ -19,6 +19,9 @@ pub fn run(common: &Common, args: &args::Schema) -> Result<ExitCode> {
     warn(args, &view, wanted.len());
     match (args.lossy, common.format) {
         (true, Format::Json) => output::data_line(serde_json::to_string(&view.losses)?),
+        (true, Format::Human) if view.losses.is_empty() => {
+            output::message(format_args!("nothing is lost: {} can say it all", args.provider.title));
+        }
         (true, Format::Human) => output::data(table(&view.losses)),
         (false, Format::Json) => output::data_line(serde_json::to_string(&view.declarations)?),
         (false, Format::Human) => output::data_line(serde_json::to_string_pretty(&view.declarations)?),

@@ -1,19 +1,22 @@
 //! `build --emit-views DIR`: every provider's view of the artifact, for programs in other languages.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use toolwright_providers::PROVIDERS;
 use toolwright_registry::toolset::Toolset;
 
-use crate::toolset;
+use crate::config::Config;
+use crate::imports::Imports;
+use crate::toolset::Whole;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// Writes a file a provider, and `losses.json` with what their forms cannot say. Each is replaced in one step.
-pub fn write(dir: &Path, artifact: &Path, declared: &[PathBuf]) -> Result<(), Error> {
-    let tools = toolset::declare(Toolset::load(artifact)?, declared);
+pub fn write(dir: &Path, artifact: &Path, config: &Config) -> Result<(), Error> {
+    // What is refused is told by whoever builds.
+    let tools = Whole::of(Toolset::load(artifact)?, config, &Imports::load(config)?, &|_| false).toolset;
     fs::create_dir_all(dir).map_err(|error| format!("cannot create {}: {error}", dir.display()))?;
     let mut losses = Map::new();
     for provider in PROVIDERS {

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use toolwright_contract::RateLimit;
 
+use super::images::ImagesFile;
 use crate::args::LogFormat;
 
 #[derive(Debug, Default, Deserialize)]
@@ -23,6 +24,8 @@ pub(super) struct File {
     pub kb: KbFile,
     pub server: ServerFile,
     pub telemetry: TelemetryFile,
+    pub images: ImagesFile,
+    pub calendar: toolwright_calendar::Settings,
     pub mcp_servers: Vec<toolwright_imports::Server>,
     /// By tool id.
     pub tool: BTreeMap<String, ToolFile>,
@@ -124,6 +127,7 @@ pub(super) struct KbFile {
 #[serde(default, deny_unknown_fields)]
 pub(super) struct ServerFile {
     pub listen: Option<SocketAddr>,
+    pub public_url: Option<String>,
     pub keys: Option<PathBuf>,
     pub log_format: Option<LogFormat>,
     pub access_log: Option<bool>,

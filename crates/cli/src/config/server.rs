@@ -1,5 +1,6 @@
 //! `[server]`: defaults < file < environment < flags.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ pub struct Serving {
     pub jwt: Option<JwtOptions>,
     pub workers: usize,
     pub log_format: LogFormat,
+    /// Where clients find the server, if not where it listens.
+    pub public_url: Option<String>,
     /// Who gets spans of calls.
     pub collector: Option<Collector>,
 }
@@ -73,6 +76,11 @@ impl Config {
         }))
     }
 
+    /// Where a server of this project listens, unless a flag says otherwise.
+    pub fn listen(&self) -> SocketAddr {
+        self.server.listen.unwrap_or(Options::default().listen)
+    }
+
     /// Where the keys are.
     pub fn keys(&self, flag: Option<&Path>) -> PathBuf {
         let in_file = self.server.keys.as_deref().unwrap_or(Path::new(KEYS));
@@ -100,14 +108,27 @@ impl Config {
                 cors_origins,
                 access_log,
                 prompts: self.prompts_for_hosts(),
+                images: Some(self.images_dir()),
                 shutdown: seconds(flags.shutdown_s.or(file.shutdown_s), default.shutdown),
             },
             keys: self.keys(flags.keys.as_deref()),
             jwt: self.jwt(flags)?,
             workers: workers.map_or(processors.min(MOST_WORKERS), |workers| workers.get().into()),
             log_format,
+            public_url: self.public_url(flags)?,
             collector: self.collector(flags)?,
         })
+    }
+
+    fn public_url(&self, flags: &ServeSettings) -> Result<Option<String>, Failure> {
+        let url = flags.public_url.clone().or_else(|| self.server.public_url.clone());
+        match url.filter(|url| !url.is_empty()) {
+            Some(url) if !url.starts_with("http://") && !url.starts_with("https://") => {
+                let help = "write where clients find the server, such as https://tools.example";
+                Err(Failure::new("`[server] public_url` is no address", help))
+            }
+            url => Ok(url),
+        }
     }
 
     fn server_limits(&self, flags: &ServeSettings) -> Result<Limits, Failure> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::postgres::{Options, Postgres};
 use super::{Backend, Digest, Embedded, Error, Found, Known, Maker, Result, Search, Stats, Write};
 use crate::record::{Key, Record};
 
@@ -10,20 +11,30 @@ use crate::record::{Key, Record};
 #[derive(Debug)]
 pub enum Store {
     Embedded(Embedded),
+    Postgres(Postgres),
 }
 
 impl Store {
-    /// Opens what an address names: `dir:PATH`.
+    /// Opens what an address names: `dir:PATH` or `postgres://…`. A database is reached with the first call.
     pub fn open(url: &str) -> Result<Self> {
         match url.split_once(':') {
             Some(("dir", path)) if !path.is_empty() => Embedded::open(Path::new(path)).map(Self::Embedded),
-            _ => Err(Error::Unusable("`kb.url` must be `dir:PATH`, such as `dir:.toolwright/kb`".to_owned())),
+            Some(("postgres" | "postgresql", _)) => {
+                Postgres::new(url, Options::default()).map(Self::Postgres)
+            }
+            // What is wrong is not quoted: there may be a password in it.
+            _ => Err(Error::Unusable(
+                "`kb.url` must be `dir:PATH`, such as `dir:.toolwright/kb`, or \
+                 `postgres://USER:PASSWORD@HOST:5432/DATABASE`"
+                    .to_owned(),
+            )),
         }
     }
 
     fn back_end(&self) -> &dyn Backend {
         match self {
             Self::Embedded(store) => store,
+            Self::Postgres(store) => store,
         }
     }
 }

@@ -19,6 +19,7 @@
 
 mod any;
 mod embedded;
+pub mod postgres;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,6 +29,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::any::Store;
 pub use self::embedded::Embedded;
+pub use self::postgres::Postgres;
 use crate::record::{Key, Namespace, Record};
 
 /// What goes wrong in a back end. The text is for the operator.

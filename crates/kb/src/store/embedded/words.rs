@@ -12,11 +12,6 @@ use super::bits::Bits;
 use super::fields::Fields;
 use crate::stems;
 
-/// What a match in the title and in the tags counts beside one in the text.
-const TITLE: Score = 1.0;
-const LABELS: Score = 1.0;
-/// More different words than this are a text, not a query.
-const MOST_WORDS: usize = 64;
 /// Below one document in so many, the filtered ones are looked at one by one.
 const SPARSE: u32 = 16;
 
@@ -123,22 +118,16 @@ fn query(term: &Term, boost: Score) -> Box<dyn Query> {
     Box::new(BoostQuery::new(query, boost))
 }
 
-/// Each word in each field. A word that is written twice counts twice.
+/// Each word in each field.
 fn queries(fields: &Fields, text: &str) -> Vec<(Term, Score)> {
-    let mut words: Vec<(String, Score)> = Vec::new();
-    stems::each(text, |stem, _| {
-        let known = words.iter().position(|(word, _)| word == stem);
-        match known {
-            Some(at) => words[at].1 += 1.0,
-            None if words.len() < MOST_WORDS => words.push((stem.to_owned(), 1.0)),
-            None => {}
-        }
-    });
-    let weights = [(fields.text, 1.0), (fields.title, TITLE), (fields.labels, LABELS)];
-    let of = |(word, times): &(String, Score)| {
-        weights.map(|(field, weight)| (Term::from_field_text(field, word), weight * times))
+    let fields = [fields.text, fields.title, fields.labels];
+    let of = |(word, times): (String, Score)| {
+        fields
+            .into_iter()
+            .zip(stems::WEIGHTS)
+            .map(move |(field, weight)| (Term::from_field_text(field, &word), weight * times))
     };
-    words.iter().flat_map(of).collect()
+    stems::wanted(text).into_iter().flat_map(of).collect()
 }
 
 /// The best so far. The worst of them is on top of the heap.
