@@ -5,7 +5,7 @@
 //!   cargo bench -p toolwright-kb                           speed at 10,000 and 100,000 records, quality if there are sets
 //!   cargo bench -p toolwright-kb -- speed --large          1,000,000 too
 //!   cargo bench -p toolwright-kb -- speed --postgres URL   in a database (`scripts/postgres start --vector` gives one)
-//!   TOOLWRIGHT_CORPORA=DIR cargo bench -p toolwright-kb -- quality
+//!   TOOLWRIGHT_CORPORA=DIR cargo bench -p toolwright-kb -- quality      TOOLWRIGHT_MODELS=DIR: by vector too
 //!
 //! Vectors are made up (clusters with noise, 384 numbers each): a model's own speed is no part of it. Words have the
 //! frequencies of a natural text.

@@ -32,6 +32,8 @@ mod fields;
 mod imports;
 #[path = "program/interrupted.rs"]
 mod interrupted;
+#[path = "program/kb.rs"]
+mod kb;
 #[path = "program/look.rs"]
 mod look;
 #[path = "program/mcp.rs"]

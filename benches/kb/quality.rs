@@ -7,9 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde::Deserialize;
+use toolwright_capabilities::Embedder;
 use toolwright_kb::ingest::{Defaults, Progress};
-use toolwright_kb::search::{self, Query};
-use toolwright_kb::store::Filter;
+use toolwright_kb::search::{self, Hit, Query};
+use toolwright_kb::store::{Backend, Filter, Search};
 use toolwright_kb::{Embedders, Kb};
 
 use crate::{Place, Result};
@@ -27,35 +28,69 @@ struct Judgement {
     rel: f64,
 }
 
+/// What is compared.
+const WAYS: [&str; 3] = ["keyword", "vector", "hybrid"];
+
 pub fn run(corpora: &Path, place: &Place) -> Result<()> {
-    println!("\n{:<12} {:>8} {:>8}", "nDCG@10", "queries", "keyword");
+    let embedder = embedder();
+    println!("\n{:<12} {:>8} {:>8} {:>8} {:>8}", "nDCG@10", "queries", WAYS[0], WAYS[1], WAYS[2]);
     let mut sets: Vec<_> = fs::read_dir(corpora.join("kb"))?.flatten().map(|entry| entry.path()).collect();
     sets.sort();
     for set in sets.iter().filter(|set| set.is_dir()) {
         let dir = tempfile::tempdir()?;
-        let none: Embedders = Arc::new(|| None);
-        let kb = Kb::of(place.open(dir.path())?, none);
+        let given = embedder.clone();
+        let embedders: Embedders = Arc::new(move || given.clone());
+        let kb = Kb::of(place.open(dir.path())?, embedders);
         let titled = dir.path().join("docs.jsonl");
         fs::write(&titled, with_titles(&fs::read_to_string(set.join("docs.jsonl"))?)?)?;
         let report = kb.add(dir.path(), &[titled], &Defaults::default(), &Progress::default())?;
         assert!(report.problems.is_empty(), "{:?}", report.problems.first());
-        let judgements = judgements(set)?;
-        let queries: Vec<Text> = lines(&set.join("queries.jsonl"))?;
-        let mut total = 0.0;
-        let mut judged = 0;
-        for query in &queries {
-            let Some(relevant) = judgements.get(&query.id) else { continue };
-            let asked =
-                Query { text: query.text.clone(), filter: Filter::default(), top_k: 10, deadline: None };
-            let hits = search::search(&kb.store, &asked, None)?;
-            let ids: Vec<&str> = hits.iter().map(|hit| hit.record.id.trim_start_matches("doc:")).collect();
-            total += ndcg(&ids, relevant);
-            judged += 1;
-        }
+        kb.embed(&Progress::default())?;
+        let (judged, totals) = asked(&kb, set, embedder.as_deref())?;
         let name = set.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        println!("{name:<12} {judged:>8} {:>8.3}", total / f64::from(judged));
+        let shown = totals.map(|total| format!("{:>8.3}", total / judged as f64)).join(" ");
+        println!("{name:<12} {judged:>8} {shown}");
     }
     Ok(())
+}
+
+/// The model that `TOOLWRIGHT_MODELS` holds, if it does.
+fn embedder() -> Option<Arc<dyn Embedder>> {
+    let models = std::env::var_os("TOOLWRIGHT_MODELS")?.into();
+    match toolwright_embed::open(&toolwright_embed::Settings { models, endpoint: None }) {
+        Ok(embedder) => Some(embedder),
+        Err(error) => {
+            println!("only keywords are compared: {error}");
+            None
+        }
+    }
+}
+
+/// How many queries have judgements, and what each way reaches in all.
+fn asked(kb: &Kb, set: &Path, embedder: Option<&dyn Embedder>) -> Result<(usize, [f64; 3])> {
+    let judgements = judgements(set)?;
+    let mut judged = 0;
+    let mut totals = [0.0; 3];
+    for query in lines::<Text>(&set.join("queries.jsonl"))? {
+        let Some(relevant) = judgements.get(&query.id) else { continue };
+        let filter = Filter::default();
+        let asked = Query { text: query.text.clone(), filter: filter.clone(), top_k: 10, deadline: None };
+        let ids = |hits: Vec<Hit>| hits.into_iter().map(|hit| hit.record.id).collect::<Vec<_>>();
+        totals[0] += ndcg(&ids(search::search(&kb.store, &asked, None)?), relevant);
+        if let Some(embedder) = embedder {
+            let vector = embedder.embed(&[&query.text])?.pop().unwrap_or_default();
+            let alone =
+                Search { words: "", vector: Some(&vector), filter: &filter, limit: 10, deadline: None };
+            let mut found = Vec::new();
+            for hit in kb.store.search(&alone)?.vectors {
+                found.extend(kb.store.fetch(&[hit.key])?.into_iter().map(|record| record.id));
+            }
+            totals[1] += ndcg(&found, relevant);
+            totals[2] += ndcg(&ids(search::search(&kb.store, &asked, Some(&vector))?), relevant);
+        }
+        judged += 1;
+    }
+    Ok((judged, totals))
 }
 
 /// A record needs a title; some of the sets' documents have none.
@@ -84,9 +119,10 @@ fn lines<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Vec<T>> {
     fs::read_to_string(path)?.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
 }
 
-fn ndcg(ids: &[&str], relevant: &HashMap<String, f64>) -> f64 {
+fn ndcg(ids: &[String], relevant: &HashMap<String, f64>) -> f64 {
     let gain = |(at, rel): (usize, f64)| rel / (at as f64 + 2.0).log2();
-    let found = ids.iter().map(|id| relevant.get(*id).copied().unwrap_or(0.0)).take(10);
+    let found =
+        ids.iter().map(|id| relevant.get(id.trim_start_matches("doc:")).copied().unwrap_or(0.0)).take(10);
     let mut best: Vec<f64> = relevant.values().copied().collect();
     best.sort_by(|left, right| right.total_cmp(left));
     let ideal: f64 = best.into_iter().take(10).enumerate().map(gain).sum();

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use toolwright_capabilities::Embedder;
 
@@ -21,6 +22,9 @@ pub type Embedders = Arc<dyn Fn() -> Option<Arc<dyn Embedder>> + Send + Sync>;
 const RECENT: usize = 128;
 /// Records that are read at a time to get their vectors, and vectors that are kept at a time.
 const BATCH: usize = 256;
+/// How long the making of vectors waits for another writer.
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// How a search was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,7 +122,6 @@ impl Kb {
             return Ok(0);
         }
         progress.total.store(lacking.len(), Ordering::Relaxed);
-        let mut writer = self.store.write()?;
         let mut made = HashSet::new();
         for keys in lacking.chunks(BATCH) {
             let records = self.store.fetch(keys)?;
@@ -128,11 +131,23 @@ impl Kb {
                 let texts: Vec<&str> = part.iter().map(|passage| passage.text.as_str()).collect();
                 let vectors = embedder.embed(&texts).map_err(|fault| Error::Unusable(fault.to_string()))?;
                 let keyed: Vec<_> = part.iter().map(|passage| passage.key).zip(vectors).collect();
-                writer.put_vectors(&maker, &keyed)?;
+                // A batch at a time: others may write in between.
+                self.writer()?.put_vectors(&maker, &keyed)?;
             }
             progress.done.fetch_add(keys.len(), Ordering::Relaxed);
         }
         Ok(made.len())
+    }
+
+    /// The right to write, after a little waiting for whoever has it.
+    fn writer(&self) -> Result<Box<dyn crate::store::Write + '_>> {
+        let give_up = Instant::now() + PATIENCE;
+        loop {
+            match self.store.write() {
+                Err(Error::Busy) if Instant::now() < give_up => std::thread::sleep(LOOK_AGAIN),
+                other => return other,
+            }
+        }
     }
 
     /// Makes the index anew; vectors of another embedder than the one that is set up are dropped.

@@ -19,6 +19,8 @@ mod keeping;
 mod killed;
 #[path = "kb/pgvector.rs"]
 mod pgvector;
+#[path = "kb/quality.rs"]
+mod quality;
 #[path = "kb/served.rs"]
 mod served;
 #[path = "kb/vectors.rs"]

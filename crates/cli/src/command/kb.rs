@@ -67,7 +67,6 @@ fn once(
 ) -> Result<ExitCode> {
     let state = Progress::default();
     let base = config.beside("");
-    let base = if base.as_os_str().is_empty() { PathBuf::from(".") } else { base };
     let report =
         progress::watch(shown(&state, "reading", "files"), || kb.add(&base, paths, defaults, &state));
     let report = report.map_err(failed)?;

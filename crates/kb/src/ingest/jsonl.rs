@@ -1,30 +1,24 @@
 //! JSONL: a record a line.
 
 use super::raw::Raw;
-use super::{Defaults, Found};
+use super::{Defaults, Parsed, Trouble};
 
-/// All sound records with their lines; what is wrong with the others is told.
-pub fn records(
-    text: &str,
-    source: &str,
-    defaults: &Defaults,
-    told: &mut dyn FnMut(Option<usize>, String),
-) -> Vec<Found> {
-    let mut records = Vec::new();
-    for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let line_number = at + 1;
+/// The records, read as they are asked for: a file may hold a million.
+pub fn records<'a>(
+    text: &'a str,
+    source: &'a str,
+    defaults: &'a Defaults,
+) -> impl Iterator<Item = Parsed> + 'a {
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    lines.map(move |(at, line)| {
         let raw: Result<Raw, _> = serde_json::from_str(line);
-        let record = raw
-            .map_err(|error| {
-                format!("is not a record: {} (further fields belong into `metadata`)", without_line(&error))
-            })
-            .and_then(|raw| raw.record(source, "jsonl", defaults));
-        match record {
-            Ok(record) => records.push((line_number, record)),
-            Err(message) => told(Some(line_number), message),
-        }
-    }
-    records
+        raw.map_err(|error| {
+            format!("is not a record: {} (further fields belong into `metadata`)", without_line(&error))
+        })
+        .and_then(|raw| raw.record(source, "jsonl", defaults))
+        .map(|record| (at + 1, record))
+        .map_err(|message| Trouble { line: Some(at + 1), message })
+    })
 }
 
 /// The parser counts lines from the one it was given.

@@ -8,11 +8,8 @@ use pulldown_cmark::{Event, HeadingLevel, Parser, Tag, TagEnd};
 
 use super::front::{self, Front};
 use super::raw::{Raw, slug};
-use super::{Defaults, Found};
+use super::{Defaults, Parsed, Trouble};
 use crate::record::Source;
-
-/// Where problems go.
-type Told<'a> = dyn FnMut(Option<usize>, String) + 'a;
 
 /// A section of a file.
 struct Section {
@@ -23,22 +20,13 @@ struct Section {
 }
 
 /// The records of a Markdown file.
-pub fn records(
-    file: &Path,
-    text: &str,
-    source: &str,
-    defaults: &Defaults,
-    told: &mut Told<'_>,
-) -> Vec<Found> {
+pub fn records(file: &Path, text: &str, source: &str, defaults: &Defaults) -> Vec<Parsed> {
     let (front, rest, first_line) = match front::split(text) {
         Ok(parts) => parts,
-        Err((line, message)) => {
-            told(Some(line), message);
-            return Vec::new();
-        }
+        Err((line, message)) => return vec![Err(Trouble { line: Some(line), message })],
     };
     if front.whole {
-        return one(file, front, rest, source, "markdown", defaults, told);
+        return one(file, front, rest, source, "markdown", defaults);
     }
     let sections = sections(rest);
     let leads = sections.first().is_some_and(|first| rest[..first.start].trim().is_empty());
@@ -68,24 +56,18 @@ pub fn records(
         }
     }
     let line_of = |start: usize| first_line + rest[..start].matches('\n').count();
-    let mut records = Vec::new();
-    for (start, raw) in raws {
-        match raw.record(source, "markdown", defaults) {
-            Ok(record) => records.push((line_of(start), record)),
-            Err(message) => told(Some(line_of(start)), message),
-        }
-    }
-    records
+    let parsed = |(start, raw): (usize, Raw)| match raw.record(source, "markdown", defaults) {
+        Ok(record) => Ok((line_of(start), record)),
+        Err(message) => Err(Trouble { line: Some(line_of(start)), message }),
+    };
+    raws.into_iter().map(parsed).collect()
 }
 
 /// A text file is one record; its first line is its title where that is short enough for one.
-pub fn whole(file: &Path, text: &str, source: &str, defaults: &Defaults, told: &mut Told<'_>) -> Vec<Found> {
+pub fn whole(file: &Path, text: &str, source: &str, defaults: &Defaults) -> Vec<Parsed> {
     match front::split(text) {
-        Ok((front, rest, _)) => one(file, front, rest, source, "text", defaults, told),
-        Err((line, message)) => {
-            told(Some(line), message);
-            Vec::new()
-        }
+        Ok((front, rest, _)) => one(file, front, rest, source, "text", defaults),
+        Err((line, message)) => vec![Err(Trouble { line: Some(line), message })],
     }
 }
 
@@ -96,19 +78,13 @@ fn one(
     source: &str,
     source_type: &str,
     defaults: &Defaults,
-    told: &mut Told<'_>,
-) -> Vec<Found> {
+) -> Vec<Parsed> {
     let heading = text.trim_start().lines().next().map(|line| line.trim_start_matches('#').trim());
     let heading = heading.filter(|line| !line.is_empty() && line.len() <= 100).map(str::to_owned);
     let title = front.raw.title.clone().or(heading).unwrap_or_else(|| name_of(file));
     let id = file_id(file, &front.raw);
-    match raw_of(&front.raw, id, title, text.trim()).record(source, source_type, defaults) {
-        Ok(record) => vec![(1, record)],
-        Err(message) => {
-            told(Some(1), message);
-            Vec::new()
-        }
-    }
+    let record = raw_of(&front.raw, id, title, text.trim()).record(source, source_type, defaults);
+    vec![record.map(|record| (1, record)).map_err(|message| Trouble { line: Some(1), message })]
 }
 
 /// What all records of a file have in common, with what is this one's own.

@@ -10,6 +10,7 @@ mod markdown;
 mod raw;
 mod walk;
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -74,21 +75,28 @@ pub struct Ingest<'a> {
     pub progress: &'a Progress,
 }
 
-/// A record and the line at which it begins.
-type Found = (usize, Record);
+/// A record with the line at which it begins, or what is wrong there.
+type Parsed = std::result::Result<(usize, Record), Trouble>;
+
+#[derive(Debug)]
+struct Trouble {
+    line: Option<usize>,
+    message: String,
+}
 
 impl Ingest<'_> {
     /// Brings the store to what the paths hold now. One commit, at the end.
     pub fn run(&self, store: &dyn Backend, paths: &[PathBuf]) -> Result<Report> {
         let mut writer = store.write()?;
-        let mut run = Run { report: Report::default(), seen: HashMap::new(), gone: Vec::new() };
+        let mut run =
+            Run { report: Report::default(), names: Vec::new(), seen: HashMap::new(), gone: Vec::new() };
         let files = walk::files(paths, &mut run.report.problems);
         let noted = store.sources()?;
         self.progress.total.store(files.len(), Ordering::Relaxed);
         let mut present = HashSet::new();
         for file in &files {
             let source = self.name_of(file);
-            self.one(store, writer.as_mut(), file, &source, noted.get(&source), &mut run)?;
+            self.one(store, writer.as_mut(), file, noted.get(&source), &mut run)?;
             present.insert(source);
             self.progress.done.fetch_add(1, Ordering::Relaxed);
         }
@@ -120,11 +128,12 @@ impl Ingest<'_> {
         store: &dyn Backend,
         writer: &mut dyn Write,
         file: &Path,
-        source: &str,
         noted: Option<&Digest>,
         run: &mut Run,
     ) -> Result<()> {
+        let source = &self.name_of(file);
         run.report.files += 1;
+        run.names.push(source.clone());
         let bytes = match fs::read(file) {
             Ok(bytes) => bytes,
             Err(error) => {
@@ -137,43 +146,46 @@ impl Ingest<'_> {
             run.report.unchanged_files += 1;
             return Ok(());
         }
-        let before = run.report.problems.len();
-        let found = self.records(file, source, bytes, &mut run.report.problems);
         let known = store.of_source(source)?.into_iter().map(|known| (known.key, known.digest));
         let mut known: HashMap<Key, u64> = known.collect();
-        for (line, record) in found {
-            let key = record.key();
-            if let Some((other, at)) = run.seen.get(&key) {
-                let message = format!("`{}` is also at {other}:{at}: an id is given once", record.id);
-                run.report.problems.push(problem(source, Some(line), message));
-                continue;
-            }
-            run.seen.insert(key, (source.to_owned(), line));
-            if known.remove(&key) == Some(record.digest()) {
-                run.report.unchanged += 1;
-            } else {
-                writer.put(&record, source)?;
-                run.report.put += 1;
+        let before = run.report.problems.len();
+        for parsed in self.parsed(file, source, bytes.as_slice()) {
+            match parsed.and_then(|found| run.seen_once(found)) {
+                Err(trouble) => run.report.problems.push(problem(source, trouble.line, trouble.message)),
+                Ok(record) if known.remove(&record.key()) == Some(record.digest()) => {
+                    run.report.unchanged += 1
+                }
+                Ok(record) => {
+                    writer.put(&record, source)?;
+                    run.report.put += 1;
+                }
             }
         }
         run.gone.extend(known.into_keys());
-        run.report.problems[before..].sort_by_key(|problem| problem.line);
         let is_sound = run.report.problems.len() == before;
         writer.note_source(source, Some(if is_sound { digest } else { UNSOUND }))
     }
 
-    fn records(&self, file: &Path, source: &str, bytes: Vec<u8>, problems: &mut Vec<Problem>) -> Vec<Found> {
-        let Ok(text) = String::from_utf8(bytes) else {
-            problems.push(problem(source, None, "is not UTF-8 text: convert it".to_owned()));
-            return Vec::new();
+    fn parsed<'a>(
+        &'a self,
+        file: &Path,
+        source: &'a str,
+        bytes: &'a [u8],
+    ) -> Box<dyn Iterator<Item = Parsed> + 'a> {
+        let Ok(text) = std::str::from_utf8(bytes) else {
+            let message = "is not UTF-8 text: convert it".to_owned();
+            return Box::new(std::iter::once(Err(Trouble { line: None, message })));
         };
-        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-        let mut told = |line: Option<usize>, message: String| problems.push(problem(source, line, message));
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         match walk::format_of(file) {
-            Some(walk::Format::Jsonl) => jsonl::records(text, source, self.defaults, &mut told),
-            Some(walk::Format::Markdown) => markdown::records(file, text, source, self.defaults, &mut told),
-            Some(walk::Format::Text) => markdown::whole(file, text, source, self.defaults, &mut told),
-            None => Vec::new(),
+            Some(walk::Format::Jsonl) => Box::new(jsonl::records(text, source, self.defaults)),
+            Some(walk::Format::Markdown) => {
+                Box::new(markdown::records(file, text, source, self.defaults).into_iter())
+            }
+            Some(walk::Format::Text) => {
+                Box::new(markdown::whole(file, text, source, self.defaults).into_iter())
+            }
+            None => Box::new(std::iter::empty()),
         }
     }
 
@@ -196,16 +208,37 @@ impl Ingest<'_> {
     fn name_of(&self, path: &Path) -> String {
         let whole = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let path = whole(path);
-        path.strip_prefix(whole(self.base)).unwrap_or(&path).to_string_lossy().into_owned()
+        let base = if self.base.as_os_str().is_empty() { Path::new(".") } else { self.base };
+        path.strip_prefix(whole(base)).unwrap_or(&path).to_string_lossy().into_owned()
     }
 }
 
 struct Run {
     report: Report,
-    /// Where each id was seen in this run.
-    seen: HashMap<Key, (String, usize)>,
+    /// The files so far.
+    names: Vec<String>,
+    /// Where each id was seen in this run: the number of the file, and the line.
+    seen: HashMap<Key, (usize, usize)>,
     /// What is no longer where it was.
     gone: Vec<Key>,
+}
+
+impl Run {
+    /// The record, unless its id was seen before.
+    fn seen_once(&mut self, (line, record): (usize, Record)) -> std::result::Result<Record, Trouble> {
+        match self.seen.entry(record.key()) {
+            Entry::Vacant(new) => {
+                new.insert((self.names.len() - 1, line));
+                Ok(record)
+            }
+            Entry::Occupied(other) => {
+                let (file, at) = other.get();
+                let place = format!("{}:{at}", self.names[*file]);
+                let message = format!("`{}` is also at {place}: an id is given once", record.id);
+                Err(Trouble { line: Some(line), message })
+            }
+        }
+    }
 }
 
 fn problem(file: &str, line: Option<usize>, message: String) -> Problem {

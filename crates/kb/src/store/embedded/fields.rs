@@ -20,6 +20,7 @@ pub struct Fields {
     /// The record's key. Documents that only note a source have none.
     pub key: Field,
     pub title: Field,
+    /// All of the record: title, text and tags.
     pub text: Field,
     /// Tags as words, to be found by.
     pub labels: Field,
@@ -90,12 +91,10 @@ impl Fields {
     pub fn document(&self, record: &Record, source: &str) -> Result<TantivyDocument> {
         let mut document = TantivyDocument::default();
         document.add_u64(self.key, record.key().0);
-        document.add_text(self.title, &record.title);
-        document.add_text(self.text, &record.text);
-        for tag in &record.tags {
-            document.add_text(self.labels, tag);
-            document.add_text(self.tags, tag);
+        for (field, texts) in [self.text, self.title, self.labels].into_iter().zip(stems::fields(record)) {
+            texts.into_iter().for_each(|text| document.add_text(field, text));
         }
+        record.tags.iter().for_each(|tag| document.add_text(self.tags, tag));
         document.add_text(self.scope, scope(record.namespace, record.owner.as_deref()));
         document.add_text(self.kind, &record.kind);
         if let Some(updated) = record.updated_ms() {

@@ -93,8 +93,18 @@ impl Opened {
         Ok(view)
     }
 
+    /// A rebuild may replace the folder while it is being opened.
     fn open(dir: &Path) -> Result<Self> {
-        let folder = in_force(dir)?;
+        loop {
+            let folder = in_force(dir)?;
+            match Self::open_folder(dir, folder.clone()) {
+                Err(_) if in_force(dir)? != folder => {}
+                opened => return opened,
+            }
+        }
+    }
+
+    fn open_folder(dir: &Path, folder: PathBuf) -> Result<Self> {
         let stamp = Stamp::of(dir, &folder).map_err(|error| unusable(dir, &error))?;
         let (index, fields) = open_index(&folder)?;
         let reader =

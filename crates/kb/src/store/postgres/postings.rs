@@ -43,8 +43,7 @@ impl Default for Additions {
 impl Additions {
     /// Adds a record. Numbers must come in ascending order.
     pub fn add(&mut self, doc: u32, record: &Record) -> Lengths {
-        let tags = record.tags.iter().map(String::as_str).collect::<Vec<_>>();
-        let fields = [&[record.text.as_str()][..], &[record.title.as_str()], &tags];
+        let fields = stems::fields(record);
         let (block, slot) = place(doc);
         let mut lengths = Lengths::default();
         for (field, texts) in fields.into_iter().enumerate() {
