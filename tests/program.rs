@@ -24,12 +24,16 @@ mod config;
 mod declared;
 #[path = "program/determinism.rs"]
 mod determinism;
+#[path = "program/doctor.rs"]
+mod doctor;
 #[path = "program/fields.rs"]
 mod fields;
 #[path = "program/imports.rs"]
 mod imports;
 #[path = "program/interrupted.rs"]
 mod interrupted;
+#[path = "program/kb_model.rs"]
+mod kb_model;
 #[path = "program/look.rs"]
 mod look;
 #[path = "program/mcp.rs"]

@@ -1,5 +1,6 @@
 //! The command line: every flag, in one place.
 
+mod kb;
 mod mcp;
 mod serve;
 
@@ -9,6 +10,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use toolwright_contract::{Category, Mode};
 use toolwright_providers::Provider;
 
+pub use kb::{KbCommand, ModelCommand};
 pub use mcp::{Mcp, McpCommand, Pin};
 pub use serve::ServeSettings;
 
@@ -162,6 +164,14 @@ pub enum Command {
         #[command(subcommand)]
         what: Keys,
     },
+    /// The knowledge base
+    #[command(subcommand)]
+    Kb(KbCommand),
+    /// Check all that a project needs, and say what mends what is missing; exits 1 if something is broken
+    #[command(after_help = "Examples:
+  toolwright doctor
+  toolwright doctor --format json | jq '.checks[] | select(.status != \"ok\")'")]
+    Doctor,
     /// Print the system prompt that a session gets
     #[command(after_help = "Example:\n  toolwright prompt --mode voice")]
     Prompt {

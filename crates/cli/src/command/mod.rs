@@ -6,9 +6,11 @@ mod call;
 mod check;
 mod confirm;
 mod describe;
+mod doctor;
 mod explain;
 mod git;
 mod init;
+mod kb_model;
 mod keys;
 mod list;
 mod mcp;
@@ -26,7 +28,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::args::{Args, Command, Mcp, McpCommand};
+use crate::args::{Args, Command, KbCommand, Mcp, McpCommand};
 
 /// Runs the subcommand.
 pub fn run(args: Args) -> Result<ExitCode> {
@@ -49,6 +51,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Serve(serve) => serve::run(common, &serve),
         Command::Mcp(Mcp { what: Some(McpCommand::Pin(pin)), .. }) => pin::run(common, &pin),
         Command::Mcp(mcp) => mcp::run(common, &mcp),
+        Command::Kb(KbCommand::Model(what)) => kb_model::run(common, what),
+        Command::Doctor => doctor::run(common),
         Command::Keys { keys, what } => keys::run(common, keys, what),
         Command::Prompt { mode, source } => prompt::run(common, mode, &source),
     }

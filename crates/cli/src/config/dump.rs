@@ -46,6 +46,7 @@ impl Config {
                 [("otlp", collector.endpoint.clone().into()), ("service", collector.service.clone().into())];
             all.insert("telemetry".to_owned(), table(telemetry));
         }
+        all.insert("kb".to_owned(), self.dump_kb());
         if !self.tool.is_empty() {
             let tool = |(id, tool): (&String, &super::ToolFile)| {
                 (id.clone(), table([("http", table([("allow", list(&tool.http.allow))]))]))
@@ -53,6 +54,19 @@ impl Config {
             all.insert("tool".to_owned(), Value::Table(self.tool.iter().map(tool).collect()));
         }
         all.to_string()
+    }
+
+    fn dump_kb(&self) -> Value {
+        let mut settings = vec![("models", self.models().display().to_string().into())];
+        if let Some(file) = &self.kb.embedder {
+            let mut embedder =
+                vec![("url", without_password(&file.url).into()), ("model", file.model.clone().into())];
+            embedder.extend(file.key_env.clone().map(|name| ("key_env", name.into())));
+            embedder.extend(file.dimensions.map(|length| ("dimensions", integer(length))));
+            embedder.extend(file.timeout_s.map(|seconds| ("timeout_s", integer(seconds))));
+            settings.push(("embedder", table(embedder)));
+        }
+        table(settings)
     }
 
     fn dump_limits(&self) -> Value {
@@ -123,7 +137,7 @@ fn integer(number: impl TryInto<i64>) -> Value {
 }
 
 /// `postgres://user:secret@host/db` becomes `postgres://user@host/db`.
-fn without_password(url: &str) -> String {
+pub fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     match rest.rsplit_once('@') {
         Some((user, host)) => {

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use toolwright_contract::RateLimit;
 
+use super::embedder::EmbedderFile;
 use crate::args::LogFormat;
 
 #[derive(Debug, Default, Deserialize)]
@@ -22,6 +23,7 @@ pub(super) struct File {
     pub session: SessionFile,
     pub server: ServerFile,
     pub telemetry: TelemetryFile,
+    pub kb: KbFile,
     pub mcp_servers: Vec<toolwright_imports::Server>,
     /// By tool id.
     pub tool: BTreeMap<String, ToolFile>,
@@ -32,6 +34,14 @@ pub(super) struct File {
 pub(super) struct ToolsFile {
     pub dir: Option<PathBuf>,
     pub declared: Vec<PathBuf>,
+}
+
+/// The knowledge base.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct KbFile {
+    pub models: Option<PathBuf>,
+    pub embedder: Option<EmbedderFile>,
 }
 
 /// Who is told of every call.

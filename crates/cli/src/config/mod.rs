@@ -6,9 +6,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use toolwright_contract::{Mode, RateLimit};
+use toolwright_embed::Unavailable;
 use toolwright_orchestrator::Limits as HandlerLimits;
-use toolwright_orchestrator::capabilities::Capabilities;
 use toolwright_orchestrator::capabilities::http::AllowList;
+use toolwright_orchestrator::capabilities::{Capabilities, Embedder};
 use toolwright_orchestrator::policy::{ModePolicy, Policy};
 use toolwright_registry::prompt::Limits;
 use toolwright_server::mcp::Prompts;
@@ -17,14 +18,16 @@ use crate::args::Common;
 use crate::output::Failure;
 
 mod dump;
+mod embedder;
 mod file;
 mod server;
 
+pub use dump::without_password;
 pub use server::Serving;
 
 use file::{
-    ConfirmationFile, File, HandlersFile, LimitsFile, ModeLimitsFile, ServerFile, SessionFile, TelemetryFile,
-    ToolFile,
+    ConfirmationFile, File, HandlersFile, KbFile, LimitsFile, ModeLimitsFile, ServerFile, SessionFile,
+    TelemetryFile, ToolFile,
 };
 
 const FILE_NAME: &str = "toolwright.toml";
@@ -46,6 +49,8 @@ pub struct Config {
     pub store: String,
     server: ServerFile,
     telemetry: TelemetryFile,
+    kb: KbFile,
+    embedder: OnceLock<Result<Arc<dyn Embedder>, Unavailable>>,
     /// Whose tools are imported.
     pub mcp_servers: Vec<toolwright_imports::Server>,
     /// Where the file is: its paths are relative to it.
@@ -78,6 +83,8 @@ impl Config {
             store: store.unwrap_or_else(|| format!("sqlite:{}", base.join(STATE).display())),
             server: file.server,
             telemetry: file.telemetry,
+            kb: file.kb,
+            embedder: OnceLock::new(),
             mcp_servers: file.mcp_servers,
             base,
             capabilities: OnceLock::new(),

@@ -1,3 +1,4 @@
+//! Installations from directories, archives and a hub on loopback.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Mutex;
