@@ -14,6 +14,8 @@ mod bad_schema;
 mod build;
 #[path = "program/cache.rs"]
 mod cache;
+#[path = "program/calendar.rs"]
+mod calendar;
 #[path = "program/call.rs"]
 mod call;
 #[path = "program/codes.rs"]
@@ -38,6 +40,8 @@ mod kb_model;
 mod look;
 #[path = "program/mcp.rs"]
 mod mcp;
+#[path = "program/reference.rs"]
+mod reference;
 #[path = "program/scaffold.rs"]
 mod scaffold;
 #[path = "program/schema.rs"]

@@ -12,15 +12,16 @@ fn status<'a>(report: &'a Value, check: &str) -> &'a Value {
 }
 
 #[test]
-fn a_new_project_lacks_only_the_model() {
+fn a_new_project_lacks_only_what_comes_from_elsewhere() {
     let project = Project::empty();
     project.run(&["init", "agent"]).expect_code(0);
     let mut command = project.command(&["doctor", "--format", "json"]);
     command.current_dir(project.dir().join("agent"));
     let report = run(command).expect_code(0).json();
-    for check in ["configuration", "tools", "prompts", "store", "imports"] {
+    for check in ["configuration", "tools", "prompts", "store", "imports", "calendar"] {
         assert_eq!(status(&report, check)["status"], "ok", "{report}");
     }
+    assert_eq!(status(&report, "images")["status"], "missing");
     let embedder = status(&report, "embedder");
     assert_eq!(embedder["status"], "missing");
     assert_eq!(embedder["help"], "run `toolwright kb model install`");

@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use super::support::{Guard, PATIENCE, Project, repository};
 
 /// A running server, where it listens, and what it says.
-struct Serving {
+pub struct Serving {
     child: Guard,
-    address: String,
+    pub address: String,
     lines: Receiver<String>,
 }
 
 impl Serving {
-    fn start(project: &Project, args: &[&str]) -> Self {
+    pub fn start(project: &Project, args: &[&str]) -> Self {
         let mut command = project.command(&[&["serve", "--listen", "127.0.0.1:0"], args].concat());
         let mut child = Guard(command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap());
         let stderr = BufReader::new(child.0.stderr.take().unwrap());
@@ -46,14 +46,14 @@ impl Serving {
     }
 
     /// Sends a request; the answer is read by the caller.
-    fn send(&self, head: &str, more: &str, body: &str) -> TcpStream {
+    pub fn send(&self, head: &str, more: &str, body: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let (address, length) = (&self.address, body.len());
         write!(stream, "{head} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json\r\n{more}content-length: {length}\r\n\r\n{body}").unwrap();
         stream
     }
 
-    fn ask(&self, head: &str, more: &str, body: &str) -> (u16, Value) {
+    pub fn ask(&self, head: &str, more: &str, body: &str) -> (u16, Value) {
         answer(self.send(head, more, body))
     }
 

@@ -2,7 +2,7 @@
 
 use super::support::Project;
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 16] = [
     "build",
     "check",
     "explain",
@@ -11,6 +11,7 @@ const COMMANDS: [&str; 15] = [
     "list",
     "describe",
     "prompt",
+    "calendar",
     "call",
     "confirmations",
     "approve",

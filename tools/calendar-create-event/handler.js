@@ -72,15 +72,17 @@ function translate(error, writes) {
     case 'TIMEOUT':
       return new ToolError(ErrorType.TRANSIENT, 'The calendar took too long', unanswered);
     case 'UNREACHABLE':
-      return new ToolError(ErrorType.TRANSIENT, 'The calendar cannot be reached', { retryable: true });
+      return new ToolError(ErrorType.TRANSIENT, 'The calendar cannot be reached, or another call is at work on this draft', { retryable: true });
     case 'RATE_LIMIT':
       return new ToolError(ErrorType.RATE_LIMIT, 'The calendar asks for a pause', { retryable: true });
     case 'NOT_FOUND':
-      return new ToolError(ErrorType.NOT_FOUND, 'There is no such event draft in this session; propose the event first');
+      return new ToolError(ErrorType.NOT_FOUND, 'This user has no such event draft; propose the event first');
     case 'EXPIRED':
       return new ToolError(ErrorType.CONFLICT, 'This draft has lapsed; propose new times');
     case 'CONFLICT':
       return new ToolError(ErrorType.CONFLICT, 'The chosen time is no longer free; propose new times');
+    case 'INVALID_ARGUMENT':
+      return new ToolError(ErrorType.VALIDATION, `The calendar refused the request: ${error.message}`);
     case 'FORBIDDEN':
       return new ToolError(ErrorType.AUTH, 'The calendar does not allow creating this event');
     case 'NOT_CONFIGURED':

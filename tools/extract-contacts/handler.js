@@ -14,17 +14,12 @@ export async function execute({ args, context }) {
     throw error;
   }
 
-  const emails = distinct(found.emails, (email) => email.address).map(({ address, name }) => ({
-    address,
-    name: name ?? null,
-  }));
-  const phones = distinct(found.phones, (phone) => phone.e164).map((phone) => ({
-    e164: phone.e164,
-    raw: phone.raw,
-    region: phone.region ?? null,
-  }));
-  const urls = distinct(found.urls, (url) => url);
-  return { ok: true, data: { emails, phones, urls, total: emails.length + phones.length + urls.length } };
+  const emails = distinct(found.emails, (email) => email.address);
+  const phones = distinct(found.phones, (phone) => `${phone.e164};${phone.extension ?? ''}`);
+  const urls = distinct(found.urls, (url) => url.url);
+  const profiles = distinct(found.profiles, (profile) => profile.url);
+  const total = emails.length + phones.length + urls.length + profiles.length;
+  return { ok: true, data: { emails, phones, urls, profiles, total } };
 }
 
 /** Keeps the first of those with one key, in order. */

@@ -24,10 +24,11 @@ export async function execute({ args, context }) {
       timeoutUntil,
       farewellMessage: farewell_message,
     });
-  } catch {
-    throw new ToolError(ErrorType.TRANSIENT, 'The block could not be sent to the client', {
+  } catch (error) {
+    // The server keeps the block before it tells the client: a client that has gone away is blocked all the same.
+    throw new ToolError(ErrorType.TRANSIENT, 'The block could not be recorded, or not be sent to the client', {
       retryable: true,
-      partialSideEffects: false,
+      partialSideEffects: error?.code === 'TIMEOUT',
     });
   }
 

@@ -61,7 +61,7 @@ function translate(error) {
     case 'FORBIDDEN':
       return new ToolError(ErrorType.AUTH, 'The image service does not accept the credentials of this server');
     case 'NOT_CONFIGURED':
-      return new ToolError(ErrorType.PERMANENT, 'Image making is not set up on this server');
+      return new ToolError(ErrorType.PERMANENT, `Image making is not set up on this server: ${error.message}`);
     default:
       return error;
   }

@@ -7,6 +7,7 @@ mod client;
 mod embedder;
 mod fault;
 pub mod http;
+pub mod images;
 mod served;
 
 pub use client::{Client, Delivery, Silent};

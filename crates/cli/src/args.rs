@@ -1,8 +1,10 @@
 //! The command line: every flag, in one place.
 
+mod calendar;
 mod kb;
 mod mcp;
 mod serve;
+mod unblock;
 
 use std::path::PathBuf;
 
@@ -10,9 +12,11 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use toolwright_contract::{Category, Mode};
 use toolwright_providers::Provider;
 
-pub use kb::{KbCommand, ModelCommand};
+pub use calendar::{Calendar, During};
+pub use kb::{Kb, KbModel};
 pub use mcp::{Mcp, McpCommand, Pin};
 pub use serve::ServeSettings;
+pub use unblock::Unblock;
 
 /// Author LLM tools once; run them for any model, in voice and in text.
 #[derive(Debug, Parser)]
@@ -123,6 +127,9 @@ pub enum Command {
     /// Decline a call that waits
     #[command(after_help = "Example:\n  toolwright deny conf_3f9c… --reason 'too dear'")]
     Deny(Deny),
+    /// Let a client in again that a tool has shut out
+    #[command(after_help = "Example:\n  toolwright unblock website --client visitor-42")]
+    Unblock(Unblock),
     /// Run the tools' own tests
     #[command(after_help = "Examples:
   toolwright test
@@ -138,6 +145,15 @@ pub enum Command {
     Audit {
         #[command(subcommand)]
         what: Audit,
+    },
+    /// Look at the events that were booked
+    #[command(after_help = "Examples:
+  toolwright calendar list
+  toolwright calendar list --from 2026-03-02 --to 2026-03-09 --format json
+  toolwright calendar export > events.ics        for other programs: import the file there")]
+    Calendar {
+        #[command(subcommand)]
+        what: Calendar,
     },
     /// Serve the tools over HTTP
     #[command(after_help = "Examples:
@@ -165,8 +181,10 @@ pub enum Command {
         what: Keys,
     },
     /// The knowledge base
-    #[command(subcommand)]
-    Kb(KbCommand),
+    Kb {
+        #[command(subcommand)]
+        what: Kb,
+    },
     /// Check all that a project needs, and say what mends what is missing; exits 1 if something is broken
     #[command(after_help = "Examples:
   toolwright doctor

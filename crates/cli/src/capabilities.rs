@@ -1,11 +1,24 @@
 //! What the configuration sets up for handlers, a line a capability. Each opens its back end when it is first asked:
 //! most commands ask for none.
 
+use std::sync::Arc;
+
+use toolwright_calendar::Calendar;
 use toolwright_orchestrator::capabilities::Capabilities;
+use toolwright_orchestrator::capabilities::images::Images;
+use toolwright_text::Text;
 
 use crate::config::Config;
 
 /// The capabilities of one process, shared by all toolsets that it loads.
-pub fn set_up(_config: &Config) -> Capabilities {
+pub fn set_up(config: &Config) -> Capabilities {
     Capabilities::default()
+        .with("text", Arc::new(Text))
+        .with("images", Arc::new(Images::new(config.images())))
+        .with("calendar", Arc::new(calendar(config)))
+}
+
+fn calendar(config: &Config) -> Calendar {
+    let secrets = Box::new(|variable: &str| std::env::var(variable).ok());
+    Calendar::new(config.calendar.clone(), config.calendar_file(), secrets)
 }

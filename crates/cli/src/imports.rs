@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use toolwright_imports::{Import, Pins, pins};
 use toolwright_orchestrator::RuntimeBuilder;
 use toolwright_registry::suggest::did_you_mean;
-use toolwright_registry::toolset::Toolset;
+use toolwright_registry::toolset::{Implementation, Tool, Toolset};
 
 use crate::config::Config;
 use crate::output::Failure;
@@ -61,14 +61,25 @@ impl Imports {
         toolset
     }
 
+    /// Waits until the server of a tool can be called: a command that makes one call and ends cannot leave it starting
+    /// for the next. What keeps it from starting is told by the call.
+    pub async fn ready(&self, tool: Option<&Tool>) {
+        let Some(Implementation::Native(handler)) = tool.map(|tool| &tool.implementation) else { return };
+        for import in &self.servers {
+            if import.handlers(&self.pins).any(|imported| imported.handler == *handler) {
+                let _ = import.ready().await;
+            }
+        }
+    }
+
     /// Registers what answers them.
     pub fn register(&self, builder: RuntimeBuilder) -> RuntimeBuilder {
         let tools = self.servers.iter().flat_map(|import| import.handlers(&self.pins));
         tools.fold(builder, |builder, tool| {
             let name = tool.handler.clone();
-            builder.native(name, move |args, _| {
+            builder.native(name, move |args, context| {
                 let tool = tool.clone();
-                async move { tool.call(args).await }
+                async move { tool.call(args, context.deadline()).await }
             })
         })
     }

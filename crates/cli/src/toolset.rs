@@ -19,36 +19,38 @@ use crate::report;
 
 /// Reads the artifact that is named, or compiles the tools directory without writing anything.
 pub fn open(source: &Source, config: &Config) -> Result<Toolset> {
-    Ok(counted(source, config)?.0)
+    Ok(counted(source, config, &Imports::load(config)?)?.0)
 }
 
 /// The toolset, ready to be called.
 pub fn runtime(source: &Source, config: &Config) -> Result<Runtime> {
-    ready(open(source, config)?, source, config)
+    let imports = Imports::load(config)?;
+    ready(counted(source, config, &imports)?.0, source, config, &imports)
 }
 
-/// As [`runtime`]; a person is told how many warnings there are.
-pub fn runtime_told(common: &Common, source: &Source, config: &Config) -> Result<Runtime> {
-    let (toolset, warnings) = counted(source, config)?;
+/// As [`runtime`], for one call: a person is told how many warnings there are, and imported tools can be waited for.
+pub fn runtime_told(common: &Common, source: &Source, config: &Config) -> Result<(Runtime, Imports)> {
+    let imports = Imports::load(config)?;
+    let (toolset, warnings) = counted(source, config, &imports)?;
     if warnings > 0 && common.format == Format::Human {
         let warnings = report::plural(warnings, "warning");
         output::message(format_args!(
             "\x1b[1;33mwarning\x1b[0m: the tools build with {warnings}; see `toolwright check`"
         ));
     }
-    ready(toolset, source, config)
+    Ok((ready(toolset, source, config, &imports)?, imports))
 }
 
 /// The toolset, and how many warnings it was compiled with.
-fn counted(source: &Source, config: &Config) -> Result<(Toolset, usize)> {
+fn counted(source: &Source, config: &Config, imports: &Imports) -> Result<(Toolset, usize)> {
     let (built, warnings) = match &source.artifact {
         Some(artifact) => (Toolset::load(artifact).map_err(|error| Failure::new(&error, error.help()))?, 0),
         None => compiled(&config.tools)?,
     };
-    Ok((Imports::load(config)?.declare(declare(built, &config.declared)), warnings))
+    Ok((imports.declare(declare(built, &config.declared)), warnings))
 }
 
-fn ready(toolset: Toolset, source: &Source, config: &Config) -> Result<Runtime> {
+fn ready(toolset: Toolset, source: &Source, config: &Config, imports: &Imports) -> Result<Runtime> {
     if let Some(name) = config.tools_with_settings().find(|name| toolset.get(name).is_none()) {
         let help = match nearest(&name.replace('-', "_"), toolset.ids()) {
             Some(near) => format!("did you mean `[tool.{near}]`?"),
@@ -60,7 +62,7 @@ fn ready(toolset: Toolset, source: &Source, config: &Config) -> Result<Runtime> 
     let builder =
         Runtime::builder(Arc::new(toolset), artifact_dir.unwrap_or(&config.tools)).limits(config.handlers());
     let builder = builder.capabilities(config.capabilities());
-    let builder = Imports::load(config)?.register(builder);
+    let builder = imports.register(builder);
     let runtime = config
         .allowed()?
         .into_iter()

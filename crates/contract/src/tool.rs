@@ -134,3 +134,11 @@ pub struct ToolSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
 }
+
+impl ToolSpec {
+    /// Whether somebody with these roles may use it.
+    pub fn admits(&self, roles: &[String]) -> bool {
+        let wanted = self.permissions.as_ref().map_or(&[][..], |permissions| &permissions.roles);
+        wanted.is_empty() || wanted.iter().any(|role| roles.contains(role))
+    }
+}

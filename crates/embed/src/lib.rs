@@ -13,4 +13,4 @@ mod open;
 #[cfg(test)]
 mod test_support;
 
-pub use open::{Settings, Unavailable, open};
+pub use open::{Opener, Settings, Unavailable, open};

@@ -1,13 +1,18 @@
 //! A small MCP server on the standard streams, for the tests: it offers what a file says, and says when that changes.
-//! usage: mcp_fixture TOOLS_FILE
+//! With a gate it says nothing before that file exists.
+//! usage: mcp_fixture TOOLS_FILE [GATE_FILE]
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
-use std::io::{BufRead, stdin};
+use std::io::{BufRead, Write, stdin};
+use std::path::Path;
 use std::{env, fs, process, thread, time::Duration};
 
 use serde_json::{Value, json};
 
 fn main() {
     let file = env::args().nth(1).unwrap();
+    if let Some(gate) = env::args().nth(2) {
+        wait_at(Path::new(&gate));
+    }
     let offered = || fs::read_to_string(&file).unwrap();
     let mut told = offered();
     for line in stdin().lock().lines() {
@@ -36,6 +41,15 @@ fn main() {
         answer["jsonrpc"] = "2.0".into();
         answer["id"] = id.clone();
         println!("{answer}");
+    }
+}
+
+fn wait_at(gate: &Path) {
+    let mut starts =
+        fs::File::options().create(true).append(true).open(gate.with_extension("starts")).unwrap();
+    writeln!(starts, "started").unwrap();
+    while !gate.exists() {
+        thread::sleep(Duration::from_millis(5));
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde_json::Value;
 use toolwright_contract::{ErrorKind, Failure, Success};
@@ -71,6 +72,11 @@ impl Import {
         })
     }
 
+    /// Waits until the server can be called; for whoever makes one call and goes. The text of an error is for the operator.
+    pub async fn ready(&self) -> Result<(), String> {
+        self.connection.ready().await
+    }
+
     /// Asks the server what it offers now; for a person who is about to accept it.
     pub async fn definitions(&self) -> Result<BTreeMap<String, Definition>, String> {
         let mut definitions = self.connection.definitions().await?;
@@ -80,11 +86,12 @@ impl Import {
 }
 
 impl ImportedTool {
-    /// Runs the tool on its server; dropping the future cancels the call there.
-    pub async fn call(&self, args: Value) -> Result<Success, Failure> {
+    /// Runs the tool on its server; dropping the future cancels the call there. A server that is not there before the
+    /// deadline goes on starting, for the next call.
+    pub async fn call(&self, args: Value, deadline: Instant) -> Result<Success, Failure> {
         let Value::Object(args) = args else {
             return Err(Failure::new(ErrorKind::Internal, "The arguments are not an object."));
         };
-        self.connection.call(&self.tool, &self.digest, args).await
+        self.connection.call(&self.tool, &self.digest, args, deadline).await
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::env;
 use std::process::Stdio;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
@@ -20,8 +20,8 @@ use tokio::process::{ChildStderr, Command};
 
 use crate::settings::{Reach, Server};
 
-/// Between asking for a connection and the server's first words.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Between asking for a connection and the server's first words: a program may be fetched before it starts.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Of one line that a program writes to its standard error.
 const LONGEST_LINE: u64 = 4096;
 /// What every program needs; the rest of the environment is not for it.
@@ -29,8 +29,8 @@ const ENVIRONMENT: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "USE
 
 /// This program, as the server sees it. It offers nothing for the server to ask for.
 pub(crate) struct Client {
-    /// The server has said that its tools are others now.
-    pub changed: Arc<AtomicBool>,
+    /// How often the server has said that its tools are others now.
+    pub changes: Arc<AtomicU64>,
 }
 
 impl ClientHandler for Client {
@@ -40,15 +40,15 @@ impl ClientHandler for Client {
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.changed.store(true, Ordering::Release);
+        self.changes.fetch_add(1, Ordering::AcqRel);
     }
 }
 
 pub(crate) type Running = RunningService<RoleClient, Client>;
 
 /// Connects and greets. The text of an error is for the operator.
-pub(crate) async fn connect(server: &Server, changed: Arc<AtomicBool>) -> Result<Running, String> {
-    let client = Client { changed };
+pub(crate) async fn connect(server: &Server, changes: Arc<AtomicU64>) -> Result<Running, String> {
+    let client = Client { changes };
     let newest_first = ClientLifecycleMode::Auto {
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         legacy_version: Some(ProtocolVersion::V_2025_11_25),

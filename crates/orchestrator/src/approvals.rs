@@ -47,29 +47,48 @@ impl Orchestrator {
             None => (asked.args.clone(), asked.shown.clone()),
         };
         let decision = Decision::Approve { by: answerer.by.to_owned(), args, shown };
-        let this = self.clone();
-        to_its_end(Arc::clone(&self.0.detached), async move {
-            let decided =
-                this.0.store.decide(&asked.id, decision, this.0.clock.now()).await?.ok_or(Error::Refused)?;
-            this.note(&decided, "approved").await;
-            Ok(this.run_approved(decided).await)
-        })
-        .await
+        self.approved(asked, decision, Remember::No).await
     }
 
     /// As [`Self::approve`], and the user is not asked about this tool again in this session, if policy allows that.
     pub async fn approve_and_remember(&self, answerer: &Answerer<'_>) -> Result<Arc<Envelope>, Error> {
         let asked = self.asked(answerer).await?;
-        let envelope = self.approve(answerer, None).await?;
-        if self.0.policy.may_remember {
-            self.change(&asked.session, |session| {
-                if !session.remembered.contains(&asked.tool) {
-                    session.remembered.push(asked.tool.clone());
-                }
-            })
-            .await?;
-        }
-        Ok(envelope)
+        let (args, shown) = (asked.args.clone(), asked.shown.clone());
+        let decision = Decision::Approve { by: answerer.by.to_owned(), args, shown };
+        let remember = if self.0.policy.may_remember { Remember::Tool } else { Remember::No };
+        self.approved(asked, decision, remember).await
+    }
+
+    async fn approved(
+        &self,
+        asked: Arc<Confirmation>,
+        decision: Decision,
+        remember: Remember,
+    ) -> Result<Arc<Envelope>, Error> {
+        let this = self.clone();
+        to_its_end(Arc::clone(&self.0.detached), async move {
+            let decided =
+                this.0.store.decide(&asked.id, decision, this.0.clock.now()).await?.ok_or(Error::Refused)?;
+            this.note(&decided, "approved").await;
+            let envelope = this.run_approved(decided).await;
+            if remember == Remember::Tool
+                && let Err(error) = this.remember(&asked).await
+            {
+                tracing::error!("what a user wants to be remembered could not be: {error}");
+            }
+            Ok(envelope)
+        })
+        .await
+    }
+
+    /// The user is not asked about this tool again in this session.
+    async fn remember(&self, asked: &Confirmation) -> store::Result<()> {
+        self.change(&asked.session, |session| {
+            if !session.remembered.contains(&asked.tool) {
+                session.remembered.push(asked.tool.clone());
+            }
+        })
+        .await
     }
 
     /// The user says no.
@@ -334,6 +353,13 @@ impl Orchestrator {
         }
         self.0.store.ask(question).await
     }
+}
+
+/// What a yes is good for, beside the call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Remember {
+    No,
+    Tool,
 }
 
 /// A person's answer counts from the moment it is recorded: what follows from it is done, also when whoever gave it has

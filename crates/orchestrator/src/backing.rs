@@ -7,6 +7,7 @@ use toolwright_capabilities::{Asker, Client, Fault, Scope};
 use toolwright_engine::{Host, HostError, HostFuture, Level};
 
 use crate::audit::Entry;
+use crate::block;
 use crate::call::{Call, Caller};
 use crate::prepared::Prepared;
 use crate::redact;
@@ -32,6 +33,10 @@ impl Backing {
     pub fn call(&self, call: &Arc<Call>, path: &str, args: Vec<Value>) -> HostFuture {
         match self {
             Self::Stub(host) => host.call(path, args),
+            Self::Served(scope) if path == "messaging.send" => {
+                let (scope, call) = (scope.clone(), Arc::clone(call));
+                Box::pin(async move { send(&scope, &call, args).await })
+            }
             Self::Served(scope) => {
                 let answer = call.runtime.capabilities().call(scope, &asker(call), path, args);
                 let call = Arc::clone(call);
@@ -83,6 +88,24 @@ impl Backing {
             (_, Level::Info) => tracing::info!(target: "toolwright::console", tool, "{text}"),
             (_, Level::Debug) => tracing::debug!(target: "toolwright::console", tool, "{text}"),
         }
+    }
+}
+
+/// Hands a message over. One that shuts the client out is kept to first: whoever has gone away is shut out all the same, and
+/// finds out when it comes back.
+async fn send(scope: &Scope, call: &Arc<Call>, args: Vec<Value>) -> Result<Value, HostError> {
+    let until = block::asked_for(args.first()).map_err(told)?;
+    let mut is_kept = false;
+    if let (Some(until), Caller::Of { orchestrator, session, .. }) = (until, &call.caller) {
+        orchestrator.block(session, until).await.map_err(|error| {
+            tracing::error!("a block could not be kept: {error}");
+            HostError::new("UNREACHABLE", "the block could not be recorded")
+        })?;
+        is_kept = true;
+    }
+    match call.runtime.capabilities().call(scope, &asker(call), "messaging.send", args).await {
+        Err(fault) if is_kept && fault.code == "CLOSED" => Ok(Value::Null),
+        sent => sent.map(|answered| answered.value).map_err(told),
     }
 }
 

@@ -1,11 +1,11 @@
-//! Conditions in CEL, over `tool`, `mode`, `session`, `user` and `args`. Whoever asks decides what a failure means: always the
-//! careful thing.
+//! Conditions in CEL, over `tool`, `mode`, `session`, `user`, `args` and `settings`, with the function `mentions`. Whoever asks
+//! decides what a failure means: always the careful thing.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use cel::objects::{Key, Map};
-use cel::{Context, Program, Value as Cel};
+use cel::{Context, ExecutionError, Program, Value as Cel};
 use serde_json::{Value, json};
 use toolwright_registry::condition;
 
@@ -15,10 +15,23 @@ use crate::store::SessionRecord;
 pub(crate) struct Condition {
     program: Program,
     source: String,
+    /// Most speak of no settings, and need none.
+    wants_settings: bool,
+}
+
+/// What a condition is about.
+#[derive(Clone, Copy)]
+pub(crate) struct About<'a> {
+    pub session: &'a SessionRecord,
+    pub tool: &'a str,
+    pub args: &'a Value,
+    /// What the operator has set for conditions.
+    pub settings: &'a Value,
 }
 
 /// What a rule about all tools may speak of, besides what a tool's own condition may.
 pub(crate) const TOOL: &str = "tool";
+const SETTINGS: &str = "settings";
 
 impl Condition {
     /// Compiles a condition; the error is for the operator.
@@ -26,16 +39,19 @@ impl Condition {
         let program = condition::compile(source)
             .map_err(|unclear| format!("`{source}` is not a condition: {unclear}"))?;
         let known: Vec<&str> = condition::NAMES.iter().copied().chain([TOOL]).collect();
-        match condition::unknown(&condition::names(&program).variables, &known).first() {
+        let names = condition::names(&program).variables;
+        let wants_settings = names.contains(SETTINGS);
+        match condition::unknown(&names, &known).first() {
             Some((name, help)) => {
                 Err(format!("`{source}` speaks of `{name}`, which no condition knows: {help}"))
             }
-            None => Ok(Self { program, source: source.to_owned() }),
+            None => Ok(Self { program, source: source.to_owned(), wants_settings }),
         }
     }
 
     /// Whether it holds. `Err` when it cannot be said.
-    pub fn holds(&self, session: &SessionRecord, tool: &str, args: &Value) -> Result<bool, String> {
+    pub fn holds(&self, of: About<'_>) -> Result<bool, String> {
+        let About { session, tool, args, settings } = of;
         let user = json!({ "id": session.principal.id, "org": session.principal.org, "roles": session.principal.roles });
         let about = json!({ "id": session.id, "clientId": session.client_id, "turn": session.turn,
             "mode": session.mode, "state": session.state });
@@ -46,6 +62,11 @@ impl Condition {
             context.add_variable_from_value("session", cel_value(&about));
             context.add_variable_from_value("user", cel_value(&user));
             context.add_variable_from_value("args", cel_value(args));
+            if self.wants_settings {
+                context.add_variable_from_value(SETTINGS, cel_value(settings));
+            }
+            // It fails for names that CEL itself has.
+            let _ = context.add_function("mentions", mentions);
             self.program.execute(&context)
         }));
         match evaluated {
@@ -55,6 +76,35 @@ impl Condition {
             Ok(Err(_)) | Err(_) => Err(format!("`{}` cannot be evaluated", self.source)),
         }
     }
+}
+
+/// `mentions(text, words)`: whether one of the words stands in the text, whole and whatever its case. `gun*` stands for all
+/// words that begin so; a phrase is words in a row.
+fn mentions(text: Arc<String>, words: Cel) -> Result<bool, ExecutionError> {
+    let Cel::List(words) = words else {
+        return Err(ExecutionError::function_error("mentions", "the words are no list"));
+    };
+    let text = text.to_lowercase();
+    let spoken: Vec<&str> = pieces(&text).collect();
+    Ok(words.iter().any(|word| match word {
+        Cel::String(word) => is_spoken(&spoken, &word.to_lowercase()),
+        // What cannot be a word is a mistake in the list: the careful thing is to say yes.
+        _ => true,
+    }))
+}
+
+fn is_spoken(spoken: &[&str], phrase: &str) -> bool {
+    let (phrase, is_open) = phrase.strip_suffix('*').map_or((phrase, false), |begin| (begin, true));
+    let wanted: Vec<&str> = pieces(phrase).collect();
+    let Some((last, before)) = wanted.split_last() else { return false };
+    spoken.windows(wanted.len()).any(|window| {
+        let Some((end, begin)) = window.split_last() else { return false };
+        begin == before && if is_open { end.starts_with(last) } else { end == last }
+    })
+}
+
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|letter: char| !letter.is_alphanumeric()).filter(|piece| !piece.is_empty())
 }
 
 /// Whole numbers become signed integers, so that `args.count > 1` compares like with like.
@@ -82,7 +132,23 @@ mod tests {
     use crate::session::tests::session;
 
     fn holds(source: &str, args: &Value) -> Result<bool, String> {
-        Condition::compile(source)?.holds(&session("s"), "tool", args)
+        let settings = json!({ "words": ["gun*", "Self-Harm", "öl"] });
+        let about = About { session: &session("s"), tool: "tool", args, settings: &settings };
+        Condition::compile(source)?.holds(about)
+    }
+
+    #[test]
+    fn words_are_found_whole_and_in_any_case() {
+        let found = |text: &str| holds("mentions(args.text, settings.words)", &json!({ "text": text }));
+        for text in ["A GUN", "two guns!", "gunfire", "scenes of self harm", "Self-harm.", "Öl, Farbe"] {
+            assert_eq!(found(text), Ok(true), "{text}");
+        }
+        for text in ["", "begun", "a self portrait, no harm", "Köln", "harm self"] {
+            assert_eq!(found(text), Ok(false), "{text}");
+        }
+        assert!(holds("mentions(args.text, settings.missing)", &json!({ "text": "x" })).is_err());
+        assert!(holds("mentions(args.text, 3)", &json!({ "text": "x" })).is_err());
+        assert_eq!(holds("mentions(args.text, [1])", &json!({ "text": "x" })), Ok(true));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use toolwright_contract::{ErrorKind, Failure, Success};
 
+use crate::gate::role;
 use crate::refusal::without_toolset;
 use crate::trip::Trip;
 
@@ -17,6 +18,7 @@ pub(crate) fn describe(trip: &Trip) -> Result<Success, Failure> {
     let runtime = trip.runtime.as_ref().ok_or_else(without_toolset)?;
     let toolset = runtime.toolset();
     let tool = toolset.get(name).ok_or_else(|| runtime.unknown(name))?;
+    role::check(&tool.spec, &trip.session.principal)?;
     let documentation = toolset.documentation(name);
     Ok(json!({ "tool": name, "version": tool.spec.version, "summary": tool.summary, "documentation": documentation,
         "parameters": tool.spec.json_schema })

@@ -5,6 +5,7 @@
 mod approvals;
 pub mod audit;
 mod backing;
+mod block;
 mod builder;
 mod call;
 pub mod clock;
@@ -49,7 +50,7 @@ pub use doors::Heard;
 pub use orchestrator::{Orchestrator, ToolCall};
 pub use prepared::Error as PrepareError;
 pub use request::{Request, Session};
-pub use runtime::{Builder as RuntimeBuilder, Runtime};
+pub use runtime::{Builder as RuntimeBuilder, Runtime, WeakRuntime};
 pub use sessions::Turn;
 pub use toolwright_capabilities as capabilities;
 pub use toolwright_engine::{Cancel, Host, HostError, HostFuture, Level, Limits, Options as EngineOptions};

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use toolwright_capabilities::{Client, Silent};
 use toolwright_contract::{Envelope, ErrorKind, Failure, Meta};
 
+use crate::block;
 use crate::builder::Builder;
 use crate::call::Call;
 use crate::clock::Clock;
@@ -218,7 +219,7 @@ impl Orchestrator {
     ) -> Result<Box<Trip>, Box<Envelope>> {
         let started = Instant::now();
         let found = self.0.store.session(session).await.map_err(|error| lost(&call, out_of_reach(&error)))?;
-        let session = found.ok_or_else(|| lost(&call, no_session()))?;
+        let session = block::shown(found).ok_or_else(|| lost(&call, no_session()))?;
         self.begin(started, session, call, position, parent)
     }
 
@@ -359,6 +360,7 @@ impl Orchestrator {
         if !state::is_active(&trip.session, trip.now) {
             return Err(inactive("This session is over."));
         }
+        self.let_in(trip).await?;
         let runtime = trip.runtime.clone().ok_or_else(without_toolset)?;
         let tool = runtime.toolset().get(&trip.tool).ok_or_else(|| runtime.unknown(&trip.tool))?;
         let prepared = runtime.ready(tool).await?;
@@ -415,14 +417,15 @@ impl Orchestrator {
 
     /// Closes a call that did not run: counted, audited, logged. One that ran is closed by `settle`.
     async fn close(&self, trip: &Trip, envelope: Envelope, ended: Ended) -> Arc<Envelope> {
-        let version = envelope.meta.tool_version.clone().unwrap_or_default();
         let error = envelope.outcome.as_ref().err().map(|failure| failure.kind);
         let ended = if trip.tool == DESCRIBE { Ended::Ran } else { ended };
         // Invented names share one row: they must not fill the memory.
         let is_known =
             trip.runtime.as_ref().is_some_and(|runtime| runtime.toolset().get(&trip.tool).is_some());
         let name = if is_known || trip.tool == DESCRIBE { trip.tool.as_str() } else { "(unknown)" };
-        self.0.metrics.of(name, &version).count(ended, error, trip.started.elapsed(), false);
+        // What is not of a toolset has the version of this program.
+        let version = envelope.meta.tool_version.as_deref().unwrap_or(env!("CARGO_PKG_VERSION"));
+        self.0.metrics.of(name, version).count(ended, error, trip.started.elapsed(), false);
         self.observed(trip, ended, error);
         let event = match ended {
             Ended::Ran => "described",

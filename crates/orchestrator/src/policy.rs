@@ -1,5 +1,6 @@
 //! The numbers and rules in force. Enforced by the gates, never by prompt text.
 
+use serde_json::{Map, Value};
 use toolwright_contract::{Mode, RateLimit};
 use toolwright_registry::prompt::Limits;
 
@@ -43,6 +44,8 @@ pub struct Policy {
     pub session_ms: i64,
     /// How long a farewell may take before the session ends without it.
     pub farewell_ms: i64,
+    /// What conditions find under `settings`.
+    pub settings: Value,
     /// Whether a refusal of arguments carries the tool's documentation.
     pub documentation_on_validation: bool,
 }
@@ -58,6 +61,7 @@ impl Default for Policy {
             may_remember: false,
             session_ms: 24 * 60 * 60 * 1000,
             farewell_ms: 15 * 1000,
+            settings: Value::Object(Map::new()),
             documentation_on_validation: true,
         }
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
@@ -29,6 +29,10 @@ use crate::{functions, validation};
 /// A toolset, its engines, and what has been prepared so far. Cloning shares it.
 #[derive(Clone)]
 pub struct Runtime(Arc<Inner>);
+
+/// Tells a runtime from others, and does not keep it.
+#[derive(Clone)]
+pub struct WeakRuntime(Weak<Inner>);
 
 struct Inner {
     toolset: Arc<Toolset>,
@@ -55,6 +59,24 @@ pub struct Builder(Inner);
 impl fmt::Debug for Runtime {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Runtime").field("version", &self.0.toolset.version).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for WeakRuntime {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("WeakRuntime").field(&self.is_held()).finish()
+    }
+}
+
+impl WeakRuntime {
+    /// Whether this is the one.
+    pub fn is_of(&self, runtime: &Runtime) -> bool {
+        std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(&runtime.0))
+    }
+
+    /// Whether anybody still has it.
+    pub fn is_held(&self) -> bool {
+        self.0.strong_count() > 0
     }
 }
 
@@ -159,6 +181,11 @@ impl Runtime {
     /// Runs one call whose capabilities are answered by `host`; what the tool's side effects forbid is still refused.
     pub async fn execute_with(&self, request: Request, host: Arc<dyn Host>) -> Envelope {
         self.execute_within(request, Some(host), None).await
+    }
+
+    /// What tells it from others without keeping it.
+    pub fn downgrade(&self) -> WeakRuntime {
+        WeakRuntime(Arc::downgrade(&self.0))
     }
 
     /// Whether anybody else holds it.

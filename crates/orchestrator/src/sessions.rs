@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError};
 use tokio::sync::{broadcast, watch};
 use toolwright_capabilities::Client;
 
+use crate::block;
 use crate::deliveries::Delivery;
 use crate::orchestrator::{Orchestrator, key_of};
 use crate::runtime::Runtime;
@@ -32,7 +33,7 @@ impl Orchestrator {
 
     /// The session as it is: one whose time is over is not active any more, whether or not anyone has noticed.
     pub async fn session(&self, id: &str) -> store::Result<Option<Arc<SessionRecord>>> {
-        let Some(session) = self.0.store.session(id).await? else { return Ok(None) };
+        let Some(session) = block::shown(self.0.store.session(id).await?) else { return Ok(None) };
         let standing = session.standing_at(self.0.clock.now());
         if standing == session.standing {
             return Ok(Some(session));
@@ -45,7 +46,6 @@ impl Orchestrator {
         self.0.clients.write().unwrap_or_else(PoisonError::into_inner).insert(session.to_owned(), client);
     }
 
-    /// The client has gone away.
     /// Lets a session's client go, unless another has taken its place.
     pub fn detach_this(&self, session: &str, client: &Arc<dyn Client>) {
         let mut clients = self.0.clients.write().unwrap_or_else(PoisonError::into_inner);
@@ -54,6 +54,7 @@ impl Orchestrator {
         }
     }
 
+    /// The client has gone away.
     pub fn detach(&self, session: &str) {
         self.0.clients.write().unwrap_or_else(PoisonError::into_inner).remove(session);
     }

@@ -6,6 +6,8 @@ mod support;
 
 #[path = "corridor/audit.rs"]
 mod audit;
+#[path = "corridor/blocks.rs"]
+mod blocks;
 #[path = "corridor/capability.rs"]
 mod capability;
 #[path = "corridor/confirmation.rs"]

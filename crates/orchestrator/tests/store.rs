@@ -21,6 +21,8 @@ mod confirmations;
 mod faults;
 #[path = "store/files.rs"]
 mod files;
+#[path = "store/forms.rs"]
+mod forms;
 #[path = "store/harness.rs"]
 mod harness;
 #[path = "store/postgres.rs"]

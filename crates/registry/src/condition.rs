@@ -9,7 +9,7 @@ use cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue, operators};
 use crate::suggest::did_you_mean;
 
 /// What a tool's condition may speak of.
-pub const NAMES: &[&str] = &["mode", "session", "user", "args"];
+pub const NAMES: &[&str] = &["mode", "session", "user", "args", "settings"];
 
 /// A condition that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

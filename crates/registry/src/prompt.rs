@@ -35,20 +35,26 @@ pub struct Words<'a> {
 }
 
 /// Puts the prompt of a session together.
-pub fn compose(toolset: &Toolset, mode: Mode, words: Words<'_>, limits: Limits) -> String {
+pub fn compose(
+    toolset: &Toolset,
+    mode: Mode,
+    roles: Option<&[String]>,
+    words: Words<'_>,
+    limits: Limits,
+) -> String {
     let mut parts = vec![without_title(words.core)];
     if mode == Mode::Voice {
         parts.push(without_title(words.voice_behavior));
     }
     parts.retain(|part| !part.is_empty());
-    parts.push(tools(toolset, mode));
+    parts.push(tools(toolset, mode, roles));
     parts.push(agent_loop(mode, limits));
     parts.join("\n\n") + "\n"
 }
 
-fn tools(toolset: &Toolset, mode: Mode) -> String {
+fn tools(toolset: &Toolset, mode: Mode, roles: Option<&[String]>) -> String {
     let mut out = format!("# Available Tools (v{})", toolset.version);
-    for tool in toolset.for_mode(mode) {
+    for tool in toolset.for_mode(mode).filter(|tool| roles.is_none_or(|roles| tool.spec.admits(roles))) {
         // Writing to a String cannot fail.
         let _ = write!(out, "\n\n**{}** ({}): {}", tool.spec.tool_id, tool.spec.category, tool.summary);
     }

@@ -17,7 +17,7 @@ use crate::openapi;
 use crate::problem::{Kind, Problem};
 use crate::prometheus;
 use crate::query;
-use crate::rest::{call, confirmations, events, operation, sessions, tools};
+use crate::rest::{call, confirmations, events, images, operation, sessions, tools};
 use crate::route::{ADMIN, Operation, Route};
 
 /// A request whose route and principal are known.
@@ -60,6 +60,7 @@ async fn others(asked: Asked<'_>) -> Answer {
         Operation::GetConfirmation => confirmations::get(&asked).await,
         Operation::Approve => confirmations::approve(asked).await,
         Operation::Reject => confirmations::reject(asked).await,
+        Operation::Image => images::get(&asked).await,
         Operation::Audit => operation::audit(&asked).await,
         Operation::Ready => operation::ready(&asked).await,
         _ => Err(Problem::new(Kind::Internal, "This path leads nowhere.")),

@@ -109,13 +109,19 @@ impl Visit<'_> {
         body: &mut Incoming,
     ) -> Result<Response<Body>, Problem> {
         check_headers(head, &app.options.limits)?;
-        self.origin = app.origins.check(&head.headers)?;
+        let found = route::find(&head.method, head.uri.path());
+        self.origin = match &found {
+            Found::Route(route, _) if route.access == Access::Link => {
+                app.origins.check_link(&head.headers)?
+            }
+            _ => app.origins.check(&head.headers)?,
+        };
         if self.origin.is_some()
             && let Some(answer) = origin::preflight(&head.method, &head.headers)
         {
             return Ok(answer);
         }
-        let (route, parameter) = match route::find(&head.method, head.uri.path()) {
+        let (route, parameter) = match found {
             Found::Route(route, parameter) => (route, parameter),
             Found::OtherMethods(allow) => return Err(Problem::method_not_allowed(&allow)),
             Found::Nothing => return Err(Problem::not_found("path; `/openapi.json` lists them all")),
@@ -136,7 +142,7 @@ impl Visit<'_> {
         route: &Route,
         headers: &HeaderMap,
     ) -> Result<Option<&'a Arc<Principal>>, Problem> {
-        if route.access == Access::Open {
+        if matches!(route.access, Access::Open | Access::Link) {
             return Ok(None);
         }
         let principal = &*self.principal.insert(app.auth.identify(headers).await?);

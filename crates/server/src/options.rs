@@ -1,6 +1,7 @@
 //! What a server is set up with. The caller reads configuration; nothing here touches the environment.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::access::AccessLog;
@@ -16,6 +17,8 @@ pub struct Options {
     pub access_log: AccessLog,
     /// What the prompts are put together from that MCP hosts can get.
     pub prompts: Prompts,
+    /// Where the pictures are that tools have made; without it none are served.
+    pub images: Option<PathBuf>,
     /// How long running requests may take once the server is told to stop.
     pub shutdown: Duration,
 }
@@ -44,6 +47,7 @@ impl Default for Options {
             cors_origins: Vec::new(),
             access_log: AccessLog::Off,
             prompts: Prompts::default(),
+            images: None,
             shutdown: Duration::from_secs(35),
         }
     }

@@ -36,11 +36,7 @@ impl Origins {
 
     /// Whether this request may be answered. Returns the listed origin that it comes from, if it does.
     pub fn check(&self, headers: &HeaderMap) -> Result<Option<HeaderValue>, Problem> {
-        let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-        if self.loopback_only && !is_loopback(host) {
-            let detail = "The server listens on loopback: `host` must be localhost or a loopback address.";
-            return Err(Problem::new(Kind::CrossOrigin, detail));
-        }
+        let host = self.host(headers)?;
         let Some(origin) = headers.get(ORIGIN) else {
             // A page of another site that sends no origin: an image, a link, a form.
             return match headers.get(&FETCH_SITE).map(HeaderValue::as_bytes) {
@@ -54,6 +50,23 @@ impl Origins {
         }
         let own = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
         if own.is_some_and(|own| own.eq_ignore_ascii_case(host)) { Ok(None) } else { Err(foreign()) }
+    }
+}
+
+impl Origins {
+    /// The same for what the pages of any site may show, once they have its address.
+    pub fn check_link(&self, headers: &HeaderMap) -> Result<Option<HeaderValue>, Problem> {
+        self.host(headers)?;
+        Ok(self.check(headers).unwrap_or_default())
+    }
+
+    fn host<'a>(&self, headers: &'a HeaderMap) -> Result<&'a str, Problem> {
+        let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+        if self.loopback_only && !is_loopback(host) {
+            let detail = "The server listens on loopback: `host` must be localhost or a loopback address.";
+            return Err(Problem::new(Kind::CrossOrigin, detail));
+        }
+        Ok(host)
     }
 }
 

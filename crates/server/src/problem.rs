@@ -27,6 +27,7 @@ pub(crate) enum Kind {
     Unauthenticated,
     Forbidden,
     CrossOrigin,
+    Blocked,
     NotFound,
     MethodNotAllowed,
     SlowRequest,
@@ -49,6 +50,7 @@ impl Kind {
             Self::Unauthenticated => (401, "unauthenticated", "Who asks is not known"),
             Self::Forbidden => (403, "forbidden", "This is not allowed"),
             Self::CrossOrigin => (403, "cross-origin", "Web pages of other origins may not ask"),
+            Self::Blocked => (403, "blocked", "This client is shut out for a while"),
             Self::NotFound => (404, "not-found", "There is no such thing"),
             Self::MethodNotAllowed => (405, "method-not-allowed", "This path has no such method"),
             Self::SlowRequest => (408, "slow-request", "The request did not arrive in time"),
@@ -95,6 +97,14 @@ impl Problem {
 
     pub fn not_found(what: &str) -> Self {
         Self::new(Kind::NotFound, format!("There is no such {what}."))
+    }
+
+    /// The client is shut out for so many milliseconds.
+    pub fn blocked(left: i64) -> Self {
+        let seconds = (left + 999) / 1000;
+        let mut problem = Self::new(Kind::Blocked, format!("The block ends in {seconds} s."));
+        problem.header = Some(Box::new((RETRY_AFTER, HeaderValue::from(seconds))));
+        problem
     }
 
     pub fn method_not_allowed(allow: &str) -> Self {

@@ -16,6 +16,7 @@ pub enum Operation {
     EndSession,
     BeginTurn,
     SessionEvents,
+    Image,
     ListConfirmations,
     GetConfirmation,
     Approve,
@@ -33,6 +34,8 @@ pub enum Operation {
 pub enum Access {
     /// Anyone.
     Open,
+    /// Anyone who has the address, which nobody can guess. Pages of any site may show what is there.
+    Link,
     /// Whoever has authenticated.
     Known,
     /// Who has authenticated and has one of these roles.
@@ -73,6 +76,7 @@ pub const ROUTES: &[Route] = &[
     route("GET", "/v1/confirmations/{confirmationId}", Operation::GetConfirmation, Access::Known),
     route("POST", "/v1/confirmations/{confirmationId}/approve", Operation::Approve, Access::Known),
     route("POST", "/v1/confirmations/{confirmationId}/reject", Operation::Reject, Access::Known),
+    route("GET", "/images/{imageName}", Operation::Image, Access::Link),
     route("GET", "/v1/metrics", Operation::Metrics, Access::Role(&[ADMIN, "metrics"])),
     route("GET", "/v1/audit", Operation::Audit, Access::Role(&[ADMIN])),
     route("GET", "/openapi.json", Operation::OpenApi, Access::Open),
@@ -145,6 +149,9 @@ mod tests {
             ("POST", "/v1/tools/%ff/call", "-"),
             ("GET", "/v1/tools/kb_search/call", "POST"),
             ("PUT", "/v1/sessions/s1", "GET, HEAD, DELETE"),
+            ("GET", "/images/a.png", "Image a.png"),
+            ("GET", "/images/../keys.json", "-"),
+            ("GET", "/images/..%2Fkeys.json", "Image ../keys.json"),
             ("GET", "/v2", "-"),
             ("GET", "/", "-"),
             ("POST", "//v1/sessions", "-"),

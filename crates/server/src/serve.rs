@@ -167,8 +167,8 @@ async fn accept(
 async fn finish(app: &App, room: &Semaphore, connections: usize) -> bool {
     let deadline = Instant::now() + app.options.shutdown;
     let all = u32::try_from(connections).unwrap_or(u32::MAX);
-    app.mcp.close(app.options.shutdown).await;
-    let are_closed = tokio::time::timeout(app.options.shutdown, room.acquire_many(all)).await.is_ok();
+    app.mcp.close(deadline).await;
+    let are_closed = tokio::time::timeout_at(deadline.into(), room.acquire_many(all)).await.is_ok();
     let is_at_rest = app.orchestrator.at_rest(deadline.saturating_duration_since(Instant::now())).await;
     let is_flushed = app.orchestrator.store().flush().await;
     if let Err(error) = &is_flushed {

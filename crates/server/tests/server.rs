@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "server/blocks.rs"]
+mod blocks;
 #[path = "server/calls.rs"]
 mod calls;
 #[path = "server/client.rs"]
@@ -13,12 +15,16 @@ mod confirmations;
 mod document;
 #[path = "server/hostile.rs"]
 mod hostile;
+#[path = "server/images.rs"]
+mod images;
 #[path = "server/mcp.rs"]
 mod mcp;
 #[path = "server/mcp_host.rs"]
 mod mcp_host;
 #[path = "server/mcp_http.rs"]
 mod mcp_http;
+#[path = "server/mcp_pipe.rs"]
+mod mcp_pipe;
 #[path = "server/operation.rs"]
 mod operation;
 #[path = "server/otlp.rs"]

@@ -31,6 +31,21 @@ pub(crate) fn build(options: &Options, guard: Guard, tls: ClientConfig) -> Resul
         .map_err(|error| format!("the HTTP client cannot be set up: {error}"))
 }
 
+/// A client for a service that the operator names in the configuration: any address, TLS by what the system trusts, and
+/// nothing that acts by itself. Each request brings its own deadline.
+pub fn for_service(connect_timeout: Duration) -> Result<Client, String> {
+    Client::builder()
+        .tls_backend_preconfigured(system_trust()?)
+        .connect_timeout(connect_timeout)
+        .redirect(redirect::Policy::none())
+        .retry(retry::never())
+        .referer(false)
+        .no_proxy()
+        .user_agent(concat!("toolwright/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .map_err(|error| format!("the HTTP client cannot be set up: {error}"))
+}
+
 /// Trusts what the system trusts. Reading its certificates takes milliseconds, so it waits for the first https request.
 pub(crate) fn system_trust() -> Result<ClientConfig, String> {
     let config = versions()?

@@ -40,7 +40,8 @@ mod request;
 mod response;
 
 pub use allow::{AllowList, Methods};
+pub use client::for_service;
 pub use fetcher::{Fetcher, Options};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

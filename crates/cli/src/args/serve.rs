@@ -11,6 +11,9 @@ pub struct ServeSettings {
     /// Where to listen [default: 127.0.0.1:7300]
     #[arg(long, value_name = "ADDR:PORT", env = "TOOLWRIGHT_LISTEN")]
     pub listen: Option<std::net::SocketAddr>,
+    /// Where clients find the server, if not where it listens: the addresses of pictures begin with it
+    #[arg(long, value_name = "URL", env = "TOOLWRIGHT_PUBLIC_URL")]
+    pub public_url: Option<String>,
     /// The file of keys [default: .toolwright/keys.json]
     #[arg(long, value_name = "FILE", env = "TOOLWRIGHT_KEYS")]
     pub keys: Option<PathBuf>,

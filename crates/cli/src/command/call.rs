@@ -31,16 +31,21 @@ pub fn run(common: &Common, args: &args::Call) -> Result<ExitCode> {
     let config = Config::load(common, None)?;
     let arguments = arguments(args.arguments.as_deref())?;
     let state = args.session_state.as_deref().map(state).transpose()?;
-    let runtime = toolset::runtime_told(common, &args.source, &config)?;
+    let (runtime, imports) = toolset::runtime_told(common, &args.source, &config)?;
     let tool = toolset::id_of(runtime.toolset(), &args.tool);
     let call = ToolCall { id: args.id.clone(), tool, args: arguments };
     let envelope = toolset::tokio()?.block_on(async {
         let store = store::open(&config.store).await?;
+        let known = runtime.clone();
         let orchestrator = Orchestrator::builder(runtime).store(store).policy(config.policy()).build()?;
         let session = session(&orchestrator, args, state).await?;
         orchestrator.attach(&session, Arc::new(Terminal));
         // Each command is a turn of its own: its budget is fresh, and the same call without an id is another call.
         orchestrator.begin_turn(&session).await?;
+        let wanted = known.toolset().get(&call.tool);
+        if args.yes || wanted.is_some_and(|tool| tool.spec.requires_confirmation.is_never()) {
+            imports.ready(wanted).await;
+        }
         let envelope = answered(&orchestrator, &session, call, args.yes).await?;
         // Whatever happens now, the result is not lost.
         show(common, &envelope)?;

@@ -36,8 +36,9 @@ pub fn list(common: &Common, args: &Confirmations) -> Result<ExitCode> {
 pub fn approve(common: &Common, args: &Approve) -> Result<ExitCode> {
     let config = Config::load(common, None)?;
     let edited = args.args.as_deref().map(|text| arguments(Some(text))).transpose()?;
-    let runtime = toolset::runtime_told(common, &args.source, &config)?;
+    let (runtime, imports) = toolset::runtime_told(common, &args.source, &config)?;
     let envelope = toolset::tokio()?.block_on(async {
+        let known = runtime.clone();
         let orchestrator = orchestrator(runtime, &config).await?;
         let asked = find(orchestrator.store(), &args.token).await?;
         let session = orchestrator.session(&asked.session).await?;
@@ -50,6 +51,7 @@ pub fn approve(common: &Common, args: &Approve) -> Result<ExitCode> {
             return Err(Failure::new(message, help).into());
         }
         orchestrator.attach(&asked.session, Arc::new(Terminal));
+        imports.ready(known.toolset().get(&asked.tool)).await;
         let answered = orchestrator.approve(&answerer(&args.token, &asked), edited).await;
         let envelope = answered.map_err(refused)?;
         show(common, &envelope)?;

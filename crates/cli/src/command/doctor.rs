@@ -12,7 +12,7 @@ use toolwright_registry::artifact;
 use toolwright_registry::build::{Options, Progress, compile};
 
 use crate::args::{Common, Format};
-use crate::config::Config;
+use crate::config::{Config, without_password};
 use crate::imports::Imports;
 use crate::output::{self, Failure};
 use crate::{report, toolset};
@@ -21,8 +21,15 @@ use crate::{report, toolset};
 type Check = (&'static str, fn(&Config) -> Finding);
 
 /// What is looked at, in order. The configuration comes before all.
-const CHECKS: [Check; 5] =
-    [("tools", tools), ("prompts", prompts), ("store", store), ("imports", imports), ("embedder", embedder)];
+const CHECKS: [Check; 7] = [
+    ("tools", tools),
+    ("prompts", prompts),
+    ("store", store),
+    ("imports", imports),
+    ("embedder", embedder),
+    ("calendar", calendar),
+    ("images", images),
+];
 
 /// How one thing is.
 enum Finding {
@@ -128,7 +135,7 @@ fn store(config: &Config) -> Finding {
     }
     let opened = toolset::tokio().map(|tokio| tokio.block_on(crate::store::open(url)));
     match opened {
-        Ok(Ok(_)) => Finding::Ok(crate::config::without_password(url)),
+        Ok(Ok(_)) => Finding::Ok(without_password(url)),
         Ok(Err(failure)) => failure.into(),
         Err(error) => {
             Finding::Broken(error.to_string(), "the system must be able to start threads".to_owned())
@@ -154,7 +161,7 @@ fn imports(config: &Config) -> Finding {
 
 /// The model is read whole, and one text embedded: what is installed may be damaged, and an endpoint away.
 fn embedder(config: &Config) -> Finding {
-    let embedder = match config.embedder() {
+    let embedder = match config.embedders().get() {
         Ok(embedder) => embedder,
         Err(missing) if config.has_endpoint() => return Finding::Broken(missing.reason, missing.help),
         Err(missing) => {
@@ -163,7 +170,7 @@ fn embedder(config: &Config) -> Finding {
         }
     };
     if !config.has_endpoint()
-        && let Err(error) = install::verify(&install::place(&config.models()))
+        && let Err(error) = install::verify(&install::place(&config.models))
     {
         return Finding::Broken(error, format!("run `{}`", install::COMMAND));
     }
@@ -178,5 +185,32 @@ fn embedder(config: &Config) -> Finding {
             ))
         }
         Err(fault) => Finding::Broken(fault.message, "mend `[kb.embedder]`, or start the service".to_owned()),
+    }
+}
+
+fn calendar(config: &Config) -> Finding {
+    let settings = &config.calendar;
+    let zoom = settings.zoom.as_ref().map(|zoom| &zoom.client_secret_env);
+    let variables = settings.password_env.iter().chain(zoom);
+    let unset: Vec<&str> =
+        variables.filter(|name| std::env::var_os(name).is_none()).map(String::as_str).collect();
+    if !unset.is_empty() {
+        let told = format!("{} of `[calendar]` not in the environment", unset.join(", "));
+        return Finding::Broken(told, "set what the settings name".to_owned());
+    }
+    match &settings.url {
+        Some(_) => Finding::Ok("on a CalDAV server".to_owned()),
+        None => Finding::Ok(format!("embedded: {}", config.calendar_file().display())),
+    }
+}
+
+fn images(config: &Config) -> Finding {
+    let options = config.images();
+    match &options.url {
+        Some(url) => Finding::Ok(format!("{}, kept in {}", without_password(url), options.dir.display())),
+        None => Finding::Missing(
+            "no service is named that makes pictures".to_owned(),
+            "set `[images] url`; docs/configuration.md".to_owned(),
+        ),
     }
 }

@@ -9,23 +9,23 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use toolwright_embed::install::{self, HUB, Installed, Source};
 
-use crate::args::{Common, Format, ModelCommand};
+use crate::args::{Common, Format, KbModel};
 use crate::config::Config;
 use crate::output::{self, Failure};
 
 /// Names a mirror of the hub, for all programs that know it.
 const MIRROR: &str = "HF_ENDPOINT";
 
-pub fn run(common: &Common, what: ModelCommand) -> Result<ExitCode> {
+pub fn run(common: &Common, what: KbModel) -> Result<ExitCode> {
     let config = Config::load(common, None)?;
     match what {
-        ModelCommand::Install { from } => install(common, &config, from),
-        ModelCommand::Status => status(common, &config),
+        KbModel::Install { from } => install(common, &config, from),
+        KbModel::Status => status(common, &config),
     }
 }
 
 fn install(common: &Common, config: &Config, from: Option<PathBuf>) -> Result<ExitCode> {
-    let dir = install::place(&config.models());
+    let dir = install::place(&config.models);
     let source = match from {
         Some(path) => Source::Path(path),
         None => {
@@ -61,8 +61,8 @@ fn install(common: &Common, config: &Config, from: Option<PathBuf>) -> Result<Ex
 }
 
 fn status(common: &Common, config: &Config) -> Result<ExitCode> {
-    let dir = install::place(&config.models());
-    let embedder = config.embedder();
+    let dir = install::place(&config.models);
+    let embedder = config.embedders().get();
     let sound = match &embedder {
         Ok(_) if !config.has_endpoint() => {
             install::verify(&dir).map_err(|reason| (reason, install::COMMAND.to_owned()))

@@ -2,6 +2,7 @@
 
 mod audit;
 mod build;
+mod calendar;
 mod call;
 mod check;
 mod confirm;
@@ -21,6 +22,7 @@ mod schema;
 mod serve;
 mod template;
 mod test;
+mod unblock;
 mod views;
 mod watch;
 
@@ -28,7 +30,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::args::{Args, Command, KbCommand, Mcp, McpCommand};
+use crate::args::{Args, Command, Kb, Mcp, McpCommand};
 
 /// Runs the subcommand.
 pub fn run(args: Args) -> Result<ExitCode> {
@@ -45,13 +47,15 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Confirmations(args) => confirm::list(common, &args),
         Command::Approve(args) => confirm::approve(common, &args),
         Command::Deny(args) => confirm::deny(common, &args),
+        Command::Unblock(args) => unblock::run(common, &args),
         Command::Audit { what } => audit::run(common, &what),
+        Command::Calendar { what } => calendar::run(common, &what),
         Command::Test(test) => test::run(common, &test),
         Command::Schema(schema) => schema::run(common, &schema),
         Command::Serve(serve) => serve::run(common, &serve),
         Command::Mcp(Mcp { what: Some(McpCommand::Pin(pin)), .. }) => pin::run(common, &pin),
         Command::Mcp(mcp) => mcp::run(common, &mcp),
-        Command::Kb(KbCommand::Model(what)) => kb_model::run(common, what),
+        Command::Kb { what: Kb::Model(what) } => kb_model::run(common, what),
         Command::Doctor => doctor::run(common),
         Command::Keys { keys, what } => keys::run(common, keys, what),
         Command::Prompt { mode, source } => prompt::run(common, mode, &source),

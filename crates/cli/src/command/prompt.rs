@@ -19,7 +19,7 @@ pub fn run(common: &Common, mode: Mode, source: &Source) -> Result<ExitCode> {
         if mode == Mode::Voice { read(&config.prompts.join("voice-behavior.md"))? } else { String::new() };
     let tools = toolset::open(source, &config)?;
     let words = Words { core: &core, voice_behavior: &voice_behavior };
-    let prompt = compose(&tools, mode, words, config.limits(mode));
+    let prompt = compose(&tools, mode, None, words, config.limits(mode));
     match common.format {
         Format::Human => output::data(prompt),
         Format::Json => {

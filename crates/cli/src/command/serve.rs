@@ -48,9 +48,11 @@ async fn serve(config: &Arc<Config>, serving: Serving, runtime: Runtime, is_watc
     let help = "`[confirmation] approve_when` is a CEL condition";
     let orchestrator = orchestrator.map_err(|error| Failure::new(error, help))?;
     let auth = serving.auth();
+    let public_url = serving.public_url;
     let is_open = auth.is_open();
     let server = Server::bind(orchestrator.clone(), auth, serving.options).await;
     let server = server.map_err(|error| Failure::new(&error, error.help()))?;
+    config.serve_at(server.address(), public_url.as_deref());
     if is_watching {
         follow(Arc::clone(config), orchestrator);
     }

@@ -41,6 +41,9 @@ impl Config {
         ]);
         all.insert("handlers".to_owned(), handlers);
         all.insert("server".to_owned(), server(serving));
+        all.insert("images".to_owned(), self.dump_images());
+        // What the calendar reads it can also write.
+        all.extend(Value::try_from(&self.calendar).map(|calendar| ("calendar".to_owned(), calendar)));
         if let Some(collector) = &serving.collector {
             let telemetry =
                 [("otlp", collector.endpoint.clone().into()), ("service", collector.service.clone().into())];
@@ -54,19 +57,6 @@ impl Config {
             all.insert("tool".to_owned(), Value::Table(self.tool.iter().map(tool).collect()));
         }
         all.to_string()
-    }
-
-    fn dump_kb(&self) -> Value {
-        let mut settings = vec![("models", self.models().display().to_string().into())];
-        if let Some(file) = &self.kb.embedder {
-            let mut embedder =
-                vec![("url", without_password(&file.url).into()), ("model", file.model.clone().into())];
-            embedder.extend(file.key_env.clone().map(|name| ("key_env", name.into())));
-            embedder.extend(file.dimensions.map(|length| ("dimensions", integer(length))));
-            embedder.extend(file.timeout_s.map(|seconds| ("timeout_s", integer(seconds))));
-            settings.push(("embedder", table(embedder)));
-        }
-        table(settings)
     }
 
     fn dump_limits(&self) -> Value {
@@ -90,7 +80,8 @@ impl Config {
 }
 
 fn server(serving: &Serving) -> Value {
-    let Options { listen, limits, cors_origins, access_log, shutdown, prompts: _ } = &serving.options;
+    let Options { listen, limits, cors_origins, access_log, shutdown, prompts: _, images: _ } =
+        &serving.options;
     let log_format = if serving.log_format == LogFormat::Json { "json" } else { "text" };
     let mut settings = vec![
         ("listen", listen.to_string().into()),
@@ -107,6 +98,7 @@ fn server(serving: &Serving) -> Value {
         ("shutdown_s", integer(shutdown.as_secs())),
         ("cors_origins", list(cors_origins)),
     ];
+    settings.extend(serving.public_url.clone().map(|url| ("public_url", url.into())));
     if let Some(jwt) = &serving.jwt {
         let jwks = match &jwt.jwks {
             JwksSource::Url(url) => url.clone(),
@@ -124,15 +116,15 @@ fn server(serving: &Serving) -> Value {
     table(settings)
 }
 
-fn table<'a>(members: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
+pub(super) fn table<'a>(members: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
     Value::Table(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
-fn list(items: impl IntoIterator<Item = impl ToString>) -> Value {
+pub(super) fn list(items: impl IntoIterator<Item = impl ToString>) -> Value {
     Value::Array(items.into_iter().map(|item| Value::String(item.to_string())).collect())
 }
 
-fn integer(number: impl TryInto<i64>) -> Value {
+pub(super) fn integer(number: impl TryInto<i64>) -> Value {
     Value::Integer(number.try_into().unwrap_or(i64::MAX))
 }
 

@@ -1,15 +1,16 @@
 //! `[kb] models` and `[kb.embedder]`: what makes vectors of texts.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
+use toml::Value;
 use toolwright_embed::endpoint::{self, Key};
-use toolwright_embed::{Settings, Unavailable};
-use toolwright_orchestrator::capabilities::Embedder;
+use toolwright_embed::{Opener, Settings, Unavailable};
 
 use super::Config;
+use super::dump::{integer, table, without_password};
 
 /// Names the directory of models, before the file does.
 const MODELS: &str = "TOOLWRIGHT_MODELS";
@@ -27,32 +28,42 @@ pub(super) struct EmbedderFile {
 }
 
 impl Config {
-    /// What makes vectors, or why nothing does. Opening it costs nothing; the model is loaded on first use.
-    pub fn embedder(&self) -> Result<Arc<dyn Embedder>, Unavailable> {
-        let opened = self.embedder.get_or_init(|| toolwright_embed::open(&self.embedder_settings()?));
-        opened.clone()
+    /// What opens the embedder of this process, or says why there is none. That costs nothing: the model is loaded on
+    /// first use.
+    pub fn embedders(&self) -> Arc<Opener> {
+        Arc::clone(&self.embedders)
     }
 
     /// Whether an endpoint is asked instead of the model.
     pub fn has_endpoint(&self) -> bool {
-        self.kb.embedder.is_some()
+        self.endpoint.is_some()
     }
 
-    /// Where models are. One place for all projects of a user: a model is large, and always the same.
-    pub fn models(&self) -> PathBuf {
-        let named = std::env::var_os(MODELS).filter(|path| !path.is_empty()).map(PathBuf::from);
-        let in_file = || self.kb.models.as_ref().map(|path| self.base.join(path));
-        let of_user = || Some(data_directory()?.join("toolwright/models"));
-        named.or_else(in_file).or_else(of_user).unwrap_or_else(|| self.base.join(".toolwright/models"))
+    pub(super) fn dump_kb(&self) -> Value {
+        let mut settings = vec![("models", self.models.display().to_string().into())];
+        if let Some(file) = &self.endpoint {
+            let mut embedder =
+                vec![("url", without_password(&file.url).into()), ("model", file.model.clone().into())];
+            embedder.extend(file.key_env.clone().map(|name| ("key_env", name.into())));
+            embedder.extend(file.dimensions.map(|length| ("dimensions", integer(length))));
+            embedder.extend(file.timeout_s.map(|seconds| ("timeout_s", integer(seconds))));
+            settings.push(("embedder", table(embedder)));
+        }
+        table(settings)
     }
+}
 
-    fn embedder_settings(&self) -> Result<Settings, Unavailable> {
-        let endpoint = match &self.kb.embedder {
-            Some(file) => Some(endpoint(file)?),
-            None => None,
-        };
-        Ok(Settings { models: self.models(), endpoint })
-    }
+/// Where models are. One place for all projects of a user: a model is large, and always the same.
+pub(super) fn models(base: &Path, in_file: Option<&Path>) -> PathBuf {
+    let named = std::env::var_os(MODELS).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let of_user = || Some(data_directory()?.join("toolwright/models"));
+    let here = || base.join(".toolwright/models");
+    named.or_else(|| in_file.map(|path| base.join(path))).or_else(of_user).unwrap_or_else(here)
+}
+
+pub(super) fn opener(models: PathBuf, file: Option<&EmbedderFile>) -> Arc<Opener> {
+    let endpoint = file.map(endpoint).transpose();
+    Arc::new(Opener::new(endpoint.map(|endpoint| Settings { models, endpoint })))
 }
 
 fn endpoint(file: &EmbedderFile) -> Result<endpoint::Settings, Unavailable> {

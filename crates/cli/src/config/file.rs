@@ -9,6 +9,7 @@ use serde::Deserialize;
 use toolwright_contract::RateLimit;
 
 use super::embedder::EmbedderFile;
+use super::images::ImagesFile;
 use crate::args::LogFormat;
 
 #[derive(Debug, Default, Deserialize)]
@@ -24,6 +25,8 @@ pub(super) struct File {
     pub server: ServerFile,
     pub telemetry: TelemetryFile,
     pub kb: KbFile,
+    pub images: ImagesFile,
+    pub calendar: toolwright_calendar::Settings,
     pub mcp_servers: Vec<toolwright_imports::Server>,
     /// By tool id.
     pub tool: BTreeMap<String, ToolFile>,
@@ -125,6 +128,7 @@ pub(super) struct SessionFile {
 #[serde(default, deny_unknown_fields)]
 pub(super) struct ServerFile {
     pub listen: Option<SocketAddr>,
+    pub public_url: Option<String>,
     pub keys: Option<PathBuf>,
     pub log_format: Option<LogFormat>,
     pub access_log: Option<bool>,

@@ -1,15 +1,18 @@
 //! `toolwright.toml`: defaults < file < environment < flags, layered here and nowhere else.
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use toolwright_contract::{Mode, RateLimit};
-use toolwright_embed::Unavailable;
+use serde_json::json;
+use toolwright_contract::Mode;
+use toolwright_embed::Opener;
 use toolwright_orchestrator::Limits as HandlerLimits;
+use toolwright_orchestrator::capabilities::Capabilities;
 use toolwright_orchestrator::capabilities::http::AllowList;
-use toolwright_orchestrator::capabilities::{Capabilities, Embedder};
+use toolwright_orchestrator::capabilities::images::Address;
 use toolwright_orchestrator::policy::{ModePolicy, Policy};
 use toolwright_registry::prompt::Limits;
 use toolwright_server::mcp::Prompts;
@@ -20,19 +23,23 @@ use crate::output::Failure;
 mod dump;
 mod embedder;
 mod file;
+mod images;
 mod server;
 
 pub use dump::without_password;
 pub use server::Serving;
 
-use file::{
-    ConfirmationFile, File, HandlersFile, KbFile, LimitsFile, ModeLimitsFile, ServerFile, SessionFile,
-    TelemetryFile, ToolFile,
-};
+use embedder::EmbedderFile;
+use file::{File, HandlersFile, LimitsFile, ModeLimitsFile, ServerFile, TelemetryFile, ToolFile};
+use images::ImagesFile;
 
 const FILE_NAME: &str = "toolwright.toml";
 /// The embedded store, unless another is named.
 const STATE: &str = ".toolwright/state.db";
+/// Where a server listens, unless it is told otherwise.
+const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7300);
+/// Drafts and, unless they are on a server, events.
+const CALENDAR: &str = ".toolwright/calendar.db";
 
 /// The settings in force.
 #[derive(Debug)]
@@ -49,8 +56,14 @@ pub struct Config {
     pub store: String,
     server: ServerFile,
     telemetry: TelemetryFile,
-    kb: KbFile,
-    embedder: OnceLock<Result<Arc<dyn Embedder>, Unavailable>>,
+    images: ImagesFile,
+    /// Where the server is, as its own answers say it.
+    served_at: Address,
+    pub calendar: toolwright_calendar::Settings,
+    /// Where models are.
+    pub models: PathBuf,
+    endpoint: Option<EmbedderFile>,
+    embedders: Arc<Opener>,
     /// Whose tools are imported.
     pub mcp_servers: Vec<toolwright_imports::Server>,
     /// Where the file is: its paths are relative to it.
@@ -68,23 +81,32 @@ impl Config {
             let message = "`[handlers]`: memory_mb, cpu_ms and output_kb must be at least 1";
             return Err(Failure::new(message, "leave a setting out for its default"));
         }
+        file.images.check()?;
+        let policy = checked(policy(&file))?;
+        let address = file.server.public_url.clone();
+        let address = address.unwrap_or_else(|| images::address_of(file.server.listen.unwrap_or(LISTEN)));
         let from_file =
             |path: Option<PathBuf>, default: &str| base.join(path.unwrap_or_else(|| default.into()));
         let store = common.store.clone().or(file.store.url.map(|url| relative_to(&base, &url)));
+        let models = embedder::models(&base, file.kb.models.as_deref());
         let flag = dir.or(common.tools.as_deref()).map(Path::to_owned);
         Ok(Self {
             tools: flag.unwrap_or_else(|| from_file(file.tools.dir, "tools")),
             declared: file.tools.declared.iter().map(|path| base.join(path)).collect(),
             prompts: from_file(file.prompts.dir, "prompts"),
-            policy: checked(policy(&file.confirmation, &file.session, file.limits.org))?,
+            policy,
             limits: file.limits,
             handlers: file.handlers,
             tool: file.tool,
             store: store.unwrap_or_else(|| format!("sqlite:{}", base.join(STATE).display())),
             server: file.server,
             telemetry: file.telemetry,
-            kb: file.kb,
-            embedder: OnceLock::new(),
+            images: file.images,
+            served_at: Address::new(address),
+            calendar: calendar(file.calendar)?,
+            embedders: embedder::opener(models.clone(), file.kb.embedder.as_ref()),
+            models,
+            endpoint: file.kb.embedder,
             mcp_servers: file.mcp_servers,
             base,
             capabilities: OnceLock::new(),
@@ -94,6 +116,16 @@ impl Config {
     /// What handlers may ask for; the same for every toolset of the process.
     pub fn capabilities(&self) -> Arc<Capabilities> {
         Arc::clone(self.capabilities.get_or_init(|| Arc::new(crate::capabilities::set_up(self))))
+    }
+
+    /// The server listens: its answers name this address, unless the operator has said another.
+    pub fn serve_at(&self, listen: SocketAddr, public_url: Option<&str>) {
+        self.served_at.set(public_url.map_or_else(|| images::address_of(listen), str::to_owned));
+    }
+
+    /// Where the calendar is kept.
+    pub fn calendar_file(&self) -> PathBuf {
+        self.base.join(CALENDAR)
     }
 
     /// A file that has its place beside `toolwright.toml`.
@@ -168,11 +200,13 @@ impl Config {
     }
 }
 
-fn policy(confirmation: &ConfirmationFile, session: &SessionFile, org_rate: Option<RateLimit>) -> Policy {
+fn policy(file: &File) -> Policy {
     let default = Policy::default();
+    let File { confirmation, session, .. } = file;
     let milliseconds = |seconds: Option<u32>, default: i64| seconds.map_or(default, |s| i64::from(s) * 1000);
     Policy {
-        org_rate,
+        org_rate: file.limits.org,
+        settings: json!({ "images": { "sensitive_words": file.images.sensitive_words() } }),
         confirmation_ms: milliseconds(confirmation.expires_after_s, default.confirmation_ms),
         approve_when: confirmation.approve_when.clone(),
         may_remember: confirmation.may_remember.unwrap_or(default.may_remember),
@@ -189,6 +223,16 @@ fn checked(policy: Policy) -> Result<Policy, Failure> {
         Err(error) => Err(Failure::new(
             format!("`[confirmation] approve_when` cannot be used: {error}"),
             "a condition looks like `user.id == \"robot\" && tool == \"note_add\" && args.count < 10`",
+        )),
+    }
+}
+
+fn calendar(settings: toolwright_calendar::Settings) -> Result<toolwright_calendar::Settings, Failure> {
+    match settings.check() {
+        Ok(()) => Ok(settings),
+        Err(error) => Err(Failure::new(
+            format!("`[calendar]` cannot be used: {error}"),
+            "docs/calendar.md shows what its settings mean",
         )),
     }
 }

@@ -30,6 +30,8 @@ pub struct Serving {
     pub jwt: Option<JwtOptions>,
     pub workers: usize,
     pub log_format: LogFormat,
+    /// Where clients find the server, if not where it listens.
+    pub public_url: Option<String>,
     /// Who gets spans of calls.
     pub collector: Option<Collector>,
 }
@@ -100,14 +102,27 @@ impl Config {
                 cors_origins,
                 access_log,
                 prompts: self.prompts_for_hosts(),
+                images: Some(self.images_dir()),
                 shutdown: seconds(flags.shutdown_s.or(file.shutdown_s), default.shutdown),
             },
             keys: self.keys(flags.keys.as_deref()),
             jwt: self.jwt(flags)?,
             workers: workers.map_or(processors.min(MOST_WORKERS), |workers| workers.get().into()),
             log_format,
+            public_url: self.public_url(flags)?,
             collector: self.collector(flags)?,
         })
+    }
+
+    fn public_url(&self, flags: &ServeSettings) -> Result<Option<String>, Failure> {
+        let url = flags.public_url.clone().or_else(|| self.server.public_url.clone());
+        match url.filter(|url| !url.is_empty()) {
+            Some(url) if !url.starts_with("http://") && !url.starts_with("https://") => {
+                let help = "write where clients find the server, such as https://tools.example";
+                Err(Failure::new("`[server] public_url` is no address", help))
+            }
+            url => Ok(url),
+        }
     }
 
     fn server_limits(&self, flags: &ServeSettings) -> Result<Limits, Failure> {

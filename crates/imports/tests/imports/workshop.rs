@@ -3,6 +3,7 @@
 use std::env;
 use std::fs;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -66,4 +67,9 @@ pub fn settings(value: Value) -> Server {
 pub fn handler(import: &Import, pins: &Pins, tool: &str) -> ImportedTool {
     let wanted = format!("mcp:fix/{tool}");
     import.handlers(pins).find(|imported| imported.handler == wanted).unwrap()
+}
+
+/// A deadline that no answer misses.
+pub fn soon() -> Instant {
+    Instant::now() + Duration::from_secs(30)
 }

@@ -9,12 +9,12 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use toolwright_contract::{ErrorKind, Failure, SideEffects, Success};
-use toolwright_engine as engine;
 use toolwright_registry::hex;
 use toolwright_registry::http::{HttpTool, Piece, Template};
 
+use super::within;
 use crate::call::{Call, Caller};
-use crate::normalise::{Normalised, normalise};
+use crate::normalise::Normalised;
 use crate::redact;
 
 /// All but what RFC 3986 calls unreserved.
@@ -192,12 +192,9 @@ pub(super) async fn run(call: &Arc<Call>, request: &Request, args: Value) -> Nor
         Err(failure) => return Normalised { outcome: Err(failure), detail: None },
     };
     let fetching = call.backing.call(call, "http.fetch", vec![url, init]);
-    let stopped = |failure| normalise(Err(failure), call.spec().side_effects);
-    let answer = tokio::select! {
-        biased;
-        answer = fetching => answer,
-        () = call.cancel().cancelled() => return stopped(engine::Failure::Cancelled),
-        () = tokio::time::sleep_until(call.deadline.into()) => return stopped(engine::Failure::Deadline),
+    let answer = match within(call, fetching).await {
+        Ok(answer) => answer,
+        Err(stopped) => return stopped,
     };
     let writes = call.spec().side_effects == SideEffects::Writes;
     match answer {

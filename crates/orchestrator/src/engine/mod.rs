@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use toolwright_contract::Success;
-use toolwright_engine::Program;
+use toolwright_engine::{Failure, Program};
 
 use crate::call::Call;
-use crate::normalise::Normalised;
+use crate::normalise::{Normalised, normalise};
 
 /// The code of a tool.
 pub(crate) enum Handler {
@@ -23,6 +23,17 @@ pub(crate) enum Handler {
     Http(Box<http::Request>),
     /// A fixed answer, from a declaration.
     Mock(Value),
+}
+
+/// Waits for a handler's work until the call is cancelled or its time is over.
+async fn within<T>(call: &Call, work: impl Future<Output = T>) -> Result<T, Normalised> {
+    let stopped = |failure| Err(normalise(Err(failure), call.spec().side_effects));
+    tokio::select! {
+        biased;
+        done = work => Ok(done),
+        () = call.cancel().cancelled() => stopped(Failure::Cancelled),
+        () = tokio::time::sleep_until(call.deadline.into()) => stopped(Failure::Deadline),
+    }
 }
 
 /// Runs the call's handler with validated arguments.

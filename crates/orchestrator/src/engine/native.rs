@@ -9,11 +9,11 @@ use std::task::Poll;
 
 use serde_json::Value;
 use toolwright_contract::{Failure, Success};
-use toolwright_engine as engine;
 
+use super::within;
 use crate::call::Call;
 use crate::context::Context;
-use crate::normalise::{Normalised, normalise};
+use crate::normalise::Normalised;
 
 type Running = Pin<Box<dyn Future<Output = Result<Success, Failure>> + Send>>;
 
@@ -43,13 +43,7 @@ pub(super) async fn run(call: &Arc<Call>, handler: &Handler, args: Value) -> Nor
     if let Poll::Ready(done) = poll_fn(|wakeup| Poll::Ready(Pin::new(&mut guarded).poll(wakeup))).await {
         return done;
     }
-    let stopped = |failure| normalise(Err(failure), call.spec().side_effects);
-    tokio::select! {
-        biased;
-        done = guarded => done,
-        () = call.cancel().cancelled() => stopped(engine::Failure::Cancelled),
-        () = tokio::time::sleep_until(call.deadline.into()) => stopped(engine::Failure::Deadline),
-    }
+    within(call, guarded).await.unwrap_or_else(|stopped| stopped)
 }
 
 fn panicked() -> Normalised {

@@ -6,7 +6,7 @@ use super::{Attempt, Stop};
 
 pub(super) fn pass(attempt: &mut Attempt<'_>) -> Result<(), Stop> {
     let Some(condition) = &attempt.prepared.available else { return Ok(()) };
-    match condition.holds(attempt.session, &attempt.spec().tool_id, &attempt.args) {
+    match condition.holds(attempt.about()) {
         Ok(true) => return Ok(()),
         Ok(false) => {}
         Err(detail) => tracing::warn!(tool = attempt.spec().tool_id, "availability: {detail}"),

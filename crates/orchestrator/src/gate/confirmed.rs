@@ -15,12 +15,10 @@ fn must_ask(attempt: &Attempt<'_>) -> bool {
     match (&attempt.spec().requires_confirmation, &attempt.prepared.confirm_when) {
         (Confirmation::Always(always), _) => *always,
         (Confirmation::Rule(_), None) => true,
-        (Confirmation::Rule(_), Some(when)) => {
-            when.holds(attempt.session, &attempt.spec().tool_id, &attempt.args).unwrap_or_else(|detail| {
-                tracing::warn!(tool = attempt.spec().tool_id, "confirmation: {detail}");
-                true
-            })
-        }
+        (Confirmation::Rule(_), Some(when)) => when.holds(attempt.about()).unwrap_or_else(|detail| {
+            tracing::warn!(tool = attempt.spec().tool_id, "confirmation: {detail}");
+            true
+        }),
     }
 }
 
@@ -31,7 +29,7 @@ fn is_remembered(attempt: &Attempt<'_>) -> bool {
 /// The operator's rule for sessions that nobody watches. One that cannot be evaluated waives nothing.
 fn is_waived(attempt: &Attempt<'_>) -> bool {
     let Some(rule) = &attempt.rules.approve_when else { return false };
-    rule.holds(attempt.session, &attempt.spec().tool_id, &attempt.args).unwrap_or_else(|detail| {
+    rule.holds(attempt.about()).unwrap_or_else(|detail| {
         tracing::warn!(tool = attempt.spec().tool_id, "auto-approval: {detail}");
         false
     })

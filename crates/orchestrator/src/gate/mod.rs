@@ -7,7 +7,7 @@ mod clamp;
 mod confirmed;
 mod mode;
 mod rate;
-mod role;
+pub(crate) mod role;
 mod valid;
 
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use toolwright_contract::{Failure, ToolSpec};
 
+use crate::condition::About;
 use crate::policy::{ModePolicy, Policy};
 use crate::prepared::Prepared;
 use crate::store::SessionRecord;
@@ -89,6 +90,12 @@ pub(crate) fn admit_edited(attempt: &mut Attempt<'_>) -> Result<(), Stop> {
 impl Attempt<'_> {
     pub fn spec(&self) -> &ToolSpec {
         &self.prepared.tool.spec
+    }
+
+    /// What its conditions speak of.
+    pub fn about(&self) -> About<'_> {
+        let (session, tool, args) = (self.session, self.spec().tool_id.as_str(), &self.args);
+        About { session, tool, args, settings: &self.policy.settings }
     }
 
     pub fn mode_policy(&self) -> &ModePolicy {

@@ -20,7 +20,8 @@ macro_rules! each {
         match $store {
             Store::Memory($back_end) => $call.await,
             Store::Sqlite($back_end) => $call.await,
-            Store::Postgres($back_end) => $call.await,
+            // Boxed: it waits for a network anyway, and every future that asks a store would be as large as this one.
+            Store::Postgres($back_end) => Box::pin($call).await,
         }
     };
 }

@@ -44,14 +44,18 @@ impl Chain {
         &self.name
     }
 
+    /// The hash of its last row.
+    pub const fn head(&self) -> [u8; 32] {
+        self.head
+    }
+
     /// The chain that ends with this position and hash, to be gone on with.
     pub fn after(name: impl Into<String>, position: u64, head: [u8; 32]) -> Self {
         Self { name: name.into(), position, head }
     }
 
-    /// Links an entry to the end. `number` is the row's number in the store.
-    pub fn link(&mut self, number: u64, entry: &AuditEntry) -> AuditRow {
-        let entry = text(entry);
+    /// Links the text of an entry to the end. `number` is the row's number in the store.
+    pub fn link(&mut self, number: u64, entry: String) -> AuditRow {
         let Link { position, previous, hash } = self.link_text(&entry);
         AuditRow {
             number,

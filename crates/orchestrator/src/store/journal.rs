@@ -7,8 +7,9 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use toolwright_contract::Envelope;
 
-use super::records::{AuditEntry, AuditRow, Claim, Confirmation, Durability, SessionRecord};
-use super::{Error, Result, SharedEnvelope};
+use super::chain;
+use super::records::{AuditEntry, AuditRow, Claim, Confirmation, Durability, SessionRecord, Standing};
+use super::{Error, Result};
 
 /// One change, in the order in which changes were made. Each is on disk as a whole or not at all.
 #[derive(Debug)]
@@ -26,11 +27,11 @@ pub enum Change {
     Settled {
         number: u64,
         envelope: String,
-        audit: Box<AuditEntry>,
+        audit: Line,
     },
     /// A question as it is from now on, new or not.
     Confirmation(Arc<Confirmation>),
-    Audit(Box<AuditEntry>),
+    Audit(Line),
     /// What need not be kept any more.
     Forgotten(Forgotten),
 }
@@ -43,13 +44,33 @@ impl Change {
             Self::Claimed { claim, .. } => {
                 format!("claim of {} in session {}", claim.execution, claim.session)
             }
-            Self::Settled { audit, .. } => {
-                format!("settlement of {} in session {}", audit.execution_id, audit.session)
-            }
+            Self::Settled { audit, .. } => audit.entry().map_or_else(
+                || "a settlement".to_owned(),
+                |entry| format!("settlement of {} in session {}", entry.execution_id, entry.session),
+            ),
             Self::Confirmation(asked) => format!("confirmation {}", asked.id),
-            Self::Audit(entry) => format!("audit entry {} of session {}", entry.event, entry.session),
+            Self::Audit(line) => line.entry().map_or_else(
+                || "an audit entry".to_owned(),
+                |entry| format!("audit entry {} of session {}", entry.event, entry.session),
+            ),
             Self::Forgotten(_) => "what may be forgotten".to_owned(),
         }
+    }
+}
+
+/// An entry of the audit as the text that is hashed and kept. Made by whoever writes it, outside of any lock: it goes to
+/// the writer as one piece.
+#[derive(Debug)]
+pub struct Line(pub String);
+
+impl Line {
+    pub fn of(entry: &AuditEntry) -> Self {
+        Self(chain::text(entry))
+    }
+
+    /// The entry again.
+    fn entry(&self) -> Option<AuditEntry> {
+        serde_json::from_str(&self.0).ok()
     }
 }
 
@@ -83,8 +104,14 @@ pub trait Journal: Send + Sync {
     /// An envelope in the form in which it is written. Called outside of any lock, since envelopes can be large.
     fn text(&self, envelope: &Envelope) -> Result<String>;
 
-    /// Reads the envelope of a settled execution back.
-    fn envelope(&self, number: u64) -> impl Future<Output = Result<Option<SharedEnvelope>>> + Send;
+    /// Reads a call back that has left memory: what [`Backend::recorded`](super::Backend::recorded) says of it. Nothing
+    /// when the call with this number is another, or not on disk.
+    fn call(
+        &self,
+        number: u64,
+        session: &str,
+        execution: &str,
+    ) -> impl Future<Output = Result<Option<Standing>>> + Send;
 
     /// Rows of the audit, after the row with this number.
     fn audit(&self, after: u64, limit: usize) -> impl Future<Output = Result<Vec<AuditRow>>> + Send;

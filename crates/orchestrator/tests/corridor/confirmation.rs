@@ -1,6 +1,7 @@
 //! A person's yes cannot be forged, used twice, swapped or outlived.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
@@ -9,7 +10,7 @@ use toolwright_orchestrator::confirm::{Answerer, Error, Proof};
 use toolwright_orchestrator::store::sqlite::{self, Fault, Faults};
 use toolwright_orchestrator::store::{Backend, Decision, Sqlite, Store};
 
-use crate::support::{Desk, Setup, call, shown};
+use crate::support::{Desk, Setup, call, shown, until};
 
 fn careful() -> Setup {
     let rule = json!({ "when": "args.amount > 10", "preview": "Pay {{amount}} to {{to}}" });
@@ -216,6 +217,23 @@ async fn not_asking_again_is_off_unless_policy_allows_it_and_holds_for_one_sessi
         ask(&desk, &session, "c3", "broken", json!({})).await;
         ask(&desk, &other, "c1", "always", json!({})).await;
     }
+}
+
+#[tokio::test]
+async fn a_yes_is_remembered_also_when_whoever_said_it_has_gone() {
+    let desk = Arc::new(careful().policy(|policy| policy.may_remember = true).desk());
+    let session = desk.session(Mode::Text).await;
+    let question = ask(&desk, &session, "c1", "always", json!({ "wait": true })).await;
+    let (theirs, of) = (Arc::clone(&desk), session.clone());
+    let approving = tokio::spawn(async move {
+        let _ = theirs.orchestrator.approve_and_remember(&answerer(&question, &of)).await;
+    });
+    until(|| desk.done.runs() == 1).await;
+    approving.abort();
+    let _ = approving.await;
+    desk.open.add_permits(1);
+    assert!(desk.orchestrator.at_rest(Duration::from_secs(30)).await);
+    assert_eq!(desk.outcome(&session, "c2", "always", json!({})).await, "ok");
 }
 
 #[tokio::test]

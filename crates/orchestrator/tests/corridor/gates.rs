@@ -232,3 +232,24 @@ async fn a_call_that_has_waited_is_judged_by_what_is_so_now() {
     assert_eq!(second.await.unwrap(), "SESSION_INACTIVE");
     assert_eq!(desk.done.runs(), 1);
 }
+
+#[tokio::test]
+async fn a_rule_may_speak_of_what_the_operator_has_set() {
+    let rule =
+        json!({ "when": "mentions(args.text, settings.images.sensitive_words)", "preview": "{{text}}?" });
+    let setup = || Setup::new().tool("paint", json!({ "requiresConfirmation": rule }));
+    let desk = setup()
+        .policy(|policy| policy.settings = json!({ "images": { "sensitive_words": ["gun*"] } }))
+        .desk();
+    let session = desk.session(Mode::Text).await;
+    assert_eq!(desk.outcome(&session, "c1", "paint", json!({ "text": "a lake" })).await, "ok");
+    let asked = desk.outcome(&session, "c2", "paint", json!({ "text": "Guns on a lake" })).await;
+    assert_eq!(asked, "CONFIRMATION_REQUIRED");
+    // A rule that cannot be evaluated asks.
+    let desk = setup().desk();
+    let session = desk.session(Mode::Text).await;
+    assert_eq!(
+        desk.outcome(&session, "c1", "paint", json!({ "text": "a lake" })).await,
+        "CONFIRMATION_REQUIRED"
+    );
+}

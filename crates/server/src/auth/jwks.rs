@@ -96,8 +96,8 @@ impl Jwk {
 /// The keys, as far as they are known.
 #[derive(Debug)]
 pub(super) struct Jwks {
-    source: Source,
-    known: Mutex<Known>,
+    source: Arc<Source>,
+    known: Arc<Mutex<Known>>,
 }
 
 #[derive(Debug, Default)]
@@ -109,43 +109,46 @@ struct Known {
 
 impl Jwks {
     pub fn new(source: Source) -> Self {
-        Self { source, known: Mutex::default() }
+        Self { source: Arc::new(source), known: Arc::default() }
     }
 
     /// The keys; read again when they are old, or when one is missing that `suffices` looks for. What is known stays in
-    /// force while it cannot be read.
+    /// force while it cannot be read. They are read by a task of its own: whoever asked may hang up meanwhile.
     pub async fn keys(&self, suffices: impl Fn(&[Jwk]) -> bool) -> Arc<Vec<Jwk>> {
-        let mut known = self.known.lock().await;
+        let mut known = Arc::clone(&self.known).lock_owned().await;
         let age = known.read_at.map(|read_at| read_at.elapsed());
         let is_due = match age {
             None => true,
             Some(age) => age > MAX_AGE || (age > MIN_AGE && !suffices(&known.keys)),
         };
-        if is_due {
-            known.read_at = Some(Instant::now());
-            match self.read(&mut known).await {
+        if !is_due {
+            return Arc::clone(&known.keys);
+        }
+        let (source, before) = (Arc::clone(&self.source), Arc::clone(&known.keys));
+        let reading = tokio::spawn(async move {
+            match read(&source, &mut known).await {
                 Ok(keys) => known.keys = Arc::new(keys),
                 Err(error) => tracing::error!("the issuer's keys cannot be read: {error}"),
             }
-        }
-        Arc::clone(&known.keys)
+            known.read_at = Some(Instant::now());
+            Arc::clone(&known.keys)
+        });
+        reading.await.unwrap_or(before)
     }
+}
 
-    async fn read(&self, known: &mut Known) -> Result<Vec<Jwk>, String> {
-        let text = match &self.source {
-            Source::File(path) => {
-                std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?
-            }
-            Source::Url(url) => {
-                let client = match &known.client {
-                    Some(client) => client.clone(),
-                    None => known.client.insert(crate::client::build(TIMEOUT)?).clone(),
-                };
-                fetch(&client, url).await?
-            }
-        };
-        parse(&text)
-    }
+async fn read(source: &Source, known: &mut Known) -> Result<Vec<Jwk>, String> {
+    let text = match source {
+        Source::File(path) => std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?,
+        Source::Url(url) => {
+            let client = match &known.client {
+                Some(client) => client.clone(),
+                None => known.client.insert(crate::client::build(TIMEOUT)?).clone(),
+            };
+            fetch(&client, url).await?
+        }
+    };
+    parse(&text)
 }
 
 /// Keys of kinds that are not known are passed over: an issuer may have others, for other purposes.
@@ -170,4 +173,30 @@ async fn fetch(client: &reqwest::Client, url: &str) -> Result<Vec<u8>, String> {
         }
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn whoever_hangs_up_does_not_spoil_the_reading() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/jwks", listener.local_addr().unwrap());
+        let jwks = Jwks::new(Source::Url(url));
+        let (mut stream, _) = tokio::select! {
+            _ = jwks.keys(|_| true) => panic!("nothing was answered"),
+            accepted = listener.accept() => accepted.unwrap(),
+        };
+        let mut request = [0; 1024];
+        assert!(stream.read(&mut request).await.unwrap() > 0);
+        let set = r#"{"keys": [{"kty": "OKP", "crv": "Ed25519", "kid": "a"}]}"#;
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", set.len());
+        stream.write_all(format!("{head}{set}").as_bytes()).await.unwrap();
+        // Answered by what the first one has asked for: nobody takes a second question.
+        assert!(jwks.keys(|_| true).await[0].fits("EdDSA", Some("a")));
+    }
 }

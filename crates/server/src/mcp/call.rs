@@ -1,12 +1,15 @@
 //! `tools/call`: one call through the orchestrator, with progress and cancellation, and a person's answer if it takes one.
 
+use std::pin::pin;
 use std::sync::Arc;
 
-use rmcp::model::{CallToolRequestParams, CallToolResponse, ContentBlock, NumberOrString};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, ContentBlock, NumberOrString, ProgressToken};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 use toolwright_contract::Envelope;
 use toolwright_orchestrator::confirm::{Answerer, Error, Proof};
 use toolwright_orchestrator::store::{Backend, Confirmation, SessionRecord, Status};
@@ -16,7 +19,7 @@ use toolwright_registry::hex;
 use super::caller::{Caller, unreachable};
 use super::catalog::{Catalog, Row};
 use super::confirm::{self, Question, Said, Way};
-use super::progress::{Listener, Reporter};
+use super::progress;
 use super::result;
 use super::shared::Shared;
 use crate::counters::Counters;
@@ -45,7 +48,7 @@ impl Calling<'_> {
         let call = ToolCall { id, tool: request.name.into_owned(), args };
         if let Some(state) = &request.request_state {
             let said = confirm::said(request.input_responses.as_ref())?;
-            return self.resume(row, call, state, said).await;
+            return Box::pin(self.resume(row, call, state, said)).await;
         }
         let left = self.begin_turn(row).await?;
         let envelope = self.perform(call).await?;
@@ -67,30 +70,33 @@ impl Calling<'_> {
         Ok(turn.message)
     }
 
-    /// Runs the call; the host hears of its progress, and may cancel it.
+    /// Runs the call; the host may cancel it.
     async fn perform(&self, call: ToolCall) -> Result<Arc<Envelope>, ErrorData> {
-        let Some(token) = self.context.meta.get_progress_token() else {
-            return tokio::select! {
-                envelope = self.through(call.into()) => envelope,
-                () = self.context.ct.cancelled() => Err(cancelled()),
-            };
-        };
-        let (listener, mut steps) = Listener::new();
-        let mut reporter = Reporter::new(self.context.peer.clone(), token);
-        let call = self.through(Heard { call, client: Some(Arc::new(listener)) });
-        let mut call = std::pin::pin!(call);
-        let envelope = loop {
-            tokio::select! {
-                biased;
-                Some(step) = steps.recv() => reporter.tell(step).await,
-                envelope = &mut call => break envelope,
-                () = self.context.ct.cancelled() => break Err(cancelled()),
-            }
-        };
-        while let Ok(step) = steps.try_recv() {
-            reporter.tell(step).await;
+        if let Some(token) = self.context.meta.get_progress_token() {
+            return Box::pin(self.perform_told(call, token)).await;
         }
-        envelope
+        tokio::select! {
+            envelope = self.through(call.into()) => envelope,
+            () = self.context.ct.cancelled() => Err(cancelled()),
+        }
+    }
+
+    /// As [`perform`](Self::perform), and the host hears of its progress.
+    async fn perform_told(&self, call: ToolCall, token: ProgressToken) -> Result<Arc<Envelope>, ErrorData> {
+        let (client, reporter) = progress::pair(self.context.peer.clone(), token);
+        let (over, ended) = oneshot::channel();
+        let mut call = pin!(self.through(Heard { call, client: Some(client) }));
+        let mut telling = pin!(reporter.tell_until(ended));
+        // Side by side: a host that does not read holds up what it is told, never its call.
+        let envelope = tokio::select! {
+            envelope = &mut call => envelope?,
+            () = self.context.ct.cancelled() => return Err(cancelled()),
+            () = &mut telling => return Err(cancelled()), // It ends after the call.
+        };
+        // The answer must not overtake what was told before it, if the host does read.
+        let _ = over.send(());
+        let _ = timeout(progress::PATIENCE, telling).await;
+        Ok(envelope)
     }
 
     /// Through the orchestrator, in the session or in one of the call's own.
@@ -114,21 +120,27 @@ impl Calling<'_> {
         match Way::of(self.context) {
             Way::None => self.tell(row, envelope),
             Way::InputRequired => Ok(question.required()),
-            Way::Elicitation => {
-                let Some(said) = question.elicit(self.context).await else {
-                    return self.tell(row, envelope);
-                };
-                let asked = self.asked(&question.token).await?;
-                match self.answer(&asked, &question.token, said).await {
-                    Ok(envelope) => self.tell(row, envelope),
-                    // Somebody else has answered meanwhile: what came of that is on record.
-                    Err(Error::Refused) => {
-                        let recorded = self.recorded(&asked).await?;
-                        self.tell(row, recorded.unwrap_or(envelope))
-                    }
-                    Err(error) => Err(refused(&error)),
-                }
+            Way::Elicitation => Box::pin(self.elicit(row, &question, envelope)).await,
+        }
+    }
+
+    /// Asks, and waits for the answer.
+    async fn elicit(
+        &self,
+        row: Option<&Row>,
+        question: &Question,
+        envelope: Arc<Envelope>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(said) = question.elicit(self.context).await else { return self.tell(row, envelope) };
+        let asked = self.asked(&question.token).await?;
+        match self.answer(&asked, &question.token, said).await {
+            Ok(envelope) => self.tell(row, envelope),
+            // Somebody else has answered meanwhile: what came of that is on record.
+            Err(Error::Refused) => {
+                let recorded = self.recorded(&asked).await?;
+                self.tell(row, recorded.unwrap_or(envelope))
             }
+            Err(error) => Err(refused(&error)),
         }
     }
 

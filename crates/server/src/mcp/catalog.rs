@@ -1,4 +1,4 @@
-//! The declarations of one toolset: made once, shared by all who ask, in pages.
+//! The declarations of one toolset: made once, shared by all who ask, in pages. They do not keep the toolset itself.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use rmcp::model::{JsonObject, PaginatedRequestParams, Tool as Declaration};
 use serde_json::Value;
 use toolwright_contract::{Category, Mode};
 use toolwright_orchestrator::store::Principal;
-use toolwright_orchestrator::{DESCRIBE, Runtime};
+use toolwright_orchestrator::{DESCRIBE, Runtime, WeakRuntime};
 
 use super::declare::{self, Declared};
 
@@ -17,7 +17,8 @@ pub(super) const PAGE: usize = 100;
 
 /// What is declared of one toolset.
 pub(super) struct Catalog {
-    pub runtime: Runtime,
+    of: WeakRuntime,
+    version: String,
     rows: Vec<Row>,
     by_name: HashMap<String, usize>,
 }
@@ -36,7 +37,7 @@ pub(super) struct Row {
 }
 
 impl Catalog {
-    pub fn new(runtime: Runtime) -> Self {
+    pub fn new(runtime: &Runtime) -> Self {
         let mut rows: Vec<Row> = runtime.toolset().list().map(|tool| row(&tool.spec)).collect();
         if runtime.toolset().get(DESCRIBE).is_none() {
             let Declared { tool, wraps } = declare::describe();
@@ -44,11 +45,17 @@ impl Catalog {
             rows.push(Row { tool, wraps, is_retrieval: false, has_headers: false, modes, roles: Vec::new() });
         }
         let by_name = rows.iter().enumerate().map(|(at, row)| (row.tool.name.to_string(), at)).collect();
-        Self { runtime, rows, by_name }
+        let version = runtime.toolset().version.clone();
+        Self { of: runtime.downgrade(), version, rows, by_name }
     }
 
     pub fn is_of(&self, runtime: &Runtime) -> bool {
-        std::ptr::eq(self.runtime.toolset(), runtime.toolset())
+        self.of.is_of(runtime)
+    }
+
+    /// Whether anybody still has its toolset. A catalog alone does not keep it.
+    pub fn is_wanted(&self) -> bool {
+        self.of.is_held()
     }
 
     pub fn get(&self, name: &str) -> Option<&Row> {
@@ -57,10 +64,7 @@ impl Catalog {
 
     /// The tools that a session may use.
     pub fn visible<'a>(&'a self, mode: Mode, principal: &'a Principal) -> impl Iterator<Item = &'a Row> {
-        self.rows.iter().filter(move |row| {
-            let may = row.roles.is_empty() || row.roles.iter().any(|role| principal.roles.contains(role));
-            may && row.modes.contains(&mode)
-        })
+        self.rows.iter().filter(move |row| row.is_for(mode, principal))
     }
 
     /// The schema that headers are compared with, if they have to be.
@@ -75,7 +79,7 @@ impl Catalog {
         asked: Option<PaginatedRequestParams>,
         all: impl Iterator<Item = T>,
     ) -> Result<(Vec<T>, Option<String>), ErrorData> {
-        let version = &self.runtime.toolset().version;
+        let version = &self.version;
         let from = match asked.and_then(|asked| asked.cursor) {
             None => 0,
             Some(cursor) => cursor
@@ -90,6 +94,14 @@ impl Catalog {
         let next = (items.len() > PAGE).then(|| format!("{}@{version}", from + PAGE));
         items.truncate(PAGE);
         Ok((items, next))
+    }
+}
+
+impl Row {
+    /// Whether a session of this mode and principal may use it.
+    pub fn is_for(&self, mode: Mode, principal: &Principal) -> bool {
+        let may = self.roles.is_empty() || self.roles.iter().any(|role| principal.roles.contains(role));
+        may && self.modes.contains(&mode)
     }
 }
 

@@ -32,8 +32,8 @@ pub(super) fn tool_of(uri: &str) -> Option<&str> {
     uri.strip_prefix("tool://")?.strip_suffix("/doc")
 }
 
-pub(super) fn read(runtime: &Runtime, uri: &str) -> Option<ReadResourceResult> {
-    let text = runtime.toolset().documentation(tool_of(uri)?)?;
+pub(super) fn read(runtime: &Runtime, row: &Row, uri: &str) -> Option<ReadResourceResult> {
+    let text = runtime.toolset().documentation(&row.tool.name)?;
     let contents = ResourceContents::text(text, uri).with_mime_type(MARKDOWN);
     Some(ReadResourceResult::new(vec![contents]))
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use hyper::http::request::Parts;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, GetPromptRequestParams,
     GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
@@ -12,6 +13,8 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use tokio::sync::oneshot;
+use toolwright_orchestrator::Runtime;
+use toolwright_orchestrator::observe::Trace;
 use toolwright_orchestrator::store::SessionRecord;
 
 use super::call::Calling;
@@ -22,6 +25,9 @@ use super::{completion, documents, prompts};
 
 const INSTRUCTIONS: &str = "Call `reg_describe` or read `tool://<id>/doc` before the first use of a tool that is not \
     obvious. A failed call says what to do next in `suggestion`.";
+
+/// Names the span that a request belongs to, in `_meta` as in HTTP.
+const TRACE_PARENT: &str = "traceparent";
 
 /// One MCP session, or one request that stands alone.
 pub struct Handler {
@@ -58,15 +64,24 @@ impl Handler {
         session.map(Some).ok_or_else(|| ErrorData::invalid_request("This session is over: begin anew.", None))
     }
 
-    /// The declarations that hold for a session.
-    fn catalog(&self, session: Option<&SessionRecord>) -> Arc<Catalog> {
+    /// The toolset that holds for a session.
+    fn runtime(&self, session: Option<&SessionRecord>) -> Runtime {
         let orchestrator = &self.shared.orchestrator;
         let kept = session.and_then(|session| orchestrator.runtime_of(session));
-        self.shared.catalog(&kept.unwrap_or_else(|| orchestrator.current()))
+        kept.unwrap_or_else(|| orchestrator.current())
+    }
+
+    /// Its declarations.
+    fn catalog(&self, session: Option<&SessionRecord>) -> Arc<Catalog> {
+        self.shared.catalog(&self.runtime(session))
+    }
+
+    async fn runtime_for(&self, caller: &Caller) -> Result<Runtime, ErrorData> {
+        Ok(self.runtime(self.session(caller).await?.as_deref()))
     }
 
     async fn catalog_for(&self, caller: &Caller) -> Result<Arc<Catalog>, ErrorData> {
-        Ok(self.catalog(self.session(caller).await?.as_deref()))
+        Ok(self.shared.catalog(&self.runtime_for(caller).await?))
     }
 
     /// A session keeps its toolset until its host lists the tools anew: then it takes on the current one.
@@ -120,9 +135,13 @@ impl ServerHandler for Handler {
         let caller = self.caller(&context)?;
         let session = self.session(caller).await?;
         let catalog = self.catalog(session.as_deref());
-        Calling { shared: &self.shared, caller, session, catalog: &catalog, context: &context }
-            .run(request)
-            .await
+        let calling = Calling { shared: &self.shared, caller, session, catalog: &catalog, context: &context };
+        // The library moves this future from hand to hand: it must stay small.
+        let running = Box::pin(calling.run(request));
+        match traced(&context) {
+            Some(trace) => trace.around(running).await,
+            None => running.await,
+        }
     }
 
     /// Only asked for a schema that request headers are compared with.
@@ -138,9 +157,10 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let caller = self.caller(&context)?;
-        let catalog = self.catalog_for(caller).await?;
+        let runtime = self.runtime_for(caller).await?;
+        let catalog = self.shared.catalog(&runtime);
         let visible = catalog.visible(self.shared.mode, &caller.principal);
-        let resources = visible.filter_map(|row| documents::resource(&catalog.runtime, row));
+        let resources = visible.filter_map(|row| documents::resource(&runtime, row));
         let (resources, next_cursor) = catalog.page(request, resources)?;
         Ok(ListResourcesResult { next_cursor, ..ListResourcesResult::with_all_items(resources) })
     }
@@ -158,8 +178,14 @@ impl ServerHandler for Handler {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let catalog = self.catalog_for(self.caller(&context)?).await?;
-        let read = documents::read(&catalog.runtime, &request.uri);
+        let caller = self.caller(&context)?;
+        let runtime = self.runtime_for(caller).await?;
+        let catalog = self.shared.catalog(&runtime);
+        // What is not listed does not exist.
+        let row = documents::tool_of(&request.uri).and_then(|tool| catalog.get(tool));
+        let read = row
+            .filter(|row| row.is_for(self.shared.mode, &caller.principal))
+            .and_then(|row| documents::read(&runtime, row, &request.uri));
         read.map(Into::into).ok_or_else(|| documents::unknown(&request.uri))
     }
 
@@ -176,8 +202,10 @@ impl ServerHandler for Handler {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let catalog = self.catalog_for(self.caller(&context)?).await?;
-        prompts::get(&self.shared.prompts, catalog.runtime.toolset(), &request.name).map(Into::into)
+        let caller = self.caller(&context)?;
+        let runtime = self.runtime_for(caller).await?;
+        let roles = &caller.principal.roles;
+        prompts::get(&self.shared.prompts, runtime.toolset(), roles, &request.name).map(Into::into)
     }
 
     async fn complete(
@@ -234,4 +262,11 @@ impl ServerHandler for Handler {
             }
         }
     }
+}
+
+/// The trace that a request is part of: by its `_meta`, or by the header of its HTTP request.
+fn traced(context: &RequestContext<RoleServer>) -> Option<Trace> {
+    let told = context.meta.get(TRACE_PARENT).and_then(serde_json::Value::as_str);
+    let sent = || context.extensions.get::<Parts>()?.headers.get(TRACE_PARENT)?.to_str().ok();
+    Trace::parse(told.or_else(sent)?)
 }

@@ -15,6 +15,7 @@ mod confirm;
 mod declare;
 mod documents;
 mod handler;
+mod lines;
 mod mount;
 mod progress;
 mod prompts;

@@ -79,9 +79,8 @@ impl Mount {
     }
 
     /// Waits for running calls, then ends sessions and streams.
-    pub async fn close(&self, patience: Duration) {
-        let give_up = Instant::now() + patience;
-        while self.shared.calls.load(Ordering::Relaxed) > 0 && Instant::now() < give_up {
+    pub async fn close(&self, deadline: Instant) {
+        while self.shared.calls.load(Ordering::Relaxed) > 0 && Instant::now() < deadline {
             tokio::time::sleep(BREATH).await;
         }
         // What the last calls came to is on its way out.

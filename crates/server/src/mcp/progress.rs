@@ -1,32 +1,34 @@
 //! Progress of one call, on its way to the host that asked for it.
 
 use std::future::ready;
+use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::{Peer, RoleServer};
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use toolwright_orchestrator::capabilities::{Client, Delivery, Fault};
 
 /// Steps that a slow host may be behind; more are left out.
 const WAITING: usize = 64;
+/// For a host to take what is left, once the call is over.
+pub(super) const PATIENCE: Duration = Duration::from_millis(250);
 
-/// One step.
-pub(super) struct Step {
+/// The call's client as its handler sees it, and what tells the host.
+pub(super) fn pair(peer: Peer<RoleServer>, token: ProgressToken) -> (Arc<dyn Client>, Reporter) {
+    let (sender, steps) = mpsc::channel(WAITING);
+    (Arc::new(Listener(sender)), Reporter { peer, token, steps, last: f64::NEG_INFINITY })
+}
+
+/// How far a call has come.
+struct Step {
     fraction: f64,
     message: Option<String>,
 }
 
-/// The call's client, as its handler sees it.
 #[derive(Debug)]
-pub(super) struct Listener(mpsc::Sender<Step>);
-
-impl Listener {
-    pub fn new() -> (Self, mpsc::Receiver<Step>) {
-        let (sender, steps) = mpsc::channel(WAITING);
-        (Self(sender), steps)
-    }
-}
+struct Listener(mpsc::Sender<Step>);
 
 impl Client for Listener {
     fn send(&self, _: Value) -> Delivery {
@@ -41,17 +43,25 @@ impl Client for Listener {
 
 /// Tells the host; progress that goes back is left out, as the protocol asks.
 pub(super) struct Reporter {
-    pub peer: Peer<RoleServer>,
-    pub token: ProgressToken,
+    peer: Peer<RoleServer>,
+    token: ProgressToken,
+    steps: mpsc::Receiver<Step>,
     last: f64,
 }
 
 impl Reporter {
-    pub fn new(peer: Peer<RoleServer>, token: ProgressToken) -> Self {
-        Self { peer, token, last: f64::NEG_INFINITY }
+    /// Tells each step; once the call has ended, what is left of them.
+    pub async fn tell_until(mut self, mut ended: oneshot::Receiver<()>) {
+        loop {
+            tokio::select! {
+                biased;
+                Some(step) = self.steps.recv() => self.tell(step).await,
+                _ = &mut ended => return,
+            }
+        }
     }
 
-    pub async fn tell(&mut self, step: Step) {
+    async fn tell(&mut self, step: Step) {
         if step.fraction <= self.last {
             return;
         }

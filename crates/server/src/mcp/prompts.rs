@@ -39,7 +39,13 @@ pub(super) fn list() -> Vec<Prompt> {
     vec![of(Mode::Text), of(Mode::Voice)]
 }
 
-pub(super) fn get(prompts: &Prompts, toolset: &Toolset, name: &str) -> Result<GetPromptResult, ErrorData> {
+/// The prompt, with the tools that somebody with these roles may use.
+pub(super) fn get(
+    prompts: &Prompts,
+    toolset: &Toolset,
+    roles: &[String],
+    name: &str,
+) -> Result<GetPromptResult, ErrorData> {
     let mode = Mode::from_word(name).ok_or_else(|| {
         let message = format!("There is no prompt `{name}`: {}", did_you_mean(name, Mode::WORDS));
         ErrorData::invalid_params(message, None)
@@ -49,6 +55,6 @@ pub(super) fn get(prompts: &Prompts, toolset: &Toolset, name: &str) -> Result<Ge
         Mode::Voice => prompts.voice,
     };
     let words = Words { core: &prompts.core, voice_behavior: &prompts.voice_behavior };
-    let text = compose(toolset, mode, words, limits);
+    let text = compose(toolset, mode, Some(roles), words, limits);
     Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]))
 }

@@ -17,7 +17,7 @@ pub(super) fn success(row: Option<&Row>, success: Success, meta: &Meta) -> CallT
     let Success { data, .. } = success;
     let text = match &data {
         Value::String(text) => text.clone(),
-        data => data.to_string(),
+        data => serde_json::to_string(data).unwrap_or_default(),
     };
     let is_fitting = data.is_object() && !row.is_some_and(|row| row.wraps);
     let structured =

@@ -9,9 +9,6 @@ use toolwright_orchestrator::{Orchestrator, Runtime};
 use super::catalog::Catalog;
 use super::prompts::Prompts;
 
-/// Toolsets whose declarations are kept; older ones are made anew for sessions that still hold them.
-const KEPT: usize = 4;
-
 pub(super) struct Shared {
     pub orchestrator: Orchestrator,
     pub prompts: Prompts,
@@ -33,16 +30,40 @@ impl Shared {
         if let Some(catalog) = known(&self.catalogs.read().unwrap_or_else(PoisonError::into_inner)) {
             return catalog;
         }
-        let made = Arc::new(Catalog::new(runtime.clone()));
+        let made = Arc::new(Catalog::new(runtime));
         let mut all = self.catalogs.write().unwrap_or_else(PoisonError::into_inner);
         // Another may have been quicker.
         if let Some(catalog) = known(&all) {
             return catalog;
         }
-        if all.len() == KEPT {
-            all.remove(0);
-        }
+        all.retain(|catalog| catalog.is_wanted());
         all.push(Arc::clone(&made));
         made
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolwright_registry::toolset::Toolset;
+
+    use super::*;
+
+    fn runtime() -> Runtime {
+        Runtime::builder(Arc::new(Toolset::empty()), ".").build()
+    }
+
+    #[test]
+    fn declarations_do_not_keep_a_toolset_that_nobody_uses() {
+        let current = runtime();
+        let orchestrator = Orchestrator::builder(current.clone()).build().unwrap();
+        let shared = Shared::new(orchestrator, Prompts::default(), Mode::Text);
+        let older = runtime();
+        let catalog = shared.catalog(&older);
+        assert!(Arc::ptr_eq(&catalog, &shared.catalog(&older)));
+        let told_apart = older.downgrade();
+        drop(older);
+        assert!(!told_apart.is_held() && !catalog.is_wanted());
+        shared.catalog(&current);
+        assert_eq!(shared.catalogs.read().unwrap().len(), 1);
     }
 }

@@ -10,6 +10,7 @@ use toolwright_orchestrator::store::Principal;
 
 use super::caller::Caller;
 use super::handler::Handler;
+use super::lines::Lines;
 use super::prompts::Prompts;
 use super::shared::Shared;
 use crate::route::ADMIN;
@@ -33,7 +34,7 @@ where
     let session = orchestrator.create_session(caller.begin(None, mode)).await?;
     caller.session = Some(Arc::from(session.id.as_str()));
     let shared = Arc::new(Shared::new(orchestrator.clone(), prompts, mode));
-    let running = Handler::new(shared, Some(caller)).serve(pipes).await?;
+    let running = Handler::new(shared, Some(caller)).serve(Lines::new(pipes)).await?;
     running.waiting().await?;
     orchestrator.end_session(&session.id).await?;
     Ok(())

@@ -14,7 +14,7 @@ use crate::rest::sessions;
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Call {
-    #[serde(default = "no_arguments")]
+    #[serde(default = "no_arguments", deserialize_with = "json::unambiguous")]
     args: Value,
     mode: Option<Mode>,
     session_id: Option<String>,

@@ -3,6 +3,7 @@
 pub(crate) mod call;
 pub(crate) mod confirmations;
 pub(crate) mod events;
+pub(crate) mod images;
 pub(crate) mod operation;
 pub(crate) mod sessions;
 pub(crate) mod tools;

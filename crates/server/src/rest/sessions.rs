@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolwright_contract::Mode;
 use toolwright_orchestrator::session::NewSession;
-use toolwright_orchestrator::store::SessionRecord;
+use toolwright_orchestrator::store::{Principal, SessionRecord};
 
 use crate::body::Body;
 use crate::dispatch::{Answer, Asked};
@@ -44,6 +44,7 @@ pub(crate) async fn create(mut asked: Asked<'_>) -> Answer {
     }
     let principal = (**asked.principal()?).clone();
     let client_id = client_id.unwrap_or_else(|| principal.id.clone());
+    let_in(&asked, &principal, &client_id).await?;
     let new = NewSession { id: None, client_id, principal, mode, state: Map::new() };
     let session = asked.app.orchestrator.create_session(new).await?;
     Ok(json::created(&shown(&session)))
@@ -64,8 +65,17 @@ pub(crate) async fn end(asked: &Asked<'_>) -> Answer {
 pub(crate) async fn begin_turn(mut asked: Asked<'_>) -> Answer {
     let Nothing {} = asked.form().await?;
     let session = own(&asked, asked.parameter).await?;
+    let_in(&asked, &session.principal, &session.client_id).await?;
     let turn = asked.app.orchestrator.begin_turn(&session.id).await?;
     Ok(json::answer(&json!({ "turn": turn.number, "message": turn.message })))
+}
+
+/// Refuses a client that a tool has shut out. Its calls are refused by the orchestrator, with an envelope.
+async fn let_in(asked: &Asked<'_>, principal: &Principal, client_id: &str) -> Result<(), Problem> {
+    match asked.app.orchestrator.blocked_for(principal, client_id).await? {
+        Some(left) => Err(Problem::blocked(left)),
+        None => Ok(()),
+    }
 }
 
 /// The session, if it is the asker's.

@@ -2,12 +2,14 @@
 
 use serde_json::{Value, json};
 use toolwright_contract::{Category, Mode};
+use toolwright_orchestrator::store::Principal;
 use toolwright_registry::suggest::{did_you_mean, nearest};
 use toolwright_registry::toolset::Tool;
 
 use crate::dispatch::{Answer, Asked};
 use crate::json;
 use crate::problem::{Kind, Problem};
+use crate::route::ADMIN;
 
 pub(crate) fn list(asked: &Asked<'_>) -> Answer {
     let [category, mode] = asked.query(["category", "mode"])?;
@@ -16,8 +18,10 @@ pub(crate) fn list(asked: &Asked<'_>) -> Answer {
     let mode = mode.map(|word| wanted("mode", &word, Mode::WORDS, Mode::from_word)).transpose()?;
     let runtime = asked.app.orchestrator.current();
     let toolset = runtime.toolset();
+    let principal = asked.principal()?;
     let fits = |tool: &&Tool| {
-        category.is_none_or(|category| tool.spec.category == category)
+        may_see(principal, tool)
+            && category.is_none_or(|category| tool.spec.category == category)
             && mode.is_none_or(|mode| tool.spec.allowed_modes.contains(&mode))
     };
     let tools: Vec<Value> = toolset.list().filter(fits).map(row).collect();
@@ -27,8 +31,10 @@ pub(crate) fn list(asked: &Asked<'_>) -> Answer {
 pub(crate) fn describe(asked: &Asked<'_>) -> Answer {
     let runtime = asked.app.orchestrator.current();
     let toolset = runtime.toolset();
-    let Some(tool) = toolset.get(asked.parameter) else {
-        let near = nearest(asked.parameter, toolset.ids());
+    let principal = asked.principal()?;
+    let Some(tool) = toolset.get(asked.parameter).filter(|tool| may_see(principal, tool)) else {
+        let known = toolset.list().filter(|tool| may_see(principal, tool));
+        let near = nearest(asked.parameter, known.map(|tool| tool.spec.tool_id.as_str()));
         let detail = near.map(|near| format!("There is no such tool: did you mean `{near}`?"));
         return Err(Problem::new(Kind::NotFound, detail.unwrap_or("There is no such tool.".to_owned())));
     };
@@ -48,6 +54,11 @@ pub(crate) fn describe(asked: &Asked<'_>) -> Answer {
         whole.extend(more.into_iter().filter(|(_, value)| !value.is_null()));
     }
     Ok(json::answer(&whole))
+}
+
+/// Whoever operates the server sees all; others what they may use.
+fn may_see(principal: &Principal, tool: &Tool) -> bool {
+    principal.roles.iter().any(|role| role == ADMIN) || tool.spec.admits(&principal.roles)
 }
 
 fn row(tool: &Tool) -> Value {

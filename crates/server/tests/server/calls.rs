@@ -150,3 +150,21 @@ async fn a_read_ends_with_its_caller_and_a_write_does_not() {
     let again = served.client.call("write", json!({ "args": { "wait": true }, "executionId": "w" })).await;
     assert_eq!((&again["meta"]["replayed"], served.runs()), (&true.into(), 2));
 }
+
+#[tokio::test]
+async fn arguments_that_are_there_twice_are_refused() {
+    let served = Served::start().await;
+    for body in [
+        r#"{"args": {"message": "a", "message": "b"}}"#,
+        r#"{"args": {"message": "a", "more": [{"message": 1, "message": 1}]}}"#,
+    ] {
+        let problem = served.client.ask("POST", "/v1/tools/echo/call", body).await.problem(400, "twice");
+        assert_eq!(problem["line"], 1);
+    }
+    let body = r#"{"args": {"message": "a"}, "args": {"message": "b"}}"#;
+    served.client.ask("POST", "/v1/tools/echo/call", body).await.problem(400, "duplicate");
+    assert_eq!(served.runs(), 0);
+    let whole = json!({ "message": "ä\n", "times": 3, "more": [null, true, -1, 1.5, 1e300, {}, []] });
+    let envelope = served.client.call("read", json!({ "args": whole })).await;
+    assert_eq!(envelope["data"]["args"], whole);
+}

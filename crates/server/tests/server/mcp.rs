@@ -243,6 +243,7 @@ async fn documents_prompts_and_completions_are_served() {
         assert_eq!(resources[0].uri, "tool://echo/doc");
         let missing = ReadResourceRequestParams::new("tool://nothing/doc");
         assert!(bench.host.read_resource(missing).await.is_err());
+        bench.host.read_resource(ReadResourceRequestParams::new("tool://echo/doc")).await.unwrap();
         let prompts = bench.host.list_all_prompts().await.unwrap();
         assert_eq!(prompts.iter().map(|prompt| prompt.name.as_str()).collect::<Vec<_>>(), ["text", "voice"]);
         let prompt = bench.host.get_prompt(GetPromptRequestParams::new("text")).await.unwrap();
@@ -268,4 +269,17 @@ async fn a_newer_toolset_is_told_and_taken_on_when_the_host_lists_again() {
     call(&bench.host, "echo", json!({ "message": "still" })).await.unwrap();
     assert_eq!(bench.host.list_all_tools().await.unwrap().len(), 4);
     assert!(call(&bench.host, "echo", json!({ "message": "gone" })).await.is_err());
+}
+
+#[tokio::test]
+async fn what_a_role_is_needed_for_is_not_described_without_it() {
+    for era in ERAS {
+        let bench = bench(era, None).await;
+        let hidden = ReadResourceRequestParams::new("tool://of_staff/doc");
+        assert!(bench.host.read_resource(hidden).await.is_err(), "{era:?}");
+        let prompt = bench.host.get_prompt(GetPromptRequestParams::new("text")).await.unwrap();
+        assert!(!serde_json::to_string(&prompt).unwrap().contains("of_staff"), "{era:?}");
+        let told = text(&call(&bench.host, "reg_describe", json!({ "tool": "of_staff" })).await.unwrap());
+        assert_eq!(told["type"], "AUTH", "{told}");
+    }
 }

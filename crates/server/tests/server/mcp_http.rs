@@ -1,17 +1,19 @@
 //! MCP over HTTP: sessions and their owners, keys, origins, the end of the server.
 
-use rmcp::model::ElicitationAction;
+use std::time::{Duration, Instant};
+
+use rmcp::model::{ElicitationAction, ReadResourceRequestParams};
 use serde_json::{Value, json};
 
 use super::mcp_host::{ERAS, Era, Person, call, over_http, params, text, try_http};
 use super::support::{Served, until};
 
-fn initialize() -> Value {
+pub fn initialize() -> Value {
     json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": "2025-11-25",
         "capabilities": {}, "clientInfo": { "name": "raw", "version": "1" } } })
 }
 
-const ACCEPT: &str = "application/json, text/event-stream";
+pub const ACCEPT: &str = "application/json, text/event-stream";
 
 #[tokio::test]
 async fn both_eras_list_call_and_confirm() {
@@ -64,6 +66,7 @@ async fn with_keys_nobody_gets_in_without_one() {
         let host = over_http(served.client.address, Some(&key), era, Person::who_says(None)).await;
         let names = host.list_all_tools().await.unwrap();
         assert!(names.iter().any(|tool| tool.name == "of_staff"), "{era:?}");
+        host.read_resource(ReadResourceRequestParams::new("tool://of_staff/doc")).await.unwrap();
     }
 }
 
@@ -121,4 +124,18 @@ async fn a_running_call_is_answered_before_the_server_stops() {
     served.open.add_permits(1);
     assert_eq!(waiting.await.unwrap().unwrap().is_error, Some(false));
     assert!(served.stopped().await);
+}
+
+#[tokio::test]
+async fn a_call_that_does_not_end_holds_the_server_up_no_longer_than_it_is_told() {
+    let shutdown = Duration::from_secs(2);
+    let mut served = Served::with(|options| options.shutdown = shutdown, None).await;
+    let host = over_http(served.client.address, None, Era::Session, Person::who_says(None)).await;
+    let waiting = tokio::spawn(async move { call(&host, "write", json!({ "wait": true })).await });
+    until(|| served.runs() == 1).await;
+    let asked = Instant::now();
+    served.tell_to_stop();
+    assert!(!served.stopped().await, "the call still runs");
+    assert!(asked.elapsed() < shutdown.mul_f64(1.8), "{:?}", asked.elapsed());
+    waiting.abort();
 }

@@ -19,11 +19,13 @@ async fn calls_are_counted_for_people_and_for_prometheus() {
         served.client.call("echo", json!({ "args": { "message": "x" } })).await;
     }
     served.client.call("echo", json!({ "args": {} })).await;
+    served.client.call("reg_describe", json!({ "args": { "tool": "echo" } })).await;
+    served.client.call("invented", json!({ "args": {} })).await;
     served.client.get("/nowhere").await.problem(404, "openapi.json");
     let metrics = served.client.get("/v1/metrics").await.expect(200);
     let echo = metrics["tools"].as_array().unwrap().iter().find(|tool| tool["tool"] == "echo").unwrap();
     assert_eq!((&echo["calls"], &echo["refusals"]), (&3.into(), &1.into()));
-    assert_eq!(metrics["http"]["answered"], json!({ "2xx": 4, "3xx": 0, "4xx": 1, "5xx": 0 }));
+    assert_eq!(metrics["http"]["answered"], json!({ "2xx": 6, "3xx": 0, "4xx": 1, "5xx": 0 }));
     let text = served.client.get("/metrics").await;
     assert!(text.header("content-type").unwrap().starts_with("text/plain; version=0.0.4"));
     let of = "{tool=\"echo\",version=\"1.0.0\"";
@@ -40,6 +42,7 @@ async fn calls_are_counted_for_people_and_for_prometheus() {
         line.starts_with("# ") || line.rsplit_once(' ').is_some_and(|(_, value)| value.parse::<f64>().is_ok())
     };
     assert!(text.text().lines().all(is_sound));
+    assert!(!text.text().contains("version=\"\""), "{}", text.text());
 }
 
 #[tokio::test]

@@ -9,6 +9,8 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc};
 use toolwright_server::otlp::{Collector, Exporter};
 
+use super::mcp_host::{ERAS, Person, over_http, params};
+use super::mcp_http::{ACCEPT, initialize};
 use super::support::{Served, orchestrator_with};
 
 /// A collector that takes everything, and hands on what it was sent: head and body.
@@ -79,6 +81,36 @@ async fn every_call_is_a_span_in_its_callers_trace() {
     );
     // Neither arguments nor results.
     assert!(!body.to_string().contains("hi\""), "{body}");
+}
+
+#[tokio::test]
+async fn a_call_over_mcp_lies_in_the_trace_that_its_request_names() {
+    let (endpoint, mut sent) = collector().await;
+    let collector = Collector { endpoint, service: "desk".to_owned(), headers: Vec::new() };
+    let exporter = Exporter::start(collector).unwrap();
+    let (runs, open) = (Arc::<AtomicUsize>::default(), Arc::new(Semaphore::new(0)));
+    let orchestrator = orchestrator_with(&runs, &open, |builder| builder.observer(exporter.clone()));
+    let served = Served::of(orchestrator, runs, open).await;
+    let parent = |digit: &str| format!("00-{}-00f067aa0ba902b7-01", digit.repeat(32));
+    for era in ERAS {
+        let host = over_http(served.client.address, None, era, Person::who_says(None)).await;
+        let mut named = params("echo", json!({ "message": "hi" }));
+        named.meta = Some(json!({ "traceparent": parent("a") }).as_object().unwrap().clone().into());
+        host.call_tool(named).await.unwrap();
+    }
+    let client = served.client.with("accept", ACCEPT).with("traceparent", parent("b"));
+    let begun = client.post("/mcp", initialize()).await;
+    let client = client.with("mcp-session-id", begun.header("mcp-session-id").unwrap());
+    client.post("/mcp", json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+    let call = json!({ "name": "echo", "arguments": { "message": "hi" } });
+    let call = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call });
+    assert_eq!(client.post("/mcp", call).await.status, 200);
+    exporter.flush().await;
+    let (_, body) = sent.recv().await.unwrap();
+    let spans = body["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
+    let traces: Vec<_> = spans.iter().map(|span| span["traceId"].as_str().unwrap()).collect();
+    assert_eq!(traces, [&*"a".repeat(32), &*"a".repeat(32), &*"b".repeat(32)]);
+    assert!(spans.iter().all(|span| span["parentSpanId"] == "00f067aa0ba902b7"), "{spans:?}");
 }
 
 #[tokio::test]

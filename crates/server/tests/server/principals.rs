@@ -145,3 +145,15 @@ async fn an_address_that_others_can_reach_needs_keys() {
         .unwrap();
     assert!(bind(&orchestrator, None).await.is_ok());
 }
+
+#[tokio::test]
+async fn only_those_who_may_use_a_tool_see_it() {
+    let served = Served::start().await;
+    let all = |tools: serde_json::Value| tools["tools"].to_string().contains("of_staff");
+    for (roles, sees) in [(&["admin"][..], true), (&["staff"], true), (&[], false)] {
+        let client = served.client_of(&format!("with{}", roles.concat()), roles);
+        assert_eq!(all(client.get("/v1/tools").await.expect(200)), sees, "{roles:?}");
+        assert_eq!(client.get("/v1/tools/of_staff").await.status, if sees { 200 } else { 404 });
+        assert!(!client.get("/v1/tools/of_staf").await.text().contains("`of_staff`") || sees);
+    }
+}

@@ -154,7 +154,7 @@ pub fn tool(id: &str, fields: &Value) -> Tool {
     Tool { spec, summary: "Does work.".to_owned(), implementation: Implementation::Native("work".to_owned()) }
 }
 
-/// Echoes its arguments; `progress`, `wait`, `call`, `intents`, `say` first.
+/// Echoes its arguments; `progress`, `wait`, `send`, `call`, `intents` first.
 async fn work(
     args: Value,
     context: Context,
@@ -167,6 +167,9 @@ async fn work(
     }
     if args["wait"] == true {
         open.acquire().await.unwrap().forget();
+    }
+    if args["send"].is_object() {
+        context.call("messaging.send", vec![args["send"].clone()]).await.unwrap();
     }
     if let Some(name) = args["call"].as_str() {
         let envelope = context.call_tool(name, args["with"].clone()).await.unwrap();

@@ -47,7 +47,7 @@ async fn a_handler_can_shorten_the_time_but_not_lengthen_it() {
 #[tokio::test]
 async fn a_lookup_that_hangs_is_unreachable_not_a_timeout() {
     let lookup = std::sync::Arc::new(|_| Box::pin(std::future::pending()) as crate::http::lookup::Answer);
-    let guard = crate::http::lookup::Guard { lookup, is_public: super::plays_public };
+    let guard = crate::http::lookup::Guard { lookup, is_public: super::plays_public, trusted: None };
     let options = Options { connect_timeout: Duration::from_millis(50), ..options() };
     let fetcher = crate::http::Fetcher::with_guard(options, guard, crate::http::client::no_trust).unwrap();
     let error = get(&fetcher, &allow(&["http://slow.test"]), "http://slow.test/").await.unwrap_err();

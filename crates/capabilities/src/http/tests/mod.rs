@@ -7,7 +7,7 @@ mod arguments;
 mod guard;
 mod limits;
 mod redirects;
-mod server;
+pub(crate) mod server;
 mod tls;
 
 use crate::Fault;
@@ -43,7 +43,8 @@ pub(crate) fn fetcher_with(
         let answer = names(&name).into_iter().map(IpAddr::from).collect();
         Box::pin(std::future::ready(Ok(answer))) as crate::http::lookup::Answer
     });
-    Fetcher::with_guard(options, Guard { lookup, is_public: plays_public }, client::no_trust).unwrap()
+    Fetcher::with_guard(options, Guard { lookup, is_public: plays_public, trusted: None }, client::no_trust)
+        .unwrap()
 }
 
 /// `public.test` and what is below it are at 127.0.0.2, `private.test` is at 127.0.0.1; no other name exists.

@@ -45,7 +45,8 @@ fn fetcher(trust: fn() -> Result<ClientConfig, String>) -> Fetcher {
         let answer = known_names(&name).into_iter().map(std::net::IpAddr::from).collect();
         Box::pin(std::future::ready(Ok(answer))) as crate::http::lookup::Answer
     });
-    Fetcher::with_guard(options(), Guard { lookup, is_public: super::plays_public }, trust).unwrap()
+    Fetcher::with_guard(options(), Guard { lookup, is_public: super::plays_public, trusted: None }, trust)
+        .unwrap()
 }
 
 #[tokio::test]

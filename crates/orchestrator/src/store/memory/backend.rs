@@ -5,9 +5,9 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use super::claiming::Decided;
-use super::held::{Held, Known, Stage};
+use super::held::{Held, Stage};
 use super::{Memory, locked};
-use crate::store::journal::{Change, Forgotten, Journal, Written};
+use crate::store::journal::{Change, Forgotten, Journal, Line, Written};
 use crate::store::records::{
     Answer, AuditEntry, AuditRow, Claim, Claimed, Confirmation, Decision, Durability, SessionRecord,
     SessionStanding, Settled, Settlement, Standing, Status, Swept,
@@ -78,30 +78,40 @@ impl<J: Journal> Backend for Memory<J> {
     }
 
     async fn recorded(&self, session: &str, execution: &str) -> Result<Option<Standing>> {
+        let mut others = Vec::new();
         loop {
-            let standing = self.with_execution(session, execution, |known| (known.digest, known.status()));
-            let (digest, number) = match standing {
-                None => return Ok(None),
-                Some((digest, Ok(status))) => return Ok(Some(Standing { digest, status })),
-                Some((digest, Err(number))) => (digest, number),
+            let call = {
+                let shard = self.shard(session);
+                let Some(held) = shard.get(session) else { return Ok(None) };
+                if let Some(known) = held.executions.get(execution) {
+                    return Ok(Some(known.standing()));
+                }
+                let Some(call) = held.stored.with_id(execution, &others).next() else { return Ok(None) };
+                call
             };
-            if let Some(envelope) = self.stored(session, execution, number).await? {
-                return Ok(Some(Standing { digest, status: Status::Finished(envelope) }));
+            let standing = self.stored(session, execution, call).await?;
+            if standing.is_some() {
+                return Ok(standing);
             }
+            others.push(call.number);
         }
     }
 
     async fn claim(&self, claim: Claim) -> Result<Claimed> {
         let claim = Arc::new(claim);
+        let mut others = Vec::new();
         loop {
-            match self.decide_claim(&claim)? {
-                Decided::Known(Known::Answer(answer)) => return Ok(answer),
-                Decided::Known(Known::Stored(number)) => {
-                    let stored = self.stored(&claim.session, &claim.execution, number).await?;
-                    if let Some(envelope) = stored {
+            match self.decide_claim(&claim, &others)? {
+                Decided::Known(answer) => return Ok(answer),
+                Decided::Stored(call) => match self.stored(&claim.session, &claim.execution, call).await? {
+                    None => others.push(call.number),
+                    Some(standing) if standing.digest != claim.digest => return Ok(Claimed::Conflict),
+                    Some(Standing { status: Status::Finished(envelope), .. }) => {
                         return Ok(Claimed::Finished(envelope));
                     }
-                }
+                    // It has become an orphan, which may be claimed anew.
+                    Some(_) => {}
+                },
                 Decided::New(written, taken) => {
                     written.wait().await?;
                     return Ok(taken.owned());
@@ -113,13 +123,12 @@ impl<J: Journal> Backend for Memory<J> {
     async fn settle(&self, settlement: Settlement) -> Result<Settled> {
         let Settlement { session, execution, envelope, audit, durability, .. } = settlement;
         let text = self.journal.text(&envelope)?;
-        let bytes = text.len();
+        let (bytes, audit) = (text.len(), Line::of(&audit));
         let written = {
             let mut shard = self.shard(&session);
             let held = shard.get_mut(&session).ok_or_else(|| Error::NoSession(session.clone()))?;
-            let Some(known) = held.executions.get_mut(&*execution) else { return Ok(Settled::Unclaimed) };
-            known.is_unsettled().then(|| {
-                let change = Change::Settled { number: known.number, envelope: text, audit: Box::new(audit) };
+            held.executions.get_mut(&*execution).filter(|known| known.is_unsettled()).map(|known| {
+                let change = Change::Settled { number: known.number, envelope: text, audit };
                 let written = self.journal.write(change, durability);
                 known.stage = match durability {
                     Durability::Committed if !written.is_now() => Stage::Settling(envelope),
@@ -197,7 +206,7 @@ impl<J: Journal> Backend for Memory<J> {
     }
 
     async fn append(&self, entry: AuditEntry) -> Result<()> {
-        self.journal.write(Change::Audit(Box::new(entry)), Durability::Relaxed).wait().await
+        self.journal.write(Change::Audit(Line::of(&entry)), Durability::Relaxed).wait().await
     }
 
     async fn audit(&self, after: u64, limit: usize) -> Result<Vec<AuditRow>> {
@@ -281,7 +290,7 @@ impl<J: Journal> Memory<J> {
                 }
                 let is_gone = held.is_gone(now);
                 let executions = match is_gone {
-                    true => held.executions.values().map(|known| known.number).collect(),
+                    true => held.numbers().collect(),
                     false => held.forget(now),
                 };
                 let session = is_gone.then(|| id.clone());

@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use super::Memory;
-use super::held::{Execution, Held, Known, Stage};
+use super::held::{Execution, Held, Stage};
+use super::stored;
 use crate::store::journal::{Change, Forgotten, Journal, Written};
 use crate::store::records::{Answer, Claim, Claimed, Confirmation, Durability};
 use crate::store::{Error, Result};
 
 /// What comes of a claim.
 pub enum Decided<'a, J: Journal> {
-    Known(Known),
+    Known(Claimed),
+    /// Perhaps it is this one, on disk.
+    Stored(stored::Call),
     New(Written, Taken<'a, J>),
 }
 
@@ -39,19 +42,22 @@ struct Approval {
 }
 
 impl<J: Journal> Memory<J> {
-    /// Decides a claim; what it spends is spent here.
-    pub(super) fn decide_claim(&self, claim: &Arc<Claim>) -> Result<Decided<'_, J>> {
+    /// Decides a claim; what it spends is spent here. `others` are calls on disk that are known to be others.
+    pub(super) fn decide_claim(&self, claim: &Arc<Claim>, others: &[u64]) -> Result<Decided<'_, J>> {
         let mut shard = self.shard(&claim.session);
         let held = shard.get_mut(&claim.session).ok_or_else(|| Error::NoSession(claim.session.clone()))?;
         if let Some(known) = held.executions.get_mut(&*claim.execution) {
             let answer = known.answer(&claim.digest);
-            if !matches!(answer, Known::Answer(Claimed::New)) {
+            if answer != Claimed::New {
                 return Ok(Decided::Known(answer));
             }
             known.stage = Stage::Running;
             let number = known.number;
             let approval = claim.confirmation.as_ref().and_then(|id| self.use_up(id, claim));
             return Ok(self.take(claim, number, Spent::Again { approval }));
+        }
+        if let Some(call) = held.stored.with_id(&claim.execution, others).next() {
+            return Ok(Decided::Stored(call));
         }
         // A call that comes late is paid by the turn that it comes in: or else it would cost nothing.
         let current = held.record.turn;
@@ -63,13 +69,12 @@ impl<J: Journal> Memory<J> {
         };
         let budget = claim.budget;
         if budget.is_some_and(|(_, limit)| held.retrievals >= limit) {
-            let refused = Claimed::OverBudget { used: held.retrievals };
-            return Ok(Decided::Known(Known::Answer(refused)));
+            return Ok(Decided::Known(Claimed::OverBudget { used: held.retrievals }));
         }
         let approval = match &claim.confirmation {
             None => None,
             Some(id) => match self.use_up(id, claim) {
-                None => return Ok(Decided::Known(Known::Answer(Claimed::Unapproved))),
+                None => return Ok(Decided::Known(Claimed::Unapproved)),
                 approval => approval,
             },
         };

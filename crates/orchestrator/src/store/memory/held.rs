@@ -1,24 +1,27 @@
 //! One session in memory: its record, its budget, its executions.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
-use crate::store::records::{Claim, Claimed, SessionRecord, SessionStanding, Status};
+use super::stored::{self, Stored};
+use crate::store::records::{Claim, Claimed, SessionRecord, SessionStanding, Standing, Status};
 use crate::store::{KEPT_FOR_MS, KEPT_PER_SESSION, SharedEnvelope};
 
 pub struct Held {
     pub record: Arc<SessionRecord>,
     /// Retrieval calls of this turn; the record's number may lag behind.
     pub retrievals: u32,
+    /// Those that are not on disk alone.
     pub executions: HashMap<Arc<str>, Execution, RandomState>,
-    /// The executions, oldest first.
-    order: VecDeque<Arc<str>>,
+    pub stored: Stored,
+    /// No execution was made before.
+    oldest_at: i64,
 }
 
 pub struct Execution {
-    /// Its number in the journal.
+    /// Its number in the journal. Later ones have larger numbers.
     pub number: u64,
     pub at: i64,
     pub digest: [u8; 32],
@@ -33,15 +36,6 @@ pub enum Stage {
     /// It has come to an end, which is on its way to the disk.
     Settling(SharedEnvelope),
     Finished(SharedEnvelope),
-    /// Finished; the envelope is on disk alone.
-    Stored,
-}
-
-/// What memory knows of a call.
-pub enum Known {
-    Answer(Claimed),
-    /// The answer is the envelope with this number, on disk.
-    Stored(u64),
 }
 
 impl Execution {
@@ -50,26 +44,24 @@ impl Execution {
     }
 
     /// What a claim with this digest is told.
-    pub fn answer(&self, digest: &[u8; 32]) -> Known {
-        Known::Answer(match &self.stage {
+    pub fn answer(&self, digest: &[u8; 32]) -> Claimed {
+        match &self.stage {
             _ if self.digest != *digest => Claimed::Conflict,
             Stage::Running | Stage::Settling(_) => Claimed::Running,
             Stage::Finished(envelope) => Claimed::Finished(Arc::clone(envelope)),
-            Stage::Stored => return Known::Stored(self.number),
             Stage::Orphaned if self.idempotent => Claimed::New,
             Stage::Orphaned => Claimed::InDoubt,
-        })
+        }
     }
 
-    /// Where it stands; `Err` has the number of an envelope that is on disk alone.
-    pub fn status(&self) -> Result<Status, u64> {
-        Ok(match &self.stage {
+    pub fn standing(&self) -> Standing {
+        let status = match &self.stage {
             Stage::Running | Stage::Settling(_) => Status::Running,
             Stage::Finished(envelope) => Status::Finished(Arc::clone(envelope)),
-            Stage::Stored => return Err(self.number),
             Stage::Orphaned if self.idempotent => Status::Abandoned,
             Stage::Orphaned => Status::InDoubt,
-        })
+        };
+        Standing { digest: self.digest, status }
     }
 
     pub const fn is_unsettled(&self) -> bool {
@@ -81,7 +73,7 @@ impl Execution {
         match self.stage {
             Stage::Running | Stage::Settling(_) => true,
             Stage::Orphaned => !self.idempotent,
-            Stage::Finished(_) | Stage::Stored => false,
+            Stage::Finished(_) => false,
         }
     }
 }
@@ -89,20 +81,43 @@ impl Execution {
 impl Held {
     pub fn new(record: Arc<SessionRecord>) -> Self {
         let retrievals = record.retrievals;
-        Self { record, retrievals, executions: HashMap::default(), order: VecDeque::new() }
+        let (executions, stored) = (HashMap::default(), Stored::default());
+        Self { record, retrievals, executions, stored, oldest_at: i64::MAX }
     }
 
     /// Adds an execution, or replaces what was known of it.
     pub fn keep(&mut self, id: &Arc<str>, execution: Execution) {
-        if self.executions.insert(Arc::clone(id), execution).is_none() {
-            self.order.push_back(Arc::clone(id));
+        self.oldest_at = self.oldest_at.min(execution.at);
+        self.executions.insert(Arc::clone(id), execution);
+    }
+
+    /// Adds an execution that is on disk alone.
+    pub fn keep_stored(&mut self, id: &str, number: u64, at: i64) {
+        self.oldest_at = self.oldest_at.min(at);
+        self.stored.insert(id, number, at);
+    }
+
+    /// From now on the envelope of a finished execution is on disk alone.
+    pub fn let_go(&mut self, id: &str) {
+        if self.executions.get(id).is_some_and(|known| matches!(known.stage, Stage::Finished(_)))
+            && let Some(known) = self.executions.remove(id)
+        {
+            self.stored.insert(id, known.number, known.at);
+        }
+    }
+
+    /// A call that was taken to be on disk has not got there as it was: it is as if its owner were gone.
+    pub fn orphan(&mut self, id: &str, call: stored::Call, digest: [u8; 32], idempotent: bool) {
+        // Otherwise somebody else has noticed, and perhaps claimed it.
+        if self.stored.remove(call) {
+            let (number, at, stage) = (call.number, call.at(), Stage::Orphaned);
+            self.executions.insert(id.into(), Execution { number, at, digest, idempotent, stage });
         }
     }
 
     /// As if it had never been.
     pub fn remove(&mut self, id: &str) {
         self.executions.remove(id);
-        self.order.retain(|known| **known != *id);
     }
 
     /// The record with the budget as it is now.
@@ -113,25 +128,36 @@ impl Held {
         Arc::clone(&self.record)
     }
 
+    /// The numbers of all executions.
+    pub fn numbers(&self) -> impl Iterator<Item = u64> + '_ {
+        self.executions.values().map(|known| known.number).chain(self.stored.iter().map(|call| call.number))
+    }
+
     /// Drops the executions that need not be kept, and gives their numbers.
     pub fn forget(&mut self, now: i64) -> Vec<u64> {
-        let mut surplus = self.order.len().saturating_sub(KEPT_PER_SESSION);
-        let mut forgotten = Vec::new();
-        if surplus == 0 {
-            return forgotten;
+        let surplus = (self.executions.len() + self.stored.len()).saturating_sub(KEPT_PER_SESSION);
+        let is_old = |at: i64| now.saturating_sub(at) >= KEPT_FOR_MS;
+        if surplus == 0 || !is_old(self.oldest_at) {
+            return Vec::new();
         }
-        let executions = &mut self.executions;
-        self.order.retain(|id| {
-            let is_surplus = surplus > 0;
-            surplus = surplus.saturating_sub(1);
-            let is_old =
-                |known: &mut Execution| now.saturating_sub(known.at) >= KEPT_FOR_MS && !known.must_stay();
-            if !is_surplus || !executions.get_mut(id).is_some_and(is_old) {
-                return true;
-            }
-            forgotten.extend(executions.remove(id).map(|known| known.number));
-            false
+        let mut numbers: Vec<u64> = self.numbers().collect();
+        // The first of those that are kept whatever their age.
+        let (_, kept, _) = numbers.select_nth_unstable(surplus);
+        let kept = *kept;
+        let mut forgotten = Vec::new();
+        self.executions.retain(|_, known| {
+            let goes = known.number < kept && is_old(known.at) && !known.must_stay();
+            forgotten.extend(goes.then_some(known.number));
+            !goes
         });
+        self.stored.retain(|call| {
+            let goes = call.number < kept && is_old(call.at());
+            forgotten.extend(goes.then_some(call.number));
+            !goes
+        });
+        let stored = self.stored.iter().map(stored::Call::at);
+        let all = self.executions.values().map(|known| known.at).chain(stored);
+        self.oldest_at = all.min().unwrap_or(i64::MAX);
         forgotten
     }
 
@@ -144,5 +170,6 @@ impl Held {
         self.record.standing != SessionStanding::Active
             && is_past(self.record.expires_at)
             && self.executions.values().all(is_over)
+            && self.stored.iter().all(|call| is_past(call.at()))
     }
 }

@@ -8,6 +8,7 @@ mod held;
 mod nothing;
 mod questions;
 mod recent;
+mod stored;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,9 +22,9 @@ use nothing::Nothing;
 use questions::Questions;
 use recent::Recent;
 
+use super::Result;
 use super::journal::Journal;
-use super::records::{Claim, Confirmation, SessionRecord};
-use super::{Result, SharedEnvelope};
+use super::records::{Claim, Confirmation, SessionRecord, Standing, Status};
 
 const SHARDS: usize = 64;
 
@@ -90,28 +91,25 @@ impl<J: Journal> Memory<J> {
         self.shard(session).get_mut(session)?.executions.get_mut(execution).map(act)
     }
 
-    /// Reads an envelope back that is on disk alone.
-    async fn stored(&self, session: &str, execution: &str, number: u64) -> Result<Option<SharedEnvelope>> {
-        let envelope = self.journal.envelope(number).await?;
-        if envelope.is_none() {
+    /// Reads back what is known of a call that is on disk alone. Nothing when the call with this number is another one.
+    async fn stored(&self, session: &str, execution: &str, call: stored::Call) -> Result<Option<Standing>> {
+        let standing = self.journal.call(call.number, session, execution).await?;
+        if let Some(Standing { digest, status }) = &standing
+            && !matches!(status, Status::Finished(_))
+            && let Some(held) = self.shard(session).get_mut(session)
+        {
             // Its settlement was relaxed and has not reached the disk: it is as if it had not been made.
-            self.with_execution(session, execution, |known| {
-                if known.number == number && matches!(known.stage, Stage::Stored) {
-                    known.stage = Stage::Orphaned;
-                }
-            });
+            held.orphan(execution, call, *digest, *status == Status::Abandoned);
         }
-        Ok(envelope)
+        Ok(standing)
     }
 
     /// Notes that an envelope is in memory, and lets older ones go.
     fn remember(&self, session: &str, execution: &str, bytes: usize) {
         for call in self.recent.push(session, execution, bytes) {
-            self.with_execution(&call.session, &call.execution, |known| {
-                if matches!(known.stage, Stage::Finished(_)) {
-                    known.stage = Stage::Stored;
-                }
-            });
+            if let Some(held) = self.shard(&call.session).get_mut(&*call.session) {
+                held.let_go(&call.execution);
+            }
         }
     }
 }
@@ -125,16 +123,14 @@ impl<J: Journal> Memory<J> {
 
     /// What had not finished has lost its owner. Executions come in the order of their numbers, after the sessions.
     pub(super) fn load_execution(&self, number: u64, claim: &Claim, is_settled: bool) {
-        self.load_number(number);
+        self.next.fetch_max(number + 1, Ordering::Relaxed);
         let mut shard = self.shard(&claim.session);
         let Some(held) = shard.get_mut(&claim.session) else { return };
-        let stage = if is_settled { Stage::Stored } else { Stage::Orphaned };
-        held.keep(&claim.execution, Execution::new(number, claim, stage));
-    }
-
-    /// This number is taken.
-    pub(super) fn load_number(&self, number: u64) {
-        self.next.fetch_max(number + 1, Ordering::Relaxed);
+        if is_settled {
+            held.keep_stored(&claim.execution, number, claim.now);
+        } else {
+            held.keep(&claim.execution, Execution::new(number, claim, Stage::Orphaned));
+        }
     }
 
     /// How many calls of the session's turn are on disk: the record may say less.

@@ -5,10 +5,10 @@ use std::sync::Mutex;
 use toolwright_contract::Envelope;
 
 use super::locked;
+use crate::store::Result;
 use crate::store::chain::Chain;
-use crate::store::journal::{Change, Journal, Written};
-use crate::store::records::{AuditEntry, AuditRow, Durability};
-use crate::store::{Result, SharedEnvelope};
+use crate::store::journal::{Change, Journal, Line, Written};
+use crate::store::records::{AuditRow, Durability, Standing};
 
 /// No disk.
 #[derive(Debug, Default)]
@@ -16,15 +16,15 @@ pub struct Nothing(Mutex<Kept>);
 
 #[derive(Debug, Default)]
 struct Kept {
-    waiting: Vec<AuditEntry>,
+    waiting: Vec<Line>,
     rows: Vec<AuditRow>,
     chain: Option<Chain>,
 }
 
 impl Journal for Nothing {
     fn write(&self, change: Change, _durability: Durability) -> Written {
-        if let Change::Audit(entry) | Change::Settled { audit: entry, .. } = change {
-            locked(&self.0).waiting.push(*entry);
+        if let Change::Audit(line) | Change::Settled { audit: line, .. } = change {
+            locked(&self.0).waiting.push(line);
         }
         Written::NOW
     }
@@ -41,7 +41,7 @@ impl Journal for Nothing {
         Ok(String::new())
     }
 
-    async fn envelope(&self, _number: u64) -> Result<Option<SharedEnvelope>> {
+    async fn call(&self, _: u64, _: &str, _: &str) -> Result<Option<Standing>> {
         Ok(None)
     }
 
@@ -49,8 +49,8 @@ impl Journal for Nothing {
         let mut kept = locked(&self.0);
         let Kept { waiting, rows, chain } = &mut *kept;
         let chain = chain.get_or_insert_with(|| Chain::new("memory"));
-        for entry in waiting.drain(..) {
-            rows.push(chain.link(rows.len() as u64 + 1, &entry));
+        for Line(text) in waiting.drain(..) {
+            rows.push(chain.link(rows.len() as u64 + 1, text));
         }
         let start = usize::try_from(after).unwrap_or(usize::MAX).min(rows.len());
         Ok(rows[start..].iter().take(limit).cloned().collect())

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tokio::sync::{mpsc, oneshot};
+use toolwright_postgres::{Failure, Parameters};
 
 use super::Postgres;
-use super::failure::Failure;
 use super::keeper::Loose;
-use super::pool::Parameters;
 use super::rows::{self, Decided, answer_word, get, json, key, standing_word};
 use super::writer::{Job, ToSettle};
 use crate::store::records::{

@@ -6,9 +6,8 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval};
+use toolwright_postgres::{Failure, Parameters, Pool};
 
-use super::failure::Failure;
-use super::pool::{Parameters, Pool};
 use super::rows::get;
 
 const RENEW: &str = "SELECT set_config('synchronous_commit', 'off', true), renew($1, $2)";

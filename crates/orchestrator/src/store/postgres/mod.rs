@@ -12,12 +12,8 @@
 //! A connection pooler between this and the server must keep sessions apart: settings and prepared statements belong to
 //! connections.
 
-mod address;
 mod backend;
-mod failure;
 mod keeper;
-mod migrations;
-mod pool;
 mod reader;
 mod rows;
 mod writer;
@@ -29,13 +25,15 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use toolwright_postgres::{Address, Connector, Failure, Pool, Settings, migrate};
 
-use self::address::Address;
 use self::keeper::{Keeper, Loose, milliseconds};
-use self::pool::{Connector, Pool};
 pub use self::reader::ReadOnly;
 use self::writer::{Job, Writer};
 use super::{Error, Result};
+
+/// What makes version n of the schema of version n - 1, from 1.
+const MIGRATIONS: &[&str] = &[include_str!("migrations/0001.sql")];
 
 /// How many settlements may wait for the writer before callers wait for their place.
 const QUEUE: usize = 1024;
@@ -70,6 +68,23 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    fn settings(&self) -> Settings {
+        Settings {
+            schema: self.schema.clone(),
+            extension: None,
+            statement_timeout: self.statement_timeout,
+            connect_timeout: self.connect_timeout,
+        }
+    }
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        Self::Unavailable(failure.to_string())
+    }
+}
+
 /// A store in PostgreSQL. Dropping it ends its lease in the background; [`Postgres::close`] waits for that.
 pub struct Postgres {
     calls: Pool,
@@ -92,9 +107,9 @@ impl Postgres {
     /// Opens the store: brings the schema up to date, and takes a lease.
     pub async fn connect(url: &str, options: Options) -> Result<Self> {
         let address = Address::parse(url)?;
-        let connector = Arc::new(Connector::new(address, options.clone()));
+        let connector = Arc::new(Connector::new(address, options.settings()));
         let mut connection = connector.open().await?;
-        migrations::run(&mut connection, &options.schema).await?;
+        migrate(&mut connection, &options.schema, MIGRATIONS).await?;
         let instance = new_instance()?;
         let lease_ms = milliseconds(options.lease);
         connection.query(backend::FLUSH, &[&instance, &lease_ms]).await?;

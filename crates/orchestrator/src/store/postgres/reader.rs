@@ -3,11 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::address::Address;
+use toolwright_postgres::{Address, Connector, Parameters, Pool, check};
+
 use super::backend::{AUDIT, HORIZON, PENDING};
-use super::pool::{Connector, Pool};
 use super::rows::{self, get};
-use super::{Options, migrations};
+use super::{MIGRATIONS, Options};
 use crate::store::Result;
 use crate::store::records::{AuditRow, Confirmation};
 
@@ -27,12 +27,12 @@ impl fmt::Debug for ReadOnly {
 impl ReadOnly {
     pub(super) async fn connect(url: &str, options: Options) -> Result<Self> {
         let schema = options.schema.clone();
-        let connector = Connector::new(Address::parse(url)?, options);
+        let connector = Connector::new(Address::parse(url)?, options.settings());
         let reader = Self(Pool::new(Arc::new(connector), 1));
         let rows = reader.query(IS_THERE, &[]).await?;
         let is_there = rows.first().map_or(Ok(false), |row| get(row, "is_there"))?;
         let rows = if is_there { reader.query(VERSION, &[]).await? } else { Vec::new() };
-        migrations::check(rows.first().map_or(Ok(0), |row| get(row, "version"))?, &schema)?;
+        check(rows.first().map_or(Ok(0), |row| get(row, "version"))?, &schema, MIGRATIONS)?;
         Ok(reader)
     }
 
@@ -50,11 +50,7 @@ impl ReadOnly {
         self.query(PENDING, &[]).await?.iter().map(rows::confirmation).collect()
     }
 
-    async fn query(
-        &self,
-        sql: &'static str,
-        parameters: super::pool::Parameters<'_>,
-    ) -> Result<Vec<tokio_postgres::Row>> {
+    async fn query(&self, sql: &'static str, parameters: Parameters<'_>) -> Result<Vec<tokio_postgres::Row>> {
         let mut connection = self.0.borrow().await?;
         connection.query(NEVER_WRITE, &[]).await?;
         Ok(connection.query(sql, parameters).await?)

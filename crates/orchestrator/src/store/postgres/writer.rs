@@ -8,12 +8,11 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep};
 use toolwright_contract::Envelope;
+use toolwright_postgres::{Borrowed, Failure, Parameters, Pool};
 
-use super::failure::Failure;
 use super::keeper::Loose;
-use super::pool::{Borrowed, Parameters, Pool};
 use super::rows::{get, parsed};
-use crate::store::chain::Chain;
+use crate::store::chain::{self, Chain};
 use crate::store::records::{AuditEntry, AuditRow, Durability, Settled};
 use crate::store::{Error, Result};
 
@@ -232,7 +231,7 @@ impl Link {
 
     /// The next row; the database gives it its number.
     fn append(&mut self, entry: &AuditEntry) -> AuditRow {
-        let row = self.chain.link(0, entry);
+        let row = self.chain.link(0, chain::text(entry));
         self.position = row.position;
         self.hash = Some(row.hash.clone());
         row

@@ -14,12 +14,7 @@ use crate::store::{Error, Result};
 pub fn all(connection: &Connection, store: &Sqlite) -> Result<()> {
     records(connection, "sessions", |record| store.load_session(record))?;
     records(connection, "confirmations", |record| store.load_confirmation(record))?;
-    claims(connection, store)?;
-    // Numbers are never given twice, also not those of envelopes whose claim was lost.
-    let sql = "SELECT coalesce(max(number), 0) FROM envelopes";
-    let last: i64 = connection.query_row(sql, [], |row| row.get(0))?;
-    store.load_number(last.unsigned_abs());
-    Ok(())
+    calls(connection, store)
 }
 
 pub fn records<T: DeserializeOwned>(
@@ -38,10 +33,9 @@ pub fn records<T: DeserializeOwned>(
     Ok(())
 }
 
-fn claims(connection: &Connection, store: &Sqlite) -> Result<()> {
-    let sql = "SELECT number, session, execution, digest, idempotent, turn, at,
-                      EXISTS (SELECT 1 FROM envelopes WHERE envelopes.number = claims.number)
-               FROM claims ORDER BY number";
+fn calls(connection: &Connection, store: &Sqlite) -> Result<()> {
+    let sql = "SELECT number, session, execution, digest, idempotent, turn, at, envelope IS NOT NULL
+               FROM calls ORDER BY number";
     let mut statement = connection.prepare(sql)?;
     let mut rows = statement.query([])?;
     // Of each session: its last turn, and what that has cost.

@@ -1,7 +1,7 @@
 //! What the file looks like, and how an older one becomes one of today.
 //!
-//! Everything that a call writes goes to the end of a table, so that a commit touches few pages: `claims` and `envelopes`
-//! are in the order of numbers that memory gives out, and there is no index on ids, which memory knows.
+//! Everything that a call writes goes to the end of a table, so that a commit touches few pages: `calls` is in the order of
+//! numbers that memory gives out, and there is no index on ids, which memory knows.
 
 use std::path::Path;
 
@@ -34,6 +34,22 @@ const STEPS: &[&str] = &["
         hash BLOB NOT NULL,
         entry TEXT NOT NULL
     );
+", "
+    -- One row a call, and several lines of the audit in one row, each on a line of `entry`: number, position and previous
+    -- are those of the first, the hash is that of the last.
+    CREATE TABLE calls (
+        number INTEGER PRIMARY KEY,
+        session TEXT NOT NULL,
+        execution TEXT NOT NULL,
+        digest BLOB NOT NULL,
+        idempotent INTEGER NOT NULL,
+        turn INTEGER,
+        at INTEGER NOT NULL,
+        envelope TEXT
+    );
+    INSERT INTO calls SELECT claims.*, envelope FROM claims LEFT JOIN envelopes USING (number) ORDER BY number;
+    DROP TABLE claims;
+    DROP TABLE envelopes;
 "];
 
 /// Brings a file of this version up to date, in one step.

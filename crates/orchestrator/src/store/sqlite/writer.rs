@@ -8,15 +8,15 @@ use rusqlite::Connection;
 use toolwright_contract::Envelope;
 use toolwright_registry::hex;
 
-use super::apply::{AuditEnd, Statements};
+use super::apply::{AuditEnd, Batch};
 use super::fault::{Fault, Faults};
 use super::file::Lock;
 use super::queue::{Item, Queue, Task};
 use super::{Sqlite, rows};
 use crate::store::chain::Chain;
 use crate::store::journal::{Change, Journal, Written};
-use crate::store::records::{AuditRow, Durability};
-use crate::store::{Error, Result, SharedEnvelope};
+use crate::store::records::{AuditRow, Durability, Standing, Status};
+use crate::store::{Error, Result};
 
 /// After so many changes the log is copied back into the file, between two commits.
 const CHANGES_PER_CHECKPOINT: usize = 16_384;
@@ -92,13 +92,23 @@ impl Journal for Writer {
         serde_json::to_string(envelope).map_err(|cause| Error::Corrupt(cause.to_string()))
     }
 
-    async fn envelope(&self, number: u64) -> Result<Option<SharedEnvelope>> {
-        if let Some(envelope) = self.read(move |connection| rows::envelope(connection, number)).await? {
-            return Ok(Some(envelope));
+    async fn call(&self, number: u64, session: &str, execution: &str) -> Result<Option<Standing>> {
+        let look = || {
+            let (session, execution) = (session.to_owned(), execution.to_owned());
+            self.read(move |connection| rows::call(connection, number, &session, &execution))
+        };
+        match look().await? {
+            rows::Call::Other => return Ok(None),
+            rows::Call::Known(standing) if matches!(standing.status, Status::Finished(_)) => {
+                return Ok(Some(standing));
+            }
+            // It left memory before it was on disk.
+            _ => self.caught_up().wait().await?,
         }
-        // It left memory before it was on disk.
-        self.caught_up().wait().await?;
-        self.read(move |connection| rows::envelope(connection, number)).await
+        match look().await? {
+            rows::Call::Known(standing) => Ok(Some(standing)),
+            rows::Call::Other | rows::Call::Unknown => Ok(None),
+        }
     }
 
     async fn audit(&self, after: u64, limit: usize) -> Result<Vec<AuditRow>> {
@@ -199,9 +209,8 @@ impl Scribe {
         if changes.peek().is_none() {
             return Ok(());
         }
-        let mut end = self.end.clone();
-        match self.attempt(changes, &mut end) {
-            Ok(count) => {
+        match self.attempt(changes) {
+            Ok((count, end)) => {
                 self.end = end;
                 self.changes += count;
                 Ok(())
@@ -213,20 +222,20 @@ impl Scribe {
         }
     }
 
-    fn attempt<'a>(&self, changes: impl Iterator<Item = &'a Change>, end: &mut AuditEnd) -> Result<usize> {
+    fn attempt<'a>(&self, changes: impl Iterator<Item = &'a Change>) -> Result<(usize, AuditEnd)> {
         self.roll_back();
         self.execute("BEGIN IMMEDIATE")?;
         self.faults.begin(&self.connection)?;
-        let mut statements = Statements::new(&self.connection)?;
+        let mut batch = Batch::new(&self.connection, self.end.clone())?;
         let mut count = 0;
         for change in changes {
-            statements.apply(change, end)?;
+            batch.apply(change)?;
             count += 1;
         }
-        drop(statements);
+        let end = batch.finish()?;
         self.faults.commit()?;
         self.execute("COMMIT")?;
-        Ok(count)
+        Ok((count, end))
     }
 
     /// Some failures have ended the transaction, others have not.

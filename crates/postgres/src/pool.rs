@@ -11,9 +11,7 @@ use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, NoTls, Row, Statement};
 
-use super::Options;
-use super::address::Address;
-use super::failure::Failure;
+use crate::{Address, Failure};
 
 /// How often a statement is sent that others got in the way of.
 const ATTEMPTS: usize = 3;
@@ -21,25 +19,40 @@ const ATTEMPTS: usize = 3;
 /// How many connections a pool opens at once: a server that has just come back must not be overrun.
 const OPENING: usize = 2;
 
-const SET_UP: &str = "SELECT set_config('search_path', quote_ident($1) || ', pg_temp', false),
+const SET_UP: &str = "SELECT set_config('search_path', quote_ident($1) || coalesce((
+        SELECT ', ' || quote_ident(nspname) FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace
+        WHERE extname = $3), '') || ', pg_temp', false),
     set_config('statement_timeout', $2, false),
     set_config('default_transaction_isolation', 'read committed', false),
     set_config('jit', 'off', false),
     set_config('synchronous_commit',
         CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)";
 
+/// How connections are set up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// The schema that statements mean.
+    pub schema: String,
+    /// An extension whose types and operators they use, wherever it was installed.
+    pub extension: Option<&'static str>,
+    /// How long a statement may take.
+    pub statement_timeout: Duration,
+    /// How long opening a connection may take.
+    pub connect_timeout: Duration,
+}
+
 /// Opens connections.
-pub(super) struct Connector {
-    pub(super) address: Address,
-    pub(super) options: Options,
+pub struct Connector {
+    address: Address,
+    settings: Settings,
     opened: AtomicU64,
 }
 
 /// A connection to the server, set up for the schema.
-pub(super) struct Connection {
+pub struct Connection {
     /// No other connection of this process has it.
-    pub(super) serial: u64,
-    pub(super) client: Client,
+    pub(crate) serial: u64,
+    pub(crate) client: Client,
     driver: AbortHandle,
     prepared: HashMap<&'static str, Statement>,
     limit: Duration,
@@ -47,7 +60,7 @@ pub(super) struct Connection {
 }
 
 /// Connections that are shared.
-pub(super) struct Pool {
+pub struct Pool {
     connector: Arc<Connector>,
     permits: Semaphore,
     opening: Semaphore,
@@ -55,21 +68,21 @@ pub(super) struct Pool {
 }
 
 /// A connection that goes back to its pool.
-pub(super) struct Borrowed<'a> {
+pub struct Borrowed<'a> {
     pool: &'a Pool,
     connection: Option<Connection>,
     _permit: SemaphorePermit<'a>,
 }
 
-pub(super) type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
+pub type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 impl Connector {
-    pub(super) fn new(address: Address, options: Options) -> Self {
-        Self { address, options, opened: AtomicU64::new(0) }
+    pub fn new(address: Address, settings: Settings) -> Self {
+        Self { address, settings, opened: AtomicU64::new(0) }
     }
 
-    pub(super) async fn open(&self) -> Result<Connection, Failure> {
-        let limit = self.options.connect_timeout;
+    pub async fn open(&self) -> Result<Connection, Failure> {
+        let limit = self.settings.connect_timeout;
         timeout(limit, self.connect()).await.map_err(|_| unsent(Failure::late(limit)))?.map_err(unsent)
     }
 
@@ -84,9 +97,10 @@ impl Connector {
                 (client, tokio::spawn(driver).abort_handle())
             }
         };
-        let statement_timeout = self.options.statement_timeout;
+        let statement_timeout = self.settings.statement_timeout;
         let milliseconds = statement_timeout.as_millis().to_string();
-        client.query(SET_UP, &[&self.options.schema, &milliseconds]).await?;
+        let parameters: Parameters<'_> = &[&self.settings.schema, &milliseconds, &self.settings.extension];
+        client.query(SET_UP, parameters).await?;
         Ok(Connection {
             serial: self.opened.fetch_add(1, Ordering::Relaxed),
             client,
@@ -112,7 +126,7 @@ fn unsent(failure: Failure) -> Failure {
 
 impl Connection {
     /// Runs a statement, which is a transaction of its own. Its text is never made from values.
-    pub(super) async fn query(
+    pub async fn query(
         &mut self,
         sql: &'static str,
         parameters: Parameters<'_>,
@@ -145,6 +159,16 @@ impl Connection {
         timeout(limit, sending).await.unwrap_or_else(|_| Err(Failure::late(limit)))
     }
 
+    /// Runs statements that give nothing back. They are never made from text that came from outside.
+    pub async fn run(&mut self, sql: &str) -> Result<(), Failure> {
+        let limit = self.limit;
+        let answer = timeout(limit, self.client.batch_execute(sql)).await;
+        let answer =
+            answer.map_or_else(|_| Err(Failure::late(limit)), |answer| answer.map_err(Failure::from));
+        self.is_spoiled |= answer.as_ref().is_err_and(Failure::spoils_connection);
+        answer
+    }
+
     fn is_usable(&self) -> bool {
         !self.is_spoiled && !self.client.is_closed()
     }
@@ -160,7 +184,7 @@ impl Drop for Connection {
 }
 
 impl Pool {
-    pub(super) fn new(connector: Arc<Connector>, size: usize) -> Self {
+    pub fn new(connector: Arc<Connector>, size: usize) -> Self {
         Self {
             connector,
             permits: Semaphore::new(size.max(1)),
@@ -170,8 +194,8 @@ impl Pool {
     }
 
     /// A connection that is open as far as anybody knows.
-    pub(super) async fn borrow(&self) -> Result<Borrowed<'_>, Failure> {
-        let limit = self.connector.options.statement_timeout;
+    pub async fn borrow(&self) -> Result<Borrowed<'_>, Failure> {
+        let limit = self.connector.settings.statement_timeout;
         let permit = timeout(limit, self.permits.acquire())
             .await
             .map_err(|_| Failure::Unsent(format!("all connections are busy for {limit:?}")))?
@@ -193,16 +217,12 @@ impl Pool {
     }
 
     /// Runs one statement.
-    pub(super) async fn query(
-        &self,
-        sql: &'static str,
-        parameters: Parameters<'_>,
-    ) -> Result<Vec<Row>, Failure> {
+    pub async fn query(&self, sql: &'static str, parameters: Parameters<'_>) -> Result<Vec<Row>, Failure> {
         self.borrow().await?.query(sql, parameters).await
     }
 
     /// No more connections are given out.
-    pub(super) fn close(&self) {
+    pub fn close(&self) {
         self.permits.close();
         self.idle().clear();
     }
@@ -218,7 +238,7 @@ impl Pool {
 }
 
 impl Borrowed<'_> {
-    pub(super) async fn query(
+    pub async fn query(
         &mut self,
         sql: &'static str,
         parameters: Parameters<'_>,
@@ -229,7 +249,23 @@ impl Borrowed<'_> {
         }
     }
 
-    pub(super) fn serial(&self) -> Option<u64> {
+    /// Runs several statements that belong together, such as a transaction. If they fail, or nobody waits for them any
+    /// more, the connection is in no known state and is not used again.
+    pub async fn session<T, E: From<Failure>>(
+        &mut self,
+        work: impl AsyncFnOnce(&mut Connection) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let Some(connection) = &mut self.connection else {
+            return Err(Failure::Unsent("the connection is gone".to_owned()).into());
+        };
+        let was_spoiled = std::mem::replace(&mut connection.is_spoiled, true);
+        let answer = work(connection).await;
+        connection.is_spoiled = was_spoiled || answer.is_err();
+        answer
+    }
+
+    /// Which of the process's connections it is.
+    pub fn serial(&self) -> Option<u64> {
         self.connection.as_ref().map(|connection| connection.serial)
     }
 }

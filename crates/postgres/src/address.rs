@@ -13,21 +13,21 @@ use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use url::form_urlencoded;
 
-use crate::store::{Error, Result};
+use crate::Failure;
 
 /// How to reach the database.
 #[derive(Clone)]
-pub(super) struct Address {
-    pub(super) config: Config,
+pub struct Address {
+    pub(crate) config: Config,
     /// `None` for connections that are not encrypted.
-    pub(super) tls: Option<MakeRustlsConnect>,
+    pub(crate) tls: Option<MakeRustlsConnect>,
 }
 
 impl Address {
     /// Reads a URL as libpq does, with three differences for safety: certificates are always verified in full
     /// (`sslrootcert` names a file of other authorities than the system's), encryption is required unless all hosts are
     /// this machine, and only `sslmode=disable` turns it off.
-    pub(super) fn parse(url: &str) -> Result<Self> {
+    pub fn parse(url: &str) -> Result<Self, Failure> {
         let (base, parameters) = url.split_once('?').unwrap_or((url, ""));
         let mut kept = form_urlencoded::Serializer::new(String::new());
         let mut authorities = None;
@@ -60,8 +60,8 @@ impl Address {
     }
 }
 
-fn malformed() -> Error {
-    Error::Unavailable(
+fn malformed() -> Failure {
+    Failure::Unsent(
         "the URL of the database cannot be read; it looks like \
          postgres://USER:PASSWORD@HOST:5432/DATABASE, special characters of a password percent-encoded"
             .to_owned(),
@@ -78,8 +78,8 @@ fn is_this_machine(host: &Host) -> bool {
     }
 }
 
-fn encryption(authorities: Option<&str>) -> Result<ClientConfig> {
-    let failed = |what: &str, error: &dyn std::fmt::Display| Error::Unavailable(format!("{what}: {error}"));
+fn encryption(authorities: Option<&str>) -> Result<ClientConfig, Failure> {
+    let failed = |what: &str, error: &dyn std::fmt::Display| Failure::Unsent(format!("{what}: {error}"));
     // The provider is named here rather than installed for the process: a library must not choose for its host.
     let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()

@@ -1,37 +1,41 @@
 //! How a statement fails, and what that says about whether it was done.
 
 use std::error::Error as _;
+use std::fmt;
 use std::time::Duration;
 
 use tokio_postgres::error::SqlState;
 
-use crate::store::Error;
-
 /// Why there is no answer.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub enum Failure {
     /// The statement was not sent.
     Unsent(String),
     /// The server has refused it: nothing was done.
-    Refused { state: SqlState, text: String },
+    Refused {
+        /// Its code.
+        state: SqlState,
+        /// What it says.
+        text: String,
+    },
     /// It was sent, and the answer is lost: it may have been done, or may yet be.
     Lost(String),
 }
 
 impl Failure {
-    pub(super) fn late(limit: Duration) -> Self {
+    pub(crate) fn late(limit: Duration) -> Self {
         Self::Lost(format!("no answer within {limit:?}"))
     }
 
     /// True when the same statement may succeed if it is sent again.
-    pub(super) fn is_passing(&self) -> bool {
+    pub(crate) fn is_passing(&self) -> bool {
         let states = [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE];
         matches!(self, Self::Refused { state, .. } if states.contains(state))
     }
 
     /// True when the connection is of no more use, although it is open: the server has become a replica, or a table
     /// has changed under a prepared statement.
-    pub(super) fn spoils_connection(&self) -> bool {
+    pub(crate) fn spoils_connection(&self) -> bool {
         let states = [SqlState::READ_ONLY_SQL_TRANSACTION, SqlState::FEATURE_NOT_SUPPORTED];
         match self {
             Self::Refused { state, .. } => states.contains(state),
@@ -39,7 +43,8 @@ impl Failure {
         }
     }
 
-    pub(super) fn is_duplicate(&self) -> bool {
+    /// True when a unique value is there already.
+    pub fn is_duplicate(&self) -> bool {
         matches!(self, Self::Refused { state, .. } if *state == SqlState::UNIQUE_VIOLATION)
     }
 }
@@ -56,15 +61,14 @@ impl From<tokio_postgres::Error> for Failure {
     }
 }
 
-impl From<Failure> for Error {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::Unsent(text) | Failure::Refused { text, .. } | Failure::Lost(text) => {
-                Self::Unavailable(text)
-            }
-        }
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Unsent(text) | Self::Refused { text, .. } | Self::Lost(text)) = self;
+        formatter.write_str(text)
     }
 }
+
+impl std::error::Error for Failure {}
 
 fn is_shutdown(state: &SqlState) -> bool {
     [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN].contains(state)

@@ -1,0 +1,170 @@
+use chrono::{DateTime, Datelike, Duration, SecondsFormat, Utc};
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::{Slot, Wish, find};
+use crate::busy::{Span, merged};
+use crate::settings::Settings;
+use crate::zone;
+
+fn at(text: &str) -> DateTime<Utc> {
+    DateTime::parse_from_rfc3339(text).unwrap().to_utc()
+}
+
+fn span(start: &str, end: &str) -> Span {
+    Span { start: at(start), end: at(end) }
+}
+
+/// The proposed starts, with `*` after a preferred one.
+fn starts(
+    zone: &str,
+    minutes: i64,
+    window: Span,
+    preferred: &[&str],
+    busy: &[Span],
+    settings: &Settings,
+) -> Vec<String> {
+    let preferred: Vec<_> = preferred.iter().map(|time| at(time)).collect();
+    let zone = zone::named(zone).unwrap();
+    let wish = Wish { length: Duration::minutes(minutes), preferred: &preferred, window, zone };
+    let shown = |slot: &Slot| {
+        assert_eq!(slot.span.end - slot.span.start, wish.length);
+        let start = slot.span.start.with_timezone(&zone).to_rfc3339_opts(SecondsFormat::Secs, false);
+        format!("{start}{}", if slot.preferred { "*" } else { "" })
+    };
+    find(&wish, &merged(busy.to_vec(), window), settings).iter().map(shown).collect()
+}
+
+fn all_days(hours: &str) -> Settings {
+    let days = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+    serde_json::from_value(json!({ "working_hours": hours, "days": days })).unwrap()
+}
+
+#[test]
+fn preferred_times_come_first_in_their_order_and_need_not_be_working_hours() {
+    let window = span("2026-03-02T08:00:00+01:00", "2026-03-02T22:00:00+01:00");
+    let preferred = [
+        "2026-03-02T20:00:00+01:00",
+        "2026-03-02T10:00:00+01:00",
+        "2026-03-02T20:00:00+01:00",
+        "2026-03-02T12:00:00+01:00",
+        "2026-03-02T21:30:00+01:00",
+    ];
+    let busy = [span("2026-03-02T12:30:00+01:00", "2026-03-02T14:10:00+01:00")];
+    let found = starts("Europe/Berlin", 60, window, &preferred, &busy, &Settings::default());
+    let expected = [
+        "2026-03-02T20:00:00+01:00*",
+        "2026-03-02T10:00:00+01:00*",
+        "2026-03-02T09:00:00+01:00",
+        "2026-03-02T11:00:00+01:00",
+        "2026-03-02T14:30:00+01:00",
+        "2026-03-02T15:30:00+01:00",
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn at_most_ten_are_proposed_and_weekends_are_free() {
+    // From a Friday afternoon on.
+    let window = span("2026-03-06T15:50:00Z", "2026-03-20T00:00:00Z");
+    let found = starts("UTC", 60, window, &[], &[], &Settings::default());
+    assert_eq!(found.len(), 10);
+    assert_eq!(found[0], "2026-03-06T16:00:00+00:00");
+    assert_eq!(found[1], "2026-03-09T09:00:00+00:00");
+    assert_eq!(found[9], "2026-03-10T09:00:00+00:00");
+}
+
+#[test]
+fn working_hours_are_those_of_the_zone_on_both_sides_of_a_change_of_clocks() {
+    let window = span("2026-03-28T00:00:00Z", "2026-03-30T23:00:00Z");
+    let found = starts("Europe/Berlin", 480, window, &[], &[], &all_days("09:00-17:00"));
+    let expected = ["2026-03-28T09:00:00+01:00", "2026-03-29T09:00:00+02:00", "2026-03-30T09:00:00+02:00"];
+    assert_eq!(found, expected);
+    let found = starts("America/New_York", 480, window, &[], &[], &all_days("09:00-17:00"));
+    assert_eq!(found[0], "2026-03-28T09:00:00-04:00");
+}
+
+#[test]
+fn an_hour_that_the_clock_skips_is_not_proposed_and_one_that_it_shows_twice_is_proposed_twice() {
+    let night = all_days("01:00-04:00");
+    let window = span("2026-03-28T23:30:00Z", "2026-03-29T12:00:00Z");
+    let found = starts("Europe/Berlin", 60, window, &[], &[], &night);
+    assert_eq!(found, ["2026-03-29T01:00:00+01:00", "2026-03-29T03:00:00+02:00"]);
+    let window = span("2026-10-24T22:30:00Z", "2026-10-25T12:00:00Z");
+    let found = starts("Europe/Berlin", 60, window, &[], &[], &night);
+    let expected = [
+        "2026-10-25T01:00:00+02:00",
+        "2026-10-25T02:00:00+02:00",
+        "2026-10-25T02:00:00+01:00",
+        "2026-10-25T03:00:00+01:00",
+    ];
+    assert_eq!(found, expected);
+    // A day whose hours lie in the gap alone has none.
+    let window = span("2026-03-28T23:30:00Z", "2026-03-29T12:00:00Z");
+    assert!(starts("Europe/Berlin", 15, window, &[], &[], &all_days("02:00-03:00")).is_empty());
+}
+
+#[test]
+fn clocks_that_are_not_whole_hours_ahead_are_rounded_as_they_show() {
+    let window = span("2026-03-02T03:40:00Z", "2026-03-02T12:00:00Z");
+    let found = starts("Asia/Kathmandu", 30, window, &[], &[], &Settings::default());
+    assert_eq!(found[0], "2026-03-02T09:30:00+05:45");
+    let found = starts("Asia/Kolkata", 15, window, &[], &[], &Settings::default());
+    assert_eq!(found[0], "2026-03-02T09:15:00+05:30");
+}
+
+#[test]
+fn a_zone_far_from_utc_has_its_own_days() {
+    let window = span("2026-03-01T20:00:00Z", "2026-03-02T20:00:00Z");
+    let found = starts("Pacific/Auckland", 240, window, &[], &[], &Settings::default());
+    assert_eq!(found, ["2026-03-02T09:00:00+13:00", "2026-03-02T13:00:00+13:00"]);
+    let found = starts("Pacific/Honolulu", 240, window, &[], &[], &Settings::default());
+    assert_eq!(found, Vec::<String>::new(), "Sunday afternoon, and Monday until ten");
+}
+
+#[test]
+fn nothing_free_is_no_slot() {
+    let window = span("2026-03-02T00:00:00Z", "2026-03-03T00:00:00Z");
+    let busy = [span("2026-03-02T08:00:00Z", "2026-03-02T16:30:00Z")];
+    assert!(starts("UTC", 60, window, &["2026-03-02T09:00:00Z"], &busy, &Settings::default()).is_empty());
+}
+
+proptest! {
+    #[test]
+    fn every_slot_keeps_the_contract(
+        zone in prop::sample::select(vec!["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu"]),
+        minutes in 5_i64..480,
+        begin in 1_770_000_000_i64..1_800_000_000,
+        length in 1_i64..800_000,
+        busy in prop::collection::vec((0_i64..800_000, 60_i64..20_000), 0..30),
+        wanted in prop::collection::vec(0_i64..800_000, 0..6),
+    ) {
+        let at = |second: i64| DateTime::from_timestamp(begin + second, 0).unwrap();
+        let window = Span { start: at(0), end: at(length) };
+        let busy = busy.into_iter().map(|(start, long)| Span { start: at(start), end: at(start + long) }).collect();
+        let busy = merged(busy, window);
+        let preferred: Vec<_> = wanted.into_iter().map(at).collect();
+        let settings = Settings::default();
+        let zone = zone::named(zone).unwrap();
+        let wish = Wish { length: Duration::minutes(minutes), preferred: &preferred, window, zone };
+        let slots = find(&wish, &busy, &settings);
+        prop_assert_eq!(&slots, &find(&wish, &busy, &settings));
+        prop_assert!(slots.len() <= 10);
+        for (index, slot) in slots.iter().enumerate() {
+            prop_assert_eq!(slot.span.end - slot.span.start, wish.length);
+            prop_assert!(window.holds(&slot.span));
+            prop_assert!(busy.iter().all(|other| !other.overlaps(&slot.span)));
+            if slot.preferred {
+                prop_assert!(preferred.contains(&slot.span.start));
+                prop_assert!(slots[..index].iter().all(|before| before.preferred));
+            } else {
+                let (start, end) = (slot.span.start.with_timezone(&zone), slot.span.end.with_timezone(&zone));
+                prop_assert_eq!(start.date_naive(), end.date_naive());
+                prop_assert!(start.weekday().num_days_from_monday() < 5);
+                prop_assert!(start.time() >= settings.working_hours.from);
+                prop_assert!(end.time() <= settings.working_hours.to.unwrap());
+                prop_assert!(slots[..index].iter().all(|before| !before.span.overlaps(&slot.span)));
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Records as rows. Times are milliseconds since 1970, lists are JSON.
+
+use chrono::{DateTime, Utc};
+use rusqlite::types::Type;
+use rusqlite::{Connection, Row};
+use serde_json::{Value, json};
+
+use super::{Blocking, Error, Result, one};
+use crate::busy::Span;
+use crate::records::{Draft, Event, Owner, Progress};
+use crate::slots::Slot;
+
+const EVENT: &str =
+    "id, title, attendees, start, end, timezone, organizer, note, conference, meeting, created";
+
+pub fn insert_draft(connection: &Connection, draft: &Draft) -> Result<()> {
+    let sql =
+        "INSERT INTO drafts (id, org, user, title, attendees, minutes, timezone, slots, created, expires)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+    let Draft { id, owner, title, minutes, timezone, created, expires, .. } = draft;
+    let slot = |slot: &Slot| {
+        json!([slot.span.start.timestamp_millis(), slot.span.end.timestamp_millis(), slot.preferred])
+    };
+    let slots = Value::Array(draft.slots.iter().map(slot).collect()).to_string();
+    let values = (
+        (id, &owner.org, &owner.user, title, list(&draft.attendees)),
+        (minutes, timezone, slots, created.timestamp_millis(), expires.timestamp_millis()),
+    );
+    let ((a, b, c, d, e), (f, g, h, i, j)) = values;
+    connection.prepare_cached(sql)?.execute((a, b, c, d, e, f, g, h, i, j))?;
+    Ok(())
+}
+
+pub fn draft(connection: &Connection, owner: &Owner, id: &str) -> Result<Draft> {
+    let sql = "SELECT title, attendees, minutes, timezone, slots, created, expires FROM drafts
+               WHERE id = ?1 AND org = ?2 AND user = ?3";
+    let read = |row: &Row<'_>| {
+        Ok(Draft {
+            id: id.to_owned(),
+            owner: owner.clone(),
+            title: row.get(0)?,
+            attendees: strings(row, 1)?,
+            minutes: row.get(2)?,
+            timezone: row.get(3)?,
+            slots: slots(row, 4)?,
+            created: time(row, 5)?,
+            expires: time(row, 6)?,
+        })
+    };
+    one(connection, sql, (id, &owner.org, &owner.user), read)?.ok_or(Error::NotFound)
+}
+
+pub fn progress(connection: &Connection, draft: &str) -> Result<Option<Progress>> {
+    let sql = format!("SELECT {EVENT}, execution, held_until FROM events WHERE draft = ?1");
+    one(connection, &sql, [draft], |row| {
+        let held_until: Option<i64> = row.get(12)?;
+        let held_until = held_until.map(|_| time(row, 12)).transpose()?;
+        Ok(Progress { event: event(row)?, execution: row.get(11)?, held_until })
+    })
+}
+
+pub fn insert_event(connection: &Connection, draft: &str, progress: &Progress) -> Result<()> {
+    let Progress { event, execution, held_until } = progress;
+    let sql = "INSERT INTO events (id, draft, execution, held_until, title, attendees, start, end, timezone,
+               organizer, note, conference, meeting, created)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+    let (start, end) = (event.span.start.timestamp_millis(), event.span.end.timestamp_millis());
+    connection.prepare_cached(sql)?.execute(rusqlite::params![
+        event.id,
+        draft,
+        execution,
+        held_until.map(|until| until.timestamp_millis()),
+        event.title,
+        list(&event.attendees),
+        start,
+        end,
+        event.timezone,
+        event.organizer,
+        event.note,
+        event.conference,
+        event.meeting,
+        event.created.timestamp_millis(),
+    ])?;
+    let sql = "INSERT OR IGNORE INTO attending (address, start, end, event) VALUES (?1, ?2, ?3, ?4)";
+    let mut insert = connection.prepare_cached(sql)?;
+    for attendee in &event.attendees {
+        insert.execute((attendee.to_lowercase(), start, end, &event.id))?;
+    }
+    Ok(())
+}
+
+pub fn busy(
+    connection: &Connection,
+    address: &str,
+    window: Span,
+    which: Blocking,
+    now: DateTime<Utc>,
+    except: &str,
+) -> Result<Vec<Span>> {
+    let sql =
+        "SELECT attending.start, attending.end FROM attending JOIN events ON events.id = attending.event
+               WHERE address = ?1 AND attending.start < ?3 AND attending.end > ?2
+               AND (held_until > ?4 OR held_until IS NULL AND ?5) AND event <> ?6 ORDER BY attending.start";
+    let (start, end) = (window.start.timestamp_millis(), window.end.timestamp_millis());
+    let values = (address.to_lowercase(), start, end, now.timestamp_millis(), which == Blocking::All, except);
+    let mut query = connection.prepare_cached(sql)?;
+    let rows = query.query_map(values, |row| Ok(Span { start: time(row, 0)?, end: time(row, 1)? }))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+pub fn events(connection: &Connection, window: Span) -> Result<Vec<Event>> {
+    let sql = format!(
+        "SELECT {EVENT} FROM events WHERE held_until IS NULL AND start >= ?1 AND start < ?2 ORDER BY start, id"
+    );
+    let mut query = connection.prepare_cached(&sql)?;
+    let rows = query.query_map((window.start.timestamp_millis(), window.end.timestamp_millis()), event)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
+    Ok(Event {
+        id: row.get(0)?,
+        title: row.get(1)?,
+        attendees: strings(row, 2)?,
+        span: Span { start: time(row, 3)?, end: time(row, 4)? },
+        timezone: row.get(5)?,
+        organizer: row.get(6)?,
+        note: row.get(7)?,
+        conference: row.get(8)?,
+        meeting: row.get(9)?,
+        created: time(row, 10)?,
+    })
+}
+
+fn list(strings: &[String]) -> String {
+    Value::from(strings).to_string()
+}
+
+fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<DateTime<Utc>> {
+    let milliseconds: i64 = row.get(column)?;
+    DateTime::from_timestamp_millis(milliseconds)
+        .ok_or(rusqlite::Error::IntegralValueOutOfRange(column, milliseconds))
+}
+
+fn strings(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<String>> {
+    serde_json::from_str(&row.get::<_, String>(column)?).map_err(|error| broken(column, error))
+}
+
+fn slots(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<Slot>> {
+    let text: String = row.get(column)?;
+    let slots: Vec<(i64, i64, bool)> = serde_json::from_str(&text).map_err(|error| broken(column, error))?;
+    let at = |milliseconds| {
+        DateTime::from_timestamp_millis(milliseconds)
+            .ok_or(rusqlite::Error::IntegralValueOutOfRange(column, milliseconds))
+    };
+    let slot =
+        |(start, end, preferred)| Ok(Slot { span: Span { start: at(start)?, end: at(end)? }, preferred });
+    slots.into_iter().map(slot).collect()
+}
+
+fn broken(column: usize, error: serde_json::Error) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error))
+}

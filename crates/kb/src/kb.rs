@@ -1,0 +1,194 @@
+//! The knowledge base as a whole: a store, what makes vectors for it, and what is done with both. All of it blocks.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use toolwright_capabilities::Embedder;
+
+use crate::ingest::{Defaults, Ingest, Progress, Report};
+use crate::passages;
+use crate::record::{Key, Record};
+use crate::search::{self, Hit, Query};
+use crate::store::{Backend, Error, Maker, Result, Store};
+
+/// Gives what makes vectors, once it is there. Asked each time: a model may be installed while a server runs.
+pub type Embedders = Arc<dyn Fn() -> Option<Arc<dyn Embedder>> + Send + Sync>;
+
+/// Queries whose vectors are remembered.
+const RECENT: usize = 128;
+/// Records that are read at a time to get their vectors, and vectors that are kept at a time.
+const BATCH: usize = 256;
+
+/// How a search was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retrieval {
+    /// By words and by vector.
+    Hybrid,
+    /// By words alone: there are no vectors, or nothing that could make one of the query.
+    Keyword,
+}
+
+impl Retrieval {
+    /// As it is told beside an answer.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Hybrid => "hybrid",
+            Self::Keyword => "keyword",
+        }
+    }
+}
+
+/// A knowledge base that is open.
+pub struct Kb {
+    pub store: Store,
+    embedders: Embedders,
+    /// The last ones first.
+    recent: Mutex<Vec<(String, Arc<Vec<f32>>)>>,
+    has_warned: AtomicBool,
+}
+
+impl fmt::Debug for Kb {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Kb").field("store", &self.store).finish_non_exhaustive()
+    }
+}
+
+impl Kb {
+    /// Opens what the address names; an embedded one is made where there is none.
+    pub fn open(url: &str, embedders: Embedders) -> Result<Self> {
+        Ok(Self::of(Store::open(url)?, embedders))
+    }
+
+    /// A knowledge base over an open store.
+    pub fn of(store: Store, embedders: Embedders) -> Self {
+        Self { store, embedders, recent: Mutex::default(), has_warned: AtomicBool::new(false) }
+    }
+
+    /// The best records, and how they were looked for.
+    pub fn search(&self, query: &Query) -> Result<(Vec<Hit>, Retrieval)> {
+        let vector = self.vector_of(&query.text)?;
+        let retrieval = if vector.is_some() { Retrieval::Hybrid } else { Retrieval::Keyword };
+        let hits = search::search(&self.store, query, vector.as_ref().map(|vector| vector.as_slice()))?;
+        Ok((hits, retrieval))
+    }
+
+    /// The records with these ids that the user may read; those of everybody when no user is named.
+    pub fn get(&self, ids: &[String], user: Option<&str>) -> Result<Vec<Record>> {
+        let keys: Vec<Key> = ids.iter().map(|id| Key::of(id)).collect();
+        let records = self.store.fetch(&keys)?.into_iter().map(|record| (record.id.clone(), record));
+        let mut records: HashMap<String, Record> = records.collect();
+        let found = ids.iter().filter_map(|id| records.remove(id));
+        Ok(found.filter(|record| user.is_none_or(|user| record.is_readable_by(user))).collect())
+    }
+
+    /// Removes records; the ids that were there.
+    pub fn remove(&self, ids: &[String]) -> Result<Vec<String>> {
+        let there: Vec<String> = self.get(ids, None)?.into_iter().map(|record| record.id).collect();
+        let mut writer = self.store.write()?;
+        for id in &there {
+            writer.remove(Key::of(id))?;
+        }
+        writer.commit()?;
+        Ok(there)
+    }
+
+    /// Brings the store to what files and directories hold now. Vectors are made by [`Kb::embed`].
+    pub fn add(
+        &self,
+        base: &std::path::Path,
+        paths: &[PathBuf],
+        defaults: &Defaults,
+        progress: &Progress,
+    ) -> Result<Report> {
+        Ingest { base, defaults, progress }.run(&self.store, paths)
+    }
+
+    /// Makes the vectors that are missing; how many. Without an embedder there is nothing to do.
+    pub fn embed(&self, progress: &Progress) -> Result<usize> {
+        let Some(embedder) = (self.embedders)() else { return Ok(0) };
+        let maker = Maker { name: embedder.name().to_owned(), dimensions: embedder.dimensions() };
+        if let Some(kept) = self.store.maker()?.filter(|kept| *kept != maker) {
+            return Err(Error::OtherEmbedder { kept: kept.name, asked: maker.name });
+        }
+        let lacking = self.store.without_vector()?;
+        if lacking.is_empty() {
+            return Ok(0);
+        }
+        progress.total.store(lacking.len(), Ordering::Relaxed);
+        let mut writer = self.store.write()?;
+        let mut made = HashSet::new();
+        for keys in lacking.chunks(BATCH) {
+            let records = self.store.fetch(keys)?;
+            let mut passages: Vec<passages::Passage> = records.iter().flat_map(passages::of).collect();
+            passages.retain(|passage| made.insert(passage.key));
+            for part in passages.chunks(BATCH) {
+                let texts: Vec<&str> = part.iter().map(|passage| passage.text.as_str()).collect();
+                let vectors = embedder.embed(&texts).map_err(|fault| Error::Unusable(fault.to_string()))?;
+                let keyed: Vec<_> = part.iter().map(|passage| passage.key).zip(vectors).collect();
+                writer.put_vectors(&maker, &keyed)?;
+            }
+            progress.done.fetch_add(keys.len(), Ordering::Relaxed);
+        }
+        Ok(made.len())
+    }
+
+    /// Makes the index anew; vectors of another embedder than the one that is set up are dropped.
+    pub fn rebuild(&self) -> Result<()> {
+        if let (Some(embedder), Some(kept)) = ((self.embedders)(), self.store.maker()?)
+            && (embedder.name() != kept.name || embedder.dimensions() != kept.dimensions)
+        {
+            self.store.write()?.drop_vectors()?;
+        }
+        self.store.rebuild()
+    }
+
+    /// A query's vector, if the kept ones and what is set up allow for one.
+    fn vector_of(&self, text: &str) -> Result<Option<Arc<Vec<f32>>>> {
+        let Some(maker) = self.store.maker()? else { return Ok(None) };
+        let Some(embedder) = (self.embedders)() else {
+            self.warn("no embedder is set up: the search is by words alone (`toolwright kb model install`)");
+            return Ok(None);
+        };
+        if embedder.name() != maker.name || embedder.dimensions() != maker.dimensions {
+            let (kept, asked) = (maker.name, embedder.name().to_owned());
+            self.warn(&format!("the search is by words alone: {}", Error::OtherEmbedder { kept, asked }));
+            return Ok(None);
+        }
+        if let Some(vector) = self.recent(text) {
+            return Ok(Some(vector));
+        }
+        match embedder.embed(&[text]).map(|mut vectors| vectors.pop()) {
+            Ok(Some(vector)) => Ok(Some(self.remember(text, vector))),
+            Ok(None) => Ok(None),
+            Err(fault) => {
+                tracing::warn!("the query has no vector, the search is by words alone: {fault}");
+                Ok(None)
+            }
+        }
+    }
+
+    fn recent(&self, text: &str) -> Option<Arc<Vec<f32>>> {
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = recent.iter().position(|(query, _)| query == text)?;
+        recent[..=at].rotate_right(1);
+        recent.first().map(|(_, vector)| Arc::clone(vector))
+    }
+
+    fn remember(&self, text: &str, vector: Vec<f32>) -> Arc<Vec<f32>> {
+        let vector = Arc::new(vector);
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.truncate(RECENT - 1);
+        recent.insert(0, (text.to_owned(), Arc::clone(&vector)));
+        vector
+    }
+
+    /// Told once: it holds for every search.
+    fn warn(&self, message: &str) {
+        if !self.has_warned.swap(true, Ordering::Relaxed) {
+            tracing::warn!("{message}");
+        }
+    }
+}

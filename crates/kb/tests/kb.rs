@@ -1,0 +1,4 @@
+//! The knowledge base's tests.
+
+#[path = "kb/pgvector.rs"]
+mod pgvector;

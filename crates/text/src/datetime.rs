@@ -1,0 +1,86 @@
+//! `text.formatDatetime`: an instant, written for a person in their time zone. The zones' rules come with the program, so
+//! that the same arguments give the same result on every machine.
+
+use std::sync::LazyLock;
+
+use jiff::tz::{Offset, TimeZoneDatabase};
+use jiff::{Timestamp, Zoned};
+use serde_json::{Value, json};
+use toolwright_capabilities::Fault;
+
+use crate::invalid;
+use crate::locale::Locale;
+
+static ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
+
+pub fn format(asked: &Value) -> Result<Value, Fault> {
+    let member = |name: &str| {
+        let given = asked.get(name).and_then(Value::as_str);
+        given.ok_or_else(|| invalid(&format!("`{name}` is missing or not a string")))
+    };
+    let zone = member("timezone")?;
+    let zone = ZONES.get(zone).map_err(|_| {
+        Fault::new("INVALID_TIMEZONE", format!("{zone} is not a time zone such as Europe/Berlin"))
+    })?;
+    let instant: Timestamp = member("instant")?.parse().map_err(|_| {
+        invalid(
+            "`instant` is a date and time with offset, such as 2026-03-01T14:05:00Z, in the years 0 to 9999",
+        )
+    })?;
+    let locale = Locale::named(member("locale")?).ok_or_else(|| {
+        invalid(&format!("`locale` is one of {}", Locale::names().collect::<Vec<_>>().join(", ")))
+    })?;
+    let at = instant.to_zoned(zone);
+    let iso = iso(&at);
+    let formatted = match member("style")? {
+        "iso" => iso.clone(),
+        "date" => locale.date(&at),
+        "time" => locale.time(&at),
+        "short" => locale.short(&at),
+        "long" => locale.long(&at, &zone_of(&at)),
+        "spoken" => locale.spoken(&at),
+        _ => return Err(invalid("`style` is iso, date, time, short, long or spoken")),
+    };
+    Ok(json!({
+        "formatted": formatted,
+        "iso": iso,
+        "timezone": at.time_zone().iana_name().unwrap_or("UTC"),
+        "utcOffset": offset(at.offset()),
+        "weekday": locale.weekday(&at),
+    }))
+}
+
+/// With seconds, a numeric offset, and a fraction only if there is one.
+fn iso(at: &Zoned) -> String {
+    let fraction = match at.subsec_nanosecond() {
+        0 => String::new(),
+        nanoseconds => format!(".{nanoseconds:09}").trim_end_matches('0').to_owned(),
+    };
+    let (year, month, day) = (at.year(), at.month(), at.day());
+    let (hour, minute, second) = (at.hour(), at.minute(), at.second());
+    let offset = offset(at.offset());
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}{offset}")
+}
+
+/// Before there were time zones, offsets had seconds.
+fn offset(offset: Offset) -> String {
+    let seconds = offset.seconds();
+    let sign = if seconds < 0 { '-' } else { '+' };
+    let all = seconds.unsigned_abs();
+    let (hours, minutes, rest) = (all / 3600, all / 60 % 60, all % 60);
+    match rest {
+        0 => format!("{sign}{hours:02}:{minutes:02}"),
+        rest => format!("{sign}{hours:02}:{minutes:02}:{rest:02}"),
+    }
+}
+
+/// The abbreviation. A zone without one has a number in its place.
+fn zone_of(at: &Zoned) -> String {
+    let info = at.time_zone().to_offset_info(at.timestamp());
+    let abbreviation = info.abbreviation();
+    if abbreviation.starts_with(|first: char| first.is_alphabetic()) {
+        abbreviation.to_owned()
+    } else {
+        offset(at.offset())
+    }
+}

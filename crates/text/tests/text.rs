@@ -1,0 +1,38 @@
+//! The functions of `context.text`, asked as a handler asks them.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "text/addresses.rs"]
+mod addresses;
+#[path = "text/contacts.rs"]
+mod contacts;
+#[path = "text/dates.rs"]
+mod dates;
+#[path = "text/hostile.rs"]
+mod hostile;
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use toolwright_capabilities::{Asker, Capability, Fault};
+use toolwright_text::Text;
+
+/// Asks for a function; an error is its code and message.
+async fn ask(function: &str, args: Vec<Value>) -> Result<Value, Fault> {
+    let asker = Asker {
+        tool: "tool",
+        execution_id: "call",
+        client_id: "client",
+        session: None,
+        user: "user",
+        org: None,
+        roles: &[],
+        deadline: Instant::now() + Duration::from_secs(30),
+        now: None,
+    };
+    Text.call(&asker, function, args).await.map(|answered| answered.value)
+}
+
+#[tokio::test]
+async fn an_unknown_function_is_none() {
+    assert_eq!(ask("translate", vec![]).await.unwrap_err().code, "NOT_CONFIGURED");
+}

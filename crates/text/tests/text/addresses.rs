@@ -1,0 +1,100 @@
+//! `validateEmail`.
+
+use serde_json::{Value, json};
+
+use super::ask;
+
+async fn checked(email: &str) -> Value {
+    ask("validateEmail", vec![json!(email)]).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_valid_address_has_a_normal_form_and_parts() {
+    let expected = json!({
+        "valid": true, "normalized": "Mira.Okafor+news@studio.example", "localPart": "Mira.Okafor+news",
+        "domain": "studio.example", "reason": null, "didYouMean": null
+    });
+    assert_eq!(checked("  Mira.Okafor+news@Studio.EXAMPLE\n").await, expected);
+}
+
+#[tokio::test]
+async fn forms_are_judged_by_the_standard() {
+    for email in [
+        "a@b.co",
+        "x_y-z@sub.domain.example",
+        "o'hara@mail.example",
+        "\"john smith\"@mail.example",
+        "user@münchen.de",
+        "用户@例子.公司",
+        "user@xn--mnchen-3ya.de",
+        "very.common@example.museum",
+    ] {
+        assert_eq!(checked(email).await["valid"], true, "{email}");
+    }
+    for (email, reason) in [
+        ("", "no @"),
+        ("mira", "no @"),
+        ("mira.studio.example", "no @"),
+        ("@studio.example", "before the @"),
+        ("mira@", "after the @"),
+        ("mira@studio", "ending"),
+        ("mira@studio..example", "domain"),
+        ("mira@@studio.example", "@"),
+        ("mira okafor@studio.example", "space"),
+        (".mira@studio.example", ""),
+        ("mira.@studio.example", ""),
+        ("mi..ra@studio.example", ""),
+        ("mira@-studio.example", ""),
+        ("mira@studio.123", ""),
+        ("mira@[127.0.0.1]", ""),
+        ("Mira <mira@studio.example>", ""),
+        ("mira@stu dio.example", ""),
+        ("mira@studio_x.example", ""),
+    ] {
+        let answer = checked(email).await;
+        assert_eq!(answer["valid"], false, "{email}");
+        let told = answer["reason"].as_str().unwrap();
+        assert!(told.contains(reason) && told.ends_with('.'), "{email}: {told}");
+        for part in ["normalized", "localPart", "domain"] {
+            assert_eq!(answer[part], Value::Null, "{email}");
+        }
+    }
+    let long = |local: usize, domain: usize| format!("{}@{}.example", "a".repeat(local), "b".repeat(domain));
+    assert_eq!(checked(&long(64, 63)).await["valid"], true);
+    assert_eq!(checked(&long(65, 10)).await["valid"], false);
+    assert_eq!(checked(&long(10, 64)).await["valid"], false);
+}
+
+#[tokio::test]
+async fn an_international_domain_is_written_as_people_write_it() {
+    assert_eq!(checked("Info@MÜNCHEN.de").await["normalized"], "Info@münchen.de");
+    assert_eq!(checked("info@XN--MNCHEN-3YA.de").await["domain"], "xn--mnchen-3ya.de");
+}
+
+#[tokio::test]
+async fn one_slip_in_a_well_known_domain_is_corrected() {
+    for (email, meant) in [
+        ("mira@gmial.com", Some("mira@gmail.com")),
+        ("mira@gmail.con", Some("mira@gmail.com")),
+        ("mira@gmal.com", Some("mira@gmail.com")),
+        ("mira@gmailcom", Some("mira@gmail.com")),
+        ("mira@gmail,com", Some("mira@gmail.com")),
+        ("Mira@Hotmial.com", Some("Mira@hotmail.com")),
+        ("mira@outlok.com", Some("mira@outlook.com")),
+        ("mira@t-onlin.de", Some("mira@t-online.de")),
+        ("mira@gmail.com", None),
+        ("mira@mail.com", None),
+        ("mira@studio.example", None),
+        ("mira@gm.com", None),
+        ("@gmial.com", None),
+    ] {
+        assert_eq!(checked(email).await["didYouMean"], json!(meant), "{email}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_text_is_refused() {
+    for args in [vec![], vec![json!(3)], vec![json!("x".repeat((1 << 20) + 1))]] {
+        assert_eq!(ask("validateEmail", args).await.unwrap_err().code, "INVALID_ARGUMENT");
+    }
+}
