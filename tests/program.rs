@@ -26,6 +26,8 @@ mod config;
 mod declared;
 #[path = "program/determinism.rs"]
 mod determinism;
+#[path = "program/doctor.rs"]
+mod doctor;
 #[path = "program/fields.rs"]
 mod fields;
 #[path = "program/imports.rs"]
@@ -34,6 +36,8 @@ mod imports;
 mod interrupted;
 #[path = "program/kb.rs"]
 mod kb;
+#[path = "program/kb_model.rs"]
+mod kb_model;
 #[path = "program/look.rs"]
 mod look;
 #[path = "program/mcp.rs"]

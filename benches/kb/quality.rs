@@ -39,7 +39,7 @@ pub fn run(corpora: &Path, place: &Place) -> Result<()> {
     for set in sets.iter().filter(|set| set.is_dir()) {
         let dir = tempfile::tempdir()?;
         let given = embedder.clone();
-        let embedders: Embedders = Arc::new(move || given.clone());
+        let embedders: Embedders = Arc::new(move || given.clone().ok_or_else(|| "there is none".to_owned()));
         let kb = Kb::of(place.open(dir.path())?, embedders);
         let titled = dir.path().join("docs.jsonl");
         fs::write(&titled, with_titles(&fs::read_to_string(set.join("docs.jsonl"))?)?)?;

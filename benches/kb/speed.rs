@@ -17,7 +17,7 @@ const COMPARED: u64 = 40;
 
 pub fn run(size: u64, place: &Place) -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let kb = Kb::of(place.open(dir.path())?, Arc::new(|| None));
+    let kb = Kb::of(place.open(dir.path())?, Arc::new(|| Err("there is none".to_owned())));
     let per_second = ingest(&kb, dir.path(), size)?;
     put_vectors(&kb.store, size)?;
     drop(kb);

@@ -193,6 +193,15 @@ fn place(diagnostic: &Value) -> String {
     format!("{}/{}:{}:{} {}", text("tool"), text("file"), number("line"), number("column"), text("code"))
 }
 
+/// Where the sentence transformer is, for tests that need it.
+pub fn models() -> PathBuf {
+    let named = std::env::var_os("TOOLWRIGHT_MODELS").map(PathBuf::from);
+    let models = named.unwrap_or_else(|| repository().join("target/models"));
+    let is_there = models.join("all-MiniLM-L6-v2/model.safetensors").exists();
+    assert!(is_there, "the model is not in {}: run scripts/model", models.display());
+    models
+}
+
 /// The program, in `dir` and without what the caller's environment would change.
 pub fn command_in(dir: &Path, args: &[&str]) -> Command {
     clean(Command::new(program()), dir, args)
@@ -214,6 +223,8 @@ fn clean(mut command: Command, dir: &Path, args: &[&str]) -> Command {
         }
     }
     command.env_remove("SOURCE_DATE_EPOCH");
+    // What the caller has installed for all projects.
+    command.env("XDG_DATA_HOME", dir.join(".data"));
     command
 }
 

@@ -13,7 +13,7 @@ use toolwright_contract::{Category, Mode};
 use toolwright_providers::Provider;
 
 pub use calendar::{Calendar, During};
-pub use kb::{Kb, KbAdd, KbSearch};
+pub use kb::{Kb, KbAdd, KbModel, KbSearch};
 pub use mcp::{Mcp, McpCommand, Pin};
 pub use serve::ServeSettings;
 pub use unblock::Unblock;
@@ -193,6 +193,11 @@ pub enum Command {
         #[command(subcommand)]
         what: Keys,
     },
+    /// Check all that a project needs, and say what mends what is missing; exits 1 if something is broken
+    #[command(after_help = "Examples:
+  toolwright doctor
+  toolwright doctor --format json | jq '.checks[] | select(.status != \"ok\")'")]
+    Doctor,
     /// Print the system prompt that a session gets
     #[command(after_help = "Example:\n  toolwright prompt --mode voice")]
     Prompt {

@@ -36,6 +36,7 @@ pub fn knowledge_base(config: &Config) -> KnowledgeBase {
 }
 
 /// What makes vectors for the knowledge base; without any it is searched by words.
-pub fn embedders(_config: &Config) -> Embedders {
-    Arc::new(|| None)
+pub fn embedders(config: &Config) -> Embedders {
+    let opener = config.embedders();
+    Arc::new(move || opener.get().map_err(|why| format!("{}; {}", why.reason, why.help)))
 }

@@ -11,7 +11,6 @@ mod local;
 mod minilm;
 mod open;
 #[cfg(test)]
-#[path = "test_support.rs"]
 mod test_support;
 
-pub use open::{Settings, Unavailable, open};
+pub use open::{Opener, Settings, Unavailable, open};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use toolwright_capabilities::Embedder;
 
@@ -34,6 +34,30 @@ impl fmt::Display for Unavailable {
 }
 
 impl std::error::Error for Unavailable {}
+
+/// Opens the configured embedder for a whole process: tries again whenever it is asked, until it is there, so that a
+/// model which is installed meanwhile is taken up.
+#[derive(Debug)]
+pub struct Opener {
+    settings: Result<Settings, Unavailable>,
+    opened: OnceLock<Arc<dyn Embedder>>,
+}
+
+impl Opener {
+    /// With settings, or with what is wrong with them.
+    pub fn new(settings: Result<Settings, Unavailable>) -> Self {
+        Self { settings, opened: OnceLock::new() }
+    }
+
+    /// The one embedder of the process, or why there is none yet.
+    pub fn get(&self) -> Result<Arc<dyn Embedder>, Unavailable> {
+        if let Some(embedder) = self.opened.get() {
+            return Ok(Arc::clone(embedder));
+        }
+        let embedder = open(self.settings.as_ref().map_err(Clone::clone)?)?;
+        Ok(Arc::clone(self.opened.get_or_init(|| embedder)))
+    }
+}
 
 /// The configured embedder. The model is loaded when it is first used; what was embedded lately is remembered.
 pub fn open(settings: &Settings) -> Result<Arc<dyn Embedder>, Unavailable> {

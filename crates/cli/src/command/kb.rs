@@ -21,15 +21,16 @@ use crate::progress::{self, Shown};
 
 pub fn run(common: &Common, what: &args::Kb) -> Result<ExitCode> {
     let config = Config::load(common, None)?;
-    let kb = Kb::open(&config.kb, capabilities::embedders(&config)).map_err(failed)?;
+    let kb = || Kb::open(&config.kb, capabilities::embedders(&config)).map_err(failed);
     match what {
-        args::Kb::Add(add) => self::add(common, &config, &kb, add),
-        args::Kb::Search(search) => self::search(common, &kb, search),
-        args::Kb::Get { ids } => get(&kb, ids),
-        args::Kb::Rm { ids } => remove(common, &kb, ids),
-        args::Kb::Stats => stats(common, &config, &kb),
-        args::Kb::Rebuild => rebuild(common, &kb),
-        args::Kb::Export => export(&kb),
+        args::Kb::Add(add) => self::add(common, &config, &kb()?, add),
+        args::Kb::Search(search) => self::search(common, &kb()?, search),
+        args::Kb::Get { ids } => get(&kb()?, ids),
+        args::Kb::Rm { ids } => remove(common, &kb()?, ids),
+        args::Kb::Stats => stats(common, &config, &kb()?),
+        args::Kb::Rebuild => rebuild(common, &kb()?),
+        args::Kb::Export => export(&kb()?),
+        args::Kb::Model(model) => super::kb_model::run(common, &config, model),
     }
 }
 

@@ -7,10 +7,12 @@ mod call;
 mod check;
 mod confirm;
 mod describe;
+mod doctor;
 mod explain;
 mod git;
 mod init;
 mod kb;
+mod kb_model;
 mod keys;
 mod list;
 mod mcp;
@@ -55,6 +57,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Serve(serve) => serve::run(common, &serve),
         Command::Mcp(Mcp { what: Some(McpCommand::Pin(pin)), .. }) => pin::run(common, &pin),
         Command::Mcp(mcp) => mcp::run(common, &mcp),
+        Command::Doctor => doctor::run(common),
         Command::Keys { keys, what } => keys::run(common, keys, what),
         Command::Prompt { mode, source } => prompt::run(common, mode, &source),
     }

@@ -19,11 +19,7 @@ impl Config {
         all.insert("tools".to_owned(), tools);
         all.insert("prompts".to_owned(), table([("dir", self.prompts.display().to_string().into())]));
         all.insert("store".to_owned(), table([("url", without_password(&self.store).into())]));
-        let kb = [
-            ("url", without_password(&self.kb).into()),
-            ("sources", list(self.kb_sources.iter().map(|path| path.display()))),
-        ];
-        all.insert("kb".to_owned(), table(kb));
+        all.insert("kb".to_owned(), self.dump_kb());
         all.insert("limits".to_owned(), self.dump_limits());
         let policy = self.policy();
         let mut confirmation = vec![
@@ -133,7 +129,7 @@ pub(super) fn integer(number: impl TryInto<i64>) -> Value {
 }
 
 /// `postgres://user:secret@host/db` becomes `postgres://user@host/db`.
-fn without_password(url: &str) -> String {
+pub fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     match rest.rsplit_once('@') {
         Some((user, host)) => {

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use toolwright_contract::RateLimit;
 
+use super::embedder::EmbedderFile;
 use super::images::ImagesFile;
 use crate::args::LogFormat;
 
@@ -120,6 +121,8 @@ pub(super) struct SessionFile {
 pub(super) struct KbFile {
     pub url: Option<String>,
     pub sources: Vec<PathBuf>,
+    pub models: Option<PathBuf>,
+    pub embedder: Option<EmbedderFile>,
 }
 
 /// How `toolwright serve` serves.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolwright_contract::Mode;
+use toolwright_embed::Opener;
 use toolwright_kb::KnowledgeBase;
 use toolwright_orchestrator::Limits as HandlerLimits;
 use toolwright_orchestrator::capabilities::Capabilities;
@@ -21,12 +22,15 @@ use crate::args::Common;
 use crate::output::Failure;
 
 mod dump;
+mod embedder;
 mod file;
 mod images;
 mod server;
 
+pub use dump::without_password;
 pub use server::Serving;
 
+use embedder::EmbedderFile;
 use file::{File, HandlersFile, LimitsFile, ModeLimitsFile, ServerFile, TelemetryFile, ToolFile};
 use images::ImagesFile;
 
@@ -65,6 +69,10 @@ pub struct Config {
     /// Where the server is, as its own answers say it.
     served_at: Address,
     pub calendar: toolwright_calendar::Settings,
+    /// Where models are.
+    pub models: PathBuf,
+    endpoint: Option<EmbedderFile>,
+    embedders: Arc<Opener>,
     /// Whose tools are imported.
     pub mcp_servers: Vec<toolwright_imports::Server>,
     /// Where the file is: its paths are relative to it.
@@ -91,6 +99,7 @@ impl Config {
             |path: Option<PathBuf>, default: &str| base.join(path.unwrap_or_else(|| default.into()));
         let store = common.store.clone().or(file.store.url.map(|url| relative_to(&base, &url)));
         let kb = common.kb.clone().or(file.kb.url.map(|url| relative_to(&base, &url)));
+        let models = embedder::models(&base, file.kb.models.as_deref());
         let flag = dir.or(common.tools.as_deref()).map(Path::to_owned);
         Ok(Self {
             names_tools: flag.is_some() || file.tools.dir.is_some(),
@@ -109,6 +118,9 @@ impl Config {
             images: file.images,
             served_at: Address::new(address),
             calendar: calendar(file.calendar)?,
+            embedders: embedder::opener(models.clone(), file.kb.embedder.as_ref()),
+            models,
+            endpoint: file.kb.embedder,
             mcp_servers: file.mcp_servers,
             base,
             capabilities: OnceLock::new(),

@@ -205,5 +205,4 @@ fn check(path: &Path, file: &Pinned) -> Result<(), String> {
 }
 
 #[cfg(test)]
-#[path = "tests.rs"]
 mod tests;

@@ -1,10 +1,11 @@
+//! Installations from directories, archives and a hub on loopback.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Mutex;
 
 use super::*;
 use crate::test_support::{Server, models};
-use crate::{Settings, open};
+use crate::{Opener, Settings, open};
 
 fn quiet(_: &str, _: u64, _: u64) {}
 
@@ -28,6 +29,17 @@ fn an_installed_model_is_opened_without_reading_it() {
     let embedder = open(&Settings { models: models(), endpoint: None }).unwrap();
     assert_eq!((embedder.name(), embedder.dimensions()), (NAME, 384));
     assert_eq!(embedder.embed(&["one", "two"]).unwrap().len(), 2);
+}
+
+#[test]
+fn a_model_that_is_installed_meanwhile_is_taken_up_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let opener = Opener::new(Ok(Settings { models: dir.path().to_owned(), endpoint: None }));
+    assert!(opener.get().unwrap_err().reason.contains("not installed"));
+    install(&place(dir.path()), &Source::Path(place(&models())), &quiet).unwrap();
+    let embedder = opener.get().unwrap();
+    assert!(std::sync::Arc::ptr_eq(&embedder, &opener.get().unwrap()));
+    assert_eq!(embedder.embed(&["one"]).unwrap()[0].len(), 384);
 }
 
 #[test]

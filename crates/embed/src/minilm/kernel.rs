@@ -91,6 +91,8 @@ pub(super) struct Rows<'a> {
     pub count: usize,
 }
 
+// One index runs through all rows.
+#[allow(clippy::needless_range_loop)]
 #[inline(always)]
 fn strip<L: Lanes, const COUNT: usize>(
     left: &Rows<'_>,

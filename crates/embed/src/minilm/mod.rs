@@ -62,5 +62,4 @@ fn batches(ids: &[Vec<u32>]) -> Vec<Vec<&[u32]>> {
 }
 
 #[cfg(test)]
-#[path = "tests.rs"]
 mod tests;

@@ -1,3 +1,4 @@
+//! The model, against vectors and tokens of the reference.
 #![allow(clippy::unwrap_used)]
 
 use serde::Deserialize;

@@ -1,30 +1,43 @@
 //! Text to token ids, as the model was trained: BERT's clean-up, lower case without accents, words and punctuation, then
 //! the longest pieces that the vocabulary has. Equal to the `tokenizers` library, which a test's samples were made with.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fmt;
 use std::path::Path;
 
-use serde::Deserialize;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use unicode_categories::UnicodeCategories;
 use unicode_normalization::UnicodeNormalization;
 
 /// Tokens of a text that are looked at, with the one at its start and the one at its end.
 pub(super) const MOST_TOKENS: usize = 256;
+/// Pieces that the vocabulary has; only room is made for them.
+const VOCABULARY: usize = 30_522;
 /// A longer word is unknown.
 const MOST_CHARACTERS: usize = 100;
+
+/// Pieces and their ids.
+type Pieces = HashMap<Box<str>, u32, foldhash::fast::FixedState>;
 
 /// The vocabulary.
 #[derive(Debug)]
 pub(super) struct Tokens {
-    /// Pieces that begin a word.
-    first: HashMap<Box<str>, u32, foldhash::fast::FixedState>,
-    /// Pieces that go on with a word.
-    later: HashMap<Box<str>, u32, foldhash::fast::FixedState>,
+    vocabulary: Vocabulary,
     /// Tokens that have no text of their own; written out in a text, they are themselves.
     special: Vec<(String, u32)>,
     unknown: u32,
     start: u32,
     end: u32,
+}
+
+#[derive(Debug)]
+struct Vocabulary {
+    /// Pieces that begin a word.
+    first: Pieces,
+    /// Pieces that go on with a word.
+    later: Pieces,
 }
 
 #[derive(Deserialize)]
@@ -41,7 +54,34 @@ struct Added {
 
 #[derive(Deserialize)]
 struct Model {
-    vocab: HashMap<String, u32>,
+    vocab: Vocabulary,
+}
+
+/// Read straight into its two maps: it is most of what opening the model costs.
+impl<'de> Deserialize<'de> for Vocabulary {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+        impl<'de> Visitor<'de> for Entries {
+            type Value = Vocabulary;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("pieces and their ids")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Vocabulary, A::Error> {
+                let sized = |capacity| Pieces::with_capacity_and_hasher(capacity, Default::default());
+                let mut vocabulary = Vocabulary { first: sized(VOCABULARY), later: sized(VOCABULARY / 4) };
+                while let Some((piece, id)) = entries.next_entry::<Cow<'de, str>, u32>()? {
+                    match piece.strip_prefix("##") {
+                        Some(rest) if !rest.is_empty() => vocabulary.later.insert(rest.into(), id),
+                        _ => vocabulary.first.insert(piece.into(), id),
+                    };
+                }
+                Ok(vocabulary)
+            }
+        }
+        deserializer.deserialize_map(Entries)
+    }
 }
 
 impl Tokens {
@@ -55,18 +95,10 @@ impl Tokens {
 
     fn new(file: File) -> Option<Self> {
         let vocabulary = file.model.vocab;
-        let id = |name: &str| vocabulary.get(name).copied();
+        let id = |name: &str| vocabulary.first.get(name).copied();
         let (unknown, start, end) = (id("[UNK]")?, id("[CLS]")?, id("[SEP]")?);
-        let mut first = HashMap::with_capacity_and_hasher(vocabulary.len(), Default::default());
-        let mut later = HashMap::with_capacity_and_hasher(vocabulary.len(), Default::default());
-        for (piece, id) in vocabulary {
-            match piece.strip_prefix("##") {
-                Some(rest) if !rest.is_empty() => later.insert(rest.into(), id),
-                _ => first.insert(piece.into_boxed_str(), id),
-            };
-        }
         let special = file.added_tokens.into_iter().map(|token| (token.content, token.id)).collect();
-        Some(Self { first, later, special, unknown, start, end })
+        Some(Self { vocabulary, special, unknown, start, end })
     }
 
     /// The ids of a text: at most [`MOST_TOKENS`], and never fewer than two.
@@ -127,7 +159,7 @@ impl Tokens {
             ids.push(self.unknown);
             rest = "";
         }
-        let mut pieces = &self.first;
+        let mut pieces = &self.vocabulary.first;
         while !rest.is_empty() {
             let ends = rest.char_indices().rev().map(|(at, c)| at + c.len_utf8());
             let Some((end, id)) = ends.filter_map(|end| Some((end, *pieces.get(&rest[..end])?))).next()
@@ -138,7 +170,7 @@ impl Tokens {
             };
             ids.push(id);
             rest = &rest[end..];
-            pieces = &self.later;
+            pieces = &self.vocabulary.later;
         }
         word.clear();
     }

@@ -17,7 +17,10 @@ struct Place {
 
 fn place() -> Place {
     let store = tempfile::tempdir().unwrap();
-    let kb = Kb::of(Store::Embedded(Embedded::open(store.path()).unwrap()), Arc::new(|| None));
+    let kb = Kb::of(
+        Store::Embedded(Embedded::open(store.path()).unwrap()),
+        Arc::new(|| Err("there is none".to_owned())),
+    );
     Place { files: tempfile::tempdir().unwrap(), _store: store, kb }
 }
 

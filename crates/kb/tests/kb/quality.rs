@@ -31,7 +31,11 @@ fn rows(path: &Path) -> Vec<Value> {
 
 fn by_words(set: &Path) -> f64 {
     let dir = tempfile::tempdir().unwrap();
-    let kb = Kb::open(&format!("dir:{}", dir.path().join("kb").display()), Arc::new(|| None)).unwrap();
+    let kb = Kb::open(
+        &format!("dir:{}", dir.path().join("kb").display()),
+        Arc::new(|| Err("there is none".to_owned())),
+    )
+    .unwrap();
     let mut lines = String::new();
     for mut document in rows(&set.join("docs.jsonl")) {
         if document["title"].as_str().unwrap_or_default().trim().is_empty() {

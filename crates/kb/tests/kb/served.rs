@@ -40,7 +40,7 @@ impl Embedder for Hashing {
 }
 
 fn embedder(name: &'static str) -> Embedders {
-    Arc::new(move || Some(Arc::new(Hashing(name)) as Arc<dyn Embedder>))
+    Arc::new(move || Ok(Arc::new(Hashing(name)) as Arc<dyn Embedder>))
 }
 
 fn options(dir: &Path, embedders: Embedders) -> Options {
@@ -93,7 +93,7 @@ async fn ask_until(
 #[tokio::test]
 async fn a_first_search_ingests_the_sources_and_gives_evidence() {
     let dir = files();
-    let kb = KnowledgeBase::new(options(dir.path(), Arc::new(|| None)));
+    let kb = KnowledgeBase::new(options(dir.path(), Arc::new(|| Err("there is none".to_owned()))));
     assert!(!dir.path().join("kb").exists(), "nothing is opened before it is asked");
     let answer = ask(&kb, "ann", "search", json!({"query": "who founded the studio"})).await.unwrap();
     assert_eq!(answer.note, Some(("retrieval", json!("keyword"))));
@@ -129,7 +129,7 @@ async fn a_first_search_ingests_the_sources_and_gives_evidence() {
 #[tokio::test]
 async fn filters_namespaces_and_numbers_are_heeded() {
     let dir = files();
-    let kb = KnowledgeBase::new(options(dir.path(), Arc::new(|| None)));
+    let kb = KnowledgeBase::new(options(dir.path(), Arc::new(|| Err("there is none".to_owned()))));
     let found = async |user: &str, args: Value| -> Vec<String> {
         let value = ask(&kb, user, "search", args).await.unwrap().value;
         value.as_array().unwrap().iter().map(|hit| hit["id"].as_str().unwrap().to_owned()).collect()
@@ -162,7 +162,7 @@ async fn filters_namespaces_and_numbers_are_heeded() {
 #[tokio::test]
 async fn wrong_arguments_and_late_questions_have_their_codes() {
     let dir = files();
-    let kb = KnowledgeBase::new(options(dir.path(), Arc::new(|| None)));
+    let kb = KnowledgeBase::new(options(dir.path(), Arc::new(|| Err("there is none".to_owned()))));
     for (function, args, code) in [
         ("search", json!({}), "INVALID_ARGUMENT"),
         ("search", json!({"query": "x", "namespace": "secret"}), "INVALID_NAMESPACE"),
@@ -177,7 +177,10 @@ async fn wrong_arguments_and_late_questions_have_their_codes() {
     }
     let late = ask_until(&kb, "ann", "search", json!({"query": "x"}), Instant::now()).await;
     assert_eq!(late.unwrap_err().code, "TIMEOUT");
-    let nowhere = Options { url: "mongodb:x".to_owned(), ..options(dir.path(), Arc::new(|| None)) };
+    let nowhere = Options {
+        url: "mongodb:x".to_owned(),
+        ..options(dir.path(), Arc::new(|| Err("there is none".to_owned())))
+    };
     let fault = ask(&KnowledgeBase::new(nowhere), "ann", "search", json!({"query": "x"})).await.unwrap_err();
     assert_eq!(fault.code, "NOT_CONFIGURED");
 }
@@ -185,7 +188,7 @@ async fn wrong_arguments_and_late_questions_have_their_codes() {
 #[tokio::test]
 async fn vectors_make_a_search_hybrid_and_another_embedder_is_not_mixed_in() {
     let dir = files();
-    let without = KnowledgeBase::new(options(dir.path(), Arc::new(|| None)));
+    let without = KnowledgeBase::new(options(dir.path(), Arc::new(|| Err("there is none".to_owned()))));
     ask(&without, "ann", "search", json!({"query": "studio"})).await.unwrap();
     // The vectors come without a second ingest.
     let with = KnowledgeBase::new(options(dir.path(), embedder("one")));
