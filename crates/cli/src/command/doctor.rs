@@ -7,6 +7,8 @@ use std::time::Instant;
 use anyhow::Result;
 use serde_json::{Value, json};
 use toolwright_embed::install;
+use toolwright_kb::Kb;
+use toolwright_kb::store::Backend as _;
 use toolwright_orchestrator::store::{self, Sqlite, sqlite};
 use toolwright_registry::artifact;
 use toolwright_registry::build::{Options, Progress, compile};
@@ -15,7 +17,7 @@ use crate::args::{Common, Format};
 use crate::config::{Config, without_password};
 use crate::imports::Imports;
 use crate::output::{self, Failure};
-use crate::{report, toolset};
+use crate::{capabilities, report, toolset};
 
 /// A name, and what looks at it.
 type Check = (&'static str, fn(&Config) -> Finding);
@@ -166,8 +168,7 @@ fn knowledge_base(config: &Config) -> Finding {
         let (told, help) = ("it is empty", "`toolwright kb add PATH…` fills it");
         return Finding::Missing(told.to_owned(), help.to_owned());
     }
-    let stats = Kb::open(&config.kb, capabilities::embedders(config))
-        .and_then(|kb| kb.store.stats().map_err(Into::into));
+    let stats = Kb::open(&config.kb, capabilities::embedders(config)).and_then(|kb| kb.store.stats());
     match stats {
         Ok(stats) if stats.with_vector < stats.passages => {
             let lacking = stats.passages - stats.with_vector;
