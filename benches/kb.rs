@@ -62,6 +62,6 @@ impl Place {
     fn open(&self, dir: &Path) -> Result<Store> {
         let Some(url) = &self.postgres else { return Ok(Store::Embedded(Embedded::open(&dir.join("kb"))?)) };
         let schema = format!("bench {}", dir.display());
-        Ok(Store::Postgres(Postgres::new(url, Options { schema, ..Options::default() })?))
+        Ok(Store::Postgres(Box::new(Postgres::new(url, Options { schema, ..Options::default() })?)))
     }
 }

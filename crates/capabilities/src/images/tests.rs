@@ -312,7 +312,7 @@ fn only_names_of_pictures_are_served() {
         format!("{stem}.PNG"),
         format!("{}.png", stem.to_uppercase()),
         format!("{stem}.png.svg"),
-        format!("{stem}"),
+        stem.to_owned(),
         "a.png".to_owned(),
         String::new(),
     ] {

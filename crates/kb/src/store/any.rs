@@ -11,7 +11,7 @@ use crate::record::{Key, Record};
 #[derive(Debug)]
 pub enum Store {
     Embedded(Embedded),
-    Postgres(Postgres),
+    Postgres(Box<Postgres>),
 }
 
 impl Store {
@@ -20,7 +20,7 @@ impl Store {
         match url.split_once(':') {
             Some(("dir", path)) if !path.is_empty() => Embedded::open(Path::new(path)).map(Self::Embedded),
             Some(("postgres" | "postgresql", _)) => {
-                Postgres::new(url, Options::default()).map(Self::Postgres)
+                Postgres::new(url, Options::default()).map(|store| Self::Postgres(Box::new(store)))
             }
             // What is wrong is not quoted: there may be a password in it.
             _ => Err(Error::Unusable(
@@ -34,7 +34,7 @@ impl Store {
     fn back_end(&self) -> &dyn Backend {
         match self {
             Self::Embedded(store) => store,
-            Self::Postgres(store) => store,
+            Self::Postgres(store) => &**store,
         }
     }
 }

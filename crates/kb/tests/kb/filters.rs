@@ -45,12 +45,15 @@ pub fn both_lists_hold_exactly_what_passes<H: Harness>() {
 }
 
 fn some_record(number: u32) -> Record {
-    let kind = if number % 7 == 0 { "person" } else { "doc" };
+    let kind = if number.is_multiple_of(7) { "person" } else { "doc" };
     let mut record = record(&format!("{kind}:{number}"), "Walrus", &format!("Number {number}."));
     let tags = [(2, "even"), (3, "third"), (101, "rare")];
-    record.tags =
-        tags.iter().filter(|(every, _)| number % every == 0).map(|(_, tag)| (*tag).to_owned()).collect();
-    if number % 5 == 0 {
+    record.tags = tags
+        .iter()
+        .filter(|(every, _)| number.is_multiple_of(*every))
+        .map(|(_, tag)| (*tag).to_owned())
+        .collect();
+    if number.is_multiple_of(5) {
         record.namespace = Namespace::Public;
     }
     record

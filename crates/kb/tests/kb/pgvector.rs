@@ -64,7 +64,7 @@ impl Harness for Database {
     }
 
     fn open(&self) -> Store {
-        Store::Postgres(self.process())
+        Store::Postgres(Box::new(self.process()))
     }
 }
 

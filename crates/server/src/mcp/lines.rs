@@ -81,7 +81,7 @@ where
             let refusal = match line.as_deref().map(parse) {
                 Some(Ok(message)) => return Some(message),
                 Some(Err(None)) => continue,
-                Some(Err(Some(refusal))) => refusal,
+                Some(Err(Some(refusal))) => *refusal,
                 None => {
                     (ErrorData::invalid_request(format!("At most {LONGEST} bytes are read."), None), None)
                 }
@@ -101,14 +101,14 @@ where
 type Refusal = (ErrorData, Option<RequestId>);
 
 /// Nothing is answered to an empty line, nor to a notification that is not known.
-fn parse(line: &[u8]) -> Result<RxJsonRpcMessage<RoleServer>, Option<Refusal>> {
+fn parse(line: &[u8]) -> Result<RxJsonRpcMessage<RoleServer>, Option<Box<Refusal>>> {
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line).trim_ascii();
     if line.is_empty() {
         return Err(None);
     }
     serde_json::from_slice(line).map_err(|error| match error.classify() {
         Category::Syntax | Category::Eof => {
-            Some((ErrorData::parse_error(format!("This line is no JSON: {error}."), None), None))
+            Some(Box::new((ErrorData::parse_error(format!("This line is no JSON: {error}."), None), None)))
         }
         Category::Data | Category::Io => {
             let value: Value = serde_json::from_slice(line).ok()?;
@@ -116,7 +116,7 @@ fn parse(line: &[u8]) -> Result<RxJsonRpcMessage<RoleServer>, Option<Refusal>> {
                 return None;
             }
             let id = value.get("id").and_then(|id| serde_json::from_value(id.clone()).ok());
-            Some((ErrorData::invalid_request("This is no message of MCP.", None), id))
+            Some(Box::new((ErrorData::invalid_request("This is no message of MCP.", None), id)))
         }
     })
 }

@@ -116,10 +116,10 @@ fn handle_after(text: &str, at: usize) -> Option<Span> {
     let length = length.unwrap_or(rest.len() - marks);
     let span = Span { start: at + marks, end: at + marks + length };
     // A dot or slash after it makes it a part of something else.
-    let is_whole = !text[span.end..].starts_with(['/', '@', ':'])
-        && !(text[span.end..].starts_with('.')
-            && text[span.end + 1..].starts_with(|next: char| next.is_alphanumeric()));
-    (is_whole && is_handle(&text[span.start..span.end])).then_some(span)
+    let after = &text[span.end..];
+    let after_dot = after.strip_prefix('.').unwrap_or_default();
+    let is_part = after.starts_with(['/', '@', ':']) || after_dot.starts_with(char::is_alphanumeric);
+    (!is_part && is_handle(&text[span.start..span.end])).then_some(span)
 }
 
 /// As GitHub has them; LinkedIn's are no longer.
