@@ -1,11 +1,14 @@
 //! The envelope (v1.0.0): the one form of every answer to a call.
 
+use std::sync::Arc;
+
 use serde::de::Error as _;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::ErrorKind;
+use crate::json::{write_members, write_plainly, write_string, write_value};
 
 /// What a call comes to.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,7 +20,8 @@ pub struct Envelope {
 /// What a handler that succeeded gave.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Success {
-    pub data: Value,
+    /// Shared with whoever keeps it: a record, or a tool that always gives the same.
+    pub data: Arc<Value>,
     /// State changes that it asks for, in order. The orchestrator judges them.
     pub intents: Vec<Value>,
 }
@@ -55,7 +59,7 @@ pub struct Meta {
 
 impl From<Value> for Success {
     fn from(data: Value) -> Self {
-        Self { data, intents: Vec::new() }
+        Self { data: Arc::new(data), intents: Vec::new() }
     }
 }
 
@@ -91,6 +95,49 @@ impl Envelope {
     pub const fn is_ok(&self) -> bool {
         self.outcome.is_ok()
     }
+
+    /// Its text: the same bytes as those of `Serialize`, which every call pays for several times.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        match &self.outcome {
+            Ok(Success { data, intents }) => {
+                out.extend_from_slice(b"{\"ok\":true,\"data\":");
+                write_value(data, out);
+                out.extend_from_slice(b",\"intents\":");
+                write_plainly(intents, out);
+            }
+            Err(failure) => {
+                out.extend_from_slice(b"{\"ok\":false,\"error\":");
+                write_plainly(failure, out);
+            }
+        }
+        out.extend_from_slice(b",\"meta\":");
+        self.meta.write(out);
+        out.push(b'}');
+    }
+}
+
+impl Meta {
+    fn write(&self, out: &mut Vec<u8>) {
+        let Self { tool, tool_version, registry_version, duration, execution_id, more } = self;
+        out.extend_from_slice(b"{\"tool\":");
+        write_string(tool, out);
+        out.extend_from_slice(b",\"toolVersion\":");
+        match tool_version {
+            Some(version) => write_string(version, out),
+            None => out.extend_from_slice(b"null"),
+        }
+        out.extend_from_slice(b",\"registryVersion\":");
+        write_string(registry_version, out);
+        out.extend_from_slice(b",\"duration\":");
+        write_plainly(duration, out);
+        out.extend_from_slice(b",\"executionId\":");
+        write_string(execution_id, out);
+        if !more.is_empty() {
+            out.push(b',');
+            write_members(more, out);
+        }
+        out.push(b'}');
+    }
 }
 
 impl Serialize for Envelope {
@@ -99,7 +146,7 @@ impl Serialize for Envelope {
         map.serialize_entry("ok", &self.outcome.is_ok())?;
         match &self.outcome {
             Ok(success) => {
-                map.serialize_entry("data", &success.data)?;
+                map.serialize_entry("data", &*success.data)?;
                 map.serialize_entry("intents", &success.intents)?;
             }
             Err(failure) => map.serialize_entry("error", failure)?,
@@ -123,7 +170,7 @@ impl<'de> Deserialize<'de> for Envelope {
         }
         let Form { ok, data, intents, error, meta } = Form::deserialize(deserializer)?;
         let outcome = match (ok, error) {
-            (true, None) => Ok(Success { data, intents }),
+            (true, None) => Ok(Success { data: Arc::new(data), intents }),
             (false, Some(failure)) => Err(failure),
             _ => return Err(D::Error::custom("`ok` and `error` contradict each other")),
         };
@@ -152,18 +199,30 @@ mod tests {
     fn both_forms_are_as_the_contract_says() {
         let meta_json = json!({"tool": "echo", "toolVersion": "1.0.0", "registryVersion": "1.0.abcdef12",
             "duration": 3, "executionId": "call_1"});
-        let success =
-            Envelope { outcome: Ok(Success { data: json!({"a": 1}), intents: vec![] }), meta: meta() };
+        let success = Envelope {
+            outcome: Ok(Success { data: Arc::new(json!({"a": 1})), intents: vec![] }),
+            meta: meta(),
+        };
         assert_eq!(
             serde_json::to_value(&success).unwrap(),
             json!({"ok": true, "data": {"a": 1}, "intents": [], "meta": meta_json})
         );
         let failure = Failure::new(ErrorKind::Validation, "no").suggest("mend it");
-        let failure = Envelope { outcome: Err(failure), meta: meta() };
+        let mut failure = Envelope { outcome: Err(failure), meta: meta() };
         for envelope in [&success, &failure] {
             let text = serde_json::to_string(envelope).unwrap();
             assert_eq!(serde_json::from_str::<Envelope>(&text).unwrap(), *envelope);
+            let mut written = Vec::new();
+            envelope.write(&mut written);
+            assert_eq!(String::from_utf8(written).unwrap(), text);
         }
+        failure.meta.tool_version = None;
+        failure.meta.more =
+            Map::from_iter([("replayed".to_owned(), true.into()), ("x\"".to_owned(), json!([1]))]);
+        let mut written = Vec::new();
+        failure.write(&mut written);
+        assert_eq!(String::from_utf8(written).unwrap(), serde_json::to_string(&failure).unwrap());
+        failure.meta = meta();
         assert!(serde_json::from_value::<Envelope>(json!({"ok": true, "error": null})).is_err());
         assert_eq!(
             serde_json::to_value(&failure).unwrap(),

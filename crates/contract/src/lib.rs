@@ -5,6 +5,7 @@
 mod envelope;
 mod error_kind;
 mod intent;
+pub mod json;
 mod tool;
 mod words;
 

@@ -39,7 +39,7 @@ pub(crate) fn outcome(result: CallToolResult, writes: bool) -> Result<Success, F
     if data.to_string().len() > MOST_BYTES {
         return Err(Failure::new(ErrorKind::Permanent, "The tool's answer is too large."));
     }
-    Ok(Success { data, intents: Vec::new() })
+    Ok(data.into())
 }
 
 /// A call that got no answer. Whether it took effect is not known once it was sent.

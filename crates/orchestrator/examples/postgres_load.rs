@@ -116,7 +116,7 @@ fn claim(session: &str, execution: &str, durability: Durability) -> Claim {
 }
 
 fn settlement(claim: Claim) -> Settlement {
-    let success = Success { data: json!({"sent": true, "to": ["ada@example.org"]}), intents: Vec::new() };
+    let success = Success::from(json!({"sent": true, "to": ["ada@example.org"]}));
     let meta = Meta {
         tool: claim.tool.as_ref().to_owned(),
         tool_version: Some(claim.tool_version.as_ref().to_owned()),

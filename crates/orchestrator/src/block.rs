@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use toolwright_capabilities::Fault;
 use toolwright_contract::{ErrorKind, Failure, Mode};
-use toolwright_registry::hex;
+use toolwright_registry::push_hex;
 
 use crate::orchestrator::Orchestrator;
 use crate::refusal::out_of_reach;
@@ -20,6 +20,8 @@ use crate::trip::Trip;
 
 /// What the names of blocks begin with; no session's does.
 const PREFIX: &str = "block_";
+/// Of what is told apart by itself, in bytes.
+const LONGEST: usize = 192;
 
 /// Whether this is the name of a block, and so of no session.
 pub(crate) fn is_block(id: &str) -> bool {
@@ -112,15 +114,32 @@ impl Orchestrator {
     }
 }
 
-/// The same for the same client of the same principal.
+/// The same for the same client of the same principal. Looked up with every call, so it is hashed only if it must
+/// be.
 fn name(principal: &Principal, client_id: &str) -> String {
-    let mut hasher = Sha256::new();
-    for part in [principal.org.as_deref().unwrap_or_default(), &principal.id, client_id] {
-        hasher.update((part.len() as u64).to_le_bytes());
-        hasher.update(part);
+    let (org, id) = (principal.org.as_deref().unwrap_or_default(), principal.id.as_str());
+    let parts = [org, id, client_id];
+    let length: usize = parts.iter().map(|part| part.len()).sum();
+    // No store minds plain letters.
+    let is_plain =
+        length <= LONGEST && parts.iter().all(|part| part.bytes().all(|byte| byte.is_ascii_graphic()));
+    let mut name = String::with_capacity(PREFIX.len() + LONGEST.max(32) + 16);
+    name.push_str(PREFIX);
+    if !is_plain {
+        let mut hasher = Sha256::new();
+        for part in parts {
+            hasher.update((part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        let digest: [u8; 32] = hasher.finalize().into();
+        push_hex(&mut name, &digest[..16]);
+        return name;
     }
-    let digest: [u8; 32] = hasher.finalize().into();
-    format!("{PREFIX}{}", hex(&digest[..16]))
+    for part in parts {
+        push_hex(&mut name, &[part.len() as u8]);
+        name.push_str(part);
+    }
+    name
 }
 
 /// A session, unless it is a block.

@@ -45,7 +45,7 @@ fn success(members: &mut Map<String, Value>) -> Normalised {
         return malformed("an intent has no `type`");
     }
     let data = members.remove("data").unwrap_or(Value::Null);
-    Normalised { outcome: Ok(Success { data, intents }), detail: None }
+    Normalised { outcome: Ok(Success { data: data.into(), intents }), detail: None }
 }
 
 /// A failure that the handler foresaw: its fields are kept, as far as they are what they should be.

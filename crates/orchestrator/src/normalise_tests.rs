@@ -14,7 +14,7 @@ fn what_a_handler_returns_as_agreed_is_kept() {
     assert_eq!(
         success,
         Ok(Success {
-            data: json!({"a": 1}),
+            data: json!({"a": 1}).into(),
             intents: vec![json!({"type": "SUPPRESS_AUDIO", "value": true})]
         })
     );

@@ -67,7 +67,7 @@ impl Prepared {
         let id = &tool.spec.tool_id;
         let handler = match &tool.implementation {
             Implementation::Module(module) => Handler::JavaScript(Arc::new(load(id, module, base)?)),
-            Implementation::Mock(value) => Handler::Mock(value.clone()),
+            Implementation::Mock(value) => Handler::Mock(Arc::new(value.clone())),
             Implementation::Http(tool) => match http::Request::prepare(tool) {
                 Ok(request) => Handler::Http(Box::new(request)),
                 Err(name) => return Err(Error::Unset { tool: id.clone(), name }),

@@ -8,7 +8,7 @@ use crate::confirm;
 /// The answer for the model. `documentation` is the tool's, for a call that it got wrong.
 pub(crate) fn answer(envelope: &Envelope, mode: Mode, documentation: Option<&str>) -> Value {
     let failure = match &envelope.outcome {
-        Ok(success) => return json!({ "ok": true, "data": success.data }),
+        Ok(success) => return json!({ "ok": true, "data": &*success.data }),
         Err(failure) => failure,
     };
     // In voice there is no time for a second try.

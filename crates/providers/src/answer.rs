@@ -26,7 +26,7 @@ impl<'a> Answer<'a> {
     /// its own call.
     pub fn of(call: &'a Call, envelope: &Envelope) -> Self {
         let content = match &envelope.outcome {
-            Ok(success) => json!({ "ok": true, "data": success.data }),
+            Ok(success) => json!({ "ok": true, "data": &*success.data }),
             Err(failure) => {
                 let mut error = json!(failure);
                 let request = error.pointer_mut("/details/confirmation_request");

@@ -27,4 +27,4 @@ pub mod source;
 pub mod suggest;
 pub mod toolset;
 
-pub use compiled::hex;
+pub use compiled::{hex, push_hex};

@@ -129,6 +129,11 @@ pub(crate) fn answer(value: &impl Serialize) -> Response<Body> {
     let mut text = Vec::with_capacity(512);
     // Maps have text keys and nothing here refuses to be written.
     let _ = serde_json::to_writer(&mut text, value);
+    answer_of(text)
+}
+
+/// A response with a body that is JSON already.
+pub(crate) fn answer_of(text: Vec<u8>) -> Response<Body> {
     let mut response = Response::new(Body::whole(text));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response

@@ -24,8 +24,8 @@ async fn an_imported_tool_answers() {
         let tool = handler(&import, &workshop.pins, tool);
         async move { tool.call(args, soon()).await }
     };
-    assert_eq!(call("echo", json!({ "text": "hi" })).await.unwrap().data, json!({ "text": "hi" }));
-    assert_eq!(call("say", json!({})).await.unwrap().data, json!({ "text": "one\ntwo" }));
+    assert_eq!(*call("echo", json!({ "text": "hi" })).await.unwrap().data, json!({ "text": "hi" }));
+    assert_eq!(*call("say", json!({})).await.unwrap().data, json!({ "text": "one\ntwo" }));
     let failure = call("fail", json!({})).await.unwrap_err();
     assert_eq!((failure.kind, failure.message.as_str()), (ErrorKind::Permanent, "There is no such page."));
     assert!(!failure.retryable);

@@ -247,7 +247,7 @@ fn outcome(answer: &Value, tool: &HttpTool, writes: bool) -> Result<Success, Fai
         })?,
         None => whole,
     };
-    Ok(Success { data, intents: Vec::new() })
+    Ok(data.into())
 }
 
 fn refused(status: u64, answer: &Value, writes: bool) -> Failure {

@@ -22,7 +22,7 @@ pub(crate) enum Handler {
     /// A request, from a declaration.
     Http(Box<http::Request>),
     /// A fixed answer, from a declaration.
-    Mock(Value),
+    Mock(Arc<Value>),
 }
 
 /// Waits for a handler's work until the call is cancelled or its time is over.
@@ -43,7 +43,8 @@ pub(crate) async fn run(call: &Arc<Call>, args: Value) -> Normalised {
         Handler::Native(handler) => native::run(call, handler, args).await,
         Handler::Http(request) => Box::pin(http::run(call, request, args)).await,
         Handler::Mock(value) => {
-            Normalised { outcome: Ok(Success { data: value.clone(), intents: Vec::new() }), detail: None }
+            let data = Arc::clone(value);
+            Normalised { outcome: Ok(Success { data, intents: Vec::new() }), detail: None }
         }
     }
 }

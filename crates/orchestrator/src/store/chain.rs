@@ -2,6 +2,7 @@
 //! shows. A chain has one writer at a time; a tail that was cut off shows only against a head kept elsewhere.
 
 use sha2::{Digest, Sha256};
+use toolwright_contract::json::{write_string, write_value};
 use toolwright_registry::hex;
 
 use super::records::{AuditEntry, AuditRow};
@@ -77,10 +78,40 @@ impl Chain {
     }
 }
 
-/// An entry's text, as it is hashed and kept.
+/// An entry's text, as it is hashed and kept: what `Serialize` gives, written with every call.
 pub fn text(entry: &AuditEntry) -> String {
-    // An entry is plain data: it always has a text.
-    serde_json::to_string(entry).unwrap_or_default()
+    let AuditEntry { at, duration_ms, intents, data, .. } = entry;
+    let mut text = Vec::with_capacity(512);
+    text.extend_from_slice(format!("{{\"at\":{at}").as_bytes());
+    for (name, value) in [
+        (",\"event\":", &entry.event),
+        (",\"session\":", &entry.session),
+        (",\"clientId\":", &entry.client_id),
+        (",\"tool\":", &entry.tool),
+        (",\"toolVersion\":", &entry.tool_version),
+        (",\"registryVersion\":", &entry.registry_version),
+        (",\"executionId\":", &entry.execution_id),
+        (",\"argsDigest\":", &entry.args_digest),
+        (",\"outcome\":", &entry.outcome),
+    ] {
+        text.extend_from_slice(name.as_bytes());
+        write_string(value, &mut text);
+    }
+    text.extend_from_slice(format!(",\"durationMs\":{duration_ms},\"intents\":[").as_bytes());
+    for (index, intent) in intents.iter().enumerate() {
+        if index > 0 {
+            text.push(b',');
+        }
+        write_string(intent, &mut text);
+    }
+    text.push(b']');
+    if !data.is_null() {
+        text.extend_from_slice(b",\"data\":");
+        write_value(data, &mut text);
+    }
+    text.push(b'}');
+    // It is made of texts.
+    String::from_utf8(text).unwrap_or_default()
 }
 
 /// Checks rows as they come, in the order of their numbers.
@@ -124,4 +155,34 @@ fn hash(previous: &str, chain: &str, position: u64, entry: &str) -> [u8; 32] {
         hasher.update(part);
     }
     hasher.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn the_text_of_an_entry_is_its_json() {
+        let mut entry = AuditEntry {
+            at: -1,
+            event: "called".to_owned(),
+            session: "a \"b\"".to_owned(),
+            client_id: "é".to_owned(),
+            tool: "echo".to_owned(),
+            tool_version: "1.0.0".to_owned(),
+            registry_version: String::new(),
+            execution_id: "call\n1".to_owned(),
+            args_digest: "00ff".to_owned(),
+            outcome: "ok".to_owned(),
+            duration_ms: u64::MAX,
+            intents: Vec::new(),
+            data: Value::Null,
+        };
+        assert_eq!(text(&entry), serde_json::to_string(&entry).unwrap());
+        entry.intents = vec!["END_VOICE_SESSION".to_owned(), "unknown".to_owned()];
+        entry.data = json!({ "clamped": { "top_k": [10, 3] } });
+        assert_eq!(text(&entry), serde_json::to_string(&entry).unwrap());
+    }
 }

@@ -132,7 +132,7 @@ async fn work(
         return Err(Failure { retryable: args["final"] != true, ..failure });
     }
     let intents = args["intents"].as_array().cloned().unwrap_or_default();
-    Ok(Success { data: json!({ "run": run, "call": context.execution_id() }), intents })
+    Ok(Success { data: json!({ "run": run, "call": context.execution_id() }).into(), intents })
 }
 
 impl Desk {

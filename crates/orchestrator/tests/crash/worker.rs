@@ -182,7 +182,7 @@ impl Worker {
     fn answered(&self, id: Id, envelope: &Envelope) {
         let replayed = envelope.meta.more.contains_key("replayed");
         let answer = match &envelope.outcome {
-            Ok(success) => Answer::Ok { data: success.data.clone(), replayed },
+            Ok(success) => Answer::Ok { data: (*success.data).clone(), replayed },
             Err(failure) if failure.kind == ErrorKind::Internal && failure.partial_side_effects => {
                 Answer::InDoubt
             }

@@ -259,7 +259,7 @@ fn is_affordable(paid: &[(u64, u64)]) -> bool {
 
 fn outcome(envelope: &Envelope) -> Outcome {
     let told = |failure: &toolwright_contract::Failure| (failure.kind, failure.message.clone());
-    envelope.outcome.as_ref().map(|success| success.data.clone()).map_err(told)
+    envelope.outcome.as_ref().map(|success| (*success.data).clone()).map_err(told)
 }
 
 fn well_formed(envelope: &Envelope) {

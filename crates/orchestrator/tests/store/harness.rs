@@ -111,7 +111,8 @@ fn meta(execution: &str) -> Meta {
 }
 
 pub fn envelope(execution: &str, data: Value) -> SharedEnvelope {
-    let success = Success { data, intents: vec![json!({"type": "SUPPRESS_AUDIO", "value": true})] };
+    let success =
+        Success { data: data.into(), intents: vec![json!({"type": "SUPPRESS_AUDIO", "value": true})] };
     Arc::new(Envelope { outcome: Ok(success), meta: meta(execution) })
 }
 

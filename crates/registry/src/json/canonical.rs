@@ -2,6 +2,8 @@
 //! prints them. Two documents with the same meaning have the same canonical bytes.
 
 use serde_json::Value;
+// It escapes exactly as RFC 8785 asks.
+use toolwright_contract::json::write_string;
 
 /// Appends the canonical form of `value`.
 pub fn write_canonical(value: &Value, out: &mut Vec<u8>) {
@@ -40,11 +42,6 @@ pub fn write_canonical(value: &Value, out: &mut Vec<u8>) {
 
 fn utf16_order(a: &str, b: &str) -> std::cmp::Ordering {
     if a.is_ascii() && b.is_ascii() { a.cmp(b) } else { a.encode_utf16().cmp(b.encode_utf16()) }
-}
-
-fn write_string(text: &str, out: &mut Vec<u8>) {
-    // Writing to a Vec cannot fail, and serde_json escapes strings exactly as RFC 8785 asks.
-    let _ = serde_json::to_writer(out, text);
 }
 
 fn write_number(number: &serde_json::Number, out: &mut Vec<u8>) {

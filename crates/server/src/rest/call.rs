@@ -54,5 +54,7 @@ pub(crate) async fn run(mut asked: Asked<'_>) -> Answer {
             orchestrator.call_once(new, call).await?
         }
     };
-    Ok(json::answer(&*envelope))
+    let mut text = Vec::with_capacity(512);
+    envelope.write(&mut text);
+    Ok(json::answer_of(text))
 }

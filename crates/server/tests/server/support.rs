@@ -176,7 +176,7 @@ async fn work(
         return Ok(serde_json::to_value(&envelope).unwrap().into());
     }
     let intents = args["intents"].as_array().cloned().unwrap_or_default();
-    Ok(Success { data: json!({ "run": run, "args": args }), intents })
+    Ok(Success { data: json!({ "run": run, "args": args }).into(), intents })
 }
 
 /// Waits until something is so.

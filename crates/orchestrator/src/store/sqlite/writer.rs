@@ -89,7 +89,9 @@ impl Journal for Writer {
     }
 
     fn text(&self, envelope: &Envelope) -> Result<String> {
-        serde_json::to_string(envelope).map_err(|cause| Error::Corrupt(cause.to_string()))
+        let mut text = Vec::with_capacity(512);
+        envelope.write(&mut text);
+        String::from_utf8(text).map_err(|cause| Error::Corrupt(cause.to_string()))
     }
 
     async fn call(&self, number: u64, session: &str, execution: &str) -> Result<Option<Standing>> {
