@@ -81,7 +81,7 @@ impl Server {
     }
 
     /// As [`Self::bind`], with an MCP handler around that of the toolset, for a program that answers more than its tools
-    /// can.
+    /// can. A plain call of one of the tools may be answered without it.
     pub async fn bind_with<S: ServerHandler>(
         orchestrator: Orchestrator,
         auth: Auth,

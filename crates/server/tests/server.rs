@@ -19,6 +19,8 @@ mod hostile;
 mod images;
 #[path = "server/mcp.rs"]
 mod mcp;
+#[path = "server/mcp_direct.rs"]
+mod mcp_direct;
 #[path = "server/mcp_host.rs"]
 mod mcp_host;
 #[path = "server/mcp_http.rs"]

@@ -31,7 +31,7 @@ pub(super) struct Row {
     /// Each call is a turn: MCP does not tell turns.
     pub is_retrieval: bool,
     /// Some of its arguments are repeated in headers.
-    has_headers: bool,
+    pub has_headers: bool,
     modes: Vec<Mode>,
     roles: Vec<String>,
 }

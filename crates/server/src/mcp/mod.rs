@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! mount (who asks, whose session) → rmcp (framing, versions) → handler → orchestrator → envelope → result
+//!                                 → direct (a plain call)             ↗
 //! ```
 //! What a model may do is decided by the orchestrator; whether a person has agreed is asked of the host by elicitation
 //! (`confirm.rs`), and never taken from anything that came as arguments.
@@ -13,6 +14,7 @@ mod catalog;
 mod completion;
 mod confirm;
 mod declare;
+mod direct;
 mod documents;
 mod handler;
 mod lines;

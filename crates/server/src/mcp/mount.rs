@@ -18,6 +18,7 @@ use toolwright_orchestrator::Orchestrator;
 use toolwright_orchestrator::store::SessionStanding;
 
 use super::caller::Caller;
+use super::direct;
 use super::handler::Handler;
 use super::prompts::Prompts;
 use super::shared::Shared;
@@ -26,11 +27,11 @@ use crate::dispatch::{Answer, Asked};
 use crate::problem::{Kind, Problem};
 
 static SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-static VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(super) static VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// A session that nobody uses is closed; its host begins another.
 const IDLE: Duration = Duration::from_secs(30 * 60);
 /// The revision from which on every request stands for itself.
-const STATELESS: &str = "2026-07-28";
+pub(super) const STATELESS: &str = "2026-07-28";
 /// Sessions at a time. Each has a task and a few kilobytes.
 const MOST_SESSIONS: usize = 10_000;
 /// How often is looked whether calls are done, and how long their answers may take to be written.
@@ -108,6 +109,9 @@ pub(crate) async fn answer(asked: Asked<'_>) -> Answer {
         None => {}
     }
     let body = body::read(asked.body, &asked.app.options.limits, asked.watched).await?;
+    if let Some(answer) = direct::answer(&mount.shared, &asked, &caller, &body).await {
+        return answer;
+    }
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = asked.head.method.clone();
     *request.uri_mut() = asked.head.uri.clone();

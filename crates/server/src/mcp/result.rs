@@ -10,11 +10,11 @@ use super::catalog::Row;
 use super::declare::WRAP;
 
 /// Where a result tells its call's id, versions and time.
-const META: &str = "toolwright/meta";
+pub(super) const META: &str = "toolwright/meta";
 
 /// What a call gave: the data as text for the model and as structured content for programs.
 pub(super) fn success(row: Option<&Row>, success: Success, meta: &Meta) -> CallToolResult {
-    let Success { data, .. } = success;
+    let data = Arc::unwrap_or_clone(success.data);
     let text = match &data {
         Value::String(text) => text.clone(),
         data => serde_json::to_string(data).unwrap_or_default(),
