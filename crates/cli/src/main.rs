@@ -1,5 +1,6 @@
 //! `toolwright`: parses the command line, runs one subcommand, sets the exit code. Nothing else.
 
+mod allocator;
 mod args;
 mod capabilities;
 mod command;
@@ -16,10 +17,6 @@ mod toolset;
 use std::process::ExitCode;
 
 use clap::Parser;
-
-/// Many small allocations on several threads are what a build does.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let args = args::Args::parse();

@@ -12,7 +12,7 @@ use super::watch;
 use crate::args::{Common, Serve, Source};
 use crate::config::{Config, Serving};
 use crate::output::{self, Failure};
-use crate::{log, store, toolset};
+use crate::{allocator, log, store, toolset};
 
 pub fn run(common: &Common, args: &Serve) -> Result<ExitCode> {
     let config = Arc::new(Config::load(common, None)?);
@@ -33,8 +33,7 @@ pub fn run(common: &Common, args: &Serve) -> Result<ExitCode> {
 
 async fn serve(config: &Arc<Config>, serving: Serving, runtime: Runtime, is_watching: bool) -> Result<bool> {
     let store = store::open(&config.store).await?;
-    warm_up(runtime.clone());
-    fill(config);
+    get_ready(runtime.clone(), config);
     let version = runtime.toolset().version.clone();
     let count = runtime.toolset().ids().count();
     let mut builder = Orchestrator::builder(runtime).store(store).policy(config.policy());
@@ -72,19 +71,25 @@ async fn serve(config: &Arc<Config>, serving: Serving, runtime: Runtime, is_watc
 
 /// Prepares every tool beside the serving threads, so that no caller waits for it.
 pub(super) fn warm_up(runtime: Runtime) {
-    std::thread::spawn(move || {
-        for error in runtime.warm_up() {
-            tracing::error!("{error}");
-        }
-    });
+    std::thread::spawn(move || prepare(&runtime));
 }
 
-/// Ingests what has changed in the sources of the knowledge base, beside the serving threads.
-fn fill(config: &Config) {
-    if !config.kb_sources.is_empty() {
-        let knowledge_base = config.knowledge_base();
-        std::thread::spawn(move || knowledge_base.refresh());
+fn prepare(runtime: &Runtime) {
+    for error in runtime.warm_up() {
+        tracing::error!("{error}");
     }
+}
+
+/// Prepares every tool and ingests what has changed in the sources of the knowledge base, beside the serving threads.
+fn get_ready(runtime: Runtime, config: &Config) {
+    let knowledge_base = (!config.kb_sources.is_empty()).then(|| config.knowledge_base());
+    std::thread::spawn(move || {
+        prepare(&runtime);
+        if let Some(knowledge_base) = knowledge_base {
+            knowledge_base.refresh();
+        }
+        allocator::give_back();
+    });
 }
 
 /// Resolves at SIGTERM or SIGINT. A second one ends the process at once.
