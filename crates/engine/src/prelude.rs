@@ -1,28 +1,38 @@
 //! The engine's own JavaScript, compiled once per process and evaluated whenever a realm is made.
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock};
 
 use rquickjs::{Array, Ctx, Error, Function, Module, Object, Result, Value};
 
 use crate::{
-    binding::Binding, bridge::Bridge, call, modules::ERROR_TYPES, native, program::compile_one, raw,
+    binding::Binding,
+    bridge::Bridge,
+    call,
+    modules::ERROR_TYPES,
+    native,
+    program::{Bytecode, compile_own},
+    raw,
 };
 
 /// Names with a scheme: no import of a handler resolves to one.
 const PRELUDE: &str = "toolwright:prelude";
 const GLOBALS: &str = "toolwright:globals";
 
-type Bytecode = OnceLock<Option<Vec<u8>>>;
+static CODE: LazyLock<Option<Bytecode>> = LazyLock::new(|| {
+    let globals = concat!(include_str!("js/globals.js"), include_str!("js/addresses.js"));
+    let error_types = (ERROR_TYPES, include_str!("js/error-types.js"));
+    compile_own(&[error_types, (GLOBALS, globals), (PRELUDE, include_str!("js/prelude.js"))]).ok()
+});
+
+/// Compiles the modules, if nobody has.
+pub(crate) fn prepare() {
+    LazyLock::force(&CODE);
+}
 
 /// Makes the realm's globals, and stores the [`Bridge`] in it.
 pub(crate) fn install(ctx: &Ctx<'_>, functions: &[call::Function], binding: &Arc<Binding>) -> Result<()> {
-    static PRELUDE_CODE: Bytecode = OnceLock::new();
-    static GLOBALS_CODE: Bytecode = OnceLock::new();
-    static ERROR_TYPES_CODE: Bytecode = OnceLock::new();
     // The handlers' imports find it loaded.
-    evaluate(ctx, compiled(&ERROR_TYPES_CODE, ERROR_TYPES, include_str!("js/error-types.js"))?)?;
-    let source = concat!(include_str!("js/globals.js"), include_str!("js/addresses.js"));
-    let globals = evaluate(ctx, compiled(&GLOBALS_CODE, GLOBALS, source)?)?;
-    let prelude = evaluate(ctx, compiled(&PRELUDE_CODE, PRELUDE, include_str!("js/prelude.js"))?)?;
+    evaluate(ctx, ERROR_TYPES)?;
+    let (globals, prelude) = (evaluate(ctx, GLOBALS)?, evaluate(ctx, PRELUDE)?);
     let install: Function<'_> = prelude.get("install")?;
     let native = native::function(ctx, binding)?;
     let make: Value<'_> = globals.get("make")?;
@@ -33,11 +43,9 @@ pub(crate) fn install(ctx: &Ctx<'_>, functions: &[call::Function], binding: &Arc
     Ok(())
 }
 
-fn compiled<'a>(slot: &'a Bytecode, name: &str, source: &str) -> Result<&'a [u8]> {
-    slot.get_or_init(|| compile_one(name, source).ok()).as_deref().ok_or(Error::Unknown)
-}
-
-fn evaluate<'js>(ctx: &Ctx<'js>, bytecode: &[u8]) -> Result<Object<'js>> {
+/// Evaluates one of the modules above.
+fn evaluate<'js>(ctx: &Ctx<'js>, name: &str) -> Result<Object<'js>> {
+    let bytecode = CODE.as_ref().and_then(|code| code.get(name)).ok_or(Error::Unknown)?;
     let (module, evaluated) = raw::load(ctx, bytecode)?.eval()?;
     // Without a top-level await, a module has been evaluated when `eval` returns.
     evaluated.result::<()>().unwrap_or(Err(Error::Unknown))?;

@@ -2,11 +2,12 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use rquickjs::{
     Context, Ctx, Error, Module, Runtime, WriteOptions,
+    context::intrinsic,
     loader::{ImportAttributes, Loader, Resolver},
     module::Declared,
 };
@@ -40,7 +41,7 @@ impl fmt::Debug for Program {
 #[derive(Debug, Default)]
 pub(crate) struct Compiled {
     entry: String,
-    pub bytecode: HashMap<String, Vec<u8>>,
+    pub bytecode: Bytecode,
 }
 
 impl Compiled {
@@ -69,16 +70,24 @@ impl Program {
     }
 
     pub(crate) fn compiled(&self) -> Result<Arc<Compiled>, String> {
-        self.compiled.get_or_init(|| compile(&self.modules, Strip::Source).map(Arc::new)).clone()
+        self.compiled.get_or_init(|| compile(&self.modules).map(Arc::new)).clone()
     }
 }
 
 const MEMORY: usize = 256 << 20;
 
-/// Compiles a single module that imports nothing; for the engine's own.
-pub(crate) fn compile_one(path: &str, source: &str) -> Result<Vec<u8>, String> {
-    let modules = [Source { path: path.to_owned(), text: source.into() }];
-    compile(&modules, Strip::All)?.bytecode.remove(path).ok_or_else(|| format!("{path} was not compiled"))
+/// Parsing needs no more of the language than this.
+type Intrinsics = (intrinsic::Eval, intrinsic::RegExpCompiler);
+
+/// Bytecode by module path.
+pub(crate) type Bytecode = HashMap<String, Vec<u8>>;
+
+/// Compiles the engine's own modules. The first realm, and with it the first call, waits for them.
+pub(crate) fn compile_own(modules: &[(&str, &str)]) -> Result<Bytecode, String> {
+    let sources = modules.iter().map(|(path, text)| ((*path).to_owned(), Arc::from(*text)));
+    let compiler = Compiler::new(sources.collect(), Strip::All);
+    compiler.compile_from(modules.iter().map(|(path, _)| *path))?;
+    Ok(compiler.into_bytecode())
 }
 
 /// What the bytecode leaves out: the engine's own modules need no line numbers, handlers do.
@@ -88,23 +97,21 @@ enum Strip {
     All,
 }
 
-fn compile(modules: &[Source], strip: Strip) -> Result<Compiled, String> {
+fn compile(modules: &[Source]) -> Result<Compiled, String> {
     let entry = modules.iter().find(|module| module.path == "handler.js").or(modules.first());
     let entry = entry.ok_or("there is no module")?.path.clone();
     let mut sources: HashMap<String, Arc<str>> =
         modules.iter().map(|module| (module.path.clone(), module.text.clone())).collect();
     sources.insert(ERROR_TYPES.to_owned(), include_str!("js/error-types.js").into());
-    let compiler = Compiler { sources: Arc::new(sources), done: Arc::default(), strip };
-    compiler.compile_from(&entry)?;
-    for path in compiler.sources.keys() {
-        let known = compiler.done.lock().unwrap_or_else(PoisonError::into_inner).contains_key(path);
+    let compiler = Compiler::new(sources, Strip::Source);
+    compiler.compile_from([&*entry])?;
+    for module in modules {
         // A module that nothing imports statically may be broken: only the call that asks for it fails.
-        if !known {
-            let _ = compiler.compile_from(path);
+        if !compiler.has(&module.path) {
+            let _ = compiler.compile_from([&*module.path]);
         }
     }
-    let bytecode = std::mem::take(&mut *compiler.done.lock().unwrap_or_else(PoisonError::into_inner));
-    Ok(Compiled { entry, bytecode })
+    Ok(Compiled { entry, bytecode: compiler.into_bytecode() })
 }
 
 /// `handler.js:3: SyntaxError: …`, with the place that the parser has put into the stack.
@@ -124,21 +131,39 @@ fn describe(ctx: &Ctx<'_>) -> String {
 #[derive(Clone)]
 struct Compiler {
     sources: Arc<HashMap<String, Arc<str>>>,
-    done: Arc<Mutex<HashMap<String, Vec<u8>>>>,
+    done: Arc<Mutex<Bytecode>>,
     strip: Strip,
 }
 
 impl Compiler {
-    /// Compiles a module and what it imports, in a runtime of its own.
-    fn compile_from(&self, path: &str) -> Result<(), String> {
+    fn new(sources: HashMap<String, Arc<str>>, strip: Strip) -> Self {
+        Self { sources: Arc::new(sources), done: Arc::default(), strip }
+    }
+
+    fn done(&self) -> MutexGuard<'_, Bytecode> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has(&self, path: &str) -> bool {
+        self.done().contains_key(path)
+    }
+
+    fn into_bytecode(self) -> Bytecode {
+        std::mem::take(&mut self.done())
+    }
+
+    /// Compiles modules and what they import, in a runtime of their own.
+    fn compile_from<'a>(&self, paths: impl IntoIterator<Item = &'a str>) -> Result<(), String> {
         let runtime = Runtime::new().map_err(|error| error.to_string())?;
         runtime.set_memory_limit(MEMORY);
         runtime.set_loader(self.clone(), self.clone());
-        let context = Context::full(&runtime).map_err(|error| error.to_string())?;
-        context.with(|ctx| match self.compile(&ctx, path) {
-            Ok(_) => Ok(()),
-            Err(Error::Exception) => Err(describe(&ctx)),
-            Err(error) => Err(error.to_string()),
+        let context = Context::custom::<Intrinsics>(&runtime).map_err(|error| error.to_string())?;
+        context.with(|ctx| {
+            paths.into_iter().try_for_each(|path| match self.compile(&ctx, path) {
+                Ok(_) => Ok(()),
+                Err(Error::Exception) => Err(describe(&ctx)),
+                Err(error) => Err(error.to_string()),
+            })
         })
     }
 
@@ -148,7 +173,7 @@ impl Compiler {
         let strip_debug = self.strip == Strip::All;
         let options = WriteOptions { strip_source: true, strip_debug, ..WriteOptions::default() };
         let bytes = module.write(options)?;
-        self.done.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), bytes);
+        self.done().insert(path.to_owned(), bytes);
         Ok(module)
     }
 }
