@@ -44,6 +44,7 @@ fn what_one_command_proposed_another_creates_once_it_is_confirmed() {
     assert_eq!(plan["unknown_availability"], json!(["guest@elsewhere.example"]));
     let slots = plan["slots"].as_array().unwrap();
     assert_eq!(slots.len(), 10, "{plan}");
+    assert_eq!(plan["expires_at"].as_str().unwrap().len(), "2026-03-02T10:00:00Z".len(), "{plan}");
     let create =
         |slot: usize, more: &[&str]| call(&project, "calendar_create_event", &choice(&plan, slot), more);
     let asked = create(1, &[]).expect_code(1).json();
@@ -104,6 +105,12 @@ fn events_are_listed_for_people_and_exported_for_other_programs() {
     call(&project, "calendar_create_event", &choice(&plan, 0), &["--yes"]).expect_code(0);
     let line = project.run(&["calendar", "list"]).expect_code(0).stdout;
     assert!(line.contains("Lighting review") && line.contains("mira@studio.example"), "{line}");
+    // A title may come from a model: it does not speak to the terminal.
+    let odd = WISH.replace("Lighting review", r"\u001b[2Jall free\u202e");
+    let plan = call(&project, "calendar_propose_event", &odd, &[]).expect_code(0).json()["data"].clone();
+    call(&project, "calendar_create_event", &choice(&plan, 0), &["--yes"]).expect_code(0);
+    let lines = project.run(&["calendar", "list"]).expect_code(0).stdout;
+    assert!(lines.contains("�[2Jall free�  mira@studio.example"), "{lines}");
     let text = project.run(&["calendar", "export"]).expect_code(0).stdout;
     for part in [
         "BEGIN:VCALENDAR\r\n",

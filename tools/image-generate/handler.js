@@ -44,12 +44,12 @@ function stored(image) {
   };
 }
 
-/** After an unanswered request images may have been made and charged. */
+/** After a request without a picture, for lack of time or of a usable answer, some may have been made and charged. */
 function translate(error) {
   const unanswered = { retryable: true, partialSideEffects: true, idempotencyRequired: true };
   switch (error?.code) {
     case 'TIMEOUT':
-      return new ToolError(ErrorType.TRANSIENT, 'The image service took too long', unanswered);
+      return new ToolError(ErrorType.TRANSIENT, `The image service gave no picture: ${error.message}`, unanswered);
     case 'UNREACHABLE':
       return new ToolError(ErrorType.TRANSIENT, 'The image service cannot be reached', { retryable: true });
     case 'RATE_LIMIT':

@@ -9,14 +9,11 @@ export async function execute({ args, context }) {
   const { name, company, namespace, top_k = 3 } = args;
 
   if (!context.session.isActive) {
-    return {
-      ok: false,
-      error: {
-        type: ErrorType.SESSION_INACTIVE,
-        message: 'Cannot look up the person: the session has ended',
-        retryable: false,
-      },
-    };
+    return failure(ErrorType.SESSION_INACTIVE, 'Cannot look up the person: the session has ended');
+  }
+  // Every word of nothing is in every title.
+  if (words(name).length === 0) {
+    return failure(ErrorType.VALIDATION, 'name must have a letter or a digit');
   }
 
   const startedAt = Date.now();
@@ -71,6 +68,10 @@ function isNamed(record, name) {
 function words(text) {
   const plain = text.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase();
   return plain.split(/[^\p{L}\p{N}]+/u).filter((word) => word !== '');
+}
+
+function failure(type, message) {
+  return { ok: false, error: { type, message, retryable: false } };
 }
 
 function translate(error, namespace) {

@@ -22,7 +22,7 @@ pub fn proposal(draft: Option<&Draft>, unknown: &[String]) -> Value {
         "draftId": draft.map(|draft| &draft.id),
         "slots": draft.map(slots).unwrap_or_default(),
         "unknownAttendees": unknown,
-        "expiresAt": draft.map(|draft| utc(draft.expires)),
+        "expiresAt": draft.map(|draft| whole(draft.expires)),
     })
 }
 
@@ -43,7 +43,7 @@ pub fn draft(draft: &Draft, progress: Option<&Progress>, now: DateTime<Utc>) -> 
         "slots": slots(draft),
         "status": status,
         "eventId": booked.map(|booked| &booked.event.id),
-        "expiresAt": utc(draft.expires),
+        "expiresAt": whole(draft.expires),
     })
 }
 
@@ -76,6 +76,11 @@ fn zone_of(name: &str) -> Tz {
 
 fn local(instant: DateTime<Utc>, zone: Tz) -> String {
     instant.with_timezone(&zone).to_rfc3339_opts(SecondsFormat::AutoSi, false)
+}
+
+/// To the second: nobody waits for the rest of it.
+fn whole(instant: DateTime<Utc>) -> String {
+    instant.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 fn utc(instant: DateTime<Utc>) -> String {

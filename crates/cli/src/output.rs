@@ -62,9 +62,10 @@ pub fn data_line(text: impl Display) {
     data(format_args!("{text}\n"));
 }
 
-/// A text that may come from a model: nothing in it may speak to the terminal.
+/// A text that may come from a model: nothing in it may speak to the terminal, or turn around what stands beside it.
 pub fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '�' } else { c }).collect()
+    let turns = |c: char| matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
+    text.chars().map(|c| if c.is_control() || turns(c) { '�' } else { c }).collect()
 }
 
 /// Prints a message for people.

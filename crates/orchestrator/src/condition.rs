@@ -8,6 +8,7 @@ use cel::objects::{Key, Map};
 use cel::{Context, ExecutionError, Program, Value as Cel};
 use serde_json::{Value, json};
 use toolwright_registry::condition;
+use unicode_normalization::UnicodeNormalization;
 
 use crate::store::SessionRecord;
 
@@ -78,16 +79,16 @@ impl Condition {
     }
 }
 
-/// `mentions(text, words)`: whether one of the words stands in the text, whole and whatever its case. `gun*` stands for all
-/// words that begin so; a phrase is words in a row.
+/// `mentions(text, words)`: whether one of the words stands in the text, whole and whatever its case or the form of its
+/// letters. `gun*` stands for all words that begin so; a phrase is words in a row.
 fn mentions(text: Arc<String>, words: Cel) -> Result<bool, ExecutionError> {
     let Cel::List(words) = words else {
         return Err(ExecutionError::function_error("mentions", "the words are no list"));
     };
-    let text = text.to_lowercase();
+    let text = folded(&text);
     let spoken: Vec<&str> = pieces(&text).collect();
     Ok(words.iter().any(|word| match word {
-        Cel::String(word) => is_spoken(&spoken, &word.to_lowercase()),
+        Cel::String(word) => is_spoken(&spoken, &folded(word)),
         // What cannot be a word is a mistake in the list: the careful thing is to say yes.
         _ => true,
     }))
@@ -101,6 +102,13 @@ fn is_spoken(spoken: &[&str], phrase: &str) -> bool {
         let Some((end, begin)) = window.split_last() else { return false };
         begin == before && if is_open { end.starts_with(last) } else { end == last }
     })
+}
+
+/// One writing for all: wide and decomposed letters are the plain ones, and what nobody sees does not part a word.
+fn folded(text: &str) -> String {
+    let is_seen =
+        |c: &char| !matches!(c, '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{2060}'..='\u{2064}' | '\u{FEFF}');
+    text.chars().filter(is_seen).nfkc().collect::<String>().to_lowercase()
 }
 
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
@@ -141,6 +149,9 @@ mod tests {
     fn words_are_found_whole_and_in_any_case() {
         let found = |text: &str| holds("mentions(args.text, settings.words)", &json!({ "text": text }));
         for text in ["A GUN", "two guns!", "gunfire", "scenes of self harm", "Self-harm.", "Öl, Farbe"] {
+            assert_eq!(found(text), Ok(true), "{text}");
+        }
+        for text in ["a ｇｕｎ", "a g\u{200B}un", "g\u{AD}un\u{FEFF}fire", "O\u{308}l"] {
             assert_eq!(found(text), Ok(true), "{text}");
         }
         for text in ["", "begun", "a self portrait, no harm", "Köln", "harm self"] {

@@ -11,7 +11,7 @@ use crate::orchestrator::{Orchestrator, key_of};
 use crate::runtime::Runtime;
 use crate::session::NewSession;
 use crate::state::{self, Event};
-use crate::store::{self, Backend, SessionRecord, SessionStanding};
+use crate::store::{self, Backend, ENDING, SessionRecord, SessionStanding};
 
 /// The beginning of a turn.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,6 +62,10 @@ impl Orchestrator {
     /// The user has said something: a new turn with a fresh budget.
     pub async fn begin_turn(&self, session: &str) -> store::Result<Turn> {
         let record = self.0.store.begin_turn(session, self.0.clock.now()).await?;
+        // The turn before is over, also where no transport has said so.
+        if record.state.get(ENDING).is_some() {
+            self.notice(session, Event::TurnFinished).await?;
+        }
         let waiting = record.state.get("pendingMessage").is_some();
         let message = if waiting { self.change(session, state::take_message).await? } else { None };
         Ok(Turn { number: record.turn, message })

@@ -126,6 +126,9 @@ fn reason(email: &str, error: Error) -> &'static str {
         }
         _ if email.matches('@').count() > 1 => "There is more than one @ in it.",
         _ if email.contains(char::is_whitespace) => "There is a space in it.",
+        _ if email.split('@').any(|part| part.split('.').any(str::is_empty)) => {
+            "A dot is at the beginning or end of a part, or two are in a row."
+        }
         _ => "There is a character in it that an address cannot have.",
     }
 }

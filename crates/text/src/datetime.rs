@@ -23,9 +23,7 @@ pub fn format(asked: &Value) -> Result<Value, Fault> {
         Fault::new("INVALID_TIMEZONE", format!("{zone} is not a time zone such as Europe/Berlin"))
     })?;
     let instant: Timestamp = member("instant")?.parse().map_err(|_| {
-        invalid(
-            "`instant` is a date and time with offset, such as 2026-03-01T14:05:00Z, in the years 0 to 9999",
-        )
+        invalid("a date and time with offset is needed, such as 2026-03-01T14:05:00Z, in the years 0 to 9999")
     })?;
     let locale = Locale::named(member("locale")?).ok_or_else(|| {
         invalid(&format!("`locale` is one of {}", Locale::names().collect::<Vec<_>>().join(", ")))

@@ -38,7 +38,7 @@ fn component(event: &Event) -> ICalendarComponent {
     component.add_sequence(0);
     component.entries.push(time(ICalendarProperty::Dtstart, event.span.start, &event.timezone));
     component.entries.push(time(ICalendarProperty::Dtend, event.span.end, &event.timezone));
-    component.add_property(ICalendarProperty::Summary, event.title.as_str());
+    component.add_property(ICalendarProperty::Summary, text(&event.title));
     component.add_property(ICalendarProperty::Status, ICalendarStatus::Confirmed);
     let organizer = [ICalendarParameter::cn("Toolwright".to_owned())];
     component.add_property_with_params(ICalendarProperty::Organizer, organizer, mailto(&event.organizer));
@@ -50,7 +50,8 @@ fn component(event: &Event) -> ICalendarComponent {
         ];
         component.add_property_with_params(ICalendarProperty::Attendee, parameters, mailto(attendee));
     }
-    let description: Vec<&str> = event.note.iter().chain(&event.conference).map(String::as_str).collect();
+    let description: Vec<String> =
+        event.note.iter().chain(&event.conference).map(|part| text(part)).collect();
     if !description.is_empty() {
         component.add_property(ICalendarProperty::Description, description.join("\n\n"));
     }
@@ -65,6 +66,12 @@ fn component(event: &Event) -> ICalendarComponent {
         component.add_property_with_params(ICalendarProperty::Conference, parameters, link);
     }
     component
+}
+
+/// Lines end as the format wants it; other control characters have no place in it.
+fn text(text: &str) -> String {
+    let lines = text.replace("\r\n", "\n").replace('\r', "\n");
+    lines.replace(|c: char| c.is_control() && !matches!(c, '\n' | '\t'), "")
 }
 
 /// As the clock of the event's zone shows it, so that it stays there if the rules of the zone change. An hour that the

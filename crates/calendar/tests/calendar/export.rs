@@ -35,7 +35,7 @@ pub async fn booked() -> Desk {
     );
     let proposal = desk.ask(ANNA, "propose", wish).await.unwrap();
     let mut asked = commit(proposal["draftId"].as_str().unwrap(), 0, "a");
-    asked["note"] = json!("Bring:\n- cue sheets; lamps, all\n- C:\\temp");
+    asked["note"] = json!("Bring:\r\n- cue sheets; lamps, all\r- C:\\temp\0\u{1b}");
     desk.ask(ANNA, "commit", asked).await.unwrap();
     for (timezone, start, end) in [
         ("UTC", "2026-03-03T00:00:00Z", "2026-03-04T00:00:00Z"),

@@ -88,7 +88,11 @@ fn failure(status: u64, answer: &Value) -> Fault {
         }
         429 => Fault::new("RATE_LIMIT", message),
         401 | 403 => Fault::new("FORBIDDEN", "the image service does not accept the key".to_owned()),
-        400 | 404 | 413 | 422 => Fault::invalid(message),
+        // Another address, or a model that the service does not have: no argument mends that.
+        300..400 | 404 | 405 => {
+            Fault::new("NOT_CONFIGURED", format!("check `[images] url` and `model`: {message}"))
+        }
+        400 | 413 | 422 => Fault::invalid(message),
         _ => Fault::timeout(message),
     }
 }

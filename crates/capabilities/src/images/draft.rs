@@ -103,7 +103,7 @@ fn prompt(
     let light = mood.unwrap_or(LIGHTS[number % LIGHTS.len()]);
     let composition = COMPOSITIONS[number % COMPOSITIONS.len()];
     let Style { opening, finish, .. } = style;
-    let idea = idea.trim_end_matches(['.', '!', ' ']);
+    let idea = within(idea.trim_end_matches(['.', '!', ' ']));
     let mut prompt = format!("{opening} {idea}. {}, {composition}, {shape}; {finish}.", capital(light));
     if !avoid.is_empty() {
         prompt.push_str(&format!(" Without: {}.", avoid.join(", ")));
@@ -114,6 +114,14 @@ fn prompt(
 /// One line, single spaces.
 fn tidy(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// An idea that is a sentence of its own, within another: "A photograph of a lighthouse". Names keep their capitals.
+fn within(idea: &str) -> String {
+    match idea.split_once(' ') {
+        Some((article @ ("A" | "An" | "The"), rest)) => format!("{} {rest}", article.to_lowercase()),
+        _ => idea.to_owned(),
+    }
 }
 
 fn capital(text: &str) -> String {

@@ -92,7 +92,8 @@ impl Images {
                     if let Some(known) = kept.known(&key, &digest).await? {
                         return Ok(shown(&base, &known).into());
                     }
-                    let made = provider::generate(&fetcher, &options, &wanted, within).await?;
+                    let made = provider::generate(&fetcher, &options, &wanted, within).await;
+                    let made = made.inspect_err(|fault| tracing::warn!("images.generate: {fault}"))?;
                     let entries = kept.keep(&key, &digest, made).await?;
                     Ok(shown(&base, &entries).into())
                 })

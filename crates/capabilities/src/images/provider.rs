@@ -79,17 +79,24 @@ async fn request(fetcher: &Fetcher, options: &Options, wanted: &Wanted) -> Resul
 /// Only members that every such endpoint knows, and those that the operator's model needs.
 fn body(options: &Options, wanted: &Wanted) -> Value {
     let Wanted { prompt, size, count, quality } = wanted;
-    let mut body = json!({ "prompt": prompt, "n": count, "size": size });
     let model = options.model.as_deref().unwrap_or_default();
+    let is_gpt = model.starts_with("gpt-image");
+    // Those of gpt-image are less wide, and no other size is taken.
+    let size = match size.as_str() {
+        "1792x1024" if is_gpt => "1536x1024",
+        "1024x1792" if is_gpt => "1024x1536",
+        size => size,
+    };
+    let mut body = json!({ "prompt": prompt, "n": count, "size": size });
     if !model.is_empty() {
         body["model"] = model.into();
     }
     // The default quality needs no word, and the words differ: gpt-image says "high" for "hd".
     if quality == "hd" {
-        body["quality"] = if model.starts_with("gpt-image") { "high".into() } else { "hd".into() };
+        body["quality"] = if is_gpt { "high".into() } else { "hd".into() };
     }
     // Those of gpt-image always come in base64, and the member is refused.
-    if !model.starts_with("gpt-image") {
+    if !is_gpt {
         body["response_format"] = "b64_json".into();
     }
     body

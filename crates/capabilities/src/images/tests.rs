@@ -140,6 +140,23 @@ async fn pictures_in_base64_are_kept_and_have_an_address() {
 }
 
 #[tokio::test]
+async fn a_model_is_asked_in_its_own_words() {
+    let mut studio = Studio::with("200 OK", base64_of(&[png(1536, 1024)])).await;
+    studio.images.options =
+        Options { model: Some("gpt-image-1".to_owned()), ..(*studio.images.options).clone() }.into();
+    for (call, size, own) in [("wide", "1792x1024", "1536x1024"), ("tall", "1024x1792", "1024x1536")] {
+        studio.ask(call, json!({ "size": size, "quality": "hd" })).await.unwrap();
+        let requests = studio.server.requests();
+        let body: Value =
+            serde_json::from_str(requests.last().unwrap().split_once("\r\n\r\n").unwrap().1).unwrap();
+        let expected = json!({
+            "prompt": "A calm lake", "n": 1, "size": own, "model": "gpt-image-1", "quality": "high"
+        });
+        assert_eq!(body, expected);
+    }
+}
+
+#[tokio::test]
 async fn the_same_call_gets_the_same_pictures_also_after_a_restart() {
     let studio = Studio::with("200 OK", base64_of(&[png(8, 8)])).await;
     let first = studio.ask("call", json!({})).await.unwrap();
@@ -265,6 +282,9 @@ async fn errors_of_the_service_have_codes_of_ours() {
         ("400 Bad Request", error("content_policy_violation", "invalid_request_error"), "REJECTED"),
         ("400 Bad Request", error("moderation_blocked", "image_generation_user_error"), "REJECTED"),
         ("400 Bad Request", error("invalid_size", "invalid_request_error"), "INVALID_ARGUMENT"),
+        ("404 Not Found", error("model_not_found", "invalid_request_error"), "NOT_CONFIGURED"),
+        ("404 Not Found", json!("no such page"), "NOT_CONFIGURED"),
+        ("405 Method Not Allowed", Value::Null, "NOT_CONFIGURED"),
         ("401 Unauthorized", error("invalid_api_key", "x"), "FORBIDDEN"),
         ("403 Forbidden", error("", ""), "FORBIDDEN"),
         ("429 Too Many Requests", error("rate_limit_exceeded", "requests"), "RATE_LIMIT"),
@@ -349,6 +369,19 @@ fn variants_differ_and_are_the_same_each_time() {
         );
         assert!(prompt.ends_with("Without: people, text."), "{prompt}");
         assert_eq!(prompt.matches("people").count(), 1);
+    }
+}
+
+#[test]
+fn an_idea_becomes_part_of_the_sentence() {
+    for (idea, told) in [
+        ("A lighthouse at dawn", "A photograph of a lighthouse at dawn. "),
+        ("The Moon!", "A photograph of the Moon. "),
+        ("Anna at sea", "A photograph of Anna at sea. "),
+        ("A", "A photograph of A. "),
+    ] {
+        let prompt = &drafted(json!({ "idea": idea, "style": "photo" }))[0].1;
+        assert!(prompt.starts_with(told), "{prompt}");
     }
 }
 

@@ -55,6 +55,9 @@ fn create(
         Format::Human => {
             output::message(format_args!("the key of {} (id {}); it is not shown again:", key.name, key.id));
             output::data_line(token);
+            output::message(
+                "  servers with keys ask everybody for one, also on this machine: `authorization: Bearer …`",
+            );
         }
     }
     Ok(ExitCode::SUCCESS)

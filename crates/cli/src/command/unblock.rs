@@ -29,7 +29,7 @@ pub fn run(common: &Common, args: &Unblock) -> Result<ExitCode> {
     })?;
     if !was_blocked {
         let message = format!("the client `{client}` of `{}` is not blocked", args.user);
-        let help = "name the principal, and with `--client` and `--org` its client and org: `toolwright audit tail` shows clients";
+        let help = "name the principal, and with `--client` and `--org` its client and org: `toolwright audit tail --format json` shows clients";
         return Err(Failure::new(message, help).into());
     }
     match common.format {

@@ -76,6 +76,19 @@ async fn a_voice_session_ends_after_the_turn_or_the_farewell_or_by_the_watchdog(
 }
 
 #[tokio::test]
+async fn the_next_turn_ends_a_session_that_was_to_end_after_this_one() {
+    for (after, then) in
+        [("current_turn", SessionStanding::Ended), ("farewell_spoken", SessionStanding::Active)]
+    {
+        let desk = Setup::new().tool("end", json!({})).desk();
+        let session = desk.session(Mode::Voice).await;
+        desk.call(&session, "c1", "end", ending(after)).await;
+        desk.orchestrator.begin_turn(&session).await.unwrap();
+        assert_eq!(standing(&desk, &session).await, then, "{after}");
+    }
+}
+
+#[tokio::test]
 async fn a_pending_message_is_delivered_once_at_the_start_of_the_next_turn() {
     let desk = Setup::new().tool("act", json!({})).desk();
     let session = desk.session(Mode::Text).await;
