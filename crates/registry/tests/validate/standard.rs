@@ -77,3 +77,43 @@ fn an_older_draft_has_no_prefix_items() {
     });
     check(&schema, &[json!({ "old": [1], "new": ["a"] })], &[json!({ "new": [1] })]);
 }
+
+#[test]
+fn what_an_object_lacks_is_said_before_what_its_properties_fail_for() {
+    let schema = json!({
+        "required": ["z"],
+        "properties": { "a": { "type": "string" }, "b": { "type": "string" }, "z": {} },
+        "additionalProperties": {
+            // Run in full, because a called schema may fill in defaults; the errors of its branches are taken back.
+            "anyOf": [{ "$ref": "#/$defs/list" }, { "$ref": "#/$defs/word" }],
+        },
+        "$defs": {
+            "list": { "type": "array", "items": { "properties": { "n": { "default": 1 } } } },
+            "word": { "type": "string", "minLength": 2 },
+        },
+    });
+    let validator = Validator::compile(&schema).unwrap();
+    let found = |mut value: Value| {
+        let errors = validator.validate(&mut value).unwrap_err();
+        errors.iter().map(|error| format!("{} {}", error.instance_path, error.keyword)).collect::<Vec<_>>()
+    };
+    let mut value = json!({ "b": 1, "more": "word", "a": 2 });
+    assert_eq!(found(value.clone()), [" required", "/a type", "/b type"]);
+    value["more"] = json!("w");
+    let expected = [" required", "/more type", "/more minLength", "/more anyOf", "/a type", "/b type"];
+    assert_eq!(found(value.clone()), expected);
+    value["z"] = json!([]);
+    assert_eq!(found(value), expected[1..]);
+}
+
+#[test]
+fn of_too_many_errors_the_first_are_kept() {
+    let names: Vec<String> = (0..120).map(|number| format!("p{number:03}")).collect();
+    let properties: Value = names.iter().map(|name| (name.clone(), json!({ "type": "string" }))).collect();
+    let schema = json!({ "required": ["x", "y"], "properties": properties });
+    let mut value: Value = names.iter().map(|name| (name.clone(), json!(1))).collect();
+    let errors = Validator::compile(&schema).unwrap().validate(&mut value).unwrap_err();
+    assert_eq!(errors.len(), 100);
+    assert_eq!([errors[0].keyword, errors[1].keyword], ["required"; 2]);
+    assert_eq!(errors[99].instance_path, "/p097");
+}

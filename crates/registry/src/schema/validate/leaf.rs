@@ -4,7 +4,7 @@
 use serde_json::{Number, Value};
 
 use crate::schema::validate::equal::equal;
-use crate::schema::validate::node::{Node, OfNumber, OfString, Rule};
+use crate::schema::validate::node::{Node, OfNumber, OfString, Rule, Types};
 use crate::schema::validate::number;
 
 impl Node {
@@ -20,13 +20,14 @@ impl Node {
 
     /// For a schema without parts: whether it holds.
     pub fn leaf_holds(&self, value: &Value) -> bool {
-        if self.types.0 != 0 && !self.types.takes(value) {
-            return false;
-        }
+        let takes = |kind: u8| self.types.0 == 0 || self.types.0 & kind != 0;
         let group_holds = match value {
-            Value::String(text) => self.string.iter().all(|rule| rule.holds(text)),
-            Value::Number(number) => self.number.iter().all(|rule| rule.holds(number)),
-            _ => true,
+            Value::String(text) => takes(Types::STRING) && self.string.iter().all(|rule| rule.holds(text)),
+            Value::Number(number) => {
+                (takes(Types::NUMBER) || (takes(Types::INTEGER) && number::is_integer(number)))
+                    && self.number.iter().all(|rule| rule.holds(number))
+            }
+            other => takes(Types::of(other)),
         };
         group_holds && self.any.iter().all(|rule| rule.takes(value))
     }

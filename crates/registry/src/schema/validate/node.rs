@@ -224,6 +224,12 @@ pub struct OfObject {
     pub max_properties: Option<Number>,
     pub min_properties: Option<Number>,
     pub required: Box<[Required]>,
+    /// Those of the required that have a bit.
+    pub required_bits: u64,
+    /// There are rules about the object as a whole besides that: counts, names, dependencies, more that is required.
+    pub has_more_rules: bool,
+    /// Properties cannot be visited until defaults are filled in and dependencies are followed.
+    pub properties_wait: bool,
     pub names: Option<Id>,
     pub additional: Option<Sub2>,
     pub patterns: Box<[(Pattern, Sub)]>,
@@ -250,8 +256,8 @@ pub struct Filling {
 #[derive(Debug)]
 pub struct Required {
     pub name: Box<str>,
-    /// Its place among the properties, when it is one of them.
-    pub slot: Option<u16>,
+    /// Its place among the properties.
+    pub slot: u16,
 }
 
 pub type Names = Box<[Box<str>]>;
@@ -262,31 +268,49 @@ pub struct Dependencies {
     pub schemas: Box<[(Box<str>, Id)]>,
 }
 
+/// The place of what is no property.
+pub const NO_SLOT: u16 = u16::MAX;
+/// So many properties have a bit that says whether they are there.
+pub const BITS: u16 = 64;
+
 /// So many properties are searched one by one.
 pub const FEW_PROPERTIES: usize = 16;
 
 impl OfObject {
+    /// Works out what follows from the keywords.
+    pub fn summarise(&mut self) {
+        let bits = self.required.iter().filter(|required| required.slot < BITS);
+        self.required_bits = bits.fold(0, |bits, required| bits | 1 << required.slot);
+        self.has_more_rules = self.max_properties.is_some()
+            || self.min_properties.is_some()
+            || self.names.is_some()
+            || self.dependencies.is_some()
+            || self.required.iter().any(|required| required.slot >= BITS);
+        self.properties_wait =
+            self.dependencies.is_some() || self.defaults.iter().any(|filling| !filling.holds);
+    }
+
     /// The place of a name among the properties. Members often come in the order of the schema, so
     /// the search starts where the last one ended.
     #[inline]
-    pub fn slot(&self, name: &str, hint: usize) -> Option<u16> {
+    pub fn slot(&self, name: &str, hint: usize) -> u16 {
         if self.properties.get(hint).is_some_and(|property| *property.name == *name) {
-            return u16::try_from(hint).ok();
+            return hint as u16;
         }
         self.search(name, hint)
     }
 
     #[inline(never)]
-    fn search(&self, name: &str, hint: usize) -> Option<u16> {
+    fn search(&self, name: &str, hint: usize) -> u16 {
+        let is_it = |property: &Property| *property.name == *name;
         if self.properties.len() <= FEW_PROPERTIES {
-            let is_it = |(_, property): &(usize, &Property)| *property.name == *name;
-            let mut later = self.properties.iter().enumerate().skip(hint + 1);
-            let found =
-                later.find(is_it).or_else(|| self.properties.iter().enumerate().take(hint).find(is_it));
-            return found.and_then(|(found, _)| u16::try_from(found).ok());
+            let later = self.properties.get(hint + 1..).and_then(|rest| rest.iter().position(is_it));
+            let found = later.map(|at| hint + 1 + at);
+            let found = found.or_else(|| self.properties.iter().take(hint).position(is_it));
+            return found.map_or(NO_SLOT, |found| found as u16);
         }
         let name_of = |slot: &u16| self.properties.get(usize::from(*slot)).map(|property| &*property.name);
-        let found = self.sorted.binary_search_by(|slot| name_of(slot).cmp(&Some(name))).ok()?;
-        self.sorted.get(found).copied()
+        let found = self.sorted.binary_search_by(|slot| name_of(slot).cmp(&Some(name)));
+        found.ok().and_then(|found| self.sorted.get(found)).copied().unwrap_or(NO_SLOT)
     }
 }

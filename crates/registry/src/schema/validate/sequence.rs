@@ -12,16 +12,23 @@ pub struct Sequence {
 
 #[derive(Debug, Clone, Copy)]
 struct Step {
-    class: Class,
+    /// A bit for each byte, of which those beyond ASCII are never set.
+    class: [u64; 4],
     least: usize,
     most: usize,
 }
 
 impl Step {
-    fn takes(self, byte: u8) -> bool {
-        // By halves: shifting 128 bits is a loop of its own. Beyond ASCII there is no half.
-        let halves = [self.class as u64, (self.class >> 64) as u64];
-        halves.get(usize::from(byte >> 6)).is_some_and(|half| half >> (byte & 63) & 1 != 0)
+    fn new(class: Class, (least, most): (usize, usize)) -> Self {
+        Self { class: [class as u64, (class >> 64) as u64, 0, 0], least, most }
+    }
+
+    fn takes(&self, byte: u8) -> bool {
+        self.class[usize::from(byte >> 6)] >> (byte & 63) & 1 != 0
+    }
+
+    fn shares(&self, other: &Self) -> bool {
+        self.class.iter().zip(&other.class).any(|(mine, other)| mine & other != 0)
     }
 }
 
@@ -32,36 +39,42 @@ impl Sequence {
         let mut steps = Vec::new();
         while !rest.is_empty() {
             let class = atom(&mut rest)?;
-            let (least, most) = quantifier(&mut rest)?;
-            steps.push(Step { class, least, most });
+            steps.push(Step::new(class, quantifier(&mut rest)?));
         }
         steps
             .iter()
             .enumerate()
-            .all(|(at, step)| is_settled(*step, &steps, at))
+            .all(|(at, step)| is_settled(step, &steps, at))
             .then(|| Self { steps: steps.into() })
     }
 
     pub fn matches(&self, text: &str) -> bool {
-        let mut rest = text.as_bytes();
+        let mut rest = text.as_bytes().iter();
+        let mut next = rest.next();
         for step in &self.steps {
-            let count = rest.iter().take(step.most).take_while(|byte| step.takes(**byte)).count();
+            let mut count = 0;
+            while let Some(byte) = next
+                && count < step.most
+                && step.takes(*byte)
+            {
+                count += 1;
+                next = rest.next();
+            }
             if count < step.least {
                 return false;
             }
-            rest = rest.get(count..).unwrap_or_default();
         }
-        rest.is_empty()
+        next.is_none()
     }
 }
 
 /// Whether taking as much as possible is never too much: nothing that may follow starts with the same characters.
-fn is_settled(step: Step, steps: &[Step], at: usize) -> bool {
+fn is_settled(step: &Step, steps: &[Step], at: usize) -> bool {
     if step.least == step.most {
         return true;
     }
     for next in steps.iter().skip(at + 1) {
-        if next.class & step.class != 0 {
+        if next.shares(step) {
             return false;
         }
         if next.least > 0 {

@@ -41,6 +41,7 @@ impl<'s> Compiler<'s> {
             let place = Place::Keyword(id, "unevaluatedProperties");
             rules.unevaluated = Some(self.sub2(schema, scope, place)?);
         }
+        rules.summarise();
         Ok(Some(Box::new(rules)))
     }
 

@@ -4,18 +4,18 @@
 use super::{idn, net};
 
 pub fn is_email(text: &str) -> bool {
-    is_mailbox(text, |_| false, net::has_two_labels)
+    is_mailbox(text, false, net::has_two_labels)
 }
 
 pub fn is_idn_email(text: &str) -> bool {
     let domain = |text: &str| {
         if text.is_ascii() { net::has_two_labels(text) } else { idn::is_lookup_name(text) }
     };
-    is_mailbox(text, |character| !character.is_ascii(), domain)
+    is_mailbox(text, true, domain)
 }
 
-/// `beyond` says which characters may stand in the local part besides those of RFC 5321.
-fn is_mailbox(text: &str, beyond: fn(char) -> bool, is_domain: fn(&str) -> bool) -> bool {
+/// `beyond` says whether characters beyond ASCII may stand in the local part.
+fn is_mailbox(text: &str, beyond: bool, is_domain: fn(&str) -> bool) -> bool {
     let domain = match text.strip_prefix('"') {
         Some(quoted) => after_quotes(quoted, beyond).and_then(|rest| rest.strip_prefix('@')),
         None => {
@@ -30,13 +30,11 @@ fn is_mailbox(text: &str, beyond: fn(char) -> bool, is_domain: fn(&str) -> bool)
     })
 }
 
-fn is_dotted(local: &str, beyond: fn(char) -> bool) -> bool {
+fn is_dotted(local: &str, beyond: bool) -> bool {
     let mut at_start = true;
-    for character in local.chars() {
-        let is_dot = character == '.';
-        let is_atom = character.is_ascii_alphanumeric()
-            || matches!(character, '!' | '#'..='\'' | '*' | '+' | '-' | '/' | '=' | '?' | '^'..='`' | '{'..='~')
-            || beyond(character);
+    for byte in local.bytes() {
+        let is_dot = byte == b'.';
+        let is_atom = ATOM.get(usize::from(byte)).map_or(beyond, |is_atom| *is_atom);
         if !is_atom && (!is_dot || at_start) {
             return false;
         }
@@ -45,8 +43,21 @@ fn is_dotted(local: &str, beyond: fn(char) -> bool) -> bool {
     !at_start
 }
 
+/// What may stand between dots, of ASCII.
+static ATOM: [bool; 128] = {
+    let mut table = [false; 128];
+    let mut byte = 0_u8;
+    while byte < 128 {
+        let is_sign = matches!(byte, b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'/' | b'=' | b'?')
+            || matches!(byte, b'^'..=b'`' | b'{'..=b'~');
+        table[byte as usize] = byte.is_ascii_alphanumeric() || is_sign;
+        byte += 1;
+    }
+    table
+};
+
 /// What follows the closing quote.
-fn after_quotes(text: &str, beyond: fn(char) -> bool) -> Option<&str> {
+fn after_quotes(text: &str, beyond: bool) -> Option<&str> {
     let mut characters = text.chars();
     loop {
         match characters.next()? {
@@ -55,7 +66,7 @@ fn after_quotes(text: &str, beyond: fn(char) -> bool) -> Option<&str> {
                 characters.next().filter(|escaped| matches!(escaped, ' '..='~'))?;
             }
             ' '..='~' => {}
-            other if beyond(other) => {}
+            other if beyond && !other.is_ascii() => {}
             _ => return None,
         }
     }

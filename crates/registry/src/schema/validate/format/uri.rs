@@ -61,10 +61,10 @@ pub fn is_iprivate(character: char) -> bool {
 
 /// All that may follow a scheme.
 fn is_rest(text: &str, beyond: &Beyond) -> bool {
-    let (text, fragment) = cut(text, b'#');
-    let (text, query) = cut(text, b'?');
+    let (text, fragment) = cut(text, b'#').unwrap_or((text, ""));
+    let (text, query) = cut(text, b'?').unwrap_or((text, ""));
     let (authority, path) = match text.strip_prefix("//") {
-        Some(after) => cut(after, b'/'),
+        Some(after) => cut(after, b'/').unwrap_or((after, "")),
         None => ("", text),
     };
     is_authority(authority, beyond)
@@ -74,17 +74,18 @@ fn is_rest(text: &str, beyond: &Beyond) -> bool {
 }
 
 /// What stands before and after a character; addresses are too short for a search engine to pay.
-fn cut(text: &str, mark: u8) -> (&str, &str) {
-    let at = text.bytes().position(|byte| byte == mark);
-    at.map_or((text, ""), |at| (text.get(..at).unwrap_or(text), text.get(at + 1..).unwrap_or_default()))
+fn cut(text: &str, mark: u8) -> Option<(&str, &str)> {
+    let at = text.bytes().position(|byte| byte == mark)?;
+    Some((text.get(..at)?, text.get(at + 1..)?))
 }
 
 fn is_authority(text: &str, beyond: &Beyond) -> bool {
-    let (user, host) = text.split_once('@').unwrap_or(("", text));
+    let (user, host) = cut(text, b'@').unwrap_or(("", text));
     let (host_is_right, port) = match host.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
         Some((literal, port)) => (is_literal(literal), port),
         None => {
-            let (name, port) = host.find(':').map_or((host, ""), |colon| host.split_at(colon));
+            let colon = host.bytes().position(|byte| byte == b':');
+            let (name, port) = colon.map_or((host, ""), |colon| host.split_at(colon));
             (has_only(name, NAME, beyond.anywhere), port)
         }
     };

@@ -93,17 +93,13 @@ impl<'c> Run<'c> {
         if entered {
             self.scope.push(node.resource);
         }
-        let valid = if node.tracks {
-            // What schemas beside this one have evaluated does not count for its `unevaluated…`.
-            let mut own = Seen::default();
-            let valid = self.rules::<M>(id, node, &mut data, at, Some(&mut own));
-            if let Some(seen) = seen {
-                seen.merge(own);
-            }
-            valid
-        } else {
-            self.rules::<M>(id, node, &mut data, at, seen)
-        };
+        // What schemas beside this one have evaluated does not count for its `unevaluated…`.
+        let mut own = node.tracks.then(Seen::default);
+        let (seen, around) = if own.is_some() { (own.as_mut(), seen) } else { (seen, None) };
+        let valid = self.rules::<M>(id, node, &mut data, at, seen);
+        if let (Some(around), Some(own)) = (around, own) {
+            around.merge(own);
+        }
         if entered {
             self.scope.pop();
         }
@@ -111,6 +107,7 @@ impl<'c> Run<'c> {
         valid
     }
 
+    #[inline(always)]
     fn rules<M: Mode>(
         &mut self,
         id: Id,

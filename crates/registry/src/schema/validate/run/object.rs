@@ -3,10 +3,10 @@
 use serde_json::{Map, Number, Value, json};
 
 use super::scalar::counted;
-use super::slots::{NONE, Slots, array_index};
-use super::{Mode, ObjectRules, Run, Seen};
+use super::slots::{Slots, array_index};
+use super::{MOST_ERRORS, Mode, ObjectRules, Run, Seen};
 use crate::schema::validate::error::Error;
-use crate::schema::validate::node::{OfObject, Sub, Sub2};
+use crate::schema::validate::node::{NO_SLOT, OfObject, Sub, Sub2};
 use crate::schema::validate::number;
 use crate::schema::validate::path::At;
 
@@ -19,26 +19,22 @@ impl<'c> Run<'c> {
         mut seen: Option<&mut Seen<'c>>,
     ) -> bool {
         let rules = here.rules;
-        let Some(members) = M::get(data).as_object() else { return true };
-        let mut slots = Slots::of(rules, members);
+        let mut slots = Slots::default();
+        let before = self.count;
+        let mut valid = if rules.properties_wait {
+            members_of(M::get(data)).into_iter().flat_map(Map::keys).for_each(|name| {
+                slots.add(rules.slot(name, slots.next));
+            });
+            true
+        } else {
+            self.properties::<M>(here, data, &mut slots)
+        };
         fill::<M>(rules, data, &mut slots);
-        let mut valid = self.presence::<M>(here, data, &slots);
-        if (valid || M::COLLECTS) && rules.names.is_some() {
-            valid &= self.names::<M>(here, data);
+        if (valid || M::COLLECTS) && !slots.is_plain(rules) {
+            valid &= self.before_properties::<M>(here, data, &slots, seen.as_deref_mut(), before);
         }
-        if (valid || M::COLLECTS)
-            && let Some(additional) = rules.additional
-            && slots.has_unknown
-        {
-            valid &= self.additional::<M>(here, additional, data, &slots);
-        }
-        if (valid || M::COLLECTS)
-            && let Some(dependencies) = &rules.dependencies
-        {
-            valid &= self.dependencies::<M>(here, dependencies, data, seen.as_deref_mut(), "dependencies");
-        }
-        if valid || M::COLLECTS {
-            valid &= self.properties::<M>(here, data, &slots);
+        if (valid || M::COLLECTS) && rules.properties_wait {
+            valid &= self.properties::<M>(here, data, &mut Slots::default());
         }
         if (valid || M::COLLECTS) && !rules.patterns.is_empty() {
             valid &= self.patterns::<M>(here, data, seen.as_deref_mut());
@@ -52,6 +48,41 @@ impl<'c> Run<'c> {
             Some(seen) => self.evaluated::<M>(here, data, seen, valid),
             None => valid,
         }
+    }
+
+    /// The keywords whose errors stand before those of the properties, though these have been visited: most objects
+    /// have nothing to look at here. `before` counts the errors that were there before the object.
+    #[inline(never)]
+    fn before_properties<M: Mode>(
+        &mut self,
+        here: ObjectRules<'_, 'c>,
+        data: &mut M::Ref<'_>,
+        slots: &Slots,
+        seen: Option<&mut Seen<'c>>,
+        before: usize,
+    ) -> bool {
+        let rules = here.rules;
+        let later = self.errors.split_off(before.min(self.errors.len()));
+        let later_count = std::mem::replace(&mut self.count, before) - before;
+        let mut valid = self.presence::<M>(here, data, slots);
+        if (valid || M::COLLECTS) && rules.names.is_some() {
+            valid &= self.names::<M>(here, data);
+        }
+        if (valid || M::COLLECTS)
+            && let Some(additional) = rules.additional
+            && slots.has_unknown
+        {
+            valid &= self.additional::<M>(here, additional, data);
+        }
+        if (valid || M::COLLECTS)
+            && let Some(dependencies) = &rules.dependencies
+        {
+            valid &= self.dependencies::<M>(here, dependencies, data, seen, "dependencies");
+        }
+        self.count += later_count;
+        self.errors.extend(later);
+        self.errors.truncate(MOST_ERRORS);
+        valid
     }
 
     /// Adds up what has been evaluated and checks the rest.
@@ -89,11 +120,7 @@ impl<'c> Run<'c> {
         }
         for required in &here.rules.required {
             let name = &*required.name;
-            let present = match required.slot {
-                Some(slot) => slots.has(slot),
-                None => members.is_some_and(|members| members.contains_key(name)),
-            };
-            if !present {
+            if !members.is_some_and(|members| slots.has(required.slot, name, members)) {
                 valid = self.fail::<M>(here.id, here.at, "required", || {
                     (json!({ "missingProperty": name }), format!("must have required property '{name}'"))
                 });
@@ -105,7 +132,7 @@ impl<'c> Run<'c> {
     #[inline(never)]
     fn names<M: Mode>(&mut self, here: ObjectRules<'_, 'c>, data: &mut M::Ref<'_>) -> bool {
         let Some(schema) = here.rules.names else { return true };
-        self.each::<M>(data, |run, _, name, _| {
+        self.each::<M>(data, |run, name, _| {
             M::with(Value::String(name.to_owned()), |key| run.node::<M>(schema, key, here.at, None))
                 || run.fail::<M>(here.id, here.at, "propertyNames", || {
                     (json!({ "propertyName": name }), "property name must be valid".to_owned())
@@ -119,13 +146,12 @@ impl<'c> Run<'c> {
         here: ObjectRules<'_, 'c>,
         schema: Sub2,
         data: &mut M::Ref<'_>,
-        slots: &Slots,
     ) -> bool {
         if schema == Sub2::Always {
             return true;
         }
-        self.each::<M>(data, |run, index, name, value| {
-            let known = slots.get(index) != NONE
+        self.each::<M>(data, |run, name, value| {
+            let known = here.rules.slot(name, 0) != NO_SLOT
                 || here.rules.patterns.iter().any(|(pattern, _)| pattern.matches(name));
             match schema {
                 _ if known => true,
@@ -144,15 +170,16 @@ impl<'c> Run<'c> {
         &mut self,
         here: ObjectRules<'_, 'c>,
         data: &mut M::Ref<'_>,
-        slots: &Slots,
+        slots: &mut Slots,
     ) -> bool {
-        let properties = &here.rules.properties;
-        let mut valid = true;
+        let rules = here.rules;
         let before = self.errors.len();
         let mut parts: Vec<(u16, usize)> = Vec::new();
-        for (index, (name, value)) in M::members(data).enumerate() {
-            let slot = slots.get(index);
-            let schema = properties.get(usize::from(slot)).map(|property| property.schema);
+        let mut valid = true;
+        for (name, value) in M::members(data) {
+            let slot = rules.slot(name, slots.next);
+            slots.add(slot);
+            let schema = rules.properties.get(usize::from(slot)).map(|property| property.schema);
             if let Some(Sub::Node(schema)) = schema
                 && !self.node::<M>(schema, value, &At::Key(here.at, name), None)
             {
@@ -163,7 +190,7 @@ impl<'c> Run<'c> {
                 parts.push((slot, self.errors.len()));
             }
         }
-        if !slots.in_order && parts.len() > 1 {
+        if !valid && slots.out_of_order {
             self.sort_errors(before, parts);
         }
         valid
@@ -192,7 +219,7 @@ impl<'c> Run<'c> {
     ) -> bool {
         let mut valid = true;
         for (pattern, schema) in &here.rules.patterns {
-            valid &= self.each::<M>(data, |run, _, name, value| {
+            valid &= self.each::<M>(data, |run, name, value| {
                 if !pattern.matches(name) {
                     return true;
                 }
@@ -219,7 +246,7 @@ impl<'c> Run<'c> {
         data: &mut M::Ref<'_>,
         seen: &mut Seen<'c>,
     ) -> bool {
-        let valid = self.each::<M>(data, |run, _, name, value| match schema {
+        let valid = self.each::<M>(data, |run, name, value| match schema {
             _ if seen.has(name) => true,
             Sub2::Always => true,
             Sub2::Node(schema) => run.node::<M>(schema, value, &At::Key(here.at, name), None),
@@ -235,22 +262,22 @@ impl<'c> Run<'c> {
     fn each<M: Mode>(
         &mut self,
         data: &mut M::Ref<'_>,
-        mut visit: impl for<'x> FnMut(&mut Self, usize, &str, M::Ref<'x>) -> bool,
+        mut visit: impl for<'x> FnMut(&mut Self, &str, M::Ref<'x>) -> bool,
     ) -> bool {
         let mut valid = true;
         let names = members_of(M::get(data)).into_iter().flat_map(Map::keys);
         if M::COLLECTS && names.clone().any(|name| array_index(name).is_some()) {
-            let mut order: Vec<(usize, String)> = names.cloned().enumerate().collect();
-            order.sort_by_key(|(_, name)| array_index(name).unwrap_or(u32::MAX));
-            for (index, name) in order {
+            let mut order: Vec<String> = names.cloned().collect();
+            order.sort_by_key(|name| array_index(name).unwrap_or(u32::MAX));
+            for name in order {
                 if let Some(value) = M::member(data, &name) {
-                    valid &= visit(self, index, &name, value);
+                    valid &= visit(self, &name, value);
                 }
             }
             return valid;
         }
-        for (index, (name, value)) in M::members(data).enumerate() {
-            valid &= visit(self, index, name, value);
+        for (name, value) in M::members(data) {
+            valid &= visit(self, name, value);
             if !valid && !M::COLLECTS {
                 return false;
             }
@@ -270,15 +297,11 @@ fn fill<M: Mode>(rules: &OfObject, data: &mut M::Ref<'_>, slots: &mut Slots) {
     let Some(members) = M::object_to_fill(data) else { return };
     for filling in &rules.defaults {
         if let Some(property) = rules.properties.get(usize::from(filling.slot))
-            && !slots.has(filling.slot)
+            && !slots.has(filling.slot, &property.name, members)
         {
             // Not `to_string`, which formats what is boxed.
             members.insert((*property.name).to_owned(), filling.value.clone());
-            if filling.holds {
-                slots.add_sound(filling.slot);
-            } else {
-                slots.add(filling.slot);
-            }
+            slots.mark(filling.slot);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Which properties and items have been evaluated, for the `unevaluated…` keywords.
 
-use crate::schema::validate::node::OfObject;
+use crate::schema::validate::node::{NO_SLOT, OfObject};
 
 #[derive(Default)]
 pub struct Seen<'c> {
@@ -50,7 +50,7 @@ impl<'c> Seen<'c> {
 
     pub fn has(&self, name: &str) -> bool {
         self.all_properties
-            || self.tables.iter().any(|table| table.slot(name, 0).is_some())
+            || self.tables.iter().any(|table| table.slot(name, 0) != NO_SLOT)
             || self.names.iter().any(|seen| seen == name)
     }
 }
