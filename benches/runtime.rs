@@ -52,6 +52,9 @@ struct Options {
 }
 
 fn main() -> Result<()> {
+    // As the program does.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::thread::disable_transparent_huge_pages(true);
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if let [flag, what, rest @ ..] = arguments.as_slice()
         && (flag.as_str(), what.as_str()) == ("--child", "load")
