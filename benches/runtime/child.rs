@@ -25,6 +25,7 @@ pub fn load(arguments: &[String]) -> Result<()> {
 }
 
 async fn measure(artifact: &Path, since: Duration, calls: &[String]) -> Result<Map<String, Value>> {
+    Runtime::begin();
     let toolset = Arc::new(Toolset::load(artifact)?);
     let runtime = Runtime::builder(toolset, artifact.parent().unwrap_or(Path::new("."))).build();
     runtime.start();

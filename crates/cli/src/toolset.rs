@@ -24,12 +24,14 @@ pub fn open(source: &Source, config: &Config) -> Result<Toolset> {
 
 /// The toolset, ready to be called.
 pub fn runtime(source: &Source, config: &Config) -> Result<Runtime> {
+    Runtime::begin();
     let imports = Imports::load(config)?;
     ready(counted(source, config, &imports)?.0, source, config, &imports)
 }
 
 /// As [`runtime`], for one call: a person is told how many warnings there are, and imported tools can be waited for.
 pub fn runtime_told(common: &Common, source: &Source, config: &Config) -> Result<(Runtime, Imports)> {
+    Runtime::begin();
     let imports = Imports::load(config)?;
     let (toolset, warnings) = counted(source, config, &imports)?;
     if warnings > 0 && common.format == Format::Human {

@@ -18,6 +18,7 @@ use crate::{
     failure::Failure,
     luck::look,
     pool::Shared,
+    prelude,
     side::Parts,
     task::{Event, Input, Task},
 };
@@ -82,6 +83,13 @@ impl Drop for Engine {
 }
 
 impl Engine {
+    /// Begins on a thread of its own what the first engine of the process waits for. Worth calling before anything
+    /// else is read, and no more than that.
+    pub fn begin() {
+        // Without the thread, the first realm does it.
+        let _ = thread::Builder::new().name("js-begin".to_owned()).spawn(prelude::prepare);
+    }
+
     pub fn new(options: Options) -> Self {
         Self { shared: Shared::start(options) }
     }

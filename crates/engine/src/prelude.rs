@@ -23,6 +23,11 @@ static CODE: LazyLock<Option<Bytecode>> = LazyLock::new(|| {
     compile_own(&[error_types, (GLOBALS, globals), (PRELUDE, include_str!("js/prelude.js"))]).ok()
 });
 
+/// Compiles the modules, if nobody has.
+pub(crate) fn prepare() {
+    LazyLock::force(&CODE);
+}
+
 /// Makes the realm's globals, and stores the [`Bridge`] in it.
 pub(crate) fn install(ctx: &Ctx<'_>, functions: &[call::Function], binding: &Arc<Binding>) -> Result<()> {
     // The handlers' imports find it loaded.

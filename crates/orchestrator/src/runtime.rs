@@ -193,6 +193,11 @@ impl Runtime {
         Arc::strong_count(&self.0) > 1
     }
 
+    /// Begins in the background what is the same for all runtimes, so that it can go on while tools are read.
+    pub fn begin() {
+        Engine::begin();
+    }
+
     /// Starts the JavaScript engine ahead of the first call: its threads make realms while the caller goes on.
     pub fn start(&self) {
         self.engine();
