@@ -49,22 +49,16 @@ impl Sequence {
     }
 
     pub fn matches(&self, text: &str) -> bool {
-        let mut rest = text.as_bytes().iter();
-        let mut next = rest.next();
+        let mut rest = text.as_bytes();
         for step in &self.steps {
-            let mut count = 0;
-            while let Some(byte) = next
-                && count < step.most
-                && step.takes(*byte)
-            {
-                count += 1;
-                next = rest.next();
-            }
-            if count < step.least {
+            let most = step.most.min(rest.len());
+            let taken = rest.iter().take(most).position(|byte| !step.takes(*byte)).unwrap_or(most);
+            if taken < step.least {
                 return false;
             }
+            rest = rest.split_at(taken).1;
         }
-        next.is_none()
+        rest.is_empty()
     }
 }
 

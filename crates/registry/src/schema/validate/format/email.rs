@@ -34,7 +34,7 @@ fn is_dotted(local: &str, beyond: bool) -> bool {
     let mut at_start = true;
     for byte in local.bytes() {
         let is_dot = byte == b'.';
-        let is_atom = ATOM.get(usize::from(byte)).map_or(beyond, |is_atom| *is_atom);
+        let is_atom = ATOM[usize::from(byte)] || (beyond && !byte.is_ascii());
         if !is_atom && (!is_dot || at_start) {
             return false;
         }
@@ -44,14 +44,15 @@ fn is_dotted(local: &str, beyond: bool) -> bool {
 }
 
 /// What may stand between dots, of ASCII.
-static ATOM: [bool; 128] = {
-    let mut table = [false; 128];
-    let mut byte = 0_u8;
-    while byte < 128 {
+static ATOM: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut at = 0;
+    while at < 256 {
+        let byte = at as u8;
         let is_sign = matches!(byte, b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'/' | b'=' | b'?')
             || matches!(byte, b'^'..=b'`' | b'{'..=b'~');
-        table[byte as usize] = byte.is_ascii_alphanumeric() || is_sign;
-        byte += 1;
+        table[at] = byte.is_ascii_alphanumeric() || is_sign;
+        at += 1;
     }
     table
 };

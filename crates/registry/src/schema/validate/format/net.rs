@@ -12,22 +12,57 @@ pub fn is_hostname(text: &str) -> bool {
 
 /// A domain of an e-mail address.
 pub fn has_two_labels(text: &str) -> bool {
-    let mut labels = 1;
-    let mut last = b'.';
+    let (mut last, mut dots) = (Part::Dot, 0);
     for byte in text.bytes() {
-        let allowed = match byte {
-            b'.' => last != b'.' && last != b'-',
-            b'-' => last != b'.',
-            other => other.is_ascii_alphanumeric(),
+        let part = PARTS[usize::from(byte)];
+        let follows = match part {
+            Part::Letter => true,
+            Part::Hyphen => last != Part::Dot,
+            Part::Dot => last == Part::Letter,
+            Part::None => false,
         };
-        if !allowed {
+        if !follows {
             return false;
         }
-        labels += usize::from(byte == b'.');
-        last = byte;
+        dots += usize::from(part == Part::Dot);
+        last = part;
     }
-    labels > 1 && last != b'.' && last != b'-'
+    dots > 0 && last == Part::Letter
 }
+
+/// What a character is to a domain.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    None,
+    Letter,
+    Hyphen,
+    Dot,
+}
+
+static PARTS: [Part; 256] = {
+    let mut table = [Part::None; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = match byte as u8 {
+            b'.' => Part::Dot,
+            b'-' => Part::Hyphen,
+            other if other.is_ascii_alphanumeric() => Part::Letter,
+            _ => Part::None,
+        };
+        byte += 1;
+    }
+    table
+};
+
+static HEX: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = (byte as u8).is_ascii_hexdigit();
+        byte += 1;
+    }
+    table
+};
 
 fn is_label(part: &str) -> bool {
     let bytes = part.as_bytes();
@@ -78,9 +113,11 @@ pub fn is_ipv6(text: &str) -> bool {
 
 pub fn is_uuid(text: &str) -> bool {
     let Ok(bytes) = <&[u8; 36]>::try_from(text.as_bytes()) else { return false };
-    // Without stopping early, many bytes are looked at at once.
-    bytes.iter().enumerate().fold(true, |valid, (at, byte)| {
-        let is_dash = matches!(at, 8 | 13 | 18 | 23);
-        valid & if is_dash { *byte == b'-' } else { byte.is_ascii_hexdigit() }
-    })
+    let is_hex = |from: usize, to: usize| bytes[from..to].iter().all(|byte| HEX[usize::from(*byte)]);
+    [8, 13, 18, 23].iter().all(|at| bytes[*at] == b'-')
+        && is_hex(0, 8)
+        && is_hex(9, 13)
+        && is_hex(14, 18)
+        && is_hex(19, 23)
+        && is_hex(24, 36)
 }

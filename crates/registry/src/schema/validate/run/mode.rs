@@ -11,7 +11,7 @@ pub trait Mode {
     fn get<'a>(data: &'a Self::Ref<'_>) -> &'a Value;
     fn again<'a>(data: &'a mut Self::Ref<'_>) -> Self::Ref<'a>;
     fn member<'a>(data: &'a mut Self::Ref<'_>, name: &str) -> Option<Self::Ref<'a>>;
-    fn members<'a>(data: &'a mut Self::Ref<'_>) -> impl Iterator<Item = (&'a str, Self::Ref<'a>)>;
+    fn members<'a>(data: &'a mut Self::Ref<'_>) -> Option<impl Iterator<Item = (&'a str, Self::Ref<'a>)>>;
     fn items<'a>(data: &'a mut Self::Ref<'_>) -> impl Iterator<Item = Self::Ref<'a>>;
     /// Passes a value on that is not part of the data, as a property's name is.
     fn with<T>(value: Value, then: impl FnOnce(Self::Ref<'_>) -> T) -> T;
@@ -37,8 +37,8 @@ impl Mode for Read {
         data.get(name)
     }
 
-    fn members<'a>(data: &'a mut Self::Ref<'_>) -> impl Iterator<Item = (&'a str, Self::Ref<'a>)> {
-        data.as_object().into_iter().flatten().map(|(name, value)| (name.as_str(), value))
+    fn members<'a>(data: &'a mut Self::Ref<'_>) -> Option<impl Iterator<Item = (&'a str, Self::Ref<'a>)>> {
+        Some(data.as_object()?.iter().map(|(name, value)| (name.as_str(), value)))
     }
 
     fn items<'a>(data: &'a mut Self::Ref<'_>) -> impl Iterator<Item = Self::Ref<'a>> {
@@ -76,8 +76,8 @@ impl Mode for Fill {
         data.get_mut(name)
     }
 
-    fn members<'a>(data: &'a mut Self::Ref<'_>) -> impl Iterator<Item = (&'a str, Self::Ref<'a>)> {
-        data.as_object_mut().into_iter().flatten().map(|(name, value)| (name.as_str(), value))
+    fn members<'a>(data: &'a mut Self::Ref<'_>) -> Option<impl Iterator<Item = (&'a str, Self::Ref<'a>)>> {
+        Some(data.as_object_mut()?.iter_mut().map(|(name, value)| (name.as_str(), value)))
     }
 
     fn items<'a>(data: &'a mut Self::Ref<'_>) -> impl Iterator<Item = Self::Ref<'a>> {

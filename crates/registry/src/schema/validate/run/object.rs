@@ -1,4 +1,5 @@
-//! Keywords for objects. Defaults are filled in first, so all of these see them.
+//! Keywords for objects. One pass over the members finds and visits the properties; then defaults are filled in, so
+//! that all other keywords see them.
 
 use serde_json::{Map, Number, Value, json};
 
@@ -173,10 +174,11 @@ impl<'c> Run<'c> {
         slots: &mut Slots,
     ) -> bool {
         let rules = here.rules;
+        let Some(members) = M::members(data) else { return true };
         let before = self.errors.len();
         let mut parts: Vec<(u16, usize)> = Vec::new();
         let mut valid = true;
-        for (name, value) in M::members(data) {
+        for (name, value) in members {
             let slot = rules.slot(name, slots.next);
             slots.add(slot);
             let schema = rules.properties.get(usize::from(slot)).map(|property| property.schema);
@@ -276,7 +278,7 @@ impl<'c> Run<'c> {
             }
             return valid;
         }
-        for (name, value) in M::members(data) {
+        for (name, value) in M::members(data).into_iter().flatten() {
             valid &= visit(self, name, value);
             if !valid && !M::COLLECTS {
                 return false;
