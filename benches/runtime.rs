@@ -10,6 +10,10 @@
 //! latencies and calls a second do not.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+/// As the program has it.
+#[allow(dead_code)]
+#[path = "../crates/cli/src/allocator.rs"]
+mod allocator;
 #[path = "runtime/calls.rs"]
 mod calls;
 #[path = "runtime/case.rs"]
@@ -37,10 +41,6 @@ use std::time::Duration;
 use report::Section;
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
-
-/// As the program has it.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 struct Options {
     sections: Vec<String>,

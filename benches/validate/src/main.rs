@@ -17,8 +17,10 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use toolwright_registry::schema::Validator;
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+/// As the program has it.
+#[allow(dead_code)]
+#[path = "../../../crates/cli/src/allocator.rs"]
+mod allocator;
 
 /// Copies of the value that one measurement goes through: enough for the clock, few enough for the caches.
 const COPIES: usize = 64;
