@@ -84,12 +84,12 @@ fn records_get_their_vectors_when_the_model_comes() {
     let install = ["kb", "model", "install", "--format", "json", "--from", from.to_str().unwrap()];
     let installed = project.run(&install).expect_code(0).json();
     assert_eq!(installed["vectors"], records, "one a record, without a second ingest");
-    for flags in [&["--mode", "text"], &["--mode", "voice"]] {
-        let envelope = called(&project, &[&["kb_search", QUESTION], flags.as_slice()].concat());
+    for (mode, count) in [("text", 5), ("voice", 3)] {
+        let envelope = called(&project, &["kb_search", QUESTION, "--mode", mode]);
         assert_eq!(envelope["meta"]["retrieval"], "hybrid");
         let found = ids(&envelope["data"]["results"]);
         assert_eq!(found[0], "person:ines_halloran");
-        assert_eq!(found.len(), if flags[1] == "voice" { 3 } else { 5 });
+        assert_eq!(found.len(), count);
     }
     // None of the words is in the record.
     let meant = called(&project, &["kb_search", r#"{"query": "boss of illumination"}"#]);

@@ -12,7 +12,7 @@ pub fn records<'a>(
     defaults: &'a Defaults,
     done: &'a AtomicUsize,
 ) -> impl Iterator<Item = Parsed> + 'a {
-    let lines = text.lines().enumerate().inspect(|(_, line)| {
+    let lines = text.lines().enumerate().inspect(move |(_, line)| {
         done.fetch_add(line.len() + 1, Ordering::Relaxed);
     });
     let lines = lines.filter(|(_, line)| !line.trim().is_empty());
