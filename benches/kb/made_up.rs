@@ -4,6 +4,7 @@ use toolwright_kb::{Namespace, Record};
 
 pub const DIMENSIONS: usize = 384;
 const WORDS: usize = 40_000;
+const ASIDE: usize = 76;
 const CLUSTERS: u64 = 2_000;
 /// One record in so many has the tag.
 pub const RARE: u64 = 100;
@@ -34,9 +35,12 @@ impl Dice {
     }
 
     /// A word by its rank: common ones are common.
+    fn rank(&mut self) -> usize {
+        ((WORDS as f32).powf(self.fraction()) as usize).min(WORDS)
+    }
+
     fn word(&mut self) -> String {
-        let rank = (WORDS as f32).powf(self.fraction()) as usize;
-        spelled(rank.min(WORDS))
+        spelled(self.rank())
     }
 }
 
@@ -74,10 +78,12 @@ pub fn record(number: u64) -> Record {
     }
 }
 
-/// Four words, as people ask.
+/// Four words, as people ask. The commonest ones of a language ("the", "who") are put aside by the search, so they are not
+/// among them: about as many as there are in English.
 pub fn query(number: u64) -> String {
     let mut dice = Dice::new(number ^ 0xffff_0000);
-    (0..4).map(|_| dice.word()).collect::<Vec<_>>().join(" ")
+    let telling = std::iter::repeat_with(|| dice.rank()).filter(|rank| *rank > ASIDE);
+    telling.take(4).map(spelled).collect::<Vec<_>>().join(" ")
 }
 
 /// Around one of many centres, of length 1.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::support::{Project, repository};
 
 /// The reference toolset with the demo studio as its source, as this repository has it.
-fn studio() -> Project {
+pub fn studio() -> Project {
     let project = Project::reference();
     let demo = repository().join("demo/kb");
     fs::write(project.dir().join("toolwright.toml"), format!("[kb]\nsources = [{:?}]\n", demo.display()))
@@ -17,11 +17,11 @@ fn studio() -> Project {
     project
 }
 
-fn called(project: &Project, args: &[&str]) -> Value {
+pub fn called(project: &Project, args: &[&str]) -> Value {
     project.run(&[&["call"], args, &["--format", "json"]].concat()).expect_code(0).json()
 }
 
-fn ids(results: &Value) -> Vec<&str> {
+pub fn ids(results: &Value) -> Vec<&str> {
     results.as_array().unwrap().iter().map(|result| result["id"].as_str().unwrap()).collect()
 }
 

@@ -1,8 +1,16 @@
-//! `kb model`: the sentence transformer, installed from a directory and told of.
+//! `kb model`: the sentence transformer, installed from a directory and told of; what search is like before and after; an
+//! endpoint in its place.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 
+use serde_json::{Value, json};
+
+use super::kb::{called, ids, studio};
 use super::support::{Project, models, run};
+
+const QUESTION: &str = r#"{"query": "who founded the studio"}"#;
 
 #[test]
 fn the_model_is_installed_from_a_directory_for_all_projects_of_a_user() {
@@ -60,4 +68,97 @@ fn an_endpoint_stands_in_for_the_model() {
     assert_eq!(status["embedder"], "tiny at http://127.0.0.1:9/v1/embeddings");
     let dumped = project.run(&["serve", "--dump-config"]).expect_code(0).stdout;
     assert!(dumped.contains("[kb.embedder]") && dumped.contains("model = \"tiny\""), "{dumped}");
+}
+
+#[test]
+fn records_get_their_vectors_when_the_model_comes() {
+    let project = studio();
+    let before = project.run(&["call", "kb_search", QUESTION, "--format", "json"]).expect_code(0);
+    assert_eq!(before.json()["meta"]["retrieval"], "keyword");
+    assert!(before.stderr.contains("by words alone"), "{}", before.stderr);
+    assert!(before.stderr.contains("run `toolwright kb model install`"), "{}", before.stderr);
+    let doctor = project.run(&["doctor"]).expect_code(0).stdout;
+    assert!(doctor.contains("search uses keywords alone") && doctor.contains("toolwright kb model install"));
+    let records = project.run(&["kb", "stats", "--format", "json"]).expect_code(0).json()["records"].clone();
+    let from = models().join("all-MiniLM-L6-v2");
+    let install = ["kb", "model", "install", "--format", "json", "--from", from.to_str().unwrap()];
+    let installed = project.run(&install).expect_code(0).json();
+    assert_eq!(installed["vectors"], records, "one a record, without a second ingest");
+    for (mode, count) in [("text", 5), ("voice", 3)] {
+        let envelope = called(&project, &["kb_search", QUESTION, "--mode", mode]);
+        assert_eq!(envelope["meta"]["retrieval"], "hybrid");
+        let found = ids(&envelope["data"]["results"]);
+        assert_eq!(found[0], "person:ines_halloran");
+        assert_eq!(found.len(), count);
+    }
+    // None of the words is in the record.
+    let meant = called(&project, &["kb_search", r#"{"query": "boss of illumination"}"#]);
+    assert_eq!(ids(&meant["data"]["results"])[0], "person:mira_okafor", "{meant}");
+    let doctor = project.run(&["doctor"]).expect_code(0).stdout;
+    assert!(doctor.contains(&format!("{records} records, {records} with vectors")), "{doctor}");
+}
+
+#[test]
+fn vectors_of_two_embedders_are_not_mixed() {
+    let project = Project::empty();
+    let notes = "{\"title\": \"Lamps\"}\n{\"title\": \"Cables\"}\n";
+    fs::write(project.dir().join("x.jsonl"), notes).unwrap();
+    let configure = |url: &str, model: &str| {
+        let text = format!("[kb.embedder]\nurl = \"{url}\"\nmodel = \"{model}\"\n");
+        fs::write(project.dir().join("toolwright.toml"), text).unwrap();
+    };
+    let searched = || project.run(&["kb", "search", "lamp", "--format", "json"]).expect_code(0);
+    let url = embedding_service();
+    configure(&url, "one");
+    let added = project.run(&["kb", "add", "x.jsonl", "--format", "json"]).expect_code(0).json();
+    assert_eq!(added["vectors"], 2);
+    assert_eq!(searched().json()["retrieval"], "hybrid");
+    configure(&url, "two");
+    let refused = project.run(&["kb", "add", "x.jsonl"]).expect_code(1).stderr;
+    assert!(refused.contains("made by `one at") && refused.contains("toolwright kb rebuild"), "{refused}");
+    assert_eq!(searched().json()["retrieval"], "keyword");
+    // Nobody listens there: what is kept is not dropped for it.
+    configure("http://127.0.0.1:9", "three");
+    project.run(&["kb", "rebuild"]).expect_code(1).expect_stderr(&["does not answer"]);
+    configure(&url, "two");
+    let rebuilt = project.run(&["kb", "rebuild", "--format", "json"]).expect_code(0).json();
+    assert_eq!(rebuilt["vectors"], 2);
+    assert_eq!(searched().json()["retrieval"], "hybrid");
+    let stats = project.run(&["kb", "stats", "--format", "json"]).expect_code(0).json();
+    assert_eq!(stats["embedder"]["name"], format!("two at {url}/embeddings"));
+}
+
+/// A service that speaks the embeddings API: a vector counts a text's letters.
+fn embedding_service() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    std::thread::spawn(move || listener.incoming().flatten().for_each(embed));
+    url
+}
+
+fn embed(mut stream: TcpStream) {
+    let mut request = Vec::new();
+    let mut buffer = [0; 4096];
+    // The body is JSON and ends with its bracket.
+    while !request.ends_with(b"}") {
+        match stream.read(&mut buffer) {
+            Ok(count) if count > 0 => request.extend_from_slice(&buffer[..count]),
+            _ => return,
+        }
+    }
+    let request = String::from_utf8(request).unwrap();
+    let body: Value = serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap();
+    let letters = |text: &Value| -> Vec<usize> {
+        let text = text.as_str().unwrap().to_ascii_lowercase();
+        ('a'..='z').map(|letter| text.matches(letter).count() + 1).collect()
+    };
+    let texts = body["input"].as_array().unwrap().iter().enumerate();
+    let data: Vec<Value> =
+        texts.map(|(index, text)| json!({ "index": index, "embedding": letters(text) })).collect();
+    let body = json!({ "data": data }).to_string();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    let _ = stream.write_all((head + &body).as_bytes());
 }

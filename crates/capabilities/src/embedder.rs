@@ -10,9 +10,14 @@ pub trait Embedder: Send + Sync + Debug {
     /// What made the vectors, with all that changes them: vectors of two names must not be mixed.
     fn name(&self) -> &str;
 
-    /// The length of a vector.
+    /// The length of a vector; 0 as long as a service does not say.
     fn dimensions(&self) -> usize;
 
     /// One vector of length 1 for each text, in order.
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Fault>;
+
+    /// The vector of a question. Somebody waits for the answer: a service that is slow or away fails soon.
+    fn question(&self, text: &str) -> Result<Vec<f32>, Fault> {
+        Ok(self.embed(&[text])?.pop().unwrap_or_default())
+    }
 }

@@ -17,13 +17,13 @@ pub struct Shown<'a> {
     pub total: &'a AtomicUsize,
     /// As in "checking".
     pub doing: &'a str,
-    /// As in "tools".
-    pub things: &'a str,
+    /// How far, as in "{pos}/{len} tools".
+    pub amount: &'a str,
 }
 
 /// How far a build is.
 pub fn of_tools(progress: &toolwright_registry::build::Progress) -> Shown<'_> {
-    Shown { done: &progress.done, total: &progress.total, doing: "checking", things: "tools" }
+    Shown { done: &progress.done, total: &progress.total, doing: "checking", amount: "{pos}/{len} tools" }
 }
 
 /// Runs `work`; shows how far it is if it takes long and somebody is looking.
@@ -45,7 +45,7 @@ fn show(progress: Shown<'_>, finished: &mpsc::Receiver<()>) {
     if is_over(PATIENCE) {
         return;
     }
-    let template = format!("{} {{bar:30}} {{pos}}/{{len}} {}, {{eta}} left", progress.doing, progress.things);
+    let template = format!("{} {{bar:30}} {}, {{eta}} left", progress.doing, progress.amount);
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
     if let Ok(style) = ProgressStyle::with_template(&template) {
         bar.set_style(style);

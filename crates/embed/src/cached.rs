@@ -8,8 +8,6 @@ use toolwright_capabilities::{Embedder, Fault};
 
 /// Vectors kept in each of the two generations.
 const GENERATION: usize = 1024;
-/// A call with more texts is an ingest, which would drive the questions out.
-const FEW: usize = 8;
 /// A longer text is no question.
 const SHORT: usize = 2048;
 
@@ -47,22 +45,21 @@ impl<E: Embedder> Embedder for Cached<E> {
         self.inner.dimensions()
     }
 
+    /// An ingest is not remembered: it would drive the questions out.
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Fault> {
-        if texts.len() > FEW || texts.iter().any(|text| text.len() > SHORT) {
-            return self.inner.embed(texts);
+        self.inner.embed(texts)
+    }
+
+    fn question(&self, text: &str) -> Result<Vec<f32>, Fault> {
+        if text.len() > SHORT {
+            return self.inner.question(text);
         }
-        let mut known: Vec<Option<Vec<f32>>> = texts.iter().map(|text| self.seen().find(text)).collect();
-        let missing: Vec<&str> =
-            texts.iter().zip(&known).filter(|(_, vector)| vector.is_none()).map(|(text, _)| *text).collect();
-        if !missing.is_empty() {
-            let vectors = self.inner.embed(&missing)?;
-            for (text, vector) in missing.iter().zip(&vectors) {
-                self.seen().keep(text, vector.clone());
-            }
-            let places = known.iter_mut().filter(|vector| vector.is_none());
-            places.zip(vectors).for_each(|(place, vector)| *place = Some(vector));
+        if let Some(vector) = self.seen().find(text) {
+            return Ok(vector);
         }
-        Ok(known.into_iter().flatten().collect())
+        let vector = self.inner.question(text)?;
+        self.seen().keep(text, vector.clone());
+        Ok(vector)
     }
 }
 

@@ -34,26 +34,26 @@ impl Cached<Counting> {
 #[test]
 fn a_question_is_embedded_once() {
     let cached = Cached::new(Counting::default());
-    assert_eq!(cached.embed(&["who", "where"]).unwrap(), [[3.0], [5.0]]);
-    assert_eq!(cached.embed(&["where", "whence", "who"]).unwrap(), [[5.0], [6.0], [3.0]]);
-    assert_eq!(cached.asked(), 3);
+    let asked: Vec<_> =
+        ["who", "where", "who", "where"].iter().map(|text| cached.question(text).unwrap()).collect();
+    assert_eq!(asked, [[3.0], [5.0], [3.0], [5.0]]);
+    assert_eq!(cached.asked(), 2);
 }
 
 #[test]
 fn an_ingest_passes_by() {
     let cached = Cached::new(Counting::default());
-    let many: Vec<&str> = ["document"; 9].into();
-    cached.embed(&many).unwrap();
-    cached.embed(&many).unwrap();
-    assert_eq!(cached.asked(), 18);
+    cached.embed(&["document", "document"]).unwrap();
+    cached.embed(&["document"]).unwrap();
+    assert_eq!(cached.asked(), 3);
 }
 
 #[test]
 fn what_is_asked_again_stays_and_memory_is_bounded() {
     let cached = Cached::new(Counting::default());
     for number in 0..GENERATION * 5 {
-        cached.embed(&["again"]).unwrap();
-        cached.embed(&[&format!("question {number}")]).unwrap();
+        cached.question("again").unwrap();
+        cached.question(&format!("question {number}")).unwrap();
     }
     assert_eq!(cached.asked(), 1 + GENERATION * 5);
     let seen = cached.seen();

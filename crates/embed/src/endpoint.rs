@@ -19,6 +19,8 @@ const BYTES: usize = 256 << 10;
 /// An answer of so many vectors of 4,096 numbers fits well.
 const MOST_BYTES: usize = 32 << 20;
 const ATTEMPTS: u32 = 5;
+/// For all attempts at the vector of a question together.
+const QUESTION: Duration = Duration::from_secs(2);
 /// A service that asks for more patience is not waited for.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
@@ -109,9 +111,10 @@ impl Endpoint {
         })
     }
 
-    fn batch(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Fault> {
+    fn batch(&self, texts: &[&str], patience: Duration) -> Result<Vec<Vec<f32>>, Fault> {
         let Some(runtime) = &self.runtime else { return Err(unreachable("it was shut down")) };
-        let answer = runtime.block_on(self.ask(texts))?;
+        let asked = runtime.block_on(async { tokio::time::timeout(patience, self.ask(texts)).await });
+        let answer = asked.unwrap_or_else(|_| Err(unreachable("it does not answer in time")))?;
         let vectors = ordered(answer, texts.len()).map_err(|error| unreachable(&error))?;
         for vector in &vectors {
             let expected = *self.dimensions.get_or_init(|| vector.len());
@@ -186,7 +189,7 @@ impl Embedder for Endpoint {
     /// Unless it was configured, the first answer tells: without one, the service is asked; 0 if it does not answer.
     fn dimensions(&self) -> usize {
         if self.dimensions.get().is_none()
-            && let Err(error) = self.batch(&["length"])
+            && let Err(error) = self.batch(&["length"], QUESTION)
         {
             tracing::warn!("{error}");
         }
@@ -204,13 +207,15 @@ impl Embedder for Endpoint {
             };
             let count = rest.iter().take(TEXTS).take_while(fits).count().max(1);
             let (batch, after) = rest.split_at(count);
-            // The API refuses empty texts.
-            let batch: Vec<&str> =
-                batch.iter().map(|text| if text.trim().is_empty() { "." } else { text }).collect();
-            vectors.extend(self.batch(&batch)?);
+            let batch: Vec<&str> = batch.iter().map(|text| sendable(text)).collect();
+            vectors.extend(self.batch(&batch, Duration::MAX)?);
             rest = after;
         }
         Ok(vectors)
+    }
+
+    fn question(&self, text: &str) -> Result<Vec<f32>, Fault> {
+        Ok(self.batch(&[sendable(text)], QUESTION)?.pop().unwrap_or_default())
     }
 }
 
@@ -221,6 +226,11 @@ impl Drop for Endpoint {
             runtime.shutdown_background();
         }
     }
+}
+
+/// The API refuses empty texts.
+fn sendable(text: &str) -> &str {
+    if text.trim().is_empty() { "." } else { text }
 }
 
 /// One attempt that failed.

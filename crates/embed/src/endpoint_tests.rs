@@ -147,3 +147,14 @@ fn addresses_are_completed_and_checked() {
     let nameless = Endpoint::new(Settings::new("http://localhost", "")).unwrap_err();
     assert!(nameless.contains("`model`"), "{nameless}");
 }
+
+#[test]
+fn a_question_does_not_wait_for_a_service_that_is_away() {
+    let server = Server::start(|_, _| ("503 Service Unavailable\r\nretry-after: 20".to_owned(), Vec::new()));
+    let begun = std::time::Instant::now();
+    let fault = endpoint(&server).question("who").unwrap_err();
+    assert_eq!(fault.code, "UNREACHABLE");
+    assert!(begun.elapsed() < Duration::from_secs(10), "as long as an ingest is patient");
+    let server = Server::start(|_, request| well(request));
+    assert_eq!(endpoint(&server).question(" ").unwrap().len(), 2);
+}

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,8 +19,6 @@ use crate::store::{Backend, Error, Maker, Result, Store};
 /// while a server runs.
 pub type Embedders = Arc<dyn Fn() -> std::result::Result<Arc<dyn Embedder>, String> + Send + Sync>;
 
-/// Queries whose vectors are remembered.
-const RECENT: usize = 128;
 /// Records that are read at a time to get their vectors, and vectors that are kept at a time.
 const BATCH: usize = 256;
 /// How long the making of vectors waits for another writer.
@@ -50,9 +48,8 @@ impl Retrieval {
 pub struct Kb {
     pub store: Store,
     embedders: Embedders,
-    /// The last ones first.
-    recent: Mutex<Vec<(String, Arc<Vec<f32>>)>>,
-    has_warned: AtomicBool,
+    /// Why the last search by words alone was one.
+    told: Mutex<String>,
 }
 
 impl fmt::Debug for Kb {
@@ -69,14 +66,14 @@ impl Kb {
 
     /// A knowledge base over an open store.
     pub fn of(store: Store, embedders: Embedders) -> Self {
-        Self { store, embedders, recent: Mutex::default(), has_warned: AtomicBool::new(false) }
+        Self { store, embedders, told: Mutex::default() }
     }
 
     /// The best records, and how they were looked for.
     pub fn search(&self, query: &Query) -> Result<(Vec<Hit>, Retrieval)> {
         let vector = self.vector_of(&query.text)?;
         let retrieval = if vector.is_some() { Retrieval::Hybrid } else { Retrieval::Keyword };
-        let hits = search::search(&self.store, query, vector.as_ref().map(|vector| vector.as_slice()))?;
+        let hits = search::search(&self.store, query, vector.as_deref())?;
         Ok((hits, retrieval))
     }
 
@@ -114,7 +111,7 @@ impl Kb {
     /// Makes the vectors that are missing; how many. Without an embedder there is nothing to do.
     pub fn embed(&self, progress: &Progress) -> Result<usize> {
         let Ok(embedder) = (self.embedders)() else { return Ok(0) };
-        let maker = Maker { name: embedder.name().to_owned(), dimensions: embedder.dimensions() };
+        let maker = maker(embedder.as_ref())?;
         if let Some(kept) = self.store.maker()?.filter(|kept| *kept != maker) {
             return Err(Error::OtherEmbedder { kept: kept.name, asked: maker.name });
         }
@@ -140,6 +137,11 @@ impl Kb {
         Ok(made.len())
     }
 
+    /// Whether an embedder is set up while no record has a vector: a model was installed later.
+    pub fn awaits_vectors(&self) -> bool {
+        (self.embedders)().is_ok() && matches!(self.store.maker(), Ok(None))
+    }
+
     /// The right to write, after a little waiting for whoever has it.
     fn writer(&self) -> Result<Box<dyn crate::store::Write + '_>> {
         let give_up = Instant::now() + PATIENCE;
@@ -153,16 +155,18 @@ impl Kb {
 
     /// Makes the index anew; vectors of another embedder than the one that is set up are dropped.
     pub fn rebuild(&self) -> Result<()> {
-        if let (Ok(embedder), Some(kept)) = ((self.embedders)(), self.store.maker()?)
-            && (embedder.name() != kept.name || embedder.dimensions() != kept.dimensions)
-        {
-            self.store.write()?.drop_vectors()?;
+        if let (Ok(embedder), Some(kept)) = ((self.embedders)(), self.store.maker()?) {
+            // A service that is away: its own vectors stay, and another's are not dropped for it.
+            let is_away = embedder.name() == kept.name && embedder.dimensions() == 0;
+            if !is_away && maker(embedder.as_ref())? != kept {
+                self.store.write()?.drop_vectors()?;
+            }
         }
         self.store.rebuild()
     }
 
     /// A query's vector, if the kept ones and what is set up allow for one.
-    fn vector_of(&self, text: &str) -> Result<Option<Arc<Vec<f32>>>> {
+    fn vector_of(&self, text: &str) -> Result<Option<Vec<f32>>> {
         let embedder = match (self.embedders)() {
             Ok(embedder) => embedder,
             Err(why) => {
@@ -172,21 +176,22 @@ impl Kb {
         };
         let Some(maker) = self.store.maker()? else {
             self.warn(
-                "the search is by words alone: no record has a vector yet (`toolwright kb add` makes them)",
+                "the search is by words alone: no record has a vector yet; run `toolwright kb rebuild`, which makes them",
             );
             return Ok(None);
         };
-        if embedder.name() != maker.name || embedder.dimensions() != maker.dimensions {
-            let (kept, asked) = (maker.name, embedder.name().to_owned());
-            self.warn(&format!("the search is by words alone: {}", Error::OtherEmbedder { kept, asked }));
+        let other = |asked: String| Error::OtherEmbedder { kept: maker.name.clone(), asked };
+        if embedder.name() != maker.name {
+            self.warn(&format!("the search is by words alone: {}", other(embedder.name().to_owned())));
             return Ok(None);
         }
-        if let Some(vector) = self.recent(text) {
-            return Ok(Some(vector));
-        }
-        match embedder.embed(&[text]).map(|mut vectors| vectors.pop()) {
-            Ok(Some(vector)) => Ok(Some(self.remember(text, vector))),
-            Ok(None) => Ok(None),
+        match embedder.question(text) {
+            Ok(vector) if vector.len() == maker.dimensions => Ok(Some(vector)),
+            Ok(vector) => {
+                let asked = format!("{} with {} numbers", maker.name, vector.len());
+                self.warn(&format!("the search is by words alone: {}", other(asked)));
+                Ok(None)
+            }
             Err(fault) => {
                 tracing::warn!("the query has no vector, the search is by words alone: {fault}");
                 Ok(None)
@@ -194,25 +199,19 @@ impl Kb {
         }
     }
 
-    fn recent(&self, text: &str) -> Option<Arc<Vec<f32>>> {
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = recent.iter().position(|(query, _)| query == text)?;
-        recent[..=at].rotate_right(1);
-        recent.first().map(|(_, vector)| Arc::clone(vector))
-    }
-
-    fn remember(&self, text: &str, vector: Vec<f32>) -> Arc<Vec<f32>> {
-        let vector = Arc::new(vector);
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        recent.truncate(RECENT - 1);
-        recent.insert(0, (text.to_owned(), Arc::clone(&vector)));
-        vector
-    }
-
-    /// Told once: it holds for every search.
+    /// Told once: it holds for every search, until there is another reason.
     fn warn(&self, message: &str) {
-        if !self.has_warned.swap(true, Ordering::Relaxed) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if *told != message {
             tracing::warn!("{message}");
+            message.clone_into(&mut told);
         }
+    }
+}
+
+fn maker(embedder: &dyn Embedder) -> Result<Maker> {
+    match embedder.dimensions() {
+        0 => Err(Error::Unusable(format!("no vectors can be made: `{}` does not answer", embedder.name()))),
+        dimensions => Ok(Maker { name: embedder.name().to_owned(), dimensions }),
     }
 }

@@ -121,6 +121,11 @@ fn normalised(list: &[Candidate], floor: Option<f32>) -> impl Iterator<Item = (&
         .map(move |hit| (hit, if width > 0.0 { ((hit.score - last) / width).clamp(0.0, 1.0) } else { 1.0 }))
 }
 
+/// A score with four digits: what is behind them is noise.
+pub fn shown_score(score: f32) -> f64 {
+    (f64::from(score) * 1e4).round() / 1e4
+}
+
 /// A record as docs/capabilities.md has it; the score and the snippet are given where there are some.
 pub fn evidence(
     record: Record,
@@ -134,8 +139,7 @@ pub fn evidence(
     result.insert("type".to_owned(), record.kind.into());
     result.insert("title".to_owned(), record.title.into());
     if let Some(score) = score {
-        // Four digits: what is behind them is noise.
-        result.insert("score".to_owned(), ((f64::from(score) * 1e4).round() / 1e4).into());
+        result.insert("score".to_owned(), shown_score(score).into());
     }
     result.insert("sourceType".to_owned(), text(record.source_type));
     result.insert("lastUpdated".to_owned(), text(record.last_updated));

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -10,7 +11,7 @@ use serde_json::{Map, Value, json};
 use toolwright_capabilities::{Answer, Answered, Asker, Capability, Fault};
 
 use crate::ingest::{Defaults, Progress};
-use crate::kb::{Embedders, Kb};
+use crate::kb::{Embedders, Kb, Retrieval};
 use crate::record::{DayEnd, Namespace, instant};
 use crate::search::{Field, Query, evidence};
 use crate::snippet;
@@ -50,12 +51,14 @@ struct Inner {
     options: Options,
     /// A failure is not kept: what is wrong may be mended while a server runs.
     kb: Mutex<Option<Arc<Kb>>>,
+    /// In a server that runs on: vectors that are missing are made beside its calls, by one thread at a time.
+    catches_up: AtomicBool,
 }
 
 impl KnowledgeBase {
     /// Nothing is opened yet.
     pub fn new(options: Options) -> Self {
-        Self { inner: Arc::new(Inner { options, kb: Mutex::default() }) }
+        Self { inner: Arc::new(Inner { options, kb: Mutex::default(), catches_up: AtomicBool::new(false) }) }
     }
 
     /// Ingests what has changed in the sources, and makes the vectors that are missing. It blocks, for long at times.
@@ -64,6 +67,7 @@ impl KnowledgeBase {
             Ok(kb) => self.inner.ingest(&kb),
             Err(error) => tracing::error!("the knowledge base cannot be opened: {error}"),
         }
+        self.inner.catches_up.store(true, Ordering::Relaxed);
     }
 }
 
@@ -103,6 +107,17 @@ impl Inner {
         Ok(kb)
     }
 
+    /// A model that was installed while a server runs is taken up: records get their vectors without a second ingest.
+    fn catch_up(self: &Arc<Self>, kb: &Arc<Kb>) {
+        if kb.awaits_vectors() && self.catches_up.swap(false, Ordering::Relaxed) {
+            let (inner, kb) = (Arc::clone(self), Arc::clone(kb));
+            std::thread::spawn(move || {
+                inner.embed(&kb);
+                inner.catches_up.store(true, Ordering::Relaxed);
+            });
+        }
+    }
+
     fn ingest(&self, kb: &Kb) {
         let options = &self.options;
         let progress = Progress::default();
@@ -120,13 +135,19 @@ impl Inner {
                 Err(error) => tracing::warn!("the sources of the knowledge base were not ingested: {error}"),
             }
         }
-        if let Err(error) = kb.embed(&progress) {
-            tracing::warn!("records have no vectors yet: {error}");
+        self.embed(kb);
+    }
+
+    fn embed(&self, kb: &Kb) {
+        match kb.embed(&Progress::default()) {
+            Ok(0) => {}
+            Ok(made) => tracing::info!(made, "records have their vectors"),
+            Err(error) => tracing::warn!("records have no vectors yet: {error}"),
         }
     }
 
     fn answer(
-        &self,
+        self: &Arc<Self>,
         function: &str,
         arguments: &Value,
         user: &str,
@@ -142,7 +163,7 @@ impl Inner {
     }
 
     fn search(
-        &self,
+        self: &Arc<Self>,
         arguments: &Map<String, Value>,
         user: &str,
         deadline: Instant,
@@ -169,6 +190,9 @@ impl Inner {
         let query = Query { text: text.to_owned(), filter, top_k, deadline: Some(deadline) };
         let kb = self.open().map_err(fault)?;
         let (hits, retrieval) = kb.search(&query).map_err(fault)?;
+        if retrieval == Retrieval::Keyword {
+            self.catch_up(&kb);
+        }
         let results =
             hits.into_iter().map(|hit| evidence(hit.record, Some(hit.score), Some(hit.snippet), &fields));
         let value = Value::Array(results.collect());

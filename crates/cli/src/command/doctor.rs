@@ -165,6 +165,9 @@ fn imports(config: &Config) -> Finding {
 fn knowledge_base(config: &Config) -> Finding {
     // Looking must not make one.
     if config.kb.strip_prefix("dir:").is_some_and(|dir| !Path::new(dir).exists()) {
+        if !config.kb_sources.is_empty() {
+            return Finding::Ok("filled from its sources on first use".to_owned());
+        }
         let (told, help) = ("it is empty", "`toolwright kb add PATH…` fills it");
         return Finding::Missing(told.to_owned(), help.to_owned());
     }
@@ -173,7 +176,11 @@ fn knowledge_base(config: &Config) -> Finding {
         Ok(stats) if stats.with_vector < stats.passages => {
             let lacking = stats.passages - stats.with_vector;
             let told = format!("{} records; {lacking} passages have no vector yet", stats.records);
-            Finding::Missing(told, "`toolwright kb add` makes them, once there is an embedder".to_owned())
+            let help = match config.embedders().get() {
+                Ok(_) => "run `toolwright kb rebuild`, which makes them",
+                Err(_) => "they are made once there is an embedder",
+            };
+            Finding::Missing(told, help.to_owned())
         }
         Ok(stats) => Finding::Ok(format!("{} records, {} with vectors", stats.records, stats.with_vector)),
         Err(error) => Finding::Broken(error.to_string(), "see `[kb] url` in toolwright.toml".to_owned()),

@@ -1,6 +1,6 @@
 //! `toolwright kb`: the knowledge base filled, searched and looked after.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use toolwright_kb::ingest::{Defaults, Progress, Report};
 use toolwright_kb::record::{DayEnd, instant};
-use toolwright_kb::search::{Hit, Query};
+use toolwright_kb::search::{self, Hit, Query};
 use toolwright_kb::store::{Backend as _, Error, Filter, Stats};
 use toolwright_kb::{Kb, Namespace};
 
@@ -68,8 +68,9 @@ fn once(
 ) -> Result<ExitCode> {
     let state = Progress::default();
     let base = config.beside("");
-    let report =
-        progress::watch(shown(&state, "reading", "files"), || kb.add(&base, paths, defaults, &state));
+    let report = progress::watch(shown(&state, "reading", "{bytes}/{total_bytes}"), || {
+        kb.add(&base, paths, defaults, &state)
+    });
     let report = report.map_err(failed)?;
     let vectors = embed(kb);
     tell(common, &report, *vectors.as_ref().unwrap_or(&0))?;
@@ -77,13 +78,28 @@ fn once(
     Ok(if report.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn embed(kb: &Kb) -> Result<usize, Failure> {
-    let state = Progress::default();
-    progress::watch(shown(&state, "making vectors", "records"), || kb.embed(&state)).map_err(failed)
+/// The vectors that the project's records lack, once a model is there; how many. What stands in the way is told, and no
+/// failure of the installation.
+pub fn catch_up(config: &Config) -> usize {
+    // Looking must not make one.
+    if config.kb.strip_prefix("dir:").is_some_and(|dir| !Path::new(dir).exists()) {
+        return 0;
+    }
+    let kb = Kb::open(&config.kb, capabilities::embedders(config)).map_err(failed);
+    kb.and_then(|kb| embed(&kb)).unwrap_or_else(|failure| {
+        output::fail(&failure.into());
+        0
+    })
 }
 
-fn shown<'a>(progress: &'a Progress, doing: &'a str, things: &'a str) -> Shown<'a> {
-    Shown { done: &progress.done, total: &progress.total, doing, things }
+fn embed(kb: &Kb) -> Result<usize, Failure> {
+    let state = Progress::default();
+    progress::watch(shown(&state, "making vectors", "{pos}/{len} records"), || kb.embed(&state))
+        .map_err(failed)
+}
+
+fn shown<'a>(progress: &'a Progress, doing: &'a str, amount: &'a str) -> Shown<'a> {
+    Shown { done: &progress.done, total: &progress.total, doing, amount }
 }
 
 fn tell(common: &Common, report: &Report, vectors: usize) -> Result<()> {
@@ -154,7 +170,7 @@ fn search(common: &Common, kb: &Kb, search: &KbSearch) -> Result<ExitCode> {
 
 fn row(hit: &Hit) -> Value {
     let record = &hit.record;
-    json!({ "id": record.id, "type": record.kind, "title": record.title, "score": hit.score, "snippet": hit.snippet,
+    json!({ "id": record.id, "type": record.kind, "title": record.title, "score": search::shown_score(hit.score), "snippet": hit.snippet,
         "source_type": record.source_type, "last_updated": record.last_updated, "url": record.url,
         "metadata": record.metadata })
 }

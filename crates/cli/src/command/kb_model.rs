@@ -45,8 +45,11 @@ fn install(common: &Common, config: &Config, from: Option<PathBuf>) -> Result<Ex
         Installed::AlreadyThere => None,
         Installed::From(from) => Some(from),
     };
+    let vectors = super::kb::catch_up(config);
     match common.format {
-        Format::Json => output::data_line(json!({ "model": install::NAME, "directory": dir, "from": from })),
+        Format::Json => output::data_line(
+            json!({ "model": install::NAME, "directory": dir, "from": from, "vectors": vectors }),
+        ),
         Format::Human => {
             let from = from.map_or("it was there already".to_owned(), |from| format!("from {from}"));
             output::message(format_args!(
@@ -54,6 +57,9 @@ fn install(common: &Common, config: &Config, from: Option<PathBuf>) -> Result<Ex
                 install::NAME,
                 dir.display()
             ));
+            if vectors > 0 {
+                output::message(format_args!("{vectors} vectors made for the records that are there"));
+            }
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -45,7 +45,7 @@ fn line_in(message: &str) -> Option<usize> {
 }
 
 fn read(yaml: &str) -> Result<Front, String> {
-    let options = serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::Error };
+    let options = serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::Error, strict_booleans: true };
     let value = serde_saphyr::with_deserializer_from_str_with_options(yaml, options, |deserializer| {
         Value::deserialize(deserializer)
     });
@@ -62,6 +62,7 @@ fn read(yaml: &str) -> Result<Front, String> {
             ("split", Value::Bool(split)) => whole = !split,
             ("split", _) => return Err("`split` is true or false".to_owned()),
             (field, value) if FIELDS.contains(&field) => {
+                let value = if field == "tags" { tags(value) } else { as_text(value) };
                 known.insert(name, value);
             }
             (_, value) => {
@@ -74,4 +75,21 @@ fn read(yaml: &str) -> Result<Front, String> {
         raw.metadata.get_or_insert_default().extend(others);
     }
     Ok(Front { raw, whole })
+}
+
+/// A title may be a year: what YAML takes for a number is a text where one is wanted.
+fn as_text(value: Value) -> Value {
+    match value {
+        Value::Number(_) | Value::Bool(_) => Value::String(value.to_string()),
+        other => other,
+    }
+}
+
+/// A list, or one text with commas.
+fn tags(value: Value) -> Value {
+    match as_text(value) {
+        Value::Array(tags) => tags.into_iter().map(as_text).collect(),
+        Value::String(tags) => tags.split(',').filter(|tag| !tag.trim().is_empty()).collect(),
+        other => other,
+    }
 }

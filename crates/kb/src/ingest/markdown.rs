@@ -2,13 +2,13 @@
 //! heading is the file's own record, each further section one of its own with the id `type:file#section`.
 
 use std::collections::HashMap;
-use std::path::Path;
 
 use pulldown_cmark::{Event, HeadingLevel, Parser, Tag, TagEnd};
 
 use super::front::{self, Front};
 use super::raw::{Raw, slug};
-use super::{Defaults, Parsed, Trouble};
+use super::walk::name_of;
+use super::{Parsed, Reading, Trouble};
 use crate::record::Source;
 
 /// A section of a file.
@@ -20,19 +20,19 @@ struct Section {
 }
 
 /// The records of a Markdown file.
-pub fn records(file: &Path, text: &str, source: &str, defaults: &Defaults) -> Vec<Parsed> {
+pub fn records(file: Reading<'_>, text: &str) -> Vec<Parsed> {
     let (front, rest, first_line) = match front::split(text) {
         Ok(parts) => parts,
         Err((line, message)) => return vec![Err(Trouble { line: Some(line), message })],
     };
     if front.whole {
-        return one(file, front, rest, source, "markdown", defaults);
+        return one(file, front, rest, "markdown");
     }
     let sections = sections(rest);
     let leads = sections.first().is_some_and(|first| rest[..first.start].trim().is_empty());
     let own_heading = if leads { sections.first() } else { None };
     let title = front.raw.title.clone().or_else(|| own_heading.map(|heading| heading.title.clone()));
-    let title = title.unwrap_or_else(|| name_of(file));
+    let title = title.unwrap_or_else(|| name_of(file.path));
     let further = &sections[usize::from(own_heading.is_some())..];
     let own_start = own_heading.map_or(0, |heading| heading.body);
     let own = rest[own_start..further.first().map_or(rest.len(), |next| next.start)].trim();
@@ -56,7 +56,7 @@ pub fn records(file: &Path, text: &str, source: &str, defaults: &Defaults) -> Ve
         }
     }
     let line_of = |start: usize| first_line + rest[..start].matches('\n').count();
-    let parsed = |(start, raw): (usize, Raw)| match raw.record(source, "markdown", defaults) {
+    let parsed = |(start, raw): (usize, Raw)| match raw.record(file.source, "markdown", file.defaults) {
         Ok(record) => Ok((line_of(start), record)),
         Err(message) => Err(Trouble { line: Some(line_of(start)), message }),
     };
@@ -64,26 +64,19 @@ pub fn records(file: &Path, text: &str, source: &str, defaults: &Defaults) -> Ve
 }
 
 /// A text file is one record; its first line is its title where that is short enough for one.
-pub fn whole(file: &Path, text: &str, source: &str, defaults: &Defaults) -> Vec<Parsed> {
+pub fn whole(file: Reading<'_>, text: &str) -> Vec<Parsed> {
     match front::split(text) {
-        Ok((front, rest, _)) => one(file, front, rest, source, "text", defaults),
+        Ok((front, rest, _)) => one(file, front, rest, "text"),
         Err((line, message)) => vec![Err(Trouble { line: Some(line), message })],
     }
 }
 
-fn one(
-    file: &Path,
-    front: Front,
-    text: &str,
-    source: &str,
-    source_type: &str,
-    defaults: &Defaults,
-) -> Vec<Parsed> {
+fn one(file: Reading<'_>, front: Front, text: &str, source_type: &str) -> Vec<Parsed> {
     let heading = text.trim_start().lines().next().map(|line| line.trim_start_matches('#').trim());
     let heading = heading.filter(|line| !line.is_empty() && line.len() <= 100).map(str::to_owned);
-    let title = front.raw.title.clone().or(heading).unwrap_or_else(|| name_of(file));
+    let title = front.raw.title.clone().or(heading).unwrap_or_else(|| name_of(file.path));
     let id = file_id(file, &front.raw);
-    let record = raw_of(&front.raw, id, title, text.trim()).record(source, source_type, defaults);
+    let record = raw_of(&front.raw, id, title, text.trim()).record(file.source, source_type, file.defaults);
     vec![record.map(|record| (1, record)).map_err(|message| Trouble { line: Some(1), message })]
 }
 
@@ -106,20 +99,10 @@ fn raw_of(front: &Raw, id: String, title: String, text: &str) -> Raw {
 }
 
 /// The id that the front matter gives, or one from the file's name.
-fn file_id(file: &Path, front: &Raw) -> String {
+fn file_id(file: Reading<'_>, front: &Raw) -> String {
     match &front.id {
         Some(id) => id.clone(),
-        None => format!("{}:{}", front.kind.as_deref().unwrap_or("doc"), slug(&name_of(file))),
-    }
-}
-
-/// A README or index is named for its directory.
-fn name_of(file: &Path) -> String {
-    let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let is_of_directory = ["readme", "index"].contains(&stem.to_ascii_lowercase().as_str());
-    match file.parent().and_then(Path::file_name) {
-        Some(directory) if is_of_directory => directory.to_string_lossy().into_owned(),
-        _ => stem,
+        None => format!("{}:{}", front.kind.as_deref().unwrap_or("doc"), file.name),
     }
 }
 

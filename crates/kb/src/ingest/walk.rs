@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::raw::slug;
 use super::{Problem, problem};
 
 /// How a file is read.
@@ -74,4 +75,29 @@ fn below(dir: &Path, files: &mut Vec<PathBuf>, problems: &mut Vec<Problem>) {
             files.push(path);
         }
     }
+}
+
+/// A README or index is named for its directory.
+pub fn name_of(file: &Path) -> String {
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let is_of_directory = ["readme", "index"].contains(&stem.to_ascii_lowercase().as_str());
+    match file.parent().and_then(Path::file_name) {
+        Some(directory) if is_of_directory => directory.to_string_lossy().into_owned(),
+        _ => stem,
+    }
+}
+
+/// What a file may be called in ids: its name, and then with more and more of the directories above it.
+pub fn names(file: &Path) -> Vec<String> {
+    let whole = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    let name = name_of(&whole);
+    let mut names = vec![slug(&name)];
+    for above in whole.ancestors().skip(1).filter_map(Path::file_name) {
+        let above = slug(&above.to_string_lossy());
+        // A README has the name of its directory already.
+        if names.len() > 1 || above != names[0] {
+            names.push(format!("{above}_{}", names[names.len() - 1]));
+        }
+    }
+    names
 }

@@ -221,3 +221,71 @@ fn a_path_that_is_not_there_is_a_problem() {
     let odd = place.write("odd.pdf", "x");
     assert!(place.add_with(&odd, &Defaults::default()).problems[0].message.contains(".jsonl"));
 }
+
+#[test]
+fn front_matter_is_read_as_people_write_it() {
+    let place = place();
+    place.write("a.md", "---\ntitle: 2026\ntags: [y, no, 2024, 1.5]\nlast_updated: 2026-01-02\n---\nText.\n");
+    place.write("b.md", "---\ntags: light, two words\ndraft: no\n---\nText.\n");
+    let report = place.add();
+    assert_eq!(report.problems, []);
+    let all = place.all();
+    assert_eq!((all[0].title.as_str(), all[0].tags.join("|").as_str()), ("2026", "y|no|2024|1.5"));
+    assert_eq!(all[0].last_updated.as_deref(), Some("2026-01-02T00:00:00Z"));
+    assert_eq!(all[1].tags.join("|"), "light|two words");
+    assert_eq!(all[1].metadata["draft"], "no");
+}
+
+#[test]
+fn files_of_one_name_are_told_apart_and_keep_their_ids() {
+    let place = place();
+    let second = place.write("b/setup.md", "# Setup\n\n## Tools\nA hammer.\n");
+    place.add();
+    assert_eq!(place.ids(), ["doc:setup#tools"]);
+    // It comes first in the order of names, and finds the name taken.
+    place.write("a/setup.md", "# Setup\n\n## Tools\nA saw.\n");
+    place.write("c/setup.md", "---\ntype: process\n---\nAnother type.");
+    let report = place.add();
+    assert_eq!((report.put, report.removed, report.problems.len()), (2, 0, 0));
+    assert_eq!(place.ids(), ["doc:a_setup#tools", "doc:setup#tools", "process:setup"]);
+    for name in ["a", "b"] {
+        place
+            .write(&format!("{name}/setup.md"), "# Setup\n\n## Tools\nBoth changed.\n\n## More\nAt the end.");
+    }
+    place.add();
+    assert_eq!(
+        place.ids(),
+        ["doc:a_setup#more", "doc:a_setup#tools", "doc:setup#more", "doc:setup#tools", "process:setup"]
+    );
+    let alone = place.add_with(&place.files.path().join("a/setup.md"), &Defaults::default());
+    assert_eq!(alone.unchanged_files, 1, "added alone, it is called the same");
+    fs::remove_file(second).unwrap();
+    assert_eq!(place.add().removed, 2);
+    assert_eq!(place.ids(), ["doc:a_setup#more", "doc:a_setup#tools", "process:setup"]);
+}
+
+#[test]
+fn an_id_of_a_file_that_has_not_changed_is_taken() {
+    let place = place();
+    place.write("a.jsonl", "{\"id\":\"doc:x\",\"title\":\"First\"}\n");
+    place.add();
+    place.write("b.jsonl", "{\"id\":\"doc:x\",\"title\":\"Second\"}\n");
+    let report = place.add();
+    assert_eq!(report.problems[0].message, "`doc:x` is also at a.jsonl: an id is given once");
+    assert_eq!(place.all()[0].title, "First", "as when both are new");
+}
+
+#[test]
+fn progress_is_counted_in_bytes() {
+    let place = place();
+    place.write("a.jsonl", "{\"id\":\"doc:x\",\"title\":\"First\"}\n\n{\"title\":\"Second\"}");
+    place.write("b.md", "Text.");
+    for _ in 0..2 {
+        let progress = Progress::default();
+        place
+            .kb
+            .add(place.files.path(), &[place.files.path().to_owned()], &Defaults::default(), &progress)
+            .unwrap();
+        assert_eq!(progress.done.into_inner(), progress.total.into_inner());
+    }
+}

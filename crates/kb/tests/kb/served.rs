@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -209,4 +210,26 @@ async fn vectors_make_a_search_hybrid_and_another_embedder_is_not_mixed_in() {
     assert_eq!(kb.embed(&Progress::default()).unwrap(), 5);
     let answer = ask(&other, "ann", "search", question).await.unwrap();
     assert_eq!(answer.note, Some(("retrieval", json!("hybrid"))));
+}
+
+#[tokio::test]
+async fn a_server_takes_up_a_model_that_comes_while_it_runs() {
+    let dir = files();
+    let is_there = Arc::new(AtomicBool::new(false));
+    let (there, given) = (Arc::clone(&is_there), embedder("one"));
+    let embedders: Embedders =
+        Arc::new(
+            move || if there.load(Ordering::SeqCst) { given() } else { Err("there is none".to_owned()) },
+        );
+    let kb = KnowledgeBase::new(options(dir.path(), embedders));
+    kb.refresh();
+    let question = json!({"query": "studio floors"});
+    let keyword = Some(("retrieval", json!("keyword")));
+    assert_eq!(ask(&kb, "ann", "search", question.clone()).await.unwrap().note, keyword);
+    is_there.store(true, Ordering::SeqCst);
+    let give_up = Instant::now() + Duration::from_secs(60);
+    while ask(&kb, "ann", "search", question.clone()).await.unwrap().note == keyword {
+        assert!(Instant::now() < give_up, "the vectors never come");
+        tokio::task::yield_now().await;
+    }
 }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use tantivy::DocId;
 
 use super::bits::Bits;
@@ -15,6 +16,8 @@ const FEW: usize = 20_000;
 /// Of more, so many of the nearest sketches are compared as vectors: at least, and for each wanted hit.
 const LEAST_RESCORED: usize = 1_000;
 const RESCORED_FOR_EACH: usize = 20;
+/// So many sketches are compared by one core before it looks for more work.
+const BLOCK: usize = 1 << 15;
 /// What is not allowed is further away than anything.
 const NEVER: u16 = u16::MAX;
 
@@ -101,30 +104,51 @@ fn nearest_sketches(
     wanted: usize,
 ) -> Vec<(u32, Place)> {
     let sketch = vectors::sketch(query);
-    let mut counts = vec![0_usize; sketch.len() * 64 + 1];
-    let mut distances = Vec::with_capacity(tables.len());
-    for (table, bits) in tables.iter().zip(allowed) {
-        let mut of_segment = Vec::new();
-        kernel::differing_bits(&sketch, table.sketches(), &mut of_segment);
-        for (distance, place) in of_segment.iter_mut().zip(table.places()) {
-            if bits.contains(place.doc) {
+    let blocks: Vec<Block<'_>> = tables.iter().zip(allowed).enumerate().flat_map(blocks).collect();
+    let compared: Vec<_> = blocks.par_iter().map(|block| block.compared(&sketch)).collect();
+    let mut below = 0;
+    let furthest = (0..=sketch.len() * 64).find(|distance| {
+        below += compared.iter().map(|(_, counts)| counts[*distance] as usize).sum::<usize>();
+        below >= wanted
+    });
+    let furthest = furthest.unwrap_or(sketch.len() * 64) as u16;
+    let mut places = Vec::with_capacity(below);
+    for (block, (distances, _)) in blocks.iter().zip(&compared) {
+        let near = distances.iter().zip(block.places).filter(|(distance, _)| **distance <= furthest);
+        places.extend(near.map(|(_, place)| (block.segment, *place)));
+    }
+    places
+}
+
+/// A part of a segment's table that one core looks through.
+struct Block<'a> {
+    segment: u32,
+    places: &'a [Place],
+    sketches: &'a [u64],
+    allowed: &'a Bits,
+}
+
+fn blocks<'a>((segment, (table, allowed)): (usize, (&'a Arc<Table>, &'a Arc<Bits>))) -> Vec<Block<'a>> {
+    let words = table.sketches().len() / table.places().len().max(1);
+    let places = table.places().chunks(BLOCK);
+    let sketches = table.sketches().chunks((BLOCK * words).max(1));
+    let block = |(places, sketches)| Block { segment: segment as u32, places, sketches, allowed };
+    places.zip(sketches).map(block).collect()
+}
+
+impl Block<'_> {
+    /// How many bits differ, [`NEVER`] where the document is not allowed; and how often each number comes.
+    fn compared(&self, sketch: &[u64]) -> (Vec<u16>, Vec<u32>) {
+        let mut distances = Vec::new();
+        kernel::differing_bits(sketch, self.sketches, &mut distances);
+        let mut counts = vec![0; sketch.len() * 64 + 1];
+        for (distance, place) in distances.iter_mut().zip(self.places) {
+            if self.allowed.contains(place.doc) {
                 counts[usize::from(*distance)] += 1;
             } else {
                 *distance = NEVER;
             }
         }
-        distances.push(of_segment);
+        (distances, counts)
     }
-    let mut below = 0;
-    let furthest = counts.iter().position(|count| {
-        below += count;
-        below >= wanted
-    });
-    let furthest = furthest.unwrap_or(counts.len()) as u16;
-    let mut places = Vec::with_capacity(below);
-    for (segment, (table, of_segment)) in tables.iter().zip(&distances).enumerate() {
-        let near = of_segment.iter().zip(table.places()).filter(|(distance, _)| **distance <= furthest);
-        places.extend(near.map(|(_, place)| (segment as u32, *place)));
-    }
-    places
 }
