@@ -40,7 +40,11 @@ unsafe impl GlobalAlloc for Allocator {
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         let (block, align) = (block.cast::<c_void>(), layout.align());
         unsafe {
-            if align <= WORD { mi::mi_realloc(block, size) } else { mi::mi_realloc_aligned(block, size, align) }
+            if align <= WORD {
+                mi::mi_realloc(block, size)
+            } else {
+                mi::mi_realloc_aligned(block, size, align)
+            }
         }
         .cast()
     }
