@@ -55,8 +55,7 @@ impl Orchestrator {
     /// Until when this client of this principal is shut out, if it is.
     pub async fn blocked(&self, principal: &Principal, client_id: &str) -> store::Result<Option<i64>> {
         let block = self.0.store.session(&name(principal, client_id)).await?;
-        let now = self.0.clock.now();
-        Ok(block.map(|block| block.expires_at).filter(|until| *until > now))
+        Ok(block.map(|block| block.expires_at).filter(|until| *until > self.0.clock.now()))
     }
 
     /// For how many milliseconds more a client is shut out, if it is.
