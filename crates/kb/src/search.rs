@@ -95,16 +95,17 @@ struct Fused {
 
 /// Each list from 0 to 1, added half and half; one list alone counts whole. Best first.
 fn fused(found: &Found, limit: usize) -> Vec<Fused> {
-    let share = if found.vectors.is_empty() { 1.0 } else { HALF };
+    let share_beside = |other: &[Candidate]| if other.is_empty() { 1.0 } else { HALF };
+    let (words_share, vectors_share) = (share_beside(&found.vectors), share_beside(&found.words));
     let mut by_key: HashMap<Key, Fused> = HashMap::new();
     // What is not in a list by words that has room has none of them: the scale begins at zero.
     let floor = if found.words.len() < limit { Some(0.0) } else { None };
     for (hit, part) in normalised(&found.words, floor) {
-        by_key.insert(hit.key, Fused { key: hit.key, score: part * share, passage: 0 });
+        by_key.insert(hit.key, Fused { key: hit.key, score: part * words_share, passage: 0 });
     }
     for (hit, part) in normalised(&found.vectors, None) {
         let fused = by_key.entry(hit.key).or_insert(Fused { key: hit.key, score: 0.0, passage: 0 });
-        fused.score += part * HALF;
+        fused.score += part * vectors_share;
         fused.passage = hit.passage;
     }
     let mut all: Vec<Fused> = by_key.into_values().collect();
