@@ -16,9 +16,9 @@ use toolwright_kb::{Embedders, Kb};
 use crate::harness::{Harness, InDirectory};
 use crate::pgvector::Database;
 
-/// A set, what BM25 reaches alone, and what both reach together.
-const BARS: [(&str, f64, f64); 3] =
-    [("cranfield", 0.508, 0.561), ("cisi", 0.369, 0.447), ("scifact", 0.684, 0.735)];
+/// A set, what BM25 reaches alone, and what both reach together. A larger set is in the benchmark: its vectors take too
+/// long for a test.
+const BARS: [(&str, f64, f64); 2] = [("cranfield", 0.508, 0.561), ("cisi", 0.369, 0.447)];
 const TOLERANCE: f64 = 0.005;
 
 #[test]
