@@ -207,3 +207,10 @@ fn a_person_is_told_how_many_warnings_the_tools_build_with() {
     assert!(told.stderr.contains("1 warning"), "{}", told.stderr);
     assert_eq!(call(&project, &args[1..]).expect_code(0).stderr, "");
 }
+
+#[test]
+fn an_image_without_a_host_is_not_sent() {
+    let refused =
+        Project::reference().run(&["call", "send_image", r#"{"image_url": "http://"}"#]).expect_code(1);
+    assert_eq!(refused.json()["error"]["type"], "VALIDATION");
+}

@@ -189,7 +189,7 @@ impl Embedder for Endpoint {
     /// Unless it was configured, the first answer tells: without one, the service is asked; 0 if it does not answer.
     fn dimensions(&self) -> usize {
         if self.dimensions.get().is_none()
-            && let Err(error) = self.batch(&["length"], QUESTION)
+            && let Err(error) = self.batch(&["length"], Duration::MAX)
         {
             tracing::warn!("{error}");
         }

@@ -10,7 +10,7 @@ use crate::store::{Backend, Candidate, Filter, Found, Result, Search};
 use crate::{passages, snippet};
 
 /// How long each of the two lists is.
-pub const CANDIDATES: usize = 100;
+pub const CANDIDATES: usize = 200;
 /// What each list counts.
 const HALF: f32 = 0.5;
 

@@ -131,6 +131,8 @@ fn name(principal: &Principal, client_id: &str) -> String {
             hasher.update(part);
         }
         let digest: [u8; 32] = hasher.finalize().into();
+        // No length begins so.
+        name.push('x');
         push_hex(&mut name, &digest[..16]);
         return name;
     }

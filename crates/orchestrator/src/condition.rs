@@ -85,10 +85,11 @@ fn mentions(text: Arc<String>, words: Cel) -> Result<bool, ExecutionError> {
     let Cel::List(words) = words else {
         return Err(ExecutionError::function_error("mentions", "the words are no list"));
     };
-    let text = folded(&text);
-    let spoken: Vec<&str> = pieces(&text).collect();
+    // What nobody sees may part two words, or stand within one: either reading counts.
+    let (joined, parted) = (folded(&text, ""), folded(&text, " "));
+    let readings: [Vec<&str>; 2] = [pieces(&joined).collect(), pieces(&parted).collect()];
     Ok(words.iter().any(|word| match word {
-        Cel::String(word) => is_spoken(&spoken, &folded(word)),
+        Cel::String(word) => readings.iter().any(|spoken| is_spoken(spoken, &folded(word, ""))),
         // What cannot be a word is a mistake in the list: the careful thing is to say yes.
         _ => true,
     }))
@@ -104,11 +105,23 @@ fn is_spoken(spoken: &[&str], phrase: &str) -> bool {
     })
 }
 
-/// One writing for all: wide and decomposed letters are the plain ones, and what nobody sees does not part a word.
-fn folded(text: &str) -> String {
-    let is_seen =
-        |c: &char| !matches!(c, '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{2060}'..='\u{2064}' | '\u{FEFF}');
-    text.chars().filter(is_seen).nfkc().collect::<String>().to_lowercase()
+/// One writing for all: wide and decomposed letters are the plain ones, and `unseen` stands for what nobody sees.
+fn folded(text: &str, unseen: &str) -> String {
+    let mut seen = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if is_unseen(letter) {
+            seen.push_str(unseen);
+        } else {
+            seen.push(letter);
+        }
+    }
+    seen.nfkc().collect::<String>().to_lowercase()
+}
+
+/// Joiners, marks of direction, selectors of variants, tags: they have no width.
+const fn is_unseen(letter: char) -> bool {
+    matches!(letter, '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}'
+        | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{E0000}'..='\u{E0FFF}')
 }
 
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
@@ -151,7 +164,14 @@ mod tests {
         for text in ["A GUN", "two guns!", "gunfire", "scenes of self harm", "Self-harm.", "Öl, Farbe"] {
             assert_eq!(found(text), Ok(true), "{text}");
         }
-        for text in ["a ｇｕｎ", "a g\u{200B}un", "g\u{AD}un\u{FEFF}fire", "O\u{308}l"] {
+        for text in [
+            "a ｇｕｎ",
+            "a g\u{200B}un",
+            "g\u{AD}un\u{FEFF}fire",
+            "O\u{308}l",
+            "buy\u{200B}guns",
+            "g\u{202D}u\u{FE0F}n",
+        ] {
             assert_eq!(found(text), Ok(true), "{text}");
         }
         for text in ["", "begun", "a self portrait, no harm", "Köln", "harm self"] {

@@ -11,7 +11,7 @@ use crate::orchestrator::{Orchestrator, key_of};
 use crate::runtime::Runtime;
 use crate::session::NewSession;
 use crate::state::{self, Event};
-use crate::store::{self, Backend, ENDING, SessionRecord, SessionStanding};
+use crate::store::{self, Backend, SessionRecord, SessionStanding};
 
 /// The beginning of a turn.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,7 +63,7 @@ impl Orchestrator {
     pub async fn begin_turn(&self, session: &str) -> store::Result<Turn> {
         let record = self.0.store.begin_turn(session, self.0.clock.now()).await?;
         // The turn before is over, also where no transport has said so.
-        if record.state.get(ENDING).is_some() {
+        if record.is_ending() {
             self.notice(session, Event::TurnFinished).await?;
         }
         let waiting = record.state.get("pendingMessage").is_some();

@@ -25,7 +25,7 @@ use crate::auth::Auth;
 use crate::counters::Counters;
 use crate::deadline::Deadlines;
 use crate::exchange::exchange;
-use crate::mcp::{Handler, Mount};
+use crate::mcp::{Handler, Mount, Plain};
 use crate::options::Options;
 use crate::origin::Origins;
 use crate::problem::{Kind, Problem};
@@ -77,16 +77,26 @@ impl std::fmt::Debug for Server {
 impl Server {
     /// Begins to listen. An address that others can reach is refused unless they have to say who they are.
     pub async fn bind(orchestrator: Orchestrator, auth: Auth, options: Options) -> Result<Self, Error> {
-        Self::bind_with(orchestrator, auth, options, |handler| handler).await
+        Self::bind_as(orchestrator, auth, options, |handler| handler, Plain::Direct).await
     }
 
     /// As [`Self::bind`], with an MCP handler around that of the toolset, for a program that answers more than its tools
-    /// can. A plain call of one of the tools may be answered without it.
+    /// can.
     pub async fn bind_with<S: ServerHandler>(
         orchestrator: Orchestrator,
         auth: Auth,
         options: Options,
         wrap: impl Fn(Handler) -> S + Send + Sync + 'static,
+    ) -> Result<Self, Error> {
+        Self::bind_as(orchestrator, auth, options, wrap, Plain::Wrapped).await
+    }
+
+    async fn bind_as<S: ServerHandler>(
+        orchestrator: Orchestrator,
+        auth: Auth,
+        options: Options,
+        wrap: impl Fn(Handler) -> S + Send + Sync + 'static,
+        plain: Plain,
     ) -> Result<Self, Error> {
         let address = options.listen;
         let mut auth = auth;
@@ -97,7 +107,8 @@ impl Server {
         }
         let listener = TcpListener::bind(address).await.map_err(|error| Error::Listen(address, error))?;
         let (stop, stopped) = watch::channel(false);
-        let mcp = Mount::new(orchestrator.clone(), options.prompts.clone(), options.limits.body_bytes, wrap);
+        let mcp =
+            Mount::new(orchestrator.clone(), options.prompts.clone(), options.limits.body_bytes, wrap, plain);
         let app = App {
             orchestrator,
             mcp,

@@ -45,16 +45,20 @@ fn add(common: &Common, config: &Config, kb: &Kb, add: &KbAdd) -> Result<ExitCod
         let help = "add `--owner USER`: personal records are found by their owner alone";
         return Err(Failure::usage("personal records need an owner", help).into());
     }
-    let code = once(common, config, kb, paths, &defaults)?;
     if !add.watch {
-        return Ok(code);
+        return once(common, config, kb, paths, &defaults);
     }
-    output::message("watching (stop with Ctrl-C)");
-    watch::each_change_at(paths, || {
+    let again = || {
         if let Err(error) = once(common, config, kb, paths, &defaults) {
             output::fail(&error);
         }
-    })?;
+    };
+    // What changes while the first ingest runs is noticed, too.
+    let begun = || {
+        again();
+        output::message("watching (stop with Ctrl-C)");
+    };
+    watch::each_change_at(paths, begun, again)?;
     Ok(ExitCode::SUCCESS)
 }
 

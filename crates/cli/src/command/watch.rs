@@ -31,8 +31,8 @@ pub fn each_change(tools: &Path, out: &Path, act: impl FnMut()) -> Result<()> {
     follow(tools, out, || {}, act)
 }
 
-/// Does something whenever a file changes at or below one of these paths.
-pub fn each_change_at(paths: &[PathBuf], mut act: impl FnMut()) -> Result<()> {
+/// Does something whenever a file changes at or below one of these paths. `begun` is called once changes are noticed.
+pub fn each_change_at(paths: &[PathBuf], begun: impl FnOnce(), mut act: impl FnMut()) -> Result<()> {
     let (sender, changes) = mpsc::channel::<notify::Result<Event>>();
     let mut watcher = notify::recommended_watcher(sender)?;
     for path in paths {
@@ -40,6 +40,7 @@ pub fn each_change_at(paths: &[PathBuf], mut act: impl FnMut()) -> Result<()> {
             Failure::new(format!("cannot watch {}: {error}", path.display()), "the path must exist")
         })?;
     }
+    begun();
     let matters = |change: &notify::Result<Event>| !change.as_ref().is_ok_and(|event| event.kind.is_access());
     while let Ok(change) = changes.recv() {
         let mut any = matters(&change);

@@ -111,11 +111,6 @@ impl Ingest<'_> {
         let size = |path: &PathBuf| fs::metadata(path).map_or(0, |found| found.len() as usize);
         self.progress.total.store(files.iter().map(size).sum(), Ordering::Relaxed);
         let changed = self.changed(&files, &noted, &mut run);
-        for file in &changed {
-            // The ids of files that are not read again are taken, too.
-            run.take_ids_of_others(store)?;
-            self.one(store, writer.as_mut(), file, &mut run)?;
-        }
         let directories: Vec<String> =
             paths.iter().filter(|path| path.is_dir()).map(|path| self.name_of(path)).collect();
         let is_below = |source: &str| {
@@ -124,6 +119,13 @@ impl Ingest<'_> {
             })
         };
         let present: HashSet<String> = files.iter().map(|file| self.name_of(file)).collect();
+        let elsewhere = noted.keys().filter(|source| !present.contains(*source) && !is_below(source));
+        run.others.extend(elsewhere.filter(|source| self.base.join(source).exists()).cloned());
+        for file in &changed {
+            // The ids of files that are not read again are taken, too.
+            run.take_ids_of_others(store)?;
+            self.one(store, writer.as_mut(), file, &mut run)?;
+        }
         for source in noted.keys().filter(|source| !present.contains(*source) && is_below(source)) {
             run.gone.extend(store.of_source(source)?.iter().map(|known| known.key));
             writer.note_source(source, None)?;

@@ -46,13 +46,18 @@ impl SessionRecord {
         self.toolset.split('+').next().unwrap_or_default()
     }
 
+    /// Whether a tool has asked for its end.
+    pub fn is_ending(&self) -> bool {
+        self.state.get(ENDING).is_some()
+    }
+
     /// How it stands at this time: one whose time is over does not go on, whether or not anyone has noticed.
     pub fn standing_at(&self, now: i64) -> SessionStanding {
         if self.standing != SessionStanding::Active || self.expires_at > now {
             return self.standing;
         }
         // Its time was cut short: a tool has asked for its end, and nobody said that the farewell was heard.
-        let is_ending = self.state.get(ENDING).is_some();
+        let is_ending = self.is_ending();
         if is_ending { SessionStanding::Ended } else { SessionStanding::Expired }
     }
 }

@@ -65,6 +65,10 @@ impl Calling<'_> {
         let Some(session) = self.session.as_ref().filter(|_| row.is_some_and(|row| row.is_retrieval)) else {
             return Ok(None);
         };
+        // A new turn would be the end of a session that is to end with this one.
+        if session.is_ending() {
+            return Ok(None);
+        }
         let turn = self.orchestrator().begin_turn(&session.id).await.map_err(unreachable)?;
         self.session = self.orchestrator().session(&session.id).await.map_err(unreachable)?;
         Ok(turn.message)

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use hyper::Method;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName};
+use rmcp::ErrorData;
 use rmcp::model::{ClientCapabilities, Implementation, RequestId};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -14,7 +15,7 @@ use toolwright_contract::json::{write_string, write_value};
 use toolwright_contract::{Envelope, Meta};
 use toolwright_orchestrator::ToolCall;
 
-use super::caller::Caller;
+use super::caller::{Caller, unreachable};
 use super::catalog::Row;
 use super::declare::WRAP;
 use super::mount::{STATELESS, VERSION};
@@ -79,11 +80,16 @@ pub(super) async fn answer(
     let _counted = Counters::begin(&shared.calls);
     let call = ToolCall { id: None, tool: name.into_owned(), args: Value::Object(arguments) };
     let own = caller.begin(None, shared.mode);
-    let envelope = match shared.orchestrator.call_once(own, call).await {
-        Ok(envelope) => envelope,
-        Err(error) => return Some(Err(error.into())),
+    let text = match shared.orchestrator.call_once(own, call).await {
+        Ok(envelope) => text(shared, row, &id, &envelope),
+        Err(error) => failed(&id, &unreachable(error)),
     };
-    Some(Ok(json::answer_of(text(shared, row, &id, &envelope))))
+    Some(Ok(json::answer_of(text)))
+}
+
+/// The answer to a call that did not reach the orchestrator's store.
+fn failed(id: &RequestId, error: &ErrorData) -> Vec<u8> {
+    serde_json::json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string().into_bytes()
 }
 
 /// The request, if it is of the form.

@@ -26,7 +26,7 @@ mod shared;
 mod stdio;
 
 pub use handler::Handler;
-pub(crate) use mount::{Mount, answer};
+pub(crate) use mount::{Mount, Plain, answer};
 pub use prompts::Prompts;
 pub use rmcp;
 pub use stdio::serve_pipe;

@@ -39,9 +39,18 @@ const BREATH: Duration = Duration::from_millis(20);
 
 type Answered = Pin<Box<dyn Future<Output = Response<BoxBody<Bytes, std::convert::Infallible>>> + Send>>;
 
+/// Who answers a plain call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Plain {
+    Direct,
+    /// The handler around that of the toolset, like everything else.
+    Wrapped,
+}
+
 /// The MCP side of a server.
 pub(crate) struct Mount {
     shared: Arc<Shared>,
+    plain: Plain,
     sessions: Arc<LocalSessionManager>,
     handle: Box<dyn Fn(Request<Full<Bytes>>) -> Answered + Send + Sync>,
     stop: Box<dyn Fn() + Send + Sync>,
@@ -53,6 +62,7 @@ impl Mount {
         prompts: Prompts,
         most_bytes: usize,
         wrap: impl Fn(Handler) -> S + Send + Sync + 'static,
+        plain: Plain,
     ) -> Self {
         let shared = Arc::new(Shared::new(orchestrator, prompts, Mode::Text));
         let mut sessions = LocalSessionManager::default();
@@ -70,6 +80,7 @@ impl Mount {
         let stopped = service.config.cancellation_token.clone();
         Self {
             shared,
+            plain,
             sessions,
             handle: Box::new(move |request| {
                 let service = Arc::clone(&service);
@@ -109,7 +120,9 @@ pub(crate) async fn answer(asked: Asked<'_>) -> Answer {
         None => {}
     }
     let body = body::read(asked.body, &asked.app.options.limits, asked.watched).await?;
-    if let Some(answer) = direct::answer(&mount.shared, &asked, &caller, &body).await {
+    if mount.plain == Plain::Direct
+        && let Some(answer) = direct::answer(&mount.shared, &asked, &caller, &body).await
+    {
         return answer;
     }
     let mut request = Request::new(Full::new(body));
