@@ -154,3 +154,17 @@ fn a_watched_directory_is_added_again_when_a_file_changes() {
     child.wait().unwrap();
     project.run(&["kb", "get", "doc:b"]).expect_code(0);
 }
+
+#[test]
+fn a_file_of_the_same_name_added_later_replaces_nothing() {
+    let project = Project::with(&["find-note"]);
+    for (owner, text) in [("mira", "Hers."), ("otto", "His.")] {
+        fs::create_dir(project.dir().join(owner)).unwrap();
+        fs::write(project.dir().join(owner).join("notes.md"), text).unwrap();
+        let path = format!("{owner}/notes.md");
+        project.run(&["kb", "add", "--namespace", "personal", "--owner", owner, &path]).expect_code(0);
+    }
+    let kept = project.run(&["kb", "export"]).expect_code(0).stdout;
+    assert_eq!(kept.lines().count(), 2, "{kept}");
+    assert!(kept.contains("Hers.") && kept.contains("His."), "{kept}");
+}
