@@ -15,6 +15,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use serde_json::{Value, json};
+use toolwright_contract::arguments;
 use toolwright_registry::schema::Validator;
 
 /// As the program has it.
@@ -155,7 +156,7 @@ fn leaves(value: &Value) -> usize {
 }
 
 fn copies(text: &str) -> Vec<Value> {
-    (0..COPIES).filter_map(|_| serde_json::from_str(text).ok()).collect()
+    (0..COPIES).filter_map(|_| arguments::value(&mut serde_json::Deserializer::from_str(text)).ok()).collect()
 }
 
 /// Nanoseconds a check.

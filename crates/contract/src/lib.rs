@@ -2,6 +2,7 @@
 //!
 //! Plain data only. This crate knows no I/O, no clock, no async runtime and no provider.
 
+pub mod arguments;
 mod envelope;
 mod error_kind;
 mod intent;

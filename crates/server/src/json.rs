@@ -3,12 +3,9 @@
 use bytes::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Response, StatusCode};
-use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde::{Deserializer, Serialize};
-use serde_json::map::Entry;
-use serde_json::{Map, Value};
+use serde::Serialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use std::collections::HashMap;
-use std::fmt;
 use toolwright_registry::suggest::did_you_mean;
 
 use crate::body::Body;
@@ -49,79 +46,6 @@ fn explained<T: Form>(text: &[u8], error: &serde_json::Error) -> Problem {
         None => format!("{error}."),
     };
     Problem::bad_json(detail, error.line(), error.column())
-}
-
-/// A value in which no object has a name twice: readers differ in which of the two they take.
-pub(crate) fn unambiguous<'de, D: Deserializer<'de>>(from: D) -> Result<Value, D::Error> {
-    Unambiguous.deserialize(from)
-}
-
-struct Unambiguous;
-
-impl<'de> DeserializeSeed<'de> for Unambiguous {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Value, D::Error> {
-        from.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Unambiguous {
-    type Value = Value;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a JSON value")
-    }
-
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let mut all = Vec::new();
-        while let Some(item) = items.next_element_seed(Self)? {
-            all.push(item);
-        }
-        Ok(all.into())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
-        let mut all = Map::new();
-        while let Some(name) = members.next_key::<String>()? {
-            let value = members.next_value_seed(Self)?;
-            match all.entry(name) {
-                Entry::Vacant(place) => _ = place.insert(value),
-                Entry::Occupied(place) => {
-                    return Err(A::Error::custom(format_args!("`{}` is there twice", place.key())));
-                }
-            }
-        }
-        Ok(all.into())
-    }
 }
 
 /// A response with a JSON body.

@@ -12,7 +12,7 @@ use rmcp::model::{ClientCapabilities, Implementation, RequestId};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use toolwright_contract::json::{write_string, write_value};
-use toolwright_contract::{Envelope, Meta};
+use toolwright_contract::{Envelope, Meta, arguments};
 use toolwright_orchestrator::ToolCall;
 
 use super::caller::{Caller, unreachable};
@@ -44,7 +44,7 @@ struct Request<'a> {
 struct Params<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "arguments::members")]
     arguments: Map<String, Value>,
     #[serde(borrow, rename = "_meta")]
     meta: RequestMeta<'a>,

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use toolwright_contract::Mode;
+use toolwright_contract::{Mode, arguments};
 use toolwright_orchestrator::ToolCall;
 use toolwright_orchestrator::session::NewSession;
 
@@ -14,7 +14,7 @@ use crate::rest::sessions;
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Call {
-    #[serde(default = "no_arguments", deserialize_with = "json::unambiguous")]
+    #[serde(default = "no_arguments", deserialize_with = "arguments::value")]
     args: Value,
     mode: Option<Mode>,
     session_id: Option<String>,
