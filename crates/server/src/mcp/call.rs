@@ -3,7 +3,9 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use rmcp::model::{CallToolRequestParams, CallToolResponse, ContentBlock, NumberOrString, ProgressToken};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, ContentBlock, NumberOrString, ProgressToken, RequestId,
+};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::Value;
@@ -50,28 +52,17 @@ impl Calling<'_> {
             let said = confirm::said(request.input_responses.as_ref())?;
             return Box::pin(self.resume(row, call, state, said)).await;
         }
-        let left = self.begin_turn(row).await?;
+        let mut left = None;
+        if let Some(session) = self.session.take() {
+            let (session, message) = begin_turn(self.orchestrator(), session, row).await?;
+            (self.session, left) = (Some(session), message);
+        }
         let envelope = self.perform(call).await?;
         let mut answer = self.settle(row, envelope).await?;
         if let (Some(message), CallToolResponse::Complete(result)) = (left, &mut answer) {
             result.content.push(ContentBlock::text(message));
         }
         Ok(answer)
-    }
-
-    /// MCP does not tell turns, so a retrieval in a session is a turn of its own. Returns the message that a tool left
-    /// for this moment.
-    async fn begin_turn(&mut self, row: Option<&Row>) -> Result<Option<String>, ErrorData> {
-        let Some(session) = self.session.as_ref().filter(|_| row.is_some_and(|row| row.is_retrieval)) else {
-            return Ok(None);
-        };
-        // A new turn would be the end of a session that is to end with this one.
-        if session.is_ending() {
-            return Ok(None);
-        }
-        let turn = self.orchestrator().begin_turn(&session.id).await.map_err(unreachable)?;
-        self.session = self.orchestrator().session(&session.id).await.map_err(unreachable)?;
-        Ok(turn.message)
     }
 
     /// Runs the call; the host may cancel it.
@@ -241,14 +232,7 @@ impl Calling<'_> {
             return Some(id.to_owned());
         }
         self.session.as_ref()?;
-        Some(match &self.context.id {
-            NumberOrString::Number(number) => format!("mcp_{number}"),
-            NumberOrString::String(text) if text.len() <= LONGEST_ID => format!("mcp_s_{text}"),
-            NumberOrString::String(text) => {
-                let digest: [u8; 32] = Sha256::digest(text.as_bytes()).into();
-                format!("mcp_d_{}", hex(&digest))
-            }
-        })
+        Some(id_of(&self.context.id))
     }
 
     fn orchestrator(&self) -> &Orchestrator {
@@ -256,7 +240,35 @@ impl Calling<'_> {
     }
 }
 
-fn cancelled() -> ErrorData {
+/// MCP does not tell turns, so a retrieval in a session is a turn of its own. Returns the session as it is then, and the
+/// message that a tool left for this moment.
+pub(super) async fn begin_turn(
+    orchestrator: &Orchestrator,
+    session: Arc<SessionRecord>,
+    row: Option<&Row>,
+) -> Result<(Arc<SessionRecord>, Option<String>), ErrorData> {
+    // A new turn would be the end of a session that is to end with this one.
+    if session.is_ending() || !row.is_some_and(|row| row.is_retrieval) {
+        return Ok((session, None));
+    }
+    let turn = orchestrator.begin_turn(&session.id).await.map_err(unreachable)?;
+    let now = orchestrator.session(&session.id).await.map_err(unreachable)?;
+    Ok((now.unwrap_or(session), turn.message))
+}
+
+/// The id of a call in a session, from that of its request.
+pub(super) fn id_of(request: &RequestId) -> String {
+    match request {
+        NumberOrString::Number(number) => format!("mcp_{number}"),
+        NumberOrString::String(text) if text.len() <= LONGEST_ID => format!("mcp_s_{text}"),
+        NumberOrString::String(text) => {
+            let digest: [u8; 32] = Sha256::digest(text.as_bytes()).into();
+            format!("mcp_d_{}", hex(&digest))
+        }
+    }
+}
+
+pub(super) fn cancelled() -> ErrorData {
     ErrorData::internal_error("The call was cancelled.", None)
 }
 

@@ -1,11 +1,11 @@
-//! The way of nearly every call of the later era: a request that stands for itself, asks nobody and reports no progress. It
-//! is answered here, with the bytes that the library would answer with, in a third of the time; whatever is not exactly of
-//! this form goes to the library, which also says what is wrong with it.
+//! The way of nearly every call: a request that asks nobody and reports no progress. It is answered here, with the result
+//! that the library would give, in a third of the time; whatever is not exactly of this form goes to the library, which
+//! also says what is wrong with it. Both eras: a request that stands for itself, and one in a session.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use hyper::Method;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName};
 use rmcp::ErrorData;
 use rmcp::model::{ClientCapabilities, Implementation, RequestId};
@@ -13,35 +13,38 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use toolwright_contract::json::{write_string, write_value};
 use toolwright_contract::{Envelope, Meta, arguments};
-use toolwright_orchestrator::ToolCall;
+use toolwright_orchestrator::store::SessionRecord;
+use toolwright_orchestrator::{Runtime, ToolCall};
 
+use super::call::{begin_turn, cancelled, id_of};
 use super::caller::{Caller, unreachable};
-use super::catalog::Row;
+use super::catalog::{Catalog, Row};
 use super::declare::WRAP;
 use super::mount::{STATELESS, VERSION};
 use super::result::META;
 use super::shared::Shared;
 use crate::counters::Counters;
-use crate::dispatch::{Answer, Asked};
+use crate::dispatch::Answer;
 use crate::json;
 
 static METHOD: HeaderName = HeaderName::from_static("mcp-method");
 static NAME: HeaderName = HeaderName::from_static("mcp-name");
 const CALL: &str = "tools/call";
+/// The revisions with sessions whose results have this form.
+const WITH_SESSIONS: [&str; 2] = ["2025-11-25", "2025-06-18"];
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Request<'a> {
+#[serde(deny_unknown_fields, bound(deserialize = "P: Deserialize<'de>"))]
+struct Request<'a, P> {
     jsonrpc: &'a str,
     id: RequestId,
     method: &'a str,
-    #[serde(borrow)]
-    params: Params<'a>,
+    params: P,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Params<'a> {
+struct Alone<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
     #[serde(default, deserialize_with = "arguments::members")]
@@ -50,7 +53,7 @@ struct Params<'a> {
     meta: RequestMeta<'a>,
 }
 
-/// What every request of this era says, and nothing else: no progress to be told, no name of the call, no trace.
+/// What every request of the later era says, and nothing else: no progress to be told, no name of the call, no trace.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RequestMeta<'a> {
@@ -62,58 +65,117 @@ struct RequestMeta<'a> {
     _capabilities: ClientCapabilities,
 }
 
-/// The answer, if the request is of the form that is answered here.
+/// No `_meta`, in which progress would be asked for.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct InSession<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(default, deserialize_with = "arguments::members")]
+    arguments: Map<String, Value>,
+}
+
+/// The answer to a POST, if it is of the form that is answered here.
 pub(super) async fn answer(
     shared: &Shared,
-    asked: &Asked<'_>,
+    headers: &HeaderMap,
     caller: &Caller,
+    session: Option<Arc<SessionRecord>>,
     body: &Bytes,
 ) -> Option<Answer> {
-    if asked.head.method != Method::POST || caller.session.is_some() {
-        return None;
-    }
-    let Request { id, params: Params { name, arguments, .. }, .. } = read(&asked.head.headers, body)?;
-    let runtime = shared.orchestrator.current();
-    runtime.toolset().metadata(&name).filter(|spec| spec.requires_confirmation.is_never())?;
-    let catalog = shared.catalog(&runtime);
-    let row = catalog.get(&name).filter(|row| !row.has_headers)?;
-    let _counted = Counters::begin(&shared.calls);
-    let call = ToolCall { id: None, tool: name.into_owned(), args: Value::Object(arguments) };
-    let own = caller.begin(None, shared.mode);
-    let text = match shared.orchestrator.call_once(own, call).await {
-        Ok(envelope) => text(shared, row, &id, &envelope),
-        Err(error) => failed(&id, &unreachable(error)),
+    let text = match session {
+        None => alone(shared, headers, caller, body).await?,
+        Some(session) => in_session(shared, headers, caller, session, body).await?,
     };
     Some(Ok(json::answer_of(text)))
 }
 
-/// The answer to a call that did not reach the orchestrator's store.
+async fn alone(shared: &Shared, headers: &HeaderMap, caller: &Caller, body: &Bytes) -> Option<Vec<u8>> {
+    let Request { id, params: Alone { name, arguments, .. }, .. } = read_alone(headers, body)?;
+    let runtime = shared.orchestrator.current();
+    let catalog = shared.catalog(&runtime);
+    let row = plain(&runtime, &catalog, &name)?;
+    let _counted = Counters::begin(&shared.calls);
+    let call = ToolCall { id: None, tool: name.into_owned(), args: Value::Object(arguments) };
+    let own = caller.begin(None, shared.mode);
+    Some(match shared.orchestrator.call_once(own, call).await {
+        Ok(envelope) => {
+            let words = || shared.orchestrator.for_model_once(shared.mode, &envelope);
+            text(&Told { row, id: &id, envelope: &envelope, left: None, era: Era::Stateless }, words)
+        }
+        Err(error) => failed(&id, &unreachable(error)),
+    })
+}
+
+async fn in_session(
+    shared: &Shared,
+    headers: &HeaderMap,
+    caller: &Caller,
+    session: Arc<SessionRecord>,
+    body: &Bytes,
+) -> Option<Vec<u8>> {
+    let Request { id, params: InSession { name, arguments }, .. } = read_in_session(headers, body)?;
+    let runtime = shared.orchestrator.runtime_of(&session)?;
+    let catalog = shared.catalog(&runtime);
+    let row = plain(&runtime, &catalog, &name)?;
+    let mut running = shared.sessions.enter(caller.session.as_ref()?, &id)?;
+    let _counted = Counters::begin(&shared.calls);
+    let call = ToolCall { id: Some(id_of(&id)), tool: name.into_owned(), args: Value::Object(arguments) };
+    let performed = async {
+        let (session, left) = begin_turn(&shared.orchestrator, session, Some(row)).await?;
+        let envelope = shared.orchestrator.call_in(Arc::clone(&session), call).await;
+        let words = || shared.orchestrator.for_model(&session, &envelope);
+        Ok(text(&Told { row, id: &id, envelope: &envelope, left, era: Era::Sessions }, words))
+    };
+    let text = tokio::select! {
+        text = performed => text,
+        () = running.cancelled() => Err(cancelled()),
+    };
+    Some(text.unwrap_or_else(|error: ErrorData| failed(&id, &error)))
+}
+
+/// A tool that asks nobody and compares no headers.
+fn plain<'c>(runtime: &Runtime, catalog: &'c Catalog, name: &str) -> Option<&'c Row> {
+    runtime.toolset().metadata(name).filter(|spec| spec.requires_confirmation.is_never())?;
+    catalog.get(name).filter(|row| !row.has_headers)
+}
+
+/// The answer to a call that gave no envelope.
 fn failed(id: &RequestId, error: &ErrorData) -> Vec<u8> {
     serde_json::json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string().into_bytes()
 }
 
-/// The request, if it is of the form.
-fn read<'a>(headers: &HeaderMap, body: &'a [u8]) -> Option<Request<'a>> {
-    let request: Request<'_> = is_plain(headers).then(|| serde_json::from_slice(body).ok())??;
-    let is_as_told = request.jsonrpc == "2.0"
-        && request.method == CALL
-        && request.params.meta.version == STATELESS
-        && only(headers, &NAME) == Some(request.params.name.as_bytes());
+/// The request, if it stands for itself and is of the form.
+fn read_alone<'a>(headers: &HeaderMap, body: &'a [u8]) -> Option<Request<'a, Alone<'a>>> {
+    let is_plain = only(headers, &VERSION) == Some(STATELESS.as_bytes())
+        && only(headers, &METHOD) == Some(CALL.as_bytes())
+        && takes_both(headers);
+    let request: Request<'_, Alone<'_>> = is_plain.then(|| read(body))??;
+    let params = &request.params;
+    let is_as_told = params.meta.version == STATELESS && only(headers, &NAME) == Some(params.name.as_bytes());
     is_as_told.then_some(request)
 }
 
-/// Whether the headers are those of such a request.
-fn is_plain(headers: &HeaderMap) -> bool {
+/// The request, if it is of the form in a session.
+fn read_in_session<'a>(headers: &HeaderMap, body: &'a [u8]) -> Option<Request<'a, InSession<'a>>> {
+    let version = only(headers, &VERSION)?;
+    let is_plain = WITH_SESSIONS.iter().any(|known| known.as_bytes() == version) && takes_both(headers);
+    is_plain.then(|| read(body))?
+}
+
+fn read<'a, P: Deserialize<'a>>(body: &'a [u8]) -> Option<Request<'a, P>> {
+    let request: Request<'_, P> = serde_json::from_slice(body).ok()?;
+    (request.jsonrpc == "2.0" && request.method == CALL).then_some(request)
+}
+
+/// JSON, from a host that takes both JSON and a stream.
+fn takes_both(headers: &HeaderMap) -> bool {
     let has = |name, part: &str| {
         headers.get(name).is_some_and(|value| value.to_str().is_ok_and(|value| value.contains(part)))
     };
     let is_json =
         headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
-    only(headers, &VERSION) == Some(STATELESS.as_bytes())
-        && only(headers, &METHOD) == Some(CALL.as_bytes())
-        && is_json
-        && has(ACCEPT, "application/json")
-        && has(ACCEPT, "text/event-stream")
+    is_json && has(ACCEPT, "application/json") && has(ACCEPT, "text/event-stream")
 }
 
 /// The one value of a header.
@@ -123,15 +185,33 @@ fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h [u8]> {
     values.next().is_none().then(|| first.as_bytes())
 }
 
-fn text(shared: &Shared, row: &Row, id: &RequestId, envelope: &Envelope) -> Vec<u8> {
+/// What came of a call, and whom it is told.
+struct Told<'a> {
+    row: &'a Row,
+    id: &'a RequestId,
+    envelope: &'a Envelope,
+    /// A message that a tool left for this moment.
+    left: Option<String>,
+    era: Era,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Era {
+    Sessions,
+    Stateless,
+}
+
+/// The response; `words` is what a model reads of a failure.
+fn text(answer: &Told<'_>, words: impl FnOnce() -> Value) -> Vec<u8> {
+    let Told { row, id, envelope, left, era } = answer;
     let mut told = Vec::with_capacity(512);
-    let words;
+    let failure;
     let (data, has_structure) = match &envelope.outcome {
         Ok(success) => (&*success.data, true),
         Err(_) => {
-            words = shared.orchestrator.for_model_once(shared.mode, envelope);
+            failure = words();
             // A tool that says what its data looks like must not answer with anything else.
-            (&words, row.tool.output_schema.is_none())
+            (&failure, row.tool.output_schema.is_none())
         }
     };
     write_value(data, &mut told);
@@ -139,27 +219,23 @@ fn text(shared: &Shared, row: &Row, id: &RequestId, envelope: &Envelope) -> Vec<
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
     // A number or a text: it always can be written.
     let _ = serde_json::to_writer(&mut out, id);
-    out.extend_from_slice(
-        b",\"result\":{\"resultType\":\"complete\",\"content\":[{\"type\":\"text\",\"text\":",
-    );
+    out.extend_from_slice(b",\"result\":{");
+    if *era == Era::Stateless {
+        out.extend_from_slice(b"\"resultType\":\"complete\",");
+    }
+    out.extend_from_slice(b"\"content\":[{\"type\":\"text\",\"text\":");
     match data {
         Value::String(_) => out.extend_from_slice(&told),
         // It was made of texts.
         _ => write_string(std::str::from_utf8(&told).unwrap_or_default(), &mut out),
     }
+    if let Some(message) = left {
+        out.extend_from_slice(b"},{\"type\":\"text\",\"text\":");
+        write_string(message, &mut out);
+    }
     out.extend_from_slice(b"}]");
     if has_structure {
-        out.extend_from_slice(b",\"structuredContent\":");
-        let wraps = envelope.is_ok() && (row.wraps || !data.is_object());
-        if wraps {
-            out.extend_from_slice(b"{\"");
-            out.extend_from_slice(WRAP.as_bytes());
-            out.extend_from_slice(b"\":");
-        }
-        out.extend_from_slice(&told);
-        if wraps {
-            out.push(b'}');
-        }
+        write_structure(&told, envelope.is_ok() && (row.wraps || !data.is_object()), &mut out);
     }
     out.extend_from_slice(if envelope.is_ok() { b",\"isError\":false" } else { b",\"isError\":true" });
     out.extend_from_slice(b",\"_meta\":{");
@@ -168,6 +244,19 @@ fn text(shared: &Shared, row: &Row, id: &RequestId, envelope: &Envelope) -> Vec<
     write_meta(&envelope.meta, &mut out);
     out.extend_from_slice(b"}}}");
     out
+}
+
+fn write_structure(data: &[u8], wraps: bool, out: &mut Vec<u8>) {
+    out.extend_from_slice(b",\"structuredContent\":");
+    if wraps {
+        out.extend_from_slice(b"{\"");
+        out.extend_from_slice(WRAP.as_bytes());
+        out.extend_from_slice(b"\":");
+    }
+    out.extend_from_slice(data);
+    if wraps {
+        out.push(b'}');
+    }
 }
 
 fn write_meta(meta: &Meta, out: &mut Vec<u8>) {
@@ -223,7 +312,7 @@ mod tests {
     fn a_plain_call_is_answered_here_and_nothing_else() {
         let headers_of_call = headers(&HEADERS);
         let is_read =
-            |headers: &HeaderMap, body: &Value| read(headers, body.to_string().as_bytes()).is_some();
+            |headers: &HeaderMap, body: &Value| read_alone(headers, body.to_string().as_bytes()).is_some();
         assert!(is_read(&headers_of_call, &plain()));
         for at in 0..HEADERS.len() {
             let mut fewer = HEADERS.to_vec();
@@ -254,5 +343,41 @@ mod tests {
         let mut resumed = plain();
         resumed["params"]["requestState"] = json!("conf_1.secret");
         assert!(!is_read(&headers_of_call, &resumed));
+    }
+
+    #[test]
+    fn a_plain_call_in_a_session_is_answered_here_and_nothing_else() {
+        const OF_CALL: [(&str, &str); 3] = [HEADERS[0], HEADERS[1], ("mcp-protocol-version", "2025-11-25")];
+        let is_read = |headers: &HeaderMap, body: &Value| {
+            read_in_session(headers, body.to_string().as_bytes()).is_some()
+        };
+        let call = || json!({ "jsonrpc": "2.0", "id": "a", "method": CALL, "params": { "name": "echo" } });
+        let headers_of_call = headers(&OF_CALL);
+        assert!(is_read(&headers_of_call, &call()));
+        assert!(is_read(
+            &headers(&[OF_CALL[0], OF_CALL[1], ("mcp-protocol-version", "2025-06-18")]),
+            &call()
+        ));
+        for at in 0..OF_CALL.len() {
+            let mut fewer = OF_CALL.to_vec();
+            let left_out = fewer.remove(at);
+            assert!(!is_read(&headers(&fewer), &call()), "without {left_out:?}");
+        }
+        for version in [STATELESS, "2025-03-26", "2024-11-05", "1"] {
+            let other = headers(&[OF_CALL[0], OF_CALL[1], ("mcp-protocol-version", version)]);
+            assert!(!is_read(&other, &call()), "{version}");
+        }
+        for (member, value) in [
+            ("_meta", json!({ "progressToken": 1 })),
+            ("arguments", json!([])),
+            ("task", json!({})),
+            ("requestState", json!("conf_1.secret")),
+        ] {
+            let mut other = call();
+            other["params"][member] = value;
+            assert!(!is_read(&headers_of_call, &other), "{member}");
+        }
+        let batch = json!([call(), call()]);
+        assert!(!is_read(&headers_of_call, &batch));
     }
 }

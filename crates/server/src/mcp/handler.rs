@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hyper::http::request::Parts;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, GetPromptRequestParams,
-    GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
-    ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
+    CallToolRequestParams, CallToolResponse, CancelledNotificationParam, CompleteRequestParams,
+    CompleteResult, GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SubscriptionFilter,
+    Tool,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -95,6 +96,9 @@ impl Handler {
         let new = caller.begin(None, self.shared.mode);
         let begun = self.shared.orchestrator.create_session(new).await.map_err(unreachable)?;
         *self.newer.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::from(begun.id.as_str()));
+        if let Some(name) = &caller.session {
+            self.shared.sessions.renew(name);
+        }
         Ok(current)
     }
 }
@@ -235,6 +239,18 @@ impl ServerHandler for Handler {
                 }
             }
         });
+    }
+
+    /// The library cancels what it knows; the rest is here.
+    async fn on_cancelled(
+        &self,
+        cancelled: CancelledNotificationParam,
+        context: NotificationContext<RoleServer>,
+    ) {
+        let name = Caller::of(&context.extensions).and_then(|caller| caller.session.as_deref());
+        if let (Some(name), Some(request)) = (name, &cancelled.request_id) {
+            self.shared.sessions.cancel(name, request);
+        }
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {

@@ -22,6 +22,7 @@ mod mount;
 mod progress;
 mod prompts;
 mod result;
+mod sessions;
 mod shared;
 mod stdio;
 

@@ -15,12 +15,13 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use toolwright_contract::Mode;
 use toolwright_orchestrator::Orchestrator;
-use toolwright_orchestrator::store::SessionStanding;
+use toolwright_orchestrator::store::{SessionRecord, SessionStanding};
 
 use super::caller::Caller;
 use super::direct;
 use super::handler::Handler;
 use super::prompts::Prompts;
+use super::sessions;
 use super::shared::Shared;
 use crate::body::{self, Body};
 use crate::dispatch::{Answer, Asked};
@@ -28,12 +29,8 @@ use crate::problem::{Kind, Problem};
 
 static SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(super) static VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-/// A session that nobody uses is closed; its host begins another.
-const IDLE: Duration = Duration::from_secs(30 * 60);
 /// The revision from which on every request stands for itself.
 pub(super) const STATELESS: &str = "2026-07-28";
-/// Sessions at a time. Each has a task and a few kilobytes.
-const MOST_SESSIONS: usize = 10_000;
 /// How often is looked whether calls are done, and how long their answers may take to be written.
 const BREATH: Duration = Duration::from_millis(20);
 
@@ -66,7 +63,7 @@ impl Mount {
     ) -> Self {
         let shared = Arc::new(Shared::new(orchestrator, prompts, Mode::Text));
         let mut sessions = LocalSessionManager::default();
-        sessions.session_config.keep_alive = Some(IDLE);
+        sessions.session_config.keep_alive = Some(sessions::IDLE);
         let sessions = Arc::new(sessions);
         // Host and origin are checked for all paths alike, before anything is routed.
         let config = StreamableHttpServerConfig::default()
@@ -101,7 +98,7 @@ impl Mount {
     }
 
     async fn has_room(&self) -> bool {
-        self.sessions.sessions.read().await.len() < MOST_SESSIONS
+        self.sessions.sessions.read().await.len() < sessions::MOST
     }
 }
 
@@ -109,8 +106,13 @@ pub(crate) async fn answer(asked: Asked<'_>) -> Answer {
     let mount = &asked.app.mcp;
     let mut caller = Caller { principal: Arc::clone(asked.principal()?), session: None };
     let headers = &asked.head.headers;
+    let mut session = None;
     match headers.get(&SESSION).map(|id| id.to_str().unwrap_or_default()) {
-        Some(id) => caller.session = Some(own(mount, &caller, id).await?),
+        Some(id) => {
+            let own = own(mount, &caller, id).await?;
+            caller.session = Some(Arc::from(own.id.as_str()));
+            session = Some(own);
+        }
         // The later era has no sessions; a greeting of the earlier one begins one, whatever its headers say.
         None if headers.get(&VERSION).is_none_or(|version| version != STATELESS)
             && !mount.has_room().await =>
@@ -121,9 +123,13 @@ pub(crate) async fn answer(asked: Asked<'_>) -> Answer {
     }
     let body = body::read(asked.body, &asked.app.options.limits, asked.watched).await?;
     if mount.plain == Plain::Direct
-        && let Some(answer) = direct::answer(&mount.shared, &asked, &caller, &body).await
+        && asked.head.method == Method::POST
+        && let Some(answer) = direct::answer(&mount.shared, headers, &caller, session, &body).await
     {
         return answer;
+    }
+    if let Some(name) = &caller.session {
+        mount.shared.sessions.hear(name);
     }
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = asked.head.method.clone();
@@ -134,6 +140,7 @@ pub(crate) async fn answer(asked: Asked<'_>) -> Answer {
     match &caller.session {
         None => begin(mount, &caller, &response).await?,
         Some(session) if asked.head.method == Method::DELETE && response.status().is_success() => {
+            mount.shared.sessions.end(session);
             mount.shared.orchestrator.end_session(session).await?;
             // Hosts look for 200 or 204 here, not for the library's 202.
             let mut over = Response::new(Body::empty());
@@ -146,12 +153,11 @@ pub(crate) async fn answer(asked: Asked<'_>) -> Answer {
 }
 
 /// The orchestrator's session of an MCP session, if it is the asker's. To others it does not exist.
-async fn own(mount: &Mount, caller: &Caller, id: &str) -> Result<Arc<str>, Problem> {
-    let id = name_of(id);
-    let session = mount.shared.orchestrator.session(&id).await?;
-    let is_own =
-        session.is_some_and(|session| caller.owns(&session) && session.standing == SessionStanding::Active);
-    if is_own { Ok(Arc::from(id)) } else { Err(Problem::not_found("MCP session: initialize anew")) }
+async fn own(mount: &Mount, caller: &Caller, id: &str) -> Result<Arc<SessionRecord>, Problem> {
+    let session = mount.shared.orchestrator.session(&name_of(id)).await?;
+    session
+        .filter(|session| caller.owns(session) && session.standing == SessionStanding::Active)
+        .ok_or_else(|| Problem::not_found("MCP session: initialize anew"))
 }
 
 /// A handshake has made an MCP session: it is one session of the orchestrator, and its principal's.
@@ -159,6 +165,7 @@ async fn begin<B>(mount: &Mount, caller: &Caller, response: &Response<B>) -> Res
     let Some(id) = response.headers().get(&SESSION).and_then(|id| id.to_str().ok()) else { return Ok(()) };
     let new = caller.begin(Some(name_of(id)), mount.shared.mode);
     mount.shared.orchestrator.create_session(new).await?;
+    mount.shared.sessions.begin(&name_of(id));
     Ok(())
 }
 

@@ -8,6 +8,7 @@ use toolwright_orchestrator::{Orchestrator, Runtime};
 
 use super::catalog::Catalog;
 use super::prompts::Prompts;
+use super::sessions::Sessions;
 
 pub(super) struct Shared {
     pub orchestrator: Orchestrator,
@@ -16,12 +17,15 @@ pub(super) struct Shared {
     pub mode: Mode,
     /// Calls at this moment.
     pub calls: AtomicUsize,
+    /// Those over HTTP.
+    pub sessions: Sessions,
     catalogs: RwLock<Vec<Arc<Catalog>>>,
 }
 
 impl Shared {
     pub fn new(orchestrator: Orchestrator, prompts: Prompts, mode: Mode) -> Self {
-        Self { orchestrator, prompts, mode, calls: AtomicUsize::new(0), catalogs: RwLock::default() }
+        let (calls, sessions) = (AtomicUsize::new(0), Sessions::default());
+        Self { orchestrator, prompts, mode, calls, sessions, catalogs: RwLock::default() }
     }
 
     /// The declarations of a toolset.
