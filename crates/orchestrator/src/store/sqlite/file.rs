@@ -15,8 +15,12 @@ use crate::store::{Error, Result};
 const BUSY: Duration = Duration::from_secs(5);
 /// Statements that stay prepared.
 const STATEMENTS: usize = 32;
+/// Of what every call writes there is much and it is written once: large pages take fewer steps.
+const PAGE: u32 = 16_384;
+/// What was written is seldom read again.
+const CACHE_KB: i32 = 512;
 /// A backstop: the writer copies the log back long before it has this many pages.
-const LOG_PAGES: u32 = 16_384;
+const LOG_PAGES: u32 = 4_096;
 
 /// Where a file is.
 #[derive(Debug)]
@@ -116,6 +120,8 @@ impl Location {
 
     /// Makes a connection fit for writing. The first thing that changes the file: what it is must be known by now.
     pub fn write_through(&self, connection: &Connection) -> Result<()> {
+        // Counts for a new file alone.
+        connection.pragma_update(None, "page_size", PAGE)?;
         let mode: String =
             connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
         if mode != "wal" {
@@ -124,6 +130,7 @@ impl Location {
         }
         connection.pragma_update(None, "synchronous", "FULL")?;
         connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
+        connection.pragma_update(None, "cache_size", -CACHE_KB)?;
         connection.pragma_update(None, "foreign_keys", false)?;
         connection.pragma_update(None, "temp_store", "MEMORY")?;
         Ok(())
