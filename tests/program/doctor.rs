@@ -49,12 +49,16 @@ fn what_is_broken_is_told_with_a_way_out() {
         "no database, and longer than its head would be".repeat(9),
     )
     .unwrap();
-    let text = "[kb.embedder]\nurl = \"http://127.0.0.1:9\"\nmodel = \"m\"\nkey_env = \"NO_SUCH_KEY\"\n";
+    let text = "[kb.embedder]\nurl = \"http://127.0.0.1:9\"\nmodel = \"m\"\nkey_env = \"NO_SUCH_KEY\"\n\
+        [calendar]\nurl = \"http://127.0.0.1:9/studio/\"\norganizer = \"mira@example.com\"\n";
     fs::write(project.dir().join("toolwright.toml"), text).unwrap();
     let report = project.run(&["doctor", "--format", "json"]).expect_code(1).json();
-    for (check, help) in
-        [("tools", "toolwright check"), ("store", "[store] url"), ("embedder", "set NO_SUCH_KEY")]
-    {
+    for (check, help) in [
+        ("tools", "toolwright check"),
+        ("store", "[store] url"),
+        ("embedder", "set NO_SUCH_KEY"),
+        ("calendar", "mend `[calendar]`"),
+    ] {
         assert_eq!(status(&report, check)["status"], "broken", "{report}");
         assert!(status(&report, check)["help"].as_str().unwrap().contains(help), "{report}");
     }

@@ -12,6 +12,7 @@ use toolwright_capabilities::{Answer, Answered, Asker, Capability, Fault};
 use crate::answer;
 use crate::asked;
 use crate::back::Back;
+use crate::busy::Span;
 use crate::caldav::CalDav;
 use crate::records::Owner;
 use crate::service::Secret;
@@ -71,24 +72,33 @@ impl Calendar {
     fn open(&self) -> Result<Back, Fault> {
         let store = Store::open(&self.file).map_err(|error| told(&error))?;
         let settings = &self.settings;
-        let needs_network = settings.url.is_some() || settings.zoom.is_some();
-        let client = needs_network.then(|| toolwright_capabilities::http::for_service(CONNECT)).transpose();
-        let client = client.map_err(|error| not_configured(&error))?;
-        let caldav = match (&settings.url, &client) {
-            (Some(url), Some(client)) => {
-                let login = settings.user.clone().zip(settings.password_env.as_deref());
-                let login = login.map(|(user, variable)| Ok((user, self.secret(variable)?))).transpose()?;
-                Some(CalDav::new(client.clone(), &url.0, login, Arc::clone(settings)))
+        let caldav = self.caldav()?;
+        let zoom = match &settings.zoom {
+            Some(zoom) => {
+                Some(Zoom::new(zoom.clone(), self.secret(&zoom.client_secret_env)?, client_of_service()?))
             }
-            _ => None,
-        };
-        let zoom = match (&settings.zoom, client) {
-            (Some(zoom), Some(client)) => {
-                Some(Zoom::new(zoom.clone(), self.secret(&zoom.client_secret_env)?, client))
-            }
-            _ => None,
+            None => None,
         };
         Ok(Back { settings: Arc::clone(settings), store, caldav, zoom, at_work: Mutex::default() })
+    }
+
+    fn caldav(&self) -> Result<Option<CalDav>, Fault> {
+        let settings = &self.settings;
+        let Some(url) = &settings.url else { return Ok(None) };
+        let login = settings.user.clone().zip(settings.password_env.as_deref());
+        let login = login.map(|(user, variable)| Ok((user, self.secret(variable)?))).transpose()?;
+        Ok(Some(CalDav::new(client_of_service()?, &url.0, login, Arc::clone(settings))))
+    }
+
+    /// Asks the CalDAV server, if there is one, what is on today. Opens no file.
+    ///
+    /// # Errors
+    /// When it cannot be asked, or does not answer as such a server does.
+    pub async fn reach(&self) -> Result<(), Fault> {
+        let Some(caldav) = self.caldav()? else { return Ok(()) };
+        let start = Utc::now();
+        let today = Span { start, end: start + chrono::Duration::days(1) };
+        caldav.busy(&[], today, Instant::now() + CONNECT).await.map(drop)
     }
 
     fn secret(&self, variable: &str) -> Result<Secret, Fault> {
@@ -123,6 +133,10 @@ async fn run(back: &Back, asking: Asking, function: &str, args: Vec<Value>) -> R
         "commit" => back.commit(asking, asked::read(args)?).await.map(|event| answer::event(&event)),
         _ => Err(Fault::new("NOT_CONFIGURED", format!("there is no `calendar.{function}`"))),
     }
+}
+
+fn client_of_service() -> Result<reqwest::Client, Fault> {
+    toolwright_capabilities::http::for_service(CONNECT).map_err(|error| not_configured(&error))
 }
 
 /// What the file says, as a handler is told.

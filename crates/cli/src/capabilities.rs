@@ -20,7 +20,8 @@ pub fn set_up(config: &Config) -> Capabilities {
         .with("kb", config.knowledge_base())
 }
 
-fn calendar(config: &Config) -> Calendar {
+/// The calendar of `[calendar]`.
+pub fn calendar(config: &Config) -> Calendar {
     let secrets = Box::new(|variable: &str| std::env::var(variable).ok());
     Calendar::new(config.calendar.clone(), config.calendar_file(), secrets)
 }

@@ -10,7 +10,7 @@ use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::desk::{ANNA, By, Desk, JON, MIRA, ask, code, commit, half_hour, starts};
+use crate::desk::{ANNA, By, Desk, JON, MIRA, ask, code, commit, half_hour, open, starts};
 use crate::{export, python};
 
 /// A server with the users mira and jon, and a calendar `work` of each.
@@ -133,6 +133,21 @@ async fn busy(desk: &Desk, who: &str, start: &str, end: &str) -> Vec<String> {
     let text = |span: &Value, name: &str| span[name].as_str().unwrap().to_owned();
     let spans = answer["busy"][who].as_array().unwrap();
     spans.iter().map(|span| format!("{} {}", text(span, "start"), text(span, "end"))).collect()
+}
+
+#[tokio::test]
+async fn whether_a_server_answers_can_be_asked() {
+    let server = Radicale::start().await;
+    let file = server.directory.path().join("calendar.db");
+    let reach = async |settings: &Value| open(&file, settings).reach().await.map_err(|fault| fault.code);
+    reach(&server.settings()).await.unwrap();
+    let mut other = server.settings();
+    other["user"] = json!("eve");
+    assert!(reach(&other).await.is_err());
+    other = server.settings();
+    other["url"] = json!(format!("{}/mira/nowhere", server.url));
+    assert!(reach(&other).await.is_err());
+    assert!(!file.exists());
 }
 
 #[tokio::test]

@@ -226,9 +226,18 @@ fn calendar(config: &Config) -> Finding {
         let told = format!("{} of `[calendar]` not in the environment", unset.join(", "));
         return Finding::Broken(told, "set what the settings name".to_owned());
     }
-    match &settings.url {
-        Some(_) => Finding::Ok("on a CalDAV server".to_owned()),
-        None => Finding::Ok(format!("embedded: {}", config.calendar_file().display())),
+    let Some(url) = &settings.url else {
+        return Finding::Ok(format!("embedded: {}", config.calendar_file().display()));
+    };
+    let calendar = capabilities::calendar(config);
+    let asked = toolset::tokio()
+        .and_then(|tokio| tokio.block_on(calendar.reach()).map_err(|fault| anyhow::anyhow!(fault.message)));
+    let server = without_password(url.0.as_str());
+    match asked {
+        Ok(()) => Finding::Ok(format!("{server} answers")),
+        Err(error) => {
+            Finding::Broken(format!("{server}: {error}"), "mend `[calendar]`, or start the server".to_owned())
+        }
     }
 }
 
