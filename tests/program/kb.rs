@@ -113,11 +113,19 @@ fn the_commands_fill_search_and_empty_it() {
         exported,
         "what is exported comes back"
     );
+    for query in ["who founded the studio", "lighting", "stage rental invoice"] {
+        let scored = |more: &[&str]| {
+            let found = run(&[&["search", query], more].concat()).expect_code(0).json();
+            let hits = found["results"].as_array().unwrap().clone();
+            hits.iter().map(|hit| (hit["id"].clone(), hit["score"].clone())).collect::<Vec<_>>()
+        };
+        assert_eq!(scored(&[]), scored(&["--kb", "dir:copy"]), "{query}");
+    }
     assert_eq!(run(&["rm", "person:jon_lind"]).expect_code(0).json()["removed"], json!(["person:jon_lind"]));
     run(&["get", "person:jon_lind", "person:mira_okafor"]).expect_code(1);
     run(&["rebuild"]).expect_code(0);
     let record = run(&["get", "person:mira_okafor"]).expect_code(0).json();
-    assert_eq!(record["title"], "Mira Okafor");
+    assert_eq!(record["records"][0]["title"], "Mira Okafor");
 }
 
 #[test]
@@ -126,13 +134,50 @@ fn what_cannot_be_read_is_told_with_its_place() {
     fs::write(project.dir().join("x.jsonl"), "{\"title\": \"Sound\"}\n{\"titel\": \"Not\"}\n").unwrap();
     let run = project.run(&["kb", "add", "x.jsonl"]).expect_code(1);
     assert!(run.stderr.contains("x.jsonl:2") && run.stderr.contains("`titel`"), "{}", run.stderr);
-    assert!(run.stderr.contains("added") && run.stderr.contains("1 records"), "{}", run.stderr);
+    assert!(run.stderr.contains("added") && run.stderr.contains("1 record,"), "{}", run.stderr);
     project.run(&["kb", "get", "doc:sound"]).expect_code(0);
     project.run(&["kb", "add"]).expect_code(2);
     project.run(&["kb", "add", "x.jsonl", "--namespace", "personal"]).expect_code(2);
+    project.run(&["kb", "add", "x.jsonl", "--namespace", "public", "--owner", "ann"]).expect_code(2);
     project.run(&["kb", "search", "x", "--since", "soon"]).expect_code(2);
+    project.run(&["kb", "search", "x", "--since", "2026-05-01", "--until", "2026-01-01"]).expect_code(2);
+    project.run(&["kb", "search", "x", "--top-k", "0"]).expect_code(2);
+    project.run(&["kb", "search", " ? "]).expect_code(2);
     let odd = project.run(&["kb", "stats", "--kb", "mongodb://x"]).expect_code(1);
     assert!(odd.stderr.contains("dir:"), "{}", odd.stderr);
+}
+
+#[test]
+fn an_owner_makes_records_personal_and_several_records_are_one_json_value() {
+    let project = Project::with(&["find-note"]);
+    fs::write(project.dir().join("diary.md"), "The wombat slept.").unwrap();
+    project.run(&["kb", "add", "diary.md", "--owner", "ann"]).expect_code(0);
+    let found = |more: &[&str]| {
+        let asked = [&["kb", "search", "wombat", "--format", "json"], more].concat();
+        project.run(&asked).expect_code(0).json()["results"].as_array().unwrap().len()
+    };
+    assert_eq!((found(&[]), found(&["--namespace", "personal", "--owner", "ann"])), (0, 1));
+    let got = project.run(&["kb", "get", "doc:diary", "doc:nope", "--format", "json"]).expect_code(1).json();
+    assert_eq!((&got["records"][0]["id"], &got["notFound"]), (&json!("doc:diary"), &json!(["doc:nope"])));
+    let removed =
+        project.run(&["kb", "rm", "doc:diary", "doc:nope", "--format", "json"]).expect_code(1).json();
+    assert_eq!(removed, json!({ "removed": ["doc:diary"], "notFound": ["doc:nope"] }));
+}
+
+#[cfg(unix)]
+#[test]
+fn pipes_and_empty_files_are_passed_over() {
+    let project = Project::with(&["find-note"]);
+    let notes = project.dir().join("notes");
+    fs::create_dir(&notes).unwrap();
+    fs::write(notes.join("a.md"), "First.").unwrap();
+    fs::write(notes.join("empty.md"), "\n \n").unwrap();
+    let made = std::process::Command::new("mkfifo").arg(notes.join("pipe.md")).status().unwrap();
+    assert!(made.success());
+    let report = project.run(&["kb", "add", "notes", "--format", "json"]).expect_code(0).json();
+    assert_eq!((&report["put"], &report["files"]), (&json!(1), &json!(2)), "{report}");
+    let named = project.run(&["kb", "add", "notes/pipe.md"]).expect_code(1);
+    assert!(named.stderr.contains("is no file with a text"), "{}", named.stderr);
 }
 
 #[test]

@@ -117,9 +117,17 @@ fn vectors_of_two_embedders_are_not_mixed() {
     let refused = project.run(&["kb", "add", "x.jsonl"]).expect_code(1).stderr;
     assert!(refused.contains("made by `one at") && refused.contains("toolwright kb rebuild"), "{refused}");
     assert_eq!(searched().json()["retrieval"], "keyword");
+    let doctor = project.run(&["doctor"]).stdout;
+    assert!(
+        doctor.contains("vectors by `one at") && doctor.contains("search uses keywords alone"),
+        "{doctor}"
+    );
     // Nobody listens there: what is kept is not dropped for it.
     configure("http://127.0.0.1:9", "three");
-    project.run(&["kb", "rebuild"]).expect_code(1).expect_stderr(&["does not answer"]);
+    project
+        .run(&["kb", "rebuild"])
+        .expect_code(1)
+        .expect_stderr(&["Connection refused", "mend `[kb.embedder]`"]);
     configure(&url, "two");
     let rebuilt = project.run(&["kb", "rebuild", "--format", "json"]).expect_code(0).json();
     assert_eq!(rebuilt["vectors"], 2);

@@ -13,6 +13,11 @@ pub trait Embedder: Send + Sync + Debug {
     /// The length of a vector; 0 as long as a service does not say.
     fn dimensions(&self) -> usize;
 
+    /// As [`Embedder::dimensions`], and why a service does not say.
+    fn length(&self) -> Result<usize, Fault> {
+        Ok(self.dimensions())
+    }
+
     /// One vector of length 1 for each text, in order.
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Fault>;
 

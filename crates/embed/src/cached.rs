@@ -45,6 +45,10 @@ impl<E: Embedder> Embedder for Cached<E> {
         self.inner.dimensions()
     }
 
+    fn length(&self) -> Result<usize, Fault> {
+        self.inner.length()
+    }
+
     /// An ingest is not remembered: it would drive the questions out.
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Fault> {
         self.inner.embed(texts)

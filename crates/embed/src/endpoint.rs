@@ -1,8 +1,8 @@
 //! An endpoint that speaks OpenAI's embeddings API: texts go out in batches, failures that pass are tried again.
 
 use std::fmt;
-use std::sync::OnceLock;
-use std::time::Duration;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use reqwest::{Client, Response, StatusCode, header, redirect};
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,8 @@ const MOST_BYTES: usize = 32 << 20;
 const ATTEMPTS: u32 = 5;
 /// For all attempts at the vector of a question together.
 const QUESTION: Duration = Duration::from_secs(2);
+/// After a question that got no vector, others are not put for so long: each would wait in vain.
+const PAUSE: Duration = Duration::from_secs(5);
 /// A service that asks for more patience is not waited for.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
@@ -68,6 +70,8 @@ pub struct Endpoint {
     runtime: Option<Runtime>,
     /// Known from the first answer on.
     dimensions: OnceLock<usize>,
+    /// Until when no question is put, and why.
+    pause: Mutex<Option<(Instant, Fault)>>,
 }
 
 #[derive(Serialize)]
@@ -102,19 +106,22 @@ impl Endpoint {
             let _ = dimensions.set(length);
         }
         Ok(Self {
-            name: format!("{}{length} at {url}", settings.model),
+            name: format!("{}{length} at {}", settings.model, without_password(&url)),
             client: build(settings.timeout, redirect::Policy::none())?,
             runtime: Some(runtime()?),
             settings,
             url,
             dimensions,
+            pause: Mutex::default(),
         })
     }
 
     fn batch(&self, texts: &[&str], patience: Duration) -> Result<Vec<Vec<f32>>, Fault> {
         let Some(runtime) = &self.runtime else { return Err(unreachable("it was shut down")) };
-        let asked = runtime.block_on(async { tokio::time::timeout(patience, self.ask(texts)).await });
-        let answer = asked.unwrap_or_else(|_| Err(unreachable("it does not answer in time")))?;
+        let last = Mutex::new(unreachable("it does not answer in time"));
+        let asked = runtime.block_on(async { tokio::time::timeout(patience, self.ask(texts, &last)).await });
+        let answer =
+            asked.unwrap_or_else(|_| Err(last.into_inner().unwrap_or_else(PoisonError::into_inner)))?;
         let vectors = ordered(answer, texts.len()).map_err(|error| unreachable(&error))?;
         for vector in &vectors {
             let expected = *self.dimensions.get_or_init(|| vector.len());
@@ -128,13 +135,15 @@ impl Endpoint {
         Ok(vectors)
     }
 
-    async fn ask(&self, texts: &[&str]) -> Result<Answer, Fault> {
+    /// Tries again where that may help; `last` is what the last attempt came to.
+    async fn ask(&self, texts: &[&str], last: &Mutex<Fault>) -> Result<Answer, Fault> {
         let mut attempt = 1;
         loop {
             let failed = match self.send(texts).await {
                 Ok(answer) => return Ok(answer),
                 Err(failed) => failed,
             };
+            *last.lock().unwrap_or_else(PoisonError::into_inner) = failed.fault.clone();
             let usual = self.settings.backoff * 2_u32.pow(attempt - 1);
             match failed.again {
                 Again::Never => return Err(failed.fault),
@@ -174,10 +183,8 @@ impl Endpoint {
             _ => ("UNREACHABLE", Again::Never),
         };
         let body = body_of(response).await.unwrap_or_default();
-        Err(Failed {
-            fault: Fault::new(code, said(&format!("it answers {status}: {}", excerpt(&body)))),
-            again,
-        })
+        let reason = reason(&body, self.settings.key.as_ref());
+        Err(Failed { fault: Fault::new(code, said(&format!("it answers {status}{reason}"))), again })
     }
 }
 
@@ -188,12 +195,17 @@ impl Embedder for Endpoint {
 
     /// Unless it was configured, the first answer tells: without one, the service is asked; 0 if it does not answer.
     fn dimensions(&self) -> usize {
-        if self.dimensions.get().is_none()
-            && let Err(error) = self.batch(&["length"], Duration::MAX)
-        {
+        self.length().unwrap_or_else(|error| {
             tracing::warn!("{error}");
+            0
+        })
+    }
+
+    fn length(&self) -> Result<usize, Fault> {
+        match self.dimensions.get() {
+            Some(length) => Ok(*length),
+            None => Ok(self.batch(&["length"], Duration::MAX)?.first().map_or(0, Vec::len)),
         }
-        self.dimensions.get().copied().unwrap_or(0)
     }
 
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Fault> {
@@ -215,7 +227,15 @@ impl Embedder for Endpoint {
     }
 
     fn question(&self, text: &str) -> Result<Vec<f32>, Fault> {
-        Ok(self.batch(&[sendable(text)], QUESTION)?.pop().unwrap_or_default())
+        let paused = || self.pause.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((until, fault)) = &*paused()
+            && Instant::now() < *until
+        {
+            return Err(fault.clone());
+        }
+        let asked = self.batch(&[sendable(text)], QUESTION);
+        *paused() = asked.as_ref().err().map(|fault| (Instant::now() + PAUSE, fault.clone()));
+        Ok(asked?.pop().unwrap_or_default())
     }
 }
 
@@ -299,9 +319,26 @@ async fn body_of(mut response: Response) -> Result<Vec<u8>, Failed> {
     Ok(bytes)
 }
 
-fn excerpt(body: &[u8]) -> String {
-    let text = String::from_utf8_lossy(body);
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect()
+/// The message of an answer of OpenAI's form. Nothing else of it is shown, and no key that it repeats.
+fn reason(body: &[u8], key: Option<&Key>) -> String {
+    let told: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    let Some(message) = told["error"]["message"].as_str().or_else(|| told["error"].as_str()) else {
+        return String::new();
+    };
+    let message = match key {
+        Some(Key(key)) if !key.is_empty() => message.replace(key.as_str(), "…"),
+        _ => message.to_owned(),
+    };
+    let plain = message.chars().map(|c| if c.is_control() { ' ' } else { c }).take(200);
+    format!(": {}", plain.collect::<String>())
+}
+
+/// As it may be shown.
+fn without_password(url: &Url) -> Url {
+    let mut shown = url.clone();
+    // An address with a host has room for none.
+    let _ = shown.set_password(None);
+    shown
 }
 
 /// One vector of length 1 for each text, in the texts' order.

@@ -78,9 +78,11 @@ fn failures_that_pass_are_tried_again() {
 
 #[test]
 fn failures_that_stay_are_told() {
-    let (fault, attempts) = fault_of("429 Too Many Requests", "slow down");
+    let (fault, attempts) = fault_of("429 Too Many Requests", r#"{"error":"slow down"}"#);
     assert_eq!((fault.code, attempts), ("RATE_LIMIT", 5));
     assert!(fault.message.ends_with("slow down"), "{fault}");
+    let (fault, _) = fault_of("500 Oops", "panicked at /srv/inside.rs");
+    assert!(fault.message.ends_with("it answers 500 Internal Server Error"), "{fault}");
     let (fault, attempts) = fault_of("429 Too Many Requests\r\nretry-after: 3600", "");
     assert_eq!((fault.code, attempts), ("RATE_LIMIT", 1), "an hour is not waited for");
     assert_eq!(fault_of("500 Oops", "").1, 5);
@@ -146,6 +148,43 @@ fn addresses_are_completed_and_checked() {
     assert!(of("file:///etc").unwrap_err().contains("https://"));
     let nameless = Endpoint::new(Settings::new("http://localhost", "")).unwrap_err();
     assert!(nameless.contains("`model`"), "{nameless}");
+}
+
+#[test]
+fn no_secret_is_shown_that_a_service_repeats_or_an_address_has() {
+    let repeated = r#"{"error":{"message":"Incorrect API key provided: sk-secret."}}"#;
+    let server = Server::start(move |_, _| ("401 Unauthorized".to_owned(), repeated.into()));
+    let key = Some(Key("sk-secret".to_owned()));
+    let endpoint = Endpoint::new(Settings { key, ..settings(&server) }).unwrap();
+    let fault = endpoint.embed(&["one"]).unwrap_err();
+    assert!(fault.message.ends_with("Incorrect API key provided: …."), "{fault}");
+    let url = server.url().replace("http://", "http://mira:sesame@");
+    let endpoint = Endpoint::new(Settings { url, ..settings(&server) }).unwrap();
+    assert!(endpoint.name().contains("mira@127.0.0.1") && !endpoint.name().contains("sesame"));
+    assert!(!endpoint.embed(&["one"]).unwrap_err().message.contains("sesame"));
+}
+
+#[test]
+fn after_a_question_in_vain_the_next_ones_do_not_wait() {
+    let server = Server::start(|number, request| match number {
+        0 => ("401 Unauthorized".to_owned(), Vec::new()),
+        _ => well(request),
+    });
+    let endpoint = endpoint(&server);
+    let fault = endpoint.question("who").unwrap_err();
+    assert_eq!(endpoint.question("what").unwrap_err(), fault);
+    assert_eq!(server.requests().len(), 1);
+    *endpoint.pause.lock().unwrap() = Some((Instant::now(), fault));
+    assert_eq!(endpoint.question("what").unwrap().len(), 2);
+    assert_eq!(endpoint.length().unwrap(), 2);
+}
+
+#[test]
+fn the_reason_of_a_service_is_told_also_when_time_runs_out() {
+    let server = Server::start(|_, _| ("503 Service Unavailable".to_owned(), Vec::new()));
+    let slow = Settings { backoff: Duration::from_secs(60), ..settings(&server) };
+    let fault = Endpoint::new(slow).unwrap().question("who").unwrap_err();
+    assert!(fault.message.contains("it answers 503"), "{fault}");
 }
 
 #[test]

@@ -113,7 +113,12 @@ impl Kb {
         let Ok(embedder) = (self.embedders)() else { return Ok(0) };
         let maker = maker(embedder.as_ref())?;
         if let Some(kept) = self.store.maker()?.filter(|kept| *kept != maker) {
-            return Err(Error::OtherEmbedder { kept: kept.name, asked: maker.name });
+            let length = if kept.name == maker.name {
+                format!(" with {} numbers", maker.dimensions)
+            } else {
+                String::new()
+            };
+            return Err(Error::OtherEmbedder { kept: kept.name, asked: format!("{}{length}", maker.name) });
         }
         let lacking = self.store.without_vector()?;
         if lacking.is_empty() {
@@ -127,7 +132,7 @@ impl Kb {
             passages.retain(|passage| made.insert(passage.key));
             for part in passages.chunks(BATCH) {
                 let texts: Vec<&str> = part.iter().map(|passage| passage.text.as_str()).collect();
-                let vectors = embedder.embed(&texts).map_err(|fault| Error::Unusable(fault.to_string()))?;
+                let vectors = embedder.embed(&texts).map_err(|fault| Error::NoVectors(fault.message))?;
                 let keyed: Vec<_> = part.iter().map(|passage| passage.key).zip(vectors).collect();
                 // A batch at a time: others may write in between.
                 self.writer()?.put_vectors(&maker, &keyed)?;
@@ -210,8 +215,11 @@ impl Kb {
 }
 
 fn maker(embedder: &dyn Embedder) -> Result<Maker> {
-    match embedder.dimensions() {
-        0 => Err(Error::Unusable(format!("no vectors can be made: `{}` does not answer", embedder.name()))),
-        dimensions => Ok(Maker { name: embedder.name().to_owned(), dimensions }),
+    match embedder.length() {
+        Err(fault) => Err(Error::NoVectors(fault.message)),
+        Ok(0) => {
+            Err(Error::NoVectors(format!("`{}` does not say how long its vectors are", embedder.name())))
+        }
+        Ok(dimensions) => Ok(Maker { name: embedder.name().to_owned(), dimensions }),
     }
 }

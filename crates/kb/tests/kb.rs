@@ -40,6 +40,7 @@ macro_rules! conformance {
             keeping: records_are_visited_in_the_order_of_ids,
             words: words_are_found_by_their_stems_in_title_text_and_tags,
             words: any_text_is_a_query,
+            words: scores_do_not_tell_from_how_many_sources_records_came,
             words: equal_scores_are_in_the_order_of_keys,
             filters: both_lists_hold_exactly_what_passes,
             filters: personal_records_are_their_owners,

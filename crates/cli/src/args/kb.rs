@@ -10,7 +10,7 @@ pub enum Kb {
     #[command(after_help = "Examples:
   toolwright kb add docs/ people.jsonl
   toolwright kb add docs/ --watch                              and again whenever a file changes
-  toolwright kb add notes/ --namespace personal --owner ann    records that only ann finds
+  toolwright kb add notes/ --owner ann                         records that only ann finds
   toolwright kb add                                            the sources that toolwright.toml names
 
 A JSONL line: {\"id\": \"person:mira\", \"title\": \"Mira\", \"text\": \"…\", \"tags\": [\"light\"]}
@@ -22,7 +22,9 @@ Further fields: type, namespace, owner, source_type, last_updated, url, metadata
   toolwright kb search lighting --type project --tag active --since 2026-01-01
   toolwright kb search milk --namespace personal --owner ann --format json")]
     Search(KbSearch),
-    /// Print records as JSON; exits 1 if one is not there
+    /// Print records as JSON, each on its own; exits 1 if one is not there
+    ///
+    /// With `--format json` one object: `records` and `notFound`.
     #[command(after_help = "Example:\n  toolwright kb get person:mira_okafor doc:rigging_manual")]
     Get {
         #[arg(required = true, value_name = "ID")]
@@ -50,13 +52,13 @@ Further fields: type, namespace, owner, source_type, last_updated, url, metadata
 
 #[derive(Debug, ClapArgs)]
 pub struct KbAdd {
-    /// Files (.jsonl, .md, .txt) and directories; the sources of toolwright.toml without any
+    /// Files (.jsonl, .ndjson, .md, .markdown, .txt) and directories; the sources of toolwright.toml without any
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// Of records that do not say it
-    #[arg(long, value_name = "studio|personal|public", default_value = "studio")]
-    pub namespace: String,
-    /// Whose records they are, in `personal`
+    /// Of records that do not say it [default: studio; personal with --owner]
+    #[arg(long, value_name = "studio|personal|public")]
+    pub namespace: Option<String>,
+    /// Whose personal records they are
     #[arg(long, value_name = "USER")]
     pub owner: Option<String>,
     /// Again whenever a file changes
@@ -86,7 +88,7 @@ pub struct KbSearch {
     #[arg(long, value_name = "DATE")]
     pub until: Option<String>,
     /// How many results at most
-    #[arg(long, value_name = "NUMBER", default_value_t = 5)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=100))]
     pub top_k: u8,
 }
 

@@ -8,7 +8,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use toolwright_embed::install;
 use toolwright_kb::Kb;
-use toolwright_kb::store::Backend as _;
+use toolwright_kb::store::{Backend as _, Stats};
 use toolwright_orchestrator::store::{self, Sqlite, sqlite};
 use toolwright_registry::artifact;
 use toolwright_registry::build::{Options, Progress, compile};
@@ -172,11 +172,23 @@ fn knowledge_base(config: &Config) -> Finding {
         return Finding::Missing(told.to_owned(), help.to_owned());
     }
     let stats = Kb::open(&config.kb, capabilities::embedders(config)).and_then(|kb| kb.store.stats());
+    let embedder = config.embedders().get();
+    let set_up = embedder.as_ref().ok().map(|embedder| embedder.name());
     match stats {
+        Ok(Stats { embedder: Some(maker), records, .. }) if set_up.is_some_and(|name| name != maker.name) => {
+            let told = format!(
+                "{records} records with vectors by `{}`, but `{}` is set up; search uses keywords alone",
+                maker.name,
+                set_up.unwrap_or_default()
+            );
+            let help =
+                "run `toolwright kb rebuild`, which makes them anew, or set up the embedder that made them";
+            Finding::Missing(told, help.to_owned())
+        }
         Ok(stats) if stats.with_vector < stats.passages => {
             let lacking = stats.passages - stats.with_vector;
             let told = format!("{} records; {lacking} passages have no vector yet", stats.records);
-            let help = match config.embedders().get() {
+            let help = match embedder {
                 Ok(_) => "run `toolwright kb rebuild`, which makes them",
                 Err(_) => "they are made once there is an embedder",
             };

@@ -25,7 +25,7 @@ pub fn run(common: &Common, what: &args::Kb) -> Result<ExitCode> {
     match what {
         args::Kb::Add(add) => self::add(common, &config, &kb()?, add),
         args::Kb::Search(search) => self::search(common, &kb()?, search),
-        args::Kb::Get { ids } => get(&kb()?, ids),
+        args::Kb::Get { ids } => get(common, &kb()?, ids),
         args::Kb::Rm { ids } => remove(common, &kb()?, ids),
         args::Kb::Stats => stats(common, &config, &kb()?),
         args::Kb::Rebuild => rebuild(common, &kb()?),
@@ -40,7 +40,13 @@ fn add(common: &Common, config: &Config, kb: &Kb, add: &KbAdd) -> Result<ExitCod
         let help = "name files or directories: toolwright kb add docs/ people.jsonl";
         return Err(Failure::usage("there is nothing to add", help).into());
     }
-    let defaults = Defaults { namespace: namespace(&add.namespace)?, owner: add.owner.clone() };
+    let usual = if add.owner.is_some() { Namespace::Personal } else { Namespace::Studio };
+    let namespace = add.namespace.as_deref().map_or(Ok(usual), namespace)?;
+    let defaults = Defaults { namespace, owner: add.owner.clone() };
+    if defaults.namespace != Namespace::Personal && defaults.owner.is_some() {
+        let help = "leave `--owner` out, or make them `--namespace personal`";
+        return Err(Failure::usage("only personal records have an owner", help).into());
+    }
     if defaults.namespace == Namespace::Personal && defaults.owner.is_none() {
         let help = "add `--owner USER`: personal records are found by their owner alone";
         return Err(Failure::usage("personal records need an owner", help).into());
@@ -119,8 +125,8 @@ fn tell(common: &Common, report: &Report, vectors: usize) -> Result<()> {
         output::message(format_args!("\x1b[1;31merror\x1b[0m: {}{line}: {message}", problem.file));
     }
     output::message(format_args!(
-        "\x1b[1;32madded\x1b[0m {} records, removed {}; {} of {} files were as before{}",
-        report.put,
+        "\x1b[1;32madded\x1b[0m {}, removed {}; {} of {} files were as before{}",
+        crate::report::plural(report.put, "record"),
         report.removed,
         report.unchanged_files,
         report.files,
@@ -147,8 +153,13 @@ fn search(common: &Common, kb: &Kb, search: &KbSearch) -> Result<ExitCode> {
     if filter.namespace == Namespace::Personal && filter.owner.is_none() {
         return Err(Failure::usage("personal records belong to somebody", "add `--owner USER`").into());
     }
-    let query =
-        Query { text: search.query.clone(), filter, top_k: search.top_k.max(1).into(), deadline: None };
+    if filter.from.zip(filter.until).is_some_and(|(from, until)| from > until) {
+        return Err(Failure::usage("`--since` is later than `--until`", "turn the dates round").into());
+    }
+    if !search.query.contains(char::is_alphanumeric) {
+        return Err(Failure::usage("there is nothing to look for", "name a word, or ask a question").into());
+    }
+    let query = Query { text: search.query.clone(), filter, top_k: search.top_k.into(), deadline: None };
     let begun = Instant::now();
     let (hits, retrieval) = kb.search(&query).map_err(failed)?;
     let took = begun.elapsed();
@@ -179,25 +190,39 @@ fn row(hit: &Hit) -> Value {
         "metadata": record.metadata })
 }
 
-fn get(kb: &Kb, ids: &[String]) -> Result<ExitCode> {
+fn get(common: &Common, kb: &Kb, ids: &[String]) -> Result<ExitCode> {
     let records = kb.get(ids, None).map_err(failed)?;
-    for record in &records {
-        output::data_line(serde_json::to_string_pretty(record)?);
+    let found: Vec<String> = records.iter().map(|record| record.id.clone()).collect();
+    match common.format {
+        Format::Json => {
+            output::data_line(json!({ "records": records, "notFound": not_found(ids, &found) }));
+        }
+        Format::Human => {
+            for record in &records {
+                output::data_line(serde_json::to_string_pretty(record)?);
+            }
+        }
     }
-    Ok(missing(ids, &records.into_iter().map(|record| record.id).collect::<Vec<_>>()))
+    Ok(missing(ids, &found))
 }
 
 fn remove(common: &Common, kb: &Kb, ids: &[String]) -> Result<ExitCode> {
     let removed = kb.remove(ids).map_err(failed)?;
     match common.format {
-        Format::Json => output::data_line(json!({ "removed": removed })),
+        Format::Json => {
+            output::data_line(json!({ "removed": removed, "notFound": not_found(ids, &removed) }));
+        }
         Format::Human => output::message(format_args!("\x1b[1;32mremoved\x1b[0m {}", removed.len())),
     }
     Ok(missing(ids, &removed))
 }
 
+fn not_found<'i>(ids: &'i [String], found: &[String]) -> Vec<&'i String> {
+    ids.iter().filter(|id| !found.contains(id)).collect()
+}
+
 fn missing(ids: &[String], found: &[String]) -> ExitCode {
-    let missing: Vec<&String> = ids.iter().filter(|id| !found.contains(id)).collect();
+    let missing = not_found(ids, found);
     for id in &missing {
         output::message(format_args!("\x1b[1;31merror\x1b[0m: there is no record {}", output::plain(id)));
     }
@@ -261,6 +286,9 @@ fn failed(error: Error) -> Failure {
     let help = match &error {
         Error::Busy => "one process writes at a time; readers go on meanwhile",
         Error::OtherEmbedder { .. } => "or set up the embedder that made them",
+        Error::NoVectors(_) => {
+            "records are kept and found by words: mend `[kb.embedder]` or start its service, then `toolwright kb rebuild`"
+        }
         _ => "another knowledge base can be named by `--kb dir:PATH`",
     };
     Failure::new(error, help)

@@ -70,10 +70,13 @@ fn status(common: &Common, config: &Config) -> Result<ExitCode> {
     let embedder = config.embedders().get();
     let sound = match &embedder {
         Ok(_) if !config.has_endpoint() => {
-            install::verify(&dir).map_err(|reason| (reason, install::COMMAND.to_owned()))
+            install::verify(&dir).map_err(|reason| (reason, format!("run `{}`", install::COMMAND)))
         }
         Ok(_) => Ok(()),
-        Err(missing) => Err((missing.reason.clone(), missing.help.clone())),
+        Err(missing) => {
+            let reason = format!("{}; search uses keywords alone", missing.reason);
+            Err((reason, missing.help.clone()))
+        }
     };
     let name = embedder.as_ref().map_or(install::NAME, |embedder| embedder.name());
     match common.format {
@@ -86,9 +89,7 @@ fn status(common: &Common, config: &Config) -> Result<ExitCode> {
         Format::Human => match &sound {
             Ok(()) if config.has_endpoint() => output::data_line(format_args!("{name} is asked for vectors")),
             Ok(()) => output::data_line(format_args!("{name} is installed in {}", dir.display())),
-            Err((reason, help)) => {
-                output::data_line(format_args!("{reason}; search uses keywords alone\n{help}"))
-            }
+            Err((reason, help)) => output::data_line(format_args!("{reason}\n{help}")),
         },
     }
     Ok(if sound.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -149,6 +149,16 @@ fn take(dir: &Path, file: &Pinned, mut from: impl Read, progress: Progress<'_>) 
     let path = part(dir, file);
     let told = |error: io::Error| format!("{} cannot be written: {error}", path.display());
     let mut to = File::create(&path).map_err(told)?;
+    // What is left of a copy is no beginning of a download.
+    let copied = copy(file, &mut from, &mut to, progress);
+    if copied.is_err() {
+        let _ = fs::remove_file(&path);
+    }
+    copied?;
+    accept(dir, file)
+}
+
+fn copy(file: &Pinned, from: &mut impl Read, to: &mut File, progress: Progress<'_>) -> Result<(), String> {
     let (mut buffer, mut done) = (vec![0; 1 << 18], 0);
     loop {
         let count =
@@ -156,14 +166,15 @@ fn take(dir: &Path, file: &Pinned, mut from: impl Read, progress: Progress<'_>) 
         if count == 0 {
             break;
         }
-        to.write_all(&buffer[..count]).map_err(told)?;
+        to.write_all(&buffer[..count])
+            .map_err(|error| format!("{} cannot be written: {error}", file.name))?;
         done += count as u64;
         progress(file.name, done, file.size);
         if done > file.size {
             break;
         }
     }
-    accept(dir, file)
+    Ok(())
 }
 
 /// Puts a whole part in its place, if it is what was pinned; otherwise it is thrown away.

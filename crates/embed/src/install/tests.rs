@@ -111,6 +111,26 @@ fn other_bytes_are_thrown_away() {
 }
 
 #[test]
+fn nothing_is_left_of_an_archive_that_cannot_be_read_to_its_end() {
+    use std::io::Write as _;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("damaged.zip");
+    let mut archive = zip::ZipWriter::new(File::create(&path).unwrap());
+    let plain = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+    archive.start_file("m/tokenizer.json", plain).unwrap();
+    archive.write_all(&vec![b'x'; 466_247]).unwrap();
+    archive.start_file("m/model.safetensors", plain).unwrap();
+    archive.finish().unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[1000] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let to = dir.path().join("to");
+    let error = install(&to, &Source::Path(path), &quiet).unwrap_err();
+    assert!(error.contains("tokenizer.json cannot be read"), "{error}");
+    assert_eq!(listing(&to), [".lock"]);
+}
+
+#[test]
 fn a_hub_that_does_not_have_it_says_so() {
     let hub = Server::start(|_, _| ("404 Not Found".to_owned(), Vec::new()));
     let dir = tempfile::tempdir().unwrap();

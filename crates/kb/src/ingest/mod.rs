@@ -206,6 +206,9 @@ impl Ingest<'_> {
             return Box::new(std::iter::once(Err(Trouble { line: None, message })));
         };
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        if text.trim().is_empty() {
+            return Box::new(std::iter::empty());
+        }
         let read = match walk::format_of(&file.path) {
             Some(walk::Format::Jsonl) => {
                 return Box::new(jsonl::records(text, &file.source, self.defaults, &self.progress.done));

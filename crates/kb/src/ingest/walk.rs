@@ -38,6 +38,8 @@ pub fn files(paths: &[PathBuf], problems: &mut Vec<Problem>) -> Vec<PathBuf> {
                 None,
                 "there is no such file or directory".to_owned(),
             ));
+        } else if is_special(path) {
+            problems.push(problem(&path.display().to_string(), None, "is no file with a text".to_owned()));
         } else if format_of(path).is_none() {
             let message = "is of no known kind: .jsonl, .ndjson, .md, .markdown and .txt are read";
             problems.push(problem(&path.display().to_string(), None, message.to_owned()));
@@ -71,10 +73,15 @@ fn below(dir: &Path, files: &mut Vec<PathBuf>, problems: &mut Vec<Problem>) {
         }
         if path.is_dir() {
             below(&path, files, problems);
-        } else if format_of(&path).is_some() {
+        } else if format_of(&path).is_some() && !is_special(&path) {
             files.push(path);
         }
     }
+}
+
+/// A pipe, a socket or a device: whoever reads it may wait for ever.
+fn is_special(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
 /// A README or index is named for its directory.

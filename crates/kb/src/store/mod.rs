@@ -48,6 +48,9 @@ pub enum Error {
     OtherEmbedder { kept: String, asked: String },
     #[error("the knowledge base cannot be read: {0}; `toolwright kb rebuild` makes its index anew")]
     Damaged(String),
+    /// Why the embedder gave none.
+    #[error("{0}")]
+    NoVectors(String),
     #[error("{0}")]
     Unusable(String),
 }

@@ -1,6 +1,6 @@
 //! The list by words.
 
-use toolwright_kb::store::Filter;
+use toolwright_kb::store::{Backend as _, Filter};
 
 use crate::harness::{Harness, ids, put, record, search};
 
@@ -50,6 +50,24 @@ pub fn any_text_is_a_query<H: Harness>() {
     for text in ["", " ", "\"", "()", "***", "\\", "🦭", "日本語", "'; DROP TABLE records; --"] {
         assert!(search(&store, text, None, &Filter::default(), 10).words.is_empty(), "{text:?}");
     }
+}
+
+pub fn scores_do_not_tell_from_how_many_sources_records_came<H: Harness>() {
+    let records: Vec<_> = (0..8)
+        .map(|at| record(&format!("doc:{at}"), "Lighting", &format!("Light {}", "and stage ".repeat(at + 1))))
+        .collect();
+    let scores = |sources: usize| {
+        let place = H::fresh();
+        let store = place.open();
+        put(&store, &records);
+        let mut writer = store.write().unwrap();
+        for source in 0..sources {
+            writer.note_source(&format!("{source}.md"), Some([1; 32])).unwrap();
+        }
+        writer.commit().unwrap();
+        search(&store, "light stage", None, &Filter::default(), 10).words
+    };
+    assert_eq!(scores(1), scores(20));
 }
 
 pub fn equal_scores_are_in_the_order_of_keys<H: Harness>() {

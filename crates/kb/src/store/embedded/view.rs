@@ -26,6 +26,8 @@ pub struct View {
     pub searcher: Searcher,
     pub fields: Fields,
     pub vectors: Arc<Vectors>,
+    /// Documents that are records, also deleted ones, which the words' statistics have as well.
+    records: u64,
     /// One a segment.
     pub tables: Vec<Arc<Table>>,
     /// The living documents that meet a condition, a set a segment.
@@ -42,15 +44,17 @@ impl View {
             _ => Arc::new(opened),
         };
         let same = before.filter(|before| Arc::ptr_eq(&before.vectors, &vectors));
-        let mut tables = Vec::new();
+        let (mut tables, mut records) = (Vec::new(), 0);
         for segment in searcher.segment_readers() {
+            let keys = segment.fast_fields().u64("key").map_err(damaged)?;
+            records += u64::from(keys.values.num_vals());
             let kept = same.and_then(|before| before.table_of(segment));
             tables.push(match kept {
                 Some(table) => table,
                 None => Arc::new(Table::of(segment, &vectors).map_err(damaged)?),
             });
         }
-        Ok(Self { searcher, fields, vectors, tables, conditions: Mutex::default() })
+        Ok(Self { searcher, fields, vectors, records, tables, conditions: Mutex::default() })
     }
 
     /// Segments never change but for their deletions, and those are in the sets of documents.
@@ -64,7 +68,8 @@ impl View {
         let allowed = self.allowed(search.filter)?;
         in_time(search)?;
         let by_words = || {
-            words::search(&self.searcher, &self.fields, search.words, &allowed, search.limit).map_err(damaged)
+            let weighed = words::Weighed { searcher: &self.searcher, records: self.records };
+            words::search(weighed, &self.fields, search.words, &allowed, search.limit).map_err(damaged)
         };
         let by_vector = || match search.vector {
             Some(vector) if self.vectors.len() > 0 => {

@@ -4,8 +4,10 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use tantivy::query::{BooleanQuery, BoostQuery, EnableScoring, Occur, Query, TermQuery};
-use tantivy::schema::IndexRecordOption;
+use tantivy::query::{
+    Bm25StatisticsProvider, BooleanQuery, BoostQuery, EnableScoring, Occur, Query, TermQuery,
+};
+use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, Score, Searcher, SegmentReader, TERMINATED, Term};
 
 use super::bits::Bits;
@@ -25,9 +27,38 @@ pub struct Hit {
     pub key: u64,
 }
 
+/// What words are weighed by. The documents that note sources have none, and do not count: how records came here does not
+/// change their order.
+#[derive(Debug, Clone, Copy)]
+pub struct Weighed<'s> {
+    pub searcher: &'s Searcher,
+    /// Documents that are records.
+    pub records: u64,
+}
+
+impl<'s> Weighed<'s> {
+    fn scoring(&'s self) -> EnableScoring<'s> {
+        EnableScoring::enabled_from_statistics_provider(self, self.searcher)
+    }
+}
+
+impl Bm25StatisticsProvider for Weighed<'_> {
+    fn total_num_tokens(&self, field: Field) -> tantivy::Result<u64> {
+        self.searcher.total_num_tokens(field)
+    }
+
+    fn total_num_docs(&self) -> tantivy::Result<u64> {
+        Ok(self.records)
+    }
+
+    fn doc_freq(&self, term: &Term) -> tantivy::Result<u64> {
+        self.searcher.doc_freq(term)
+    }
+}
+
 /// The best `limit` documents among the allowed ones, best first.
 pub fn search(
-    searcher: &Searcher,
+    weighed: Weighed<'_>,
     fields: &Fields,
     text: &str,
     allowed: &[Arc<Bits>],
@@ -38,7 +69,7 @@ pub fn search(
     if queries.is_empty() || limit == 0 {
         return Ok(Vec::new());
     }
-    for (ordinal, (segment, allowed)) in searcher.segment_readers().iter().zip(allowed).enumerate() {
+    for (ordinal, (segment, allowed)) in weighed.searcher.segment_readers().iter().zip(allowed).enumerate() {
         if allowed.len() == 0 {
             continue;
         }
@@ -52,9 +83,9 @@ pub fn search(
             best.threshold()
         };
         if allowed.len() < segment.max_doc() / SPARSE {
-            one_by_one(searcher, segment, &queries, allowed, &mut offer)?;
+            one_by_one(weighed, segment, &queries, allowed, &mut offer)?;
         } else {
-            pruned(searcher, segment, &queries, allowed, bar, &mut offer)?;
+            pruned(weighed, segment, &queries, allowed, bar, &mut offer)?;
         }
     }
     Ok(best.into_sorted())
@@ -63,7 +94,7 @@ pub fn search(
 /// Block-max WAND: whole blocks that cannot reach the list are skipped. A document that is not allowed leaves the bar
 /// where it is.
 fn pruned(
-    searcher: &Searcher,
+    weighed: Weighed<'_>,
     segment: &SegmentReader,
     queries: &[(Term, Score)],
     allowed: &Bits,
@@ -71,7 +102,7 @@ fn pruned(
     offer: &mut dyn FnMut(DocId, Score) -> Score,
 ) -> tantivy::Result<()> {
     let any = queries.iter().map(|(term, boost)| (Occur::Should, query(term, *boost))).collect();
-    let weight = BooleanQuery::new(any).weight(EnableScoring::enabled_from_searcher(searcher))?;
+    let weight = BooleanQuery::new(any).weight(weighed.scoring())?;
     weight.for_each_pruning(bar, segment, &mut |doc, score| {
         if allowed.contains(doc) {
             bar = offer(doc, score);
@@ -82,7 +113,7 @@ fn pruned(
 
 /// Each allowed document looked up in each word's list.
 fn one_by_one(
-    searcher: &Searcher,
+    weighed: Weighed<'_>,
     segment: &SegmentReader,
     queries: &[(Term, Score)],
     allowed: &Bits,
@@ -90,7 +121,7 @@ fn one_by_one(
 ) -> tantivy::Result<()> {
     let mut lists = Vec::with_capacity(queries.len());
     for (term, boost) in queries {
-        let weight = query(term, *boost).weight(EnableScoring::enabled_from_searcher(searcher))?;
+        let weight = query(term, *boost).weight(weighed.scoring())?;
         let list = weight.scorer(segment, 1.0)?;
         if list.doc() != TERMINATED {
             lists.push(list);

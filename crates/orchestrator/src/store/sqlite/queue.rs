@@ -16,7 +16,7 @@ const BATCH: usize = 4096;
 const FULL: usize = 8 << 20;
 /// How long changes that nobody waits for may be gathered. They are written in one go, during which a machine with few cores
 /// does nothing else: a longer time would spare commits and be felt in the slowest calls.
-const LINGER: Duration = Duration::from_millis(3);
+const LINGER: Duration = Duration::from_millis(6);
 /// What a change takes besides its envelope, about.
 const CHANGE: usize = 512;
 

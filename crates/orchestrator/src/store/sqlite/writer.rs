@@ -19,7 +19,7 @@ use crate::store::records::{AuditRow, Durability, Standing, Status};
 use crate::store::{Error, Result};
 
 /// After so many changes the log is copied back into the file, between two commits. Little and often, as for [`Queue`].
-const CHANGES_PER_CHECKPOINT: usize = 2_048;
+const CHANGES_PER_CHECKPOINT: usize = 4_096;
 /// The longest that a commit is put off for those who are about to come.
 const MOST_PATIENCE: Duration = Duration::from_millis(1);
 
