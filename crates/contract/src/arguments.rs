@@ -1,5 +1,6 @@
 //! How the arguments of a call are read from JSON.
 
+use std::cell::Cell;
 use std::fmt;
 
 use serde::Deserializer;
@@ -9,10 +10,12 @@ use serde_json::{Map, Value};
 
 /// An object has room for so many members before it grows: there are seldom more, and defaults are filled in later.
 const ROOM: usize = 7;
+/// So many objects have that room. More are no arguments that anybody writes by hand, and would take more memory than text.
+const MOST_WITH_ROOM: usize = 64;
 
-/// A value in which no object has a name twice: readers differ in which of the two they take.
+/// A value in which no object has a name twice, which is an error: readers differ in which of the two they take.
 pub fn value<'de, D: Deserializer<'de>>(from: D) -> Result<Value, D::Error> {
-    Unambiguous.deserialize(from)
+    Unambiguous { with_room: &Cell::new(MOST_WITH_ROOM) }.deserialize(from)
 }
 
 /// As [`value`], of an object.
@@ -23,9 +26,27 @@ pub fn members<'de, D: Deserializer<'de>>(from: D) -> Result<Map<String, Value>,
     }
 }
 
-struct Unambiguous;
+/// Reads one value.
+#[derive(Clone, Copy)]
+struct Unambiguous<'r> {
+    /// How many objects still get room.
+    with_room: &'r Cell<usize>,
+}
 
-impl<'de> DeserializeSeed<'de> for Unambiguous {
+impl Unambiguous<'_> {
+    /// For an object that has a member.
+    fn members(self) -> Map<String, Value> {
+        match self.with_room.get() {
+            0 => Map::new(),
+            left => {
+                self.with_room.set(left - 1);
+                Map::with_capacity(ROOM)
+            }
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Unambiguous<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Value, D::Error> {
@@ -33,7 +54,7 @@ impl<'de> DeserializeSeed<'de> for Unambiguous {
     }
 }
 
-impl<'de> Visitor<'de> for Unambiguous {
+impl<'de> Visitor<'de> for Unambiguous<'_> {
     type Value = Value;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -70,16 +91,19 @@ impl<'de> Visitor<'de> for Unambiguous {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut all = Vec::new();
-        while let Some(item) = items.next_element_seed(Self)? {
+        while let Some(item) = items.next_element_seed(self)? {
             all.push(item);
         }
         Ok(all.into())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
-        let mut all = Map::with_capacity(ROOM);
+        let mut all = Map::new();
         while let Some(name) = members.next_key::<String>()? {
-            let value = members.next_value_seed(Self)?;
+            if all.is_empty() {
+                all = self.members();
+            }
+            let value = members.next_value_seed(self)?;
             match all.entry(name) {
                 Entry::Vacant(place) => _ = place.insert(value),
                 Entry::Occupied(place) => {

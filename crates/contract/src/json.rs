@@ -77,8 +77,8 @@ fn has_escapes(bytes: &[u8]) -> bool {
     bytes.iter().fold(false, |found, byte| found | (*byte < b' ') | (*byte == b'"') | (*byte == b'\\'))
 }
 
-/// Writing to memory does not fail.
-pub(crate) fn write_plainly<T: serde::Serialize + ?Sized>(value: &T, out: &mut Vec<u8>) {
+/// Appends what serde_json gives. Writing to memory does not fail.
+pub fn write_plainly<T: serde::Serialize + ?Sized>(value: &T, out: &mut Vec<u8>) {
     let _ = serde_json::to_writer(out, value);
 }
 

@@ -42,10 +42,12 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, String> {
         .map_err(|error| format!("the network cannot be used: {error}"))
 }
 
-/// An error with what caused it: reqwest's own words stop at "error sending request".
-pub(crate) fn told(error: &reqwest::Error) -> String {
+/// An error with what caused it: reqwest's own words stop at "error sending request". Without the address, in which there may be
+/// a password.
+pub(crate) fn told(error: reqwest::Error) -> String {
+    let error = error.without_url();
     let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
+    let mut cause = std::error::Error::source(&error);
     while let Some(error) = cause {
         text = format!("{text}: {error}");
         cause = error.source();

@@ -19,8 +19,6 @@ const BYTES: usize = 256 << 10;
 /// An answer of so many vectors of 4,096 numbers fits well.
 const MOST_BYTES: usize = 32 << 20;
 const ATTEMPTS: u32 = 5;
-/// For all attempts at the vector of a question together.
-const QUESTION: Duration = Duration::from_secs(2);
 /// After a question that got no vector, others are not put for so long: each would wait in vain.
 const PAUSE: Duration = Duration::from_secs(5);
 /// A service that asks for more patience is not waited for.
@@ -39,13 +37,22 @@ pub struct Settings {
     pub timeout: Duration,
     /// Before the second attempt; doubled before each further one.
     pub backoff: Duration,
+    /// For all attempts at the vector of a question together.
+    pub question: Duration,
 }
 
 impl Settings {
     /// An endpoint with the usual patience.
     pub fn new(url: impl Into<String>, model: impl Into<String>) -> Self {
-        let (timeout, backoff) = (Duration::from_secs(30), Duration::from_millis(500));
-        Self { url: url.into(), model: model.into(), key: None, dimensions: None, timeout, backoff }
+        Self {
+            url: url.into(),
+            model: model.into(),
+            key: None,
+            dimensions: None,
+            timeout: Duration::from_secs(30),
+            backoff: Duration::from_millis(500),
+            question: Duration::from_secs(2),
+        }
     }
 }
 
@@ -106,7 +113,7 @@ impl Endpoint {
             let _ = dimensions.set(length);
         }
         Ok(Self {
-            name: format!("{}{length} at {}", settings.model, without_password(&url)),
+            name: format!("{}{length} at {}", settings.model, without_secrets(&url)),
             client: build(settings.timeout, redirect::Policy::none())?,
             runtime: Some(runtime()?),
             settings,
@@ -116,27 +123,27 @@ impl Endpoint {
         })
     }
 
-    fn batch(&self, texts: &[&str], patience: Duration) -> Result<Vec<Vec<f32>>, Fault> {
-        let Some(runtime) = &self.runtime else { return Err(unreachable("it was shut down")) };
+    fn batch(&self, texts: &[&str], patience: Duration) -> Result<Vec<Vec<f32>>, Failed> {
+        let Some(runtime) = &self.runtime else { return Err(Failed::for_good("it was shut down")) };
         let last = Mutex::new(unreachable("it does not answer in time"));
         let asked = runtime.block_on(async { tokio::time::timeout(patience, self.ask(texts, &last)).await });
-        let answer =
-            asked.unwrap_or_else(|_| Err(last.into_inner().unwrap_or_else(PoisonError::into_inner)))?;
-        let vectors = ordered(answer, texts.len()).map_err(|error| unreachable(&error))?;
+        let answer = asked.unwrap_or_else(|_| {
+            let fault = last.into_inner().unwrap_or_else(PoisonError::into_inner);
+            Err(Failed { fault, again: Again::Soon })
+        })?;
+        let vectors = ordered(answer, texts.len()).map_err(|error| Failed::for_good(&error))?;
         for vector in &vectors {
             let expected = *self.dimensions.get_or_init(|| vector.len());
             if vector.len() != expected {
-                return Err(unreachable(&format!(
-                    "a vector has {} numbers instead of {expected}",
-                    vector.len()
-                )));
+                let told = format!("a vector has {} numbers instead of {expected}", vector.len());
+                return Err(Failed::for_good(&told));
             }
         }
         Ok(vectors)
     }
 
     /// Tries again where that may help; `last` is what the last attempt came to.
-    async fn ask(&self, texts: &[&str], last: &Mutex<Fault>) -> Result<Answer, Fault> {
+    async fn ask(&self, texts: &[&str], last: &Mutex<Fault>) -> Result<Answer, Failed> {
         let mut attempt = 1;
         loop {
             let failed = match self.send(texts).await {
@@ -146,9 +153,9 @@ impl Endpoint {
             *last.lock().unwrap_or_else(PoisonError::into_inner) = failed.fault.clone();
             let usual = self.settings.backoff * 2_u32.pow(attempt - 1);
             match failed.again {
-                Again::Never => return Err(failed.fault),
-                _ if attempt >= ATTEMPTS => return Err(failed.fault),
-                Again::After(wait) if wait > LONGEST_WAIT => return Err(failed.fault),
+                Again::Never => return Err(failed),
+                _ if attempt >= ATTEMPTS => return Err(failed),
+                Again::After(wait) if wait > LONGEST_WAIT => return Err(failed),
                 Again::After(wait) => tokio::time::sleep(wait).await,
                 Again::Soon => tokio::time::sleep(usual).await,
             }
@@ -167,7 +174,7 @@ impl Endpoint {
             request = request.bearer_auth(&key.0);
         }
         let request = request.timeout(self.settings.timeout);
-        let response = request.send().await.map_err(|error| Failed::passing(&error))?;
+        let response = request.send().await.map_err(Failed::passing)?;
         let status = response.status();
         if status.is_success() {
             let bytes = body_of(response).await?;
@@ -204,7 +211,10 @@ impl Embedder for Endpoint {
     fn length(&self) -> Result<usize, Fault> {
         match self.dimensions.get() {
             Some(length) => Ok(*length),
-            None => Ok(self.batch(&["length"], Duration::MAX)?.first().map_or(0, Vec::len)),
+            None => {
+                let vectors = self.batch(&["length"], Duration::MAX).map_err(|failed| failed.fault)?;
+                Ok(vectors.first().map_or(0, Vec::len))
+            }
         }
     }
 
@@ -220,7 +230,7 @@ impl Embedder for Endpoint {
             let count = rest.iter().take(TEXTS).take_while(fits).count().max(1);
             let (batch, after) = rest.split_at(count);
             let batch: Vec<&str> = batch.iter().map(|text| sendable(text)).collect();
-            vectors.extend(self.batch(&batch, Duration::MAX)?);
+            vectors.extend(self.batch(&batch, Duration::MAX).map_err(|failed| failed.fault)?);
             rest = after;
         }
         Ok(vectors)
@@ -233,9 +243,11 @@ impl Embedder for Endpoint {
         {
             return Err(fault.clone());
         }
-        let asked = self.batch(&[sendable(text)], QUESTION);
-        *paused() = asked.as_ref().err().map(|fault| (Instant::now() + PAUSE, fault.clone()));
-        Ok(asked?.pop().unwrap_or_default())
+        let asked = self.batch(&[sendable(text)], self.settings.question);
+        // A question that the service does not take says nothing about the next one.
+        let away = asked.as_ref().err().filter(|failed| failed.is_of_all());
+        *paused() = away.map(|failed| (Instant::now() + PAUSE, failed.fault.clone()));
+        Ok(asked.map_err(|failed| failed.fault)?.pop().unwrap_or_default())
     }
 }
 
@@ -270,11 +282,14 @@ impl Failed {
         Self { fault: unreachable(message), again: Again::Never }
     }
 
-    fn passing(error: &reqwest::Error) -> Self {
-        let message = told(error);
-        let fault =
-            if error.is_timeout() { Fault::new("TIMEOUT", said(&message)) } else { unreachable(&message) };
-        Self { fault, again: Again::Soon }
+    fn passing(error: reqwest::Error) -> Self {
+        let code = if error.is_timeout() { "TIMEOUT" } else { "UNREACHABLE" };
+        Self { fault: Fault::new(code, said(&told(error))), again: Again::Soon }
+    }
+
+    /// Whether another text would have failed as well: the service is away, busy, or does not know us.
+    fn is_of_all(&self) -> bool {
+        !matches!(self.again, Again::Never) || self.fault.code == "FORBIDDEN"
     }
 }
 
@@ -287,9 +302,10 @@ fn said(message: &str) -> String {
 }
 
 fn address(text: &str) -> Result<Url, String> {
-    let mut url = Url::parse(text).map_err(|error| format!("`url` \"{text}\" cannot be used: {error}"))?;
+    // It is not repeated: there may be a password in it.
+    let mut url = Url::parse(text).map_err(|error| format!("`url` cannot be used: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        return Err(format!("`url` \"{text}\" must begin with https:// or http://"));
+        return Err("`url` must begin with https:// or http://".to_owned());
     }
     let path = url.path().trim_end_matches('/');
     if !path.ends_with("/embeddings") {
@@ -310,7 +326,7 @@ fn again(response: &Response) -> Again {
 
 async fn body_of(mut response: Response) -> Result<Vec<u8>, Failed> {
     let mut bytes = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| Failed::passing(&error))? {
+    while let Some(chunk) = response.chunk().await.map_err(Failed::passing)? {
         bytes.extend_from_slice(&chunk);
         if bytes.len() > MOST_BYTES {
             return Err(Failed::for_good("its answer is too long"));
@@ -333,9 +349,10 @@ fn reason(body: &[u8], key: Option<&Key>) -> String {
     format!(": {}", plain.collect::<String>())
 }
 
-/// As it may be shown.
-fn without_password(url: &Url) -> Url {
+/// As it may be shown: what is behind a question mark may be a key.
+fn without_secrets(url: &Url) -> Url {
     let mut shown = url.clone();
+    shown.set_query(None);
     // An address with a host has room for none.
     let _ = shown.set_password(None);
     shown

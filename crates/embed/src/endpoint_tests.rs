@@ -144,7 +144,7 @@ fn addresses_are_completed_and_checked() {
     assert_eq!(of("http://localhost:11434").unwrap(), "http://localhost:11434/v1/embeddings");
     assert_eq!(of("https://api.openai.com/v1/").unwrap(), "https://api.openai.com/v1/embeddings");
     assert_eq!(of("https://x.example/a/embeddings?v=2").unwrap(), "https://x.example/a/embeddings?v=2");
-    assert!(of("api.openai.com").unwrap_err().contains("api.openai.com"));
+    assert!(of("api.openai.com").unwrap_err().contains("cannot be used"));
     assert!(of("file:///etc").unwrap_err().contains("https://"));
     let nameless = Endpoint::new(Settings::new("http://localhost", "")).unwrap_err();
     assert!(nameless.contains("`model`"), "{nameless}");
@@ -161,7 +161,25 @@ fn no_secret_is_shown_that_a_service_repeats_or_an_address_has() {
     let url = server.url().replace("http://", "http://mira:sesame@");
     let endpoint = Endpoint::new(Settings { url, ..settings(&server) }).unwrap();
     assert!(endpoint.name().contains("mira@127.0.0.1") && !endpoint.name().contains("sesame"));
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let url = format!("http://mira:sesame@{nobody}/v1?key=sesame");
+    let endpoint = Endpoint::new(Settings { url, ..settings(&server) }).unwrap();
     assert!(!endpoint.embed(&["one"]).unwrap_err().message.contains("sesame"));
+    assert!(!endpoint.name().contains("sesame"));
+    for wrong in ["http://mira:sesame@", "ftp://mira:sesame@x.example"] {
+        assert!(!address(wrong).unwrap_err().contains("sesame"));
+    }
+}
+
+#[test]
+fn a_question_that_is_not_taken_stops_no_other() {
+    let server = Server::start(|number, request| match number {
+        0 => ("413 Content Too Large".to_owned(), Vec::new()),
+        _ => well(request),
+    });
+    let endpoint = endpoint(&server);
+    assert!(endpoint.question("too long").is_err());
+    assert_eq!(endpoint.question("what").unwrap().len(), 2);
 }
 
 #[test]
@@ -182,7 +200,8 @@ fn after_a_question_in_vain_the_next_ones_do_not_wait() {
 #[test]
 fn the_reason_of_a_service_is_told_also_when_time_runs_out() {
     let server = Server::start(|_, _| ("503 Service Unavailable".to_owned(), Vec::new()));
-    let slow = Settings { backoff: Duration::from_secs(60), ..settings(&server) };
+    let question = Duration::from_millis(300);
+    let slow = Settings { backoff: Duration::from_secs(60), question, ..settings(&server) };
     let fault = Endpoint::new(slow).unwrap().question("who").unwrap_err();
     assert!(fault.message.contains("it answers 503"), "{fault}");
 }

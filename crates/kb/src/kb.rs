@@ -71,6 +71,10 @@ impl Kb {
 
     /// The best records, and how they were looked for.
     pub fn search(&self, query: &Query) -> Result<(Vec<Hit>, Retrieval)> {
+        // Without a letter or a digit anything would be as near as anything else.
+        if !query.text.contains(char::is_alphanumeric) {
+            return Ok((Vec::new(), Retrieval::Keyword));
+        }
         let vector = self.vector_of(&query.text)?;
         let retrieval = if vector.is_some() { Retrieval::Hybrid } else { Retrieval::Keyword };
         let hits = search::search(&self.store, query, vector.as_deref())?;

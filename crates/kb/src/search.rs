@@ -60,10 +60,6 @@ pub struct Hit {
 
 /// The best records, best first, equal ones in the order of their ids.
 pub fn search(store: &dyn Backend, query: &Query, vector: Option<&[f32]>) -> Result<Vec<Hit>> {
-    // Without a letter or a digit anything would be as near as anything else.
-    if !query.text.contains(char::is_alphanumeric) {
-        return Ok(Vec::new());
-    }
     let limit = CANDIDATES.max(query.top_k);
     let asked = Search { words: &query.text, vector, filter: &query.filter, limit, deadline: query.deadline };
     let mut fused = fused(&store.search(&asked)?, limit);

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use toolwright_registry::hex;
 use toolwright_registry::json::write_canonical;
+use toolwright_registry::{hex, push_hex_number};
 
 /// A name that nobody else has: `prefix_` and 24 random hex digits.
 pub(crate) fn fresh(prefix: &str) -> String {
@@ -19,7 +19,11 @@ pub(crate) fn passing() -> String {
     static PROCESS: OnceLock<String> = OnceLock::new();
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let process = PROCESS.get_or_init(|| hex(&random::<8>()));
-    format!("own_{process}{:x}", NEXT.fetch_add(1, Ordering::Relaxed))
+    let mut name = String::with_capacity(36);
+    name.push_str("own_");
+    name.push_str(process);
+    push_hex_number(&mut name, NEXT.fetch_add(1, Ordering::Relaxed));
+    name
 }
 
 /// Random bytes. Without randomness from the system nothing can be promised, so the process does not go on with less.

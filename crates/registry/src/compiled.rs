@@ -144,6 +144,11 @@ pub fn hex(bytes: &[u8]) -> String {
     out
 }
 
+/// Appends a number in hexadecimal, without the bytes that are zero in front.
+pub fn push_hex_number(out: &mut String, number: u64) {
+    push_hex(out, &number.to_be_bytes()[number.leading_zeros() as usize / 8..]);
+}
+
 /// Appends lower-case hexadecimal.
 pub fn push_hex(out: &mut String, bytes: &[u8]) {
     out.reserve(bytes.len() * 2);

@@ -27,4 +27,4 @@ pub mod source;
 pub mod suggest;
 pub mod toolset;
 
-pub use compiled::{hex, push_hex};
+pub use compiled::{hex, push_hex, push_hex_number};

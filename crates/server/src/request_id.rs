@@ -1,10 +1,10 @@
 //! The id of a request: the client's `x-request-id` if it can be used, otherwise one of our own.
 
-use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use toolwright_registry::{push_hex, push_hex_number};
 
 pub(crate) static HEADER: HeaderName = HeaderName::from_static("x-request-id");
 const LONGEST: usize = 128;
@@ -12,16 +12,16 @@ const LONGEST: usize = 128;
 /// Makes ids that no other process makes.
 #[derive(Debug)]
 pub(crate) struct RequestIds {
-    process: u64,
+    process: [u8; 8],
     next: AtomicU64,
 }
 
 impl RequestIds {
     pub fn new() -> Self {
-        let mut bytes = [0; 8];
+        let mut process = [0; 8];
         // Without randomness ids are still unique in this process.
-        let _ = getrandom::fill(&mut bytes);
-        Self { process: u64::from_le_bytes(bytes), next: AtomicU64::new(1) }
+        let _ = getrandom::fill(&mut process);
+        Self { process, next: AtomicU64::new(1) }
     }
 
     pub fn of(&self, headers: &HeaderMap) -> HeaderValue {
@@ -32,8 +32,10 @@ impl RequestIds {
     }
 
     fn fresh(&self) -> HeaderValue {
-        let mut text = String::with_capacity(32);
-        let _ = write!(text, "req_{:016x}{:x}", self.process, self.next.fetch_add(1, Ordering::Relaxed));
+        let mut text = String::with_capacity(36);
+        text.push_str("req_");
+        push_hex(&mut text, &self.process);
+        push_hex_number(&mut text, self.next.fetch_add(1, Ordering::Relaxed));
         HeaderValue::from_maybe_shared(Bytes::from(text)).unwrap_or(HeaderValue::from_static("req_0"))
     }
 }

@@ -44,7 +44,7 @@ async fn download(
     if have > 0 {
         request = request.header(header::RANGE, format!("bytes={have}-"));
     }
-    let mut response = request.send().await.map_err(|error| told(&error))?;
+    let mut response = request.send().await.map_err(|error| format!("{url}: {}", told(error)))?;
     let goes_on = match response.status() {
         StatusCode::OK => false,
         StatusCode::PARTIAL_CONTENT => true,
@@ -59,7 +59,9 @@ async fn download(
         .open(&path)
         .map_err(write)?;
     let mut done = if goes_on { have } else { 0 };
-    while let Some(bytes) = response.chunk().await.map_err(|error| told(&error))? {
+    while let Some(bytes) =
+        response.chunk().await.map_err(|error| format!("{}; the next attempt goes on there", told(error)))?
+    {
         to.write_all(&bytes).map_err(write)?;
         done += bytes.len() as u64;
         progress(file.name, done, file.size);

@@ -2,7 +2,7 @@
 //! shows. A chain has one writer at a time; a tail that was cut off shows only against a head kept elsewhere.
 
 use sha2::{Digest, Sha256};
-use toolwright_contract::json::{write_string, write_value};
+use toolwright_contract::json::{write_plainly, write_string, write_value};
 use toolwright_registry::hex;
 
 use super::records::{AuditEntry, AuditRow};
@@ -82,7 +82,8 @@ impl Chain {
 pub fn text(entry: &AuditEntry) -> String {
     let AuditEntry { at, duration_ms, intents, data, .. } = entry;
     let mut text = Vec::with_capacity(512);
-    text.extend_from_slice(format!("{{\"at\":{at}").as_bytes());
+    text.extend_from_slice(b"{\"at\":");
+    write_plainly(at, &mut text);
     for (name, value) in [
         (",\"event\":", &entry.event),
         (",\"session\":", &entry.session),
@@ -97,7 +98,9 @@ pub fn text(entry: &AuditEntry) -> String {
         text.extend_from_slice(name.as_bytes());
         write_string(value, &mut text);
     }
-    text.extend_from_slice(format!(",\"durationMs\":{duration_ms},\"intents\":[").as_bytes());
+    text.extend_from_slice(b",\"durationMs\":");
+    write_plainly(duration_ms, &mut text);
+    text.extend_from_slice(b",\"intents\":[");
     for (index, intent) in intents.iter().enumerate() {
         if index > 0 {
             text.push(b',');

@@ -10,19 +10,17 @@ use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName};
 use rmcp::ErrorData;
 use rmcp::model::{ClientCapabilities, Implementation, RequestId};
 use serde::Deserialize;
-use serde_json::{Map, Value};
-use toolwright_contract::json::{write_string, write_value};
-use toolwright_contract::{Envelope, Meta, arguments};
-use toolwright_orchestrator::store::SessionRecord;
+use serde_json::{Map, Number, Value};
+use toolwright_contract::arguments;
+use toolwright_orchestrator::store::SessionStanding;
 use toolwright_orchestrator::{Runtime, ToolCall};
 
 use super::call::{begin_turn, cancelled, id_of};
 use super::caller::{Caller, unreachable};
 use super::catalog::{Catalog, Row};
-use super::declare::WRAP;
 use super::mount::{STATELESS, VERSION};
-use super::result::META;
 use super::shared::Shared;
+use super::written::{Era, Told, failed, text};
 use crate::counters::Counters;
 use crate::dispatch::Answer;
 use crate::json;
@@ -30,6 +28,8 @@ use crate::json;
 static METHOD: HeaderName = HeaderName::from_static("mcp-method");
 static NAME: HeaderName = HeaderName::from_static("mcp-name");
 const CALL: &str = "tools/call";
+/// Of a call that may take longer, a host in a session hears through a stream that it is not dead.
+const QUIET_MS: f64 = 30_000.0;
 /// The revisions with sessions whose results have this form.
 const WITH_SESSIONS: [&str; 2] = ["2025-11-25", "2025-06-18"];
 
@@ -80,12 +80,11 @@ pub(super) async fn answer(
     shared: &Shared,
     headers: &HeaderMap,
     caller: &Caller,
-    session: Option<Arc<SessionRecord>>,
     body: &Bytes,
 ) -> Option<Answer> {
-    let text = match session {
+    let text = match &caller.session {
         None => alone(shared, headers, caller, body).await?,
-        Some(session) => in_session(shared, headers, caller, session, body).await?,
+        Some(session) => in_session(shared, headers, session, body).await?,
     };
     Some(Ok(json::answer_of(text)))
 }
@@ -110,15 +109,21 @@ async fn alone(shared: &Shared, headers: &HeaderMap, caller: &Caller, body: &Byt
 async fn in_session(
     shared: &Shared,
     headers: &HeaderMap,
-    caller: &Caller,
-    session: Arc<SessionRecord>,
+    name_of_session: &Arc<str>,
     body: &Bytes,
 ) -> Option<Vec<u8>> {
     let Request { id, params: InSession { name, arguments }, .. } = read_in_session(headers, body)?;
+    // As it is now: the body may have taken its time.
+    let session = shared.orchestrator.session(name_of_session).await.ok()??;
     let runtime = shared.orchestrator.runtime_of(&session)?;
     let catalog = shared.catalog(&runtime);
     let row = plain(&runtime, &catalog, &name)?;
-    let mut running = shared.sessions.enter(caller.session.as_ref()?, &id)?;
+    let spec = runtime.toolset().metadata(&name)?;
+    let is_patient = spec.timeout_ms.as_ref().and_then(Number::as_f64).is_some_and(|most| most > QUIET_MS);
+    if is_patient || session.standing != SessionStanding::Active {
+        return None;
+    }
+    let mut running = shared.sessions.enter(name_of_session, &id)?;
     let _counted = Counters::begin(&shared.calls);
     let call = ToolCall { id: Some(id_of(&id)), tool: name.into_owned(), args: Value::Object(arguments) };
     let performed = async {
@@ -138,11 +143,6 @@ async fn in_session(
 fn plain<'c>(runtime: &Runtime, catalog: &'c Catalog, name: &str) -> Option<&'c Row> {
     runtime.toolset().metadata(name).filter(|spec| spec.requires_confirmation.is_never())?;
     catalog.get(name).filter(|row| !row.has_headers)
-}
-
-/// The answer to a call that gave no envelope.
-fn failed(id: &RequestId, error: &ErrorData) -> Vec<u8> {
-    serde_json::json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string().into_bytes()
 }
 
 /// The request, if it stands for itself and is of the form.
@@ -183,99 +183,6 @@ fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h [u8]> {
     let mut values = headers.get_all(name).iter();
     let first = values.next()?;
     values.next().is_none().then(|| first.as_bytes())
-}
-
-/// What came of a call, and whom it is told.
-struct Told<'a> {
-    row: &'a Row,
-    id: &'a RequestId,
-    envelope: &'a Envelope,
-    /// A message that a tool left for this moment.
-    left: Option<String>,
-    era: Era,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Era {
-    Sessions,
-    Stateless,
-}
-
-/// The response; `words` is what a model reads of a failure.
-fn text(answer: &Told<'_>, words: impl FnOnce() -> Value) -> Vec<u8> {
-    let Told { row, id, envelope, left, era } = answer;
-    let mut told = Vec::with_capacity(512);
-    let failure;
-    let (data, has_structure) = match &envelope.outcome {
-        Ok(success) => (&*success.data, true),
-        Err(_) => {
-            failure = words();
-            // A tool that says what its data looks like must not answer with anything else.
-            (&failure, row.tool.output_schema.is_none())
-        }
-    };
-    write_value(data, &mut told);
-    let mut out = Vec::with_capacity(256 + 3 * told.len());
-    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-    // A number or a text: it always can be written.
-    let _ = serde_json::to_writer(&mut out, id);
-    out.extend_from_slice(b",\"result\":{");
-    if *era == Era::Stateless {
-        out.extend_from_slice(b"\"resultType\":\"complete\",");
-    }
-    out.extend_from_slice(b"\"content\":[{\"type\":\"text\",\"text\":");
-    match data {
-        Value::String(_) => out.extend_from_slice(&told),
-        // It was made of texts.
-        _ => write_string(std::str::from_utf8(&told).unwrap_or_default(), &mut out),
-    }
-    if let Some(message) = left {
-        out.extend_from_slice(b"},{\"type\":\"text\",\"text\":");
-        write_string(message, &mut out);
-    }
-    out.extend_from_slice(b"}]");
-    if has_structure {
-        write_structure(&told, envelope.is_ok() && (row.wraps || !data.is_object()), &mut out);
-    }
-    out.extend_from_slice(if envelope.is_ok() { b",\"isError\":false" } else { b",\"isError\":true" });
-    out.extend_from_slice(b",\"_meta\":{");
-    write_string(META, &mut out);
-    out.push(b':');
-    write_meta(&envelope.meta, &mut out);
-    out.extend_from_slice(b"}}}");
-    out
-}
-
-fn write_structure(data: &[u8], wraps: bool, out: &mut Vec<u8>) {
-    out.extend_from_slice(b",\"structuredContent\":");
-    if wraps {
-        out.extend_from_slice(b"{\"");
-        out.extend_from_slice(WRAP.as_bytes());
-        out.extend_from_slice(b"\":");
-    }
-    out.extend_from_slice(data);
-    if wraps {
-        out.push(b'}');
-    }
-}
-
-fn write_meta(meta: &Meta, out: &mut Vec<u8>) {
-    out.push(b'{');
-    for (name, value) in &meta.more {
-        write_string(name, out);
-        out.push(b':');
-        write_value(value, out);
-        out.push(b',');
-    }
-    out.extend_from_slice(b"\"executionId\":");
-    write_string(&meta.execution_id, out);
-    if let Some(version) = &meta.tool_version {
-        out.extend_from_slice(b",\"toolVersion\":");
-        write_string(version, out);
-    }
-    out.extend_from_slice(b",\"registryVersion\":");
-    write_string(&meta.registry_version, out);
-    out.extend_from_slice(format!(",\"duration\":{}}}", meta.duration).as_bytes());
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ mod result;
 mod sessions;
 mod shared;
 mod stdio;
+mod written;
 
 pub use handler::Handler;
 pub(crate) use mount::{Mount, Plain, answer};

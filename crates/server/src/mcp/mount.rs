@@ -15,7 +15,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use toolwright_contract::Mode;
 use toolwright_orchestrator::Orchestrator;
-use toolwright_orchestrator::store::{SessionRecord, SessionStanding};
+use toolwright_orchestrator::store::SessionStanding;
 
 use super::caller::Caller;
 use super::direct;
@@ -106,13 +106,8 @@ pub(crate) async fn answer(asked: Asked<'_>) -> Answer {
     let mount = &asked.app.mcp;
     let mut caller = Caller { principal: Arc::clone(asked.principal()?), session: None };
     let headers = &asked.head.headers;
-    let mut session = None;
     match headers.get(&SESSION).map(|id| id.to_str().unwrap_or_default()) {
-        Some(id) => {
-            let own = own(mount, &caller, id).await?;
-            caller.session = Some(Arc::from(own.id.as_str()));
-            session = Some(own);
-        }
+        Some(id) => caller.session = Some(own(mount, &caller, id).await?),
         // The later era has no sessions; a greeting of the earlier one begins one, whatever its headers say.
         None if headers.get(&VERSION).is_none_or(|version| version != STATELESS)
             && !mount.has_room().await =>
@@ -124,12 +119,9 @@ pub(crate) async fn answer(asked: Asked<'_>) -> Answer {
     let body = body::read(asked.body, &asked.app.options.limits, asked.watched).await?;
     if mount.plain == Plain::Direct
         && asked.head.method == Method::POST
-        && let Some(answer) = direct::answer(&mount.shared, headers, &caller, session, &body).await
+        && let Some(answer) = direct::answer(&mount.shared, headers, &caller, &body).await
     {
         return answer;
-    }
-    if let Some(name) = &caller.session {
-        mount.shared.sessions.hear(name);
     }
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = asked.head.method.clone();
@@ -137,6 +129,13 @@ pub(crate) async fn answer(asked: Asked<'_>) -> Answer {
     *request.headers_mut() = headers.clone();
     request.extensions_mut().insert(caller.clone());
     let response = (mount.handle)(request).await;
+    if let Some(name) = &caller.session {
+        match response.status() {
+            StatusCode::NOT_FOUND => mount.shared.sessions.end(name),
+            status if status.is_success() => mount.shared.sessions.hear(name),
+            _ => {}
+        }
+    }
     match &caller.session {
         None => begin(mount, &caller, &response).await?,
         Some(session) if asked.head.method == Method::DELETE && response.status().is_success() => {
@@ -153,11 +152,12 @@ pub(crate) async fn answer(asked: Asked<'_>) -> Answer {
 }
 
 /// The orchestrator's session of an MCP session, if it is the asker's. To others it does not exist.
-async fn own(mount: &Mount, caller: &Caller, id: &str) -> Result<Arc<SessionRecord>, Problem> {
-    let session = mount.shared.orchestrator.session(&name_of(id)).await?;
-    session
-        .filter(|session| caller.owns(session) && session.standing == SessionStanding::Active)
-        .ok_or_else(|| Problem::not_found("MCP session: initialize anew"))
+async fn own(mount: &Mount, caller: &Caller, id: &str) -> Result<Arc<str>, Problem> {
+    let id = name_of(id);
+    let session = mount.shared.orchestrator.session(&id).await?;
+    let is_own =
+        session.is_some_and(|session| caller.owns(&session) && session.standing == SessionStanding::Active);
+    if is_own { Ok(Arc::from(id)) } else { Err(Problem::not_found("MCP session: initialize anew")) }
 }
 
 /// A handshake has made an MCP session: it is one session of the orchestrator, and its principal's.

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 use rmcp::model::RequestId;
 use tokio::sync::oneshot;
 
-/// A session that nobody uses is closed; its host begins another.
-pub(super) const IDLE: Duration = Duration::from_secs(30 * 60);
 /// A call goes through the library when that has not heard of its session for so long.
 const UNHEARD: Duration = Duration::from_secs(15 * 60);
+/// A session that the library has not heard of for so long is closed, and its host begins another: nobody has used it for half
+/// an hour then.
+pub(super) const IDLE: Duration = Duration::from_secs(30 * 60).saturating_add(UNHEARD);
 /// Sessions at a time. Each has a task and a few kilobytes.
 pub(super) const MOST: usize = 10_000;
 
@@ -39,7 +40,7 @@ impl Sessions {
         all.insert(Arc::from(name), new);
     }
 
-    /// A request of the session goes through the library.
+    /// A request of the session went through the library.
     pub fn hear(&self, name: &str) {
         if let Some(session) = self.locked().get_mut(name) {
             session.heard = Instant::now();
@@ -98,7 +99,13 @@ impl Running<'_> {
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.sessions.cancel(&self.name, &self.request);
+        let mut all = self.sessions.locked();
+        // One that was cancelled has made room already, perhaps for another call with this id.
+        if self.cancelled.try_recv() == Err(oneshot::error::TryRecvError::Empty)
+            && let Some(session) = all.get_mut(&self.name)
+        {
+            session.running.remove(&self.request);
+        }
     }
 }
 
@@ -151,7 +158,10 @@ mod tests {
         let mut other = sessions.enter(&name, &RequestId::Number(2)).unwrap();
         sessions.cancel(&name, &RequestId::Number(1));
         running.cancelled().await;
-        assert!(other.cancelled.try_recv().is_err_and(|error| error == oneshot::error::TryRecvError::Empty));
+        assert_eq!(other.cancelled.try_recv(), Err(oneshot::error::TryRecvError::Empty));
+        let mut again = sessions.enter(&name, &RequestId::Number(1)).unwrap();
+        drop(running);
+        assert_eq!(again.cancelled.try_recv(), Err(oneshot::error::TryRecvError::Empty));
         sessions.end(&name);
         other.cancelled().await;
     }

@@ -114,17 +114,23 @@ async fn a_plain_call_gets_the_bytes_that_the_library_gives() {
 /// A host with a session that speaks HTTP by hand.
 struct Host {
     client: Client,
+    session: String,
     next: AtomicI64,
 }
 
 impl Host {
     async fn of(served: &Served) -> Self {
-        let client = served.client.with("accept", ACCEPT).with("mcp-protocol-version", "2025-11-25");
+        Self::with(served.client.clone()).await
+    }
+
+    async fn with(client: Client) -> Self {
+        let client = client.with("accept", ACCEPT).with("mcp-protocol-version", "2025-11-25");
         let begun = client.post("/mcp", initialize()).await;
-        let client = client.with("mcp-session-id", begun.header("mcp-session-id").unwrap());
+        let session = begun.header("mcp-session-id").unwrap().to_owned();
+        let client = client.with("mcp-session-id", session.clone());
         let told = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
         assert_eq!(client.post("/mcp", told).await.status, 202);
-        Self { client, next: AtomicI64::new(2) }
+        Self { client, session, next: AtomicI64::new(2) }
     }
 
     /// Whether it came past the library, and the answer.
@@ -237,4 +243,34 @@ async fn after_a_newer_toolset_was_listed_calls_are_its() {
     let (was_direct, answer) = host.calls("gives_new", json!({})).await;
     assert_eq!((was_direct, &answer["result"]["structuredContent"]["is"]), (false, &json!("new")));
     assert!(host.calls("echo", json!({ "message": "gone" })).await.1["error"].is_object());
+}
+
+#[tokio::test]
+async fn a_plain_call_in_the_session_of_another_is_refused() {
+    let served = Served::start().await;
+    let (mira, eve) = (served.client_of("mira", &[]), served.client_of("eve", &[]));
+    let host = Host::with(mira).await;
+    let (was_direct, _) = host.calls("echo", json!({ "message": "hi" })).await;
+    assert!(was_direct);
+    let thief = eve.with("accept", ACCEPT).with("mcp-protocol-version", "2025-11-25");
+    let thief = thief.with("mcp-session-id", host.session.clone());
+    let call = json!({ "jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": { "name": "write" } });
+    assert_eq!(thief.post("/mcp", call).await.status, 404);
+    assert_eq!(served.runs(), 1);
+}
+
+#[tokio::test]
+async fn with_its_session_a_plain_call_ends_and_no_other_begins() {
+    let served = Served::start().await;
+    let host = Host::of(&served).await;
+    let call = json!({ "name": "read", "arguments": { "wait": true } });
+    let end = async {
+        until(|| served.runs() == 1).await;
+        assert_eq!(host.client.delete("/mcp").await.status, 204);
+    };
+    let ((was_direct, answer), ()) = tokio::join!(host.asks_as(5, "tools/call", call), end);
+    assert_eq!((was_direct, &answer["error"]["message"]), (true, &json!("The call was cancelled.")));
+    let late = json!({ "jsonrpc": "2.0", "id": 6, "method": "tools/call", "params": { "name": "write" } });
+    assert_eq!(host.client.post("/mcp", late).await.status, 404);
+    assert_eq!(served.runs(), 1);
 }
