@@ -7,7 +7,7 @@ use foldhash::fast::RandomState;
 use rusqlite::{CachedStatement, Connection};
 use serde::Serialize;
 
-use super::signed;
+use super::{lines, signed};
 use crate::store::chain::{Chain, Link};
 use crate::store::journal::{Change, Forgotten, Line};
 use crate::store::records::{Claim, Confirmation, SessionRecord};
@@ -138,7 +138,14 @@ impl<'c, 'a> Batch<'c, 'a> {
         };
         let AuditEnd { chain, next } = &self.end;
         let (number, hash) = (signed(next - count), chain.head());
-        let row = (number, chain.name(), signed(position), previous.as_slice(), hash.as_slice(), text);
+        let row = (
+            number,
+            chain.name(),
+            signed(position),
+            previous.as_slice(),
+            hash.as_slice(),
+            lines::packed(text),
+        );
         self.audit.execute(row)?;
         Ok(())
     }

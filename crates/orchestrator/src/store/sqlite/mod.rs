@@ -14,6 +14,7 @@
 mod apply;
 mod fault;
 mod file;
+mod lines;
 mod load;
 mod queue;
 mod rows;

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use toolwright_contract::Envelope;
 use toolwright_registry::hex;
 
-use super::{load, signed};
+use super::{lines, load, signed};
 use crate::store::chain::Chain;
 use crate::store::records::{Answer, AuditRow, Confirmation, Standing, Status};
 use crate::store::{Error, Result};
@@ -63,7 +63,7 @@ pub fn end_of_audit(connection: &Connection) -> Result<Option<(u64, Chain)>> {
             row.get::<_, String>(1)?,
             row.get::<_, i64>(2)?.unsigned_abs(),
         );
-        let more = row.get::<_, String>(4)?.matches('\n').count() as u64;
+        let more = lines::unpacked(row.get_ref(4)?)?.matches('\n').count() as u64;
         Ok((number + more, Chain::after(name, position + more, row.get(3)?)))
     };
     Ok(connection.query_row(sql, [], read).optional()?)
@@ -73,7 +73,7 @@ pub fn end_of_audit(connection: &Connection) -> Result<Option<(u64, Chain)>> {
 fn audit_lines(row: &Row<'_>) -> rusqlite::Result<Vec<AuditRow>> {
     let (number, position) = (row.get::<_, i64>(0)?.unsigned_abs(), row.get::<_, i64>(2)?.unsigned_abs());
     let mut chain = Chain::after(row.get::<_, String>(1)?, position.saturating_sub(1), row.get(3)?);
-    let text: String = row.get(5)?;
+    let text = lines::unpacked(row.get_ref(5)?)?;
     let mut lines: Vec<AuditRow> =
         (number..).zip(text.split('\n')).map(|(number, line)| chain.link(number, line.to_owned())).collect();
     if let Some(last) = lines.last_mut() {
