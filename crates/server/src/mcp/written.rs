@@ -3,7 +3,7 @@
 use rmcp::ErrorData;
 use rmcp::model::RequestId;
 use serde_json::Value;
-use toolwright_contract::json::{write_string, write_value};
+use toolwright_contract::json::{write_plainly, write_string, write_value};
 use toolwright_contract::{Envelope, Meta};
 
 use super::catalog::Row;
@@ -47,8 +47,7 @@ pub(super) fn text(answer: &Told<'_>, words: impl FnOnce() -> Value) -> Vec<u8> 
     write_value(data, &mut told);
     let mut out = Vec::with_capacity(256 + 3 * told.len());
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-    // A number or a text: it always can be written.
-    let _ = serde_json::to_writer(&mut out, id);
+    write_plainly(id, &mut out);
     out.extend_from_slice(b",\"result\":{");
     if *era == Era::Stateless {
         out.extend_from_slice(b"\"resultType\":\"complete\",");
@@ -105,5 +104,7 @@ fn write_meta(meta: &Meta, out: &mut Vec<u8>) {
     }
     out.extend_from_slice(b",\"registryVersion\":");
     write_string(&meta.registry_version, out);
-    out.extend_from_slice(format!(",\"duration\":{}}}", meta.duration).as_bytes());
+    out.extend_from_slice(b",\"duration\":");
+    write_plainly(&meta.duration, out);
+    out.push(b'}');
 }
