@@ -1,4 +1,4 @@
-//! docs/diagnostics.md and the sources name the same codes: none undocumented, none invented.
+//! docs/reference/diagnostics.md and the sources name the same codes: none undocumented, none invented.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -57,8 +57,8 @@ fn every_code_is_documented() {
     let (written, documented) = (codes_of_sources(), documented());
     let undocumented: Vec<_> = written.difference(&documented).collect();
     let invented: Vec<_> = documented.difference(&written).collect();
-    assert!(undocumented.is_empty(), "not in docs/diagnostics.md: {undocumented:?}");
-    assert!(invented.is_empty(), "only in docs/diagnostics.md: {invented:?}");
+    assert!(undocumented.is_empty(), "not in docs/reference/diagnostics.md: {undocumented:?}");
+    assert!(invented.is_empty(), "only in docs/reference/diagnostics.md: {invented:?}");
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn documented() -> BTreeSet<String> {
 }
 
 fn rows() -> Vec<String> {
-    let page = fs::read_to_string(repository().join("docs/diagnostics.md")).unwrap();
+    let page = fs::read_to_string(repository().join("docs/reference/diagnostics.md")).unwrap();
     let code = |line: &str| Some(line.strip_prefix("| `")?.split_once("` | ")?.0.to_owned());
     page.lines().filter_map(code).collect()
 }

@@ -1,4 +1,4 @@
-//! What handlers get, as docs/capabilities.md fixes it.
+//! What handlers get, as docs/reference/capabilities.md fixes it.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! How a capability fails: a code of docs/capabilities.md and a message that a handler may read.
+//! How a capability fails: a code of docs/reference/capabilities.md and a message that a handler may read.
 //! Messages name what the handler itself wrote (its host, its header), never what lies behind it (addresses, values).
 
 use std::fmt;

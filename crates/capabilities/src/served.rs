@@ -99,7 +99,7 @@ impl Capabilities {
         self
     }
 
-    /// Asks for a function by its dotted name, as docs/capabilities.md lists them.
+    /// Asks for a function by its dotted name, as docs/reference/capabilities.md lists them.
     pub fn call(&self, scope: &Scope, asker: &Asker<'_>, path: &str, mut args: Vec<Value>) -> Answer {
         match path {
             "messaging.send" => {

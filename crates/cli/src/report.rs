@@ -9,7 +9,7 @@ use toolwright_registry::diagnostic::{Diagnostic, Severity};
 
 use crate::output;
 
-/// What `build` and `check` print for programs. Documented in docs/diagnostics.md; stable.
+/// What `build` and `check` print for programs. Documented in docs/reference/diagnostics.md; stable.
 #[derive(Debug, Serialize)]
 pub struct Report<'a> {
     pub ok: bool,

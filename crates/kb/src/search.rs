@@ -127,7 +127,7 @@ pub fn shown_score(score: f32) -> f64 {
     (f64::from(score) * 1e4).round() / 1e4
 }
 
-/// A record as docs/capabilities.md has it; the score and the snippet are given where there are some.
+/// A record as docs/reference/capabilities.md has it; the score and the snippet are given where there are some.
 pub fn evidence(
     record: Record,
     score: Option<f32>,

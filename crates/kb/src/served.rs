@@ -1,4 +1,4 @@
-//! `kb.search` and `kb.get` as docs/capabilities.md has them. Opened when it is first asked.
+//! `kb.search` and `kb.get` as docs/reference/capabilities.md has them. Opened when it is first asked.
 
 use std::collections::HashSet;
 use std::fmt;

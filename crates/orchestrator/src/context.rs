@@ -69,7 +69,7 @@ impl Context {
         self.0.cancel.get().is_some_and(toolwright_engine::Cancel::is_cancelled)
     }
 
-    /// Asks for a capability by its dotted name, as docs/capabilities.md lists them.
+    /// Asks for a capability by its dotted name, as docs/reference/capabilities.md lists them.
     pub async fn call(&self, path: &str, args: Vec<Value>) -> Result<Value, HostError> {
         Guard(Arc::clone(&self.0)).call(path, args).await
     }

@@ -1,4 +1,4 @@
-//! What a handler finds in `context`: a row a function. docs/capabilities.md says what each does.
+//! What a handler finds in `context`: a row a function. docs/reference/capabilities.md says what each does.
 
 use toolwright_contract::SideEffects;
 use toolwright_engine::Function;

@@ -1,4 +1,4 @@
-//! The `text.*` capability (docs/capabilities.md, "Text"): pure functions on texts, always configured. A crate of its own,
+//! The `text.*` capability (docs/reference/capabilities.md, "Text"): pure functions on texts, always configured. A crate of its own,
 //! since phone metadata and time zones are heavy to build. It must not know tools, sessions or the network.
 
 mod address;

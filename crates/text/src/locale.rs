@@ -1,4 +1,4 @@
-//! How five locales write dates: names, and the forms of docs/capabilities.md. A table, since ICU's data would weigh more
+//! How five locales write dates: names, and the forms of docs/reference/capabilities.md. A table, since ICU's data would weigh more
 //! than the rest of this crate.
 
 use jiff::Zoned;

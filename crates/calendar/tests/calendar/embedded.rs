@@ -1,4 +1,4 @@
-//! The contract of docs/capabilities.md, in the file.
+//! The contract of docs/reference/capabilities.md, in the file.
 
 use serde_json::{Value, json};
 

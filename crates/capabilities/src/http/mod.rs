@@ -1,4 +1,4 @@
-//! The `http.fetch` capability of tool handlers (docs/capabilities.md, "Network and Composition") and its guard.
+//! The `http.fetch` capability of tool handlers (docs/reference/capabilities.md, "Network and Composition") and its guard.
 //! It knows URLs, addresses and one request at a time; it must not know tools, sessions or the JavaScript engine.
 //!
 //! # What an entry of the allow list opens

@@ -1,4 +1,4 @@
-//! The `images.*` capability (docs/capabilities.md, "Images"): prompts from templates, pictures from any endpoint that
+//! The `images.*` capability (docs/reference/capabilities.md, "Images"): prompts from templates, pictures from any endpoint that
 //! speaks OpenAI's images API. Pictures are kept in a directory and served from there under names that nobody can guess.
 //! It must not know tools, sessions or how they are served.
 

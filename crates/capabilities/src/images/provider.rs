@@ -13,7 +13,7 @@ use crate::http::{self, AllowList, Fetcher, Methods, is_localhost};
 
 /// How an image service is set up. A model reads it too, and tells the user.
 pub(super) const NOT_SET_UP: &str = "write `[images] url = \"https://api.openai.com/v1\"` \
-     and `model` into toolwright.toml, and the key into the variable that `key_env` names (docs/configuration.md, Images)";
+     and `model` into toolwright.toml, and the key into the variable that `key_env` names (docs/reference/configuration.md, Images)";
 
 /// Pictures in base64, with the rest of an answer.
 const MOST_AT_ONCE: usize = 4;

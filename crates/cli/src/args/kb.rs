@@ -14,7 +14,7 @@ pub enum Kb {
   toolwright kb add                                            the sources that toolwright.toml names
 
 A JSONL line: {\"id\": \"person:mira\", \"title\": \"Mira\", \"text\": \"…\", \"tags\": [\"light\"]}
-Further fields: type, namespace, owner, source_type, last_updated, url, metadata, sources. docs/knowledge-base.md")]
+Further fields: type, namespace, owner, source_type, last_updated, url, metadata, sources. docs/reference/knowledge-base.md")]
     Add(KbAdd),
     /// Search it, as `kb_search` does
     #[command(after_help = "Examples:

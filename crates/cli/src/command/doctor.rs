@@ -259,7 +259,7 @@ fn images(config: &Config) -> Finding {
         Some(url) => Finding::Ok(format!("{}, kept in {}", without_password(url), options.dir.display())),
         None => Finding::Missing(
             "no service is named that makes pictures".to_owned(),
-            "set `[images] url`; docs/configuration.md".to_owned(),
+            "set `[images] url`; docs/reference/configuration.md".to_owned(),
         ),
     }
 }

@@ -7,7 +7,7 @@ use toolwright_registry::suggest::nearest;
 
 use crate::output::{self, Failure};
 
-const DIAGNOSTICS: &str = include_str!("../../../../docs/diagnostics.md");
+const DIAGNOSTICS: &str = include_str!("../../../../docs/reference/diagnostics.md");
 
 pub fn run(code: Option<&str>) -> Result<ExitCode> {
     let Some(code) = code else {

@@ -134,7 +134,7 @@ fn tell(common: &Common, report: &Report, vectors: usize) -> Result<()> {
     ));
     if !report.problems.is_empty() {
         output::message(format_args!(
-            "  \x1b[1mhelp\x1b[0m: {} could not be read; mend them and add the files again (docs/knowledge-base.md)",
+            "  \x1b[1mhelp\x1b[0m: {} could not be read; mend them and add the files again (docs/reference/knowledge-base.md)",
             crate::report::plural(report.problems.len(), "part"),
         ));
     }

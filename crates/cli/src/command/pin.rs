@@ -30,7 +30,9 @@ pub fn run(common: &Common, args: &Pin) -> Result<ExitCode> {
             Some(name) => format!("there is no `[[mcp_servers]]` with the name `{name}`"),
             None => "the configuration has no `[[mcp_servers]]`".to_owned(),
         };
-        return Err(Failure::new(message, "docs/imports.md shows how a server is declared").into());
+        return Err(
+            Failure::new(message, "docs/reference/imported-tools.md shows how a server is declared").into()
+        );
     }
     let tokio = toolset::tokio()?;
     let mut reports = Vec::new();

@@ -38,7 +38,9 @@ async fn serve(config: &Arc<Config>, serving: Serving, runtime: Runtime, is_watc
     let count = runtime.toolset().ids().count();
     let mut builder = Orchestrator::builder(runtime).store(store).policy(config.policy());
     let exporter = match serving.collector.clone().map(Exporter::start) {
-        Some(started) => Some(started.map_err(|error| Failure::new(error, "docs/server.md, Telemetry"))?),
+        Some(started) => {
+            Some(started.map_err(|error| Failure::new(error, "docs/reference/rest.md, Telemetry"))?)
+        }
         None => None,
     };
     if let Some(exporter) = &exporter {

@@ -262,7 +262,7 @@ fn calendar(settings: toolwright_calendar::Settings) -> Result<toolwright_calend
         Ok(()) => Ok(settings),
         Err(error) => Err(Failure::new(
             format!("`[calendar]` cannot be used: {error}"),
-            "docs/calendar.md shows what its settings mean",
+            "docs/reference/calendar.md shows what its settings mean",
         )),
     }
 }
@@ -307,7 +307,7 @@ fn read(named: Option<&Path>) -> Result<(File, PathBuf), Failure> {
     let file = toml::from_str(&text).map_err(|error| {
         let message =
             format!("the configuration {} is not valid\n{}", path.display(), error.to_string().trim_end());
-        Failure::new(message, "docs/configuration.md lists every setting")
+        Failure::new(message, "docs/reference/configuration.md lists every setting")
     })?;
     Ok((file, base))
 }

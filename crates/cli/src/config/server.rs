@@ -191,7 +191,7 @@ impl Config {
             })),
             _ => Err(Failure::new(
                 "`[server.jwt]` needs all of jwks, issuer and audience",
-                "a token is checked against all three; docs/server.md has an example",
+                "a token is checked against all three; docs/reference/rest.md has an example",
             )),
         }
     }

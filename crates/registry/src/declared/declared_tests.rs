@@ -472,7 +472,7 @@ fn the_version_follows_every_declared_tool() {
 
 #[test]
 fn the_documented_examples_are_the_same_tools_in_each_format() {
-    let page = include_str!("../../../../docs/declared-tools.md");
+    let page = include_str!("../../../../docs/reference/declared-tools.md");
     let example = |language: &str| {
         let (_, rest) = page.split_once(&format!("```{language}\n")).unwrap();
         let (text, _) = rest.split_once("\n```").unwrap();

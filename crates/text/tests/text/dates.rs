@@ -1,4 +1,4 @@
-//! `formatDatetime`: the table of docs/capabilities.md, zones and their edges.
+//! `formatDatetime`: the table of docs/reference/capabilities.md, zones and their edges.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ async fn formatted(instant: &str, timezone: &str, style: &str, locale: &str) -> 
 
 #[tokio::test]
 async fn the_documented_table_is_what_is_written() {
-    let documented = include_str!("../../../../docs/capabilities.md");
+    let documented = include_str!("../../../../docs/reference/capabilities.md");
     let rows = documented.lines().skip_while(|line| !line.starts_with("| style | en-US"));
     let mut count = 0;
     for row in rows.skip(2).take_while(|line| line.starts_with('|')) {
