@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use toolwright_contract::arguments;
-use toolwright_registry::schema::Validator;
+use toolwright_schema::Validator;
 
 /// As the program has it.
 #[allow(dead_code)]

@@ -454,5 +454,5 @@ fn provider(name: &str) -> Result<&'static Provider, toolwright_providers::Unkno
 }
 
 fn one_of(words: &[&str]) -> String {
-    format!("one of {}", toolwright_registry::suggest::list(words))
+    format!("one of {}", toolwright_contract::suggest::list(words))
 }

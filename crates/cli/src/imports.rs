@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use toolwright_contract::suggest::did_you_mean;
 use toolwright_imports::{Import, Pins, pins};
 use toolwright_orchestrator::RuntimeBuilder;
-use toolwright_registry::suggest::did_you_mean;
 use toolwright_registry::toolset::{Implementation, Tool, Toolset};
 
 use crate::config::Config;

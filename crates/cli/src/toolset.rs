@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
+use toolwright_contract::suggest::nearest;
 use toolwright_orchestrator::Runtime;
 use toolwright_registry::build::{Options, Progress, Timestamp, compile};
 use toolwright_registry::declared;
-use toolwright_registry::suggest::nearest;
 use toolwright_registry::toolset::{Implementation, Tool, Toolset};
 
 use crate::args::{Common, Format, Source};

@@ -7,6 +7,7 @@ mod envelope;
 mod error_kind;
 mod intent;
 pub mod json;
+pub mod suggest;
 mod tool;
 mod words;
 

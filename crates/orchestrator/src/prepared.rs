@@ -9,8 +9,8 @@ use sha2::{Digest, Sha256};
 use toolwright_capabilities::http::{AllowList, Methods};
 use toolwright_contract::{Confirmation, SideEffects};
 use toolwright_engine::{Program, Source};
-use toolwright_registry::schema::Validator;
 use toolwright_registry::toolset::{Implementation, Module, Tool};
+use toolwright_schema::Validator;
 
 use crate::condition::Condition;
 use crate::engine::native::Handler as NativeHandler;

@@ -12,9 +12,9 @@ use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 use toolwright_capabilities::Capabilities;
 use toolwright_capabilities::http::AllowList;
+use toolwright_contract::suggest::nearest;
 use toolwright_contract::{Envelope, ErrorKind, Failure, Meta, Success};
 use toolwright_engine::{Engine, Host, Limits, Options};
-use toolwright_registry::suggest::nearest;
 use toolwright_registry::toolset::{Implementation, Tool, Toolset};
 
 use crate::audit::{Audit, Log};

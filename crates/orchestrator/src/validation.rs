@@ -1,9 +1,9 @@
 //! Arguments that do not fit, told so that a model can correct itself.
 
 use serde_json::Value;
+use toolwright_contract::suggest::nearest;
 use toolwright_contract::{ErrorKind, Failure};
-use toolwright_registry::schema::ValidationError;
-use toolwright_registry::suggest::nearest;
+use toolwright_schema::ValidationError;
 
 /// More than this a model does not need at once.
 const MOST_TOLD: usize = 10;

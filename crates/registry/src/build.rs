@@ -14,7 +14,7 @@ use crate::check::{Checked, Context, check_tool};
 use crate::compiled::{CompiledTool, Digests, hex};
 use crate::diagnostic::{Diagnostic, Finding, Place, Severity};
 use crate::fingerprint::{Fingerprint, Root};
-use crate::schema::Shared;
+use crate::shared::Shared;
 use crate::source::{self, ToolDir, discover};
 
 /// Where a build reads and writes, and what it may reuse.

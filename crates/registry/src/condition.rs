@@ -6,7 +6,7 @@ use std::panic::catch_unwind;
 use cel::Program;
 use cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue, operators};
 
-use crate::suggest::did_you_mean;
+use toolwright_contract::suggest::did_you_mean;
 
 /// What a tool's condition may speak of.
 pub const NAMES: &[&str] = &["mode", "session", "user", "args", "settings"];

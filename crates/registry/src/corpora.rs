@@ -1,4 +1,4 @@
-//! For tests: the public corpora, which are not part of the project, and the project's own cases.
+//! For tests: the public corpora, which are not part of the project.
 
 use std::path::{Path, PathBuf};
 
@@ -16,9 +16,4 @@ pub(crate) fn corpus(name: &str) -> Option<PathBuf> {
         path.display()
     );
     Some(path)
-}
-
-/// The project's own cases.
-pub(crate) fn fixtures(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)
 }

@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::json::{Part, locate};
+use crate::json::locate;
+use toolwright_schema::pointer::Part;
 
 /// Whether a finding stops the build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

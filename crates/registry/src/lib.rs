@@ -22,9 +22,8 @@ pub mod preview;
 mod problem;
 pub mod prompt;
 mod reader;
-pub mod schema;
+mod shared;
 pub mod source;
-pub mod suggest;
 pub mod toolset;
 
 pub use compiled::{hex, push_hex, push_hex_number};

@@ -6,7 +6,7 @@ use hyper::{Response, StatusCode};
 use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use std::collections::HashMap;
-use toolwright_registry::suggest::did_you_mean;
+use toolwright_contract::suggest::did_you_mean;
 
 use crate::body::Body;
 use crate::problem::{Kind, Problem};

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use toolwright_registry::suggest::did_you_mean;
+use toolwright_contract::suggest::did_you_mean;
 
 use crate::problem::{Kind, Problem};
 

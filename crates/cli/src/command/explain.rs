@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use toolwright_registry::suggest::nearest;
+use toolwright_contract::suggest::nearest;
 
 use crate::output::{self, Failure};
 

@@ -7,9 +7,10 @@ use toolwright_contract::{ErrorKind, IntentKind};
 use super::Findings;
 use crate::diagnostic::{Finding, Place};
 use crate::docs::{Example, ExampleKind};
-use crate::json::{self, Part, duplicate_keys, locate};
-use crate::schema::{Validator, misfits};
-use crate::suggest::did_you_mean;
+use crate::json::{self, duplicate_keys, locate};
+use toolwright_contract::suggest::did_you_mean;
+use toolwright_schema::pointer::{Part, child_pointer};
+use toolwright_schema::{Validator, misfits};
 
 const FILE: &str = "doc.md";
 
@@ -96,7 +97,7 @@ fn check_envelope(example: &Example, members: &Map<String, Value>, findings: &mu
         if succeeded { &["ok", "data", "intents", "meta"] } else { &["ok", "error", "meta"] };
     for name in members.keys().filter(|name| !known.contains(&name.as_str())) {
         let message = format!("an envelope with `ok: {succeeded}` has no `{name}`");
-        refuse(&json::child_pointer("", name), Part::Key, message, Some(did_you_mean(name, known)));
+        refuse(&child_pointer("", name), Part::Key, message, Some(did_you_mean(name, known)));
     }
     let needed = if succeeded { "data" } else { "error" };
     if !members.contains_key(needed) {

@@ -6,7 +6,7 @@ use super::fields::{text, unknown_fields, wrong_type};
 use super::schema_file::Schema;
 use crate::condition::{self, NAMES};
 use crate::preview;
-use crate::suggest::did_you_mean;
+use toolwright_contract::suggest::did_you_mean;
 
 pub(super) fn availability(schema: &mut Schema<'_>, value: &Value) {
     let Some(members) = value.as_object() else {

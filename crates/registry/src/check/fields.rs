@@ -6,8 +6,8 @@ use toolwright_contract::{Category, Execution, Mode, SideEffects};
 
 use super::schema_file::Schema;
 use super::{expression, names};
-use crate::json::child_pointer;
-use crate::suggest::{did_you_mean, list};
+use toolwright_contract::suggest::{did_you_mean, list};
+use toolwright_schema::pointer::child_pointer;
 
 /// One field. The order of [`FIELDS`] is the order in the artifact.
 pub(super) struct Field {

@@ -9,9 +9,9 @@ use crate::diagnostic::{Diagnostic, Finding, Place};
 use crate::fingerprint::Fingerprint;
 use crate::handler::{Siblings, check_handler};
 use crate::reader::Reader;
-use crate::schema::Shared;
+use crate::shared::Shared;
 use crate::source::{ToolDir, is_kebab};
-use crate::suggest::nearest;
+use toolwright_contract::suggest::nearest;
 
 /// The handler of an engine that is still to come; beside `handler.js` it would be a second one.
 const OTHER_HANDLER: &str = "handler.wasm";

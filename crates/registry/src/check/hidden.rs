@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Findings, Reported};
 use crate::diagnostic::{Finding, Place};
 use crate::hidden::hidden_unicode;
-use crate::json::child_pointer;
+use toolwright_schema::pointer::child_pointer;
 
 const HELP: &str = "remove it: a model reads it, a person does not";
 

@@ -15,7 +15,7 @@ use crate::compiled::CompiledTool;
 use crate::diagnostic::{Diagnostic, Finding, Severity};
 use crate::fingerprint::{Fingerprint, Root};
 use crate::problem::Problem;
-use crate::schema::Shared;
+use crate::shared::Shared;
 use crate::source::ToolDir;
 
 /// What the check of one tool gives.
@@ -107,7 +107,7 @@ impl Reported<'_> {
 
     fn at_key(self) -> Self {
         if let crate::diagnostic::Place::Json { part, .. } = &mut self.0.place {
-            *part = crate::json::Part::Key;
+            *part = toolwright_schema::pointer::Part::Key;
         }
         self
     }

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::json::push_pointer;
-use crate::schema::visit;
+use toolwright_schema::pointer::push_pointer;
+use toolwright_schema::visit;
 
 /// Every provider takes names of tools up to this length; snake_case is no trouble to any.
 pub(super) const LONGEST: usize = 64;

@@ -9,8 +9,9 @@ use super::hidden;
 use super::names;
 use super::schema_file::{FILE, Schema, report_duplicates};
 use crate::diagnostic::{Finding, Place};
-use crate::json::child_pointer;
-use crate::schema::{self, Bundled, Validator};
+use crate::shared::{Bundled, bundle};
+use toolwright_schema::pointer::child_pointer;
+use toolwright_schema::{Validator, lint, refused_defaults};
 
 pub(super) fn check_parameters(schema: &mut Schema<'_>, value: &Value) {
     let at = "/parameters";
@@ -76,7 +77,7 @@ pub(super) fn check_output(schema: &mut Schema<'_>, value: &Value) {
 /// The schema with shared definitions pulled in, if it is sound.
 fn check_json_schema<'v>(schema: &mut Schema<'_>, value: &'v Value, at: &str) -> Option<Cow<'v, Value>> {
     let mut is_sound = true;
-    let Bundled { schema: bundled, missing, keys } = schema::bundle(value, schema.shared);
+    let Bundled { schema: bundled, missing, keys } = bundle(value, schema.shared);
     for (pointer, message, help) in missing {
         is_sound = false;
         schema.error("schema-shared-ref", format!("{at}{pointer}"), message).help(help);
@@ -87,7 +88,7 @@ fn check_json_schema<'v>(schema: &mut Schema<'_>, value: &'v Value, at: &str) ->
     for (_, name) in &keys {
         check_shared(schema, name);
     }
-    for problem in schema::lint(&bundled) {
+    for problem in lint(&bundled) {
         is_sound = false;
         let (file, pointer) = whose(&keys, &problem.pointer, at);
         let place = Place::Json { pointer, part: problem.part };
@@ -98,7 +99,7 @@ fn check_json_schema<'v>(schema: &mut Schema<'_>, value: &'v Value, at: &str) ->
     if !is_sound {
         return None;
     }
-    for (pointer, message) in schema::refused_defaults(&bundled) {
+    for (pointer, message) in refused_defaults(&bundled) {
         is_sound = false;
         let (file, pointer) = whose(&keys, &child_pointer(&pointer, "default"), at);
         schema

@@ -7,8 +7,10 @@ use serde_json::{Map, Value};
 use super::{Findings, fields};
 use crate::diagnostic::{Finding, Place};
 use crate::json::{self, duplicate_keys};
-use crate::schema::{Shared, Validator};
-use crate::suggest::list;
+use crate::shared::Shared;
+use toolwright_contract::suggest::list;
+use toolwright_schema::Validator;
+use toolwright_schema::pointer::child_pointer;
 
 pub(super) const FILE: &str = "schema.json";
 static NO_PARAMETERS: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
@@ -166,7 +168,7 @@ fn check_clamp_modes(schema: &mut Schema<'_>, members: &Map<String, Value>) {
             schema
                 .error(
                     "clamp-mode",
-                    json::child_pointer("/clamp", mode),
+                    child_pointer("/clamp", mode),
                     format!("the tool is not allowed in `{mode}` mode"),
                 )
                 .at_key()

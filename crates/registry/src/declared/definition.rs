@@ -6,8 +6,8 @@ use super::parameters::parameters;
 use super::traits::Traits;
 use super::{Report, Version, fields, http, shown};
 use crate::hidden::hidden_unicode;
-use crate::suggest::list;
 use crate::toolset::{Implementation, Tool};
+use toolwright_contract::suggest::list;
 
 const FIELDS: &[&str] = &[
     "name",

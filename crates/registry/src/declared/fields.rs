@@ -6,7 +6,7 @@ use serde_json::{Map, Number, Value};
 use toolwright_contract::Mode;
 
 use super::{Report, shown};
-use crate::suggest::{did_you_mean, list};
+use toolwright_contract::suggest::{did_you_mean, list};
 
 /// Reports the members that are not in `known`.
 pub(super) fn unknown(report: &mut Report<'_>, members: &Map<String, Value>, at: &str, known: &[&str]) {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{Report, fields, shown};
 use crate::http::{HttpTool, METHODS, Template, parameter_names, strings};
-use crate::suggest::{did_you_mean, list};
+use toolwright_contract::suggest::{did_you_mean, list};
 
 const FIELDS: &[&str] = &["type", "method", "url", "query", "headers", "body", "response"];
 

@@ -20,8 +20,8 @@ use sha2::{Digest, Sha256};
 use crate::compiled::hex;
 use crate::hidden::is_bidi_control;
 use crate::json::write_canonical;
-use crate::suggest::did_you_mean;
 use crate::toolset::{Implementation, Tool};
+use toolwright_contract::suggest::did_you_mean;
 
 /// The largest file that is read.
 pub const MAX_BYTES: usize = 4 * 1024 * 1024;

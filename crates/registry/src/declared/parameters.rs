@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::{Report, fields, shown};
-use crate::json::Part;
-use crate::schema::{Validator, lint};
+use toolwright_schema::pointer::Part;
+use toolwright_schema::{Validator, lint};
 
 /// Any JSON Schema that can be used, of whatever draft; the strict rules are for the tools directory.
 pub(super) fn parameters<'v>(report: &mut Report<'_>, members: &'v Map<String, Value>) -> Option<&'v Value> {

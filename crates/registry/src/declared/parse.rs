@@ -12,7 +12,7 @@ use serde_saphyr::options::{DuplicateKeyPolicy, NonFiniteFloatPolicy};
 use super::{MAX_BYTES, shown};
 use crate::diagnostic::position;
 use crate::json;
-use crate::suggest::list;
+use toolwright_contract::suggest::list;
 
 /// What a YAML file may grow to when its aliases are expanded: text, and values.
 const MAX_GROWN_BYTES: usize = 4 * MAX_BYTES;

@@ -4,7 +4,7 @@
 use super::examples::ExampleKind;
 use super::outline::{Heading, Outline};
 use crate::problem::Problem;
-use crate::suggest::nearest;
+use toolwright_contract::suggest::nearest;
 
 const SECTIONS: [&str; 7] = [
     "Summary",

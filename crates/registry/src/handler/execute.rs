@@ -5,8 +5,8 @@ use super::module::{Export, Module};
 use super::search::{Outcome, Place, find_export};
 use super::{FileProblem, HANDLER};
 use crate::problem::Problem;
-use crate::suggest::nearest;
 use std::ops::Range;
+use toolwright_contract::suggest::nearest;
 
 const EXECUTE: &str = "execute";
 const FORM: &str = "write `export async function execute({ args, context }) { … }`";

@@ -6,7 +6,7 @@ use super::module::{Name, Request};
 use super::search::is_exported;
 use super::specifier::{ERROR_TYPES, Target};
 use crate::problem::Problem;
-use crate::suggest::nearest;
+use toolwright_contract::suggest::nearest;
 
 pub(super) fn check_names(graph: &Graph) -> Vec<FileProblem> {
     let mut found = Vec::new();

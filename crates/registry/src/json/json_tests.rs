@@ -1,4 +1,5 @@
 use serde_json::json;
+use toolwright_schema::pointer::Part;
 
 use super::*;
 

@@ -3,14 +3,9 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::scan::Scanner;
+use toolwright_schema::pointer::Part;
 
-/// Which half of a member a finding is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    Key,
-    Value,
-}
+use super::scan::Scanner;
 
 /// Where the value that `pointer` names stands in `text`, or its key. `None` when the text has no such place.
 pub fn locate(text: &str, pointer: &str, part: Part) -> Option<Range<usize>> {

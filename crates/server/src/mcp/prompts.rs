@@ -3,8 +3,8 @@
 use rmcp::ErrorData;
 use rmcp::model::{GetPromptResult, Prompt, PromptMessage, Role};
 use toolwright_contract::Mode;
+use toolwright_contract::suggest::did_you_mean;
 use toolwright_registry::prompt::{Limits, Words, compose};
-use toolwright_registry::suggest::did_you_mean;
 use toolwright_registry::toolset::Toolset;
 
 /// What prompts are put together from, besides the tools.

@@ -1,9 +1,9 @@
 //! `/v1/tools`: what there is, and all about one tool.
 
 use serde_json::{Value, json};
+use toolwright_contract::suggest::{did_you_mean, nearest};
 use toolwright_contract::{Category, Mode};
 use toolwright_orchestrator::store::Principal;
-use toolwright_registry::suggest::{did_you_mean, nearest};
 use toolwright_registry::toolset::Tool;
 
 use crate::dispatch::{Answer, Asked};

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use hyper::Method;
 use serde_json::{Value, json};
-use toolwright_registry::schema::Validator;
+use toolwright_schema::Validator;
 use toolwright_server::route::{Access, Found, ROUTES, find};
 
 use super::client::Response;
