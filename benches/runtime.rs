@@ -1,16 +1,15 @@
 //! The runtime benchmark: start-up of 12 and of 10,000 tools, beside Node; what a call of a handler costs; what the
-//! whole corridor around it costs.
+//! orchestrator around it costs.
 //!
 //!   cargo bench --bench runtime                                all sections, 5 rounds
 //!   cargo bench --bench runtime -- startup --rounds 3 --no-node
 //!   cargo bench --bench runtime -- calls --millis 1000 --json
 //!
-//! Every round runs all contestants in another order, and medians are taken over the rounds. Start-up is measured by
-//! processes of their own, which this program starts with `--child`. On a busy machine processor time holds, the
-//! latencies and calls a second do not.
+//! Every round runs all contestants in another order, and medians are taken over the rounds. Start-up is measured in
+//! child processes, which this program starts with `--child`. On a busy machine only the CPU time is meaningful.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-/// As the program has it.
+/// The allocator of the program.
 #[allow(dead_code)]
 #[path = "../crates/cli/src/allocator.rs"]
 mod allocator;
@@ -22,18 +21,18 @@ mod case;
 mod child;
 #[path = "runtime/clock.rs"]
 mod clock;
-#[path = "runtime/corridor.rs"]
-mod corridor;
 #[path = "build/generate.rs"]
 mod generate;
 #[path = "build/node.rs"]
 mod node;
+#[path = "runtime/orchestrator.rs"]
+mod orchestrator;
 #[path = "runtime/report.rs"]
 mod report;
 #[path = "runtime/startup.rs"]
 mod startup;
-#[path = "runtime/workshop.rs"]
-mod workshop;
+#[path = "runtime/support.rs"]
+mod support;
 
 use std::error::Error;
 use std::time::Duration;
@@ -45,14 +44,14 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 struct Options {
     sections: Vec<String>,
     rounds: usize,
-    /// How long each kind of call is repeated, a round.
+    /// How long each kind of call is repeated in a round.
     time: Duration,
     with_node: bool,
     as_json: bool,
 }
 
 fn main() -> Result<()> {
-    // As the program does.
+    // The program does it, too.
     #[cfg(target_os = "linux")]
     let _ = rustix::thread::disable_transparent_huge_pages(true);
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -67,7 +66,7 @@ fn main() -> Result<()> {
         sections.push(match name.as_str() {
             "startup" => startup::run(&options)?,
             "calls" => calls::run(&options)?,
-            _ => corridor::run(&options)?,
+            _ => orchestrator::run(&options)?,
         });
     }
     if options.as_json {
@@ -93,19 +92,19 @@ impl Options {
                 "--millis" => options.time = Duration::from_millis(number()? as u64),
                 "--no-node" => options.with_node = false,
                 "--json" => options.as_json = true,
-                // Cargo's own.
+                // Cargo passes it.
                 "--bench" => {}
-                "startup" | "calls" | "corridor" => options.sections.push(argument),
+                "startup" | "calls" | "orchestrator" => options.sections.push(argument),
                 other => {
                     return Err(format!(
-                        "`{other}` is neither a section (startup, calls, corridor) nor a flag"
+                        "`{other}` is neither a section (startup, calls, orchestrator) nor a flag"
                     )
                     .into());
                 }
             }
         }
         if options.sections.is_empty() {
-            options.sections = ["startup", "calls", "corridor"].map(str::to_owned).to_vec();
+            options.sections = ["startup", "calls", "orchestrator"].map(str::to_owned).to_vec();
         }
         Ok(options)
     }

@@ -1,4 +1,4 @@
-//! Toolwright in one's own agent loop: a model asks, the orchestrator decides and runs, the model is told.
+//! An agent loop with Toolwright: a model makes calls, the orchestrator runs them, the model reads the results.
 //! The model here is a script; yours is a provider's API.
 //!
 //! `cargo run --example agent_loop`
@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolwright::contract::{Failure, Mode, Success};
-use toolwright::orchestrator::confirm::{Answerer, Proof};
+use toolwright::orchestrator::confirm::{Approver, Proof};
 use toolwright::orchestrator::session::NewSession;
-use toolwright::orchestrator::{Context, Orchestrator, Runtime, ToolCall};
+use toolwright::orchestrator::{CallRequest, Context, Orchestrator, Runtime, ToolCall};
 use toolwright::registry::declared;
 use toolwright::registry::toolset::Toolset;
 
@@ -44,7 +44,7 @@ async fn refund(args: Value, context: Context) -> Result<Success, Failure> {
     Ok(json!({ "refunded": args["number"] }).into())
 }
 
-/// What the model wants: the first call is wrong, the last needs the user.
+/// The model's calls: the first has invalid arguments, the last needs approval.
 fn model() -> Vec<ToolCall> {
     let call =
         |id: &str, tool: &str, args: Value| ToolCall { id: Some(id.to_owned()), tool: tool.to_owned(), args };
@@ -67,22 +67,22 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let session = orchestrator.create_session(NewSession::new("demo", Mode::Text)).await?;
     orchestrator.begin_turn(&session.id).await?;
     for call in model() {
-        say(&format!("model → {} {}", call.tool, call.args));
-        let envelope = orchestrator.call(&session.id, call).await;
-        say(&format!("      ← {}", orchestrator.for_model(&session, &envelope)));
+        print(&format!("model → {} {}", call.tool, call.args));
+        let envelope = orchestrator.call(CallRequest::new(session.id.as_str(), call)).await;
+        print(&format!("      ← {}", orchestrator.for_model(&session, &envelope)));
     }
-    for question in orchestrator.pending(Some(&session.id)).await? {
-        say(&format!("user  ? {}", question.preview));
-        let (token, client_id) = (question.id.as_str(), question.client_id.as_str());
-        let answerer =
-            Answerer { token, proof: Proof::Transport, session: &session.id, client_id, by: "user" };
-        let envelope = orchestrator.approve(&answerer, None).await?;
-        say(&format!("user  yes: {}", orchestrator.for_model(&session, &envelope)));
+    for request in orchestrator.pending(Some(&session.id)).await? {
+        print(&format!("user  ? {}", request.preview));
+        let (token, client_id) = (request.id.as_str(), request.client_id.as_str());
+        let approver =
+            Approver { token, proof: Proof::Transport, session: &session.id, client_id, by: "user" };
+        let envelope = orchestrator.approve(&approver, None).await?;
+        print(&format!("user  yes: {}", orchestrator.for_model(&session, &envelope)));
     }
     Ok(())
 }
 
 #[allow(clippy::print_stdout, reason = "an example shows what it does")]
-fn say(text: &str) {
+fn print(text: &str) {
     println!("{text}");
 }

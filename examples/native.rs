@@ -1,4 +1,4 @@
-//! A Rust program with a tool of its own: an async function, registered by name, declared like any other tool.
+//! A Rust program with a native tool: an async function that is registered by name and declared like any other tool.
 //!
 //! `cargo run --example native`
 
@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolwright::contract::{ErrorKind, Failure, Mode, Success};
-use toolwright::orchestrator::{Context, Request, Runtime, Session};
+use toolwright::orchestrator::session::NewSession;
+use toolwright::orchestrator::{CallRequest, Context, Orchestrator, Runtime, ToolCall};
 use toolwright::registry::declared;
 use toolwright::registry::toolset::Toolset;
 
@@ -43,7 +44,7 @@ async fn convert(args: Value, context: Context) -> Result<Success, Failure> {
 }
 
 #[tokio::main]
-async fn main() {
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let file = Path::new("convert.yaml");
     let (tools, errors) = declared::read(file, DECLARED, &|name| name == "length_converter");
     assert!(errors.is_empty(), "{errors:?}");
@@ -51,17 +52,20 @@ async fn main() {
     assert!(errors.is_empty(), "{errors:?}");
 
     let runtime = Runtime::builder(Arc::new(toolset), ".").native("length_converter", convert).build();
-    let session = Arc::new(Session::new("demo", Mode::Text));
+    let orchestrator = Orchestrator::builder(runtime).build()?;
     for args in [
         json!({ "value": 8848.86, "to": "feet" }),
         json!({ "value": -1, "to": "feet" }),
         json!({ "value": "high", "too": "feet" }),
     ] {
-        let envelope = runtime.execute(Request::new("convert_length", args, Arc::clone(&session))).await;
-        let text = serde_json::to_string_pretty(&envelope).unwrap_or_default();
+        let call = ToolCall { id: None, tool: "convert_length".to_owned(), args };
+        let session = NewSession::new("demo", Mode::Text);
+        let envelope = orchestrator.call(CallRequest::new(session, call)).await;
+        let text = serde_json::to_string_pretty(&*envelope)?;
         #[allow(clippy::print_stdout, reason = "an example shows what it does")]
         {
             println!("{text}");
         }
     }
+    Ok(())
 }

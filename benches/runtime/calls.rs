@@ -1,11 +1,11 @@
-//! Calls in this process: latency one after the other, processor time, calls a second, and how that grows with cores.
+//! Calls in this process: latency of sequential calls, CPU time, calls per second, and scaling with cores.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::json;
-use toolwright::orchestrator::{EngineOptions, Runtime};
+use toolwright::orchestrator::{EngineOptions, Orchestrator};
 
 use crate::case::{Case, Tools};
 use crate::report::{Column, Goal, Row, Sample, Section};
@@ -33,8 +33,8 @@ const GOALS: &[Goal] = &[
     Goal { row: "ignore_user", key: "cpu_us", most: 200.0 },
 ];
 
-/// So many calls at a time keep every thread of a small machine busy.
-const CROWD: usize = 16;
+/// Concurrent callers that keep every thread of a small machine busy.
+const CALLERS: usize = 16;
 
 struct Rate {
     calls_a_second: f64,
@@ -59,17 +59,18 @@ pub fn run(options: &Options) -> Result<Section> {
 
 fn measure(tools: &Arc<Tools>, case: &Arc<Case>, time: Duration) -> Result<Sample> {
     let mut sample = Sample::new();
-    let runtime = tools.runtime(EngineOptions::default());
-    latency(&runtime, case, time / 4)?;
-    sample.append(&mut latency(&runtime, case, time)?);
+    let orchestrator = tools.orchestrator(EngineOptions::default())?;
+    latency(&orchestrator, case, time / 4)?;
+    sample.append(&mut latency(&orchestrator, case, time)?);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    for callers in [1, 2, CROWD] {
-        let rate = throughput(&runtime, case, cores, callers, time)?;
+    for callers in [1, 2, CALLERS] {
+        let rate = throughput(&orchestrator, case, cores, callers, time)?;
         sample.insert(format!("rate_{callers}"), json!(rate.calls_a_second));
         sample.insert(format!("cpu_{callers}_us"), json!(rate.cpu_us));
     }
-    drop(runtime);
-    let engine = |threads| throughput(&tools.runtime(with_threads(threads)), case, cores, CROWD, time);
+    drop(orchestrator);
+    let engine =
+        |threads| throughput(&tools.orchestrator(with_threads(threads))?, case, cores, CALLERS, time);
     let (one, two) = (engine(1)?, engine(2)?);
     sample.insert("threads_2_to_1".to_owned(), json!(two.calls_a_second / one.calls_a_second));
     if let (Some(one), Some(two)) = (on_cores(tools, case, 1, time)?, on_cores(tools, case, 2, time)?) {
@@ -83,8 +84,8 @@ fn with_threads(threads: usize) -> EngineOptions {
     EngineOptions { threads, max_threads: threads + 32, spare_realms: threads * 8, ..default }
 }
 
-/// One caller that makes one call after the other; the processor time is that of the whole process.
-fn latency(runtime: &Runtime, case: &Case, time: Duration) -> Result<Sample> {
+/// One caller with sequential calls; the CPU time is that of the whole process.
+fn latency(orchestrator: &Orchestrator, case: &Case, time: Duration) -> Result<Sample> {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut taken: Vec<Duration> = Vec::new();
     let (until, before) = (Instant::now() + time, clock::cpu());
@@ -92,7 +93,7 @@ fn latency(runtime: &Runtime, case: &Case, time: Duration) -> Result<Sample> {
         while taken.is_empty() || Instant::now() < until {
             let request = case.request();
             let started = Instant::now();
-            case.call(runtime, request).await?;
+            case.call(orchestrator, request).await?;
             taken.push(started.elapsed());
         }
         Result::Ok(())
@@ -108,9 +109,9 @@ fn latency(runtime: &Runtime, case: &Case, time: Duration) -> Result<Sample> {
     Ok(sample)
 }
 
-/// Several callers at a time on a server's threads; each makes one call after the other.
+/// Concurrent callers on a server's threads, each with sequential calls.
 fn throughput(
-    runtime: &Runtime,
+    orchestrator: &Orchestrator,
     case: &Arc<Case>,
     workers: usize,
     callers: usize,
@@ -118,22 +119,27 @@ fn throughput(
 ) -> Result<Rate> {
     let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build()?;
     tokio.block_on(async {
-        crowd(runtime, case, callers, time / 4).await?;
+        call_concurrently(orchestrator, case, callers, time / 4).await?;
         let (started, before) = (Instant::now(), clock::cpu());
-        let calls = crowd(runtime, case, callers, time).await? as f64;
+        let calls = call_concurrently(orchestrator, case, callers, time).await? as f64;
         let (wall, cpu) = (started.elapsed(), clock::cpu().saturating_sub(before));
         Ok(Rate { calls_a_second: calls / wall.as_secs_f64(), cpu_us: clock::micros(cpu) / calls })
     })
 }
 
-async fn crowd(runtime: &Runtime, case: &Arc<Case>, callers: usize, time: Duration) -> Result<u64> {
+async fn call_concurrently(
+    orchestrator: &Orchestrator,
+    case: &Arc<Case>,
+    callers: usize,
+    time: Duration,
+) -> Result<u64> {
     let until = Instant::now() + time;
     let caller = |_| {
-        let (runtime, case) = (runtime.clone(), Arc::clone(case));
+        let (orchestrator, case) = (orchestrator.clone(), Arc::clone(case));
         tokio::spawn(async move {
             let mut calls = 0_u64;
             while Instant::now() < until {
-                case.call(&runtime, case.request()).await?;
+                case.call(&orchestrator, case.request()).await?;
                 calls += 1;
             }
             Result::Ok(calls)
@@ -147,7 +153,7 @@ async fn crowd(runtime: &Runtime, case: &Arc<Case>, callers: usize, time: Durati
     Ok(calls)
 }
 
-/// All threads, the callers' and the engine's, on so many cores; nothing on a machine that has fewer.
+/// Pins all threads, the callers' and the engine's, to this many cores. `None` on a machine that has fewer.
 fn on_cores(tools: &Arc<Tools>, case: &Arc<Case>, cores: usize, time: Duration) -> Result<Option<Rate>> {
     let (tools, case) = (Arc::clone(tools), Arc::clone(case));
     let pinned = std::thread::spawn(move || {
@@ -157,10 +163,10 @@ fn on_cores(tools: &Arc<Tools>, case: &Arc<Case>, cores: usize, time: Duration) 
             let Some(core) = free.next() else { return Ok(None) };
             chosen.set(core);
         }
-        // The threads that are started from here inherit it.
+        // Threads inherit the affinity.
         sched_setaffinity(None, &chosen)?;
-        let runtime = tools.runtime(with_threads(cores));
-        throughput(&runtime, &case, cores, CROWD, time).map(Some)
+        let orchestrator = tools.orchestrator(with_threads(cores))?;
+        throughput(&orchestrator, &case, cores, CALLERS, time).map(Some)
     });
     pinned.join().map_err(|_| "the pinned thread panicked")?
 }

@@ -1,4 +1,4 @@
-//! The calls that are measured: which tool, with what arguments, and what answers its capabilities.
+//! The calls that are measured: tool, arguments, and stubs of capabilities.
 
 use std::future::ready;
 use std::path::{Path, PathBuf};
@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolwright::contract::{Failure, Mode, Success};
+use toolwright::orchestrator::session::NewSession;
 use toolwright::orchestrator::{
-    Cancel, Context, EngineOptions, Host, HostError, HostFuture, Level, Request, Runtime, Session,
+    CallRequest, Context, EngineOptions, Host, HostError, HostFuture, Level, Orchestrator, Runtime, ToolCall,
 };
 use toolwright::registry::declared;
 use toolwright::registry::toolset::Toolset;
 
-use crate::{Result, workshop};
+use crate::{Result, support};
 
 const NATIVE: &str = r#"
 tools:
@@ -43,12 +44,11 @@ pub struct Case {
     tool: &'static str,
     args: Value,
     host: Option<Arc<dyn Host>>,
-    session: Arc<Session>,
 }
 
 impl Tools {
     pub fn load() -> Result<Self> {
-        let artifact = workshop::reference()?;
+        let artifact = support::reference()?;
         let file = Path::new("native.yaml");
         let (tools, errors) = declared::read(file, NATIVE, &|name| name == "noop");
         let (toolset, taken) = Toolset::load(&artifact)?.with_declared(file, tools);
@@ -61,16 +61,16 @@ impl Tools {
         }
     }
 
-    pub fn runtime(&self, engine: EngineOptions) -> Runtime {
+    pub fn orchestrator(&self, engine: EngineOptions) -> Result<Orchestrator> {
         let noop = |args: Value, _: Context| ready(Ok::<Success, Failure>(args.into()));
-        Runtime::builder(Arc::clone(&self.toolset), &self.base).native("noop", noop).engine(engine).build()
+        let runtime = Runtime::builder(Arc::clone(&self.toolset), &self.base);
+        Ok(Orchestrator::builder(runtime.native("noop", noop).engine(engine).build()).build()?)
     }
 }
 
 impl Case {
     pub fn all() -> Vec<Self> {
-        let session = Arc::new(Session::new("bench", Mode::Text));
-        let case = |name, tool, args, host| Self { name, tool, args, host, session: Arc::clone(&session) };
+        let case = |name, tool, args, host| Self { name, tool, args, host };
         let text = json!({ "text": "hello" });
         let search =
             json!({ "query": "stage automation", "filters": { "type": "project", "tags": ["active"] } });
@@ -83,32 +83,25 @@ impl Case {
         ]
     }
 
-    /// What a server makes of a message; the call's id is the provider's.
-    pub fn request(&self) -> Request {
-        Request {
-            tool: self.tool.to_owned(),
-            args: self.args.clone(),
-            execution_id: "call_0123456789".to_owned(),
-            session: Arc::clone(&self.session),
-            cancel: Cancel::new(),
-            now: None,
-        }
+    /// A request in an ephemeral session, with the provider's id.
+    pub fn request(&self) -> CallRequest {
+        let id = Some("call_0123456789".to_owned());
+        let call = ToolCall { id, tool: self.tool.to_owned(), args: self.args.clone() };
+        let mut request = CallRequest::new(NewSession::new("bench", Mode::Text), call);
+        request.host = self.host.clone();
+        request
     }
 
-    /// From request to envelope. A call that fails would not be worth its time.
-    pub async fn call(&self, runtime: &Runtime, request: Request) -> Result<()> {
-        let envelope = match &self.host {
-            Some(host) => runtime.execute_with(request, Arc::clone(host)).await,
-            None => runtime.execute(request).await,
-        };
-        match envelope.outcome {
+    /// From request to envelope. A failed call is an error of the benchmark.
+    pub async fn call(&self, orchestrator: &Orchestrator, request: CallRequest) -> Result<()> {
+        match &orchestrator.call(request).await.outcome {
             Ok(_) => Ok(()),
             Err(failure) => Err(format!("{}: {failure:?}", self.name).into()),
         }
     }
 }
 
-/// Answers every capability with the same value, at once.
+/// Returns the same value for every capability.
 struct Stub(Value);
 
 impl Host for Stub {

@@ -1,4 +1,4 @@
-//! The process that start-up is measured in: loads an artifact, gets ready, makes the first calls, tells what it took.
+//! The process in which start-up is measured: loads an artifact, makes the first calls, and prints the times.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,17 +6,20 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 use toolwright::contract::Mode;
-use toolwright::orchestrator::{Request, Runtime, Session};
+use toolwright::orchestrator::session::NewSession;
+use toolwright::orchestrator::{CallRequest, Orchestrator, Runtime, ToolCall};
 use toolwright::registry::toolset::Toolset;
 
 use crate::{Result, clock};
 
-/// Until the engine has its realms made ahead, so that they count as memory.
+/// Until the engine has created its spare realms, which count as memory.
 const SETTLING: Duration = Duration::from_millis(50);
 
 /// `ARTIFACT SINCE TOOL ARGS TOOL ARGS`; `SINCE` is the monotonic clock before this process was started.
 pub fn load(arguments: &[String]) -> Result<()> {
-    let [artifact, since, calls @ ..] = arguments else { return Err("--child load: too little".into()) };
+    let [artifact, since, calls @ ..] = arguments else {
+        return Err("--child load: missing arguments".into());
+    };
     let since = Duration::from_nanos(since.parse()?);
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let sample = tokio.block_on(measure(Path::new(artifact), since, calls))?;
@@ -29,18 +32,22 @@ async fn measure(artifact: &Path, since: Duration, calls: &[String]) -> Result<M
     let toolset = Arc::new(Toolset::load(artifact)?);
     let runtime = Runtime::builder(toolset, artifact.parent().unwrap_or(Path::new("."))).build();
     runtime.start();
+    let orchestrator = Orchestrator::builder(runtime).build()?;
     let (cpu, wall) = (clock::cpu(), clock::monotonic().saturating_sub(since));
     let mut sample = Map::new();
     sample.insert("ready_cpu_ms".to_owned(), json!(clock::millis(cpu)));
     sample.insert("ready_wall_ms".to_owned(), json!(clock::millis(wall)));
     sample.insert("ready_rss_mb".to_owned(), json!(clock::memory_mb("VmRSS")));
-    let session = Arc::new(Session::new("bench", Mode::Text));
     for (key, call) in ["first_call_ms", "next_call_ms"].into_iter().zip(calls.chunks_exact(2)) {
-        let request = Request::new(&call[0], serde_json::from_str(&call[1])?, Arc::clone(&session));
+        let (tool, args) = (call[0].clone(), serde_json::from_str(&call[1])?);
+        let session = NewSession::new("bench", Mode::Text);
+        let request = CallRequest::new(session, ToolCall { id: None, tool, args });
         let started = Instant::now();
-        let envelope = runtime.execute(request).await;
+        let envelope = orchestrator.call(request).await;
         sample.insert(key.to_owned(), json!(clock::millis(started.elapsed())));
-        envelope.outcome.map_err(|failure| format!("{}: {failure:?}", call[0]))?;
+        if let Err(failure) = &envelope.outcome {
+            return Err(format!("{}: {failure:?}", call[0]).into());
+        }
     }
     tokio::time::sleep(SETTLING).await;
     sample.insert("peak_rss_mb".to_owned(), json!(clock::memory_mb("VmHWM")));

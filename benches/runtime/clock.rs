@@ -1,11 +1,11 @@
-//! What a process has used so far: time on the wall, on the processor, memory.
+//! What a process has used so far: wall time, CPU time, memory.
 
 use std::fs;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Processor time of this process, user and system, all threads, from its very start.
+/// CPU time of this process since its start: user and system, all threads.
 pub fn cpu() -> Duration {
     read(ClockId::ProcessCPUTime)
 }

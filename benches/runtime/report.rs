@@ -1,4 +1,4 @@
-//! What came out: medians over the rounds as a table with the targets, or as JSON.
+//! The results: medians over the rounds as a table with the goals, or as JSON.
 
 use serde_json::{Map, Value, json};
 
@@ -12,7 +12,7 @@ pub struct Column {
     pub digits: usize,
 }
 
-/// What a row's median may be at most.
+/// The limit of a row's median.
 pub struct Goal {
     pub row: &'static str,
     pub key: &'static str,
@@ -37,7 +37,7 @@ impl Row {
         Self { name, samples: Vec::new() }
     }
 
-    /// `NaN` where nothing was measured.
+    /// `NaN` without a measurement.
     fn median(&self, key: &str) -> f64 {
         let mut values: Vec<f64> =
             self.samples.iter().filter_map(|sample| sample.get(key)?.as_f64()).collect();
@@ -52,7 +52,7 @@ impl Row {
 }
 
 impl Goal {
-    /// The median and the least value that were measured.
+    /// The median and the minimum.
     fn reached(&self, rows: &[Row]) -> Option<(f64, f64)> {
         let row = rows.iter().find(|row| row.name == self.row)?;
         Some((row.median(self.key), row.least(self.key)))
@@ -67,7 +67,7 @@ impl Section {
         println!("{:<26}{}", "", headings.collect::<String>());
         for row in &self.rows {
             let cells =
-                self.columns.iter().map(|column| format!("{:>13}", column.shown(row.median(column.key))));
+                self.columns.iter().map(|column| format!("{:>13}", column.format(row.median(column.key))));
             println!("{:<26}{}", row.name, cells.collect::<String>());
         }
         println!("\n{:<42}{:>13}{:>13}{:>13}", "", "median", "best round", "target");
@@ -82,8 +82,8 @@ impl Section {
             println!(
                 "{:<42}{:>13}{:>13}{:>13}   {verdict}",
                 format!("{}: {}", goal.row, column.title),
-                column.shown(median),
-                column.shown(least),
+                column.format(median),
+                column.format(least),
                 format!("≤ {} {}", goal.most, column.unit)
             );
         }
@@ -106,7 +106,7 @@ impl Section {
 }
 
 impl Column {
-    fn shown(&self, value: f64) -> String {
+    fn format(&self, value: f64) -> String {
         if value.is_nan() {
             return "-".to_owned();
         }
@@ -114,7 +114,7 @@ impl Column {
     }
 }
 
-/// All sections in one line.
+/// All sections as one line of JSON.
 pub fn json(sections: &[Section]) -> Value {
     Value::Object(sections.iter().map(|section| (section.name.to_owned(), section.json())).collect())
 }

@@ -1,10 +1,10 @@
-//! Start-up: from the start of a process to ready, and the first calls, against a runtime on Node.
+//! Start-up: time until a process is ready and until its first calls end, compared with a runtime on Node.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::report::{Column, Goal, Row, Section};
-use crate::{Options, Result, clock, node, workshop};
+use crate::{Options, Result, clock, node, support};
 
 const COLUMNS: &[Column] = &[
     Column { key: "ready_cpu_ms", title: "CPU to ready", unit: "ms", digits: 1 },
@@ -15,7 +15,7 @@ const COLUMNS: &[Column] = &[
     Column { key: "next_call_ms", title: "next tool's", unit: "ms", digits: 2 },
 ];
 
-/// The first call of the process starts the engine too, the next one only loads another tool.
+/// The first call of the process also starts the engine; the next one only loads another tool.
 const GOALS: &[Goal] = &[
     Goal { row: SMALL, key: "ready_cpu_ms", most: 15.0 },
     Goal { row: LARGE, key: "ready_cpu_ms", most: 150.0 },
@@ -58,7 +58,7 @@ pub fn run(options: &Options) -> Result<Section> {
         for step in 0..contestants.len() {
             let at = (step + round) % contestants.len();
             let contestant = &contestants[at];
-            // It takes most of a minute.
+            // It takes almost a minute.
             if round > 0 && contestant.name == NODE_EAGER_LARGE {
                 continue;
             }
@@ -73,9 +73,9 @@ pub fn run(options: &Options) -> Result<Section> {
 
 fn contestants(with_node: bool) -> Result<Vec<Contestant>> {
     let mut found = Vec::new();
-    let (small, large) = (workshop::generated(12)?, workshop::generated(10_000)?);
+    let (small, large) = (support::generated(12)?, support::generated(10_000)?);
     let mut add = |name, program, artifact: &Path| -> Result<()> {
-        let tools = [workshop::id_of(artifact, 0)?, workshop::id_of(artifact, 1)?];
+        let tools = [support::id_of(artifact, 0)?, support::id_of(artifact, 1)?];
         found.push(Contestant { name, program, artifact: artifact.to_owned(), tools });
         Ok(())
     };

@@ -127,9 +127,9 @@ fn a_built_directory_can_be_moved_and_a_changed_handler_is_refused() {
     .unwrap();
     let run = call(&project, &args).expect_code(1);
     let message = run.json()["error"]["message"].clone();
-    assert_eq!(message, "The tool `find_note` is out of order.");
+    assert_eq!(message, "The tool `find_note` cannot be used: it failed to load.");
     run.expect_stderr(&[
-        "the handler of `find_note` was changed after it was built",
+        "the handler of `find_note` has changed since it was built",
         "build the tools again",
     ]);
 }
@@ -172,11 +172,11 @@ fn limits_of_handlers_are_settings() {
     call(&project, &args).expect_code(0);
     fs::write(project.dir().join("toolwright.toml"), "[handlers]\nmemory_mb = 4\n").unwrap();
     let envelope = call(&project, &args).expect_code(1).json();
-    assert_eq!(envelope["error"]["message"], "The tool used up its memory.");
+    assert_eq!(envelope["error"]["message"], "The tool exceeded its memory limit.");
     let project = with_handler("while (true) {}");
     fs::write(project.dir().join("toolwright.toml"), "[handlers]\ncpu_ms = 100\n").unwrap();
     let envelope = run(project.command(&["call", "find_note", r#"{"query": "x"}"#])).expect_code(1).json();
-    assert_eq!(envelope["error"]["message"], "The tool used up its processor time.");
+    assert_eq!(envelope["error"]["message"], "The tool exceeded its CPU time limit.");
 }
 
 #[test]

@@ -124,7 +124,7 @@ fn a_rule_that_cannot_hold_is_found_when_the_configuration_is_read() {
     let project = Project::with(&["note-find"]);
     for (rule, told) in [
         ("mode ==", "it ends too early, at column 8"),
-        ("usr.id == \\\"x\\\"", "speaks of `usr`, which no condition knows: did you mean `user`?"),
+        ("usr.id == \\\"x\\\"", "uses the unknown variable `usr`: did you mean `user`?"),
     ] {
         let text = format!("[confirmation]\napprove_when = \"{rule}\"\n");
         fs::write(project.dir().join("toolwright.toml"), text).unwrap();

@@ -75,9 +75,9 @@ fn a_test_file_that_is_none_fails_and_the_others_run() {
     project.write("find-note/tests/notes.txt", "not a test");
     let run = project.run(&["test"]).expect_code(1);
     run.expect_stderr(&[
-        "a.json is not a test",
+        "a.json is not a valid test",
         "unknown field `arguments`",
-        "stubs `kb.serch`, which is no capability",
+        "stubs `kb.serch`, but there is no such capability",
         "1 passed, 3 failed",
     ]);
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use serde::de::Error as _;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::ErrorKind;
+use crate::confirmation::{ConfirmationRequest, RequestForm};
 use crate::json::{write_members, write_plainly, write_string, write_value};
 
 /// What a call comes to.
@@ -27,7 +28,9 @@ pub struct Success {
 }
 
 /// Why a call failed, for a model that wants to do better.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+///
+/// Its serialization is for models and handlers; [`Envelope::write`] and [`ClientEnvelope`] are for clients.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Failure {
     #[serde(rename = "type")]
@@ -35,12 +38,43 @@ pub struct Failure {
     pub message: String,
     pub retryable: bool,
     pub partial_side_effects: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub idempotency_required: Option<bool>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub details: Option<Box<Value>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The question to a person that has to be answered first. Serialized as `details.confirmation_request`.
+    #[serde(skip)]
+    pub confirmation: Option<Box<ConfirmationRequest>>,
+    #[serde(default)]
     pub suggestion: Option<String>,
+}
+
+/// An envelope as the user's client receives it: with the token of a confirmation request.
+#[derive(Debug, Clone, Copy)]
+pub struct ClientEnvelope<'a>(pub &'a Envelope);
+
+/// The members of a failure.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FailureForm<'a> {
+    #[serde(rename = "type")]
+    kind: ErrorKind,
+    message: &'a str,
+    retryable: bool,
+    partial_side_effects: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idempotency_required: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<DetailsForm<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suggestion: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum DetailsForm<'a> {
+    Value(&'a Value),
+    Confirmation { confirmation_request: RequestForm<'a> },
 }
 
 /// Which tool, which version, how long.
@@ -73,6 +107,7 @@ impl Failure {
             partial_side_effects: false,
             idempotency_required: None,
             details: None,
+            confirmation: None,
             suggestion: None,
         }
     }
@@ -88,6 +123,38 @@ impl Failure {
         self.suggestion = Some(suggestion.into());
         self
     }
+
+    /// The details as a model may read them.
+    pub fn details(&self) -> Option<Value> {
+        match (&self.confirmation, &self.details) {
+            (Some(confirmation), _) => Some(json!({ "confirmation_request": confirmation })),
+            (None, details) => details.as_deref().cloned(),
+        }
+    }
+
+    fn form<'a>(&'a self, confirmation: Option<RequestForm<'a>>) -> FailureForm<'a> {
+        let confirmation =
+            confirmation.map(|confirmation_request| DetailsForm::Confirmation { confirmation_request });
+        FailureForm {
+            kind: self.kind,
+            message: &self.message,
+            retryable: self.retryable,
+            partial_side_effects: self.partial_side_effects,
+            idempotency_required: self.idempotency_required,
+            details: confirmation.or_else(|| self.details.as_deref().map(DetailsForm::Value)),
+            suggestion: self.suggestion.as_deref(),
+        }
+    }
+
+    fn form_for_client(&self) -> FailureForm<'_> {
+        self.form(self.confirmation.as_deref().map(ConfirmationRequest::form_for_client))
+    }
+}
+
+impl Serialize for Failure {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.form(self.confirmation.as_deref().map(ConfirmationRequest::form)).serialize(serializer)
+    }
 }
 
 impl Envelope {
@@ -96,7 +163,7 @@ impl Envelope {
         self.outcome.is_ok()
     }
 
-    /// Its text: the same bytes as those of `Serialize`, which every call pays for several times.
+    /// Its text for the client: the same bytes as those of [`ClientEnvelope`], in less time.
     pub fn write(&self, out: &mut Vec<u8>) {
         match &self.outcome {
             Ok(Success { data, intents }) => {
@@ -107,7 +174,7 @@ impl Envelope {
             }
             Err(failure) => {
                 out.extend_from_slice(b"{\"ok\":false,\"error\":");
-                write_plainly(failure, out);
+                write_plainly(&failure.form_for_client(), out);
             }
         }
         out.extend_from_slice(b",\"meta\":");
@@ -140,8 +207,12 @@ impl Meta {
     }
 }
 
-impl Serialize for Envelope {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+impl Envelope {
+    fn serialize_with<'a, S: Serializer, F: Serialize>(
+        &'a self,
+        serializer: S,
+        form: impl FnOnce(&'a Failure) -> F,
+    ) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("ok", &self.outcome.is_ok())?;
         match &self.outcome {
@@ -149,10 +220,23 @@ impl Serialize for Envelope {
                 map.serialize_entry("data", &*success.data)?;
                 map.serialize_entry("intents", &success.intents)?;
             }
-            Err(failure) => map.serialize_entry("error", failure)?,
+            Err(failure) => map.serialize_entry("error", &form(failure))?,
         }
         map.serialize_entry("meta", &self.meta)?;
         map.end()
+    }
+}
+
+/// For models and handlers: without the token of a confirmation request.
+impl Serialize for Envelope {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.serialize_with(serializer, |failure| failure)
+    }
+}
+
+impl Serialize for ClientEnvelope<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize_with(serializer, Failure::form_for_client)
     }
 }
 
@@ -180,9 +264,8 @@ impl<'de> Deserialize<'de> for Envelope {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+    use crate::ConfirmationToken;
 
     fn meta() -> Meta {
         Meta {
@@ -229,5 +312,30 @@ mod tests {
             json!({"ok": false, "error": {"type": "VALIDATION", "message": "no", "retryable": false,
                 "partialSideEffects": false, "suggestion": "mend it"}, "meta": meta_json})
         );
+    }
+    #[test]
+    fn only_the_client_reads_the_token_of_a_confirmation_request() {
+        let request = ConfirmationRequest {
+            confirmation_id: "conf_1".to_owned(),
+            tool: "pay".to_owned(),
+            args: json!({ "amount": 5 }),
+            preview: "Pay 5".to_owned(),
+            expires_at: 9,
+            token: Some(ConfirmationToken::new("conf_1.secret")),
+        };
+        let mut failure = Failure::new(ErrorKind::ConfirmationRequired, "no");
+        failure.confirmation = Some(Box::new(request));
+        let public = json!({ "confirmation_request": { "confirmation_id": "conf_1", "tool": "pay",
+            "args": { "amount": 5 }, "preview": "Pay 5", "expires_at": 9 } });
+        assert_eq!(failure.details(), Some(public.clone()));
+        assert!(!format!("{failure:?}").contains("secret"));
+        let envelope = Envelope { outcome: Err(failure), meta: meta() };
+        assert_eq!(serde_json::to_value(&envelope).unwrap()["error"]["details"], public);
+        let mut written = Vec::new();
+        envelope.write(&mut written);
+        let text = String::from_utf8(written).unwrap();
+        assert_eq!(text, serde_json::to_string(&ClientEnvelope(&envelope)).unwrap());
+        let expected = r#""details":{"confirmation_request":{"confirmation_id":"conf_1","tool":"pay","args":{"amount":5},"preview":"Pay 5","confirmation_token":"conf_1.secret","expires_at":9}}"#;
+        assert!(text.contains(expected), "{text}");
     }
 }

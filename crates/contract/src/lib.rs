@@ -3,6 +3,7 @@
 //! Plain data only. This crate knows no I/O, no clock, no async runtime and no provider.
 
 pub mod arguments;
+mod confirmation;
 mod envelope;
 mod error_kind;
 mod intent;
@@ -11,7 +12,8 @@ pub mod suggest;
 mod tool;
 mod words;
 
-pub use envelope::{Envelope, Failure, Meta, Success};
+pub use confirmation::{ConfirmationRequest, ConfirmationToken};
+pub use envelope::{ClientEnvelope, Envelope, Failure, Meta, Success};
 pub use error_kind::ErrorKind;
 pub use intent::IntentKind;
 pub use tool::{

@@ -1,4 +1,4 @@
-//! How many calls a second the PostgreSQL store claims and settles.
+//! Measures how many calls per second the PostgreSQL store claims and settles.
 //!
 //!     cargo run --release -p toolwright-orchestrator --example postgres_load -- URL [CALLERS] [SECONDS] [CONNECTIONS]
 #![allow(clippy::print_stdout)]
@@ -47,7 +47,7 @@ async fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// How long each call took, from claim to the end of its settlement, in order.
+/// The latency of each call, from claim to settlement, sorted.
 async fn measure(
     store: &Arc<Postgres>,
     callers: usize,
@@ -66,7 +66,7 @@ async fn measure(
                 let execution = NUMBER.fetch_add(1, Ordering::Relaxed).to_string();
                 let claim = claim(&caller.to_string(), &execution, durability);
                 if store.claim(claim.clone()).await? != Claimed::New {
-                    return Err("a new call was not new".into());
+                    return Err("the store did not accept a new call".into());
                 }
                 store.settle(settlement(claim)).await?;
                 took.push(start.elapsed());

@@ -1,5 +1,5 @@
-//! How fast the SQLite store is: durable calls (a committed claim, then a committed settlement with its audit entry) a
-//! second, beside what the disk can do.
+//! Measures the SQLite store: durable calls per second (a committed claim, then a committed settlement with its audit
+//! entry), compared with the speed of the disk.
 //!
 //! `cargo run --release --example store_speed -- [callers] [seconds] [directory]`
 #![allow(clippy::print_stdout, clippy::unwrap_used)]

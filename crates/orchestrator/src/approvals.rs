@@ -1,378 +1,387 @@
-//! The questions that are put to a session's user, and what follows from the answers.
+//! Confirmation requests: how a call becomes one, and what follows from its answer.
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use toolwright_contract::{Envelope, ErrorKind, Failure, Meta};
 
-use crate::confirm::{self, Answerer, Error, Token};
-use crate::deliveries::Delivery;
-use crate::gate::{self, Attempt, Stop, Tokens};
-use crate::orchestrator::{Orchestrator, ToolCall, Travelled};
+use crate::confirm::{self, Approver, Error, NewToken};
+use crate::deferred::DeferredResult;
+use crate::execution::Execution;
+use crate::finish::{End, Ending, Record};
+use crate::gate::{self, GateInput, RateTokens, Stop};
+use crate::orchestrator::Orchestrator;
 use crate::redact;
-use crate::refusal::{conflict, out_of_order, out_of_reach};
+use crate::refusal::{execution_id_conflict, store_unavailable, tool_not_prepared};
+use crate::request::{CallRequest, SessionRef, ToolCall};
 use crate::store::{
-    self, Answer, AuditEntry, Backend, Claim, Claimed, Confirmation, Decision, Durability, Settlement, Status,
+    self, Answer, AuditEntry, Backend, Claim, Claimed, Confirmation, Decision, Durability, SessionRecord,
+    Settlement, Status,
 };
-use crate::trip::Trip;
 
 impl Orchestrator {
-    /// The questions that wait for an answer, oldest first.
+    /// The confirmation requests that wait for an answer, oldest first.
     pub async fn pending(&self, session: Option<&str>) -> store::Result<Vec<Arc<Confirmation>>> {
         let now = self.0.clock.now();
-        let mut waiting = self.0.store.pending(session).await?;
-        waiting.retain(|asked| asked.expires_at > now);
-        Ok(waiting)
+        let mut pending = self.0.store.pending(session).await?;
+        pending.retain(|request| request.expires_at > now);
+        Ok(pending)
     }
 
-    /// What a call came to, by the record: for whoever has missed a delivery. `None` when nothing is recorded, or when
-    /// the call still runs or is in doubt.
+    /// The recorded envelope of an execution, for clients that have missed a deferred result. `None` when nothing is
+    /// recorded, the call is still running, or its outcome is unknown.
     pub async fn recorded(&self, session: &str, execution: &str) -> store::Result<Option<Arc<Envelope>>> {
-        let standing = self.0.store.recorded(session, execution).await?;
-        Ok(standing.and_then(|standing| match standing.status {
+        let record = self.0.store.recorded(session, execution).await?;
+        Ok(record.and_then(|record| match record.status {
             Status::Finished(envelope) => Some(envelope),
             Status::Running | Status::InDoubt | Status::Abandoned => None,
         }))
     }
 
-    /// The user says yes, perhaps to other arguments: the recorded call runs once, and its envelope is delivered.
+    /// Approves a call, possibly with edited arguments: it runs once, and its envelope is delivered.
     pub async fn approve(
         &self,
-        answerer: &Answerer<'_>,
+        approver: &Approver<'_>,
         edited: Option<Value>,
     ) -> Result<Arc<Envelope>, Error> {
-        let asked = self.asked(answerer).await?;
+        let request = self.answerable(approver).await?;
         let (args, shown) = match edited {
-            Some(edited) => self.check_edited(&asked, edited).await?,
-            None => (asked.args.clone(), asked.shown.clone()),
+            Some(edited) => self.check_edited(&request, edited).await?,
+            None => (request.args.clone(), request.shown.clone()),
         };
-        let decision = Decision::Approve { by: answerer.by.to_owned(), args, shown };
-        self.approved(asked, decision, Remember::No).await
+        let decision = Decision::Approve { by: approver.by.to_owned(), args, shown };
+        self.approve_with(request, decision, Remember::No).await
     }
 
-    /// As [`Self::approve`], and the user is not asked about this tool again in this session, if policy allows that.
-    pub async fn approve_and_remember(&self, answerer: &Answerer<'_>) -> Result<Arc<Envelope>, Error> {
-        let asked = self.asked(answerer).await?;
-        let (args, shown) = (asked.args.clone(), asked.shown.clone());
-        let decision = Decision::Approve { by: answerer.by.to_owned(), args, shown };
+    /// As [`Self::approve`]; and if policy allows it, the session needs no approval for this tool any more.
+    pub async fn approve_and_remember(&self, approver: &Approver<'_>) -> Result<Arc<Envelope>, Error> {
+        let request = self.answerable(approver).await?;
+        let (args, shown) = (request.args.clone(), request.shown.clone());
+        let decision = Decision::Approve { by: approver.by.to_owned(), args, shown };
         let remember = if self.0.policy.may_remember { Remember::Tool } else { Remember::No };
-        self.approved(asked, decision, remember).await
+        self.approve_with(request, decision, remember).await
     }
 
-    async fn approved(
+    async fn approve_with(
         &self,
-        asked: Arc<Confirmation>,
+        request: Arc<Confirmation>,
         decision: Decision,
         remember: Remember,
     ) -> Result<Arc<Envelope>, Error> {
         let this = self.clone();
-        to_its_end(Arc::clone(&self.0.detached), async move {
-            let decided =
-                this.0.store.decide(&asked.id, decision, this.0.clock.now()).await?.ok_or(Error::Refused)?;
-            this.note(&decided, "approved").await;
-            let envelope = this.run_approved(decided).await;
+        run_to_completion(Arc::clone(&self.0.detached), async move {
+            let now = this.0.clock.now();
+            let approval = this.0.store.decide(&request.id, decision, now).await?.ok_or(Error::Refused)?;
+            let session = this.session_of(&approval).await;
+            this.finish_answer(&approval, End::Approved, version_of(session.as_deref())).await;
+            let envelope = this.run_approved(approval, session).await;
             if remember == Remember::Tool
-                && let Err(error) = this.remember(&asked).await
+                && let Err(error) = this.remember(&request).await
             {
-                tracing::error!("what a user wants to be remembered could not be: {error}");
+                tracing::error!("could not store that a tool needs no more approvals: {error}");
             }
             Ok(envelope)
         })
         .await
     }
 
-    /// The user is not asked about this tool again in this session.
-    async fn remember(&self, asked: &Confirmation) -> store::Result<()> {
-        self.change(&asked.session, |session| {
-            if !session.remembered.contains(&asked.tool) {
-                session.remembered.push(asked.tool.clone());
+    /// Stores that this session needs no approval for this tool any more.
+    async fn remember(&self, request: &Confirmation) -> store::Result<()> {
+        self.change(&request.session, |session| {
+            if !session.remembered.contains(&request.tool) {
+                session.remembered.push(request.tool.clone());
             }
         })
         .await
     }
 
-    /// The user says no.
+    /// Rejects a call: the rejection is recorded as its result, and delivered.
     pub async fn reject(
         &self,
-        answerer: &Answerer<'_>,
+        approver: &Approver<'_>,
         reason: Option<String>,
     ) -> Result<Arc<Envelope>, Error> {
-        let asked = self.asked(answerer).await?;
-        let decision = Decision::Reject { by: answerer.by.to_owned(), reason };
+        let request = self.answerable(approver).await?;
+        let decision = Decision::Reject { by: approver.by.to_owned(), reason };
         let this = self.clone();
-        to_its_end(Arc::clone(&self.0.detached), async move {
-            let decided =
-                this.0.store.decide(&asked.id, decision, this.0.clock.now()).await?.ok_or(Error::Refused)?;
-            let envelope = this.decline(&decided).await;
-            this.record(&decided, &envelope, None).await?;
+        run_to_completion(Arc::clone(&self.0.detached), async move {
+            let now = this.0.clock.now();
+            let rejection = this.0.store.decide(&request.id, decision, now).await?.ok_or(Error::Refused)?;
+            let session = this.session_of(&rejection).await;
+            let version = version_of(session.as_deref());
+            let envelope = this.deliver_declined(&rejection, version);
+            this.settle_unrun(&rejection, &envelope, End::Rejected, version).await?;
             Ok(envelope)
         })
         .await
     }
 
-    /// Takes up what was left when the process stopped, or when the store was away: approved calls that have not run.
-    /// Returns how many there were.
+    /// Runs approved calls that have not run, because the process stopped or the store failed. Returns their number.
     pub async fn resume(&self) -> store::Result<usize> {
         let approved = self.0.store.approved().await?;
         for approval in &approved {
-            self.run_approved(Arc::clone(approval)).await;
+            self.run_approved(Arc::clone(approval), None).await;
         }
         Ok(approved.len())
     }
 
-    /// Nobody has answered in time: that is delivered and audited. The call may be made again.
-    pub(crate) async fn expire(&self, asked: &Confirmation) {
-        self.decline(asked).await;
-        self.note(asked, "expired").await;
+    /// Delivers and audits that a confirmation request was not answered in time. The call may be made again.
+    pub(crate) async fn expire(&self, request: &Confirmation) {
+        let session = self.session_of(request).await;
+        let version = version_of(session.as_deref());
+        self.deliver_declined(request, version);
+        self.finish_answer(request, End::Expired, version).await;
     }
 
-    /// Runs a call that a person has approved, and delivers its envelope.
-    async fn run_approved(&self, approval: Arc<Confirmation>) -> Arc<Envelope> {
+    /// Runs an approved call and delivers its envelope.
+    async fn run_approved(
+        &self,
+        approval: Arc<Confirmation>,
+        session: Option<Arc<SessionRecord>>,
+    ) -> Arc<Envelope> {
         let call = ToolCall {
             id: Some(approval.execution.clone()),
             tool: approval.tool.clone(),
             args: approval.args.clone(),
         };
-        let envelope = match self.resolve(&approval.session, call, 0, None).await {
-            Err(envelope) => Arc::new(*envelope),
-            Ok(mut trip) => {
-                trip.digest = approval.digest;
-                trip.approval = Some(Arc::clone(&approval));
-                match self.travel(&mut trip).await {
-                    Travelled::Done(envelope) => {
-                        self.close_approval(&approval, &envelope).await;
-                        envelope
-                    }
-                    Travelled::Run(claimed) => self.run(trip, claimed, None).await,
-                }
-            }
-        };
+        let session = session.map_or_else(|| SessionRef::from(&approval.session), SessionRef::Loaded);
+        let request =
+            CallRequest { approval: Some(Arc::clone(&approval)), ..CallRequest::new(session, call) };
+        let envelope = self.call(request).await;
         self.deliver(&approval, &envelope);
         envelope
     }
 
-    fn deliver(&self, asked: &Confirmation, envelope: &Arc<Envelope>) {
-        self.0.deliveries.send(Delivery {
-            session: asked.session.clone(),
-            execution_id: asked.execution.clone(),
+    fn deliver(&self, request: &Confirmation, envelope: &Arc<Envelope>) {
+        self.0.deferred_results.send(DeferredResult {
+            session: request.session.clone(),
+            execution_id: request.execution.clone(),
             envelope: Arc::clone(envelope),
         });
     }
 
-    /// Records a person's no as what the call came to: asked again, it is answered from the record.
-    async fn record(
+    /// Delivers the failure of a call that was rejected, or not approved in time.
+    fn deliver_declined(&self, request: &Confirmation, registry_version: &str) -> Arc<Envelope> {
+        let meta = Meta {
+            tool: request.tool.clone(),
+            tool_version: Some(request.tool_version.clone()),
+            registry_version: registry_version.to_owned(),
+            duration: 0,
+            execution_id: request.execution.clone(),
+            more: Map::new(),
+        };
+        let envelope = Arc::new(Envelope { outcome: Err(confirm::declined(request)), meta });
+        self.deliver(request, &envelope);
+        envelope
+    }
+
+    /// Claims and settles a call that must not run (any more): sent again, it is answered from the record.
+    async fn settle_unrun(
         &self,
-        asked: &Confirmation,
+        request: &Confirmation,
         envelope: &Arc<Envelope>,
-        confirmation: Option<String>,
-    ) -> Result<(), Error> {
+        end: End,
+        registry_version: &str,
+    ) -> store::Result<()> {
         let (now, durability) = (self.0.clock.now(), Durability::Relaxed);
+        let (session, execution): (_, Arc<str>) =
+            (request.session.clone(), request.execution.as_str().into());
         let claim = Claim {
-            session: asked.session.clone(),
-            execution: asked.execution.as_str().into(),
-            tool: asked.tool.as_str().into(),
-            tool_version: asked.tool_version.as_str().into(),
-            digest: asked.digest,
-            // Or else a call that must not run twice would stand as one that may, if this is interrupted.
+            session: session.clone(),
+            execution: Arc::clone(&execution),
+            tool: request.tool.as_str().into(),
+            tool_version: request.tool_version.as_str().into(),
+            digest: request.digest,
+            // If this is interrupted, the call must not be claimed again.
             idempotent: false,
             budget: None,
-            confirmation,
+            confirmation: (end == End::Closed).then(|| request.id.clone()),
             now,
             durability,
         };
-        let event = if asked.answer == Answer::Rejected { "rejected" } else { "closed" };
-        let audit = self.about(asked, event).await;
-        if self.0.store.claim(claim).await? != Claimed::New {
-            if asked.answer != Answer::Rejected {
-                return Ok(());
-            }
-            // The id was used for another call meanwhile; what the person said is on record even so.
-            return Ok(self.0.store.append(audit).await?);
+        let is_claimed = self.0.store.claim(claim).await? == Claimed::New;
+        if !is_claimed && end == End::Closed {
+            return Ok(());
         }
-        let (session, execution) = (asked.session.clone(), asked.execution.as_str().into());
-        let envelope = Arc::clone(envelope);
-        let settlement = Settlement { session, execution, envelope, audit, now, durability };
-        self.0.store.settle(settlement).await?;
-        Ok(())
+        let audit = self.answer_entry(request, end, registry_version);
+        let record = if is_claimed {
+            let envelope = Arc::clone(envelope);
+            Record::Settle(Settlement { session, execution, envelope, audit, now, durability })
+        } else {
+            // The id was used for another call meanwhile; the answer is audited even so.
+            Record::Append(audit)
+        };
+        self.finish(Ending { end, execution: None, error: None, record }).await.map(drop)
     }
 
-    /// An approved call that a gate refused is over: its approval must not run it later. One that could not even be
-    /// looked up is not over: it keeps its approval.
-    async fn close_approval(&self, asked: &Confirmation, envelope: &Arc<Envelope>) {
-        let is_passing = matches!(&envelope.outcome, Err(failure) if failure.kind == ErrorKind::Transient);
-        let is_recorded = envelope.is_ok() || envelope.meta.more.contains_key("replayed");
-        if is_passing || is_recorded {
+    /// Closes the approval of a call that was refused, so that it does not run later. A transient failure keeps it.
+    pub(crate) async fn close_approval(
+        &self,
+        approval: &Confirmation,
+        execution: &Execution,
+        envelope: &Arc<Envelope>,
+    ) {
+        if matches!(&envelope.outcome, Err(failure) if failure.kind == ErrorKind::Transient) {
             return;
         }
-        if let Err(error) = self.record(asked, envelope, Some(asked.id.clone())).await {
-            tracing::error!("an approval could not be closed: {error}");
+        let version = execution.session.registry_version();
+        if let Err(error) = self.settle_unrun(approval, envelope, End::Closed, version).await {
+            tracing::error!("could not close an approval: {error}");
         }
     }
 
-    /// Writes an answer, or that there was none, to the audit.
-    async fn note(&self, asked: &Confirmation, event: &str) {
-        if let Err(error) = self.0.store.append(self.about(asked, event).await).await {
-            tracing::error!("the audit could not be written: {error}");
-        }
+    /// Audits the answer to a confirmation request, or that there was none.
+    async fn finish_answer(&self, request: &Confirmation, end: End, registry_version: &str) {
+        let record = Record::Append(self.answer_entry(request, end, registry_version));
+        // A failure is logged; the answer itself is stored already.
+        let _ = self.finish(Ending { end, execution: None, error: None, record }).await;
     }
 
-    /// The audit's entry about an answer.
-    async fn about(&self, asked: &Confirmation, event: &str) -> AuditEntry {
-        let mut data = json!({ "confirmation": asked.id, "by": asked.decided_by });
-        if asked.is_edited {
+    fn answer_entry(&self, request: &Confirmation, end: End, registry_version: &str) -> AuditEntry {
+        let mut data = json!({ "confirmation": request.id, "by": request.decided_by });
+        if request.is_edited {
             data["edited"] = true.into();
         }
         AuditEntry {
             at: self.0.clock.now(),
-            event: event.to_owned(),
-            session: asked.session.clone(),
-            client_id: asked.client_id.clone(),
-            tool: asked.tool.clone(),
-            tool_version: asked.tool_version.clone(),
-            registry_version: self.registry_version(asked).await,
-            execution_id: asked.execution.clone(),
-            // The call's own line has it; here it would cover arguments that must not be kept.
+            event: end.event().to_owned(),
+            session: request.session.clone(),
+            client_id: request.client_id.clone(),
+            tool: request.tool.clone(),
+            tool_version: request.tool_version.clone(),
+            registry_version: registry_version.to_owned(),
+            execution_id: request.execution.clone(),
+            // The call's own entry has it; here it would cover arguments that must not be stored.
             args_digest: String::new(),
-            outcome: event.to_owned(),
+            outcome: end.event().to_owned(),
             duration_ms: 0,
             intents: Vec::new(),
             data,
         }
     }
 
-    /// The version of the toolset that a question is about: its session's.
-    async fn registry_version(&self, asked: &Confirmation) -> String {
-        let session = self.0.store.session(&asked.session).await.ok().flatten();
-        session.map(|session| session.registry_version().to_owned()).unwrap_or_default()
+    /// The session of a confirmation request, if the store can tell.
+    async fn session_of(&self, request: &Confirmation) -> Option<Arc<SessionRecord>> {
+        self.0.store.session(&request.session).await.ok().flatten()
     }
 
-    async fn asked(&self, answerer: &Answerer<'_>) -> Result<Arc<Confirmation>, Error> {
-        let (id, _) = confirm::parts(answerer.token);
-        let asked = self.0.store.confirmation(id).await?.ok_or(Error::Refused)?;
-        if confirm::may_answer(&asked, answerer, self.0.clock.now()) {
-            Ok(asked)
+    /// The confirmation request of this approver, if they may answer it.
+    async fn answerable(&self, approver: &Approver<'_>) -> Result<Arc<Confirmation>, Error> {
+        let (id, _) = confirm::split_token(approver.token);
+        let request = self.0.store.confirmation(id).await?.ok_or(Error::Refused)?;
+        if confirm::may_answer(&request, approver, self.0.clock.now()) {
+            Ok(request)
         } else {
             Err(Error::Refused)
         }
     }
 
-    async fn decline(&self, asked: &Confirmation) -> Arc<Envelope> {
-        let meta = Meta {
-            tool: asked.tool.clone(),
-            tool_version: Some(asked.tool_version.clone()),
-            registry_version: self.registry_version(asked).await,
-            duration: 0,
-            execution_id: asked.execution.clone(),
-            more: Map::new(),
-        };
-        let envelope = Arc::new(Envelope { outcome: Err(confirm::declined(asked)), meta });
-        self.deliver(asked, &envelope);
-        envelope
-    }
-
-    /// Edited arguments are validated and clamped like any others. Returns them, and what may be kept of them.
+    /// Validates and clamps edited arguments. Returns them, and their redacted form if they contain secrets.
     async fn check_edited(
         &self,
-        asked: &Confirmation,
+        request: &Confirmation,
         edited: Value,
     ) -> Result<(Value, Option<Value>), Error> {
-        let session = self.0.store.session(&asked.session).await?.ok_or(Error::Refused)?;
+        let session = self.0.store.session(&request.session).await?.ok_or(Error::Refused)?;
         let runtime = self.runtime(&session.toolset).ok_or(Error::Refused)?;
-        let tool = runtime.toolset().get(&asked.tool).ok_or(Error::Refused)?;
-        let prepared = runtime.ready(tool).await.map_err(|_| Error::Refused)?;
-        let mut attempt = Attempt {
+        let tool = runtime.toolset().get(&request.tool).ok_or(Error::Refused)?;
+        let prepared = runtime.prepared(tool).await.map_err(|_| Error::Refused)?;
+        let mut input = GateInput {
             session: &session,
             prepared: &prepared,
             policy: &self.0.policy,
             rules: &self.0.rules,
             now: self.0.clock.now(),
             is_approved: true,
-            is_paid: false,
+            has_spent_budget: false,
             args: edited,
             clamped: Map::new(),
-            tokens: Tokens::default(),
+            rate_tokens: RateTokens::default(),
         };
-        redact::restore(&mut attempt.args, &asked.args);
-        match gate::admit_edited(&mut attempt) {
+        redact::restore(&mut input.args, &request.args);
+        match gate::pass(gate::OF_EDITED_ARGUMENTS, &mut input) {
             Ok(()) => {
                 let schema = &prepared.tool.spec.json_schema;
-                let shown = prepared.has_secrets.then(|| redact::redacted(schema, &attempt.args));
-                Ok((attempt.args, shown))
+                let shown = prepared.has_secrets.then(|| redact::redacted(schema, &input.args));
+                Ok((input.args, shown))
             }
             Err(Stop::Deny(failure)) => Err(Error::Edited(failure.message)),
             Err(Stop::Confirm) => Err(Error::Refused),
         }
     }
 
-    /// Turns a call into a question.
-    pub(crate) async fn ask(&self, trip: &mut Trip) -> Failure {
-        let Some(prepared) = &trip.prepared else { return out_of_order() };
+    /// Stores a confirmation request for a call. Returns the refusal that carries it.
+    pub(crate) async fn request_confirmation(&self, execution: &mut Execution) -> Failure {
+        let Some(prepared) = &execution.prepared else { return tool_not_prepared() };
         let spec = &prepared.tool.spec;
-        let token = Token::fresh();
-        let shown = prepared.has_secrets.then(|| redact::redacted(&spec.json_schema, &trip.args));
-        let question = Confirmation {
-            id: token.id.clone(),
-            session: trip.session.id.clone(),
-            client_id: trip.session.client_id.clone(),
-            execution: trip.execution.as_ref().to_owned(),
-            tool: trip.tool.clone(),
+        let token = NewToken::random();
+        let shown = prepared.has_secrets.then(|| redact::redacted(&spec.json_schema, &execution.args));
+        let request = Confirmation {
+            id: token.id,
+            session: execution.session.id.clone(),
+            client_id: execution.session.client_id.clone(),
+            execution: execution.id.as_ref().to_owned(),
+            tool: execution.tool.clone(),
             tool_version: spec.version.clone(),
-            preview: confirm::preview(spec, shown.as_ref().unwrap_or(&trip.args)),
-            args: trip.args.clone(),
+            preview: confirm::preview(spec, shown.as_ref().unwrap_or(&execution.args)),
+            args: execution.args.clone(),
             shown,
             is_edited: false,
-            digest: trip.digest,
+            digest: execution.digest,
             token_hash: token.hash,
-            created_at: trip.now,
-            expires_at: trip.now.saturating_add(self.0.policy.confirmation_ms),
+            created_at: execution.now,
+            expires_at: execution.now.saturating_add(self.0.policy.confirmation_ms),
             answer: Answer::Pending,
             decided_by: None,
             reason: None,
         };
-        match self.put(question).await {
-            // The id waits for an answer to another call already.
-            Ok(asked) if asked.digest != trip.digest => conflict(),
-            Ok(asked) => {
-                trip.tokens.spend();
-                // A question that waited already keeps its id, and has the new secret.
-                let secret = confirm::parts(&token.text).1.unwrap_or_default();
-                confirm::required(&asked, spec, &format!("{}.{secret}", asked.id))
+        match self.store_request(request).await {
+            // The id waits for the approval of a different call.
+            Ok(stored) if stored.digest != execution.digest => execution_id_conflict(),
+            Ok(stored) => {
+                execution.rate_tokens.spend();
+                // A handler must not be able to approve what it calls.
+                let secret = execution.parent.is_none().then_some(token.secret);
+                confirm::confirmation_required(&stored, spec, secret)
             }
-            Err(error) => out_of_reach(&error),
+            Err(error) => store_unavailable(&error),
         }
     }
 
-    /// Keeps a question. One about the same call that has expired meanwhile is closed first, as it would be in time.
-    async fn put(&self, question: Confirmation) -> store::Result<Arc<Confirmation>> {
-        let waiting = self.0.store.pending(Some(&question.session)).await?;
-        let is_late = |asked: &Arc<Confirmation>| {
-            asked.execution == question.execution && asked.expires_at <= question.created_at
+    /// Stores a confirmation request. If an expired one for the same call is still stored, the sweep closes it first.
+    async fn store_request(&self, request: Confirmation) -> store::Result<Arc<Confirmation>> {
+        let pending = self.0.store.pending(Some(&request.session)).await?;
+        let has_expired = |other: &Arc<Confirmation>| {
+            other.execution == request.execution && other.expires_at <= request.created_at
         };
-        if waiting.iter().any(is_late) {
+        if pending.iter().any(has_expired) {
             self.sweep().await?;
         }
-        self.0.store.ask(question).await
+        self.0.store.ask(request).await
     }
 }
 
-/// What a yes is good for, beside the call.
+/// What an approval covers, beside the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Remember {
     No,
     Tool,
 }
 
-/// A person's answer counts from the moment it is recorded: what follows from it is done, also when whoever gave it has
-/// gone away by then.
-async fn to_its_end<T: Send + 'static>(
-    at_work: Arc<()>,
+fn version_of(session: Option<&SessionRecord>) -> &str {
+    session.map(SessionRecord::registry_version).unwrap_or_default()
+}
+
+/// Runs work in a task of its own: an answer counts once it is recorded, even if the approver disconnects.
+async fn run_to_completion<T: Send + 'static>(
+    running: Arc<()>,
     work: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> Result<T, Error> {
-    let ended = tokio::spawn(async move {
-        let ended = work.await;
-        drop(at_work);
-        ended
+    let result = tokio::spawn(async move {
+        let result = work.await;
+        drop(running);
+        result
     })
     .await;
-    ended.unwrap_or_else(|lost| Err(Error::Store(store::Error::Unavailable(lost.to_string()))))
+    result.unwrap_or_else(|panic| Err(Error::Store(store::Error::Unavailable(panic.to_string()))))
 }

@@ -12,11 +12,11 @@ use toolwright_capabilities::Fault;
 use toolwright_contract::{ErrorKind, Failure, Mode};
 use toolwright_registry::push_hex;
 
+use crate::execution::Execution;
 use crate::orchestrator::Orchestrator;
-use crate::refusal::out_of_reach;
+use crate::refusal::store_unavailable;
 use crate::session::NewSession;
 use crate::store::{self, Backend, Principal, SessionRecord, SessionStanding};
-use crate::trip::Trip;
 
 /// What the names of blocks begin with; no session's does.
 const PREFIX: &str = "block_";
@@ -65,12 +65,12 @@ impl Orchestrator {
     }
 
     /// Refuses the calls of a client that is shut out. What a handler calls belongs to a call that was let in.
-    pub(crate) async fn let_in(&self, trip: &Trip) -> Result<(), Failure> {
-        if trip.parent.is_some() {
+    pub(crate) async fn let_in(&self, execution: &Execution) -> Result<(), Failure> {
+        if execution.parent.is_some() {
             return Ok(());
         }
-        let SessionRecord { principal, client_id, .. } = &*trip.session;
-        match self.blocked(principal, client_id).await.map_err(|error| out_of_reach(&error))? {
+        let SessionRecord { principal, client_id, .. } = &*execution.session;
+        match self.blocked(principal, client_id).await.map_err(|error| store_unavailable(&error))? {
             Some(until) => Err(refused(until, self.0.clock.now())),
             None => Ok(()),
         }

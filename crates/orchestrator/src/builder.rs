@@ -1,4 +1,4 @@
-//! How an orchestrator is set up.
+//! Builds an orchestrator.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::policy::Policy;
 use crate::runtime::Runtime;
 use crate::store::{Memory, Store};
 
-/// An orchestrator in the making.
+/// Builds an orchestrator.
 pub struct Builder {
     pub(crate) runtime: Runtime,
     pub(crate) store: Store,
@@ -27,9 +27,9 @@ impl fmt::Debug for Builder {
     }
 }
 
-/// A set-up that cannot be used.
+/// An invalid policy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the rule for approval without asking cannot be used: {0}")]
+#[error("the auto-approval rule is invalid: {0}")]
 pub struct Error(String);
 
 impl Builder {
@@ -43,7 +43,7 @@ impl Builder {
         }
     }
 
-    /// Where sessions, executions, confirmations and the audit are kept. Memory unless said.
+    /// Where sessions, executions, confirmation requests and the audit log are stored. In memory by default.
     #[must_use]
     pub fn store(mut self, store: Store) -> Self {
         self.store = store;
@@ -56,14 +56,14 @@ impl Builder {
         self
     }
 
-    /// Another clock than the machine's.
+    /// Replaces the system's clock.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Who is told of every call that has ended.
+    /// Receives every call that has ended.
     #[must_use]
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observer = Some(observer);
@@ -73,6 +73,6 @@ impl Builder {
     pub fn build(self) -> Result<Orchestrator, Error> {
         let rule = self.policy.approve_when.as_deref().map(Condition::compile).transpose().map_err(Error)?;
         let rules = Rules { approve_when: rule, ..Rules::default() };
-        Ok(Orchestrator::with(self, rules))
+        Ok(Orchestrator::new(self, rules))
     }
 }

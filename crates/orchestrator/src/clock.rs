@@ -1,35 +1,34 @@
-//! What time it is, in milliseconds since 1970. Tests hold the hands themselves.
+//! The time in milliseconds since 1970. Tests set it themselves.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The time of the orchestrator.
+/// The clock of an orchestrator.
 #[derive(Debug, Clone, Default)]
 pub enum Clock {
-    /// The machine's.
+    /// The system's clock.
     #[default]
     System,
-    /// Stands where it was set.
+    /// A clock that only [`Clock::advance`] moves.
     Manual(Arc<AtomicI64>),
 }
 
 impl Clock {
-    /// A clock that stands still.
-    pub fn manual(at: i64) -> Self {
-        Self::Manual(Arc::new(AtomicI64::new(at)))
+    pub fn manual(now: i64) -> Self {
+        Self::Manual(Arc::new(AtomicI64::new(now)))
     }
 
-    /// Moves a manual clock forward; the machine's moves by itself.
+    /// Moves a manual clock forward; does nothing to the system's clock.
     pub fn advance(&self, milliseconds: i64) {
-        if let Self::Manual(hands) = self {
-            hands.fetch_add(milliseconds, Ordering::Relaxed);
+        if let Self::Manual(now) = self {
+            now.fetch_add(milliseconds, Ordering::Relaxed);
         }
     }
 
     pub fn now(&self) -> i64 {
         match self {
-            Self::Manual(hands) => hands.load(Ordering::Relaxed),
+            Self::Manual(now) => now.load(Ordering::Relaxed),
             Self::System => {
                 let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
                 i64::try_from(since.as_millis()).unwrap_or(i64::MAX)

@@ -1,5 +1,5 @@
-//! Conditions in CEL, over `tool`, `mode`, `session`, `user`, `args` and `settings`, with the function `mentions`. Whoever asks
-//! decides what a failure means: always the careful thing.
+//! Conditions in CEL over `tool`, `mode`, `session`, `user`, `args` and `settings`, with the function `mentions`. The caller
+//! decides what a condition that cannot be evaluated means.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -12,25 +12,25 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::store::SessionRecord;
 
-/// A condition that was compiled.
+/// A compiled condition.
 pub(crate) struct Condition {
     program: Program,
     source: String,
-    /// Most speak of no settings, and need none.
-    wants_settings: bool,
+    /// Most conditions do not use `settings`.
+    uses_settings: bool,
 }
 
-/// What a condition is about.
+/// The variables of a condition.
 #[derive(Clone, Copy)]
-pub(crate) struct About<'a> {
+pub(crate) struct ConditionInput<'a> {
     pub session: &'a SessionRecord,
     pub tool: &'a str,
     pub args: &'a Value,
-    /// What the operator has set for conditions.
+    /// The operator's settings for conditions.
     pub settings: &'a Value,
 }
 
-/// What a rule about all tools may speak of, besides what a tool's own condition may.
+/// A variable that only the operator's rules have.
 pub(crate) const TOOL: &str = "tool";
 const SETTINGS: &str = "settings";
 
@@ -38,21 +38,19 @@ impl Condition {
     /// Compiles a condition; the error is for the operator.
     pub fn compile(source: &str) -> Result<Self, String> {
         let program = condition::compile(source)
-            .map_err(|unclear| format!("`{source}` is not a condition: {unclear}"))?;
+            .map_err(|unclear| format!("`{source}` is not a valid condition: {unclear}"))?;
         let known: Vec<&str> = condition::NAMES.iter().copied().chain([TOOL]).collect();
         let names = condition::names(&program).variables;
-        let wants_settings = names.contains(SETTINGS);
+        let uses_settings = names.contains(SETTINGS);
         match condition::unknown(&names, &known).first() {
-            Some((name, help)) => {
-                Err(format!("`{source}` speaks of `{name}`, which no condition knows: {help}"))
-            }
-            None => Ok(Self { program, source: source.to_owned(), wants_settings }),
+            Some((name, help)) => Err(format!("`{source}` uses the unknown variable `{name}`: {help}")),
+            None => Ok(Self { program, source: source.to_owned(), uses_settings }),
         }
     }
 
-    /// Whether it holds. `Err` when it cannot be said.
-    pub fn holds(&self, of: About<'_>) -> Result<bool, String> {
-        let About { session, tool, args, settings } = of;
+    /// Whether it is true. `Err` when it cannot be evaluated.
+    pub fn holds(&self, input: ConditionInput<'_>) -> Result<bool, String> {
+        let ConditionInput { session, tool, args, settings } = input;
         let user = json!({ "id": session.principal.id, "org": session.principal.org, "roles": session.principal.roles });
         let about = json!({ "id": session.id, "clientId": session.client_id, "turn": session.turn,
             "mode": session.mode, "state": session.state });
@@ -63,72 +61,75 @@ impl Condition {
             context.add_variable_from_value("session", cel_value(&about));
             context.add_variable_from_value("user", cel_value(&user));
             context.add_variable_from_value("args", cel_value(args));
-            if self.wants_settings {
+            if self.uses_settings {
                 context.add_variable_from_value(SETTINGS, cel_value(settings));
             }
-            // It fails for names that CEL itself has.
+            // Fails only for names that CEL itself defines.
             let _ = context.add_function("mentions", mentions);
             self.program.execute(&context)
         }));
         match evaluated {
             Ok(Ok(Cel::Bool(holds))) => Ok(holds),
             Ok(Ok(_)) => Err(format!("`{}` is neither true nor false", self.source)),
-            // What CEL says may quote arguments.
+            // CEL's own message may quote arguments.
             Ok(Err(_)) | Err(_) => Err(format!("`{}` cannot be evaluated", self.source)),
         }
     }
 }
 
-/// `mentions(text, words)`: whether one of the words stands in the text, whole and whatever its case or the form of its
-/// letters. `gun*` stands for all words that begin so; a phrase is words in a row.
+/// `mentions(text, words)`: whether the text contains one of the words as a whole word, in any case and Unicode form.
+/// `gun*` matches all words that start with it; a phrase matches consecutive words.
 fn mentions(text: Arc<String>, words: Cel) -> Result<bool, ExecutionError> {
     let Cel::List(words) = words else {
-        return Err(ExecutionError::function_error("mentions", "the words are no list"));
+        return Err(ExecutionError::function_error(
+            "mentions",
+            "the second argument must be a list of words",
+        ));
     };
-    // What nobody sees may part two words, or stand within one: either reading counts.
-    let (joined, parted) = (folded(&text, ""), folded(&text, " "));
-    let readings: [Vec<&str>; 2] = [pieces(&joined).collect(), pieces(&parted).collect()];
+    // An invisible character may separate two words or be inside one: both readings count.
+    let (joined, separated) = (fold(&text, ""), fold(&text, " "));
+    let readings: [Vec<&str>; 2] = [words_of(&joined).collect(), words_of(&separated).collect()];
     Ok(words.iter().any(|word| match word {
-        Cel::String(word) => readings.iter().any(|spoken| is_spoken(spoken, &folded(word, ""))),
-        // What cannot be a word is a mistake in the list: the careful thing is to say yes.
+        Cel::String(word) => readings.iter().any(|words| contains_phrase(words, &fold(word, ""))),
+        // The list is wrong: matching is the safe result.
         _ => true,
     }))
 }
 
-fn is_spoken(spoken: &[&str], phrase: &str) -> bool {
-    let (phrase, is_open) = phrase.strip_suffix('*').map_or((phrase, false), |begin| (begin, true));
-    let wanted: Vec<&str> = pieces(phrase).collect();
+fn contains_phrase(words: &[&str], phrase: &str) -> bool {
+    let (phrase, is_prefix) = phrase.strip_suffix('*').map_or((phrase, false), |prefix| (prefix, true));
+    let wanted: Vec<&str> = words_of(phrase).collect();
     let Some((last, before)) = wanted.split_last() else { return false };
-    spoken.windows(wanted.len()).any(|window| {
+    words.windows(wanted.len()).any(|window| {
         let Some((end, begin)) = window.split_last() else { return false };
-        begin == before && if is_open { end.starts_with(last) } else { end == last }
+        begin == before && if is_prefix { end.starts_with(last) } else { end == last }
     })
 }
 
-/// One writing for all: wide and decomposed letters are the plain ones, and `unseen` stands for what nobody sees.
-fn folded(text: &str, unseen: &str) -> String {
-    let mut seen = String::with_capacity(text.len());
+/// Normalizes a text: NFKC, lower case, and `replacement` for each invisible character.
+fn fold(text: &str, replacement: &str) -> String {
+    let mut visible = String::with_capacity(text.len());
     for letter in text.chars() {
-        if is_unseen(letter) {
-            seen.push_str(unseen);
+        if is_invisible(letter) {
+            visible.push_str(replacement);
         } else {
-            seen.push(letter);
+            visible.push(letter);
         }
     }
-    seen.nfkc().collect::<String>().to_lowercase()
+    visible.nfkc().collect::<String>().to_lowercase()
 }
 
-/// Joiners, marks of direction, selectors of variants, tags: they have no width.
-const fn is_unseen(letter: char) -> bool {
+/// Joiners, direction marks, variation selectors and tags.
+const fn is_invisible(letter: char) -> bool {
     matches!(letter, '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}'
         | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{E0000}'..='\u{E0FFF}')
 }
 
-fn pieces(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|letter: char| !letter.is_alphanumeric()).filter(|piece| !piece.is_empty())
+fn words_of(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty())
 }
 
-/// Whole numbers become signed integers, so that `args.count > 1` compares like with like.
+/// Whole numbers become signed integers, so that `args.count > 1` compares integers.
 fn cel_value(value: &Value) -> Cel {
     match value {
         Value::Null => Cel::Null,
@@ -154,7 +155,7 @@ mod tests {
 
     fn holds(source: &str, args: &Value) -> Result<bool, String> {
         let settings = json!({ "words": ["gun*", "Self-Harm", "öl"] });
-        let about = About { session: &session("s"), tool: "tool", args, settings: &settings };
+        let about = ConditionInput { session: &session("s"), tool: "tool", args, settings: &settings };
         Condition::compile(source)?.holds(about)
     }
 
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_speaks_of_mode_session_user_and_arguments() {
+    fn a_condition_uses_mode_session_user_and_arguments() {
         let args = json!({ "count": 3, "price": 9.5, "tags": ["a", "b"], "deep": { "x": "y" } });
         for source in [
             "mode == \"text\"",
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_evaluated_is_neither_true_nor_false() {
+    fn a_condition_that_cannot_be_evaluated_is_an_error() {
         let args = json!({});
         for source in ["args.absent > 1", "1", "\"text\"", "args", "1 / 0 == 1", "args.x.y.z"] {
             assert!(holds(source, &args).is_err(), "{source}");
@@ -207,12 +208,12 @@ mod tests {
     }
 
     #[test]
-    fn what_can_never_be_evaluated_is_not_compiled() {
+    fn an_invalid_condition_is_not_compiled() {
         let refused = |source: &str| Condition::compile(source).err().unwrap();
-        assert_eq!(refused("mode =="), "`mode ==` is not a condition: it ends too early, at column 8");
+        assert_eq!(refused("mode =="), "`mode ==` is not a valid condition: it ends too early, at column 8");
         assert_eq!(
             refused("usr.id == 1"),
-            "`usr.id == 1` speaks of `usr`, which no condition knows: did you mean `user`?"
+            "`usr.id == 1` uses the unknown variable `usr`: did you mean `user`?"
         );
         assert!(Condition::compile("tool == \"x\" && user.roles.exists(role, role == \"y\")").is_ok());
     }

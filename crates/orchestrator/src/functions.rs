@@ -1,28 +1,28 @@
-//! What a handler finds in `context`: a row a function. docs/reference/capabilities.md says what each does.
+//! The functions in a handler's `context`, one row each. docs/reference/capabilities.md says what each does.
 
 use toolwright_contract::SideEffects;
 use toolwright_engine::Function;
 
-/// A function of the host.
+/// A function that the host provides to handlers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Row {
+pub struct HostFunction {
     pub path: &'static str,
-    /// It answers at once instead of with a promise.
+    /// Returns its value instead of a promise.
     pub is_sync: bool,
-    /// The least side effects that a tool must declare to use it.
+    /// The side effects that a tool must at least declare to use it.
     pub needs: SideEffects,
 }
 
-const fn row(path: &'static str, needs: SideEffects) -> Row {
-    Row { path, is_sync: false, needs }
+const fn row(path: &'static str, needs: SideEffects) -> HostFunction {
+    HostFunction { path, is_sync: false, needs }
 }
 
-const fn sync(path: &'static str) -> Row {
-    Row { path, is_sync: true, needs: SideEffects::None }
+const fn sync(path: &'static str) -> HostFunction {
+    HostFunction { path, is_sync: true, needs: SideEffects::None }
 }
 
 /// Every function of the host.
-pub const FUNCTIONS: &[Row] = &[
+pub const FUNCTIONS: &[HostFunction] = &[
     row("messaging.send", SideEffects::Writes),
     sync("voice.isActive"),
     row("voice.endSession", SideEffects::None),
@@ -45,13 +45,13 @@ pub const FUNCTIONS: &[Row] = &[
 ];
 
 /// The row of a function.
-pub fn find(path: &str) -> Option<&'static Row> {
+pub fn find(path: &str) -> Option<&'static HostFunction> {
     FUNCTIONS.iter().find(|row| row.path == path)
 }
 
-/// The functions, as the engine places them.
-pub fn placed() -> Vec<Function> {
-    let place = |row: &Row| {
+/// The functions in the engine's form.
+pub fn engine_functions() -> Vec<Function> {
+    let place = |row: &HostFunction| {
         if row.is_sync { Function::synchronous(row.path) } else { Function::asynchronous(row.path) }
     };
     FUNCTIONS.iter().map(place).collect()

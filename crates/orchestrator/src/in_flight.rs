@@ -1,4 +1,4 @@
-//! The calls that run in this process: one that comes again meanwhile waits for the same result.
+//! The calls that run in this process: a call that is sent again meanwhile waits for the same result.
 
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,6 +13,7 @@ use crate::store::SessionRecord;
 const SHARDS: usize = 64;
 
 type Result = Option<Arc<Envelope>>;
+pub(crate) type ResultReceiver = watch::Receiver<Result>;
 
 /// By session and execution. Few run at a time, so a shard is a list.
 #[derive(Clone, Default)]
@@ -30,25 +31,23 @@ struct Running {
     session: Arc<SessionRecord>,
     execution: Arc<str>,
     digest: [u8; 32],
-    /// Made for the first who waits.
+    /// Created for the first call that waits.
     result: Option<watch::Sender<Result>>,
 }
 
-/// What a call that arrives is.
-pub(crate) enum Seat {
-    /// The first with its id.
-    First(Place),
-    /// The same call again: it waits.
-    Same(watch::Receiver<Result>),
-    /// The id is in use for something else, which comes to this.
-    Other(watch::Receiver<Result>),
+/// How a call relates to those that run.
+pub(crate) enum Arrival {
+    /// The first with its execution id.
+    First(Slot),
+    /// Another call runs with the same execution id.
+    Running { is_same_call: bool, result: ResultReceiver },
 }
 
-/// The first call's place; dropping it lets those who wait try themselves.
-pub(crate) struct Place {
-    all: InFlight,
+/// The entry of a running call. Dropped without a result, it lets the waiting calls try themselves.
+pub(crate) struct Slot {
+    in_flight: InFlight,
     hash: u64,
-    /// Until it was left.
+    /// `None` once it was removed.
     number: Option<u64>,
 }
 
@@ -67,46 +66,47 @@ impl InFlight {
         self.0.lists[hash as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn enter(&self, session: &Arc<SessionRecord>, execution: &Arc<str>, digest: [u8; 32]) -> Seat {
+    pub fn enter(&self, session: &Arc<SessionRecord>, execution: &Arc<str>, digest: [u8; 32]) -> Arrival {
         let hash = self.0.hasher.hash_one((&*session.id, &**execution));
         let mut shard = self.shard(hash);
-        let is_it = |running: &&mut Running| {
+        let has_same_id = |running: &&mut Running| {
             running.hash == hash && running.session.id == session.id && running.execution == *execution
         };
-        if let Some(running) = shard.iter_mut().find(is_it) {
+        if let Some(running) = shard.iter_mut().find(has_same_id) {
             let result = running.result.get_or_insert_with(|| watch::Sender::new(None)).subscribe();
-            return if running.digest == digest { Seat::Same(result) } else { Seat::Other(result) };
+            let is_same_call = running.digest == digest;
+            return Arrival::Running { is_same_call, result };
         }
         let number = self.0.next.fetch_add(1, Ordering::Relaxed);
         let (session, execution) = (Arc::clone(session), Arc::clone(execution));
         shard.push(Running { number, hash, session, execution, digest, result: None });
-        Seat::First(Place { all: self.clone(), hash, number: Some(number) })
+        Arrival::First(Slot { in_flight: self.clone(), hash, number: Some(number) })
     }
 }
 
-impl Place {
-    /// Hands the result to those who wait.
+impl Slot {
+    /// Hands the result to the waiting calls.
     pub fn finish(mut self, envelope: &Arc<Envelope>) {
-        if let Some(result) = self.leave() {
+        if let Some(result) = self.remove() {
             result.send_replace(Some(Arc::clone(envelope)));
         }
     }
 
-    fn leave(&mut self) -> Option<watch::Sender<Result>> {
+    fn remove(&mut self) -> Option<watch::Sender<Result>> {
         let number = self.number.take()?;
-        let mut shard = self.all.shard(self.hash);
-        let at = shard.iter().position(|running| running.number == number)?;
-        shard.swap_remove(at).result
+        let mut shard = self.in_flight.shard(self.hash);
+        let index = shard.iter().position(|running| running.number == number)?;
+        shard.swap_remove(index).result
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
-        drop(self.leave());
+        drop(self.remove());
     }
 }
 
-/// The result of the first call, or `None` when it went away without one.
-pub(crate) async fn wait(mut result: watch::Receiver<Result>) -> Result {
+/// The result of the running call, or `None` when it was cancelled.
+pub(crate) async fn wait(mut result: ResultReceiver) -> Result {
     result.wait_for(Option::is_some).await.ok().and_then(|result| result.clone())
 }

@@ -1,4 +1,4 @@
-//! What happened, per tool and version: calls, errors by type, replays, refusals, overruns, latency.
+//! Counters per tool and version: calls, errors by type, replays, refusals, overruns, latency.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,9 @@ use foldhash::fast::RandomState;
 use serde::Serialize;
 use toolwright_contract::ErrorKind;
 
-/// Eight steps for each doubling of microseconds: a quantile is off by a twelfth at the most.
+use crate::finish::End;
+
+/// Buckets per power of two of microseconds: a quantile is off by an eighth at most.
 const STEPS: u64 = 8;
 const BUCKETS: usize = 40 * STEPS as usize;
 
@@ -37,7 +39,7 @@ pub struct ToolMetrics {
     pub version: String,
     /// Calls that ran.
     pub calls: u64,
-    /// Answers from the record.
+    /// Calls that were answered from the record.
     pub replays: u64,
     /// Calls that a gate refused.
     pub refusals: u64,
@@ -50,16 +52,8 @@ pub struct ToolMetrics {
     pub p50: f64,
     pub p90: f64,
     pub p99: f64,
-    /// Upper bounds in microseconds and counts, for histograms elsewhere; empty buckets left out.
+    /// Histogram: upper bounds in microseconds and counts, without empty buckets.
     pub latency: Vec<(u64, u64)>,
-}
-
-/// How a call ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
-    Ran,
-    Replayed,
-    Refused,
 }
 
 impl Default for Counters {
@@ -78,14 +72,16 @@ impl Default for Counters {
 }
 
 impl Counters {
-    pub fn count(&self, ended: Ended, error: Option<ErrorKind>, took: Duration, is_over: bool) {
-        let counter = match ended {
-            Ended::Ran => &self.calls,
-            Ended::Replayed => &self.replays,
-            Ended::Refused => &self.refusals,
+    /// Counts a call that ended. Answers to confirmation requests are not calls.
+    pub fn count(&self, end: End, error: Option<ErrorKind>, elapsed: Duration, is_slow: bool) {
+        let counter = match end {
+            End::Ran | End::Described => &self.calls,
+            End::Replayed => &self.replays,
+            End::Refused => &self.refusals,
+            End::Approved | End::Rejected | End::Expired | End::Closed => return,
         };
         counter.fetch_add(1, Ordering::Relaxed);
-        if ended == Ended::Replayed {
+        if end == End::Replayed {
             return;
         }
         if let Some(kind) = error
@@ -93,9 +89,9 @@ impl Counters {
         {
             self.errors[at].fetch_add(1, Ordering::Relaxed);
         }
-        if ended == Ended::Ran {
-            self.latency[bucket(took)].fetch_add(1, Ordering::Relaxed);
-            self.overruns.fetch_add(u64::from(is_over), Ordering::Relaxed);
+        if end != End::Refused {
+            self.latency[bucket(elapsed)].fetch_add(1, Ordering::Relaxed);
+            self.overruns.fetch_add(u64::from(is_slow), Ordering::Relaxed);
         }
     }
 
@@ -105,7 +101,7 @@ impl Counters {
 }
 
 impl Metrics {
-    pub fn of(&self, tool: &str, version: &str) -> Arc<Counters> {
+    pub fn metrics_for(&self, tool: &str, version: &str) -> Arc<Counters> {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(counters) = all.get(tool).and_then(|versions| versions.get(version)) {
             return Arc::clone(counters);
@@ -144,24 +140,24 @@ impl Counters {
             p50: quantile(&counts, 0.5),
             p90: quantile(&counts, 0.9),
             p99: quantile(&counts, 0.99),
-            latency: latency.map(|(at, count)| (upper(at), *count)).collect(),
+            latency: latency.map(|(at, count)| (upper_bound(at), *count)).collect(),
         }
     }
 }
 
-fn bucket(took: Duration) -> usize {
-    let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+fn bucket(elapsed: Duration) -> usize {
+    let micros = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
     if micros < STEPS {
         return micros as usize;
     }
     let doubling = u64::from(micros.ilog2());
-    // The three bits below the highest one choose the step.
+    // The three bits below the highest one select the step.
     let step = (micros >> (doubling - 3)) & (STEPS - 1);
     (((doubling - 2) * STEPS + step) as usize).min(BUCKETS - 1)
 }
 
-/// The largest number of microseconds that falls into a bucket.
-fn upper(at: usize) -> u64 {
+/// The upper bound of a bucket, in microseconds.
+fn upper_bound(at: usize) -> u64 {
     let at = at as u64;
     if at < STEPS {
         return at;
@@ -178,7 +174,7 @@ fn quantile(counts: &[u64], share: f64) -> f64 {
     for (at, count) in counts.iter().enumerate() {
         seen += count;
         if seen >= wanted {
-            return upper(at) as f64 / 1000.0;
+            return upper_bound(at) as f64 / 1000.0;
         }
     }
     0.0
@@ -189,24 +185,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_duration_falls_into_a_bucket_that_holds_it() {
+    fn every_duration_is_within_the_bounds_of_its_bucket() {
         let mut last = 0;
         for micros in (0..5000).chain([1 << 20, (1 << 20) + 1, 123_456_789, u64::MAX / 1000]) {
             let at = bucket(Duration::from_micros(micros));
-            assert!(at >= last && (upper(at) >= micros || at == BUCKETS - 1), "{micros} in {at}");
-            assert!(at == 0 || upper(at - 1) < micros || at == BUCKETS - 1, "{micros} in {at}");
+            assert!(at >= last && (upper_bound(at) >= micros || at == BUCKETS - 1), "{micros} in {at}");
+            assert!(at == 0 || upper_bound(at - 1) < micros || at == BUCKETS - 1, "{micros} in {at}");
             last = at;
         }
     }
 
     #[test]
-    fn quantiles_are_off_by_an_eighth_at_the_most() {
+    fn quantiles_are_off_by_an_eighth_at_most() {
         let counters = Counters::default();
         for micros in 1..=1000 {
-            counters.count(Ended::Ran, None, Duration::from_micros(micros), micros > 900);
+            counters.count(End::Ran, None, Duration::from_micros(micros), micros > 900);
         }
-        counters.count(Ended::Refused, Some(ErrorKind::Validation), Duration::ZERO, false);
-        counters.count(Ended::Replayed, None, Duration::ZERO, false);
+        counters.count(End::Refused, Some(ErrorKind::Validation), Duration::ZERO, false);
+        counters.count(End::Replayed, None, Duration::ZERO, false);
         let read = counters.read("tool", "1.0.0");
         assert!((0.5..=0.57).contains(&read.p50) && (0.99..=1.12).contains(&read.p99), "{read:?}");
         assert_eq!((read.calls, read.refusals, read.replays, read.overruns), (1000, 1, 1, 100));

@@ -1,4 +1,5 @@
-//! Whatever a handler returns, throws or runs into becomes an outcome that fits the envelope. The only place for it.
+//! Turns what a handler returns or throws, and every engine failure, into an outcome for the envelope. The only place for
+//! it.
 //!
 //! The message is for the model and leaks nothing; the detail is for the operator's log.
 
@@ -6,22 +7,22 @@ use serde_json::{Map, Value};
 use toolwright_contract::{ErrorKind, Failure, SideEffects, Success};
 use toolwright_engine as engine;
 
-/// An outcome, and what the log should say about it.
+/// An outcome, and the detail for the log.
 #[derive(Debug, PartialEq)]
 pub struct Normalised {
     pub outcome: Result<Success, Failure>,
     pub detail: Option<String>,
 }
 
-/// Judges what came of running a handler.
+/// Normalises the result of a handler.
 pub fn normalise(result: Result<Value, engine::Failure>, effects: SideEffects) -> Normalised {
     match result {
-        Ok(value) => judge(value),
+        Ok(value) => returned(value),
         Err(failure) => failed(failure, effects == SideEffects::Writes),
     }
 }
 
-fn judge(value: Value) -> Normalised {
+fn returned(value: Value) -> Normalised {
     let Value::Object(mut members) = value else {
         return malformed("the handler did not return an envelope");
     };
@@ -48,9 +49,9 @@ fn success(members: &mut Map<String, Value>) -> Normalised {
     Normalised { outcome: Ok(Success { data: data.into(), intents }), detail: None }
 }
 
-/// A failure that the handler foresaw: its fields are kept, as far as they are what they should be.
+/// A failure that the handler returned. Fields of the wrong type are ignored.
 fn declared(error: &Map<String, Value>) -> Normalised {
-    let kind = error.get("type").and_then(Value::as_str).and_then(of_a_handler);
+    let kind = error.get("type").and_then(Value::as_str).and_then(handler_error_kind);
     let (Some(kind), Some(message)) = (kind, error.get("message").and_then(Value::as_str)) else {
         return malformed("the handler's error has no known `type` or no `message`");
     };
@@ -62,21 +63,22 @@ fn declared(error: &Map<String, Value>) -> Normalised {
         partial_side_effects: flag("partialSideEffects").unwrap_or(false),
         idempotency_required: flag("idempotencyRequired"),
         details: error.get("details").cloned().map(Box::new),
+        confirmation: None,
         suggestion: error.get("suggestion").and_then(Value::as_str).map(str::to_owned),
     };
     Normalised { outcome: Err(failure), detail: None }
 }
 
-/// The kinds that speak of policy are the orchestrator's: a handler cannot pretend that a person was asked.
-fn of_a_handler(word: &str) -> Option<ErrorKind> {
+/// Error types of policy are reserved: a handler cannot claim that a person was asked.
+fn handler_error_kind(word: &str) -> Option<ErrorKind> {
     use ErrorKind::{BudgetExceeded, ConfirmationRequired, ModeRestricted, Unavailable};
     let kind = ErrorKind::from_word(word)?;
     (!matches!(kind, BudgetExceeded | ConfirmationRequired | ModeRestricted | Unavailable)).then_some(kind)
 }
 
 fn malformed(detail: &str) -> Normalised {
-    let failure = Failure::unforeseen("The tool gave an answer that cannot be used.")
-        .suggest("Do not call it again with the same arguments; tell the user that it is out of order.");
+    let failure = Failure::unforeseen("The tool returned an invalid result.")
+        .suggest("Do not call it again with the same arguments; tell the user that it does not work.");
     Normalised { outcome: Err(failure), detail: Some(detail.to_owned()) }
 }
 
@@ -100,24 +102,24 @@ fn failed(failure: engine::Failure, writes: bool) -> Normalised {
         }
         Engine::Cancelled => stopped(ErrorKind::Transient, "The call was cancelled."),
         Engine::Overloaded => {
-            let busy = Failure::new(ErrorKind::Transient, "Too many tools are running now.");
+            let busy = Failure::new(ErrorKind::Transient, "Too many tools are running.");
             Failure { retryable: true, ..busy }.suggest("Try again in a moment.")
         }
-        Engine::CpuTime => broken("The tool used up its processor time."),
-        Engine::Memory => broken("The tool used up its memory."),
-        Engine::Stack => broken("The tool recursed too deeply."),
-        Engine::OutputTooLarge => broken("The tool's answer is too large."),
-        Engine::TooManyHostCalls => broken("The tool made too many requests."),
-        Engine::NeverSettles => broken("The tool never finishes."),
+        Engine::CpuTime => broken("The tool exceeded its CPU time limit."),
+        Engine::Memory => broken("The tool exceeded its memory limit."),
+        Engine::Stack => broken("The tool exceeded its stack limit."),
+        Engine::OutputTooLarge => broken("The tool's result is too large."),
+        Engine::TooManyHostCalls => broken("The tool made too many capability calls."),
+        Engine::NeverSettles => broken("The tool awaits a promise that never settles."),
         Engine::BadResult(_) => return malformed(&detail),
         Engine::Load(_) => Failure::new(ErrorKind::Internal, "The tool cannot be loaded."),
     };
     Normalised { outcome: Err(outcome), detail: Some(detail) }
 }
 
-/// A thrown `ToolError` keeps its fields.
+/// A thrown `ToolError`.
 fn thrown(fields: engine::ToolErrorFields, detail: String) -> Normalised {
-    let Some(kind) = of_a_handler(&fields.type_) else {
+    let Some(kind) = handler_error_kind(&fields.type_) else {
         return Normalised {
             outcome: Err(Failure::unforeseen("The tool failed unexpectedly.")),
             detail: Some(detail),
@@ -130,6 +132,7 @@ fn thrown(fields: engine::ToolErrorFields, detail: String) -> Normalised {
         partial_side_effects: fields.partial_side_effects,
         idempotency_required: fields.idempotency_required.then_some(true),
         details: fields.details.map(Box::new),
+        confirmation: None,
         suggestion: None,
     };
     Normalised { outcome: Err(failure), detail: None }

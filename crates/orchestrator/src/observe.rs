@@ -1,4 +1,4 @@
-//! What is told of every call when it has ended, to whoever watches: a span of somebody's trace.
+//! Spans: every call that ends is reported to the observer, as a span of a W3C trace.
 
 use std::future::Future;
 use std::time::Duration;
@@ -6,15 +6,12 @@ use std::time::Duration;
 use toolwright_contract::{ErrorKind, Mode};
 
 use crate::ids;
-use crate::metrics::Ended;
-use crate::orchestrator::Orchestrator;
-use crate::trip::Trip;
 
 tokio::task_local! {
-    static AROUND: Trace;
+    static CURRENT_TRACE: Trace;
 }
 
-/// A place in a trace: a span that others can lie in.
+/// A span of a trace, which may be the parent of others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trace {
     pub id: [u8; 16],
@@ -22,25 +19,25 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Reads W3C's `traceparent`. Nothing if it is not one, or if its caller does not record.
+    /// Parses W3C's `traceparent`. `None` if it is invalid, or if its sender does not sample the trace.
     pub fn parse(header: &str) -> Option<Self> {
         let mut parts = header.trim().splitn(4, '-');
         let (version, id, span, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
         let flags = match version {
             "00" => flags,
             "ff" => return None,
-            // A later version may say more after the flags.
+            // A later version may have more fields after the flags.
             _ => flags.split('-').next()?,
         };
         let [flags] = bytes::<1>(flags)?;
         let trace = Self { id: bytes(id)?, span: bytes(span)? };
-        let is_set = bytes::<1>(version).is_some() && trace.id != [0; 16] && trace.span != [0; 8];
-        (is_set && flags & 1 == 1).then_some(trace)
+        let is_valid = bytes::<1>(version).is_some() && trace.id != [0; 16] && trace.span != [0; 8];
+        (is_valid && flags & 1 == 1).then_some(trace)
     }
 
-    /// Calls that are made by this work lie in the trace.
-    pub async fn around<T>(self, work: impl Future<Output = T>) -> T {
-        AROUND.scope(self, work).await
+    /// Makes this span the parent of the calls that a future makes.
+    pub async fn scope<T>(self, work: impl Future<Output = T>) -> T {
+        CURRENT_TRACE.scope(self, work).await
     }
 }
 
@@ -64,17 +61,17 @@ pub struct Span {
 }
 
 impl Span {
-    /// In the span of the call that made this one, or of the work around it, or in a trace of its own.
+    /// A child of `parent` or of the current scope; otherwise the root of a new trace.
     pub(crate) fn begin(parent: Option<Trace>) -> Self {
-        let parent = parent.or_else(|| AROUND.try_with(|trace| *trace).ok());
+        let parent = parent.or_else(|| CURRENT_TRACE.try_with(|trace| *trace).ok());
         let id = parent.map_or_else(ids::random, |parent| parent.id);
         Self { own: Trace { id, span: ids::random() }, parent: parent.map(|parent| parent.span) }
     }
 }
 
-/// A call that has ended.
+/// A call that has ended, as the observer sees it.
 #[derive(Debug, Clone, Copy)]
-pub struct Finished<'a> {
+pub struct FinishedCall<'a> {
     pub span: Span,
     pub tool: &'a str,
     pub tool_version: Option<&'a str>,
@@ -85,36 +82,12 @@ pub struct Finished<'a> {
     /// `ran`, `replayed` or `refused`.
     pub end: &'static str,
     pub error: Option<ErrorKind>,
-    pub took: Duration,
+    pub elapsed: Duration,
 }
 
-/// Is told of every call, on the thread that ends it: it must not block.
+/// Receives every call that has ended, on the thread that ends it: it must not block.
 pub trait Observer: Send + Sync {
-    fn finished(&self, call: &Finished<'_>);
-}
-
-impl Orchestrator {
-    /// Tells whoever watches that a call has ended.
-    pub(crate) fn observed(&self, trip: &Trip, ended: Ended, error: Option<ErrorKind>) {
-        if let (Some(observer), Some(span)) = (&self.0.observer, trip.span) {
-            observer.finished(&Finished {
-                span,
-                tool: &trip.tool,
-                tool_version: trip.prepared.as_ref().map(|prepared| &*prepared.version),
-                registry_version: trip.runtime.as_ref().map_or("", |runtime| &runtime.toolset().version),
-                session: &trip.session.id,
-                mode: trip.session.mode,
-                execution_id: &trip.execution,
-                end: match ended {
-                    Ended::Ran => "ran",
-                    Ended::Replayed => "replayed",
-                    Ended::Refused => "refused",
-                },
-                error,
-                took: trip.started.elapsed(),
-            });
-        }
-    }
+    fn finished(&self, call: &FinishedCall<'_>);
 }
 
 #[cfg(test)]
@@ -122,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_traceparent_is_read_strictly() {
+    fn a_traceparent_is_parsed_strictly() {
         let (id, span) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
         let trace = Trace::parse(&format!("00-{id}-{span}-01")).unwrap();
         assert_eq!((trace.id[0], trace.span[7]), (0x4b, 0xb7));

@@ -6,47 +6,47 @@ use toolwright_registry::prompt::Limits;
 
 use crate::condition::Condition;
 
-/// What holds in one mode.
+/// The limits of one mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModePolicy {
     /// Retrieval calls per turn.
     pub retrieval_calls: u32,
     /// The largest `top_k` of a retrieval.
     pub top_k: u32,
-    /// A retrieval that takes longer is counted as slow.
+    /// A retrieval that takes longer counts as an overrun.
     pub retrieval_soft_limit_ms: u32,
-    /// How often a TRANSIENT, retryable call of an idempotent tool is tried again.
+    /// Retries of an idempotent tool after a retryable TRANSIENT failure.
     pub retries: u32,
 }
 
 impl ModePolicy {
-    /// The numbers that the prompt tells, too, and how often is tried again.
+    /// The limits that the prompt states too, and the number of retries.
     pub const fn new(limits: Limits, retries: u32) -> Self {
         let Limits { retrieval_calls, top_k, retrieval_soft_limit_ms } = limits;
         Self { retrieval_calls, top_k, retrieval_soft_limit_ms, retries }
     }
 }
 
-/// What holds everywhere.
+/// The policy of an orchestrator.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
     pub voice: ModePolicy,
     pub text: ModePolicy,
     /// Calls of one org, over all of its tools and clients.
     pub org_rate: Option<RateLimit>,
-    /// How long a question waits for a person.
+    /// How long a confirmation request waits for an answer.
     pub confirmation_ms: i64,
-    /// Calls that are approved without asking anyone: a CEL condition.
+    /// Calls that need no person's approval: a CEL condition.
     pub approve_when: Option<String>,
-    /// Whether "don't ask again for this tool" is heeded.
+    /// Whether a person may approve a tool for the rest of the session.
     pub may_remember: bool,
-    /// How long a session lives.
+    /// The lifetime of a session.
     pub session_ms: i64,
-    /// How long a farewell may take before the session ends without it.
+    /// How long a session waits for a farewell before it ends.
     pub farewell_ms: i64,
-    /// What conditions find under `settings`.
+    /// The variable `settings` of conditions.
     pub settings: Value,
-    /// Whether a refusal of arguments carries the tool's documentation.
+    /// Whether the refusal of invalid arguments includes the tool's documentation.
     pub documentation_on_validation: bool,
 }
 
@@ -68,12 +68,12 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// Whether its rules can be used; the error is for the operator.
+    /// Whether its rules compile; the error is for the operator.
     pub fn check(&self) -> Result<(), String> {
         self.approve_when.as_deref().map_or(Ok(()), |rule| Condition::compile(rule).map(drop))
     }
 
-    pub fn of(&self, mode: Mode) -> &ModePolicy {
+    pub fn for_mode(&self, mode: Mode) -> &ModePolicy {
         match mode {
             Mode::Voice => &self.voice,
             Mode::Text => &self.text,

@@ -1,4 +1,4 @@
-//! A tool made ready for its calls: validators compiled, handler read and verified. Done once, on first use.
+//! A tool that is ready for calls: its validators compiled, its handler read and verified. Prepared once, on first use.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -16,47 +16,46 @@ use crate::condition::Condition;
 use crate::engine::native::Handler as NativeHandler;
 use crate::engine::{Handler, http};
 
-pub(crate) struct Prepared {
+pub(crate) struct PreparedTool {
     pub tool: Tool,
     pub id: Arc<str>,
     pub version: Arc<str>,
     pub handler: Handler,
     pub parameters: Validator,
     pub output: Option<Validator>,
-    /// When the tool is there at all.
+    /// The condition of `availability`.
     pub available: Option<Condition>,
-    /// When a person has to be asked, if a rule says so.
+    /// The condition under which the tool needs approval.
     pub confirm_when: Option<Condition>,
     /// Some arguments are `writeOnly`.
     pub has_secrets: bool,
-    /// What it may reach by `http.fetch`.
+    /// The hosts that it may reach with `http.fetch`.
     pub allow: Option<Arc<AllowList>>,
-    /// How long a call may take.
     pub timeout: Duration,
 }
 
-/// A tool that cannot be used. The text is for the operator.
+/// Why a tool cannot be used. The text is for the operator.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the handler of `{tool}` cannot be read: {}: {source}", path.display())]
     Unreadable { tool: String, path: PathBuf, source: std::io::Error },
-    #[error("the handler of `{tool}` was changed after it was built: {}; build the tools again", path.display())]
+    #[error("the handler of `{tool}` has changed since it was built: {}; run `toolwright build`", path.display())]
     Changed { tool: String, path: PathBuf },
-    #[error("the handler of `{tool}` does not load: {reason}")]
+    #[error("the handler of `{tool}` cannot be loaded: {reason}")]
     Broken { tool: String, reason: String },
-    #[error("the schema of `{tool}` cannot be used: {reason}")]
+    #[error("the schema of `{tool}` is invalid: {reason}")]
     Schema { tool: String, reason: String },
-    #[error("a condition of `{tool}` cannot be used: {reason}")]
+    #[error("a condition of `{tool}` is invalid: {reason}")]
     Condition { tool: String, reason: String },
     #[error("`{tool}` needs the native handler `{name}`, which is not registered")]
     Unregistered { tool: String, name: String },
-    #[error("`{tool}` needs the variable {name}, which is not set in the environment")]
+    #[error("`{tool}` needs the environment variable {name}, which is not set")]
     Unset { tool: String, name: String },
-    #[error("`{tool}` could not be prepared: whoever was at it is gone")]
-    Lost { tool: String },
+    #[error("`{tool}` could not be prepared: the task that prepared it was cancelled")]
+    Cancelled { tool: String },
 }
 
-impl Prepared {
+impl PreparedTool {
     /// `base` is the artifact's directory.
     pub fn new(
         tool: &Tool,
@@ -84,7 +83,7 @@ impl Prepared {
         };
         let parameters = compile(&tool.spec.json_schema)?;
         let output = tool.spec.output.as_ref().map(compile).transpose()?;
-        let has_secrets = crate::redact::marks_anything(&tool.spec.json_schema);
+        let has_secrets = crate::redact::has_write_only(&tool.spec.json_schema);
         let condition = |source: &String| {
             Condition::compile(source).map_err(|reason| Error::Condition { tool: id.clone(), reason })
         };
@@ -104,7 +103,7 @@ impl Prepared {
         Ok(Self {
             id: id.as_str().into(),
             version: tool.spec.version.as_str().into(),
-            timeout: crate::call::timeout(tool),
+            timeout: crate::invocation::timeout(tool),
             tool: tool.clone(),
             handler,
             parameters,
@@ -117,7 +116,7 @@ impl Prepared {
     }
 }
 
-/// Reads the handler and its modules, and only if they are the ones that were built.
+/// Reads the handler and its modules, and checks that they are the ones that were built.
 pub(crate) fn load(tool: &str, module: &Module, base: &Path) -> Result<Program, Error> {
     let handler = base.join(&module.path);
     let dir = handler.parent().unwrap_or(base).to_owned();

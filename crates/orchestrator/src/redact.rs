@@ -1,42 +1,42 @@
-//! Arguments marked `writeOnly` in the schema: they reach the handler, and nothing that is shown, logged or audited.
+//! Redacts arguments that the schema marks `writeOnly`: they reach the handler, but no message, log or audit entry.
 
 use serde_json::{Map, Value};
 
-/// What stands in their place.
-pub(crate) const HIDDEN: &str = "[redacted]";
-/// Schemas refer to themselves; arguments end.
-const DEEPEST: usize = 64;
-/// Shorter texts would be found everywhere.
-const SHORTEST_SECRET: usize = 4;
+/// Replaces their values.
+pub(crate) const REDACTED: &str = "[redacted]";
+/// Schemas may be recursive.
+const MAX_DEPTH: usize = 64;
+/// Shorter texts would match unrelated text.
+const MIN_SECRET_BYTES: usize = 4;
 
-/// Whether a schema marks anything at all.
-pub(crate) fn marks_anything(schema: &Value) -> bool {
+/// Whether a schema marks any value `writeOnly`.
+pub(crate) fn has_write_only(schema: &Value) -> bool {
     match schema {
         Value::Object(members) => {
-            members.get("writeOnly") == Some(&Value::Bool(true)) || members.values().any(marks_anything)
+            members.get("writeOnly") == Some(&Value::Bool(true)) || members.values().any(has_write_only)
         }
-        Value::Array(items) => items.iter().any(marks_anything),
+        Value::Array(items) => items.iter().any(has_write_only),
         _ => false,
     }
 }
 
-/// The arguments as they may be shown.
+/// The arguments without `writeOnly` values.
 pub(crate) fn redacted(schema: &Value, args: &Value) -> Value {
-    let mut shown = args.clone();
-    walk(schema, schema, &mut shown, DEEPEST, &mut |value| *value = HIDDEN.into());
-    shown
+    let mut redacted = args.clone();
+    walk(schema, schema, &mut redacted, MAX_DEPTH, &mut |value| *value = REDACTED.into());
+    redacted
 }
 
-/// Whether a schema marks this argument.
-pub(crate) fn hides(schema: &Value, name: &str) -> bool {
+/// Whether a schema marks this argument `writeOnly`.
+pub(crate) fn is_write_only(schema: &Value, name: &str) -> bool {
     let args = Value::Object(Map::from_iter([(name.to_owned(), Value::Null)]));
     redacted(schema, &args).get(name) != Some(&Value::Null)
 }
 
-/// Puts back what an editor was shown only a placeholder of.
+/// Replaces the placeholders in edited arguments by the original values.
 pub(crate) fn restore(edited: &mut Value, original: &Value) {
     match (edited, original) {
-        (edited, original) if edited == HIDDEN => *edited = original.clone(),
+        (edited, original) if edited == REDACTED => *edited = original.clone(),
         (Value::Object(edited), Value::Object(original)) => {
             for (name, value) in edited {
                 if let Some(original) = original.get(name) {
@@ -51,37 +51,37 @@ pub(crate) fn restore(edited: &mut Value, original: &Value) {
     }
 }
 
-/// The texts that must not appear anywhere.
+/// The texts of `writeOnly` arguments, which must not appear in any output.
 pub(crate) fn secrets(schema: &Value, args: &Value) -> Vec<String> {
     let mut found = Vec::new();
-    walk(schema, schema, &mut args.clone(), DEEPEST, &mut |value| texts(value, &mut found));
-    found.retain(|text| text.len() >= SHORTEST_SECRET);
-    // As they stand inside JSON text.
+    walk(schema, schema, &mut args.clone(), MAX_DEPTH, &mut |value| texts(value, &mut found));
+    found.retain(|text| text.len() >= MIN_SECRET_BYTES);
+    // Also as they are written inside JSON text.
     let escaped: Vec<String> = found.iter().map(|text| Value::from(text.as_str()).to_string()).collect();
     let escaped = escaped.iter().map(|text| text.trim_matches('"').to_owned());
     let escaped: Vec<String> = escaped.filter(|text| !found.contains(text)).collect();
     found.extend(escaped);
-    // A secret that contains another is hidden first.
+    // A secret that contains another is redacted first.
     found.sort_by_key(|text| std::cmp::Reverse(text.len()));
     found
 }
 
-/// Hides secrets in a text.
+/// Redacts secrets in a text.
 pub(crate) fn scrub(text: &mut String, secrets: &[String]) {
     for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
         if text.contains(secret.as_str()) {
-            *text = text.replace(secret.as_str(), HIDDEN);
+            *text = text.replace(secret.as_str(), REDACTED);
         }
     }
 }
 
-/// Hides secrets in every text of a value.
+/// Redacts secrets in every text of a value.
 pub(crate) fn scrub_value(value: &mut Value, secrets: &[String]) {
     match value {
         Value::String(text) => scrub(text, secrets),
         Value::Array(items) => items.iter_mut().for_each(|item| scrub_value(item, secrets)),
         Value::Object(members) => members.values_mut().for_each(|member| scrub_value(member, secrets)),
-        Value::Number(number) if secrets.contains(&number.to_string()) => *value = HIDDEN.into(),
+        Value::Number(number) if secrets.contains(&number.to_string()) => *value = REDACTED.into(),
         _ => {}
     }
 }
@@ -96,10 +96,10 @@ fn texts(value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Calls `mark` on every value that a schema at its place marks.
+/// Calls `mark` on every value whose schema is `writeOnly`.
 fn walk(root: &Value, schema: &Value, value: &mut Value, depth: usize, mark: &mut dyn FnMut(&mut Value)) {
     let Some(keywords) = schema.as_object() else { return };
-    // Deeper than anyone looks: better too little is shown than too much.
+    // Too deep to check: redact it.
     let Some(depth) = depth.checked_sub(1) else { return mark(value) };
     if keywords.get("writeOnly") == Some(&Value::Bool(true)) {
         return mark(value);
@@ -123,20 +123,20 @@ fn walk(root: &Value, schema: &Value, value: &mut Value, depth: usize, mark: &mu
     match value {
         Value::Object(members) => {
             for (name, member) in members {
-                of_member(keywords, name).for_each(|schema| walk(root, schema, member, depth, mark));
+                member_schemas(keywords, name).for_each(|schema| walk(root, schema, member, depth, mark));
             }
         }
         Value::Array(items) => {
             for (at, item) in items.iter_mut().enumerate() {
-                of_item(keywords, at).for_each(|schema| walk(root, schema, item, depth, mark));
+                item_schemas(keywords, at).for_each(|schema| walk(root, schema, item, depth, mark));
             }
         }
         _ => {}
     }
 }
 
-/// The schemas that may speak of a member. Patterns are not matched: better too little is shown than too much.
-fn of_member<'s>(keywords: &'s Map<String, Value>, name: &str) -> impl Iterator<Item = &'s Value> {
+/// The schemas that may apply to a member. Patterns are not matched: all of them apply.
+fn member_schemas<'s>(keywords: &'s Map<String, Value>, name: &str) -> impl Iterator<Item = &'s Value> {
     let own = keywords.get("properties").and_then(|properties| properties.get(name));
     let patterns = keywords.get("patternProperties").and_then(Value::as_object);
     let others =
@@ -144,8 +144,8 @@ fn of_member<'s>(keywords: &'s Map<String, Value>, name: &str) -> impl Iterator<
     patterns.into_iter().flat_map(Map::values).chain(own.or_else(others))
 }
 
-/// The schemas that may speak of an element.
-fn of_item(keywords: &Map<String, Value>, at: usize) -> impl Iterator<Item = &Value> {
+/// The schemas that may apply to an element.
+fn item_schemas(keywords: &Map<String, Value>, at: usize) -> impl Iterator<Item = &Value> {
     let own = keywords.get("prefixItems").and_then(|first| first.get(at));
     let others = || ["items", "unevaluatedItems"].iter().find_map(|name| keywords.get(*name));
     keywords.get("contains").into_iter().chain(own.or_else(others))
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marked_arguments_are_hidden_wherever_they_stand() {
+    fn write_only_arguments_are_redacted_at_every_depth() {
         let schema = json!({
             "$defs": { "key": { "type": "string", "writeOnly": true } },
             "properties": {
@@ -171,7 +171,7 @@ mod tests {
         });
         let args = json!({ "password": { "a": "secret one" }, "nested": { "pin": 12345, "name": "n" },
             "keys": ["secret two", "abc"], "either": "secret three", "self": { "password": "deep secret" }, "x": 1 });
-        assert!(marks_anything(&schema));
+        assert!(has_write_only(&schema));
         assert_eq!(
             redacted(&schema, &args),
             json!({ "password": "[redacted]", "nested": { "pin": "[redacted]", "name": "n" },
@@ -180,9 +180,9 @@ mod tests {
         );
         let secrets = secrets(&schema, &args);
         assert_eq!(secrets, ["secret three", "deep secret", "secret one", "secret two", "12345"]);
-        let mut told = json!({ "message": "no deep secret, pin 12345", "n": 12345 });
-        scrub_value(&mut told, &secrets);
-        assert_eq!(told, json!({ "message": "no [redacted], pin [redacted]", "n": "[redacted]" }));
-        assert!(!marks_anything(&json!({ "properties": { "writeOnly": { "type": "boolean" } } })));
+        let mut text = json!({ "message": "no deep secret, pin 12345", "n": 12345 });
+        scrub_value(&mut text, &secrets);
+        assert_eq!(text, json!({ "message": "no [redacted], pin [redacted]", "n": "[redacted]" }));
+        assert!(!has_write_only(&json!({ "properties": { "writeOnly": { "type": "boolean" } } })));
     }
 }

@@ -1,23 +1,35 @@
-//! The refusals that the corridor itself gives: in one place, since a model reads them.
+//! The failures that the orchestrator itself reports. They are in one place because models read them.
 
 use toolwright_contract::{ErrorKind, Failure};
 
-pub(crate) fn inactive(message: &str) -> Failure {
-    Failure::new(ErrorKind::SessionInactive, message).suggest("Begin a new session.")
+pub(crate) fn session_inactive(message: &str) -> Failure {
+    Failure::new(ErrorKind::SessionInactive, message).suggest("Start a new session.")
 }
 
-pub(crate) fn no_session() -> Failure {
-    inactive("There is no such session.")
+pub(crate) fn unknown_session() -> Failure {
+    session_inactive("The session does not exist.")
 }
 
-pub(crate) fn conflict() -> Failure {
-    Failure::new(ErrorKind::Conflict, "This id was used for another call.")
-        .suggest("Give every call an id of its own.")
+pub(crate) fn execution_id_conflict() -> Failure {
+    Failure::new(ErrorKind::Conflict, "This execution id belongs to a different call.")
+        .suggest("Use a unique id for each call.")
 }
 
-pub(crate) fn in_doubt() -> Failure {
-    Failure::unforeseen("This call was begun and interrupted: whether it was done is not known.")
-        .suggest("Check what was done, or ask the user, before anything is repeated.")
+/// The process that ran the call has stopped.
+pub(crate) fn unknown_outcome() -> Failure {
+    Failure::unforeseen("This call was interrupted while it ran; its outcome is unknown.")
+        .suggest(CHECK_BEFORE_REPEATING)
+}
+
+/// The call panicked.
+pub(crate) fn interrupted() -> Failure {
+    Failure::unforeseen("The call was interrupted; its outcome is unknown.")
+}
+
+/// The call ran, but the store has no record of it.
+pub(crate) fn unrecorded_outcome(writes: bool) -> Failure {
+    let failure = Failure::new(ErrorKind::Internal, "The call ran, but its result could not be recorded.");
+    Failure { partial_side_effects: writes, ..failure }.suggest(CHECK_BEFORE_REPEATING)
 }
 
 pub(crate) fn still_running() -> Failure {
@@ -25,27 +37,27 @@ pub(crate) fn still_running() -> Failure {
         .suggest("Send the same call again later.")
 }
 
-pub(crate) fn unapproved() -> Failure {
-    Failure::new(ErrorKind::Conflict, "This approval was used already.")
-        .suggest("Ask the user again if it is needed once more.")
+pub(crate) fn approval_already_used() -> Failure {
+    Failure::new(ErrorKind::Conflict, "This approval has already been used.")
+        .suggest("Ask the user again if the call is needed once more.")
 }
 
 /// The store decides whether a call may run: without it, none may.
-pub(crate) fn out_of_reach(error: &crate::store::Error) -> Failure {
+pub(crate) fn store_unavailable(error: &crate::store::Error) -> Failure {
     tracing::error!("{error}");
-    Failure::new(
-        ErrorKind::Transient,
-        "The call could not be looked up or recorded, so it was not begun now.",
-    )
-    .suggest("Send the same call with the same id again in a moment: it will not run twice.")
+    Failure::new(ErrorKind::Transient, "The store is unavailable, so the call was not started.")
+        .suggest("Send the same call with the same id again in a moment: it will not run twice.")
 }
 
-/// A call without a tool that is ready: it cannot come so far.
-pub(crate) fn out_of_order() -> Failure {
+/// A bug in the orchestrator: a call got here without a prepared tool.
+pub(crate) fn tool_not_prepared() -> Failure {
     Failure::new(ErrorKind::Internal, "The tool cannot be used.")
 }
 
-pub(crate) fn without_toolset() -> Failure {
-    let message = "The toolset that this session was begun with is not loaded any more.";
-    Failure::new(ErrorKind::Unavailable, message).suggest("Begin a new session.")
+pub(crate) fn toolset_unloaded() -> Failure {
+    let message = "The toolset that this session started with is no longer loaded.";
+    Failure::new(ErrorKind::Unavailable, message).suggest("Start a new session.")
 }
+
+const CHECK_BEFORE_REPEATING: &str =
+    "Check whether it took effect, or ask the user, before anything is repeated.";

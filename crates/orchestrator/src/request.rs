@@ -1,50 +1,135 @@
-//! What a caller hands in: the call, and a snapshot of the session that it belongs to.
+//! What a caller hands in: one call, its session, and everything in which callers differ. Plain data.
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
-use toolwright_capabilities::{Client, Silent};
-use toolwright_contract::Mode;
-use toolwright_engine::Cancel;
+use serde_json::Value;
+use toolwright_capabilities::Client;
+use toolwright_engine::{Cancel, Host};
 
-/// One request to run a tool.
-#[derive(Debug, Clone)]
-pub struct Request {
+use crate::invocation::Invocation;
+use crate::session::NewSession;
+use crate::store::{Confirmation, SessionRecord};
+
+/// A call as a model or a client makes it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolCall {
+    /// The provider's id of the call; derived from turn, position, tool and arguments when absent.
+    pub id: Option<String>,
     pub tool: String,
     pub args: Value,
-    /// The provider's id of the call.
-    pub execution_id: String,
-    pub session: Arc<Session>,
-    /// Turns `context.signal` and ends the call.
-    pub cancel: Cancel,
-    /// Where the handler's clock stands still, in milliseconds since 1970; for tests.
-    pub now: Option<i64>,
 }
 
-/// The session of a call, as it was when the call came.
+/// The session of a call.
 #[derive(Debug, Clone)]
-pub struct Session {
-    pub client_id: String,
-    pub mode: Mode,
-    pub is_active: bool,
-    /// What the handler sees as `context.session.state`.
-    pub state: Value,
-    /// Where messages and progress go.
-    pub client: Arc<dyn Client>,
+pub enum SessionRef {
+    /// A stored session, read when the call starts.
+    Id(String),
+    /// A session that the caller has just read.
+    Loaded(Arc<SessionRecord>),
+    /// A session of this call alone.
+    ///
+    /// An idempotent call that writes nothing and never needs approval leaves only its audit entry behind. Any other
+    /// call gets a stored session, found again by the call's id and its principal, so that a resend is replayed.
+    Ephemeral(NewSession),
 }
 
-impl Request {
-    /// A call in a session, with an id of its own.
-    pub fn new(tool: impl Into<String>, args: Value, session: Arc<Session>) -> Self {
-        let cancel = Cancel::new();
-        Self { tool: tool.into(), args, execution_id: crate::ids::fresh("call"), session, cancel, now: None }
+/// One request to run a tool: what [`Orchestrator::call`](crate::Orchestrator::call) takes.
+#[derive(Clone)]
+pub struct CallRequest {
+    pub session: SessionRef,
+    pub call: ToolCall,
+    /// The call's position in the model's message, from 0.
+    pub position: usize,
+    /// Receives progress and messages instead of the session's client.
+    pub client: Option<Arc<dyn Client>>,
+    /// Cancels the call, and aborts `context.signal`.
+    pub cancel: Option<Cancel>,
+    /// Answers the handler's capability calls instead of the configured capabilities.
+    ///
+    /// A call with a host is a test of the handler: the arguments are validated and the handler runs once, in a session
+    /// that is not stored. No other gate applies (no approval, rate limit or budget), nothing is retried, and intents
+    /// are returned, but not applied.
+    pub host: Option<Arc<dyn Host>>,
+    /// A fixed time for the handler's clock, in milliseconds since 1970.
+    pub now: Option<i64>,
+    /// The invocation whose handler makes this call.
+    pub(crate) parent: Option<Arc<Invocation>>,
+    /// The approval that this call uses up.
+    pub(crate) approval: Option<Arc<Confirmation>>,
+}
+
+impl CallRequest {
+    pub fn new(session: impl Into<SessionRef>, call: ToolCall) -> Self {
+        Self {
+            session: session.into(),
+            call,
+            position: 0,
+            client: None,
+            cancel: None,
+            host: None,
+            now: None,
+            parent: None,
+            approval: None,
+        }
+    }
+
+    #[must_use]
+    pub fn position(self, position: usize) -> Self {
+        Self { position, ..self }
+    }
+
+    #[must_use]
+    pub fn client(self, client: Arc<dyn Client>) -> Self {
+        Self { client: Some(client), ..self }
+    }
+
+    #[must_use]
+    pub fn cancel(self, cancel: Cancel) -> Self {
+        Self { cancel: Some(cancel), ..self }
+    }
+
+    #[must_use]
+    pub fn host(self, host: Arc<dyn Host>) -> Self {
+        Self { host: Some(host), ..self }
+    }
+
+    #[must_use]
+    pub fn now(self, now: i64) -> Self {
+        Self { now: Some(now), ..self }
     }
 }
 
-impl Session {
-    /// An active session with an empty state that nobody listens to.
-    pub fn new(client_id: impl Into<String>, mode: Mode) -> Self {
-        let (client_id, state) = (client_id.into(), Value::Object(Map::new()));
-        Self { client_id, mode, is_active: true, state, client: Arc::new(Silent) }
+impl std::fmt::Debug for CallRequest {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (session, call) = (&self.session, &self.call);
+        formatter
+            .debug_struct("CallRequest")
+            .field("session", session)
+            .field("call", call)
+            .finish_non_exhaustive()
+    }
+}
+
+impl From<&str> for SessionRef {
+    fn from(id: &str) -> Self {
+        Self::Id(id.to_owned())
+    }
+}
+
+impl From<&String> for SessionRef {
+    fn from(id: &String) -> Self {
+        Self::Id(id.clone())
+    }
+}
+
+impl From<Arc<SessionRecord>> for SessionRef {
+    fn from(session: Arc<SessionRecord>) -> Self {
+        Self::Loaded(session)
+    }
+}
+
+impl From<NewSession> for SessionRef {
+    fn from(session: NewSession) -> Self {
+        Self::Ephemeral(session)
     }
 }

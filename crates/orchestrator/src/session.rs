@@ -1,20 +1,36 @@
-//! How a session begins. Its mode is said once, and its toolset stays.
+//! The life of a session: its start, its turns, its clients and its end. Its mode and toolset never change.
+
+use std::sync::{Arc, PoisonError};
 
 use serde_json::{Map, Value};
+use tokio::sync::broadcast;
+use toolwright_capabilities::Client;
 use toolwright_contract::Mode;
 
-use crate::store::{Principal, SessionRecord, SessionStanding};
+use crate::block;
+use crate::deferred::DeferredResult;
+use crate::orchestrator::Orchestrator;
+use crate::state::{self, Event};
+use crate::store::{self, Backend, Principal, SessionRecord, SessionStanding};
 
-/// What a session is begun with.
+/// What a session starts with.
 #[derive(Debug, Clone)]
 pub struct NewSession {
-    /// An id of its own when absent.
+    /// Random when absent.
     pub id: Option<String>,
     pub client_id: String,
     pub principal: Principal,
     pub mode: Mode,
     /// What handlers see as `context.session.state`; an object.
     pub state: Map<String, Value>,
+}
+
+/// The start of a turn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Turn {
+    pub number: u64,
+    /// The pending message that a tool has set for this turn.
+    pub message: Option<String>,
 }
 
 impl NewSession {
@@ -27,7 +43,7 @@ impl NewSession {
 
     pub(crate) fn record(self, toolset: String, now: i64, lifetime_ms: i64) -> SessionRecord {
         SessionRecord {
-            id: self.id.unwrap_or_else(|| crate::ids::fresh("sess")),
+            id: self.id.unwrap_or_else(|| crate::ids::random_id("sess")),
             client_id: self.client_id,
             principal: self.principal,
             mode: self.mode,
@@ -40,6 +56,125 @@ impl NewSession {
             created_at: now,
             expires_at: now.saturating_add(lifetime_ms),
             revision: 0,
+        }
+    }
+}
+
+impl Orchestrator {
+    /// Starts a session with the current toolset, which it keeps.
+    pub async fn create_session(&self, new: NewSession) -> store::Result<Arc<SessionRecord>> {
+        // Held until the session is stored: a toolset that is in use is not unloaded.
+        let (_runtime, toolset) = self.current_version();
+        let record = new.record(toolset, self.0.clock.now(), self.0.policy.session_ms);
+        self.0.store.create_session(record.clone()).await?;
+        Ok(Arc::new(record))
+    }
+
+    /// The session as it is now: one that has expired is not active, even if no sweep has closed it yet.
+    pub async fn session(&self, id: &str) -> store::Result<Option<Arc<SessionRecord>>> {
+        let Some(session) = block::shown(self.0.store.session(id).await?) else { return Ok(None) };
+        let standing = session.standing_at(self.0.clock.now());
+        if standing == session.standing {
+            return Ok(Some(session));
+        }
+        Ok(Some(Arc::new(SessionRecord { standing, ..(*session).clone() })))
+    }
+
+    /// Sets the client that receives messages and progress of a session.
+    pub fn attach(&self, session: &str, client: Arc<dyn Client>) {
+        self.0.clients.write().unwrap_or_else(PoisonError::into_inner).insert(session.to_owned(), client);
+    }
+
+    /// Removes this client of a session, unless another has replaced it.
+    pub fn detach_client(&self, session: &str, client: &Arc<dyn Client>) {
+        let mut clients = self.0.clients.write().unwrap_or_else(PoisonError::into_inner);
+        if clients.get(session).is_some_and(|attached| Arc::ptr_eq(attached, client)) {
+            clients.remove(session);
+        }
+    }
+
+    /// Removes the client of a session.
+    pub fn detach(&self, session: &str) {
+        self.0.clients.write().unwrap_or_else(PoisonError::into_inner).remove(session);
+    }
+
+    /// Starts a turn, with a new budget.
+    pub async fn begin_turn(&self, session: &str) -> store::Result<Turn> {
+        let record = self.0.store.begin_turn(session, self.0.clock.now()).await?;
+        // The turn before has ended, also where no transport has reported it.
+        if record.is_ending() {
+            self.notice(session, Event::TurnFinished).await?;
+        }
+        let has_message = record.state.get("pendingMessage").is_some();
+        let message = if has_message { self.change(session, state::take_message).await? } else { None };
+        Ok(Turn { number: record.turn, message })
+    }
+
+    /// Reports an event of the conversation. True when it ends the session.
+    pub async fn notice(&self, session: &str, event: Event) -> store::Result<bool> {
+        let has_ended = self.change(session, |session| state::notice(session, event)).await?;
+        if has_ended {
+            self.detach(session);
+        }
+        Ok(has_ended)
+    }
+
+    pub async fn end_session(&self, session: &str) -> store::Result<()> {
+        self.change(session, |session| session.standing = SessionStanding::Ended).await?;
+        self.detach(session);
+        Ok(())
+    }
+
+    /// Closes sessions and confirmation requests that have expired, and frees what is no longer used. To be called every
+    /// few seconds.
+    pub async fn sweep(&self) -> store::Result<()> {
+        let now = self.0.clock.now();
+        let swept = self.0.store.sweep(now).await?;
+        for request in &swept.questions {
+            self.expire(request).await;
+        }
+        self.0.deferred_results.sweep();
+        self.detach_ended(now).await?;
+        self.unload_unused().await
+    }
+
+    /// The results of calls that waited for approval, of all sessions. A subscriber that is too slow gets the number of
+    /// missed results (`RecvError::Lagged`), and reads them with [`Self::recorded`].
+    pub fn deferred_results(&self) -> broadcast::Receiver<DeferredResult> {
+        self.0.deferred_results.subscribe()
+    }
+
+    /// As [`Self::deferred_results`], of one session.
+    pub fn deferred_results_for(&self, session: &str) -> broadcast::Receiver<DeferredResult> {
+        self.0.deferred_results.subscribe_to(session)
+    }
+
+    /// Removes the clients of sessions that have ended.
+    async fn detach_ended(&self, now: i64) -> store::Result<()> {
+        let attached: Vec<String> = {
+            let clients = self.0.clients.read().unwrap_or_else(PoisonError::into_inner);
+            clients.keys().cloned().collect()
+        };
+        if !attached.is_empty() {
+            self.0.store.over(&attached, now).await?.iter().for_each(|session| self.detach(session));
+        }
+        Ok(())
+    }
+
+    /// Changes a session by a pure function, and tries again when another change was faster.
+    pub(crate) async fn change<T>(
+        &self,
+        id: &str,
+        change: impl Fn(&mut SessionRecord) -> T,
+    ) -> store::Result<T> {
+        loop {
+            let session = self.0.store.session(id).await?;
+            let before = session.ok_or_else(|| store::Error::NoSession(id.to_owned()))?;
+            let mut after = (*before).clone();
+            let outcome = change(&mut after);
+            if after == *before || self.0.store.update_session(&after).await? {
+                return Ok(outcome);
+            }
         }
     }
 }

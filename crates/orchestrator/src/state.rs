@@ -1,10 +1,10 @@
-//! The session's state machine: applies the intents of a call in order, refuses what the state does not allow, and says
-//! why. Handlers ask; only this changes anything.
+//! The session's state machine: applies the intents of a call in order, and refuses what the state does not allow.
+//! Nothing else changes a session's state.
 //!
 //! ```text
 //! active ──END_VOICE_SESSION{after}──► ending ──turn finished │ farewell spoken │ watchdog──► ended
 //! ```
-//! Suppression and the pending message are set in an active session and last until they are set again, or delivered.
+//! Suppression lasts until it is set again, the pending message until it is delivered.
 
 use serde_json::{Value, json};
 use toolwright_contract::{IntentKind, Mode};
@@ -15,21 +15,21 @@ const AUDIO: &str = "suppressAudio";
 const TRANSCRIPT: &str = "suppressTranscript";
 const MESSAGE: &str = "pendingMessage";
 
-/// What happened in the conversation, which the transport tells.
+/// An event of the conversation, which the transport reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// The model has given its final answer of the turn.
     TurnFinished,
-    /// The farewell has been heard.
+    /// The farewell has been spoken.
     FarewellSpoken,
 }
 
-/// Whether the session goes on, judged by the clock as well: a watchdog that is due has ended it.
+/// Whether the session is active now: an expired session is not, even if no sweep has closed it yet.
 pub(crate) fn is_active(session: &SessionRecord, now: i64) -> bool {
     session.standing_at(now) == SessionStanding::Active
 }
 
-/// Applies intents in order. Returns a report of each that was refused.
+/// Applies intents in order. Returns the type and the reason of each refused one.
 pub(crate) fn apply(
     session: &mut SessionRecord,
     intents: &[Value],
@@ -40,7 +40,7 @@ pub(crate) fn apply(
     for intent in intents {
         if let Err(reason) = apply_one(session, intent, now, farewell_ms) {
             let kind = intent.get("type").cloned().unwrap_or(Value::Null);
-            tracing::warn!(session = session.id, intent = %kind, "an intent was refused: {reason}");
+            tracing::warn!(session = session.id, intent = %kind, "refused an intent: {reason}");
             refused.push(json!({ "type": kind, "reason": reason }));
         }
     }
@@ -54,7 +54,7 @@ fn apply_one(
     farewell_ms: i64,
 ) -> Result<(), &'static str> {
     let word = intent.get("type").and_then(Value::as_str).unwrap_or_default();
-    let kind = IntentKind::from_word(word).ok_or("no such intent")?;
+    let kind = IntentKind::from_word(word).ok_or("unknown intent")?;
     if !is_active(session, now) {
         return Err("the session is not active");
     }
@@ -69,10 +69,10 @@ fn apply_one(
             let after = after.ok_or("`after` must be current_turn or farewell_spoken")?;
             let waiting = session.state.get(ENDING);
             let end_by = waiting.and_then(|ending| ending.get("endBy")).and_then(Value::as_i64);
-            // Asked again, it does not end later.
+            // A second intent does not postpone the end.
             let end_by = end_by.unwrap_or(i64::MAX).min(now.saturating_add(farewell_ms));
             let at_once = waiting.is_some_and(|ending| ending["after"] == "current_turn");
-            // The watchdog: nobody has to hear the farewell for the session to end.
+            // The session ends by then even if no farewell is reported.
             session.expires_at = session.expires_at.min(end_by);
             (ENDING, json!({ "after": if at_once { "current_turn" } else { after }, "endBy": end_by }))
         }
@@ -80,14 +80,14 @@ fn apply_one(
         IntentKind::SuppressTranscript => (TRANSCRIPT, switch()?.into()),
         IntentKind::SetPendingMessage => {
             let message = intent.get("message").and_then(Value::as_str).filter(|message| !message.is_empty());
-            (MESSAGE, message.ok_or("`message` must be a text")?.into())
+            (MESSAGE, message.ok_or("`message` must be a string that is not empty")?.into())
         }
     };
     set(session, name, value);
     Ok(())
 }
 
-/// Takes note of an event. True when it has ended the session.
+/// Applies an event. True when it ends the session.
 pub(crate) fn notice(session: &mut SessionRecord, event: Event) -> bool {
     let after = session.state.get(ENDING).and_then(|ending| ending.get("after")).and_then(Value::as_str);
     let ends = match after {
@@ -102,7 +102,7 @@ pub(crate) fn notice(session: &mut SessionRecord, event: Event) -> bool {
     ends
 }
 
-/// The message for the start of this turn, which is then delivered.
+/// Removes and returns the pending message.
 pub(crate) fn take_message(session: &mut SessionRecord) -> Option<String> {
     match session.state.as_object_mut()?.remove(MESSAGE)? {
         Value::String(message) => Some(message),

@@ -1,22 +1,23 @@
-//! Arguments that do not fit, told so that a model can correct itself.
+//! The refusal of invalid arguments, with enough detail for a model to correct them.
 
 use serde_json::Value;
 use toolwright_contract::suggest::nearest;
 use toolwright_contract::{ErrorKind, Failure};
 use toolwright_schema::ValidationError;
 
-/// More than this a model does not need at once.
-const MOST_TOLD: usize = 10;
+/// The most errors in one message.
+const MAX_ERRORS: usize = 10;
 
 /// The refusal of a call whose arguments have these errors.
 pub fn refuse(errors: &[ValidationError], schema: &Value) -> Failure {
-    let told: Vec<String> = errors.iter().take(MOST_TOLD).map(|error| tell(error, schema)).collect();
-    let mut failure = Failure::new(ErrorKind::Validation, format!("Invalid parameters: {}", told.join("; ")));
+    let messages: Vec<String> = errors.iter().take(MAX_ERRORS).map(|error| message(error, schema)).collect();
+    let mut failure =
+        Failure::new(ErrorKind::Validation, format!("Invalid parameters: {}", messages.join("; ")));
     failure.details = serde_json::to_value(errors).ok().map(Box::new);
     failure.suggest("Correct the arguments and call the tool again. Nothing was done.")
 }
 
-fn tell(error: &ValidationError, schema: &Value) -> String {
+fn message(error: &ValidationError, schema: &Value) -> String {
     let place = if error.instance_path.is_empty() { "the arguments" } else { error.instance_path.as_str() };
     if let Some(name) = error.params.get("additionalProperty").and_then(Value::as_str) {
         let known = properties(error, schema);
@@ -24,7 +25,7 @@ fn tell(error: &ValidationError, schema: &Value) -> String {
         return match near {
             Some(near) => format!("{place} must not have `{name}` (did you mean `{near}`?)"),
             None if known.is_empty() => format!("{place} must not have `{name}`"),
-            None => format!("{place} must not have `{name}` (known are {})", known.join(", ")),
+            None => format!("{place} must not have `{name}` (allowed: {})", known.join(", ")),
         };
     }
     match error.params.get("allowedValues") {
@@ -33,7 +34,7 @@ fn tell(error: &ValidationError, schema: &Value) -> String {
     }
 }
 
-/// The names that the schema at the error's place knows.
+/// The names of the properties that the schema at the error's place allows.
 fn properties<'s>(error: &ValidationError, schema: &'s Value) -> Vec<&'s str> {
     let pointer = error.schema_path.strip_prefix('#').unwrap_or_default();
     let parent = pointer.rsplit_once('/').map_or("", |(parent, _)| parent);

@@ -1,4 +1,4 @@
-//! The runtime from outside: a call in, a whole envelope out.
+//! Handlers of all engines: a call in, a whole envelope out.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "runtime/support.rs"]

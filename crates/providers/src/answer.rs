@@ -22,19 +22,12 @@ impl<'a> Answer<'a> {
         Self { id: call.id.as_deref(), name: &call.name, content: Cow::Borrowed(content) }
     }
 
-    /// An envelope, without `meta` and intents, which are not the model's, and without what would let it approve
-    /// its own call.
+    /// An envelope, without `meta` and intents, which are not the model's. A failure serializes without the token of a
+    /// confirmation request.
     pub fn of(call: &'a Call, envelope: &Envelope) -> Self {
         let content = match &envelope.outcome {
             Ok(success) => json!({ "ok": true, "data": &*success.data }),
-            Err(failure) => {
-                let mut error = json!(failure);
-                let request = error.pointer_mut("/details/confirmation_request");
-                if let Some(request) = request.and_then(Value::as_object_mut) {
-                    request.shift_remove("confirmation_token");
-                }
-                json!({ "ok": false, "error": error })
-            }
+            Err(failure) => json!({ "ok": false, "error": failure }),
         };
         Self { id: call.id.as_deref(), name: &call.name, content: Cow::Owned(content) }
     }

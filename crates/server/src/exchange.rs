@@ -88,7 +88,7 @@ pub(crate) async fn exchange(
 /// moved about.
 async fn traced<T>(headers: &HeaderMap, work: Pin<&mut impl Future<Output = T>>) -> T {
     match headers.get("traceparent").and_then(|header| Trace::parse(header.to_str().ok()?)) {
-        Some(trace) => trace.around(work).await,
+        Some(trace) => trace.scope(work).await,
         None => work.await,
     }
 }

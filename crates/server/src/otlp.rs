@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
-use toolwright_orchestrator::observe::{Finished, Observer};
+use toolwright_orchestrator::observe::{FinishedCall, Observer};
 use toolwright_registry::hex;
 
 use crate::client;
@@ -83,7 +83,7 @@ impl Exporter {
 }
 
 impl Observer for Exporter {
-    fn finished(&self, call: &Finished<'_>) {
+    fn finished(&self, call: &FinishedCall<'_>) {
         if self.sender.try_send(Message::Span(Box::new(span(call)))).is_err()
             && self.dropped.fetch_add(1, Ordering::Relaxed).is_multiple_of(1000)
         {
@@ -93,7 +93,7 @@ impl Observer for Exporter {
 }
 
 /// By OpenTelemetry's conventions for generative AI: one span `execute_tool` a call.
-fn span(call: &Finished<'_>) -> Value {
+fn span(call: &FinishedCall<'_>) -> Value {
     let text = |key: &str, value: &str| json!({ "key": key, "value": { "stringValue": value } });
     let mut attributes = vec![
         text("gen_ai.operation.name", "execute_tool"),
@@ -113,7 +113,7 @@ fn span(call: &Finished<'_>) -> Value {
         "spanId": hex(&call.span.own.span),
         "name": format!("execute_tool {}", call.tool),
         "kind": 1,
-        "startTimeUnixNano": ended.saturating_sub(call.took).as_nanos().to_string(),
+        "startTimeUnixNano": ended.saturating_sub(call.elapsed).as_nanos().to_string(),
         "endTimeUnixNano": ended.as_nanos().to_string(),
         "attributes": attributes,
         "status": { "code": if call.error.is_some() { 2 } else { 0 } },

@@ -181,7 +181,8 @@ async fn finish(app: &App, room: &Semaphore, connections: usize) -> bool {
     let all = u32::try_from(connections).unwrap_or(u32::MAX);
     app.mcp.close(deadline).await;
     let are_closed = tokio::time::timeout_at(deadline.into(), room.acquire_many(all)).await.is_ok();
-    let is_at_rest = app.orchestrator.at_rest(deadline.saturating_duration_since(Instant::now())).await;
+    let is_at_rest =
+        app.orchestrator.wait_until_idle(deadline.saturating_duration_since(Instant::now())).await;
     let is_flushed = app.orchestrator.store().flush().await;
     if let Err(error) = &is_flushed {
         tracing::error!("{error}");

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use serde_json::{Map, Value};
-use toolwright_contract::{Envelope, ErrorKind};
+use toolwright_contract::{ClientEnvelope, ConfirmationToken, Envelope, ErrorKind};
 use toolwright_orchestrator::capabilities::{Client, Delivery};
-use toolwright_orchestrator::confirm::{Answerer, Proof};
+use toolwright_orchestrator::confirm::{Approver, Proof};
 use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::store::{Backend, Confirmation, Principal};
-use toolwright_orchestrator::{Orchestrator, ToolCall};
+use toolwright_orchestrator::{CallRequest, Orchestrator, ToolCall};
 use toolwright_registry::json::duplicate_keys;
 
 use crate::args::{self, Common, Format};
@@ -71,8 +71,8 @@ pub fn run(common: &Common, args: &args::Call) -> Result<ExitCode> {
 /// Prints what a call came to.
 pub(super) fn show(common: &Common, envelope: &Envelope) -> Result<()> {
     output::data_line(match common.format {
-        Format::Human => serde_json::to_string_pretty(envelope)?,
-        Format::Json => serde_json::to_string(envelope)?,
+        Format::Human => serde_json::to_string_pretty(&ClientEnvelope(envelope))?,
+        Format::Json => serde_json::to_string(&ClientEnvelope(envelope))?,
     });
     Ok(())
 }
@@ -132,7 +132,7 @@ async fn waiting(
         let is_same = session.is_some_and(|session| {
             session.mode == args.mode
                 && (args.session.is_some() || session.principal == principal(args))
-                && orchestrator.has_toolset_of(&session)
+                && orchestrator.runtime_for(&session).is_some()
         });
         if is_same {
             return Ok(Some(asked));
@@ -142,10 +142,10 @@ async fn waiting(
 }
 
 /// Whoever can open the store may answer what was asked from the terminal.
-async fn approved(orchestrator: &Orchestrator, asked: &Confirmation) -> Result<Envelope> {
+async fn approved(orchestrator: &Orchestrator, asked: &Confirmation) -> Result<Arc<Envelope>> {
     let (token, session, client_id) = (&asked.id, &asked.session, &asked.client_id);
-    let answerer = Answerer { token, proof: Proof::Transport, session, client_id, by: CLIENT };
-    Ok((*orchestrator.approve(&answerer, None).await?).clone())
+    let approver = Approver { token, proof: Proof::Transport, session, client_id, by: CLIENT };
+    Ok(orchestrator.approve(&approver, None).await?)
 }
 
 /// The same call for curl.
@@ -156,29 +156,30 @@ fn over_rest(call: &ToolCall) -> String {
 }
 
 /// The envelope, after the approval that `--yes` gives in advance.
-async fn answered(orchestrator: &Orchestrator, session: &str, call: ToolCall, yes: bool) -> Result<Envelope> {
+async fn answered(
+    orchestrator: &Orchestrator,
+    session: &str,
+    call: ToolCall,
+    yes: bool,
+) -> Result<Arc<Envelope>> {
     // Each command is a turn of its own: its budget is fresh, and the same call without an id is another call.
     orchestrator.begin_turn(session).await?;
-    let envelope = orchestrator.call(session, call).await;
-    let Err(failure) = &envelope.outcome else { return Ok(envelope) };
-    if failure.kind != ErrorKind::ConfirmationRequired {
+    let envelope = orchestrator.call(CallRequest::new(session, call)).await;
+    let failure = envelope.outcome.as_ref().err();
+    let Some(request) = failure.and_then(|failure| failure.confirmation.as_deref()) else {
         return Ok(envelope);
-    }
-    let request = failure.details.as_ref().and_then(|details| details.get("confirmation_request"));
-    let text = |name: &str| {
-        request.and_then(|request| request.get(name)).and_then(Value::as_str).unwrap_or_default()
     };
     if !yes {
         output::message(format_args!(
             "{}\n  \x1b[1mhelp\x1b[0m: `toolwright approve {}` approves it, and so does this command with `--yes`",
-            output::plain(text("preview")),
-            text("confirmation_id"),
+            output::plain(&request.preview),
+            request.confirmation_id,
         ));
         return Ok(envelope);
     }
-    let token = text("confirmation_token");
-    let answerer = Answerer { token, proof: Proof::Token, session, client_id: CLIENT, by: CLIENT };
-    Ok((*orchestrator.approve(&answerer, None).await?).clone())
+    let token = request.token.as_ref().map(ConfirmationToken::reveal).unwrap_or_default();
+    let approver = Approver { token, proof: Proof::Token, session, client_id: CLIENT, by: CLIENT };
+    Ok(orchestrator.approve(&approver, None).await?)
 }
 
 /// From the command line, from a file, or from stdin when it is a pipe or asked for.

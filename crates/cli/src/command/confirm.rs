@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use toolwright_orchestrator::confirm::{Answerer, Error, Proof};
+use toolwright_orchestrator::confirm::{Approver, Error, Proof};
 use toolwright_orchestrator::store::{Backend, Confirmation, Store};
 use toolwright_orchestrator::{Orchestrator, Runtime};
 use toolwright_registry::toolset::Toolset;
@@ -42,7 +42,7 @@ pub fn approve(common: &Common, args: &Approve) -> Result<ExitCode> {
         let orchestrator = orchestrator(runtime, &config, &args.token, "approve").await?;
         let asked = find(orchestrator.store(), &args.token).await?;
         let session = orchestrator.session(&asked.session).await?;
-        if let Some(session) = session.filter(|session| !orchestrator.has_toolset_of(session)) {
+        if let Some(session) = session.filter(|session| orchestrator.runtime_for(session).is_none()) {
             let message = format!(
                 "the tools are not those that were asked about: the session keeps version {}",
                 session.registry_version()
@@ -97,9 +97,9 @@ async fn find(store: &Store, token: &str) -> Result<Arc<Confirmation>> {
 }
 
 /// Whoever can open the store may answer for its users; a token that is given must be right all the same.
-fn answerer<'a>(token: &'a str, asked: &'a Confirmation) -> Answerer<'a> {
+fn answerer<'a>(token: &'a str, asked: &'a Confirmation) -> Approver<'a> {
     let (session, client_id) = (&asked.session, &asked.client_id);
-    Answerer { token, proof: Proof::Transport, session, client_id, by: CLIENT }
+    Approver { token, proof: Proof::Transport, session, client_id, by: CLIENT }
 }
 
 fn refused(error: Error) -> Failure {

@@ -46,7 +46,7 @@ async fn serve(config: &Arc<Config>, runtime: Runtime, args: &Mcp) -> Result<boo
         () = told_to_stop() => {}
     }
     housekeeping.abort();
-    let is_at_rest = orchestrator.at_rest(PATIENCE).await;
+    let is_at_rest = orchestrator.wait_until_idle(PATIENCE).await;
     orchestrator.store().flush().await?;
     Ok(is_at_rest)
 }

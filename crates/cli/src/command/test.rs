@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use anyhow::Result;
 use serde_json::json;
-use toolwright_orchestrator::Runtime;
 use toolwright_orchestrator::testing::{self, Case, Report};
+use toolwright_orchestrator::{Orchestrator, Runtime};
 
 use super::build::duration;
 use crate::args::{self, Common, Format, Source};
@@ -31,7 +31,8 @@ pub fn run(common: &Common, args: &args::Test) -> Result<ExitCode> {
         return Err(Failure::new(format!("no tests found in {}", config.tools.display()), help).into());
     }
     let tokio = toolset::tokio()?;
-    let results = tokio.block_on(run_all(&runtime, found));
+    let orchestrator = Orchestrator::builder(runtime).build()?;
+    let results = tokio.block_on(run_all(&orchestrator, found));
     let failed =
         results.iter().filter(|(_, result)| !matches!(result, Ok(report) if report.passed())).count();
     match common.format {
@@ -50,14 +51,14 @@ pub fn run(common: &Common, args: &args::Test) -> Result<ExitCode> {
 type Outcome = (Found, Result<Report, testing::Error>);
 
 /// All tests at once: the engine has its own threads, and waits for nobody.
-async fn run_all(runtime: &Runtime, found: Vec<Found>) -> Vec<Outcome> {
+async fn run_all(orchestrator: &Orchestrator, found: Vec<Found>) -> Vec<Outcome> {
     let tasks: Vec<_> = found
         .into_iter()
         .map(|found| {
-            let runtime = runtime.clone();
+            let orchestrator = orchestrator.clone();
             tokio::spawn(async move {
                 let result = match Case::load(&found.path) {
-                    Ok(case) => Ok(testing::run(&runtime, &found.tool, &case).await),
+                    Ok(case) => Ok(testing::run(&orchestrator, &found.tool, &case).await),
                     Err(error) => Err(error),
                 };
                 (found, result)

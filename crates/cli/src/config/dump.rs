@@ -62,7 +62,7 @@ impl Config {
     fn dump_limits(&self) -> Value {
         let policy = self.policy();
         let of = |mode: Mode| {
-            let numbers = policy.of(mode);
+            let numbers = policy.for_mode(mode);
             table([
                 ("retrieval_calls", integer(numbers.retrieval_calls)),
                 ("top_k", integer(numbers.top_k)),

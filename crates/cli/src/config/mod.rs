@@ -166,7 +166,7 @@ impl Config {
     /// The numbers and rules that the orchestrator enforces.
     pub fn policy(&self) -> Policy {
         let of = |mode| {
-            let retries = self.in_file(mode).retries.unwrap_or(self.policy.of(mode).retries);
+            let retries = self.in_file(mode).retries.unwrap_or(self.policy.for_mode(mode).retries);
             ModePolicy::new(self.limits(mode), retries)
         };
         Policy { voice: of(Mode::Voice), text: of(Mode::Text), ..self.policy.clone() }

@@ -1,5 +1,5 @@
-//! Tools that are one HTTP request: the arguments go to their places, the answer becomes the tool's data. The request
-//! passes the same guard as `http.fetch`.
+//! Tools that are one HTTP request: templates are filled with the arguments, the response becomes the tool's data. The
+//! request obeys the same allow list as `http.fetch`.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -13,20 +13,21 @@ use toolwright_registry::hex;
 use toolwright_registry::http::{HttpTool, Piece, Template};
 
 use super::within;
-use crate::call::{Call, Caller};
+use crate::host::call_capability;
+use crate::invocation::Invocation;
 use crate::normalise::Normalised;
 use crate::redact;
 
-/// All but what RFC 3986 calls unreserved.
+/// All but the unreserved characters of RFC 3986.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-/// Of what the other side says about an error.
-const LONGEST_EXCERPT: usize = 500;
+/// The most characters of an error response in `details`.
+const MAX_EXCERPT_CHARS: usize = 500;
 
-/// A declared request with the secrets in it.
+/// A declared request and the values of its variables.
 pub(crate) struct Request {
     tool: HttpTool,
     variables: Map<String, Value>,
-    /// The values of the variables, which nobody may see.
+    /// The values of the variables, which must not appear in any output.
     secrets: Vec<String>,
     placed: BTreeSet<String>,
 }
@@ -60,7 +61,7 @@ impl Request {
         }
         let mut init = json!({ "method": self.tool.method });
         if let Some(body) = self.body(args) {
-            // Seen again after a lost answer, it tells the other side that it is the same request.
+            // Tells the service that a resend is the same request.
             if !headers.keys().any(|name| name.eq_ignore_ascii_case("idempotency-key")) {
                 headers.insert("idempotency-key".to_owned(), key.into());
             }
@@ -82,9 +83,9 @@ impl Request {
                         .and_then(plain)
                         .filter(|value| !matches!(value.as_str(), "" | "." | ".."));
                     let Some(value) = value else {
-                        let message = format!("`{name}` cannot be part of an address.");
+                        let message = format!("`{name}` must be a non-empty text that is not `.` or `..`.");
                         return Err(Failure::new(ErrorKind::Validation, message)
-                            .suggest(format!("Give `{name}` as a text that is not empty.")));
+                            .suggest(format!("Send another value for `{name}`.")));
                     };
                     path.extend(utf8_percent_encode(&value, ENCODED));
                 }
@@ -129,7 +130,7 @@ impl Request {
         args.iter().filter(|(name, _)| !self.placed.contains(*name))
     }
 
-    /// A body's template with the arguments in their places; what was not given is left out.
+    /// A body's template filled with the arguments; absent arguments are left out.
     fn value(&self, template: &Value, args: &Map<String, Value>) -> Option<Value> {
         Some(match template {
             Value::String(text) => {
@@ -149,7 +150,7 @@ impl Request {
         })
     }
 
-    /// Nothing if an argument is missing.
+    /// `None` if an argument is missing.
     fn text(&self, template: &Template, args: &Map<String, Value>) -> Option<String> {
         let mut text = String::new();
         for piece in template.pieces() {
@@ -163,20 +164,17 @@ impl Request {
     }
 }
 
-/// Stands for this call alone: ids of calls are unique within a session only.
-fn key(call: &Call) -> String {
-    let scope = match &call.caller {
-        Caller::Given(session) => &session.client_id,
-        Caller::Of { session, .. } => &session.id,
-    };
+/// The idempotency key: ids of calls are unique only within a session.
+fn idempotency_key(invocation: &Invocation) -> String {
+    let scope = &invocation.session.id;
     let mut hasher = Sha256::new();
     hasher.update((scope.len() as u64).to_le_bytes());
     hasher.update(scope);
-    hasher.update(&*call.execution_id);
+    hasher.update(&*invocation.execution_id);
     hex(&hasher.finalize())
 }
 
-/// A value as it is written in an address or a header.
+/// A value as it is written in a URL or a header.
 fn plain(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
@@ -185,49 +183,49 @@ fn plain(value: &Value) -> Option<String> {
     }
 }
 
-pub(super) async fn run(call: &Arc<Call>, request: &Request, args: Value) -> Normalised {
+pub(super) async fn run(invocation: &Arc<Invocation>, request: &Request, args: Value) -> Normalised {
     let args = args.as_object().cloned().unwrap_or_default();
-    let [url, init] = match request.fill(&args, &key(call)) {
+    let [url, init] = match request.fill(&args, &idempotency_key(invocation)) {
         Ok(filled) => filled,
         Err(failure) => return Normalised { outcome: Err(failure), detail: None },
     };
-    let fetching = call.backing.call(call, "http.fetch", vec![url, init]);
-    let answer = match within(call, fetching).await {
+    let fetch = call_capability(invocation, "http.fetch", vec![url, init]);
+    let answer = match within(invocation, fetch).await {
         Ok(answer) => answer,
         Err(stopped) => return stopped,
     };
-    let writes = call.spec().side_effects == SideEffects::Writes;
+    let writes = invocation.spec().side_effects == SideEffects::Writes;
     match answer {
         Ok(mut answer) => {
-            // A service may echo what it was sent.
+            // A service may echo its request.
             redact::scrub_value(&mut answer, &request.secrets);
             Normalised { outcome: outcome(&answer, &request.tool, writes), detail: None }
         }
         Err(error) => {
-            let outcome = Err(unanswered(&error.code, writes));
+            let outcome = Err(no_response(&error.code, writes));
             Normalised { outcome, detail: Some(format!("{}: {}", error.code, error.message)) }
         }
     }
 }
 
-/// No answer came: whether the request took effect depends on whether it was sent.
-fn unanswered(code: &str, writes: bool) -> Failure {
+/// The failure of a request without a response. It may have taken effect if it was sent.
+fn no_response(code: &str, writes: bool) -> Failure {
     let transient =
         |message: &str| Failure { retryable: true, ..Failure::new(ErrorKind::Transient, message) };
     match code {
-        "UNREACHABLE" => transient("The service cannot be reached."),
+        "UNREACHABLE" => transient("The service is unreachable."),
         "TIMEOUT" => {
-            Failure { partial_side_effects: writes, ..transient("The service did not answer in time.") }
+            Failure { partial_side_effects: writes, ..transient("The service did not respond in time.") }
         }
         _ => Failure::new(ErrorKind::Permanent, "The request to the service was not allowed.")
-            .suggest("Tell the user that this tool is not set up correctly."),
+            .suggest("Tell the user that this tool is not configured correctly."),
     }
 }
 
 fn outcome(answer: &Value, tool: &HttpTool, writes: bool) -> Result<Success, Failure> {
     let status = answer["status"].as_u64().unwrap_or_default();
     if !(200..300).contains(&status) {
-        return Err(refused(status, answer, writes));
+        return Err(error_status(status, answer, writes));
     }
     let whole = match &answer["json"] {
         Value::Null => match answer["body"].as_str() {
@@ -242,7 +240,7 @@ fn outcome(answer: &Value, tool: &HttpTool, writes: bool) -> Result<Success, Fai
             partial_side_effects: writes,
             ..Failure::new(
                 ErrorKind::Permanent,
-                "The service gave an answer without the data that was expected.",
+                "The response of the service has no data at the expected place.",
             )
         })?,
         None => whole,
@@ -250,7 +248,7 @@ fn outcome(answer: &Value, tool: &HttpTool, writes: bool) -> Result<Success, Fai
     Ok(data.into())
 }
 
-fn refused(status: u64, answer: &Value, writes: bool) -> Failure {
+fn error_status(status: u64, answer: &Value, writes: bool) -> Failure {
     let (kind, retryable) = match status {
         401 | 403 => (ErrorKind::Auth, false),
         404 | 410 => (ErrorKind::NotFound, false),
@@ -260,12 +258,12 @@ fn refused(status: u64, answer: &Value, writes: bool) -> Failure {
         _ => (ErrorKind::Permanent, false),
     };
     let text = answer["body"].as_str().unwrap_or_default();
-    let excerpt: String = text.chars().take(LONGEST_EXCERPT).collect();
+    let excerpt: String = text.chars().take(MAX_EXCERPT_CHARS).collect();
     Failure {
         retryable,
-        // A server that failed may have done a part.
+        // A server that failed may have done part of the work.
         partial_side_effects: writes && status >= 500,
         details: Some(Box::new(json!({ "status": status, "body": excerpt }))),
-        ..Failure::new(kind, format!("The service answered with status {status}."))
+        ..Failure::new(kind, format!("The service responded with status {status}."))
     }
 }

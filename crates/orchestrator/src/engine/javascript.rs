@@ -1,25 +1,25 @@
-//! Handlers in JavaScript: each call in a realm of its own, on the engine's threads.
+//! Handlers in JavaScript: each call has a realm of its own, on the engine's threads.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 use toolwright_engine::{self as engine, Limits, Program};
 
-use crate::call::Call;
-use crate::guard::Guard;
+use crate::host::CallHost;
+use crate::invocation::Invocation;
 use crate::normalise::{Normalised, normalise};
 
-pub(super) async fn run(call: &Arc<Call>, program: &Arc<Program>, args: Value) -> Normalised {
-    let limits = Limits { deadline: call.deadline, ..call.runtime.limits().clone() };
-    let running = call.runtime.engine().run(engine::Call {
+pub(super) async fn run(invocation: &Arc<Invocation>, program: &Arc<Program>, args: Value) -> Normalised {
+    let limits = Limits { deadline: invocation.deadline, ..invocation.runtime.limits().clone() };
+    let running = invocation.runtime.engine().run(engine::Call {
         program: Arc::clone(program),
         args,
-        context: call.context(),
-        host: Arc::new(Guard(Arc::clone(call))),
+        context: invocation.context(),
+        host: Arc::new(CallHost(Arc::clone(invocation))),
         limits,
-        cancel: call.cancel().clone(),
-        now: call.now,
+        cancel: invocation.cancel().clone(),
+        now: invocation.now,
         seed: None,
     });
-    normalise(running.await, call.spec().side_effects)
+    normalise(running.await, invocation.spec().side_effects)
 }

@@ -1,5 +1,5 @@
-//! Handlers in Rust: an async function that was registered under a name. It is trusted as the program itself is: it
-//! runs on the caller's runtime, and only its time is limited. A panic ends the call, not the program.
+//! Handlers in Rust: async functions that are registered by name. They are trusted: they run on the caller's runtime, and
+//! only their time is limited. A panic ends the call, not the program.
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,8 +11,8 @@ use serde_json::Value;
 use toolwright_contract::{Failure, Success};
 
 use super::within;
-use crate::call::Call;
 use crate::context::Context;
+use crate::invocation::Invocation;
 use crate::normalise::Normalised;
 
 type Running = Pin<Box<dyn Future<Output = Result<Success, Failure>> + Send>>;
@@ -20,7 +20,7 @@ type Running = Pin<Box<dyn Future<Output = Result<Success, Failure>> + Send>>;
 /// A registered function.
 pub(crate) type Handler = Arc<dyn Fn(Value, Context) -> Running + Send + Sync>;
 
-/// Gives an async function the one form that all of them have.
+/// Boxes an async function as a handler.
 pub(crate) fn handler<F, R>(function: F) -> Handler
 where
     F: Fn(Value, Context) -> R + Send + Sync + 'static,
@@ -29,8 +29,8 @@ where
     Arc::new(move |args, context| Box::pin(function(args, context)))
 }
 
-pub(super) async fn run(call: &Arc<Call>, handler: &Handler, args: Value) -> Normalised {
-    let context = Context(Arc::clone(call));
+pub(super) async fn run(invocation: &Arc<Invocation>, handler: &Handler, args: Value) -> Normalised {
+    let context = Context(Arc::clone(invocation));
     let Ok(mut running) = catch_unwind(AssertUnwindSafe(|| handler(args, context))) else {
         return panicked();
     };
@@ -39,11 +39,11 @@ pub(super) async fn run(call: &Arc<Call>, handler: &Handler, args: Value) -> Nor
             Ok(poll) => poll.map(|outcome| Normalised { outcome, detail: None }),
             Err(_) => Poll::Ready(panicked()),
         });
-    // Many are done at once: those need no clock.
+    // Many handlers return at once and need no timer.
     if let Poll::Ready(done) = poll_fn(|wakeup| Poll::Ready(Pin::new(&mut guarded).poll(wakeup))).await {
         return done;
     }
-    within(call, guarded).await.unwrap_or_else(|stopped| stopped)
+    within(invocation, guarded).await.unwrap_or_else(|stopped| stopped)
 }
 
 fn panicked() -> Normalised {

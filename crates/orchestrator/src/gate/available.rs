@@ -1,17 +1,20 @@
-//! Whether the tool is there at all for this session. A condition that cannot be evaluated says no.
+//! Whether the tool is available to this session. A condition that cannot be evaluated makes it unavailable.
 
 use toolwright_contract::{ErrorKind, Failure};
 
-use super::{Attempt, Stop};
+use super::{GateInput, Stop};
 
-pub(super) fn pass(attempt: &mut Attempt<'_>) -> Result<(), Stop> {
-    let Some(condition) = &attempt.prepared.available else { return Ok(()) };
-    match condition.holds(attempt.about()) {
+pub(super) fn pass(input: &mut GateInput<'_>) -> Result<(), Stop> {
+    let Some(condition) = &input.prepared.available else { return Ok(()) };
+    match condition.holds(input.condition_input()) {
         Ok(true) => return Ok(()),
         Ok(false) => {}
-        Err(detail) => tracing::warn!(tool = attempt.spec().tool_id, "availability: {detail}"),
+        Err(detail) => tracing::warn!(
+            tool = input.spec().tool_id,
+            "could not evaluate the availability condition: {detail}"
+        ),
     }
-    let message = format!("The tool `{}` is not available now.", attempt.spec().tool_id);
+    let message = format!("The tool `{}` is not available in this session now.", input.spec().tool_id);
     let failure = Failure::new(ErrorKind::Unavailable, message);
-    Err(failure.suggest("Go on without it, or tell the user that this is not possible now.").into())
+    Err(failure.suggest("Continue without it, or tell the user that this is not possible now.").into())
 }

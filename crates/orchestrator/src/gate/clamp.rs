@@ -1,30 +1,30 @@
-//! Numbers that policy or the tool itself holds down: the call goes on with less, and says so in `meta.clamped`.
+//! Limits numbers that policy or the tool clamps: the call runs with the limit, and reports it in `meta.clamped`.
 
 use serde_json::{Number, Value, json};
 use toolwright_contract::Category;
 
-use super::{Attempt, Stop};
+use super::{GateInput, Stop};
 use crate::redact;
 
-pub(super) fn pass(attempt: &mut Attempt<'_>) -> Result<(), Stop> {
-    let spec = &attempt.prepared.tool.spec;
-    let own = spec.clamp.get(&attempt.session.mode);
+pub(super) fn pass(input: &mut GateInput<'_>) -> Result<(), Stop> {
+    let spec = &input.prepared.tool.spec;
+    let own = spec.clamp.get(&input.session.mode);
     let mut limits: Vec<(&str, Number)> =
-        own.into_iter().flatten().map(|(name, most)| (name.as_str(), most.clone())).collect();
+        own.into_iter().flatten().map(|(name, limit)| (name.as_str(), limit.clone())).collect();
     if spec.category == Category::Retrieval {
-        limits.push(("top_k", attempt.mode_policy().top_k.into()));
+        limits.push(("top_k", input.mode_policy().top_k.into()));
     }
-    for (name, most) in limits {
-        let Some(given) = attempt.args.get_mut(name) else { continue };
-        let (Some(number), Some(bound)) = (given.as_f64(), most.as_f64()) else { continue };
+    for (name, limit) in limits {
+        let Some(given) = input.args.get_mut(name) else { continue };
+        let (Some(number), Some(bound)) = (given.as_f64(), limit.as_f64()) else { continue };
         if number > bound {
-            let from = attempt.clamped.get(name).and_then(|earlier| earlier.get("from")).cloned();
+            let from = input.clamped.get(name).and_then(|earlier| earlier.get("from")).cloned();
             let from = from.unwrap_or_else(|| given.clone());
-            *given = Value::Number(most.clone());
-            let told = json!({ "from": from, "to": most });
-            let is_secret = attempt.prepared.has_secrets && redact::hides(&spec.json_schema, name);
-            let told = if is_secret { redact::HIDDEN.into() } else { told };
-            attempt.clamped.insert(name.to_owned(), told);
+            *given = Value::Number(limit.clone());
+            let change = json!({ "from": from, "to": limit });
+            let is_secret = input.prepared.has_secrets && redact::is_write_only(&spec.json_schema, name);
+            let change = if is_secret { redact::REDACTED.into() } else { change };
+            input.clamped.insert(name.to_owned(), change);
         }
     }
     Ok(())

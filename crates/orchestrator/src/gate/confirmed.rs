@@ -1,36 +1,36 @@
-//! Whether a person has to be asked. A rule that cannot be evaluated asks.
+//! Whether the call needs approval. A rule that cannot be evaluated requires it.
 
 use toolwright_contract::Confirmation;
 
-use super::{Attempt, Stop};
+use super::{GateInput, Stop};
 
-pub(super) fn pass(attempt: &mut Attempt<'_>) -> Result<(), Stop> {
-    if attempt.is_approved || !must_ask(attempt) || is_remembered(attempt) || is_waived(attempt) {
+pub(super) fn pass(input: &mut GateInput<'_>) -> Result<(), Stop> {
+    if input.is_approved || !needs_approval(input) || is_remembered(input) || is_approved_by_rule(input) {
         return Ok(());
     }
     Err(Stop::Confirm)
 }
 
-fn must_ask(attempt: &Attempt<'_>) -> bool {
-    match (&attempt.spec().requires_confirmation, &attempt.prepared.confirm_when) {
+fn needs_approval(input: &GateInput<'_>) -> bool {
+    match (&input.spec().requires_confirmation, &input.prepared.confirm_when) {
         (Confirmation::Always(always), _) => *always,
         (Confirmation::Rule(_), None) => true,
-        (Confirmation::Rule(_), Some(when)) => when.holds(attempt.about()).unwrap_or_else(|detail| {
-            tracing::warn!(tool = attempt.spec().tool_id, "confirmation: {detail}");
+        (Confirmation::Rule(_), Some(when)) => when.holds(input.condition_input()).unwrap_or_else(|detail| {
+            tracing::warn!(tool = input.spec().tool_id, "could not evaluate the confirmation rule: {detail}");
             true
         }),
     }
 }
 
-fn is_remembered(attempt: &Attempt<'_>) -> bool {
-    attempt.policy.may_remember && attempt.session.remembered.contains(&attempt.spec().tool_id)
+fn is_remembered(input: &GateInput<'_>) -> bool {
+    input.policy.may_remember && input.session.remembered.contains(&input.spec().tool_id)
 }
 
-/// The operator's rule for sessions that nobody watches. One that cannot be evaluated waives nothing.
-fn is_waived(attempt: &Attempt<'_>) -> bool {
-    let Some(rule) = &attempt.rules.approve_when else { return false };
-    rule.holds(attempt.about()).unwrap_or_else(|detail| {
-        tracing::warn!(tool = attempt.spec().tool_id, "auto-approval: {detail}");
+/// Whether the operator's rule approves the call. A rule that cannot be evaluated approves nothing.
+fn is_approved_by_rule(input: &GateInput<'_>) -> bool {
+    let Some(rule) = &input.rules.approve_when else { return false };
+    rule.holds(input.condition_input()).unwrap_or_else(|detail| {
+        tracing::warn!(tool = input.spec().tool_id, "could not evaluate the auto-approval rule: {detail}");
         false
     })
 }

@@ -1,5 +1,5 @@
-//! The gates that a call passes before it may claim anything: a plain list of functions, in order. A refusal is an
-//! envelope with a suggestion, and leaves no trace but in the audit.
+//! The gates that a call passes before it is claimed: a list of functions, in order. A refusal is an envelope with a
+//! suggestion, and is only recorded in the audit log.
 
 mod available;
 pub(crate) mod budget;
@@ -15,44 +15,44 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use toolwright_contract::{Failure, ToolSpec};
 
-use crate::condition::About;
+use crate::condition::ConditionInput;
 use crate::policy::{ModePolicy, Policy};
-use crate::prepared::Prepared;
+use crate::prepared::PreparedTool;
 use crate::store::SessionRecord;
 
-pub(crate) use rate::{Rates, Tokens};
+pub(crate) use rate::{RateTokens, Rates};
 
-/// A call on its way through the gates.
-pub(crate) struct Attempt<'a> {
+/// A call as the gates see it.
+pub(crate) struct GateInput<'a> {
     pub session: &'a SessionRecord,
-    pub prepared: &'a Prepared,
+    pub prepared: &'a PreparedTool,
     pub policy: &'a Policy,
     pub rules: &'a Rules,
     pub now: i64,
-    /// A person has said yes to this very call.
+    /// A person has approved this call.
     pub is_approved: bool,
-    /// The turn's budget was spent on it already.
-    pub is_paid: bool,
-    /// What will run: defaults filled in, clamped.
+    /// An earlier claim has spent the turn's budget for it.
+    pub has_spent_budget: bool,
+    /// The arguments that will run: defaults filled in, clamped.
     pub args: Value,
-    /// What was clamped: parameter → `{from, to}`.
+    /// Clamped parameters: name → `{from, to}`.
     pub clamped: Map<String, Value>,
-    /// What it has taken of the rate limits.
-    pub tokens: Tokens,
+    /// What it has taken from the rate limits.
+    pub rate_tokens: RateTokens,
 }
 
-/// What the gates keep between calls.
+/// What the gates share between calls.
 #[derive(Default)]
 pub(crate) struct Rules {
     pub rates: Arc<Rates>,
     pub approve_when: Option<crate::condition::Condition>,
 }
 
-/// Why a call does not pass.
+/// Why a call may not run.
 #[derive(Debug)]
 pub(crate) enum Stop {
     Deny(Failure),
-    /// A person has to be asked.
+    /// It needs approval.
     Confirm,
 }
 
@@ -62,10 +62,10 @@ impl From<Failure> for Stop {
     }
 }
 
-type Gate = fn(&mut Attempt<'_>) -> Result<(), Stop>;
+pub(crate) type Gate = fn(&mut GateInput<'_>) -> Result<(), Stop>;
 
-/// In this order. What a clamp amends is validated again.
-const GATES: &[Gate] = &[
+/// The gates of a call, in this order. Clamped arguments are validated again.
+pub(crate) const OF_CALLS: &[Gate] = &[
     available::pass,
     role::pass,
     mode::pass,
@@ -77,28 +77,28 @@ const GATES: &[Gate] = &[
     confirmed::pass,
 ];
 
-/// Sends the call through all gates.
-pub(crate) fn admit(attempt: &mut Attempt<'_>) -> Result<(), Stop> {
-    GATES.iter().try_for_each(|gate| gate(attempt))
+/// The gates of arguments that an approver has edited.
+pub(crate) const OF_EDITED_ARGUMENTS: &[Gate] = &[valid::pass, clamp::pass, valid::pass_again];
+
+/// The gates of a handler's test; see [`CallRequest::host`](crate::CallRequest::host).
+pub(crate) const OF_TESTS: &[Gate] = &[valid::pass];
+
+/// Passes gates in order, up to the first that stops the call.
+pub(crate) fn pass(gates: &[Gate], input: &mut GateInput<'_>) -> Result<(), Stop> {
+    gates.iter().try_for_each(|gate| gate(input))
 }
 
-/// The gates that edited arguments pass again: the schema and the clamps.
-pub(crate) fn admit_edited(attempt: &mut Attempt<'_>) -> Result<(), Stop> {
-    [valid::pass as Gate, clamp::pass, valid::pass_again].iter().try_for_each(|gate| gate(attempt))
-}
-
-impl Attempt<'_> {
+impl GateInput<'_> {
     pub fn spec(&self) -> &ToolSpec {
         &self.prepared.tool.spec
     }
 
-    /// What its conditions speak of.
-    pub fn about(&self) -> About<'_> {
+    pub fn condition_input(&self) -> ConditionInput<'_> {
         let (session, tool, args) = (self.session, self.spec().tool_id.as_str(), &self.args);
-        About { session, tool, args, settings: &self.policy.settings }
+        ConditionInput { session, tool, args, settings: &self.policy.settings }
     }
 
     pub fn mode_policy(&self) -> &ModePolicy {
-        self.policy.of(self.session.mode)
+        self.policy.for_mode(self.session.mode)
     }
 }

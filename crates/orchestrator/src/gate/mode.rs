@@ -2,16 +2,16 @@
 
 use toolwright_contract::{ErrorKind, Failure};
 
-use super::{Attempt, Stop};
+use super::{GateInput, Stop};
 
-pub(super) fn pass(attempt: &mut Attempt<'_>) -> Result<(), Stop> {
-    let (spec, mode) = (attempt.spec(), attempt.session.mode);
+pub(super) fn pass(input: &mut GateInput<'_>) -> Result<(), Stop> {
+    let (spec, mode) = (input.spec(), input.session.mode);
     if spec.allowed_modes.contains(&mode) {
         return Ok(());
     }
     let allowed: Vec<&str> = spec.allowed_modes.iter().map(|mode| mode.as_str()).collect();
     let message = format!("The tool `{}` cannot be used in {mode} mode.", spec.tool_id);
     let suggestion =
-        format!("It works in {} mode only: offer to continue there, or do without it.", allowed.join(" or "));
+        format!("It works only in {} mode: offer to continue there, or do without it.", allowed.join(" or "));
     Err(Failure::new(ErrorKind::ModeRestricted, message).suggest(suggestion).into())
 }

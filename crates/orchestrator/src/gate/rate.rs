@@ -1,8 +1,8 @@
-//! How often a tool may be called by a client, and anything by an org: at most so many calls in any window. Counted in
-//! this process; several servers each allow the full number.
+//! Rate limits of a tool per client, and of all tools per org: a sliding window of calls. Counted per process: several
+//! servers each allow the full number.
 //!
-//! A call takes a token of each limit on its way through the gates, and gives them back unless it is claimed or a person
-//! is asked: what another gate refuses has cost nothing.
+//! A call takes a token of each limit, and returns them unless it is claimed or becomes a confirmation request: a call
+//! that another gate refuses costs nothing.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, VecDeque};
@@ -11,13 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use toolwright_contract::{ErrorKind, Failure, RateLimit};
 
-use super::{Attempt, Stop};
+use super::{GateInput, Stop};
 
 const SHARDS: usize = 64;
-/// Windows that are over are dropped when a shard has more than this, and twice what it had after the last time.
+/// Expired windows are removed when a shard has more than this, and twice what remained after the last removal.
 const SWEEP_ABOVE: usize = 256;
 
-/// The calls of the last windows.
+/// The calls of the current windows.
 pub(crate) struct Rates(Vec<Mutex<Shard>>);
 
 #[derive(Default)]
@@ -32,47 +32,47 @@ struct Window {
     until: i64,
 }
 
-/// What a call has taken. Dropped, it is given back.
+/// The tokens of one call. Dropped unspent, they are returned.
 #[derive(Default)]
-pub(crate) struct Tokens(Option<Taken>);
+pub(crate) struct RateTokens(Option<TakenTokens>);
 
-struct Taken {
+struct TakenTokens {
     rates: Arc<Rates>,
     keys: Vec<String>,
     at: i64,
 }
 
-pub(super) fn pass(attempt: &mut Attempt<'_>) -> Result<(), Stop> {
-    if attempt.is_approved {
-        // Counted when the person was asked.
+pub(super) fn pass(input: &mut GateInput<'_>) -> Result<(), Stop> {
+    if input.is_approved {
+        // Counted when the confirmation request was made.
         return Ok(());
     }
-    let (spec, session) = (attempt.spec(), attempt.session);
+    let (spec, session) = (input.spec(), input.session);
     let own = spec.permissions.as_ref().and_then(|permissions| permissions.rate_limit);
     let who = &session.principal;
     let org = who.org.as_deref().unwrap_or_default();
     let key = || format!("t\n{}\n{org:?}\n{:?}\n{}", spec.tool_id, who.id, session.client_id);
     let own = own.map(|limit| (key(), limit));
-    let org = attempt.policy.org_rate.zip(session.principal.org.as_ref());
+    let org = input.policy.org_rate.zip(session.principal.org.as_ref());
     let org = org.map(|(limit, org)| (format!("o\n{org}"), limit));
     if own.is_none() && org.is_none() {
         return Ok(());
     }
-    let mut taken = Taken { rates: Arc::clone(&attempt.rules.rates), keys: Vec::new(), at: attempt.now };
+    let mut taken = TakenTokens { rates: Arc::clone(&input.rules.rates), keys: Vec::new(), at: input.now };
     for (key, limit) in own.into_iter().chain(org) {
         if let Err(wait) = taken.take(key, limit) {
-            let message = format!("The tool `{}` is called too often.", spec.tool_id);
+            let message = format!("The rate limit of the tool `{}` is exceeded.", spec.tool_id);
             let seconds = (wait + 999) / 1000;
             let failure = Failure::new(ErrorKind::RateLimit, message);
             return Err(failure.suggest(format!("Wait {seconds} s before calling it again.")).into());
         }
     }
-    attempt.tokens = Tokens(Some(taken));
+    input.rate_tokens = RateTokens(Some(taken));
     Ok(())
 }
 
-impl Tokens {
-    /// The call counts.
+impl RateTokens {
+    /// Counts the call: the tokens are not returned.
     pub fn spend(&mut self) {
         if let Some(mut taken) = self.0.take() {
             taken.keys.clear();
@@ -80,8 +80,8 @@ impl Tokens {
     }
 }
 
-impl Taken {
-    /// Takes a token, or says in how many milliseconds there is one.
+impl TakenTokens {
+    /// Takes a token; the error is the number of milliseconds until there is one.
     fn take(&mut self, key: String, limit: RateLimit) -> Result<(), i64> {
         self.rates.shard(&key).take(&key, limit, self.at)?;
         self.keys.push(key);
@@ -89,10 +89,10 @@ impl Taken {
     }
 }
 
-impl Drop for Taken {
+impl Drop for TakenTokens {
     fn drop(&mut self) {
         for key in &self.keys {
-            self.rates.shard(key).give_back(key, self.at);
+            self.rates.shard(key).return_token(key, self.at);
         }
     }
 }
@@ -138,7 +138,7 @@ impl Shard {
         }
     }
 
-    fn give_back(&mut self, key: &str, at: i64) {
+    fn return_token(&mut self, key: &str, at: i64) {
         let Some(window) = self.windows.get_mut(key) else { return };
         if let Some(place) = window.calls.iter().rposition(|call| *call == at) {
             window.calls.remove(place);
@@ -150,12 +150,12 @@ impl Shard {
 mod tests {
     use super::*;
 
-    fn limited(rates: &Arc<Rates>, at: i64, keys: &[(&str, u64)]) -> Result<Tokens, i64> {
-        let mut taken = Taken { rates: Arc::clone(rates), keys: Vec::new(), at };
+    fn limited(rates: &Arc<Rates>, at: i64, keys: &[(&str, u64)]) -> Result<RateTokens, i64> {
+        let mut taken = TakenTokens { rates: Arc::clone(rates), keys: Vec::new(), at };
         for (key, calls) in keys {
             taken.take((*key).to_owned(), RateLimit { calls: *calls, window: 100 })?;
         }
-        Ok(Tokens(Some(taken)))
+        Ok(RateTokens(Some(taken)))
     }
 
     fn spend(rates: &Arc<Rates>, at: i64, keys: &[(&str, u64)]) -> Result<(), i64> {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_spent_is_given_back() {
+    fn unspent_tokens_are_returned() {
         let rates = Arc::<Rates>::default();
         for now in 0..10 {
             drop(limited(&rates, now, &[("k", 1)]).unwrap());
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_that_are_over_are_dropped() {
+    fn expired_windows_are_removed() {
         let rates = Arc::<Rates>::default();
         for now in 0..200_000 {
             spend(&rates, now, &[(&format!("client {now}"), 1)]).unwrap();

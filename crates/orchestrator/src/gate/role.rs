@@ -1,15 +1,15 @@
-//! Whether the principal has one of the roles that the tool asks for.
+//! Whether the principal has one of the roles that the tool requires.
 
 use toolwright_contract::{ErrorKind, Failure, ToolSpec};
 
-use super::{Attempt, Stop};
+use super::{GateInput, Stop};
 use crate::store::Principal;
 
-pub(super) fn pass(attempt: &mut Attempt<'_>) -> Result<(), Stop> {
-    Ok(check(attempt.spec(), &attempt.session.principal)?)
+pub(super) fn pass(input: &mut GateInput<'_>) -> Result<(), Stop> {
+    Ok(check(input.spec(), &input.session.principal)?)
 }
 
-/// Also before a tool is described.
+/// Used by `reg_describe`, too.
 pub(crate) fn check(spec: &ToolSpec, principal: &Principal) -> Result<(), Failure> {
     if spec.admits(&principal.roles) {
         return Ok(());

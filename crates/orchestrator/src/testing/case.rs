@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use toolwright_contract::Mode;
 
-/// A call with stubbed capabilities, and what must come of it.
+/// A call with stubbed capabilities, and its expected envelope.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
@@ -17,14 +17,14 @@ pub struct Case {
     pub mode: Option<Mode>,
     #[serde(default)]
     pub session: Session,
-    /// Where the clock stands still; RFC 3339.
+    /// A fixed time for the handler; RFC 3339.
     pub now: Option<String>,
-    /// Stubs by dotted name.
+    /// Stubs by the capability's dotted name.
     #[serde(default)]
     pub capabilities: BTreeMap<String, Stub>,
-    /// Members of the envelope, with matchers.
+    /// The expected members of the envelope; may contain matchers.
     pub expect: Map<String, Value>,
-    /// All capability calls, in order, when given.
+    /// The expected capability calls, in order. Not checked when absent.
     pub calls: Option<Vec<ExpectedCall>>,
 }
 
@@ -42,7 +42,7 @@ impl Default for Session {
     }
 }
 
-/// How a stubbed capability answers.
+/// The result of a stubbed capability.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stub {
@@ -60,7 +60,7 @@ pub struct Thrown {
     pub message: String,
 }
 
-/// A capability call that must have been made.
+/// An expected capability call.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectedCall {
@@ -71,14 +71,14 @@ pub struct ExpectedCall {
     pub with_all: Option<Vec<Value>>,
 }
 
-/// A test file that cannot be used.
+/// An invalid test file.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{} cannot be read: {source}", path.display())]
     Unreadable { path: PathBuf, source: std::io::Error },
-    #[error("{} is not a test: {source}", path.display())]
+    #[error("{} is not a valid test: {source}", path.display())]
     Malformed { path: PathBuf, source: serde_json::Error },
-    #[error("{} stubs `{name}`, which is no capability", path.display())]
+    #[error("{} stubs `{name}`, but there is no such capability", path.display())]
     UnknownCapability { path: PathBuf, name: String },
 }
 

@@ -1,8 +1,8 @@
-//! Whether a value is what a test expects: the same, or what a matcher (`{"$type": …}`) says.
+//! Compares a value with what a test expects: an equal value or a matcher (`{"$type": …}`).
 
 use serde_json::{Map, Value};
 
-/// Why `actual` is not what is expected, with the place; `None` when it is.
+/// The first difference and its place; `None` when the value matches.
 pub(super) fn mismatch(expected: &Value, actual: &Value, place: &str) -> Option<String> {
     if let Some((name, operand)) = matcher(expected) {
         return apply(name, operand, actual, place);
@@ -22,7 +22,7 @@ pub(super) fn mismatch(expected: &Value, actual: &Value, place: &str) -> Option<
     }
 }
 
-/// The members that are expected; others are not looked at.
+/// Compares the expected members; ignores others.
 pub(super) fn members(
     expected: &Map<String, Value>,
     actual: &Map<String, Value>,
@@ -53,12 +53,12 @@ fn apply(name: &str, operand: &Value, actual: &Value, place: &str) -> Option<Str
             Err(error) => return Some(format!("{place}: `$regex` is not a regular expression: {error}")),
         },
         ("$includes", wanted) => return includes(wanted, actual, place),
-        _ => return Some(format!("{place}: `{name}` is not a matcher that takes {operand}")),
+        _ => return Some(format!("{place}: `{name}` is not a known matcher, or does not accept {operand}")),
     };
     if is_met { None } else { Some(format!("{place} is {actual}, which is not {name} {operand}")) }
 }
 
-/// The named members of an object, however many others it has; or one element of a list that fits.
+/// `$includes`: some members of an object, one element of a list, or a part of a text.
 fn includes(wanted: &Value, actual: &Value, place: &str) -> Option<String> {
     match (wanted, actual) {
         (Value::Object(wanted), Value::Object(actual)) => members(wanted, actual, place),
@@ -103,8 +103,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn matchers_and_whole_values() {
-        let fits = [
+    fn values_and_matchers_are_compared() {
+        let matching = [
             (json!({"a": 1, "b": [1, 2]}), json!({"a": 1.0, "b": [1, 2]})),
             (json!({"$type": "string|null"}), json!(null)),
             (json!({"$type": "integer"}), json!(3)),
@@ -114,17 +114,21 @@ mod tests {
             (json!({"$includes": {"a": 2}}), json!([{"a": 1}, {"a": 2, "b": 3}])),
             (json!({"$includes": "el"}), json!("hello")),
         ];
-        for (expected, actual) in fits {
+        for (expected, actual) in matching {
             assert_eq!(mismatch(&expected, &actual, "data"), None);
         }
-        let misfits = [
+        let differing = [
             (json!({"a": 1}), json!({"a": 1, "b": 2}), "data.b is not expected: 2"),
             (json!({"a": [1, 2]}), json!({"a": [1, 3]}), "data.a[1] is 3, not 2"),
             (json!({"a": 1}), json!({}), "data.a is missing"),
             (json!({"$type": "string"}), json!(1), "data is 1, which is not $type \"string\""),
-            (json!({"$nothing": 1}), json!(1), "data: `$nothing` is not a matcher that takes 1"),
+            (
+                json!({"$nothing": 1}),
+                json!(1),
+                "data: `$nothing` is not a known matcher, or does not accept 1",
+            ),
         ];
-        for (expected, actual, message) in misfits {
+        for (expected, actual, message) in differing {
             assert_eq!(mismatch(&expected, &actual, "data").as_deref(), Some(message));
         }
     }

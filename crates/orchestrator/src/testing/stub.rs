@@ -1,4 +1,4 @@
-//! A host whose capabilities answer as a test says, and which remembers what it was asked.
+//! A host whose capabilities return what a test declares, and which records their calls.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -12,37 +12,38 @@ use super::case::Stub;
 #[derive(Debug)]
 pub(super) struct StubHost {
     stubs: BTreeMap<String, Stub>,
-    seen: Mutex<Seen>,
+    recorded: Mutex<Recorded>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct Recorded {
     calls: Vec<(String, Vec<Value>)>,
-    answered: HashMap<String, usize>,
+    /// How often each was called.
+    counts: HashMap<String, usize>,
 }
 
 impl StubHost {
     pub fn new(stubs: BTreeMap<String, Stub>) -> Self {
-        Self { stubs, seen: Mutex::default() }
+        Self { stubs, recorded: Mutex::default() }
     }
 
-    /// What was asked, in order.
+    /// The calls, in order.
     pub fn calls(&self) -> Vec<(String, Vec<Value>)> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).calls.clone()
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner).calls.clone()
     }
 
     fn answer(&self, path: &str, args: Vec<Value>) -> Result<Value, HostError> {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.calls.push((path.to_owned(), args));
-        let turn = seen.answered.entry(path.to_owned()).or_default();
-        let at = *turn;
-        *turn += 1;
+        let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        recorded.calls.push((path.to_owned(), args));
+        let count = recorded.counts.entry(path.to_owned()).or_default();
+        let index = *count;
+        *count += 1;
         match self.stubs.get(path) {
             Some(Stub::Returns(value)) => Ok(value.clone()),
-            Some(Stub::ReturnsEach(values)) => values.get(at).cloned().ok_or_else(|| {
+            Some(Stub::ReturnsEach(values)) => values.get(index).cloned().ok_or_else(|| {
                 HostError::new(
                     "NOT_CONFIGURED",
-                    format!("the stub of {path} has no answer number {}", at + 1),
+                    format!("the stub of {path} has no result number {}", index + 1),
                 )
             }),
             Some(Stub::Throws(thrown)) => Err(HostError::new(&thrown.code, &thrown.message)),

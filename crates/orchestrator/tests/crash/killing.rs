@@ -1,46 +1,46 @@
-//! A server is killed at random moments, while it works, while it takes up what the one before has left, and while it
+//! A server is killed at random moments: while it runs calls, while it resumes those of the process before, and while it
 //! starts.
 
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
+use crate::guarantees;
+use crate::instructions::{Instructions, StoreLocation, Task};
 use crate::ledger::Ledger;
-use crate::orders::{Orders, Place, Task};
-use crate::plan::mixed;
+use crate::plan::hash_of;
 use crate::process::Process;
-use crate::verdict;
 use crate::worker::{CALLERS, READY, STARTED};
 
 const KILLS: u64 = 200;
-/// How many calls that have an answer are sent again to each process.
+/// How many calls with a result are sent again to each process.
 const SAMPLE: usize = 24;
-/// How much is written to the log before a process is killed in the middle of its work, and how long that may take.
-const MOST_BYTES: u64 = 16 << 10;
-const LONGEST: Duration = Duration::from_secs(5);
-/// A process that was killed is known to be gone after this.
+/// How much is written to the log before a process is killed, and how long that may take.
+const MAX_LOG_BYTES: u64 = 16 << 10;
+const LOG_TIMEOUT: Duration = Duration::from_secs(5);
+/// A killed process counts as dead after this.
 const LEASE_MS: u64 = 120;
 
 #[test]
 fn a_server_on_sqlite_that_is_killed_loses_nothing_and_repeats_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    torment(directory.path(), &Place::Sqlite(directory.path().join("state.db")));
+    kill_repeatedly(directory.path(), &StoreLocation::Sqlite(directory.path().join("state.db")));
 }
 
 #[test]
 fn a_server_on_postgres_that_is_killed_loses_nothing_and_repeats_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    torment(directory.path(), &postgres(LEASE_MS));
+    kill_repeatedly(directory.path(), &postgres(LEASE_MS));
 }
 
 /// A schema of its own on the server that the tests share.
-pub fn postgres(lease_ms: u64) -> Place {
+pub fn postgres(lease_ms: u64) -> StoreLocation {
     let url = std::env::var("TOOLWRIGHT_TEST_POSTGRES").unwrap_or_else(|_| {
         panic!(
             "TOOLWRIGHT_TEST_POSTGRES is not set: run ./scripts/test, or start a server with \
              `scripts/postgres start` and put the URL that it prints there"
         )
     });
-    Place::Postgres { url, schema: format!("crash {} {}", std::process::id(), moment()), lease_ms }
+    StoreLocation::Postgres { url, schema: format!("crash {} {}", std::process::id(), moment()), lease_ms }
 }
 
 fn moment() -> u64 {
@@ -57,27 +57,27 @@ pub fn seed() -> u64 {
     seed
 }
 
-fn torment(directory: &Path, place: &Place) {
+fn kill_repeatedly(directory: &Path, location: &StoreLocation) {
     let (begun, seed, kills) = (Instant::now(), seed(), number("TOOLWRIGHT_KILLS").unwrap_or(KILLS));
     let mut ledger = Ledger::new(seed, directory);
-    let orders = |generation, task| Orders { seed, generation, place: place.clone(), task };
+    let instructions = |generation, task| Instructions { seed, generation, location: location.clone(), task };
     for kill in 1..=kills {
         let mut again = ledger.unanswered();
-        again.extend(ledger.sample(SAMPLE, mixed(seed, kill, 1)));
+        again.extend(ledger.sample(SAMPLE, hash_of(seed, kill, 1)));
         let task = Task::Work { again, next: ledger.next(CALLERS) };
-        let process = Process::start(directory, &orders(kill, task));
-        kill_at_some_moment(process, &directory.join("log"), kill % 5, mixed(seed, kill, 2));
+        let process = Process::start(directory, &instructions(kill, task));
+        kill_at_some_moment(process, &directory.join("log"), kill % 5, hash_of(seed, kill, 2));
         ledger.read();
     }
     let killed = begun.elapsed();
-    finish(directory, &mut ledger, |again, all| orders(kills + 1, Task::Finish { again, all }));
-    let counts = verdict::check(&ledger, place, kills + 1);
+    finish(directory, &mut ledger, |again, all| instructions(kills + 1, Task::Finish { again, all }));
+    let counts = guarantees::check(&ledger, location, kills + 1);
     println!("{kills} kills in {killed:.1?}, all in {:.1?}; {counts}", begun.elapsed());
-    assert!(counts.acknowledged as u64 > 5 * kills, "too little was going on to prove anything");
+    assert!(counts.acknowledged as u64 > 5 * kills, "too few calls were acknowledged to prove anything");
 }
 
-/// Of five, one is killed before it has taken anything up, or while it does; two after some time, however little has
-/// happened; and two in the middle of their work, however long that takes.
+/// Of five processes, one is killed while it starts or resumes calls, two after a random time, and two after a random
+/// amount of work.
 fn kill_at_some_moment(process: Process, log: &Path, which: u64, random: u64) {
     if which == 0 {
         process.wait_for(STARTED);
@@ -88,26 +88,26 @@ fn kill_at_some_moment(process: Process, log: &Path, which: u64, random: u64) {
         return process.kill_after(Duration::from_micros(random % 300_000));
     }
     let length = || std::fs::metadata(log).map_or(0, |metadata| metadata.len());
-    let (begun, enough) = (Instant::now(), length() + random % MOST_BYTES);
-    while length() < enough && begun.elapsed() < LONGEST {
+    let (begun, enough) = (Instant::now(), length() + random % MAX_LOG_BYTES);
+    while length() < enough && begun.elapsed() < LOG_TIMEOUT {
         std::thread::sleep(Duration::from_millis(1));
     }
     process.kill_after(Duration::from_micros((random >> 32) % 5000));
 }
 
-/// A last process, which nobody kills.
+/// Two last processes, which are not killed.
 fn finish(
     directory: &Path,
     ledger: &mut Ledger,
-    orders: impl Fn(Vec<crate::orders::Left>, Vec<crate::orders::Left>) -> Orders,
+    instructions: impl Fn(Vec<crate::instructions::SentCall>, Vec<crate::instructions::SentCall>) -> Instructions,
 ) {
-    // What has no answer gets one first, so that all that follows is a repetition.
-    let order = orders(ledger.unanswered(), Vec::new());
+    // First the calls without a result, so that everything after is a replay.
+    let order = instructions(ledger.unanswered(), Vec::new());
     Process::start(directory, &order).wait();
     ledger.read();
     let left = ledger.unanswered();
-    assert!(left.is_empty(), "still without an answer: {left:?}");
-    let order = orders(Vec::new(), ledger.all());
+    assert!(left.is_empty(), "still without a result: {left:?}");
+    let order = instructions(Vec::new(), ledger.all());
     Process::start(directory, &order).wait();
     ledger.read();
 }

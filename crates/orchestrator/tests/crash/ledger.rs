@@ -1,11 +1,11 @@
-//! What is known of all calls, over the lives of all processes.
+//! What the logs of all processes say about each call.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
+use crate::instructions::{SentCall, Step};
 use crate::log::{Answer, Effect, Event, Line, Reader};
-use crate::orders::{Left, Step};
-use crate::plan::{Fate, Id, Tool, mixed};
+use crate::plan::{Id, Tool, UserAnswer, hash_of};
 
 #[derive(Debug)]
 pub struct Ledger {
@@ -17,19 +17,19 @@ pub struct Ledger {
     pub effects: HashMap<Id, Vec<Effect>>,
 }
 
-/// What is known of a call.
+/// What the logs say about one call.
 #[derive(Debug)]
 pub struct Known {
     pub step: Step,
     pub token: Option<String>,
     /// The process that was sent it first.
     pub sent: u64,
-    /// By which process, and what.
+    /// Results, and the process that returned each.
     pub answers: Vec<(u64, Answer)>,
-    /// Somebody has said yes, or was about to.
+    /// An approval was sent, or was about to be.
     pub is_approved: bool,
     pub is_rejected: bool,
-    /// The last process found its question waiting.
+    /// The last process found its confirmation request pending.
     pub is_waiting: bool,
 }
 
@@ -45,7 +45,7 @@ impl Ledger {
         }
     }
 
-    /// Reads what the last process has left.
+    /// Reads what the last process has written.
     pub fn read(&mut self) {
         for line in self.log.new_lines::<Line>(&self.directory.join("log")) {
             let sent = line.generation;
@@ -78,33 +78,33 @@ impl Ledger {
         (0..callers).map(last).collect()
     }
 
-    /// The calls that have no answer yet and should have one.
-    pub fn unanswered(&self) -> Vec<Left> {
+    /// The calls that have no result yet and should have one.
+    pub fn unanswered(&self) -> Vec<SentCall> {
         let is_open = |id: Id, known: &Known| match known.step {
             Step::Done => false,
-            Step::Asked => self.tool(id) != Tool::Careful(Fate::Nothing),
+            Step::Asked => self.tool(id) != Tool::Confirmed(UserAnswer::Nothing),
             Step::Sent | Step::Approving | Step::Rejecting => true,
         };
-        self.lefts(is_open)
+        self.sent_calls(is_open)
     }
 
-    /// Some that have been answered.
-    pub fn sample(&self, count: usize, salt: u64) -> Vec<Left> {
-        let mut answered = self.lefts(|_, known| known.step == Step::Done && !known.is_rejected);
-        answered.sort_by_key(|left| mixed(salt, left.id.caller, left.id.number));
+    /// Some calls that have a result.
+    pub fn sample(&self, count: usize, salt: u64) -> Vec<SentCall> {
+        let mut answered = self.sent_calls(|_, known| known.step == Step::Done && !known.is_rejected);
+        answered.sort_by_key(|left| hash_of(salt, left.id.caller, left.id.number));
         answered.truncate(count);
         answered
     }
 
-    /// All but those that the user does not want.
-    pub fn all(&self) -> Vec<Left> {
-        self.lefts(|_, known| !known.is_rejected)
+    /// All calls but the rejected ones.
+    pub fn all(&self) -> Vec<SentCall> {
+        self.sent_calls(|_, known| !known.is_rejected)
     }
 
-    fn lefts(&self, wanted: impl Fn(Id, &Known) -> bool) -> Vec<Left> {
+    fn sent_calls(&self, wanted: impl Fn(Id, &Known) -> bool) -> Vec<SentCall> {
         let wanted = self.calls.iter().filter(|(id, known)| wanted(**id, known));
         let left =
-            |(id, known): (&Id, &Known)| Left { id: *id, token: known.token.clone(), step: known.step };
+            |(id, known): (&Id, &Known)| SentCall { id: *id, token: known.token.clone(), step: known.step };
         wanted.map(left).collect()
     }
 }

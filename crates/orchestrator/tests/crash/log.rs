@@ -1,5 +1,5 @@
-//! What outlives a process that is killed: lines in two files, each written at once. The log has what callers knew, the
-//! effects have what handlers did.
+//! Two files that survive a killed process, one line per entry: the log has what callers knew, the effects have what
+//! handlers did.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -22,17 +22,17 @@ pub struct Line {
 pub enum Event {
     /// About to be sent.
     Sent,
-    /// The user was asked.
+    /// A confirmation request was returned.
     Asked { token: String },
-    /// About to say yes.
+    /// About to approve.
     Approving,
-    /// About to say no.
+    /// About to reject.
     Rejecting,
-    /// The no has arrived.
+    /// The rejection was acknowledged.
     Rejected,
-    /// The answer to the call.
+    /// The result of the call.
     Answered(Answer),
-    /// The last process found the question waiting.
+    /// The last process found the confirmation request pending.
     Waiting,
 }
 
@@ -57,11 +57,11 @@ pub struct Effect {
     pub nonce: u64,
 }
 
-/// A file that lines are added to.
+/// A file to which lines are appended.
 #[derive(Debug)]
 pub struct Lines(File);
 
-/// What closes a line: a process may be killed in the middle of one.
+/// Marks a complete line: a process may be killed while it writes one.
 const END: &str = " .";
 
 impl Lines {
@@ -84,11 +84,11 @@ impl Lines {
     }
 }
 
-/// Reads the lines that have been added since it last looked. To be used while nobody writes.
+/// Reads the lines appended since the last read. Not to be used while a process writes.
 #[derive(Debug, Default)]
 pub struct Reader {
     position: u64,
-    /// Lines that were cut off.
+    /// Incomplete lines.
     pub torn: usize,
 }
 

@@ -1,5 +1,4 @@
-//! Which calls there are: all of them follow from a seed, so that a process that comes next knows what the one before
-//! was sent.
+//! The calls of all processes, derived from a seed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +10,7 @@ use toolwright_orchestrator::ToolCall;
 /// Calls of one session.
 const PER_SESSION: u64 = 25;
 
-/// The number of a call: whose it is, and which of theirs.
+/// The id of a call: its caller, and its number among the caller's calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Id {
     pub caller: u64,
@@ -34,22 +33,22 @@ impl FromStr for Id {
     }
 }
 
-/// The tools, by what may be done to their calls.
+/// The tools, by whether their calls may run again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Tool {
     /// Must not run twice.
     Write,
-    /// May run twice; its result is kept even so.
+    /// May run twice; its result is committed.
     Redo,
     /// May run twice, and has no effect.
     Read,
-    /// Must not run twice, nor without a yes.
-    Careful(Fate),
+    /// Must not run twice, nor without approval.
+    Confirmed(UserAnswer),
 }
 
-/// What the user answers.
+/// The user's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Fate {
+pub enum UserAnswer {
     Nothing,
     Yes,
     No,
@@ -61,17 +60,17 @@ impl Tool {
             Self::Write => "write",
             Self::Redo => "redo",
             Self::Read => "read",
-            Self::Careful(_) => "careful",
+            Self::Confirmed(_) => "careful",
         }
     }
 
     pub const fn runs_once(self) -> bool {
-        matches!(self, Self::Write | Self::Careful(_))
+        matches!(self, Self::Write | Self::Confirmed(_))
     }
 }
 
-/// Random numbers that are the same for the same inputs.
-pub const fn mixed(seed: u64, a: u64, b: u64) -> u64 {
+/// A pseudo-random number that depends only on the inputs.
+pub const fn hash_of(seed: u64, a: u64, b: u64) -> u64 {
     let mut z = seed ^ a.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ b.wrapping_mul(0xd1b5_4a32_d192_ed03);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -80,20 +79,20 @@ pub const fn mixed(seed: u64, a: u64, b: u64) -> u64 {
 
 impl Id {
     pub const fn tool(self, seed: u64) -> Tool {
-        match mixed(seed, self.caller, self.number) % 20 {
+        match hash_of(seed, self.caller, self.number) % 20 {
             0..=8 => Tool::Write,
             9..=11 => Tool::Redo,
             12..=15 => Tool::Read,
-            16 => Tool::Careful(Fate::Nothing),
-            17 | 18 => Tool::Careful(Fate::Yes),
-            _ => Tool::Careful(Fate::No),
+            16 => Tool::Confirmed(UserAnswer::Nothing),
+            17 | 18 => Tool::Confirmed(UserAnswer::Yes),
+            _ => Tool::Confirmed(UserAnswer::No),
         }
     }
 
-    /// The first so many calls that need no answer of a user.
+    /// The first calls that need no approval.
     pub fn plain(seed: u64, count: usize) -> Vec<Self> {
         let all = (0..).map(|number| Self { caller: 0, number });
-        all.filter(|id| !matches!(id.tool(seed), Tool::Careful(_))).take(count).collect()
+        all.filter(|id| !matches!(id.tool(seed), Tool::Confirmed(_))).take(count).collect()
     }
 
     pub fn session(self) -> String {
@@ -106,7 +105,7 @@ impl Id {
     }
 
     pub fn call(self, seed: u64) -> ToolCall {
-        let salt = mixed(seed, self.number, self.caller);
+        let salt = hash_of(seed, self.number, self.caller);
         // Microseconds before and after the effect.
         let args: Value = json!({ "before": salt % 2000, "after": (salt >> 20) % 2000 });
         ToolCall { id: Some(self.to_string()), tool: self.tool(seed).name().to_owned(), args }

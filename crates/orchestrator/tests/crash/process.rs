@@ -7,10 +7,10 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::orders::{Orders, PLACE};
+use crate::instructions::{DIRECTORY, Instructions};
 
-/// Nothing that a worker does takes longer, however busy the machine is.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// No step of a worker takes longer, even on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 pub struct Process {
     child: Child,
@@ -18,55 +18,55 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a worker: this same program, told to be something else.
-    pub fn start(directory: &Path, orders: &Orders) -> Self {
-        orders.write(directory);
+    /// Starts a worker: this same program with an environment variable.
+    pub fn start(directory: &Path, instructions: &Instructions) -> Self {
+        instructions.write(directory);
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "worker::a_server_at_work", "--nocapture"]);
-        command.env(PLACE, directory).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.args(["--exact", "worker::runs_the_instructions_of_its_parent", "--nocapture"]);
+        command.env(DIRECTORY, directory).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let (sender, lines) = channel();
         thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {
-                // Whoever has killed it does not listen any more.
+                // After a kill, the receiver is gone.
                 let _ = sender.send(line);
             }
         });
         Self { child, lines }
     }
 
-    /// Waits until it says this.
+    /// Waits until it prints this line.
     pub fn wait_for(&self, line: &str) {
-        let until = Instant::now() + PATIENCE;
-        while let Ok(said) = self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
-            if said == line {
+        let deadline = Instant::now() + TIMEOUT;
+        while let Ok(printed) = self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            if printed == line {
                 return;
             }
         }
-        panic!("it never said: {line}");
+        panic!("the worker never printed: {line}");
     }
 
-    /// Lets a worker go that waits for a line.
-    pub fn tell_to_go(&mut self) {
+    /// Sends the line that a worker waits for.
+    pub fn start_calls(&mut self) {
         self.child.stdin.take().unwrap().write_all(b"go\n").unwrap();
     }
 
     /// SIGKILL, after this time.
     pub fn kill_after(mut self, delay: Duration) {
         thread::sleep(delay);
-        assert_eq!(self.child.try_wait().unwrap(), None, "it has ended by itself");
+        assert_eq!(self.child.try_wait().unwrap(), None, "the worker has ended on its own");
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Waits until it has come to its end by itself.
+    /// Waits until it ends on its own.
     pub fn wait(mut self) {
-        let until = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         // Its output ends when it does.
-        while self.lines.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok() {}
-        assert!(Instant::now() < until, "it does not come to its end");
-        assert!(self.child.wait().unwrap().success(), "it failed");
+        while self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())).is_ok() {}
+        assert!(Instant::now() < deadline, "the worker does not end");
+        assert!(self.child.wait().unwrap().success(), "the worker failed");
     }
 }
 

@@ -1,5 +1,4 @@
-//! The server that is killed, and its callers: those who send calls, those who send them again, and the user who
-//! answers questions.
+//! The server that is killed, with its callers and the user who answers confirmation requests.
 
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
@@ -8,15 +7,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::task::JoinSet;
 use toolwright_contract::{Envelope, ErrorKind, Mode};
-use toolwright_orchestrator::Orchestrator;
-use toolwright_orchestrator::confirm::{Answerer, Error, Proof};
+use toolwright_orchestrator::confirm::{Approver, Error, Proof};
 use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::store;
+use toolwright_orchestrator::{CallRequest, Orchestrator};
 
-use crate::desk;
+use crate::instructions::{DIRECTORY, Instructions, SentCall, Step, StoreLocation, Task};
 use crate::log::{Answer, Event, Line, Lines};
-use crate::orders::{Left, Orders, PLACE, Place, Step, Task};
-use crate::plan::{Fate, Id, Tool};
+use crate::plan::{Id, Tool, UserAnswer};
+use crate::support;
 
 /// How many send calls at once.
 pub const CALLERS: u64 = 16;
@@ -25,38 +24,39 @@ pub const READY: &str = "the worker is ready";
 
 /// One server with its callers.
 struct Worker {
-    orders: Orders,
+    instructions: Instructions,
     orchestrator: Orchestrator,
     log: Lines,
 }
 
-/// The process that is killed; by itself, it makes a few calls and ends.
+/// The process that is killed; run as a test, it makes a few calls and ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_at_work() {
-    if let Some(directory) = std::env::var_os(PLACE) {
+async fn runs_the_instructions_of_its_parent() {
+    if let Some(directory) = std::env::var_os(DIRECTORY) {
         let directory = PathBuf::from(directory);
-        work(&directory, Orders::read(&directory)).await;
+        work(&directory, Instructions::read(&directory)).await;
         return;
     }
     let directory = tempfile::tempdir().unwrap();
-    let place = Place::Sqlite(directory.path().join("state.db"));
-    let again = (0..10).map(|number| Left { id: Id { caller: 0, number }, token: None, step: Step::Sent });
+    let location = StoreLocation::Sqlite(directory.path().join("state.db"));
+    let again =
+        (0..10).map(|number| SentCall { id: Id { caller: 0, number }, token: None, step: Step::Sent });
     let task = Task::Finish { again: again.collect(), all: Vec::new() };
-    work(directory.path(), Orders { seed: 1, generation: 1, place, task }).await;
+    work(directory.path(), Instructions { seed: 1, generation: 1, location, task }).await;
 }
 
-async fn work(directory: &Path, orders: Orders) {
-    // On a line of its own: the test harness has not ended its own.
+async fn work(directory: &Path, instructions: Instructions) {
+    // The test harness has not ended its line.
     println!("\n{STARTED}");
-    let store = desk::store(&orders.place).await;
-    let orchestrator = desk::orchestrator(store, directory, orders.generation);
+    let store = support::store(&instructions.location).await;
+    let orchestrator = support::orchestrator(store, directory, instructions.generation);
     orchestrator.resume().await.unwrap();
-    let worker = Arc::new(Worker { orchestrator, log: Lines::log(directory), orders });
+    let worker = Arc::new(Worker { orchestrator, log: Lines::log(directory), instructions });
     println!("{READY}");
-    match worker.orders.task.clone() {
+    match worker.instructions.task.clone() {
         Task::Work { again, next } => worker.serve(again, next).await,
         Task::Finish { again, all } => worker.finish(again, all).await,
-        Task::Twin { calls } => worker.race(calls).await,
+        Task::Race { calls } => worker.race(calls).await,
     }
     if let store::Store::Postgres(postgres) = worker.orchestrator.store() {
         postgres.close().await;
@@ -64,8 +64,8 @@ async fn work(directory: &Path, orders: Orders) {
 }
 
 impl Worker {
-    /// Until somebody kills it.
-    async fn serve(self: &Arc<Self>, again: Vec<Left>, next: Vec<u64>) {
+    /// Runs until it is killed.
+    async fn serve(self: &Arc<Self>, again: Vec<SentCall>, next: Vec<u64>) {
         let mut callers = JoinSet::new();
         for left in again {
             let worker = Arc::clone(self);
@@ -74,7 +74,7 @@ impl Worker {
         for (caller, first) in (0..).zip(next) {
             let worker = Arc::clone(self);
             callers.spawn(async move {
-                // The one before may have been killed on its way there.
+                // The process before may have been killed before it created the session.
                 worker.begin_session(Id { caller, number: first }).await;
                 for number in first.. {
                     let id = Id { caller, number };
@@ -86,7 +86,7 @@ impl Worker {
         callers.join_all().await;
     }
 
-    async fn finish(self: &Arc<Self>, again: Vec<Left>, all: Vec<Left>) {
+    async fn finish(self: &Arc<Self>, again: Vec<SentCall>, all: Vec<SentCall>) {
         self.each(again).await;
         for waiting in self.orchestrator.pending(None).await.unwrap() {
             self.log(waiting.execution.parse().unwrap(), Event::Waiting);
@@ -94,14 +94,14 @@ impl Worker {
         self.each(all).await;
     }
 
-    /// Sends all of these again, several at once.
-    async fn each(self: &Arc<Self>, lefts: Vec<Left>) {
-        let (lefts, next) = (Arc::new(lefts), Arc::new(AtomicUsize::new(0)));
+    /// Sends these calls again, several at a time.
+    async fn each(self: &Arc<Self>, sent_calls: Vec<SentCall>) {
+        let (sent_calls, next) = (Arc::new(sent_calls), Arc::new(AtomicUsize::new(0)));
         let mut callers = JoinSet::new();
         for _ in 0..CALLERS {
-            let (worker, lefts, next) = (Arc::clone(self), Arc::clone(&lefts), Arc::clone(&next));
+            let (worker, sent_calls, next) = (Arc::clone(self), Arc::clone(&sent_calls), Arc::clone(&next));
             callers.spawn(async move {
-                while let Some(left) = lefts.get(next.fetch_add(1, Ordering::Relaxed)) {
+                while let Some(left) = sent_calls.get(next.fetch_add(1, Ordering::Relaxed)) {
                     worker.send_again(left.clone()).await;
                 }
             });
@@ -109,29 +109,32 @@ impl Worker {
         callers.join_all().await;
     }
 
-    /// The same calls as a twin makes, at the same time.
+    /// Makes the same calls as the other server, at the same time.
     async fn race(self: &Arc<Self>, calls: usize) {
-        let plain = Id::plain(self.orders.seed, calls);
+        let plain = Id::plain(self.instructions.seed, calls);
         std::io::stdin().lock().read_line(&mut String::new()).unwrap();
-        self.each(plain.into_iter().map(|id| Left { id, token: None, step: Step::Sent }).collect()).await;
+        self.each(plain.into_iter().map(|id| SentCall { id, token: None, step: Step::Sent }).collect()).await;
     }
 
     fn log(&self, id: Id, event: Event) {
-        self.log.add(&Line { generation: self.orders.generation, id, event });
+        self.log.add(&Line { generation: self.instructions.generation, id, event });
     }
 
     async fn send(&self, id: Id) {
         if id.begins_a_session() {
             self.begin_session(id).await;
         }
-        let envelope = self.orchestrator.call(&id.session(), id.call(self.orders.seed)).await;
-        let Tool::Careful(fate) = id.tool(self.orders.seed) else { return self.answered(id, &envelope) };
+        let envelope =
+            self.orchestrator.call(CallRequest::new(&id.session(), id.call(self.instructions.seed))).await;
+        let Tool::Confirmed(fate) = id.tool(self.instructions.seed) else {
+            return self.answered(id, &envelope);
+        };
         let Some(token) = token(&envelope) else { return self.answered(id, &envelope) };
         self.log(id, Event::Asked { token: token.clone() });
         match fate {
-            Fate::Nothing => {}
-            Fate::Yes => self.approve(id, &token).await,
-            Fate::No => self.reject(id, &token).await,
+            UserAnswer::Nothing => {}
+            UserAnswer::Yes => self.approve(id, &token).await,
+            UserAnswer::No => self.reject(id, &token).await,
         }
     }
 
@@ -144,17 +147,19 @@ impl Worker {
         }
     }
 
-    /// Goes on with a call from where it was left.
-    async fn send_again(&self, left: Left) {
-        let Left { id, token, step } = left;
+    /// Continues a call from its last known step.
+    async fn send_again(&self, left: SentCall) {
+        let SentCall { id, token, step } = left;
         match (step, token) {
-            (Step::Asked, Some(token)) if id.tool(self.orders.seed) == Tool::Careful(Fate::No) => {
+            (Step::Asked, Some(token))
+                if id.tool(self.instructions.seed) == Tool::Confirmed(UserAnswer::No) =>
+            {
                 self.reject(id, &token).await;
             }
             (Step::Asked, Some(token)) => self.approve(id, &token).await,
             (Step::Rejecting, Some(token)) => self.reject(id, &token).await,
             (Step::Sent, _) => {
-                // It may have been killed before its session was there.
+                // The process may have been killed before it created the session.
                 self.begin_session(id).await;
                 self.send(id).await;
             }
@@ -164,7 +169,7 @@ impl Worker {
 
     async fn approve(&self, id: Id, token: &str) {
         self.log(id, Event::Approving);
-        match self.orchestrator.approve(&answerer(token, &id.session()), None).await {
+        match self.orchestrator.approve(&approver(token, &id.session()), None).await {
             Ok(envelope) => self.answered(id, &envelope),
             Err(error) => self.log(id, Event::Answered(Answer::Unexpected(error.to_string().into()))),
         }
@@ -172,8 +177,8 @@ impl Worker {
 
     async fn reject(&self, id: Id, token: &str) {
         self.log(id, Event::Rejecting);
-        match self.orchestrator.reject(&answerer(token, &id.session()), None).await {
-            // The earlier one has arrived.
+        match self.orchestrator.reject(&approver(token, &id.session()), None).await {
+            // An earlier rejection has been recorded.
             Ok(_) | Err(Error::Refused) => self.log(id, Event::Rejected),
             Err(error) => panic!("{error}"),
         }
@@ -195,13 +200,12 @@ impl Worker {
     }
 }
 
-fn answerer<'a>(token: &'a str, session: &'a str) -> Answerer<'a> {
-    Answerer { token, proof: Proof::Token, session, client_id: "client", by: "mira" }
+fn approver<'a>(token: &'a str, session: &'a str) -> Approver<'a> {
+    Approver { token, proof: Proof::Token, session, client_id: "client", by: "mira" }
 }
 
-/// The token of a question, if the answer is one.
+/// The token of the confirmation request, if the result is one.
 fn token(envelope: &Envelope) -> Option<String> {
-    let failure = envelope.outcome.as_ref().err()?;
-    let request = failure.details.as_ref()?.get("confirmation_request")?;
-    Some(request.get("confirmation_token")?.as_str()?.to_owned())
+    let request = envelope.outcome.as_ref().err()?.confirmation.as_ref()?;
+    Some(request.token.as_ref()?.reveal().to_owned())
 }

@@ -1,24 +1,24 @@
-//! What happened, in the order in which it happened.
+//! The events of a run, in order.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 use toolwright_contract::Envelope;
 
-use crate::steps::{Ask, Says};
+use crate::steps::{TestCall, UserAnswer};
 
-/// Somebody who waits for something.
+/// A caller or an approver that waits for a result.
 pub type Task = usize;
 
 #[derive(Debug, Clone)]
 pub enum Event {
-    /// Of a message, there is one for each of its calls.
+    /// One event for each call of a message.
     Sent {
         task: Task,
         session: usize,
-        ask: Ask,
+        test_call: TestCall,
     },
-    /// A handler began.
+    /// A handler started.
     Ran {
         session: usize,
         id: String,
@@ -26,13 +26,13 @@ pub enum Event {
         args: Value,
         run: u64,
     },
-    /// The answers to a task, in order.
+    /// The results of a task, in the order of its calls.
     Answered {
         task: Task,
-        envelopes: Vec<Envelope>,
+        envelopes: Vec<Arc<Envelope>>,
     },
-    /// Whoever waited went away.
-    Gone {
+    /// The caller disconnected.
+    Disconnected {
         task: Task,
     },
     Turn {
@@ -42,25 +42,25 @@ pub enum Event {
         task: Task,
         reply: Replied,
     },
-    /// A reply was heeded, and this came of it.
-    Heeded {
+    /// An answer was accepted, with this result.
+    Accepted {
         task: Task,
-        envelope: Envelope,
+        envelope: Arc<Envelope>,
     },
     Refused {
         task: Task,
     },
 }
 
-/// A reply as it was given.
+/// An answer to a confirmation request.
 #[derive(Debug, Clone)]
 pub struct Replied {
-    /// The question's id.
-    pub question: String,
-    pub says: Says,
+    /// The id of the confirmation request.
+    pub confirmation: String,
+    pub answer: UserAnswer,
     pub token: String,
-    /// It has the secret, and comes from the right session.
-    pub is_honest: bool,
+    /// It has the right secret and session.
+    pub is_genuine: bool,
     pub now: i64,
 }
 

@@ -1,4 +1,4 @@
-//! The rules, for any history.
+//! The rules that every history keeps.
 
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
@@ -8,10 +8,10 @@ use proptest::{collection, proptest};
 use toolwright_orchestrator::store::chain::Verifier;
 use toolwright_orchestrator::store::{AuditEntry, Memory, Postgres, Sqlite, Store, postgres, sqlite};
 
-use crate::desk::Desk;
 use crate::model::{Answers, Model};
 use crate::player::{Pace, Played, Player};
 use crate::steps::{Step, step};
+use crate::support::Fixture;
 
 fn cases(count: u32) -> ProptestConfig {
     let given = std::env::var("PROPTEST_CASES").ok().map(|text| text.parse().unwrap());
@@ -22,7 +22,7 @@ proptest! {
     #![proptest_config(cases(96))]
     #[test]
     fn any_history_in_memory_keeps_the_rules(steps in collection::vec(step(), 1..60)) {
-        hold(async { Store::Memory(Memory::default()) }, Pace::Turns, &steps);
+        check(async { Store::Memory(Memory::default()) }, Pace::Turns, &steps);
     }
 }
 
@@ -33,7 +33,7 @@ proptest! {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("state.db");
         let store = async { Store::Sqlite(Sqlite::open(&path, sqlite::Options::default()).unwrap()) };
-        hold(store, Pace::Milliseconds, &steps);
+        check(store, Pace::Milliseconds, &steps);
     }
 }
 
@@ -41,7 +41,7 @@ proptest! {
     #![proptest_config(cases(12))]
     #[test]
     fn any_history_in_postgres_keeps_the_rules(steps in collection::vec(step(), 1..40)) {
-        hold(in_postgres(), Pace::Milliseconds, &steps);
+        check(in_postgres(), Pace::Milliseconds, &steps);
     }
 }
 
@@ -55,15 +55,15 @@ pub async fn in_postgres() -> Store {
     });
     let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos();
     let schema = format!("properties {} {time}", std::process::id());
-    // Nobody's lease runs out by chance, however busy the machine is.
+    // No lease expires, even on a busy machine.
     let lease = Duration::from_secs(60);
     let options = postgres::Options { schema, lease, connections: 4, ..postgres::Options::default() };
     Store::Postgres(Postgres::connect(&url, options).await.unwrap())
 }
 
-fn hold(store: impl Future<Output = Store>, pace: Pace, steps: &[Step]) {
+fn check(store: impl Future<Output = Store>, pace: Pace, steps: &[Step]) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let play = async { Player::new(Desk::new(store.await).await, pace).play(steps).await };
+    let play = async { Player::new(Fixture::new(store.await).await, pace).play(steps).await };
     let played = runtime.block_on(play);
     let mut model = Model::default();
     model.judge(&played.events);
@@ -71,15 +71,15 @@ fn hold(store: impl Future<Output = Store>, pace: Pace, steps: &[Step]) {
     audit_is_whole(&played, &model.answers);
 }
 
-/// A yes is not left lying about: its call has run, unless the id was used for something else meanwhile.
+/// Every approved call has run, unless its id was used for another call meanwhile.
 fn approvals_have_run(played: &Played, model: &Model) {
-    for (session, id) in &played.lying {
+    for (session, id) in &played.unused_approvals {
         let name = (session[1..].parse().unwrap(), id.clone());
-        assert!(model.is_settled(&name), "{name:?} was approved, and has not run");
+        assert!(model.is_settled(&name), "{name:?} was approved but has not run");
     }
 }
 
-/// One row for each answer, also for those that nobody waited for; a row that was changed would show.
+/// The audit log is intact, and has one row for each result, delivered or not.
 fn audit_is_whole(played: &Played, answers: &Answers) {
     let mut verifier = Verifier::default();
     let mut rows = HashMap::<(String, String, String), usize>::new();
@@ -90,7 +90,10 @@ fn audit_is_whole(played: &Played, answers: &Answers) {
     }
     for (answer, given) in &answers.given {
         let found = rows.get(answer).copied().unwrap_or(0);
-        assert!(found >= *given, "{answer:?} was given {given} times, and is in the audit {found} times");
+        assert!(
+            found >= *given,
+            "{answer:?} was returned {given} times, but is in the audit log {found} times"
+        );
     }
     let all = played.audit.len();
     assert!(all >= answers.count && all <= answers.count + answers.lost, "{all} rows: {answers:?}");

@@ -1,32 +1,32 @@
-//! What may happen, as data that can be made up and made smaller.
+//! The steps of a run, as data that proptest generates and shrinks.
 
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use proptest::{collection, sample};
 use serde_json::{Value, json};
 use toolwright_orchestrator::ToolCall;
 
-/// One thing that happens. Numbers that pick from what there is are taken modulo its size.
+/// One step. An index is taken modulo the number of candidates.
 #[derive(Debug, Clone)]
 pub enum Step {
-    Call(usize, Ask),
-    /// Several calls at once, as a model sends them.
-    Message(usize, Vec<Ask>),
-    /// Somebody who waits goes away.
-    GoAway(usize),
-    /// The handlers that wait may go on, this many.
+    Call(usize, TestCall),
+    /// The calls of one model message.
+    Message(usize, Vec<TestCall>),
+    /// A waiting caller disconnects.
+    Disconnect(usize),
+    /// Lets this many waiting handlers continue.
     Open(usize),
     Turn(usize),
     Answer(Reply),
-    /// Milliseconds pass.
+    /// Advances the clock by milliseconds.
     Pass(i64),
     Sweep,
-    /// Whatever can go on does, a little.
-    Let(usize),
+    /// Lets other tasks run for a while.
+    Wait(usize),
 }
 
 /// A call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Ask {
+pub struct TestCall {
     pub id: usize,
     pub tool: Tool,
     pub kind: Kind,
@@ -36,11 +36,11 @@ pub struct Ask {
 pub enum Tool {
     /// Writes; must not run twice.
     Note,
-    /// Writes; may run again if nobody knows what became of it.
+    /// Writes; idempotent.
     Redo,
     /// A retrieval.
     Find,
-    /// Needs a yes, and must not run twice.
+    /// Needs approval; must not run twice.
     Pay,
 }
 
@@ -53,26 +53,26 @@ pub enum Kind {
     Fails,
 }
 
-/// What somebody says to a question.
+/// An answer to a confirmation request.
 #[derive(Debug, Clone)]
 pub struct Reply {
-    /// Which of the tokens that were ever given out.
+    /// The index of a token among all that were issued.
     pub token: usize,
-    pub says: Says,
-    pub how: How,
+    pub answer: UserAnswer,
+    pub how: Sender,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Says {
-    Yes,
-    /// Yes, but to other arguments.
-    YesBut,
-    No,
+pub enum UserAnswer {
+    Approve,
+    /// Approval of edited arguments.
+    ApproveEdited,
+    Reject,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
-    Honestly,
+pub enum Sender {
+    Genuine,
     WithAnotherSecret,
     FromAnotherSession,
 }
@@ -91,7 +91,7 @@ impl Tool {
     }
 }
 
-impl Ask {
+impl TestCall {
     pub fn id(&self) -> String {
         format!("c{}", self.id)
     }
@@ -110,31 +110,40 @@ impl Ask {
     }
 }
 
-fn ask() -> impl Strategy<Value = Ask> {
+fn test_call() -> impl Strategy<Value = TestCall> {
     let tools = [Tool::Note, Tool::Redo, Tool::Find, Tool::Find, Tool::Pay, Tool::Pay];
     let kinds = [Kind::Plain, Kind::Plain, Kind::Plain, Kind::Waits, Kind::Waits, Kind::Other, Kind::Fails];
     let parts = (0..IDS, sample::select(tools.to_vec()), sample::select(kinds.to_vec()));
-    parts.prop_map(|(id, tool, kind)| Ask { id, tool, kind })
+    parts.prop_map(|(id, tool, kind)| TestCall { id, tool, kind })
 }
 
 fn reply() -> impl Strategy<Value = Reply> {
-    let says = sample::select(vec![Says::Yes, Says::Yes, Says::YesBut, Says::No]);
-    let how =
-        sample::select(vec![How::Honestly, How::Honestly, How::WithAnotherSecret, How::FromAnotherSession]);
-    (any::<usize>(), says, how).prop_map(|(token, says, how)| Reply { token, says, how })
+    let answer = sample::select(vec![
+        UserAnswer::Approve,
+        UserAnswer::Approve,
+        UserAnswer::ApproveEdited,
+        UserAnswer::Reject,
+    ]);
+    let how = sample::select(vec![
+        Sender::Genuine,
+        Sender::Genuine,
+        Sender::WithAnotherSecret,
+        Sender::FromAnotherSession,
+    ]);
+    (any::<usize>(), answer, how).prop_map(|(token, answer, how)| Reply { token, answer, how })
 }
 
 pub fn step() -> impl Strategy<Value = Step> {
     let session = 0..SESSIONS;
     prop_oneof![
-        8 => (session.clone(), ask()).prop_map(|(session, ask)| Step::Call(session, ask)),
-        2 => (session.clone(), collection::vec(ask(), 1..5)).prop_map(|(session, asks)| Step::Message(session, asks)),
-        3 => any::<usize>().prop_map(Step::GoAway),
+        8 => (session.clone(), test_call()).prop_map(|(session, test_call)| Step::Call(session, test_call)),
+        2 => (session.clone(), collection::vec(test_call(), 1..5)).prop_map(|(session, test_calls)| Step::Message(session, test_calls)),
+        3 => any::<usize>().prop_map(Step::Disconnect),
         2 => (1_usize..3).prop_map(Step::Open),
         1 => session.prop_map(Step::Turn),
         4 => reply().prop_map(Step::Answer),
         1 => (1_i64..700).prop_map(Step::Pass),
         1 => Just(Step::Sweep),
-        3 => (1_usize..8).prop_map(Step::Let),
+        3 => (1_usize..8).prop_map(Step::Wait),
     ]
 }

@@ -1,4 +1,4 @@
-//! What a handler may touch, and what it may not.
+//! Which capabilities a handler may use.
 
 use std::sync::Arc;
 
@@ -6,27 +6,28 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use toolwright_contract::Mode;
+use toolwright_orchestrator::Cancel;
 use toolwright_orchestrator::capabilities::http::AllowList;
-use toolwright_orchestrator::{Cancel, Session};
+use toolwright_orchestrator::session::NewSession;
 
-use crate::support::{Bench, Memory, call, request, shown};
+use crate::support::{
+    RecordingClient, ToolsetBuilder, call, handler_entries, orchestrator, request, to_json,
+};
 
 #[tokio::test]
-async fn messages_progress_and_audit_reach_those_they_are_for() {
+async fn messages_and_progress_reach_the_client_and_audit_entries_the_store() {
     let body = "
         await context.messaging.send({ type: 'image', url: 'https://x.example/a.png' });
         context.progress(0.25, 'a quarter'); context.progress(7); context.progress();
         context.audit.log('sent', { count: 1 });
         return { ok: true, data: context.voice.isActive() }";
-    let (builder, _dir) = Bench::new().tool("send", json!({}), body).builder();
-    let (client, audit) = (Memory::default(), Memory::default());
-    let runtime = builder.audit(Arc::new(audit.clone())).build();
-    let mut request = request("send", json!({}));
-    let session = Session { client: Arc::new(client.clone()), ..Session::new("client-1", Mode::Voice) };
-    request.session = Arc::new(session);
-    assert_eq!(shown(&runtime.execute(request).await)["data"], true);
+    let (runtime, _dir) = ToolsetBuilder::new().tool("send", json!({}), body).runtime();
+    let (client, orchestrator) = (RecordingClient::default(), orchestrator(&runtime));
+    let session = NewSession::new("client-1", Mode::Voice);
+    let request = request(&orchestrator, session, "send", json!({})).await.client(Arc::new(client.clone()));
+    assert_eq!(to_json(&orchestrator.call(request).await)["data"], true);
     assert_eq!(
-        client.seen(),
+        client.messages(),
         [
             json!({ "type": "image", "url": "https://x.example/a.png" }),
             json!({ "progress": 0.25, "message": "a quarter" }),
@@ -34,13 +35,18 @@ async fn messages_progress_and_audit_reach_those_they_are_for() {
             json!({ "progress": 0.0, "message": null }),
         ]
     );
-    assert_eq!(
-        audit.seen(),
-        [
-            json!({ "client": "client-1", "tool": "send", "version": "1.2.3", "call": "call-1", "event": "sent",
-            "data": { "count": 1 } })
-        ]
-    );
+    let entries = handler_entries(&orchestrator).await;
+    assert_eq!(entries.len(), 1);
+    for (name, value) in [
+        ("clientId", json!("client-1")),
+        ("tool", json!("send")),
+        ("toolVersion", json!("1.2.3")),
+        ("executionId", json!("call-1")),
+        ("event", json!("handler:sent")),
+        ("data", json!({ "count": 1 })),
+    ] {
+        assert_eq!(entries[0][name], value, "{name}");
+    }
 }
 
 const CODES: &str = "const codes = {};
@@ -52,7 +58,7 @@ const CODES: &str = "const codes = {};
     return { ok: true, data: codes }";
 
 #[tokio::test]
-async fn side_effects_and_set_up_decide_what_is_there() {
+async fn side_effects_and_configuration_decide_which_capabilities_work() {
     let expected = [
         (
             "none",
@@ -71,18 +77,19 @@ async fn side_effects_and_set_up_decide_what_is_there() {
         ),
     ];
     for (effects, codes) in expected {
-        let (runtime, _dir) = Bench::new().tool("ask", json!({ "sideEffects": effects }), CODES).runtime();
+        let (runtime, _dir) =
+            ToolsetBuilder::new().tool("ask", json!({ "sideEffects": effects }), CODES).runtime();
         assert_eq!(call(&runtime, "ask", json!({})).await["data"], codes, "{effects}");
     }
 }
 
 #[tokio::test]
-async fn intents_asked_for_by_function_follow_the_returned_ones() {
+async fn intents_of_functions_follow_the_returned_ones() {
     let body =
         "await context.voice.endSession({ after: 'farewell_spoken' }); await context.audio.suppress(true);
         if (args.fail) throw new Error('no');
         return { ok: true, intents: [{ type: 'SUPPRESS_TRANSCRIPT', value: true }] }";
-    let (runtime, _dir) = Bench::new().tool("end", json!({ "sideEffects": "none" }), body).runtime();
+    let (runtime, _dir) = ToolsetBuilder::new().tool("end", json!({ "sideEffects": "none" }), body).runtime();
     assert_eq!(
         call(&runtime, "end", json!({})).await["intents"],
         json!([
@@ -94,7 +101,7 @@ async fn intents_asked_for_by_function_follow_the_returned_ones() {
     assert_eq!(call(&runtime, "end", json!({ "fail": true })).await.get("intents"), None);
 }
 
-/// A server on loopback that answers every request with the same JSON, and tells its port.
+/// Starts a server on loopback that responds with the request's method. Returns its port.
 async fn server() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -116,12 +123,12 @@ async fn server() -> u16 {
 }
 
 #[tokio::test]
-async fn fetch_reaches_only_what_is_listed_for_this_tool() {
+async fn fetch_reaches_only_the_allowed_hosts_of_the_tool() {
     let port = server().await;
     let body = "try { const answer = await context.http.fetch(args.url, { method: args.method ?? 'GET' });
             return { ok: true, data: [answer.status, answer.json] } }
         catch (error) { return { ok: true, data: error.code } }";
-    let (builder, _dir) = Bench::new()
+    let (builder, _dir) = ToolsetBuilder::new()
         .tool("reader", json!({ "sideEffects": "read_only" }), body)
         .tool("writer", json!({}), body)
         .tool("outsider", json!({}), body)
@@ -142,13 +149,13 @@ async fn fetch_reaches_only_what_is_listed_for_this_tool() {
 }
 
 #[tokio::test]
-async fn a_cancelled_call_ends_and_its_handler_is_told() {
+async fn a_cancelled_call_ends_with_a_transient_failure() {
     let body = "await new Promise((done) => setTimeout(done, 20000)); return { ok: true }";
-    let (runtime, _dir) = Bench::new().tool("wait", json!({}), body).runtime();
-    let mut request = request("wait", json!({}));
-    let cancel = Cancel::new();
-    request.cancel = cancel.clone();
-    let running = tokio::spawn(async move { shown(&runtime.execute(request).await) });
+    let (runtime, _dir) = ToolsetBuilder::new().tool("wait", json!({}), body).runtime();
+    let (cancel, orchestrator) = (Cancel::new(), orchestrator(&runtime));
+    let session = NewSession::new("client-1", Mode::Text);
+    let request = request(&orchestrator, session, "wait", json!({})).await.cancel(cancel.clone());
+    let running = tokio::spawn(async move { to_json(&orchestrator.call(request).await) });
     tokio::task::yield_now().await;
     cancel.cancel();
     let envelope: Value = running.await.unwrap();

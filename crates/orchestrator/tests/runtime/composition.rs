@@ -1,14 +1,14 @@
-//! Tools that call tools: the same gates, bounded depth, no cycles, no more effects than the caller has.
+//! Tools that call tools: the same gates, limited depth, no cycles, no more side effects than the caller declares.
 
 use serde_json::json;
 
-use crate::support::{Bench, call, internal};
+use crate::support::{ToolsetBuilder, assert_internal, call};
 
 #[tokio::test]
 async fn a_tool_gets_the_whole_envelope_of_another() {
     let schema = json!({ "sideEffects": "none", "jsonSchema": { "type": "object", "required": ["n"],
         "properties": { "n": { "type": "integer" } } } });
-    let (runtime, _dir) = Bench::new()
+    let (runtime, _dir) = ToolsetBuilder::new()
         .tool("outer", json!({}), "return { ok: true, data: await context.callTool('inner', args) }")
         .tool("inner", schema, "return { ok: true, data: { twice: args.n * 2, id: context.executionId } }")
         .runtime();
@@ -17,8 +17,8 @@ async fn a_tool_gets_the_whole_envelope_of_another() {
     assert_eq!((&inner["ok"], &inner["meta"]["tool"]), (&json!(true), &json!("inner")));
     let refused = &call(&runtime, "outer", json!({ "n": "four" })).await["data"];
     assert_eq!((&refused["ok"], &refused["error"]["type"]), (&json!(false), &json!("VALIDATION")));
-    let (runtime, _dir) = Bench::new()
-        .tool("outer", json!({}), "return { ok: true, data: await context.callTool('nobody', {}) }")
+    let (runtime, _dir) = ToolsetBuilder::new()
+        .tool("outer", json!({}), "return { ok: true, data: await context.callTool('unknown', {}) }")
         .runtime();
     assert_eq!(call(&runtime, "outer", json!({})).await["data"]["error"]["type"], "NOT_FOUND");
 }
@@ -30,7 +30,8 @@ const CODE: &str = "try { await context.callTool(args.next, args) } catch (error
 async fn a_cycle_is_refused() {
     let through =
         "const inner = await context.callTool('b', { next: 'a' }); return { ok: true, data: inner.data }";
-    let (runtime, _dir) = Bench::new().tool("a", json!({}), through).tool("b", json!({}), CODE).runtime();
+    let (runtime, _dir) =
+        ToolsetBuilder::new().tool("a", json!({}), through).tool("b", json!({}), CODE).runtime();
     assert_eq!(
         call(&runtime, "a", json!({})).await["data"],
         "NOT_ALLOWED: `a` is being called already: a → b"
@@ -42,8 +43,8 @@ async fn a_cycle_is_refused() {
 }
 
 #[tokio::test]
-async fn eight_deep_and_no_deeper() {
-    let mut bench = Bench::new();
+async fn tools_call_tools_at_most_eight_deep() {
+    let mut bench = ToolsetBuilder::new();
     for level in 1..=9 {
         let next = level + 1;
         let body = format!(
@@ -59,8 +60,8 @@ async fn eight_deep_and_no_deeper() {
 }
 
 #[tokio::test]
-async fn a_tool_cannot_borrow_effects_that_it_does_not_declare() {
-    let (runtime, _dir) = Bench::new()
+async fn a_tool_cannot_call_a_tool_with_more_side_effects() {
+    let (runtime, _dir) = ToolsetBuilder::new()
         .tool("reader", json!({ "sideEffects": "read_only" }), CODE)
         .tool("writer", json!({}), "return { ok: true }")
         .tool("other_reader", json!({ "sideEffects": "read_only" }), "return { ok: true }")
@@ -74,8 +75,8 @@ async fn a_tool_cannot_borrow_effects_that_it_does_not_declare() {
 }
 
 #[tokio::test]
-async fn a_nested_call_ends_with_the_time_of_its_caller() {
-    let (runtime, _dir) = Bench::new()
+async fn a_nested_call_ends_with_the_deadline_of_its_caller() {
+    let (runtime, _dir) = ToolsetBuilder::new()
         .tool(
             "outer",
             json!({ "timeoutMs": 100 }),
@@ -88,8 +89,8 @@ async fn a_nested_call_ends_with_the_time_of_its_caller() {
         )
         .runtime();
     assert_eq!(call(&runtime, "outer", json!({})).await["error"]["type"], "TRANSIENT");
-    let (runtime, _dir) = Bench::new()
+    let (runtime, _dir) = ToolsetBuilder::new()
         .tool("outer", json!({}), "return { ok: true, data: await context.callTool(7) }")
         .runtime();
-    internal("outer", &call(&runtime, "outer", json!({})).await);
+    assert_internal("outer", &call(&runtime, "outer", json!({})).await);
 }

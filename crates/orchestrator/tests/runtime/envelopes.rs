@@ -1,8 +1,8 @@
-//! Whatever a handler does, the caller gets an envelope.
+//! The envelope of every outcome of a handler.
 
 use serde_json::{Value, json};
 
-use crate::support::{Bench, call, internal, meta};
+use crate::support::{ToolsetBuilder, assert_internal, call, meta};
 
 fn strict() -> Value {
     json!({ "jsonSchema": {
@@ -20,15 +20,16 @@ fn strict() -> Value {
 
 #[tokio::test]
 async fn defaults_are_filled_in_before_the_handler_sees_the_arguments() {
-    let (runtime, _dir) = Bench::new().tool("echo", strict(), "return { ok: true, data: args }").runtime();
+    let (runtime, _dir) =
+        ToolsetBuilder::new().tool("echo", strict(), "return { ok: true, data: args }").runtime();
     let envelope = call(&runtime, "echo", json!({ "query": "light" })).await;
     let data = json!({ "query": "light", "top_k": 5, "filters": { "tags": [] } });
     assert_eq!(envelope, json!({ "ok": true, "data": data, "intents": [], "meta": meta("echo") }));
 }
 
 #[tokio::test]
-async fn arguments_that_do_not_fit_are_all_told_with_the_nearest_name() {
-    let (runtime, _dir) = Bench::new().tool("find", strict(), "throw new Error('never')").runtime();
+async fn all_invalid_arguments_are_reported_with_the_nearest_name() {
+    let (runtime, _dir) = ToolsetBuilder::new().tool("find", strict(), "throw new Error('never')").runtime();
     let envelope = call(&runtime, "find", json!({ "query": 1, "topk": 3, "order": "best" })).await;
     let error = &envelope["error"];
     assert_eq!(error["type"], "VALIDATION");
@@ -49,8 +50,8 @@ async fn arguments_that_do_not_fit_are_all_told_with_the_nearest_name() {
 }
 
 #[tokio::test]
-async fn arguments_that_are_no_object_are_refused() {
-    let (runtime, _dir) = Bench::new().tool("find", strict(), "return { ok: true }").runtime();
+async fn arguments_that_are_not_an_object_are_refused() {
+    let (runtime, _dir) = ToolsetBuilder::new().tool("find", strict(), "return { ok: true }").runtime();
     for args in [json!(null), json!([]), json!("query"), json!(1)] {
         let envelope = call(&runtime, "find", args).await;
         assert_eq!(envelope["error"]["type"], "VALIDATION", "{envelope}");
@@ -58,8 +59,8 @@ async fn arguments_that_are_no_object_are_refused() {
 }
 
 #[tokio::test]
-async fn an_unknown_tool_is_not_found_and_the_nearest_is_named() {
-    let (runtime, _dir) = Bench::new().tool("kb_search", json!({}), "return { ok: true }").runtime();
+async fn an_unknown_tool_is_not_found_and_the_nearest_is_suggested() {
+    let (runtime, _dir) = ToolsetBuilder::new().tool("kb_search", json!({}), "return { ok: true }").runtime();
     let envelope = call(&runtime, "kb_serch", json!({})).await;
     assert_eq!(
         envelope,
@@ -70,17 +71,17 @@ async fn an_unknown_tool_is_not_found_and_the_nearest_is_named() {
 }
 
 #[tokio::test]
-async fn a_failure_that_the_handler_foresaw_keeps_its_fields() {
+async fn a_declared_failure_keeps_its_fields() {
     let body =
         "throw new ToolError(ErrorType.TRANSIENT, 'Busy.', { retryable: true, details: { after: 3 } })";
-    let (runtime, _dir) = Bench::new().tool("busy", json!({}), body).runtime();
+    let (runtime, _dir) = ToolsetBuilder::new().tool("busy", json!({}), body).runtime();
     let error = &call(&runtime, "busy", json!({})).await["error"];
     assert_eq!(error["type"], "TRANSIENT", "{error}");
     assert_eq!((&error["message"], &error["retryable"]), (&json!("Busy."), &json!(true)));
 
     let body =
         "return { ok: false, error: { type: 'CONFLICT', message: 'Taken.', suggestion: 'Take another.' } }";
-    let (runtime, _dir) = Bench::new().tool("taken", json!({}), body).runtime();
+    let (runtime, _dir) = ToolsetBuilder::new().tool("taken", json!({}), body).runtime();
     assert_eq!(
         call(&runtime, "taken", json!({})).await["error"],
         json!({ "type": "CONFLICT", "message": "Taken.", "retryable": false, "partialSideEffects": false,
@@ -89,7 +90,7 @@ async fn a_failure_that_the_handler_foresaw_keeps_its_fields() {
 }
 
 #[tokio::test]
-async fn nonsense_is_an_internal_error_that_leaks_nothing() {
+async fn an_invalid_result_is_an_internal_error_that_leaks_nothing() {
     let bodies = [
         "",
         "return 7",
@@ -113,9 +114,9 @@ async fn nonsense_is_an_internal_error_that_leaks_nothing() {
     ];
     for (index, body) in bodies.into_iter().enumerate() {
         let id = format!("nonsense_{index}");
-        let (runtime, _dir) = Bench::new().tool(&id, json!({}), body).runtime();
+        let (runtime, _dir) = ToolsetBuilder::new().tool(&id, json!({}), body).runtime();
         let envelope = call(&runtime, &id, json!({})).await;
-        internal(&id, &envelope);
+        assert_internal(&id, &envelope);
         assert_eq!(envelope["error"]["partialSideEffects"], true, "{body}: {envelope}");
         let text = envelope["error"].to_string();
         assert!(!text.contains("secret") && !text.contains("passwd"), "{body} leaks: {text}");
@@ -123,21 +124,21 @@ async fn nonsense_is_an_internal_error_that_leaks_nothing() {
 }
 
 #[tokio::test]
-async fn data_that_does_not_fit_the_declared_output_is_an_internal_error() {
+async fn data_that_does_not_match_the_output_schema_is_an_internal_error() {
     let output = json!({ "output": { "type": "object", "required": ["id"],
         "properties": { "id": { "type": "string" } } } });
     let body = "return { ok: true, data: args.good ? { id: 'a' } : { id: 1 } }";
-    let (runtime, _dir) = Bench::new().tool("made", output, body).runtime();
+    let (runtime, _dir) = ToolsetBuilder::new().tool("made", output, body).runtime();
     assert_eq!(call(&runtime, "made", json!({ "good": true })).await["data"], json!({ "id": "a" }));
-    internal("made", &call(&runtime, "made", json!({})).await);
+    assert_internal("made", &call(&runtime, "made", json!({})).await);
 }
 
 #[tokio::test]
-async fn a_handler_that_takes_too_long_is_transient_and_may_have_had_effects_only_if_it_writes() {
+async fn a_timeout_is_transient_and_has_partial_side_effects_only_if_the_tool_writes() {
     let slow = "await new Promise((done) => setTimeout(done, 60000)); return { ok: true }";
     for (effects, partial) in [("read_only", false), ("writes", true)] {
         let fields = json!({ "timeoutMs": 50, "sideEffects": effects });
-        let (runtime, _dir) = Bench::new().tool("slow", fields, slow).runtime();
+        let (runtime, _dir) = ToolsetBuilder::new().tool("slow", fields, slow).runtime();
         let error = &call(&runtime, "slow", json!({})).await["error"];
         assert_eq!((&error["type"], &error["partialSideEffects"]), (&json!("TRANSIENT"), &json!(partial)));
     }

@@ -1,12 +1,16 @@
-//! Handlers that mean harm: each gets its envelope, the process lives, and a well-behaved call beside it is unharmed.
+//! Hostile handlers: each gets an envelope, the process survives, and concurrent calls are not affected.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolwright_orchestrator::{Limits, Runtime};
+use toolwright_contract::Mode;
+use toolwright_orchestrator::session::NewSession;
+use toolwright_orchestrator::{Limits, Runtime, SessionRef};
 
-use crate::support::{Bench, call, internal, reference_tools};
+use crate::support::{
+    ToolsetBuilder, assert_internal, call, orchestrator, reference_tools, request, to_json,
+};
 
 const GOOD: &str = "let n = 0; for (const x of args.list) n += x; await null; return { ok: true, data: n }";
 
@@ -14,11 +18,12 @@ fn limits() -> Limits {
     Limits { cpu: Duration::from_millis(300), memory_bytes: 16 << 20, ..Limits::within(Duration::ZERO) }
 }
 
-/// Runs the hostile body while a good tool is called again and again, and returns its envelope.
+/// Runs the hostile body while a good tool is called repeatedly, and returns its envelope.
 async fn beside_a_good_call(body: &str) -> Value {
-    // Far beyond the processor time, which a busy machine hands out slowly.
+    // Far longer than the CPU time limit: a busy machine is slow.
     let fields = json!({ "timeoutMs": if body.contains("setTimeout") { 300 } else { 30000 } });
-    let (builder, _dir) = Bench::new().tool("bad", fields, body).tool("good", json!({}), GOOD).builder();
+    let (builder, _dir) =
+        ToolsetBuilder::new().tool("bad", fields, body).tool("good", json!({}), GOOD).builder();
     let runtime = Arc::new(builder.limits(limits()).build());
     let hostile = {
         let runtime = Arc::clone(&runtime);
@@ -27,7 +32,7 @@ async fn beside_a_good_call(body: &str) -> Value {
     let mut good = 0;
     while !hostile.is_finished() || good < 3 {
         let envelope = call(&runtime, "good", json!({ "list": [1, 2, 3] })).await;
-        assert_eq!(envelope["data"], 6, "a good call was harmed: {envelope}");
+        assert_eq!(envelope["data"], 6, "a concurrent call was affected: {envelope}");
         good += 1;
     }
     hostile.await.unwrap()
@@ -40,8 +45,8 @@ async fn is_stopped(body: &str, message: &str) {
     assert!(envelope["error"]["suggestion"].is_string() || message == "The tool did not finish in time.");
 }
 
-const CPU: &str = "The tool used up its processor time.";
-const MEMORY: &str = "The tool used up its memory.";
+const CPU: &str = "The tool exceeded its CPU time limit.";
+const MEMORY: &str = "The tool exceeded its memory limit.";
 
 #[tokio::test]
 async fn an_infinite_loop() {
@@ -63,7 +68,7 @@ async fn a_string_of_a_gigabyte() {
 
 #[tokio::test]
 async fn a_result_that_is_too_large() {
-    is_stopped("return { ok: true, data: 'x'.repeat(3 * 1024 * 1024) }", "The tool's answer is too large.")
+    is_stopped("return { ok: true, data: 'x'.repeat(3 * 1024 * 1024) }", "The tool's result is too large.")
         .await;
 }
 
@@ -71,17 +76,17 @@ async fn a_result_that_is_too_large() {
 async fn a_deep_recursion() {
     is_stopped(
         "const f = (n) => 1 + f(n + 1); return { ok: true, data: f(0) }",
-        "The tool recursed too deeply.",
+        "The tool exceeded its stack limit.",
     )
     .await;
     let nested = "let x = []; for (let i = 0; i < 100000; i++) x = [x]; return { ok: true, data: x }";
     let envelope = beside_a_good_call(nested).await;
-    internal("bad", &envelope);
+    assert_internal("bad", &envelope);
 }
 
 #[tokio::test]
 async fn a_promise_that_never_settles() {
-    is_stopped("await new Promise(() => {})", "The tool never finishes.").await;
+    is_stopped("await new Promise(() => {})", "The tool awaits a promise that never settles.").await;
     is_stopped("await new Promise((done) => setTimeout(done, 1e9))", "The tool did not finish in time.")
         .await;
 }
@@ -94,7 +99,7 @@ async fn a_catastrophic_regular_expression() {
 #[tokio::test]
 async fn a_flood_of_capability_calls() {
     let body = "const all = []; for (let i = 0; i < 1e6; i++) all.push(context.messaging.send({ type: 'x' })); await all";
-    is_stopped(body, "The tool made too many requests.").await;
+    is_stopped(body, "The tool made too many capability calls.").await;
 }
 
 #[tokio::test]
@@ -111,9 +116,9 @@ async fn an_import_that_escapes() {
             "import * as x from '{specifier}'; export async function execute() {{ return {{ ok: true, data: x }} }}"
         );
         let (runtime, _dir) =
-            Bench::new().module("bad", json!({}), &text).tool("good", json!({}), GOOD).runtime();
-        internal("bad", &call(&runtime, "bad", json!({})).await);
-        let (runtime, _dir) = Bench::new()
+            ToolsetBuilder::new().module("bad", json!({}), &text).tool("good", json!({}), GOOD).runtime();
+        assert_internal("bad", &call(&runtime, "bad", json!({})).await);
+        let (runtime, _dir) = ToolsetBuilder::new()
             .tool(
                 "bad",
                 json!({}),
@@ -121,12 +126,12 @@ async fn an_import_that_escapes() {
             )
             .tool("good", json!({}), GOOD)
             .runtime();
-        internal("bad", &call(&runtime, "bad", json!({})).await);
+        assert_internal("bad", &call(&runtime, "bad", json!({})).await);
     }
 }
 
 #[tokio::test]
-async fn nothing_is_there_that_was_not_given() {
+async fn only_the_documented_globals_exist() {
     let names = "['fetch', 'process', 'require', 'Deno', 'Bun', 'os', 'std', 'XMLHttpRequest', 'WebSocket', 'Worker', \
         'navigator', 'global', 'module', 'exports', 'print', 'load', 'WebAssembly']";
     let body = format!(
@@ -134,13 +139,13 @@ async fn nothing_is_there_that_was_not_given() {
          let made = 'no'; try {{ made = new (Object.getPrototypeOf(async () => {{}}).constructor)('return 1') }} catch {{}}
          return {{ ok: true, data: {{ names: {names}.filter((name) => name in globalThis), evaluated, made }} }}"
     );
-    let (runtime, _dir) = Bench::new().tool("look", json!({}), &body).runtime();
+    let (runtime, _dir) = ToolsetBuilder::new().tool("look", json!({}), &body).runtime();
     let envelope = call(&runtime, "look", json!({})).await;
     assert_eq!(envelope["data"], json!({ "names": [], "evaluated": "no", "made": "no" }), "{envelope}");
 }
 
 #[tokio::test]
-async fn what_one_call_poisons_the_next_does_not_see() {
+async fn a_call_does_not_see_changes_of_an_earlier_call_to_globals() {
     let module = "let count = 0; const seen = new Set();
         export async function execute({ args, context }) {
             count += 1;
@@ -155,7 +160,7 @@ async fn what_one_call_poisons_the_next_does_not_see() {
             return { ok: true, data: before };
         }";
     let (runtime, _dir) =
-        Bench::new().module("bad", json!({}), module).tool("good", json!({}), GOOD).runtime();
+        ToolsetBuilder::new().module("bad", json!({}), module).tool("good", json!({}), GOOD).runtime();
     let first = call(&runtime, "bad", json!({})).await;
     for _ in 0..50 {
         let next = call(&runtime, "bad", json!({})).await;
@@ -165,7 +170,7 @@ async fn what_one_call_poisons_the_next_does_not_see() {
 }
 
 #[tokio::test]
-async fn arguments_and_context_cannot_be_tampered_with_for_others() {
+async fn a_handler_cannot_change_its_context_or_the_callers_arguments() {
     let body = "
         const tries = [];
         const attempt = (name, change) => { try { change(); tries.push([name, 'done']) } catch { tries.push([name, 'refused']) } };
@@ -179,24 +184,25 @@ async fn arguments_and_context_cannot_be_tampered_with_for_others() {
         attempt('signal', () => { context.signal.aborted = true });
         args.list.push(99); args.more = true;
         return { ok: true, data: { tries, mode: context.mode, step: context.session.state.deep.step } }";
-    let (runtime, _dir) = Bench::new().tool("bad", json!({}), body).runtime();
-    let list = json!({ "list": [1] });
-    let mut request = crate::support::request("bad", list.clone());
-    let mut session = (*request.session).clone();
-    session.state = json!({ "deep": { "step": 1 } });
-    request.session = Arc::new(session);
-    let data = crate::support::shown(&runtime.execute(request.clone()).await)["data"].clone();
+    let (runtime, _dir) = ToolsetBuilder::new().tool("bad", json!({}), body).runtime();
+    let (list, state) = (json!({ "list": [1] }), json!({ "deep": { "step": 1 } }));
+    let orchestrator = orchestrator(&runtime);
+    let mut session = NewSession::new("client-1", Mode::Text);
+    session.state = state.as_object().unwrap().clone();
+    let request = request(&orchestrator, session, "bad", list.clone()).await;
+    let data = to_json(&orchestrator.call(request.clone()).await)["data"].clone();
     assert_eq!((&data["mode"], &data["step"]), (&json!("text"), &json!(1)));
     for attempt in data["tries"].as_array().unwrap() {
         assert_eq!(attempt[1], "refused", "{attempt}");
     }
-    assert_eq!((&request.args, &request.session.state), (&list, &json!({ "deep": { "step": 1 } })));
+    let SessionRef::Loaded(session) = &request.session else { panic!("{request:?}") };
+    assert_eq!((&request.call.args, &session.state), (&list, &state));
 }
 
 #[tokio::test]
-async fn calls_of_different_sessions_run_at_the_same_time() {
+async fn calls_of_different_sessions_run_concurrently() {
     let body = "await new Promise((done) => setTimeout(done, 20)); return { ok: true, data: args.n }";
-    let (runtime, _dir) = Bench::new().tool("wait", json!({}), body).runtime();
+    let (runtime, _dir) = ToolsetBuilder::new().tool("wait", json!({}), body).runtime();
     let runtime: Arc<Runtime> = Arc::new(runtime);
     let calls: Vec<_> = (0..200)
         .map(|n| {

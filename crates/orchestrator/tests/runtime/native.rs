@@ -1,14 +1,18 @@
-//! Handlers in Rust see the same context and come to the same envelopes.
+//! Native handlers have the same context and the same envelopes as JavaScript handlers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 use toolwright_contract::{ErrorKind, Failure, Mode, Success};
-use toolwright_orchestrator::{Context, Runtime, Session};
+use toolwright_orchestrator::session::NewSession;
+use toolwright_orchestrator::{Cancel, Context, Runtime};
 use toolwright_registry::toolset::Implementation;
 
-use crate::support::{Bench, Memory, call, internal, meta, request, shown};
+use crate::support::{
+    RecordingClient, ToolsetBuilder, assert_internal, call, handler_entries, meta, orchestrator, request,
+    to_json,
+};
 
 fn native(name: &str) -> Implementation {
     Implementation::Native(name.to_owned())
@@ -32,23 +36,24 @@ async fn describe(args: Value, context: Context) -> Result<Success, Failure> {
 #[tokio::test]
 async fn a_native_handler_sees_the_same_context() {
     let schema = json!({ "jsonSchema": { "type": "object", "properties": { "n": { "type": "integer", "default": 7 } } } });
-    let (builder, _dir) = Bench::new().add("describe", schema, native("describer")).builder();
-    let (client, audit) = (Memory::default(), Memory::default());
-    let runtime = builder.native("describer", describe).audit(Arc::new(audit.clone())).build();
-    let mut session = Session::new("client-1", Mode::Voice);
-    session.client = Arc::new(client.clone());
-    session.state = json!({ "step": 2 });
-    let mut request = request("describe", json!({}));
-    request.session = Arc::new(session);
-    let envelope = shown(&runtime.execute(request).await);
+    let (builder, _dir) = ToolsetBuilder::new().add("describe", schema, native("describer")).builder();
+    let client = RecordingClient::default();
+    let orchestrator = orchestrator(&builder.native("describer", describe).build());
+    let mut session = NewSession::new("client-1", Mode::Voice);
+    session.state.insert("step".to_owned(), 2.into());
+    let request = request(&orchestrator, session, "describe", json!({})).await;
+    let envelope = to_json(&orchestrator.call(request.client(Arc::new(client.clone()))).await);
     assert_eq!(
         envelope,
         json!({ "ok": true, "intents": [{ "type": "SUPPRESS_AUDIO", "value": true }], "meta": meta("describe"),
             "data": { "args": { "n": 7 }, "client": "client-1", "mode": "voice", "call": "call-1",
                 "tool": "describe", "state": { "step": 2 }, "active": true } })
     );
-    assert_eq!(client.seen(), [json!({ "type": "hello" }), json!({ "progress": 0.5, "message": "half" })]);
-    assert_eq!(audit.seen()[0]["event"], "described");
+    assert_eq!(
+        client.messages(),
+        [json!({ "type": "hello" }), json!({ "progress": 0.5, "message": "half" })]
+    );
+    assert_eq!(handler_entries(&orchestrator).await[0]["event"], "handler:described");
 }
 
 fn runtime_with<F, R>(fields: Value, function: F) -> Runtime
@@ -56,7 +61,7 @@ where
     F: Fn(Value, Context) -> R + Send + Sync + 'static,
     R: Future<Output = Result<Success, Failure>> + Send + 'static,
 {
-    let (builder, _dir) = Bench::new().add("tool", fields, native("function")).builder();
+    let (builder, _dir) = ToolsetBuilder::new().add("tool", fields, native("function")).builder();
     builder.native("function", function).build()
 }
 
@@ -67,26 +72,28 @@ async fn a_panic_ends_the_call_and_nothing_else() {
         Ok(json!("fine").into())
     });
     let envelope = call(&runtime, "tool", json!({})).await;
-    internal("tool", &envelope);
+    assert_internal("tool", &envelope);
     assert!(!envelope.to_string().contains("secret"));
     assert_eq!(call(&runtime, "tool", json!({ "good": true })).await["data"], "fine");
 }
 
 #[tokio::test]
-async fn time_and_cancellation_hold_for_native_handlers() {
+async fn deadlines_and_cancellation_apply_to_native_handlers() {
     let forever = |_: Value, _: Context| async { std::future::pending().await };
     let runtime = runtime_with(json!({ "timeoutMs": 20 }), forever);
     assert_eq!(call(&runtime, "tool", json!({})).await["error"]["type"], "TRANSIENT");
 
     let begun = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&begun);
+    let started = Arc::clone(&begun);
     let runtime = runtime_with(json!({}), move |_: Value, _: Context| {
-        told.store(true, Ordering::SeqCst);
+        started.store(true, Ordering::SeqCst);
         async { std::future::pending().await }
     });
-    let request = request("tool", json!({}));
-    let cancel = request.cancel.clone();
-    let running = tokio::spawn(async move { shown(&runtime.execute(request).await) });
+    let orchestrator = orchestrator(&runtime);
+    let session = NewSession::new("client-1", Mode::Text);
+    let cancel = Cancel::new();
+    let request = request(&orchestrator, session, "tool", json!({})).await.cancel(cancel.clone());
+    let running = tokio::spawn(async move { to_json(&orchestrator.call(request).await) });
     while !begun.load(Ordering::SeqCst) {
         tokio::task::yield_now().await;
     }
@@ -95,7 +102,7 @@ async fn time_and_cancellation_hold_for_native_handlers() {
 }
 
 #[tokio::test]
-async fn side_effects_bind_native_handlers_too() {
+async fn side_effects_apply_to_native_handlers() {
     let runtime =
         runtime_with(json!({ "sideEffects": "read_only" }), |_: Value, context: Context| async move {
             let refused = context.send(json!({ "type": "x" })).await.unwrap_err();

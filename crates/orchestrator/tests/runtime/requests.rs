@@ -12,7 +12,7 @@ use toolwright_registry::toolset::Toolset;
 
 use crate::support::call;
 
-/// Answers every request with the same status and body, and remembers what it was sent.
+/// A server that responds to every request with the same status and body, and records the requests.
 struct Service {
     origin: String,
     seen: Arc<Mutex<Vec<String>>>,
@@ -28,7 +28,7 @@ impl Service {
             while let Ok((mut stream, _)) = listener.accept().await {
                 let mut bytes = vec![0; 8192];
                 let mut length = 0;
-                // One read may bring the head alone.
+                // One read may return only the head.
                 loop {
                     let text = String::from_utf8_lossy(&bytes[..length]).into_owned();
                     let head = text.split_once("\r\n\r\n");
@@ -88,7 +88,7 @@ async fn arguments_go_encoded_to_the_path_and_the_rest_to_the_query() {
 }
 
 #[tokio::test]
-async fn a_part_of_a_path_cannot_lead_out_of_it() {
+async fn an_argument_in_a_path_cannot_escape_its_segment() {
     let service = Service::start("200 OK", "{}").await;
     let runtime = service.runtime(json!({ "url": "/items/{id}" }), "read_only");
     for id in ["", ".", ".."] {
@@ -99,7 +99,7 @@ async fn a_part_of_a_path_cannot_lead_out_of_it() {
 }
 
 #[tokio::test]
-async fn a_body_is_made_of_its_template_and_what_is_absent_is_left_out() {
+async fn a_body_template_is_filled_without_absent_arguments() {
     let service = Service::start("201 Created", "").await;
     let how = json!({
         "method": "POST", "url": "/notes", "headers": { "x-for": "{id}", "x-home": "${CARGO_PKG_NAME}" },
@@ -114,13 +114,13 @@ async fn a_body_is_made_of_its_template_and_what_is_absent_is_left_out() {
     for line in ["x-for: n1", "x-home: toolwright-orchestrator", "content-type: application/json"] {
         assert!(head.lines().any(|other| other == line), "{line} in {head}");
     }
-    // Of this client's call alone, so that a service does not take another's for it.
+    // It differs from the call's id, which other sessions may use, too.
     let key = head.lines().find_map(|line| line.strip_prefix("idempotency-key: ")).unwrap();
     assert!(key.len() == 64 && key != "call-1", "{key}");
 }
 
 #[tokio::test]
-async fn without_a_template_the_rest_of_the_arguments_is_the_body() {
+async fn without_a_template_the_remaining_arguments_are_the_body() {
     let service = Service::start("200 OK", "[1]").await;
     let runtime = service.runtime(json!({ "method": "PUT", "url": "/notes/{id}" }), "writes");
     assert_eq!(call(&runtime, "ask", json!({ "id": "n1", "note": "x" })).await["data"], json!([1]));
@@ -128,7 +128,7 @@ async fn without_a_template_the_rest_of_the_arguments_is_the_body() {
 }
 
 #[tokio::test]
-async fn a_status_becomes_the_type_of_error_that_it_means() {
+async fn a_status_becomes_the_matching_error_type() {
     for (status, kind, retryable, partial) in [
         ("400 Bad Request", "PERMANENT", false, false),
         ("401 Unauthorized", "AUTH", false, false),
@@ -149,7 +149,7 @@ async fn a_status_becomes_the_type_of_error_that_it_means() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_reached_or_is_not_there_is_told_without_a_leak() {
+async fn unreachable_services_and_missing_data_are_reported_without_a_leak() {
     let service = Service { origin: "http://127.0.0.1:1".to_owned(), seen: Arc::default() };
     let envelope =
         call(&service.runtime(json!({ "url": "/" }), "read_only"), "ask", json!({ "id": "a" })).await;
@@ -161,13 +161,13 @@ async fn what_cannot_be_reached_or_is_not_there_is_told_without_a_leak() {
     let envelope = call(&runtime, "ask", json!({ "id": "a" })).await;
     assert_eq!(envelope["error"]["type"], "PERMANENT", "{envelope}");
 
-    let how = json!({ "url": "/", "headers": { "authorization": "${NOBODY_SETS_THIS}" } });
+    let how = json!({ "url": "/", "headers": { "authorization": "${NEVER_SET}" } });
     let envelope = call(&service.runtime(how, "read_only"), "ask", json!({ "id": "a" })).await;
     assert_eq!(envelope["error"]["type"], "INTERNAL", "{envelope}");
-    assert!(!envelope.to_string().contains("NOBODY"), "{envelope}");
+    assert!(!envelope.to_string().contains("NEVER_SET"), "{envelope}");
 }
 
-/// A name that leads to this machine is not an address that was listed.
+/// A host name that resolves to this machine is not an allowed address.
 #[tokio::test]
 async fn a_private_address_behind_a_name_is_refused() {
     let service = Service { origin: "http://localhost.localdomain:1".to_owned(), seen: Arc::default() };

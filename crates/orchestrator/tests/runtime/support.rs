@@ -1,4 +1,4 @@
-//! Toolsets made on the spot: a tool is a handler's text and a few fields.
+//! Toolsets for tests: a tool is the text of its handler and a few fields.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -7,23 +7,26 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 use toolwright_contract::{Envelope, Mode, ToolSpec};
-use toolwright_orchestrator::audit::{Audit, Entry};
 use toolwright_orchestrator::capabilities::{Client, Delivery};
-use toolwright_orchestrator::{Request, Runtime, RuntimeBuilder as Builder, Session};
+use toolwright_orchestrator::session::NewSession;
+use toolwright_orchestrator::store::Backend;
+use toolwright_orchestrator::{
+    CallRequest, Orchestrator, Runtime, RuntimeBuilder as Builder, SessionRef, ToolCall,
+};
 use toolwright_registry::toolset::{Implementation, Module, Tool, Toolset};
 
-/// Tools under construction, and the directory that their handlers lie in.
-pub struct Bench {
+/// The tools of a toolset, and the directory of their handlers.
+pub struct ToolsetBuilder {
     pub dir: TempDir,
     tools: Vec<Tool>,
 }
 
-impl Bench {
+impl ToolsetBuilder {
     pub fn new() -> Self {
         Self { dir: tempfile::tempdir().unwrap(), tools: Vec::new() }
     }
 
-    /// Adds a tool whose `handler.js` has this body of `execute`; `fields` are laid over the defaults.
+    /// Adds a tool whose `handler.js` has this body of `execute`; `fields` replace the defaults.
     pub fn tool(self, id: &str, fields: Value, body: &str) -> Self {
         let text = format!(
             "import {{ ToolError, ErrorType }} from '../_core/error-types.js';\n\
@@ -72,20 +75,39 @@ fn spec(id: &str, fields: Value) -> ToolSpec {
     serde_json::from_value(spec).unwrap()
 }
 
-/// A call in a text session.
+/// A call in a new text session.
 pub async fn call(runtime: &Runtime, tool: &str, args: Value) -> Value {
-    shown(&runtime.execute(request(tool, args)).await)
+    let orchestrator = orchestrator(runtime);
+    let request = request(&orchestrator, NewSession::new("client-1", Mode::Text), tool, args).await;
+    to_json(&orchestrator.call(request).await)
 }
 
-pub fn request(tool: &str, args: Value) -> Request {
-    let mut request = Request::new(tool, args, Arc::new(Session::new("client-1", Mode::Text)));
-    request.execution_id = "call-1".to_owned();
-    request
+pub fn orchestrator(runtime: &Runtime) -> Orchestrator {
+    Orchestrator::builder(runtime.clone()).build().unwrap()
 }
 
-/// The envelope as its readers see it, without the one member that differs each time.
-pub fn shown(envelope: &Envelope) -> Value {
-    let mut value = serde_json::to_value(envelope).unwrap();
+/// A call in a new stored session.
+pub async fn request(
+    orchestrator: &Orchestrator,
+    session: NewSession,
+    tool: &str,
+    args: Value,
+) -> CallRequest {
+    let session = orchestrator.create_session(session).await.unwrap();
+    let call = ToolCall { id: Some("call-1".to_owned()), tool: tool.to_owned(), args };
+    CallRequest::new(SessionRef::Loaded(session), call)
+}
+
+/// The audit entries of handlers.
+pub async fn handler_entries(orchestrator: &Orchestrator) -> Vec<Value> {
+    let rows = orchestrator.store().audit(0, 100).await.unwrap();
+    let entries = rows.iter().map(|row| serde_json::from_str::<Value>(&row.entry).unwrap());
+    entries.filter(|entry| entry["event"].as_str().unwrap().starts_with("handler:")).collect()
+}
+
+/// The envelope as JSON, without the members that differ between runs.
+pub fn to_json(envelope: &Arc<Envelope>) -> Value {
+    let mut value = serde_json::to_value(&**envelope).unwrap();
     let duration = value["meta"].as_object_mut().unwrap().remove("duration").unwrap();
     assert!(duration.is_u64(), "{duration}");
     value["meta"].as_object_mut().unwrap().remove("registryVersion").unwrap();
@@ -97,24 +119,24 @@ pub fn meta(tool: &str) -> Value {
     json!({ "tool": tool, "toolVersion": "1.2.3", "executionId": "call-1" })
 }
 
-/// An INTERNAL failure as these tests see it.
-pub fn internal(tool: &str, envelope: &Value) {
+/// Asserts that an envelope is an INTERNAL failure.
+pub fn assert_internal(tool: &str, envelope: &Value) {
     assert_eq!(envelope["ok"], false, "{envelope}");
     assert_eq!(envelope["error"]["type"], "INTERNAL", "{envelope}");
     assert_eq!(envelope["meta"], meta(tool));
 }
 
-/// A client and an audit that remember.
+/// A client that records its messages.
 #[derive(Debug, Default, Clone)]
-pub struct Memory(pub Arc<Mutex<Vec<Value>>>);
+pub struct RecordingClient(pub Arc<Mutex<Vec<Value>>>);
 
-impl Memory {
-    pub fn seen(&self) -> Vec<Value> {
+impl RecordingClient {
+    pub fn messages(&self) -> Vec<Value> {
         self.0.lock().unwrap().clone()
     }
 }
 
-impl Client for Memory {
+impl Client for RecordingClient {
     fn send(&self, message: Value) -> Delivery {
         self.0.lock().unwrap().push(message);
         Box::pin(std::future::ready(Ok(())))
@@ -125,15 +147,7 @@ impl Client for Memory {
     }
 }
 
-impl Audit for Memory {
-    fn log(&self, entry: &Entry<'_>) {
-        let row = json!({ "client": entry.client_id, "tool": entry.tool, "version": entry.tool_version,
-            "call": entry.execution_id, "event": entry.event, "data": entry.data });
-        self.0.lock().unwrap().push(row);
-    }
-}
-
-/// The reference toolset's handlers lie here.
+/// The directory of the reference toolset.
 pub fn reference_tools() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools"))
 }

@@ -1,7 +1,9 @@
 //! Results and errors, written in each provider's form.
 
 use serde_json::{Map, Value, json};
-use toolwright_contract::{Envelope, ErrorKind, Failure, Meta, Success};
+use toolwright_contract::{
+    ConfirmationRequest, ConfirmationToken, Envelope, ErrorKind, Failure, Meta, Success,
+};
 use toolwright_providers::{Answer, Call, PROVIDERS};
 
 use super::provider;
@@ -128,8 +130,14 @@ fn what_the_orchestrator_tells_is_passed_on_as_it_is() {
 fn a_model_never_sees_what_would_let_it_approve_its_own_call() {
     let call = call(Some("call_a"));
     let mut failure = Failure::new(ErrorKind::ConfirmationRequired, "Ask the user.");
-    let request = json!({ "confirmation_request": { "preview": "Pay 5", "confirmation_token": "SECRET" } });
-    failure.details = Some(Box::new(request));
+    failure.confirmation = Some(Box::new(ConfirmationRequest {
+        confirmation_id: "conf_1".to_owned(),
+        tool: "pay".to_owned(),
+        args: json!({ "amount": 5 }),
+        preview: "Pay 5".to_owned(),
+        expires_at: 1,
+        token: Some(ConfirmationToken::new("SECRET")),
+    }));
     let envelope = envelope(Err(failure));
     for provider in PROVIDERS {
         let written = json!(provider.write(&[Answer::of(&call, &envelope)])).to_string();

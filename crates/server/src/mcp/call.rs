@@ -13,9 +13,10 @@ use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 use toolwright_contract::Envelope;
-use toolwright_orchestrator::confirm::{Answerer, Error, Proof};
+use toolwright_orchestrator::capabilities::Client;
+use toolwright_orchestrator::confirm::{Approver, Error, Proof};
 use toolwright_orchestrator::store::{Backend, Confirmation, SessionRecord, Status};
-use toolwright_orchestrator::{Heard, Orchestrator, ToolCall};
+use toolwright_orchestrator::{CallRequest, Orchestrator, SessionRef, ToolCall};
 use toolwright_registry::hex;
 
 use super::caller::{Caller, unreachable};
@@ -71,7 +72,7 @@ impl Calling<'_> {
             return Box::pin(self.perform_told(call, token)).await;
         }
         tokio::select! {
-            envelope = self.through(call.into()) => envelope,
+            envelope = self.through(call, None) => envelope,
             () = self.context.ct.cancelled() => Err(cancelled()),
         }
     }
@@ -80,7 +81,7 @@ impl Calling<'_> {
     async fn perform_told(&self, call: ToolCall, token: ProgressToken) -> Result<Arc<Envelope>, ErrorData> {
         let (client, reporter) = progress::pair(self.context.peer.clone(), token);
         let (over, ended) = oneshot::channel();
-        let mut call = pin!(self.through(Heard { call, client: Some(client) }));
+        let mut call = pin!(self.through(call, Some(client)));
         let mut telling = pin!(reporter.tell_until(ended));
         // Side by side: a host that does not read holds up what it is told, never its call.
         let envelope = tokio::select! {
@@ -95,14 +96,21 @@ impl Calling<'_> {
     }
 
     /// Through the orchestrator, in the session or in one of the call's own.
-    async fn through(&self, call: Heard) -> Result<Arc<Envelope>, ErrorData> {
-        match &self.session {
-            Some(session) => Ok(self.orchestrator().call_in(Arc::clone(session), call).await),
+    async fn through(
+        &self,
+        call: ToolCall,
+        client: Option<Arc<dyn Client>>,
+    ) -> Result<Arc<Envelope>, ErrorData> {
+        let session = match &self.session {
+            Some(session) => SessionRef::Loaded(Arc::clone(session)),
             None => {
                 let own = self.caller.begin(None, self.shared.mode);
-                self.orchestrator().call_once(own, call).await.map_err(unreachable)
+                self.orchestrator().session_for(own, &call).await.map_err(unreachable)?
             }
-        }
+        };
+        let mut request = CallRequest::new(session, call);
+        request.client = client;
+        Ok(self.orchestrator().call(request).await)
     }
 
     /// Asks the person if it takes one and the host can; otherwise tells what came of the call.
@@ -156,7 +164,8 @@ impl Calling<'_> {
             let session = self.orchestrator().session(&asked.session).await.map_err(unreachable)?;
             let session = session.ok_or_else(foreign_state)?;
             let same = ToolCall { id: Some(asked.execution.clone()), ..call };
-            return self.settle(row, self.orchestrator().call_in(session, same).await).await;
+            let envelope = self.orchestrator().call(CallRequest::new(session, same)).await;
+            return self.settle(row, envelope).await;
         };
         match self.answer(&asked, state, said).await {
             Ok(envelope) => self.tell(row, envelope),
@@ -182,7 +191,7 @@ impl Calling<'_> {
     }
 
     async fn answer(&self, asked: &Confirmation, token: &str, said: Said) -> Result<Arc<Envelope>, Error> {
-        let answerer = Answerer {
+        let approver = Approver {
             token,
             proof: Proof::Token,
             session: &asked.session,
@@ -190,10 +199,10 @@ impl Calling<'_> {
             by: &self.caller.principal.id,
         };
         match said {
-            Said::Yes => self.orchestrator().approve(&answerer, None).await,
-            Said::No => self.orchestrator().reject(&answerer, None).await,
+            Said::Yes => self.orchestrator().approve(&approver, None).await,
+            Said::No => self.orchestrator().reject(&approver, None).await,
             Said::Dismissed => {
-                self.orchestrator().reject(&answerer, Some("the question was put aside".to_owned())).await
+                self.orchestrator().reject(&approver, Some("the question was put aside".to_owned())).await
             }
         }
     }
@@ -214,7 +223,7 @@ impl Calling<'_> {
         }
         let words = match &self.session {
             Some(session) => self.orchestrator().for_model(session, &envelope),
-            None => self.orchestrator().for_model_once(self.shared.mode, &envelope),
+            None => self.orchestrator().for_model_ephemeral(self.shared.mode, &envelope),
         };
         if row.is_none() {
             let message = words.get("error").and_then(Value::as_str).unwrap_or("There is no such tool.");

@@ -65,16 +65,14 @@ impl Question {
         if failure.kind != ErrorKind::ConfirmationRequired {
             return None;
         }
-        let request = failure.details.as_ref()?.get("confirmation_request")?;
-        let text = |name: &str| request.get(name).and_then(Value::as_str);
-        let (tool, preview) = (text("tool")?, text("preview")?);
-        let args = request.get("args")?.to_string();
+        let request = failure.confirmation.as_deref()?;
+        let (tool, preview, args) = (&request.tool, &request.preview, request.args.to_string());
         let mut message = format!("{preview}\n\nApprove this call of `{tool}`?");
         if !preview.contains(&args) {
             message.push_str("\nArguments: ");
             message.push_str(&args);
         }
-        Some(Self { token: text("confirmation_token")?.to_owned(), message })
+        Some(Self { token: request.token.as_ref()?.reveal().to_owned(), message })
     }
 
     /// Puts the question to the person and waits. Nothing, when the host does not bring an answer.

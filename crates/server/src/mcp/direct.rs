@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Map, Number, Value};
 use toolwright_contract::arguments;
 use toolwright_orchestrator::store::SessionStanding;
-use toolwright_orchestrator::{Runtime, ToolCall};
+use toolwright_orchestrator::{CallRequest, Runtime, ToolCall};
 
 use super::call::{begin_turn, cancelled, id_of};
 use super::caller::{Caller, unreachable};
@@ -97,9 +97,10 @@ async fn alone(shared: &Shared, headers: &HeaderMap, caller: &Caller, body: &Byt
     let _counted = Counters::begin(&shared.calls);
     let call = ToolCall { id: None, tool: name.into_owned(), args: Value::Object(arguments) };
     let own = caller.begin(None, shared.mode);
-    Some(match shared.orchestrator.call_once(own, call).await {
-        Ok(envelope) => {
-            let words = || shared.orchestrator.for_model_once(shared.mode, &envelope);
+    Some(match shared.orchestrator.session_for(own, &call).await {
+        Ok(session) => {
+            let envelope = shared.orchestrator.call(CallRequest::new(session, call)).await;
+            let words = || shared.orchestrator.for_model_ephemeral(shared.mode, &envelope);
             text(&Told { row, id: &id, envelope: &envelope, left: None, era: Era::Stateless }, words)
         }
         Err(error) => failed(&id, &unreachable(error)),
@@ -115,7 +116,7 @@ async fn in_session(
     let Request { id, params: InSession { name, arguments }, .. } = read_in_session(headers, body)?;
     // As it is now: the body may have taken its time.
     let session = shared.orchestrator.session(name_of_session).await.ok()??;
-    let runtime = shared.orchestrator.runtime_of(&session)?;
+    let runtime = shared.orchestrator.runtime_for(&session)?;
     let catalog = shared.catalog(&runtime);
     let row = plain(&runtime, &catalog, &name)?;
     let spec = runtime.toolset().metadata(&name)?;
@@ -128,7 +129,7 @@ async fn in_session(
     let call = ToolCall { id: Some(id_of(&id)), tool: name.into_owned(), args: Value::Object(arguments) };
     let performed = async {
         let (session, left) = begin_turn(&shared.orchestrator, session, Some(row)).await?;
-        let envelope = shared.orchestrator.call_in(Arc::clone(&session), call).await;
+        let envelope = shared.orchestrator.call(CallRequest::new(Arc::clone(&session), call)).await;
         let words = || shared.orchestrator.for_model(&session, &envelope);
         Ok(text(&Told { row, id: &id, envelope: &envelope, left, era: Era::Sessions }, words))
     };

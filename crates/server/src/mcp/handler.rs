@@ -68,7 +68,7 @@ impl Handler {
     /// The toolset that holds for a session.
     fn runtime(&self, session: Option<&SessionRecord>) -> Runtime {
         let orchestrator = &self.shared.orchestrator;
-        let kept = session.and_then(|session| orchestrator.runtime_of(session));
+        let kept = session.and_then(|session| orchestrator.runtime_for(session));
         kept.unwrap_or_else(|| orchestrator.current())
     }
 
@@ -143,7 +143,7 @@ impl ServerHandler for Handler {
         // The library moves this future from hand to hand: it must stay small.
         let running = Box::pin(calling.run(request));
         match traced(&context) {
-            Some(trace) => trace.around(running).await,
+            Some(trace) => trace.scope(running).await,
             None => running.await,
         }
     }

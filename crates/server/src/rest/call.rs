@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use toolwright_contract::{Mode, arguments};
-use toolwright_orchestrator::ToolCall;
 use toolwright_orchestrator::session::NewSession;
+use toolwright_orchestrator::{CallRequest, SessionRef, ToolCall};
 
 use crate::dispatch::{Answer, Asked};
 use crate::json::{self, Form};
@@ -33,14 +33,14 @@ pub(crate) async fn run(mut asked: Asked<'_>) -> Answer {
     let Call { args, mode, session_id, execution_id } = asked.form().await?;
     let call = ToolCall { id: execution_id, tool: asked.parameter.to_owned(), args };
     let orchestrator = &asked.app.orchestrator;
-    let envelope = match session_id {
+    let session = match session_id {
         Some(id) => {
             let session = sessions::own(&asked, &id).await?;
             if let Some(mode) = mode.filter(|mode| *mode != session.mode) {
                 let detail = format!("The session's mode is {}, not {mode}. Leave `mode` out.", session.mode);
                 return Err(Problem::new(Kind::Conflict, detail));
             }
-            orchestrator.call_in(session, call).await
+            SessionRef::Loaded(session)
         }
         None => {
             let principal = (**asked.principal()?).clone();
@@ -51,9 +51,10 @@ pub(crate) async fn run(mut asked: Asked<'_>) -> Answer {
                 mode: mode.unwrap_or(Mode::Text),
                 state: Map::new(),
             };
-            orchestrator.call_once(new, call).await?
+            orchestrator.session_for(new, &call).await?
         }
     };
+    let envelope = orchestrator.call(CallRequest::new(session, call)).await;
     let mut text = Vec::with_capacity(512);
     envelope.write(&mut text);
     Ok(json::answer_of(text))

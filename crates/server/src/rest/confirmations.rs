@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolwright_orchestrator::confirm::{Answerer, Error, Proof};
+use toolwright_orchestrator::confirm::{Approver, Error, Proof};
 use toolwright_orchestrator::store::{Backend, Confirmation};
 
 use crate::dispatch::{Answer, Asked};
@@ -90,8 +90,8 @@ async fn visible(asked: &Asked<'_>) -> Result<Arc<Confirmation>, Problem> {
 }
 
 /// The transport has authenticated the person; a token that is given must be right even so.
-fn answerer<'a>(asked: &'a Asked<'_>, question: &'a Confirmation) -> Result<Answerer<'a>, Problem> {
-    Ok(Answerer {
+fn answerer<'a>(asked: &'a Asked<'_>, question: &'a Confirmation) -> Result<Approver<'a>, Problem> {
+    Ok(Approver {
         token: asked.parameter,
         proof: Proof::Transport,
         session: &question.session,
@@ -118,7 +118,7 @@ async fn shown(asked: &Asked<'_>, question: &Confirmation) -> Result<Value, Prob
         "executionId": question.execution,
         "tool": question.tool,
         "toolVersion": question.tool_version,
-        "args": asked.app.orchestrator.shown_args(question).await?,
+        "args": asked.app.orchestrator.redacted_args(question).await?,
         "preview": question.preview,
         "answer": question.answer,
         "decidedBy": question.decided_by,

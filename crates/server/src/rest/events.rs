@@ -27,7 +27,7 @@ pub(crate) async fn stream(asked: Asked<'_>) -> Answer {
     let session = sessions::own(&asked, asked.parameter).await?;
     let (events, pieces) = mpsc::channel(WAITING);
     // Subscribed before it is answered: what is delivered from now on is not missed.
-    let deliveries = asked.app.orchestrator.deliveries_for(&session.id);
+    let deliveries = asked.app.orchestrator.deferred_results_for(&session.id);
     let listener: Arc<dyn Client> = Arc::new(Listener(events.clone()));
     asked.app.orchestrator.attach(&session.id, Arc::clone(&listener));
     let (app, session) = (Arc::clone(asked.app), session.id.clone());
@@ -48,7 +48,10 @@ struct Stream {
 }
 
 impl Stream {
-    async fn run(self, mut deliveries: tokio::sync::broadcast::Receiver<toolwright_orchestrator::Delivery>) {
+    async fn run(
+        self,
+        mut deliveries: tokio::sync::broadcast::Receiver<toolwright_orchestrator::DeferredResult>,
+    ) {
         let mut heartbeat = tokio::time::interval(HEARTBEAT);
         loop {
             let piece = tokio::select! {
@@ -68,7 +71,7 @@ impl Stream {
             }
         }
         // Not the one that has taken its place meanwhile.
-        self.app.orchestrator.detach_this(&self.session, &self.listener);
+        self.app.orchestrator.detach_client(&self.session, &self.listener);
     }
 }
 

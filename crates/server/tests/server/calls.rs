@@ -146,7 +146,7 @@ async fn a_read_ends_with_its_caller_and_a_write_does_not() {
     until(|| served.runs() == 2).await;
     drop(stream);
     served.open.add_permits(1);
-    assert!(served.orchestrator.at_rest(std::time::Duration::from_secs(30)).await);
+    assert!(served.orchestrator.wait_until_idle(std::time::Duration::from_secs(30)).await);
     let again = served.client.call("write", json!({ "args": { "wait": true }, "executionId": "w" })).await;
     assert_eq!((&again["meta"]["replayed"], served.runs()), (&true.into(), 2));
 }

@@ -1,14 +1,14 @@
-//! Every call is audited and counted; secrets reach neither.
+//! Every call is audited and counted, without secrets.
 
 use serde_json::{Value, json};
 use toolwright_contract::Mode;
 use toolwright_orchestrator::store::chain::{Broken, Verifier};
 use toolwright_orchestrator::store::{AuditRow, Backend};
 
-use crate::support::{Desk, Setup, retrieval};
+use crate::support::{Fixture, Setup, retrieval};
 
-async fn rows(desk: &Desk) -> Vec<AuditRow> {
-    desk.orchestrator.store().audit(0, 1000).await.unwrap()
+async fn rows(fixture: &Fixture) -> Vec<AuditRow> {
+    fixture.orchestrator.store().audit(0, 1000).await.unwrap()
 }
 
 fn entries(rows: &[AuditRow]) -> Vec<Value> {
@@ -22,18 +22,18 @@ fn verify(rows: &[AuditRow]) -> Result<u64, Broken> {
 }
 
 #[tokio::test]
-async fn calls_refusals_and_replays_are_all_there_with_what_matters() {
-    let desk =
-        Setup::new().tool("act", json!({})).tool("voice_only", json!({ "allowedModes": ["voice"] })).desk();
-    let session = desk.session(Mode::Text).await;
+async fn calls_refusals_and_replays_are_audited() {
+    let fixture =
+        Setup::new().tool("act", json!({})).tool("voice_only", json!({ "allowedModes": ["voice"] })).build();
+    let session = fixture.session(Mode::Text).await;
     let args = json!({ "intents": [{ "type": "SUPPRESS_AUDIO", "value": true }, { "type": "WHAT" }] });
-    desk.call(&session, "c1", "act", args.clone()).await;
-    desk.call(&session, "c1", "act", args).await;
-    desk.call(&session, "c2", "voice_only", json!({})).await;
-    desk.call(&session, "c3", "act", json!({ "fail": "PERMANENT" })).await;
-    let rows = rows(&desk).await;
+    fixture.call(&session, "c1", "act", args.clone()).await;
+    fixture.call(&session, "c1", "act", args).await;
+    fixture.call(&session, "c2", "voice_only", json!({})).await;
+    fixture.call(&session, "c3", "act", json!({ "fail": "PERMANENT" })).await;
+    let rows = rows(&fixture).await;
     let entries = entries(&rows);
-    let told: Vec<(&str, &str, &str)> = entries
+    let summary: Vec<(&str, &str, &str)> = entries
         .iter()
         .map(|entry| {
             (
@@ -44,7 +44,7 @@ async fn calls_refusals_and_replays_are_all_there_with_what_matters() {
         })
         .collect();
     assert_eq!(
-        told,
+        summary,
         [
             ("called", "c1", "ok"),
             ("replayed", "c1", "ok"),
@@ -64,13 +64,13 @@ async fn calls_refusals_and_replays_are_all_there_with_what_matters() {
 }
 
 #[tokio::test]
-async fn a_changed_missing_or_moved_row_is_found() {
-    let desk = Setup::new().tool("act", json!({})).desk();
-    let session = desk.session(Mode::Text).await;
+async fn edits_gaps_and_reordering_are_detected() {
+    let fixture = Setup::new().tool("act", json!({})).build();
+    let session = fixture.session(Mode::Text).await;
     for n in 0..20 {
-        desk.call(&session, "", "act", json!({ "n": n })).await;
+        fixture.call(&session, "", "act", json!({ "n": n })).await;
     }
-    let rows = rows(&desk).await;
+    let rows = rows(&fixture).await;
     assert_eq!(verify(&rows), Ok(20));
     for at in 0..rows.len() {
         let mut changed = rows.clone();
@@ -78,7 +78,7 @@ async fn a_changed_missing_or_moved_row_is_found() {
         assert_eq!(verify(&changed), Err(Broken::Changed { number: at as u64 + 1 }));
         let mut missing = rows.clone();
         missing.remove(at);
-        // A cut at the end shows only against the head.
+        // A missing last row is only visible against the head.
         assert_eq!(verify(&missing).is_err(), at + 1 < rows.len());
         if at > 0 {
             let mut moved = rows.clone();
@@ -89,36 +89,36 @@ async fn a_changed_missing_or_moved_row_is_found() {
 }
 
 #[tokio::test]
-async fn secrets_reach_no_envelope_and_no_audit() {
+async fn secrets_reach_neither_envelope_nor_audit_log() {
     let fields = json!({ "jsonSchema": { "type": "object",
         "properties": { "password": { "type": "string", "writeOnly": true }, "fail": {}, "n": {} } } });
-    let desk = Setup::new().tool("act", fields).desk();
-    let session = desk.session(Mode::Text).await;
+    let fixture = Setup::new().tool("act", fields).build();
+    let session = fixture.session(Mode::Text).await;
     let envelope =
-        desk.call(&session, "c1", "act", json!({ "password": "hunter22", "fail": "PERMANENT" })).await;
+        fixture.call(&session, "c1", "act", json!({ "password": "hunter22", "fail": "PERMANENT" })).await;
     assert_eq!(envelope["error"]["message"], "failed with \"[redacted]\"");
-    desk.call(&session, "c2", "act", json!({ "password": "other secret", "fail": "PERMANENT" })).await;
-    let rows = rows(&desk).await;
+    fixture.call(&session, "c2", "act", json!({ "password": "other secret", "fail": "PERMANENT" })).await;
+    let rows = rows(&fixture).await;
     let text = serde_json::to_string(&rows).unwrap();
     assert!(!text.contains("hunter22") && !text.contains("other secret"), "{text}");
-    // The digest does not depend on the secret, so it cannot be guessed from it.
+    // The digest does not depend on the secret, so the secret cannot be guessed from it.
     let entries = entries(&rows);
     assert_eq!(entries[0]["argsDigest"], entries[1]["argsDigest"]);
-    assert_eq!(desk.done.args()[0]["password"], "hunter22");
+    assert_eq!(fixture.done.args()[0]["password"], "hunter22");
 }
 
 #[tokio::test]
-async fn metrics_count_what_happened() {
-    let desk =
-        Setup::new().tool("act", json!({ "latencyBudgetMs": 0.000_001 })).tool("find", retrieval()).desk();
-    let session = desk.session(Mode::Text).await;
-    desk.call(&session, "c1", "act", json!({})).await;
-    desk.call(&session, "c1", "act", json!({})).await;
-    desk.call(&session, "c2", "act", json!({ "fail": "CONFLICT" })).await;
+async fn metrics_count_calls_replays_refusals_and_errors() {
+    let fixture =
+        Setup::new().tool("act", json!({ "latencyBudgetMs": 0.000_001 })).tool("find", retrieval()).build();
+    let session = fixture.session(Mode::Text).await;
+    fixture.call(&session, "c1", "act", json!({})).await;
+    fixture.call(&session, "c1", "act", json!({})).await;
+    fixture.call(&session, "c2", "act", json!({ "fail": "CONFLICT" })).await;
     for n in 0..6 {
-        desk.call(&session, &format!("f{n}"), "find", json!({})).await;
+        fixture.call(&session, &format!("f{n}"), "find", json!({})).await;
     }
-    let metrics = desk.orchestrator.metrics();
+    let metrics = fixture.orchestrator.metrics();
     let find = metrics.iter().find(|row| row.tool == "find").unwrap();
     let act = metrics.iter().find(|row| row.tool == "act").unwrap();
     assert_eq!((act.calls, act.replays, act.refusals, act.overruns), (2, 1, 0, 2));

@@ -1,4 +1,4 @@
-//! A capability of another crate: it knows for whom it works, and what it notes stands in the envelope's `meta`.
+//! A capability of another crate: it learns who calls it, and may add to the envelope's `meta`.
 
 use std::future::ready;
 use std::path::Path;
@@ -9,12 +9,12 @@ use toolwright_contract::{ErrorKind, Failure, Mode};
 use toolwright_orchestrator::capabilities::{Answer, Answered, Asker, Capabilities, Capability, Fault};
 use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::store::Principal;
-use toolwright_orchestrator::{Context, Orchestrator, Runtime};
+use toolwright_orchestrator::{CallRequest, Context, Orchestrator, Runtime};
 use toolwright_registry::toolset::Toolset;
 
-use crate::support::{call, retrieval, shown, tool};
+use crate::support::{call, retrieval, to_json, tool};
 
-/// Answers with who asked what.
+/// Returns its caller and its arguments.
 #[derive(Debug)]
 struct Mirror;
 
@@ -26,14 +26,14 @@ impl Capability for Mirror {
         });
         let answer = match function {
             "search" => Ok(Answered { value, note: Some(("retrieval", "keyword".into())) }),
-            _ => Err(Fault::new("NOT_FOUND", "no such thing")),
+            _ => Err(Fault::new("NOT_FOUND", "not found")),
         };
         Box::pin(ready(answer))
     }
 }
 
 #[tokio::test]
-async fn a_capability_knows_who_asks_and_adds_to_meta() {
+async fn a_capability_knows_its_caller_and_adds_to_meta() {
     let tools = vec![tool("find", &retrieval())];
     let (toolset, errors) = Toolset::empty().with_declared(Path::new("tools.json"), tools);
     assert_eq!(errors, []);
@@ -52,7 +52,9 @@ async fn a_capability_knows_who_asks_and_adds_to_meta() {
     let session = orchestrator.create_session(new).await.unwrap().id.clone();
 
     let ask = async |id: &str, path: &str| {
-        shown(&orchestrator.call(&session, call(id, "find", json!({ "path": path }))).await)
+        to_json(
+            &orchestrator.call(CallRequest::new(&session, call(id, "find", json!({ "path": path })))).await,
+        )
     };
     let found = ask("c1", "kb.search").await;
     let expected = json!({

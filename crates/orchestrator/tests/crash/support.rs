@@ -1,4 +1,4 @@
-//! An orchestrator on a given store, with tools whose effects outlive the process.
+//! An orchestrator on a given store, with tools whose effects survive the process.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use toolwright_orchestrator::store::{Postgres, Sqlite, Store, postgres, sqlite};
 use toolwright_orchestrator::{Context, Orchestrator, Runtime};
 use toolwright_registry::toolset::{Implementation, Tool, Toolset};
 
+use crate::instructions::StoreLocation;
 use crate::log::{Effect, Lines};
-use crate::orders::Place;
 
-pub async fn store(place: &Place) -> Store {
-    match place {
-        // So little memory that envelopes are read back from the file, too.
-        Place::Sqlite(path) => {
+pub async fn store(location: &StoreLocation) -> Store {
+    match location {
+        // A small cache, so that envelopes are read from the file, too.
+        StoreLocation::Sqlite(path) => {
             let options = sqlite::Options { envelopes_in_memory: 64 << 10, ..sqlite::Options::default() };
             Store::Sqlite(Sqlite::open(path, options).unwrap())
         }
-        Place::Postgres { url, schema, lease_ms } => {
+        StoreLocation::Postgres { url, schema, lease_ms } => {
             let lease = Duration::from_millis(*lease_ms);
             let schema = schema.clone();
             let options = postgres::Options { schema, lease, connections: 6, ..postgres::Options::default() };
@@ -62,7 +62,7 @@ fn tool(id: &str, fields: &Value) -> Tool {
     Tool { spec, summary: "Does work.".to_owned(), implementation: Implementation::Native("work".to_owned()) }
 }
 
-/// Has one effect, and says which.
+/// Writes one effect, and returns its nonce.
 async fn work(
     args: Value,
     context: Context,
@@ -81,7 +81,7 @@ async fn work(
 
 async fn pause(microseconds: &Value) {
     match microseconds.as_u64().unwrap() {
-        // Some run through without ever waiting.
+        // Some calls run without waiting.
         0..300 => {}
         long => tokio::time::sleep(Duration::from_micros(long)).await,
     }

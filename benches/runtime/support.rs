@@ -1,4 +1,4 @@
-//! The tools that the benchmark runs, built once and kept in Cargo's directory for such files.
+//! The tools of the benchmark, built once in Cargo's directory for temporary files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::{Result, generate};
 
 /// `count` generated tools, built. Returns the artifact.
 pub fn generated(count: usize) -> Result<PathBuf> {
-    // Tools of another generator are not the ones to measure.
+    // Tools of another version of the generator are generated again.
     const GENERATOR: &str = include_str!("../build/generate.rs");
     let (work, tools) = place(&format!("runtime-bench-{count}"));
     let mark = work.join("complete");
@@ -60,12 +60,12 @@ fn copy(from: &Path, tools: &Path) -> Result<()> {
         fs::copy(from.join(file), to.join(file))?;
     }
     let mut schema: Value = serde_json::from_str(&fs::read_to_string(from.join("schema.json"))?)?;
-    // A limit on calls a minute would end the measurement.
+    // A rate limit would end the measurement.
     schema.as_object_mut().and_then(|schema| schema.shift_remove("permissions"));
     Ok(fs::write(to.join("schema.json"), serde_json::to_string_pretty(&schema)?)?)
 }
 
-/// What the program brings itself: the shared module, and that handlers are modules.
+/// What the program provides itself: the shared module, and `type: module`.
 fn share_with_node(work: &Path, tools: &Path) -> Result<()> {
     fs::create_dir_all(tools.join("_core"))?;
     let error_types = include_str!("../../crates/engine/src/js/error-types.js");
@@ -77,7 +77,7 @@ fn build(work: &Path, tools: &Path) -> Result<PathBuf> {
     let artifact = work.join("tool_registry.json");
     let mut command = Command::new(env!("CARGO_BIN_EXE_toolwright"));
     command.arg("build").arg(tools).arg("--out").arg(&artifact).arg("--quiet").stdout(Stdio::null());
-    // Not the configuration of wherever the benchmark is run.
+    // Ignores the configuration of the current directory.
     let status = command.current_dir(work).status()?;
     if status.success() { Ok(artifact) } else { Err(format!("{command:?} failed: {status}").into()) }
 }

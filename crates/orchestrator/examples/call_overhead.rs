@@ -1,4 +1,4 @@
-//! The corridor around a no-op handler, for a profiler: `corridor read|write memory|sqlite CALLS [CALLERS]`.
+//! The orchestrator around a no-op handler, for a profiler: `call_overhead read|write memory|sqlite CALLS [CALLERS]`.
 
 use std::error::Error;
 use std::future::ready;
@@ -11,7 +11,7 @@ use toolwright_contract::{Failure, Mode, Success};
 use toolwright_orchestrator::policy::Policy;
 use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::store::{Memory, Sqlite, Store, sqlite};
-use toolwright_orchestrator::{Context, Orchestrator, Runtime, ToolCall};
+use toolwright_orchestrator::{CallRequest, Context, Orchestrator, Runtime, ToolCall};
 use toolwright_registry::declared;
 use toolwright_registry::toolset::Toolset;
 
@@ -64,7 +64,7 @@ async fn call(
         let id = Some(format!("call_{number}"));
         let call = ToolCall { id, tool: tool.clone(), args: json!({ "text": "hello" }) };
         let started = Instant::now();
-        let envelope = orchestrator.call_shared(&session, call).await;
+        let envelope = orchestrator.call(CallRequest::new(&session, call)).await;
         taken.push(started.elapsed());
         if !envelope.is_ok() {
             return Err(format!("{envelope:?}").into());

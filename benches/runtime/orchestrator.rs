@@ -1,4 +1,4 @@
-//! The whole corridor around a no-op native handler: what a call costs with the store in memory, how many durable calls
+//! The orchestrator around a no-op native handler: what a call costs with the store in memory, how many durable calls
 //! SQLite takes, and whether the cost stays flat as tools and sessions grow.
 
 use std::future::ready;
@@ -11,7 +11,7 @@ use toolwright::contract::{Failure, Mode, Success};
 use toolwright::orchestrator::policy::Policy;
 use toolwright::orchestrator::session::NewSession;
 use toolwright::orchestrator::store::{Memory, Sqlite, Store, sqlite};
-use toolwright::orchestrator::{Context, Orchestrator, Runtime, ToolCall};
+use toolwright::orchestrator::{CallRequest, Context, Orchestrator, Runtime, ToolCall};
 use toolwright::registry::declared;
 use toolwright::registry::toolset::Toolset;
 
@@ -50,7 +50,7 @@ pub fn run(options: &Options) -> Result<Section> {
             row.samples.push(runtime.block_on(measure(case, options.time))?);
         }
     }
-    Ok(Section { name: "corridor", rounds: options.rounds, columns: COLUMNS, rows, goals: GOALS })
+    Ok(Section { name: "orchestrator", rounds: options.rounds, columns: COLUMNS, rows, goals: GOALS })
 }
 
 async fn measure(case: &(&str, usize, usize, usize, &str, &str), time: Duration) -> Result<Sample> {
@@ -103,7 +103,7 @@ async fn call_until(
         let id = Some(format!("call_{caller}_{number}"));
         let call = ToolCall { id, tool: tool.clone(), args: json!({ "text": "hello" }) };
         let started = Instant::now();
-        let envelope = orchestrator.call_shared(session, call).await;
+        let envelope = orchestrator.call(CallRequest::new(session, call)).await;
         latencies.push(started.elapsed());
         if !envelope.is_ok() {
             return Err(format!("{envelope:?}").into());
@@ -112,7 +112,7 @@ async fn call_until(
     Ok(latencies)
 }
 
-/// A read, a write, and as many others as it takes.
+/// A read, a write, and other tools up to `count`.
 fn toolset(count: usize) -> Result<Runtime> {
     let tool = |name: &str, effects: &str| {
         json!({ "name": name, "description": "Does nothing.", "type": "function", "sideEffects": effects,

@@ -1,4 +1,4 @@
-//! Whether the promises were kept.
+//! Checks the guarantees against the logs, the effects and the audit log.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,13 +7,13 @@ use serde_json::Value;
 use toolwright_orchestrator::store::chain::Verifier;
 use toolwright_orchestrator::store::{AuditEntry, Backend, Store};
 
-use crate::desk;
+use crate::instructions::StoreLocation;
 use crate::ledger::{Known, Ledger};
 use crate::log::Answer;
-use crate::orders::Place;
-use crate::plan::{Fate, Id, Tool};
+use crate::plan::{Id, Tool, UserAnswer};
+use crate::support;
 
-/// What happened, for people.
+/// Totals, for the test's output.
 #[derive(Debug, Default)]
 pub struct Counts {
     pub calls: usize,
@@ -22,7 +22,7 @@ pub struct Counts {
     pub effects: usize,
     /// Idempotent calls that ran more than once.
     pub run_again: usize,
-    /// Of these, reads whose caller had an answer already: that answer was not on disk yet.
+    /// Of these, reads whose caller had a result already that was not on disk yet.
     pub read_again: usize,
     pub approved: usize,
     pub rejected: usize,
@@ -48,7 +48,7 @@ impl fmt::Display for Counts {
 }
 
 /// Checks every call, and the audit. `last` is the process that was not killed.
-pub fn check(ledger: &Ledger, place: &Place, last: u64) -> Counts {
+pub fn check(ledger: &Ledger, location: &StoreLocation, last: u64) -> Counts {
     let mut counts = Counts { calls: ledger.calls.len(), torn: ledger.torn(), ..Counts::default() };
     counts.effects = ledger.effects.values().map(Vec::len).sum();
     for (id, known) in &ledger.calls {
@@ -57,7 +57,7 @@ pub fn check(ledger: &Ledger, place: &Place, last: u64) -> Counts {
         counts.run_again += usize::from(effects.len() > 1);
         assert!(!tool.runs_once() || effects.len() <= 1, "{id} ({tool:?}) ran again: {effects:?}");
         if known.is_rejected {
-            assert_eq!(effects, [], "{id} ran, though the user has said no: {known:?}");
+            assert_eq!(effects, [], "{id} ran although the user rejected it: {known:?}");
             counts.rejected += 1;
             continue;
         }
@@ -67,24 +67,27 @@ pub fn check(ledger: &Ledger, place: &Place, last: u64) -> Counts {
         check_answers(*id, tool, known, ledger, &mut counts);
     }
     for id in ledger.effects.keys() {
-        assert!(ledger.calls.contains_key(id), "{id} ran, and nobody had sent it");
+        assert!(ledger.calls.contains_key(id), "{id} ran but was never sent");
     }
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(check_audit(ledger, place, &mut counts));
+    runtime.block_on(check_audit(ledger, location, &mut counts));
     counts
 }
 
-/// A question that nobody answered was still there in the end; only then was it answered.
+/// A confirmation request without an answer was still pending at the end, and was approved only then.
 fn check_question(id: Id, tool: Tool, known: &Known, ledger: &Ledger, last: u64) {
-    let waits = tool == Tool::Careful(Fate::Nothing);
+    let waits = tool == Tool::Confirmed(UserAnswer::Nothing);
     assert_eq!(known.is_waiting, waits, "{id} ({tool:?}): {known:?}");
-    if let Tool::Careful(_) = tool {
-        assert!(known.is_approved, "{id} came to an end without a yes: {known:?}");
+    if let Tool::Confirmed(_) = tool {
+        assert!(known.is_approved, "{id} ended without an approval: {known:?}");
     }
     if waits {
         assert_eq!(known.answers.len(), 1, "{id}: {known:?}");
         assert!(matches!(known.answers[0], (_, Answer::Ok { .. })), "{id}: {known:?}");
-        assert!(ledger.effects(id).iter().all(|effect| effect.generation == last), "{id} ran without a yes");
+        assert!(
+            ledger.effects(id).iter().all(|effect| effect.generation == last),
+            "{id} ran without an approval"
+        );
     }
 }
 
@@ -94,7 +97,7 @@ fn check_answers(id: Id, tool: Tool, known: &Known, ledger: &Ledger, counts: &mu
         known.answers.iter().filter(|(_, answer)| matches!(answer, Answer::TryAgain(_))).count();
     let answers: Vec<_> =
         known.answers.iter().filter(|(_, answer)| !matches!(answer, Answer::TryAgain(_))).collect();
-    assert!(!answers.is_empty(), "{id} ({tool:?}) was never answered: {known:?}");
+    assert!(!answers.is_empty(), "{id} ({tool:?}) never got a result: {known:?}");
     let mut earlier: Option<(u64, &Value)> = None;
     for (generation, answer) in answers {
         match answer {
@@ -103,9 +106,9 @@ fn check_answers(id: Id, tool: Tool, known: &Known, ledger: &Ledger, counts: &mu
                 assert!(effects.iter().any(|effect| effect.nonce == nonce), "{id}: {known:?} {effects:?}");
                 match earlier {
                     Some((_, before)) if before == data => {}
-                    // A read is not waited for: the next process may have to read again, but the same one never.
+                    // A read is not committed: the next process may read again, the same one never.
                     Some((before, _)) if tool == Tool::Read && before < *generation => counts.read_again += 1,
-                    Some(_) => panic!("{id} ({tool:?}) was answered differently: {known:?}"),
+                    Some(_) => panic!("{id} ({tool:?}) got different results: {known:?}"),
                     None => counts.acknowledged += 1,
                 }
                 earlier = Some((*generation, data));
@@ -125,9 +128,9 @@ fn check_answers(id: Id, tool: Tool, known: &Known, ledger: &Ledger, counts: &mu
     counts.in_doubt += usize::from(doubts > 0);
 }
 
-/// The chains are whole, and have what callers were told.
-async fn check_audit(ledger: &Ledger, place: &Place, counts: &mut Counts) {
-    let store = desk::store(place).await;
+/// The hash chains are intact, and contain the results that callers received.
+async fn check_audit(ledger: &Ledger, location: &StoreLocation, counts: &mut Counts) {
+    let store = support::store(location).await;
     let (mut verifier, mut after) = (Verifier::default(), 0);
     let mut ran = HashMap::<String, usize>::new();
     loop {
@@ -149,7 +152,7 @@ async fn check_audit(ledger: &Ledger, place: &Place, counts: &mut Counts) {
             assert_eq!(rows, usize::from(was_ok), "{id} in the audit: {known:?}");
         }
     }
-    assert_eq!(store.approved().await, Ok(Vec::new()), "a yes was left over, and would be heeded again");
+    assert_eq!(store.approved().await, Ok(Vec::new()), "an approval was left over, and would run again");
     counts.audit_rows = verifier.rows;
     counts.chains = verifier.heads().count();
     if let Store::Postgres(postgres) = &store {

@@ -1,4 +1,4 @@
-//! An orchestrator over native tools that count how often they ran.
+//! An orchestrator with native tools that record their runs.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,21 +6,21 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
-use toolwright_contract::{Envelope, ErrorKind, Failure, Mode, Success};
+use toolwright_contract::{ClientEnvelope, Envelope, ErrorKind, Failure, Mode, Success};
 use toolwright_orchestrator::clock::Clock;
 use toolwright_orchestrator::policy::Policy;
 use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::store::{Memory, Principal, Store};
-use toolwright_orchestrator::{Context, Orchestrator, Runtime, ToolCall};
+use toolwright_orchestrator::{CallRequest, Context, Orchestrator, Runtime, ToolCall};
 use toolwright_registry::toolset::{Implementation, Tool, Toolset};
 
-/// What the tools of a desk did.
+/// What the tools of a fixture have done.
 #[derive(Debug, Default)]
 pub struct Done {
     pub runs: AtomicUsize,
     /// The arguments of each run, in order.
     pub args: Mutex<Vec<Value>>,
-    /// How many are at work now, and how many were at most.
+    /// How many run now, and the most at one time.
     pub now: AtomicUsize,
     pub most: AtomicUsize,
 }
@@ -35,8 +35,8 @@ impl Done {
     }
 }
 
-/// An orchestrator, what its tools did, and the gate that slow ones wait at.
-pub struct Desk {
+/// An orchestrator, what its tools have done, and the semaphore that `wait` acquires.
+pub struct Fixture {
     pub orchestrator: Orchestrator,
     pub done: Arc<Done>,
     pub open: Arc<Semaphore>,
@@ -53,7 +53,7 @@ impl Setup {
         Self { tools: Vec::new(), policy: Policy::default() }
     }
 
-    /// Adds a tool that behaves as its arguments say; `fields` are laid over the defaults.
+    /// Adds a tool that behaves as its arguments say; `fields` replace the defaults.
     pub fn tool(mut self, id: &str, fields: Value) -> Self {
         self.tools.push((id.to_owned(), fields));
         self
@@ -64,11 +64,11 @@ impl Setup {
         self
     }
 
-    pub fn desk(self) -> Desk {
-        self.desk_on(Store::Memory(Memory::default()))
+    pub fn build(self) -> Fixture {
+        self.build_on(Store::Memory(Memory::default()))
     }
 
-    pub fn desk_on(self, store: Store) -> Desk {
+    pub fn build_on(self, store: Store) -> Fixture {
         let (done, open) = (Arc::new(Done::default()), Arc::new(Semaphore::new(0)));
         let tools = self.tools.iter().map(|(id, fields)| tool(id, fields)).collect();
         let (toolset, errors) = Toolset::empty().with_declared(Path::new("tools.json"), tools);
@@ -80,11 +80,11 @@ impl Setup {
         let clock = Clock::manual(1_000_000);
         let builder = Orchestrator::builder(runtime).store(store).policy(self.policy).clock(clock.clone());
         let orchestrator = builder.build().unwrap();
-        Desk { orchestrator, done, open, clock }
+        Fixture { orchestrator, done, open, clock }
     }
 }
 
-/// A tool that is done by the native function `work`.
+/// A tool whose handler is the native function `work`.
 pub fn tool(id: &str, fields: &Value) -> Tool {
     let mut spec = json!({
         "toolId": id, "version": "1.0.0", "description": "Does work.", "category": "action", "sideEffects": "writes",
@@ -98,7 +98,7 @@ pub fn tool(id: &str, fields: &Value) -> Tool {
     Tool { spec, summary: "Does work.".to_owned(), implementation: Implementation::Native("work".to_owned()) }
 }
 
-/// A retrieval, as the tests need it most often.
+/// The fields of a retrieval tool.
 pub fn retrieval() -> Value {
     json!({ "category": "retrieval", "sideEffects": "read_only", "idempotent": true })
 }
@@ -122,7 +122,7 @@ async fn work(
     done.now.fetch_sub(1, Ordering::SeqCst);
     if let Some(name) = args["call"].as_str() {
         let envelope = context.call_tool(name, args["with"].clone()).await.unwrap();
-        return Ok(serde_json::to_value(&envelope).unwrap().into());
+        return Ok(serde_json::to_value(&*envelope).unwrap().into());
     }
     let passing = args["fail_times"].as_u64().is_some_and(|times| run as u64 <= times);
     let fail = if passing { Some("TRANSIENT") } else { args["fail"].as_str() };
@@ -135,7 +135,7 @@ async fn work(
     Ok(Success { data: json!({ "run": run, "call": context.execution_id() }).into(), intents })
 }
 
-impl Desk {
+impl Fixture {
     pub async fn session(&self, mode: Mode) -> String {
         self.session_of("client", mode, &[]).await
     }
@@ -148,7 +148,7 @@ impl Desk {
     }
 
     pub async fn call(&self, session: &str, id: &str, tool: &str, args: Value) -> Value {
-        shown(&self.orchestrator.call(session, call(id, tool, args)).await)
+        to_json(&self.orchestrator.call(CallRequest::new(session, call(id, tool, args))).await)
     }
 
     /// Calls and returns the error's type, or `ok`.
@@ -162,13 +162,14 @@ pub fn call(id: &str, tool: &str, args: Value) -> ToolCall {
     ToolCall { id: (!id.is_empty()).then(|| id.to_owned()), tool: tool.to_owned(), args }
 }
 
-pub fn shown(envelope: &Envelope) -> Value {
-    serde_json::to_value(envelope).unwrap()
+/// The envelope as a client receives it.
+pub fn to_json(envelope: &Arc<Envelope>) -> Value {
+    serde_json::to_value(ClientEnvelope(envelope)).unwrap()
 }
 
-/// Waits until something is so.
-pub async fn until(mut so: impl FnMut() -> bool) {
-    while !so() {
+/// Waits until a condition is true.
+pub async fn until(mut condition: impl FnMut() -> bool) {
+    while !condition() {
         tokio::task::yield_now().await;
     }
 }

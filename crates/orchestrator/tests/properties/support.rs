@@ -1,4 +1,4 @@
-//! An orchestrator whose handlers write history.
+//! An orchestrator whose handlers add to the history.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use crate::steps::SESSIONS;
 
 /// Retrieval calls of a turn.
 pub const BUDGET: u32 = 2;
-/// How long a question waits.
-pub const QUESTION_MS: i64 = 1000;
+/// Sender long a confirmation request waits.
+pub const CONFIRMATION_MS: i64 = 1000;
 
-pub struct Desk {
+pub struct Fixture {
     pub orchestrator: Orchestrator,
     pub history: Arc<History>,
     pub clock: Clock,
-    /// Where handlers wait.
+    /// The semaphore that waiting handlers acquire.
     pub gate: Arc<Semaphore>,
     work: Arc<Work>,
 }
@@ -36,13 +36,13 @@ struct Work {
     history: Arc<History>,
     gate: Arc<Semaphore>,
     runs: AtomicU64,
-    at_work: AtomicU64,
+    running: AtomicU64,
 }
 
-/// Counted for as long as the handler is there.
-struct AtWork<'a>(&'a AtomicU64);
+/// Counts a running handler until it is dropped.
+struct RunningGuard<'a>(&'a AtomicU64);
 
-impl Drop for AtWork<'_> {
+impl Drop for RunningGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
@@ -52,7 +52,7 @@ pub fn session(number: usize) -> String {
     format!("s{number}")
 }
 
-impl Desk {
+impl Fixture {
     pub async fn new(store: Store) -> Self {
         let retrieval = json!({ "category": "retrieval", "sideEffects": "read_only", "idempotent": true });
         let tools = vec![
@@ -65,13 +65,13 @@ impl Desk {
         assert_eq!(errors, []);
         let history = Arc::new(History::default());
         let gate = Arc::new(Semaphore::new(0));
-        let (runs, at_work) = (AtomicU64::new(0), AtomicU64::new(0));
-        let work = Arc::new(Work { history: Arc::clone(&history), gate: Arc::clone(&gate), runs, at_work });
+        let (runs, running) = (AtomicU64::new(0), AtomicU64::new(0));
+        let work = Arc::new(Work { history: Arc::clone(&history), gate: Arc::clone(&gate), runs, running });
         let shared = Arc::clone(&work);
         let runtime = Runtime::builder(Arc::new(toolset), ".")
             .native("work", move |args, context| run(args, context, Arc::clone(&shared)))
             .build();
-        let mut policy = Policy { confirmation_ms: QUESTION_MS, ..Policy::default() };
+        let mut policy = Policy { confirmation_ms: CONFIRMATION_MS, ..Policy::default() };
         policy.text.retrieval_calls = BUDGET;
         let clock = Clock::manual(1_000_000);
         let builder = Orchestrator::builder(runtime).store(store).policy(policy);
@@ -85,9 +85,9 @@ impl Desk {
         Self { orchestrator, history, clock, gate, work }
     }
 
-    /// Whether no handler is at work.
+    /// Whether no handler runs.
     pub fn is_idle(&self) -> bool {
-        self.work.at_work.load(Ordering::SeqCst) == 0
+        self.work.running.load(Ordering::SeqCst) == 0
     }
 }
 
@@ -105,8 +105,8 @@ fn tool(id: &str, fields: &Value) -> Tool {
 }
 
 async fn run(args: Value, context: Context, work: Arc<Work>) -> Result<Success, Failure> {
-    work.at_work.fetch_add(1, Ordering::SeqCst);
-    let _at_work = AtWork(&work.at_work);
+    work.running.fetch_add(1, Ordering::SeqCst);
+    let _running = RunningGuard(&work.running);
     let run = work.runs.fetch_add(1, Ordering::SeqCst);
     work.history.add(Event::Ran {
         session: context.client_id()[1..].parse().unwrap(),

@@ -1,36 +1,37 @@
-//! Two servers on one database are sent the same calls at the same time: each call runs once, and both have its answer.
+//! Two servers on one database receive the same calls at the same time: each call runs once, and both return its result.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
+use crate::instructions::{Instructions, Task};
 use crate::killing::{postgres, seed};
 use crate::ledger::Ledger;
 use crate::log::Answer;
-use crate::orders::{Orders, Task};
 use crate::plan::Id;
 use crate::process::Process;
 use crate::worker::READY;
 
 const CALLS: usize = 500;
-/// So long that nobody is taken for dead who is only slow.
+/// So long that a slow process does not count as dead.
 const LEASE_MS: u64 = 60_000;
 
 #[test]
-fn two_servers_that_are_sent_the_same_calls_at_once_run_each_once() {
+fn two_servers_that_receive_the_same_calls_run_each_once() {
     let directory = tempfile::tempdir().unwrap();
-    let (seed, place) = (seed(), postgres(LEASE_MS));
+    let (seed, location) = (seed(), postgres(LEASE_MS));
     let mut processes = Vec::new();
     for generation in [1, 2] {
-        // A place of its own: the logs are read together afterwards.
+        // A directory of its own: the logs are compared afterwards.
         let own = directory.path().join(generation.to_string());
         std::fs::create_dir(&own).unwrap();
-        let task = Task::Twin { calls: CALLS };
-        let process = Process::start(&own, &Orders { seed, generation, place: place.clone(), task });
+        let task = Task::Race { calls: CALLS };
+        let process =
+            Process::start(&own, &Instructions { seed, generation, location: location.clone(), task });
         process.wait_for(READY);
         processes.push(process);
     }
-    processes.iter_mut().for_each(Process::tell_to_go);
+    processes.iter_mut().for_each(Process::start_calls);
     processes.into_iter().for_each(Process::wait);
     let mut ledgers = [1, 2].map(|own: u64| Ledger::new(seed, &directory.path().join(own.to_string())));
     ledgers.iter_mut().for_each(Ledger::read);

@@ -1,0 +1,198 @@
+//! Whether an execution may run: replay, gates and claim. Runs no handler.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value};
+use toolwright_contract::{Envelope, Failure};
+
+use crate::execution::Execution;
+use crate::gate::{self, GateInput, RateTokens, Stop, budget};
+use crate::invocation::MAX_TIMEOUT;
+use crate::orchestrator::Orchestrator;
+use crate::refusal::{
+    approval_already_used, execution_id_conflict, session_inactive, still_running, store_unavailable,
+    toolset_unloaded, unknown_outcome, unknown_session,
+};
+use crate::state;
+use crate::store::{self, Backend, Claimed, Durability, Status};
+
+/// How often the store is asked whether a call that runs in another process has ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// What follows for an execution that was not refused.
+pub(crate) enum Admission {
+    /// It runs.
+    Claimed(ClaimKind),
+    /// It ran before, with this envelope.
+    Recorded(Arc<Envelope>),
+}
+
+/// What entitles an execution to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ClaimKind {
+    /// The store's record of the execution id. It must be settled or released.
+    Stored,
+    /// The session ends with this execution, so no other call can have its id. There is nothing to record.
+    Ephemeral,
+}
+
+impl Orchestrator {
+    /// Decides whether an execution runs, waiting while another process runs it.
+    pub(crate) async fn replay_admit_claim(&self, execution: &mut Execution) -> Result<Admission, Failure> {
+        loop {
+            if let Some(envelope) = self.replay(execution).await? {
+                return Ok(Admission::Recorded(envelope));
+            }
+            self.admit(execution).await?;
+            if let Some(admission) = self.claim(execution).await? {
+                return Ok(admission);
+            }
+            Box::pin(self.wait_for_other_process(execution)).await?;
+        }
+    }
+
+    /// The recorded envelope of this execution id, if there is one.
+    async fn replay(&self, execution: &mut Execution) -> Result<Option<Arc<Envelope>>, Failure> {
+        if !execution.is_stored {
+            return Ok(None);
+        }
+        let recorded = self.0.store.recorded(&execution.session.id, &execution.id).await;
+        let Some(record) = recorded.map_err(|error| store_unavailable(&error))? else { return Ok(None) };
+        match record.status {
+            _ if record.digest != execution.digest => Err(execution_id_conflict()),
+            Status::Finished(envelope) => Ok(Some(envelope)),
+            Status::InDoubt => Err(unknown_outcome()),
+            Status::Running => {
+                Box::pin(self.wait_for_other_process(execution)).await?;
+                Box::pin(self.replay(execution)).await
+            }
+            Status::Abandoned => {
+                execution.has_spent_budget = true;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Passes the gates. A call that needs approval becomes a confirmation request.
+    async fn admit(&self, execution: &mut Execution) -> Result<(), Failure> {
+        if !execution.is_test() {
+            if !state::is_active(&execution.session, execution.now) {
+                return Err(session_inactive("This session is no longer active."));
+            }
+            self.let_in(execution).await?;
+        }
+        let runtime = execution.runtime.clone().ok_or_else(toolset_unloaded)?;
+        let tool =
+            runtime.toolset().get(&execution.tool).ok_or_else(|| runtime.unknown_tool(&execution.tool))?;
+        let prepared = runtime.prepared(tool).await?;
+        let args = std::mem::take(&mut execution.args);
+        execution.rate_tokens = RateTokens::default();
+        let mut input = GateInput {
+            session: &execution.session,
+            prepared: &prepared,
+            policy: &self.0.policy,
+            rules: &self.0.rules,
+            now: execution.now,
+            is_approved: execution.approval.is_some(),
+            has_spent_budget: execution.has_spent_budget,
+            args,
+            clamped: Map::new(),
+            rate_tokens: RateTokens::default(),
+        };
+        let gates = if execution.host.is_some() { gate::OF_TESTS } else { gate::OF_CALLS };
+        let passed = gate::pass(gates, &mut input);
+        let GateInput { args, clamped, rate_tokens, .. } = input;
+        execution.args = args;
+        if !clamped.is_empty() {
+            execution.more_meta.insert("clamped".to_owned(), Value::Object(clamped));
+        }
+        execution.prepared = Some(prepared);
+        execution.note_secrets();
+        match passed {
+            Ok(()) => {
+                execution.rate_tokens = rate_tokens;
+                Ok(())
+            }
+            Err(Stop::Deny(failure)) => Err(failure),
+            Err(Stop::Confirm) => {
+                execution.rate_tokens = rate_tokens;
+                Err(Box::pin(self.request_confirmation(execution)).await)
+            }
+        }
+    }
+
+    /// Claims the execution id, and spends the turn's budget and the approval in the same step. `None` when another
+    /// process runs it.
+    async fn claim(&self, execution: &mut Execution) -> Result<Option<Admission>, Failure> {
+        if !execution.is_stored {
+            execution.rate_tokens.spend();
+            return Ok(Some(Admission::Claimed(ClaimKind::Ephemeral)));
+        }
+        let claimed = self.0.store.claim(self.store_claim(execution)).await;
+        match claimed.map_err(|error| store_unavailable(&error))? {
+            Claimed::New => {
+                execution.rate_tokens.spend();
+                Ok(Some(Admission::Claimed(ClaimKind::Stored)))
+            }
+            Claimed::Finished(envelope) => Ok(Some(Admission::Recorded(envelope))),
+            Claimed::Running => Ok(None),
+            Claimed::InDoubt => Err(unknown_outcome()),
+            Claimed::Conflict => Err(execution_id_conflict()),
+            Claimed::OverBudget { .. } => {
+                let limit = self.0.policy.for_mode(execution.session.mode).retrieval_calls;
+                Err(budget::exceeded(limit))
+            }
+            Claimed::Unapproved => Err(approval_already_used()),
+        }
+    }
+
+    fn store_claim(&self, execution: &Execution) -> store::Claim {
+        let prepared = execution.prepared.as_ref();
+        let spec = prepared.map(|prepared| &prepared.tool.spec);
+        let idempotent = spec.is_some_and(|spec| spec.idempotent);
+        let limit = self.0.policy.for_mode(execution.session.mode).retrieval_calls;
+        store::Claim {
+            session: execution.session.id.clone(),
+            execution: Arc::clone(&execution.id),
+            tool: prepared.map(|prepared| Arc::clone(&prepared.id)).unwrap_or_default(),
+            tool_version: prepared.map(|prepared| Arc::clone(&prepared.version)).unwrap_or_default(),
+            digest: execution.digest,
+            idempotent,
+            budget: spec.is_some_and(budget::costs).then_some((execution.session.turn, limit)),
+            confirmation: execution.approval.as_ref().map(|approval| approval.id.clone()),
+            now: execution.now,
+            durability: if idempotent { Durability::Relaxed } else { Durability::Committed },
+        }
+    }
+
+    /// Whether the store has this execution id for this very call.
+    pub(crate) async fn is_recorded(&self, execution: &Execution) -> bool {
+        let recorded = self.0.store.recorded(&execution.session.id, &execution.id).await;
+        recorded.is_ok_and(|record| record.is_some_and(|record| record.digest == execution.digest))
+    }
+
+    /// Waits while another process runs this execution, then reads the session again.
+    async fn wait_for_other_process(&self, execution: &mut Execution) -> Result<(), Failure> {
+        let deadline = execution.started + MAX_TIMEOUT;
+        loop {
+            let recorded = self.0.store.recorded(&execution.session.id, &execution.id).await;
+            match recorded.map_err(|error| store_unavailable(&error))?.map(|record| record.status) {
+                Some(Status::Running) if Instant::now() < deadline => {
+                    tokio::time::sleep(POLL_INTERVAL).await;
+                }
+                Some(Status::Running) => return Err(still_running()),
+                _ => return self.reload_session(execution).await,
+            }
+        }
+    }
+
+    /// Reads the session again after a wait: gates must not decide on an old state.
+    pub(crate) async fn reload_session(&self, execution: &mut Execution) -> Result<(), Failure> {
+        let found = self.0.store.session(&execution.session.id).await;
+        let session = found.map_err(|error| store_unavailable(&error))?;
+        execution.session = session.ok_or_else(unknown_session)?;
+        execution.now = self.0.clock.now();
+        Ok(())
+    }
+}

@@ -1,0 +1,298 @@
+//! The one entry of every call, whatever the transport:
+//!
+//! ```text
+//! resolve → replay → admit (gates) → claim → run (deadline, retry) → settle (intents, record) → finish
+//! ```
+//! Rare branches are boxed to keep the future small: a server holds one for each connection.
+
+use std::future::poll_fn;
+use std::sync::{Arc, OnceLock};
+use std::task::Poll;
+use std::time::Instant;
+
+use serde_json::Map;
+use sha2::{Digest, Sha256};
+use toolwright_contract::{Envelope, ErrorKind, Failure, Meta, SideEffects};
+use toolwright_registry::hex;
+
+use crate::admission::Admission;
+use crate::block;
+use crate::describe::{DESCRIBE, describe};
+use crate::execution::{Execution, replayed};
+use crate::finish::End;
+use crate::gate::RateTokens;
+use crate::ids;
+use crate::in_flight::{self, Arrival, ResultReceiver, Slot};
+use crate::observe::Span;
+use crate::orchestrator::Orchestrator;
+use crate::refusal::{execution_id_conflict, store_unavailable, unknown_session};
+use crate::request::{CallRequest, SessionRef, ToolCall};
+use crate::runtime::Runtime;
+use crate::session::NewSession;
+use crate::store::{self, Backend, SessionRecord};
+
+/// Ids of callers and names of tools are stored, so their length is limited.
+const MAX_ID_BYTES: usize = 256;
+
+impl Orchestrator {
+    /// Runs one call. The result is always an envelope, which the store may share.
+    pub async fn call(&self, request: CallRequest) -> Arc<Envelope> {
+        match self.resolve(request).await {
+            Ok(execution) => self.execute(execution).await,
+            Err(envelope) => Arc::new(*envelope),
+        }
+    }
+
+    /// Runs the calls of one model message: concurrently when none of them writes, otherwise in order. The results have
+    /// the order of the calls.
+    pub async fn calls(&self, session: &str, calls: Vec<ToolCall>) -> Vec<Arc<Envelope>> {
+        let found = self.0.store.session(session).await.ok().flatten();
+        let toolset = found.and_then(|session| self.runtime(&session.toolset));
+        let writes = |call: &ToolCall| {
+            let spec = toolset.as_ref().and_then(|runtime| runtime.toolset().metadata(&call.tool));
+            spec.is_some_and(|spec| spec.side_effects == SideEffects::Writes)
+        };
+        let in_order = calls.iter().any(writes);
+        let requests = calls.into_iter().enumerate();
+        let requests = requests.map(|(position, call)| CallRequest::new(session, call).position(position));
+        if in_order {
+            let mut results = Vec::with_capacity(requests.len());
+            for request in requests {
+                results.push(self.call(request).await);
+            }
+            return results;
+        }
+        join_all(requests.map(|request| self.call(request))).await
+    }
+
+    /// The session for a call that names none: ephemeral or stored, as [`SessionRef::Ephemeral`] says. Only for callers
+    /// that report a failing store differently from a failed call.
+    pub async fn session_for(&self, new: NewSession, call: &ToolCall) -> store::Result<SessionRef> {
+        if leaves_no_record(&self.current(), &call.tool) {
+            return Ok(SessionRef::Ephemeral(new));
+        }
+        Box::pin(self.own_session(new, call)).await.map(SessionRef::Loaded)
+    }
+
+    /// Finds the session and its toolset, and opens the execution: its id, start and span.
+    async fn resolve(&self, request: CallRequest) -> Result<Box<Execution>, Box<Envelope>> {
+        let started = Instant::now();
+        let CallRequest { session, call, position, client, cancel, host, now, parent, approval } = request;
+        if parent.is_none() && call.id.as_ref().is_some_and(|id| id.is_empty() || id.len() > MAX_ID_BYTES) {
+            let message = format!("The call's id must have 1 to {MAX_ID_BYTES} bytes.");
+            let failure = Failure::new(ErrorKind::Validation, message).suggest("Send a shorter id, or none.");
+            return Err(envelope_without_session(&ToolCall { id: None, ..call }, failure));
+        }
+        let resolved = self.resolve_session(session, &call, host.is_some()).await;
+        let (session, runtime, is_stored) =
+            resolved.map_err(|failure| envelope_without_session(&call, failure))?;
+        let ToolCall { id, mut tool, args } = call;
+        // No tool has such a long name, and the audit log stores it.
+        tool.truncate(tool.floor_char_boundary(MAX_ID_BYTES));
+        // An approval belongs to the call as it was made; its arguments may have been edited since.
+        let digest = approval.as_ref().map_or_else(|| ids::digest(&tool, &args), |approval| approval.digest);
+        let id = id.unwrap_or_else(|| ids::derived_execution_id(session.turn, position, &digest)).into();
+        let is_traced = self.0.observer.is_some();
+        let span = is_traced.then(|| Span::begin(parent.as_ref().and_then(|parent| parent.trace)));
+        let cancel = match (cancel, &parent) {
+            (Some(cancel), _) => Arc::new(OnceLock::from(cancel)),
+            (None, Some(parent)) => Arc::clone(&parent.cancel),
+            (None, None) => Arc::default(),
+        };
+        Ok(Box::new(Execution {
+            started,
+            now: self.0.clock.now(),
+            session,
+            is_stored,
+            runtime,
+            tool,
+            id,
+            digest,
+            args,
+            prepared: None,
+            redacted_digest: None,
+            secrets: Arc::default(),
+            approval,
+            parent,
+            cancel,
+            client,
+            host,
+            handler_now: now,
+            span,
+            more_meta: Map::new(),
+            retries: 0,
+            handler_entries: Vec::new(),
+            has_spent_budget: false,
+            rate_tokens: RateTokens::default(),
+        }))
+    }
+
+    /// The session, its toolset if that is still loaded, and whether the store has the session.
+    async fn resolve_session(
+        &self,
+        session: SessionRef,
+        call: &ToolCall,
+        is_test: bool,
+    ) -> Result<(Arc<SessionRecord>, Option<Runtime>, bool), Failure> {
+        let session = match session {
+            SessionRef::Loaded(session) => session,
+            SessionRef::Id(id) => {
+                let found = self.0.store.session(&id).await.map_err(|error| store_unavailable(&error))?;
+                block::shown(found).ok_or_else(unknown_session)?
+            }
+            SessionRef::Ephemeral(new) => {
+                let (current, version) = self.current_version();
+                if is_test || leaves_no_record(&current, &call.tool) {
+                    let id = new.id.or_else(|| Some(ids::ephemeral_session_id()));
+                    let (now, lifetime) = (self.0.clock.now(), self.0.policy.session_ms);
+                    let session = NewSession { id, ..new }.record(version, now, lifetime);
+                    return Ok((Arc::new(session), Some(current), false));
+                }
+                let stored = Box::pin(self.own_session(new, call)).await;
+                stored.map_err(|error| store_unavailable(&error))?
+            }
+        };
+        let runtime = self.runtime(&session.toolset);
+        Ok((session, runtime, !is_test))
+    }
+
+    /// The stored session of a call that names none: the same for the same call id of the same principal.
+    async fn own_session(&self, new: NewSession, call: &ToolCall) -> store::Result<Arc<SessionRecord>> {
+        let Some(id) = &call.id else { return self.create_session(new).await };
+        let mut hasher = Sha256::new();
+        for part in [new.principal.org.as_deref().unwrap_or_default(), &new.principal.id, &new.client_id, id]
+        {
+            hasher.update((part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        let digest: [u8; 32] = hasher.finalize().into();
+        let id = format!("own_{}", hex(&digest[..16]));
+        if let Some(known) = self.session(&id).await? {
+            return Ok(known);
+        }
+        match self.create_session(NewSession { id: Some(id.clone()), ..new }).await {
+            Err(store::Error::Exists(_)) => self.session(&id).await?.ok_or(store::Error::NoSession(id)),
+            created => created,
+        }
+    }
+
+    /// Takes a resolved execution to its envelope.
+    async fn execute(&self, mut execution: Box<Execution>) -> Arc<Envelope> {
+        if execution.tool == DESCRIBE {
+            let outcome = describe(&execution);
+            return Box::pin(self.finish_unrun(&execution, execution.envelope(outcome), End::Described))
+                .await;
+        }
+        // An ephemeral execution cannot be sent twice, and an approval is claimed by the store.
+        let mut slot = None;
+        if execution.is_stored && execution.approval.is_none() {
+            match self.enter(&mut execution).await {
+                Ok(entered) => slot = Some(entered),
+                Err(envelope) => return envelope,
+            }
+        }
+        let envelope = match self.replay_admit_claim(&mut execution).await {
+            Ok(Admission::Claimed(claim)) => return self.run(execution, claim, slot).await,
+            Ok(Admission::Recorded(envelope)) => {
+                Box::pin(self.finish_unrun(&execution, replayed(&envelope), End::Replayed)).await
+            }
+            Err(failure) => Box::pin(self.refuse(&execution, failure)).await,
+        };
+        if let Some(slot) = slot {
+            slot.finish(&envelope);
+        }
+        envelope
+    }
+
+    /// Takes the slot of this execution id in this process. While another call runs with the id, waits for its result.
+    async fn enter(&self, execution: &mut Execution) -> Result<Slot, Arc<Envelope>> {
+        loop {
+            match self.0.in_flight.enter(&execution.session, &execution.id, execution.digest) {
+                Arrival::First(slot) => return Ok(slot),
+                Arrival::Running { is_same_call: true, result } => {
+                    Box::pin(self.wait_for_duplicate(execution, result)).await?;
+                }
+                Arrival::Running { is_same_call: false, result } => {
+                    Box::pin(self.wait_for_conflict(execution, result)).await?;
+                }
+            }
+        }
+    }
+
+    /// Replays the result of the same call. Returns `Ok` when that call was cancelled: this one takes its slot.
+    async fn wait_for_duplicate(
+        &self,
+        execution: &mut Execution,
+        result: ResultReceiver,
+    ) -> Result<(), Arc<Envelope>> {
+        if let Some(envelope) = in_flight::wait(result).await {
+            return Err(self.finish_unrun(execution, replayed(&envelope), End::Replayed).await);
+        }
+        self.reload_or_refuse(execution).await
+    }
+
+    /// Refuses the execution, unless the store has its id for this very call: then the other call will get CONFLICT.
+    async fn wait_for_conflict(
+        &self,
+        execution: &mut Execution,
+        result: ResultReceiver,
+    ) -> Result<(), Arc<Envelope>> {
+        if !self.is_recorded(execution).await {
+            return Err(self.refuse(execution, execution_id_conflict()).await);
+        }
+        in_flight::wait(result).await;
+        self.reload_or_refuse(execution).await
+    }
+
+    async fn reload_or_refuse(&self, execution: &mut Execution) -> Result<(), Arc<Envelope>> {
+        match self.reload_session(execution).await {
+            Ok(()) => Ok(()),
+            Err(failure) => Err(self.refuse(execution, failure).await),
+        }
+    }
+
+    /// Finishes an execution that may not run.
+    async fn refuse(&self, execution: &Execution, failure: Failure) -> Arc<Envelope> {
+        let envelope = self.finish_unrun(execution, execution.envelope(Err(failure)), End::Refused).await;
+        if let Some(approval) = &execution.approval {
+            self.close_approval(approval, execution, &envelope).await;
+        }
+        envelope
+    }
+}
+
+/// Whether a call of this tool needs no record beside its audit entry: it may run again, and never needs approval.
+fn leaves_no_record(runtime: &Runtime, tool: &str) -> bool {
+    runtime.toolset().metadata(tool).is_none_or(|spec| {
+        spec.idempotent && spec.side_effects != SideEffects::Writes && spec.requires_confirmation.is_never()
+    })
+}
+
+/// The envelope of a call that belongs to no session. It is not audited.
+fn envelope_without_session(call: &ToolCall, failure: Failure) -> Box<Envelope> {
+    let meta = Meta {
+        tool: call.tool.clone(),
+        tool_version: None,
+        registry_version: String::new(),
+        duration: 0,
+        execution_id: call.id.clone().unwrap_or_default(),
+        more: Map::new(),
+    };
+    Box::new(Envelope { outcome: Err(failure), meta })
+}
+
+/// Runs futures concurrently on this task.
+async fn join_all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut running: Vec<_> = futures.map(Box::pin).collect();
+    let mut results: Vec<Option<F::Output>> = running.iter().map(|_| None).collect();
+    poll_fn(|context| {
+        for (future, result) in running.iter_mut().zip(&mut results).filter(|(_, result)| result.is_none()) {
+            if let Poll::Ready(output) = future.as_mut().poll(context) {
+                *result = Some(output);
+            }
+        }
+        if results.iter().all(Option::is_some) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    results.into_iter().flatten().collect()
+}

@@ -1,0 +1,149 @@
+//! One call on its way through the orchestrator, and the envelope and audit entry that describe its end. Writes nothing.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::{Map, Value, json};
+use toolwright_capabilities::Client;
+use toolwright_contract::{Envelope, Failure, IntentKind, Meta, Success};
+use toolwright_engine::Host;
+use toolwright_registry::hex;
+
+use crate::gate::RateTokens;
+use crate::ids;
+use crate::invocation::{HandlerEffects, Invocation, LazyCancel};
+use crate::observe::Span;
+use crate::prepared::PreparedTool;
+use crate::redact;
+use crate::runtime::Runtime;
+use crate::store::{AuditEntry, Confirmation, SessionRecord};
+
+pub(crate) struct Execution {
+    pub started: Instant,
+    /// When the call came, in milliseconds since 1970.
+    pub now: i64,
+    pub session: Arc<SessionRecord>,
+    /// Whether the store has the session. If not, it ends with this execution.
+    pub is_stored: bool,
+    /// The session's toolset, if it is still loaded; a replay needs none.
+    pub runtime: Option<Runtime>,
+    pub tool: String,
+    pub id: Arc<str>,
+    /// SHA-256 of the tool and its arguments as the caller sent them.
+    pub digest: [u8; 32],
+    /// The arguments that will run.
+    pub args: Value,
+    pub prepared: Option<Arc<PreparedTool>>,
+    /// The digest for the audit entry, if it differs from `digest`.
+    pub redacted_digest: Option<[u8; 32]>,
+    /// Texts of `writeOnly` arguments, which must not appear in any output.
+    pub secrets: Arc<[String]>,
+    /// The approval that this call uses up.
+    pub approval: Option<Arc<Confirmation>>,
+    /// The invocation whose handler made this call.
+    pub parent: Option<Arc<Invocation>>,
+    pub cancel: LazyCancel,
+    /// Receives progress and messages instead of the session's client.
+    pub client: Option<Arc<dyn Client>>,
+    /// Stubbed capabilities; see [`CallRequest::host`](crate::CallRequest::host).
+    pub host: Option<Arc<dyn Host>>,
+    /// A fixed time for the handler's clock.
+    pub handler_now: Option<i64>,
+    /// Its span, if an observer is set.
+    pub span: Option<Span>,
+    /// Further members of `meta`.
+    pub more_meta: Map<String, Value>,
+    pub retries: u32,
+    /// Audit entries of the handler: event and data.
+    pub handler_entries: Vec<(String, Value)>,
+    /// An earlier claim, since released, has spent the turn's budget for this call.
+    pub has_spent_budget: bool,
+    /// Returned to the rate limits unless the call is claimed or a person is asked.
+    pub rate_tokens: RateTokens,
+}
+
+impl Execution {
+    /// Whether it tests a handler; see [`CallRequest::host`](crate::CallRequest::host).
+    pub fn is_test(&self) -> bool {
+        self.host.is_some()
+    }
+
+    /// Collects what an attempt leaves for the audit log and for `meta`.
+    pub fn collect_effects(&mut self, effects: &mut HandlerEffects) {
+        self.handler_entries.append(&mut effects.audit_entries);
+        self.more_meta.extend(effects.meta.drain(..).map(|(name, value)| (name.to_owned(), value)));
+    }
+
+    pub fn envelope(&self, outcome: Result<Success, Failure>) -> Envelope {
+        let elapsed = self.started.elapsed().as_millis();
+        let meta = Meta {
+            tool: self.tool.clone(),
+            tool_version: self.prepared.as_ref().map(|prepared| prepared.tool.spec.version.clone()),
+            registry_version: self.session.registry_version().to_owned(),
+            duration: u64::try_from(elapsed).unwrap_or(u64::MAX),
+            execution_id: self.id.as_ref().to_owned(),
+            more: self.more_meta.clone(),
+        };
+        Envelope { outcome, meta }
+    }
+
+    /// Remembers what must be redacted, before the handler takes the arguments.
+    pub fn note_secrets(&mut self) {
+        if let Some(prepared) = self.prepared.as_ref().filter(|prepared| prepared.has_secrets) {
+            let schema = &prepared.tool.spec.json_schema;
+            let redacted = redact::redacted(schema, &self.args);
+            self.redacted_digest = Some(ids::digest(&self.tool, &redacted));
+            self.secrets = redact::secrets(schema, &self.args).into();
+        } else if self.approval.as_ref().is_some_and(|approval| approval.is_edited) {
+            // `digest` covers the call as it was made; the approver has changed what runs.
+            self.redacted_digest = Some(ids::digest(&self.tool, &self.args));
+        }
+    }
+
+    /// The digest of the arguments without `writeOnly` ones.
+    fn audit_digest(&self) -> [u8; 32] {
+        let known = self.redacted_digest.or_else(|| self.prepared.as_ref().map(|_| self.digest));
+        known.unwrap_or_else(|| {
+            let spec = self.runtime.as_ref().and_then(|runtime| runtime.toolset().metadata(&self.tool));
+            match spec.filter(|spec| redact::has_write_only(&spec.json_schema)) {
+                Some(spec) => ids::digest(&self.tool, &redact::redacted(&spec.json_schema, &self.args)),
+                None => self.digest,
+            }
+        })
+    }
+
+    pub fn audit_entry(&self, event: &str, envelope: &Envelope) -> AuditEntry {
+        let (outcome, intents) = match &envelope.outcome {
+            Ok(success) => ("ok", success.intents.iter().map(intent_type).collect()),
+            Err(failure) => (failure.kind.as_str(), Vec::new()),
+        };
+        let clamped = self.more_meta.get("clamped");
+        AuditEntry {
+            at: self.now,
+            event: event.to_owned(),
+            session: self.session.id.clone(),
+            client_id: self.session.client_id.clone(),
+            tool: self.tool.clone(),
+            tool_version: envelope.meta.tool_version.clone().unwrap_or_default(),
+            registry_version: envelope.meta.registry_version.clone(),
+            execution_id: self.id.as_ref().to_owned(),
+            args_digest: hex(&self.audit_digest()),
+            outcome: outcome.to_owned(),
+            duration_ms: envelope.meta.duration,
+            intents,
+            data: clamped.map_or(Value::Null, |clamped| json!({ "clamped": clamped })),
+        }
+    }
+}
+
+/// A recorded envelope, marked as replayed.
+pub(crate) fn replayed(envelope: &Envelope) -> Envelope {
+    let mut replayed = envelope.clone();
+    replayed.meta.more.insert("replayed".to_owned(), true.into());
+    replayed
+}
+
+fn intent_type(intent: &Value) -> String {
+    let word = intent.get("type").and_then(Value::as_str).unwrap_or_default();
+    IntentKind::from_word(word).map_or("unknown", IntentKind::as_str).to_owned()
+}

@@ -1,0 +1,172 @@
+//! The one end of every execution and of every answered confirmation request: audit entry, metrics, span and log line.
+//! Nothing else writes them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use toolwright_contract::{Envelope, ErrorKind};
+
+use crate::describe::DESCRIBE;
+use crate::execution::Execution;
+use crate::gate::budget;
+use crate::metrics::Counters;
+use crate::observe::FinishedCall;
+use crate::orchestrator::Orchestrator;
+use crate::redact;
+use crate::store::{self, AuditEntry, Backend, Settled, Settlement};
+
+/// The most bytes of the name that a handler gives an audit entry.
+const MAX_EVENT_BYTES: usize = 200;
+
+/// How an execution or its confirmation request ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Ran,
+    Described,
+    Replayed,
+    Refused,
+    Approved,
+    Rejected,
+    Expired,
+    /// The approved call was refused before it ran.
+    Closed,
+}
+
+/// What is known of an end.
+pub(crate) struct Ending<'a> {
+    pub end: End,
+    /// Absent for the answer to a confirmation request, which is audited, but not measured.
+    pub execution: Option<&'a Execution>,
+    pub error: Option<ErrorKind>,
+    pub record: Record,
+}
+
+/// What the store writes.
+pub(crate) enum Record {
+    Append(AuditEntry),
+    /// The envelope of a stored claim and the audit entry, in one step.
+    Settle(Settlement),
+}
+
+impl End {
+    /// Its name in the audit log.
+    pub fn event(self) -> &'static str {
+        match self {
+            Self::Ran => "called",
+            Self::Described => "described",
+            Self::Replayed => "replayed",
+            Self::Refused => "refused",
+            Self::Approved => "approved",
+            Self::Rejected => "rejected",
+            Self::Expired => "expired",
+            Self::Closed => "closed",
+        }
+    }
+}
+
+impl Orchestrator {
+    /// Writes the audit entry, metrics, span and log line of an end. Says what the store recorded.
+    pub(crate) async fn finish(&self, ending: Ending<'_>) -> store::Result<Settled> {
+        let Ending { end, execution, error, record } = ending;
+        let elapsed = execution.map(|execution| execution.started.elapsed());
+        let entry = match &record {
+            Record::Append(entry) => entry,
+            Record::Settle(settlement) => &settlement.audit,
+        };
+        let AuditEntry { session, tool, tool_version, execution_id, .. } = entry;
+        tracing::debug!(session, tool, execution_id, event = end.event(), ?error);
+        let counters = execution.map(|execution| self.counters(execution, tool_version));
+        let recorded = match record {
+            Record::Append(entry) => self.0.store.append(entry).await.map(|()| Settled::First),
+            Record::Settle(settlement) => self.0.store.settle(settlement).await,
+        };
+        match &recorded {
+            Ok(Settled::First | Settled::Earlier(_)) => {}
+            Ok(Settled::Unclaimed) => {
+                tracing::error!("could not record the end of a call: its claim is gone")
+            }
+            Err(error) => tracing::error!("could not write the audit entry: {error}"),
+        }
+        if let (Some(execution), Some(counters), Some(elapsed)) = (execution, counters, elapsed) {
+            let is_slow = end == End::Ran && self.is_over_latency_budget(execution, elapsed);
+            counters.count(end, error, elapsed, is_slow);
+            self.report_span(execution, end, error);
+        }
+        recorded
+    }
+
+    /// Finishes an execution whose handler did not run.
+    pub(crate) async fn finish_unrun(
+        &self,
+        execution: &Execution,
+        envelope: Envelope,
+        end: End,
+    ) -> Arc<Envelope> {
+        let error = envelope.outcome.as_ref().err().map(|failure| failure.kind);
+        let record = Record::Append(execution.audit_entry(end.event(), &envelope));
+        // A failure is logged. It does not change the result of a call that has done nothing.
+        let _ = self.finish(Ending { end, execution: Some(execution), error, record }).await;
+        Arc::new(envelope)
+    }
+
+    /// Writes the audit entries of the handler.
+    pub(crate) async fn write_handler_entries(&self, execution: &mut Execution, envelope: &Envelope) {
+        for (mut event, mut data) in std::mem::take(&mut execution.handler_entries) {
+            event.truncate(event.floor_char_boundary(MAX_EVENT_BYTES));
+            redact::scrub(&mut event, &execution.secrets);
+            redact::scrub_value(&mut data, &execution.secrets);
+            let entry = AuditEntry { data, ..execution.audit_entry(&format!("handler:{event}"), envelope) };
+            if let Err(error) = self.0.store.append(entry).await {
+                tracing::error!("could not write an audit entry of a handler: {error}");
+            }
+        }
+    }
+
+    /// The counters of the tool. Names that models invent share one row, so that they cannot fill the memory.
+    fn counters(&self, execution: &Execution, tool_version: &str) -> Arc<Counters> {
+        let Execution { tool, runtime, prepared, .. } = execution;
+        let is_known = prepared.is_some()
+            || tool == DESCRIBE
+            || runtime.as_ref().is_some_and(|runtime| runtime.toolset().get(tool).is_some());
+        let name = if is_known { tool.as_str() } else { "(unknown)" };
+        // What is in no toolset has the version of this program.
+        let version = if tool_version.is_empty() { env!("CARGO_PKG_VERSION") } else { tool_version };
+        self.0.metrics.metrics_for(name, version)
+    }
+
+    fn report_span(&self, execution: &Execution, end: End, error: Option<ErrorKind>) {
+        let (Some(observer), Some(span)) = (&self.0.observer, execution.span) else { return };
+        let runtime = execution.runtime.as_ref();
+        observer.finished(&FinishedCall {
+            span,
+            tool: &execution.tool,
+            tool_version: execution.prepared.as_ref().map(|prepared| &*prepared.version),
+            registry_version: runtime.map_or("", |runtime| &runtime.toolset().version),
+            session: &execution.session.id,
+            mode: execution.session.mode,
+            execution_id: &execution.id,
+            end: match end {
+                End::Replayed => "replayed",
+                End::Refused => "refused",
+                _ => "ran",
+            },
+            error,
+            elapsed: execution.started.elapsed(),
+        });
+    }
+
+    /// Whether the call took longer than the tool's latency budget. Such a call is logged and counted.
+    fn is_over_latency_budget(&self, execution: &Execution, elapsed: Duration) -> bool {
+        let Some(prepared) = &execution.prepared else { return false };
+        let spec = &prepared.tool.spec;
+        let budget = spec.latency_budget_ms.as_f64().unwrap_or(f64::MAX);
+        let soft_limit = f64::from(self.0.policy.for_mode(execution.session.mode).retrieval_soft_limit_ms);
+        let budget = if budget::costs(spec) { budget.min(soft_limit) } else { budget };
+        let is_over = elapsed.as_secs_f64() * 1000.0 > budget;
+        if is_over {
+            let (tool, elapsed) = (&execution.tool, elapsed.as_millis());
+            tracing::warn!(tool, "took {elapsed} ms, longer than its latency budget of {budget} ms");
+        }
+        is_over
+    }
+}

@@ -1,0 +1,158 @@
+//! One attempt to run a handler: everything that the handler may see of its call, and the effects that it asks for.
+//! Handlers of all engines reach it through [`Context`](crate::Context) and the host.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::{Number, Value, json};
+use toolwright_capabilities::Scope;
+use toolwright_contract::{Failure, Mode, Success, ToolSpec};
+use toolwright_engine::{Cancel, Host};
+use toolwright_registry::toolset::Tool;
+
+use crate::admission::ClaimKind;
+use crate::execution::Execution;
+use crate::observe::Trace;
+use crate::orchestrator::Orchestrator;
+use crate::prepared::PreparedTool;
+use crate::runtime::Runtime;
+use crate::store::{SessionRecord, SessionStanding};
+
+/// The longest timeout of a call, whatever its tool declares.
+pub(crate) const MAX_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Cancels a call. Created on first use: most calls end before that.
+pub(crate) type LazyCancel = Arc<OnceLock<Cancel>>;
+
+pub(crate) struct Invocation {
+    pub orchestrator: Orchestrator,
+    pub runtime: Runtime,
+    pub prepared: Arc<PreparedTool>,
+    pub session: Arc<SessionRecord>,
+    pub claim: ClaimKind,
+    pub execution_id: Arc<str>,
+    pub cancel: LazyCancel,
+    /// A fixed time for the handler's clock.
+    pub now: Option<i64>,
+    pub deadline: Instant,
+    /// The client and the hosts that the tool's capabilities may reach.
+    pub scope: Scope,
+    /// Answers all capability calls, `callTool` included, in a test.
+    pub stub: Option<Arc<dyn Host>>,
+    /// The invocation whose handler made this call.
+    pub parent: Option<Arc<Invocation>>,
+    /// Its span, if an observer is set: the parent of the spans of nested calls.
+    pub trace: Option<Trace>,
+    /// How many attempts there were before.
+    pub attempt: u32,
+    /// Texts that must not reach a log.
+    pub secrets: Arc<[String]>,
+    effects: Mutex<HandlerEffects>,
+}
+
+/// What the handler asks for while it runs.
+#[derive(Default)]
+pub(crate) struct HandlerEffects {
+    pub intents: Vec<Value>,
+    /// Entries for the audit log: event and data.
+    pub audit_entries: Vec<(String, Value)>,
+    /// Members of `meta` that capabilities add.
+    pub meta: Vec<(&'static str, Value)>,
+    /// How many tools it has called.
+    pub nested_calls: usize,
+}
+
+impl Invocation {
+    pub fn new(
+        orchestrator: &Orchestrator,
+        execution: &Execution,
+        runtime: Runtime,
+        prepared: &Arc<PreparedTool>,
+        claim: ClaimKind,
+        deadline: Instant,
+    ) -> Self {
+        let client = execution.client.clone().unwrap_or_else(|| orchestrator.client(&execution.session.id));
+        Self {
+            orchestrator: orchestrator.clone(),
+            runtime,
+            prepared: Arc::clone(prepared),
+            session: Arc::clone(&execution.session),
+            claim,
+            execution_id: Arc::clone(&execution.id),
+            cancel: Arc::clone(&execution.cancel),
+            now: execution.handler_now,
+            deadline,
+            scope: Scope { client, allow: prepared.allow.clone() },
+            stub: execution.host.clone(),
+            parent: execution.parent.clone(),
+            trace: execution.span.map(|span| span.own),
+            attempt: execution.retries,
+            secrets: Arc::clone(&execution.secrets),
+            effects: Mutex::default(),
+        }
+    }
+
+    pub fn spec(&self) -> &ToolSpec {
+        &self.prepared.tool.spec
+    }
+
+    pub fn mode(&self) -> Mode {
+        self.session.mode
+    }
+
+    /// False only in a test of a session that has ended: other calls need an active session.
+    pub fn is_active(&self) -> bool {
+        self.session.standing == SessionStanding::Active
+    }
+
+    pub fn cancel(&self) -> &Cancel {
+        self.cancel.get_or_init(Cancel::new)
+    }
+
+    pub fn effects(&self) -> MutexGuard<'_, HandlerEffects> {
+        self.effects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The tools that led here, this one first.
+    pub fn call_chain(&self) -> impl Iterator<Item = &str> {
+        std::iter::successors(Some(self), |invocation| invocation.parent.as_deref())
+            .map(|invocation| invocation.spec().tool_id.as_str())
+    }
+
+    /// The plain data of `context`, as a handler in another language sees it.
+    pub fn context(&self) -> Value {
+        let (spec, session) = (self.spec(), &self.session);
+        json!({
+            "clientId": session.client_id,
+            "mode": session.mode,
+            "executionId": &*self.execution_id,
+            "tool": { "id": spec.tool_id, "version": spec.version, "idempotent": spec.idempotent },
+            "session": {
+                "isActive": self.is_active(),
+                "toolsVersion": self.runtime.toolset().version,
+                "mode": session.mode,
+                "state": session.state,
+            },
+        })
+    }
+
+    /// Checks the handler's data against the tool's `output` schema.
+    pub fn check_output(&self, success: &Success) -> Result<(), Failure> {
+        match &self.prepared.output {
+            Some(output) if !output.is_valid(&success.data) => {
+                let tool = &self.spec().tool_id;
+                tracing::error!(tool, "the handler's data does not match the tool's `output` schema");
+                Err(Failure::unforeseen("The tool returned data that does not match its `output` schema."))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// `timeoutMs`, or ten times the latency budget, limited to [`MAX_TIMEOUT`].
+pub(crate) fn timeout(tool: &Tool) -> Duration {
+    let declared = tool.spec.timeout_ms.as_ref().and_then(Number::as_f64);
+    let milliseconds =
+        declared.unwrap_or_else(|| tool.spec.latency_budget_ms.as_f64().unwrap_or(1000.0) * 10.0);
+    Duration::try_from_secs_f64(milliseconds / 1000.0).map_or(MAX_TIMEOUT, |timeout| timeout.min(MAX_TIMEOUT))
+}

@@ -1,0 +1,95 @@
+//! What a model reads of an envelope: a result that it can act on, by error type and mode.
+
+use serde_json::{Map, Value, json};
+use toolwright_contract::{Envelope, ErrorKind, Mode};
+
+use crate::orchestrator::Orchestrator;
+use crate::redact;
+use crate::runtime::Runtime;
+use crate::store::{self, Backend, Confirmation, SessionRecord};
+
+impl Orchestrator {
+    /// What the model reads of a call in this session.
+    pub fn for_model(&self, session: &SessionRecord, envelope: &Envelope) -> Value {
+        self.model_value(session.mode, self.runtime(&session.toolset), envelope)
+    }
+
+    /// What the model reads of a call in an ephemeral session.
+    pub fn for_model_ephemeral(&self, mode: Mode, envelope: &Envelope) -> Value {
+        self.model_value(mode, Some(self.current()), envelope)
+    }
+
+    fn model_value(&self, mode: Mode, runtime: Option<Runtime>, envelope: &Envelope) -> Value {
+        let is_documented = self.0.policy.documentation_on_validation && !envelope.is_ok();
+        let runtime = runtime.filter(|_| is_documented);
+        let documentation = runtime.and_then(|runtime| runtime.toolset().documentation(&envelope.meta.tool));
+        to_model_value(envelope, mode, documentation.as_deref())
+    }
+
+    /// The arguments of a confirmation request, redacted for people. Null when the schema that marks secrets is unknown.
+    pub async fn redacted_args(&self, request: &Confirmation) -> store::Result<Value> {
+        let Some(session) = self.0.store.session(&request.session).await? else { return Ok(Value::Null) };
+        let runtime = self.runtime(&session.toolset);
+        let spec = runtime.as_ref().and_then(|runtime| runtime.toolset().metadata(&request.tool));
+        Ok(spec.map_or(Value::Null, |spec| redact::redacted(&spec.json_schema, &request.args)))
+    }
+}
+
+/// `documentation` is the tool's, for a call with invalid arguments.
+fn to_model_value(envelope: &Envelope, mode: Mode, documentation: Option<&str>) -> Value {
+    let failure = match &envelope.outcome {
+        Ok(success) => return json!({ "ok": true, "data": &*success.data }),
+        Err(failure) => failure,
+    };
+    // In voice there is no time for a retry.
+    let retryable = failure.retryable && mode == Mode::Text;
+    let mut members = Map::new();
+    members.insert("ok".to_owned(), false.into());
+    let message = match failure.kind {
+        ErrorKind::Transient if failure.retryable => "Temporary failure, please try again later.".to_owned(),
+        _ => failure.message.clone(),
+    };
+    members.insert("error".to_owned(), message.into());
+    members.insert("type".to_owned(), failure.kind.as_str().into());
+    members.insert("retryable".to_owned(), retryable.into());
+    if failure.partial_side_effects {
+        members.insert("partialSideEffects".to_owned(), true.into());
+    }
+    let suggestion = failure
+        .suggestion
+        .as_deref()
+        .or_else(|| default_suggestion(failure.kind, failure.partial_side_effects, mode));
+    if let Some(suggestion) = suggestion {
+        members.insert("suggestion".to_owned(), suggestion.into());
+    }
+    if let Some(details) = failure.details() {
+        members.insert("details".to_owned(), details);
+    }
+    if failure.kind == ErrorKind::Validation
+        && let Some(documentation) = documentation
+    {
+        members.insert("documentation".to_owned(), documentation.into());
+    }
+    Value::Object(members)
+}
+
+/// The suggestion for a failure that has none.
+fn default_suggestion(kind: ErrorKind, partial_side_effects: bool, mode: Mode) -> Option<&'static str> {
+    Some(match (kind, mode) {
+        _ if partial_side_effects => {
+            "It may have taken effect in part: check, or ask the user, before anything is repeated."
+        }
+        (ErrorKind::Validation, _) => "Check the parameters and call the tool again.",
+        (ErrorKind::Transient, Mode::Voice) => "Say briefly that it did not work, and continue.",
+        (ErrorKind::Transient, Mode::Text) => "Try again once, or tell the user that it does not work now.",
+        (ErrorKind::RateLimit, _) => "Wait before calling it again.",
+        (ErrorKind::SessionInactive, _) => "The session has ended: do not call any more tools.",
+        (ErrorKind::NotFound, _) => "Check the name or id.",
+        (ErrorKind::Conflict, _) => "Check the current state before trying anything else.",
+        (ErrorKind::Auth, _) => "Tell the user that the permission is missing.",
+        (ErrorKind::Permanent | ErrorKind::Internal, _) => {
+            "Do not call it again with the same arguments; tell the user."
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,86 @@
+//! The end of a claimed execution: its intents are applied, and its envelope is recorded with the audit entry.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use toolwright_contract::{Envelope, Failure, SideEffects, Success};
+
+use crate::admission::ClaimKind;
+use crate::execution::{Execution, replayed};
+use crate::finish::{End, Ending, Record};
+use crate::orchestrator::Orchestrator;
+use crate::refusal::unrecorded_outcome;
+use crate::state;
+use crate::store::{Durability, Settled, Settlement};
+
+impl Orchestrator {
+    /// Applies the intents and records the envelope. Returns the envelope that counts.
+    pub(crate) async fn settle(
+        &self,
+        execution: &mut Execution,
+        claim: ClaimKind,
+        outcome: Result<Success, Failure>,
+    ) -> Arc<Envelope> {
+        let Some(prepared) = execution.prepared.clone() else { return Arc::new(execution.envelope(outcome)) };
+        let spec = &prepared.tool.spec;
+        if let Ok(success) = &outcome
+            && !success.intents.is_empty()
+            && !execution.is_test()
+        {
+            let refused = Box::pin(self.apply_intents(execution, claim, &success.intents)).await;
+            if !refused.is_empty() {
+                execution.more_meta.insert("refusedIntents".to_owned(), Value::Array(refused));
+            }
+        }
+        if execution.retries > 0 {
+            execution.more_meta.insert("retries".to_owned(), execution.retries.into());
+        }
+        let error = outcome.as_ref().err().map(|failure| failure.kind);
+        let envelope = Arc::new(execution.envelope(outcome));
+        if !execution.handler_entries.is_empty() {
+            Box::pin(self.write_handler_entries(execution, &envelope)).await;
+        }
+        let writes = spec.side_effects == SideEffects::Writes;
+        let audit = execution.audit_entry(End::Ran.event(), &envelope);
+        let record = match claim {
+            ClaimKind::Ephemeral => Record::Append(audit),
+            ClaimKind::Stored => Record::Settle(Settlement {
+                session: execution.session.id.clone(),
+                execution: Arc::clone(&execution.id),
+                audit,
+                envelope: Arc::clone(&envelope),
+                now: self.0.clock.now(),
+                durability: if writes || !spec.idempotent {
+                    Durability::Committed
+                } else {
+                    Durability::Relaxed
+                },
+            }),
+        };
+        match self.finish(Ending { end: End::Ran, execution: Some(execution), error, record }).await {
+            Ok(Settled::First) => envelope,
+            // Another process took this one for dead and settled the execution: its record counts.
+            Ok(Settled::Earlier(recorded)) => Arc::new(replayed(&recorded)),
+            Ok(Settled::Unclaimed) | Err(_) => Arc::new(execution.envelope(Err(unrecorded_outcome(writes)))),
+        }
+    }
+
+    /// Applies intents to the session as it is now. Returns the refused ones.
+    async fn apply_intents(&self, execution: &Execution, claim: ClaimKind, intents: &[Value]) -> Vec<Value> {
+        let farewell_ms = self.0.policy.farewell_ms;
+        let now = self.0.clock.now();
+        if claim == ClaimKind::Ephemeral {
+            return state::apply(&mut (*execution.session).clone(), intents, now, farewell_ms);
+        }
+        let changed = self
+            .change(&execution.session.id, |session| state::apply(session, intents, now, farewell_ms))
+            .await;
+        changed.unwrap_or_else(|error| {
+            tracing::error!("could not apply the intents of a call: {error}");
+            let refused = |intent: &Value| {
+                json!({ "type": intent.get("type"), "reason": "the session could not be changed" })
+            };
+            intents.iter().map(refused).collect()
+        })
+    }
+}

@@ -1,0 +1,22 @@
+//! The orchestrator: calls in, whole envelopes out, with a store in memory and a manual clock.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "calls/support.rs"]
+mod support;
+
+#[path = "calls/audit.rs"]
+mod audit;
+#[path = "calls/blocks.rs"]
+mod blocks;
+#[path = "calls/capability.rs"]
+mod capability;
+#[path = "calls/confirmation.rs"]
+mod confirmation;
+#[path = "calls/execution.rs"]
+mod execution;
+#[path = "calls/gates.rs"]
+mod gates;
+#[path = "calls/idempotency.rs"]
+mod idempotency;
+#[path = "calls/sessions.rs"]
+mod sessions;
