@@ -1,4 +1,4 @@
-//! `text.formatDatetime`: an instant, written for a person in their time zone. The zones' rules come with the program, so
+//! `text.formatDatetime`: formats an instant for a reader in their time zone. The time zone database is compiled in, so
 //! that the same arguments give the same result on every machine.
 
 use std::sync::LazyLock;
@@ -13,55 +13,58 @@ use crate::locale::Locale;
 
 static ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
 
-pub fn format(asked: &Value) -> Result<Value, Fault> {
+pub fn format_datetime(options: &Value) -> Result<Value, Fault> {
     let member = |name: &str| {
-        let given = asked.get(name).and_then(Value::as_str);
-        given.ok_or_else(|| invalid(&format!("`{name}` is missing or not a string")))
+        let text = options.get(name).and_then(Value::as_str);
+        text.ok_or_else(|| invalid(&format!("`{name}` must be a string")))
     };
     let zone = member("timezone")?;
     let zone = ZONES.get(zone).map_err(|_| {
-        Fault::new("INVALID_TIMEZONE", format!("{zone} is not a time zone such as Europe/Berlin"))
+        Fault::new(
+            "INVALID_TIMEZONE",
+            format!("`timezone` is {zone:?}: use an IANA name such as Europe/Berlin"),
+        )
     })?;
     let instant: Timestamp = member("instant")?.parse().map_err(|_| {
-        invalid("a date and time with offset is needed, such as 2026-03-01T14:05:00Z, in the years 0 to 9999")
+        invalid("`instant` must be an RFC 3339 time with an offset, such as 2026-03-01T14:05:00Z, in the years 0 to 9999")
     })?;
     let locale = Locale::named(member("locale")?).ok_or_else(|| {
-        invalid(&format!("`locale` is one of {}", Locale::names().collect::<Vec<_>>().join(", ")))
+        invalid(&format!("`locale` must be one of {}", Locale::names().collect::<Vec<_>>().join(", ")))
     })?;
     let at = instant.to_zoned(zone);
-    let iso = iso(&at);
+    let iso = format_iso(&at);
     let formatted = match member("style")? {
         "iso" => iso.clone(),
         "date" => locale.date(&at),
         "time" => locale.time(&at),
         "short" => locale.short(&at),
-        "long" => locale.long(&at, &zone_of(&at)),
+        "long" => locale.long(&at, &zone_abbreviation(&at)),
         "spoken" => locale.spoken(&at),
-        _ => return Err(invalid("`style` is iso, date, time, short, long or spoken")),
+        _ => return Err(invalid("`style` must be iso, date, time, short, long or spoken")),
     };
     Ok(json!({
         "formatted": formatted,
         "iso": iso,
         "timezone": at.time_zone().iana_name().unwrap_or("UTC"),
-        "utcOffset": offset(at.offset()),
+        "utcOffset": format_offset(at.offset()),
         "weekday": locale.weekday(&at),
     }))
 }
 
-/// With seconds, a numeric offset, and a fraction only if there is one.
-fn iso(at: &Zoned) -> String {
+/// RFC 3339 with seconds and a numeric offset; fractional seconds only if they are not zero.
+fn format_iso(at: &Zoned) -> String {
     let fraction = match at.subsec_nanosecond() {
         0 => String::new(),
         nanoseconds => format!(".{nanoseconds:09}").trim_end_matches('0').to_owned(),
     };
     let (year, month, day) = (at.year(), at.month(), at.day());
     let (hour, minute, second) = (at.hour(), at.minute(), at.second());
-    let offset = offset(at.offset());
+    let offset = format_offset(at.offset());
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}{offset}")
 }
 
-/// Before there were time zones, offsets had seconds.
-fn offset(offset: Offset) -> String {
+/// `+01:00`; with seconds where the zone used local mean time.
+fn format_offset(offset: Offset) -> String {
     let seconds = offset.seconds();
     let sign = if seconds < 0 { '-' } else { '+' };
     let all = seconds.unsigned_abs();
@@ -72,13 +75,13 @@ fn offset(offset: Offset) -> String {
     }
 }
 
-/// The abbreviation. A zone without one has a number in its place.
-fn zone_of(at: &Zoned) -> String {
+/// The zone's abbreviation, or its offset if it has none.
+fn zone_abbreviation(at: &Zoned) -> String {
     let info = at.time_zone().to_offset_info(at.timestamp());
     let abbreviation = info.abbreviation();
     if abbreviation.starts_with(|first: char| first.is_alphabetic()) {
         abbreviation.to_owned()
     } else {
-        offset(at.offset())
+        format_offset(at.offset())
     }
 }

@@ -1,9 +1,9 @@
-//! The `text.*` capability (docs/reference/capabilities.md, "Text"): pure functions on texts, always configured. A crate of its own,
-//! since phone metadata and time zones are heavy to build. It must not know tools, sessions or the network.
+//! The `text` capability: pure functions on texts, always available. A crate of its own because phone metadata and time
+//! zones are slow to build. It must not know tools, sessions or the network.
 
-mod address;
 mod contacts;
 mod datetime;
+mod email;
 mod locale;
 
 use std::future::ready;
@@ -11,8 +11,8 @@ use std::future::ready;
 use serde_json::Value;
 use toolwright_capabilities::{Answer, Answered, Asker, Capability, Fault};
 
-/// The longest text that is read; more has no place in one call.
-const LONGEST: usize = 1 << 20;
+/// The longest accepted text.
+const MAX_TEXT_BYTES: usize = 1 << 20;
 
 /// All functions of `context.text`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -22,31 +22,36 @@ impl Capability for Text {
     fn call(&self, _: &Asker<'_>, function: &str, args: Vec<Value>) -> Answer {
         let answered = match function {
             "extractContacts" => return extract(args),
-            "formatDatetime" => datetime::format(args.first().unwrap_or(&Value::Null)),
-            "validateEmail" => text(&args).map(|email| address::validate(email).to_json()),
-            _ => Err(Fault::new("NOT_CONFIGURED", format!("there is no function `text.{function}`"))),
+            "formatDatetime" => datetime::format_datetime(args.first().unwrap_or(&Value::Null)),
+            "validateEmail" => text(&args).map(|email| email::validate_email(email).to_json()),
+            _ => Err(Fault::new("NOT_CONFIGURED", format!("`text.{function}` does not exist"))),
         };
         Box::pin(ready(answered.map(Answered::from)))
     }
 }
 
-/// Reading a long text takes a while, and the first one loads the metadata: not on a thread that serves others.
+/// Runs on a blocking thread: a long text takes a while, and the first call loads the phone metadata.
 fn extract(args: Vec<Value>) -> Answer {
     Box::pin(async move {
         let work = tokio::task::spawn_blocking(move || {
             let region = args.get(1).and_then(|options| options.get("region")).and_then(Value::as_str);
-            let region = region.ok_or_else(|| invalid("`region` is a country's code such as \"DE\""))?;
-            contacts::extract(text(&args)?, region)
+            let region =
+                region.ok_or_else(|| invalid("`region` must be a two-letter country code such as \"DE\""))?;
+            contacts::extract_contacts(text(&args)?, region)
         });
-        let done = work.await.map_err(|_| Fault::new("INVALID_ARGUMENT", "the text could not be read"))?;
+        let done = work
+            .await
+            .map_err(|_| Fault::new("INVALID_ARGUMENT", "`text.extractContacts` failed on this text"))?;
         done.map(Answered::from)
     })
 }
 
 fn text(args: &[Value]) -> Result<&str, Fault> {
-    let text = args.first().and_then(Value::as_str).ok_or_else(|| invalid("the text is not a string"))?;
-    if text.len() > LONGEST {
-        return Err(invalid(&format!("the text has more than {LONGEST} bytes")));
+    let text =
+        args.first().and_then(Value::as_str).ok_or_else(|| invalid("the first argument must be a string"))?;
+    if text.len() > MAX_TEXT_BYTES {
+        let message = format!("the text has {} bytes; the maximum is {MAX_TEXT_BYTES}", text.len());
+        return Err(invalid(&message));
     }
     Ok(text)
 }

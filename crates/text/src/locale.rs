@@ -1,9 +1,9 @@
-//! How five locales write dates: names, and the forms of docs/reference/capabilities.md. A table, since ICU's data would weigh more
-//! than the rest of this crate.
+//! Date formats of five locales: the names and forms that the capabilities reference documents. A table, because ICU's
+//! data would be larger than the rest of this crate.
 
 use jiff::Zoned;
 
-/// Who reads.
+/// A supported locale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Locale {
     EnUs,
@@ -21,7 +21,7 @@ const LOCALES: &[(&str, Locale)] = &[
     ("es-ES", Locale::EsEs),
 ];
 
-/// From Monday on.
+/// Monday first.
 const WEEKDAYS: [[&str; 7]; 4] = [
     ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"],
     ["Montag", "Dienstag", "Mittwoch", "Donnerstag", "Freitag", "Samstag", "Sonntag"],
@@ -67,7 +67,7 @@ impl Locale {
         MONTHS[self.language()][usize::from((at.month() - 1).unsigned_abs() % 12)]
     }
 
-    /// Day and month.
+    /// Day and month, without the year.
     fn day(self, at: &Zoned) -> String {
         let (day, month) = (at.day(), self.month(at));
         match self {

@@ -1,14 +1,14 @@
-//! The functions of `context.text`, asked as a handler asks them.
+//! The functions of `context.text`, called as a handler calls them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "text/addresses.rs"]
-mod addresses;
+#[path = "text/adversarial.rs"]
+mod adversarial;
 #[path = "text/contacts.rs"]
 mod contacts;
 #[path = "text/dates.rs"]
 mod dates;
-#[path = "text/hostile.rs"]
-mod hostile;
+#[path = "text/emails.rs"]
+mod emails;
 
 use std::time::{Duration, Instant};
 
@@ -16,8 +16,8 @@ use serde_json::Value;
 use toolwright_capabilities::{Asker, Capability, Fault};
 use toolwright_text::Text;
 
-/// Asks for a function; an error is its code and message.
-async fn ask(function: &str, args: Vec<Value>) -> Result<Value, Fault> {
+/// Calls a function and returns its value.
+async fn call(function: &str, args: Vec<Value>) -> Result<Value, Fault> {
     let asker = Asker {
         tool: "tool",
         execution_id: "call",
@@ -33,6 +33,6 @@ async fn ask(function: &str, args: Vec<Value>) -> Result<Value, Fault> {
 }
 
 #[tokio::test]
-async fn an_unknown_function_is_none() {
-    assert_eq!(ask("translate", vec![]).await.unwrap_err().code, "NOT_CONFIGURED");
+async fn an_unknown_function_is_an_error() {
+    assert_eq!(call("translate", vec![]).await.unwrap_err().code, "NOT_CONFIGURED");
 }

@@ -1,5 +1,5 @@
-//! `text.extractContacts`: what stands in a text, each at its place, in one list each. Recognition is that of libraries
-//! (linkify, libphonenumber, url, email_address); here it is put together.
+//! `text.extractContacts`: e-mail addresses, phone numbers, URLs and profiles in a text, with their positions. Libraries
+//! recognize them (linkify, libphonenumber, url, email_address); this module combines the results.
 
 mod links;
 mod names;
@@ -12,7 +12,7 @@ use toolwright_capabilities::Fault;
 use crate::invalid;
 use links::Link;
 
-/// A part of the text, in bytes.
+/// A byte range of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Span {
     start: usize,
@@ -20,45 +20,41 @@ struct Span {
 }
 
 impl Span {
-    /// Whether it overlaps one of these, which are in order.
-    fn is_in(self, taken: &[Self]) -> bool {
-        let next = taken.partition_point(|other| other.end <= self.start);
-        taken.get(next).is_some_and(|other| other.start < self.end)
+    /// Whether it overlaps one of `others`, which must be sorted.
+    fn overlaps_any(self, others: &[Self]) -> bool {
+        let next = others.partition_point(|other| other.end <= self.start);
+        others.get(next).is_some_and(|other| other.start < self.end)
     }
 }
 
-pub fn extract(text: &str, region: &str) -> Result<Value, Fault> {
-    let region =
-        phones::region(region).ok_or_else(|| invalid(&format!("{region} is not a country's code")))?;
-    let links = links::find(text);
+pub fn extract_contacts(text: &str, region: &str) -> Result<Value, Fault> {
+    let region = phones::parse_region(region).ok_or_else(|| {
+        invalid(&format!("`region` is {region:?}: use a two-letter country code such as \"DE\""))
+    })?;
+    let links = links::find_links(text);
     let taken: Vec<Span> = links.iter().map(Link::span).collect();
-    let handles = profiles::labelled(text, &taken);
-    let numbers = phones::find(text, region, &taken);
-
-    let mut units = Units::new(text);
-    let mut place = |span: Span| (units.at(span.start), units.at(span.end));
-    let (mut emails, mut urls, mut profiles) = (Vec::new(), Vec::new(), Vec::new());
-    // In the order of the text, so that counting goes over it once.
-    let mut found: Vec<Found<'_>> = Vec::with_capacity(links.len() + handles.len() + numbers.len());
-    found.extend(links.into_iter().map(Found::Link));
-    found.extend(handles.into_iter().map(Found::Handle));
-    found.extend(numbers.into_iter().map(Found::Number));
-    found.sort_by_key(|one| one.span().start);
-    let mut phones = Vec::new();
-    for one in found {
-        let span = one.span();
-        let name = names::near(text, span);
-        let (start, end) = place(span);
-        match one {
-            Found::Link(Link::Email { address, .. }) => {
+    let mut contacts: Vec<Contact<'_>> = Vec::new();
+    contacts.extend(profiles::find_labelled_handles(text, &taken).into_iter().map(Contact::Handle));
+    contacts.extend(phones::find_numbers(text, region, &taken).into_iter().map(Contact::Phone));
+    contacts.extend(links.into_iter().map(Contact::Link));
+    // In text order, so that the offsets are counted in one pass.
+    contacts.sort_by_key(|contact| contact.span().start);
+    let mut counter = Utf16Counter { text, bytes: 0, units: 0 };
+    let (mut emails, mut phones, mut urls, mut profiles) = (vec![], vec![], vec![], vec![]);
+    for contact in contacts {
+        let span = contact.span();
+        let name = names::find_name_near(text, span);
+        let (start, end) = (counter.offset_at(span.start), counter.offset_at(span.end));
+        match contact {
+            Contact::Link(Link::Email { address, .. }) => {
                 emails.push(json!({ "address": address, "name": name, "start": start, "end": end }));
             }
-            Found::Link(Link::Url { url, .. }) => match profiles::of(&url) {
+            Contact::Link(Link::Url { url, .. }) => match profiles::profile_from_url(&url) {
                 Some(profile) => profiles.push(profile.to_json(name, start, end)),
                 None => urls.push(json!({ "url": url, "start": start, "end": end })),
             },
-            Found::Handle((_, profile)) => profiles.push(profile.to_json(name, start, end)),
-            Found::Number(number) => phones.push(json!({
+            Contact::Handle((_, profile)) => profiles.push(profile.to_json(name, start, end)),
+            Contact::Phone(number) => phones.push(json!({
                 "e164": number.e164, "raw": &text[span.start..span.end], "region": number.region,
                 "extension": number.extension, "name": name, "start": start, "end": end,
             })),
@@ -67,35 +63,31 @@ pub fn extract(text: &str, region: &str) -> Result<Value, Fault> {
     Ok(json!({ "emails": emails, "phones": phones, "urls": urls, "profiles": profiles }))
 }
 
-enum Found<'t> {
+enum Contact<'t> {
     Link(Link<'t>),
     Handle((Span, profiles::Profile)),
-    Number(phones::Number),
+    Phone(phones::FoundNumber),
 }
 
-impl Found<'_> {
+impl Contact<'_> {
     fn span(&self) -> Span {
         match self {
             Self::Link(link) => link.span(),
             Self::Handle((span, _)) => *span,
-            Self::Number(number) => number.span,
+            Self::Phone(number) => number.span,
         }
     }
 }
 
-/// Counts as handlers count: in units of UTF-16. Goes forward only, but for the overlap of two neighbours.
-struct Units<'t> {
+/// Converts byte offsets to UTF-16 offsets, which JavaScript uses. Counts from the previous offset.
+struct Utf16Counter<'t> {
     text: &'t str,
     bytes: usize,
     units: usize,
 }
 
-impl<'t> Units<'t> {
-    const fn new(text: &'t str) -> Self {
-        Self { text, bytes: 0, units: 0 }
-    }
-
-    fn at(&mut self, bytes: usize) -> usize {
+impl Utf16Counter<'_> {
+    fn offset_at(&mut self, bytes: usize) -> usize {
         let between =
             |from: usize, to: usize| self.text[from..to].chars().map(char::len_utf16).sum::<usize>();
         self.units = match bytes >= self.bytes {

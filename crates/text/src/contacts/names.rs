@@ -1,14 +1,14 @@
-//! The name that stands with a contact: before it on its line, or on a line of its own above, as in a signature. A name is
-//! one to five words with capitals; what is not written like one is not guessed.
+//! The name next to a contact: before it on the same line, or on a line of its own above it, as in a signature. A name is
+//! two to five capitalized words.
 
 use super::Span;
 
-/// How far is looked back, in bytes and in lines.
-const WINDOW: usize = 400;
-const LINES: usize = 5;
-const WORDS: usize = 5;
+/// How far back to search.
+const MAX_LOOKBACK_BYTES: usize = 400;
+const MAX_LOOKBACK_LINES: usize = 5;
+const MAX_NAME_WORDS: usize = 5;
 
-/// What stands between a name and its contact.
+/// Labels between a name and its contact.
 const LABELS: &[&str] = &[
     "at",
     "c",
@@ -47,14 +47,14 @@ const LABELS: &[&str] = &[
     "work",
 ];
 
-/// Words of names that have no capital.
+/// Lower-case words within names.
 const PARTICLES: &[&str] = &[
     "al", "bin", "da", "de", "del", "den", "der", "di", "do", "dos", "du", "el", "ibn", "la", "le", "ten",
     "van", "von", "zu", "y",
 ];
 
-/// Words with a capital that begin a line and are no names.
-const NO_NAMES: &[&str] = &[
+/// Capitalized words that are not names: greetings, closings and header fields.
+const STOP_WORDS: &[&str] = &[
     "address",
     "adresse",
     "all",
@@ -121,21 +121,21 @@ const NO_NAMES: &[&str] = &[
     "betreff",
 ];
 
-/// The name near a contact.
-pub fn near(text: &str, contact: Span) -> Option<&str> {
-    let from = text.floor_char_boundary(contact.start.saturating_sub(WINDOW));
+/// The name next to a contact.
+pub fn find_name_near(text: &str, contact: Span) -> Option<&str> {
+    let from = text.floor_char_boundary(contact.start.saturating_sub(MAX_LOOKBACK_BYTES));
     let mut lines = text[from..contact.start].rsplit('\n');
     let before = lines.next().unwrap_or_default();
     if before.trim_end().ends_with('<') && text[contact.end..].starts_with('>') {
         return display_name(before.trim_end().trim_end_matches('<'));
     }
-    match without_labels(before) {
-        "" => above(lines),
-        before => last_words(before),
+    match strip_labels(before) {
+        "" => name_on_line_above(lines),
+        before => name_at_end(before),
     }
 }
 
-/// `Mira Okafor <mira@…>`, `"Okafor, Mira" <mira@…>`: all of it belongs to the address.
+/// The display name of `Mira Okafor <mira@…>` or `"Okafor, Mira" <mira@…>`.
 fn display_name(before: &str) -> Option<&str> {
     let before = before.trim_end();
     let name = match before.strip_suffix('"') {
@@ -143,11 +143,11 @@ fn display_name(before: &str) -> Option<&str> {
         None => before.rsplit([',', ';', ':', '>', '\t', '"']).next()?,
     };
     let name = name.trim();
-    (!name.is_empty() && name.chars().any(char::is_alphabetic)).then(|| last_words(name).unwrap_or(name))
+    (!name.is_empty() && name.chars().any(char::is_alphabetic)).then(|| name_at_end(name).unwrap_or(name))
 }
 
-/// What stands before the contact, without what only leads to it: `Mira Okafor, tel.: ` becomes `Mira Okafor`.
-fn without_labels(before: &str) -> &str {
+/// Removes punctuation and labels before the contact: `Mira Okafor, tel.: ` becomes `Mira Okafor`.
+fn strip_labels(before: &str) -> &str {
     let mut rest = before;
     loop {
         let trimmed = rest.trim_end_matches(|last: char| {
@@ -165,13 +165,13 @@ fn without_labels(before: &str) -> &str {
 }
 
 /// The name at the end of a text.
-fn last_words(text: &str) -> Option<&str> {
+fn name_at_end(text: &str) -> Option<&str> {
     let text = text.trim_end();
     let mut start = text.len();
-    for word in text.rsplit(char::is_whitespace).filter(|word| !word.is_empty()).take(WORDS) {
-        // A sentence that ends before the name, or a word that begins one.
-        let is_other = start < text.len() && word.ends_with('.') && word.chars().count() > 3;
-        if is_other || !is_name_word(word) || is_greeting(word) {
+    for word in text.rsplit(char::is_whitespace).filter(|word| !word.is_empty()).take(MAX_NAME_WORDS) {
+        // The sentence before the name ends here.
+        let ends_sentence = start < text.len() && word.ends_with('.') && word.chars().count() > 3;
+        if ends_sentence || !is_name_word(word) || is_stop_word(word) {
             break;
         }
         start = word.as_ptr().addr() - text.as_ptr().addr();
@@ -179,34 +179,33 @@ fn last_words(text: &str) -> Option<&str> {
     as_name(&text[start..])
 }
 
-/// A line above, in the same block, that is a name and nothing else: the topmost one.
-fn above<'t>(lines: impl Iterator<Item = &'t str>) -> Option<&'t str> {
-    let block = lines.map(str::trim).take(LINES).take_while(|line| !line.is_empty());
+/// The topmost line of the same paragraph above the contact that holds only a name.
+fn name_on_line_above<'t>(lines: impl Iterator<Item = &'t str>) -> Option<&'t str> {
+    let block = lines.map(str::trim).take(MAX_LOOKBACK_LINES).take_while(|line| !line.is_empty());
     block.filter(|line| line.split_whitespace().all(is_name_word)).filter_map(as_name).last()
 }
 
-/// Two words at least, and no greeting.
+/// The text without leading particles, if it has two to five name words and no stop word.
 fn as_name(text: &str) -> Option<&str> {
     let mut text = text.trim();
-    // A particle stands between names, not before them.
     while let Some((first, rest)) = text.split_once(char::is_whitespace)
         && PARTICLES.contains(&first)
     {
         text = rest.trim_start();
     }
     let count = text.split_whitespace().filter(|word| !PARTICLES.contains(word)).count();
-    ((2..=WORDS).contains(&count) && !text.split_whitespace().any(is_greeting)).then_some(text)
+    ((2..=MAX_NAME_WORDS).contains(&count) && !text.split_whitespace().any(is_stop_word)).then_some(text)
 }
 
-fn is_greeting(word: &str) -> bool {
-    NO_NAMES.contains(&word.trim_end_matches('.').to_lowercase().as_str())
+fn is_stop_word(word: &str) -> bool {
+    STOP_WORDS.contains(&word.trim_end_matches('.').to_lowercase().as_str())
 }
 
 fn is_name_word(word: &str) -> bool {
     if PARTICLES.contains(&word) {
         return true;
     }
-    // As in d'Arc.
+    // An elided particle, as in d'Arc.
     let word = word.strip_prefix("d'").or_else(|| word.strip_prefix("d’")).unwrap_or(word);
     let mut letters = word.chars();
     letters.next().is_some_and(char::is_uppercase)

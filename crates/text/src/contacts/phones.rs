@@ -1,65 +1,64 @@
-//! Phone numbers in a text, by the port of libphonenumber. It is shown only the stretches that can hold one: looking for
-//! candidates costs it microseconds a piece, and most of a text has none.
+//! Phone numbers in a text, found by the Rust port of libphonenumber. Only ranges with enough digits are passed to it:
+//! its matcher is slow, and most of a text holds no number.
 
 use rlibphonenumber::phonenumber_matcher::{Leniency, PHONE_MATCHER_FACTORY};
 use rlibphonenumber::{PHONE_NUMBER_UTIL, PhoneNumber, PhoneNumberFormat, Region};
 
 use super::Span;
 
-/// No number has fewer digits, country prefix and all; an emergency call is not a contact.
-const FEWEST_DIGITS: usize = 5;
-/// Nor more without a break: what has more is an account, a hash or an attack.
-const MOST_DIGITS: usize = 20;
+/// Shorter numbers, such as emergency numbers, are not contacts.
+const MIN_DIGITS: usize = 5;
+/// A longer run of digits is an account number or a hash. The bound also keeps adversarial texts fast.
+const MAX_RUN_DIGITS: usize = 20;
 
-/// A number and where it stands.
+/// A phone number and its position.
 #[derive(Debug)]
-pub struct Number {
+pub struct FoundNumber {
     pub span: Span,
     pub e164: String,
     pub region: Option<String>,
     pub extension: Option<String>,
 }
 
-/// The region with this code, if numbers of it are known.
-pub fn region(code: &str) -> Option<Region> {
+/// The region with this ISO 3166-1 code, if libphonenumber supports it.
+pub fn parse_region(code: &str) -> Option<Region> {
     let is_code = code.len() == 2 && code.bytes().all(|byte| byte.is_ascii_uppercase());
     let region = Region::from_code(code).ok().filter(|_| is_code)?;
     PHONE_NUMBER_UTIL.get_supported_regions().any(|known| known == region).then_some(region)
 }
 
-/// The valid numbers outside of these spans, in the order of the text.
-pub fn find(text: &str, region: Region, taken: &[Span]) -> Vec<Number> {
+/// The valid numbers that overlap none of `taken`, in text order.
+pub fn find_numbers(text: &str, region: Region, taken: &[Span]) -> Vec<FoundNumber> {
     let mut found = Vec::new();
-    for stretch in stretches(text) {
-        let part = &text[stretch.start..stretch.end];
-        // Tries are not bounded by the library's own count, which overflows: the stretches are bounded.
+    for range in candidate_ranges(text) {
+        let part = &text[range.start..range.end];
+        // The library's own limit on attempts overflows; the ranges are bounded instead.
         let matches = PHONE_MATCHER_FACTORY.create_matcher(part, Leniency::Valid, u64::MAX, Some(region));
         for one in matches {
-            let start = stretch.start + one.start;
+            let start = range.start + one.start;
             let span = Span { start, end: start + one.raw_string.len() };
-            if span.is_in(taken) {
-                continue;
+            if !span.overlaps_any(taken) {
+                found.push(format_number(span, &one.number));
             }
-            found.extend(number(span, &one.number));
         }
     }
     found
 }
 
-fn number(span: Span, number: &PhoneNumber) -> Option<Number> {
+fn format_number(span: Span, number: &PhoneNumber) -> FoundNumber {
     let e164 = PHONE_NUMBER_UTIL.format(number, PhoneNumberFormat::E164).into_owned();
     let region = PHONE_NUMBER_UTIL.get_region_for_number(number).filter(|region| *region != Region::World);
     let extension = number.extension.clone().filter(|extension| !extension.is_empty());
-    Some(Number { span, e164, region: region.map(|region| region.to_string()), extension })
+    FoundNumber { span, e164, region: region.map(|region| region.to_string()), extension }
 }
 
-/// The parts of the lines that have digits enough for a number, without runs that have too many.
-fn stretches(text: &str) -> Vec<Span> {
-    let mut stretches = Vec::new();
+/// The parts of lines with at least [`MIN_DIGITS`] digits, split at runs of more than [`MAX_RUN_DIGITS`].
+fn candidate_ranges(text: &str) -> Vec<Span> {
+    let mut ranges = Vec::new();
     let (mut start, mut digits, mut run, mut run_start) = (0, 0, 0, 0);
     let mut close = |start: usize, end: usize, digits: usize| {
-        if digits >= FEWEST_DIGITS {
-            stretches.push(Span { start, end });
+        if digits >= MIN_DIGITS {
+            ranges.push(Span { start, end });
         }
     };
     for (at, letter) in text.char_indices() {
@@ -68,7 +67,7 @@ fn stretches(text: &str) -> Vec<Span> {
             run += 1;
             continue;
         }
-        if run > MOST_DIGITS {
+        if run > MAX_RUN_DIGITS {
             close(start, run_start, digits);
             (start, digits) = (at, 0);
         } else {
@@ -80,9 +79,9 @@ fn stretches(text: &str) -> Vec<Span> {
             (start, digits) = (at + 1, 0);
         }
     }
-    match run > MOST_DIGITS {
+    match run > MAX_RUN_DIGITS {
         true => close(start, run_start, digits),
         false => close(start, text.len(), digits + run),
     }
-    stretches
+    ranges
 }

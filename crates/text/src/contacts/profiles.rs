@@ -1,11 +1,11 @@
-//! Profiles at LinkedIn and GitHub: by their address, or by a handle that is written with the service's name.
+//! LinkedIn and GitHub profiles: from a URL, or from a handle written after the name of the service.
 
 use serde_json::{Value, json};
 use url::Url;
 
 use super::Span;
 
-/// A handle of one service.
+/// A profile at one service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
     service: &'static str,
@@ -13,8 +13,8 @@ pub struct Profile {
     url: String,
 }
 
-/// First parts of GitHub's own pages.
-const NOT_PEOPLE: &[&str] = &[
+/// First path segments of GitHub's own pages, which are not user names.
+const GITHUB_PAGES: &[&str] = &[
     "about",
     "apps",
     "blog",
@@ -64,8 +64,8 @@ impl Profile {
     }
 }
 
-/// The profile that an address leads to.
-pub fn of(url: &str) -> Option<Profile> {
+/// The profile that a URL points to.
+pub fn profile_from_url(url: &str) -> Option<Profile> {
     let url = Url::parse(url).ok()?;
     let host = url.host_str()?;
     let mut path = url.path_segments()?.filter(|part| !part.is_empty());
@@ -78,13 +78,13 @@ pub fn of(url: &str) -> Option<Profile> {
         };
     }
     let is_github = matches!(host, "github.com" | "www.github.com");
-    (is_github && is_handle(first) && !NOT_PEOPLE.contains(&first)).then(|| Profile::github(first))
+    (is_github && is_handle(first) && !GITHUB_PAGES.contains(&first)).then(|| Profile::github(first))
 }
 
-/// Handles such as `GitHub: @mira` outside of these spans, in the order of the text.
-pub fn labelled(text: &str, taken: &[Span]) -> Vec<(Span, Profile)> {
+/// Handles such as `GitHub: @mira` that overlap none of `taken`, in text order.
+pub fn find_labelled_handles(text: &str, taken: &[Span]) -> Vec<(Span, Profile)> {
     let mut found = Vec::new();
-    let mut words = Words { text, at: 0 };
+    let mut words = LetterRuns { text, at: 0 };
     while let Some(span) = words.next() {
         let service = &text[span.start..span.end];
         let make: fn(&str) -> Profile = if service.eq_ignore_ascii_case("github") {
@@ -95,7 +95,7 @@ pub fn labelled(text: &str, taken: &[Span]) -> Vec<(Span, Profile)> {
             continue;
         };
         let Some(handle) = handle_after(text, span.end) else { continue };
-        if !handle.is_in(taken) {
+        if !handle.overlaps_any(taken) {
             found.push((handle, make(&text[handle.start..handle.end])));
             words.at = handle.end;
         }
@@ -103,7 +103,7 @@ pub fn labelled(text: &str, taken: &[Span]) -> Vec<(Span, Profile)> {
     found
 }
 
-/// The handle behind a colon, an `@` or both. Without either it would be the next word of a sentence.
+/// The handle after a colon, an `@` or both. Without either it would be the next word of a sentence.
 fn handle_after(text: &str, at: usize) -> Option<Span> {
     let rest = &text[at..];
     let marks =
@@ -115,14 +115,14 @@ fn handle_after(text: &str, at: usize) -> Option<Span> {
         rest[marks..].find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-' && letter != '_');
     let length = length.unwrap_or(rest.len() - marks);
     let span = Span { start: at + marks, end: at + marks + length };
-    // A dot or slash after it makes it a part of something else.
+    // Followed by a slash or `.word`, it is part of a URL or domain.
     let after = &text[span.end..];
     let after_dot = after.strip_prefix('.').unwrap_or_default();
     let is_part = after.starts_with(['/', '@', ':']) || after_dot.starts_with(char::is_alphanumeric);
     (!is_part && is_handle(&text[span.start..span.end])).then_some(span)
 }
 
-/// As GitHub has them; LinkedIn's are no longer.
+/// The syntax of GitHub handles, with LinkedIn's maximum length.
 fn is_handle(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     (1..=100).contains(&text.len())
@@ -131,13 +131,13 @@ fn is_handle(text: &str) -> bool {
         && !text.ends_with(['-', '_'])
 }
 
-/// Runs of letters.
-struct Words<'t> {
+/// Iterates over the runs of ASCII letters.
+struct LetterRuns<'t> {
     text: &'t str,
     at: usize,
 }
 
-impl Words<'_> {
+impl LetterRuns<'_> {
     fn next(&mut self) -> Option<Span> {
         let rest = &self.text[self.at..];
         let start = self.at + rest.find(|letter: char| letter.is_ascii_alphabetic())?;

@@ -1,21 +1,21 @@
-//! `extractContacts`: what is found, and where.
+//! `extractContacts`: contacts and their positions.
 
 use serde_json::{Value, json};
 
-use super::ask;
+use super::call;
 
-pub async fn found(text: &str, region: &str) -> Value {
-    ask("extractContacts", vec![json!(text), json!({ "region": region })]).await.unwrap()
+pub async fn extract(text: &str, region: &str) -> Value {
+    call("extractContacts", vec![json!(text), json!({ "region": region })]).await.unwrap()
 }
 
-/// One member of each of a list.
-fn each(found: &Value, list: &str, member: &str) -> Vec<String> {
+/// One member of each item of a list, `-` for null.
+fn members(found: &Value, list: &str, member: &str) -> Vec<String> {
     let items = found[list].as_array().unwrap().iter();
     items.map(|item| item[member].as_str().unwrap_or("-").to_owned()).collect()
 }
 
-/// What a handler cuts out with a span.
-fn cut(text: &str, item: &Value) -> String {
+/// The part of the text that an item's UTF-16 offsets select.
+fn slice(text: &str, item: &Value) -> String {
     let units: Vec<u16> = text.encode_utf16().collect();
     let at = |name: &str| usize::try_from(item[name].as_u64().unwrap()).unwrap();
     String::from_utf16(&units[at("start")..at("end")]).unwrap()
@@ -39,13 +39,13 @@ async fn a_signature_gives_all_of_its_contacts() {
               "start": 129, "end": 146 }
         ]
     });
-    assert_eq!(found(text, "DE").await, expected);
+    assert_eq!(extract(text, "DE").await, expected);
 }
 
 #[tokio::test]
-async fn spans_count_as_handlers_count() {
+async fn offsets_are_in_utf_16_units() {
     let text = "👋🏽 Grüße an 👩‍👩‍👧 mira@studio.example שלום +49 30 23125014 und https://münchen.example/ä?q=1 — GitHub: @mira";
-    let found = found(text, "DE").await;
+    let found = extract(text, "DE").await;
     for (list, expected) in [
         ("emails", "mira@studio.example"),
         ("phones", "+49 30 23125014"),
@@ -54,15 +54,15 @@ async fn spans_count_as_handlers_count() {
     ] {
         let items = found[list].as_array().unwrap();
         assert_eq!(items.len(), 1, "{list}: {found}");
-        assert_eq!(cut(text, &items[0]), expected);
+        assert_eq!(slice(text, &items[0]), expected);
     }
 }
 
 #[tokio::test]
-async fn phone_numbers_are_read_by_their_country() {
+async fn phone_numbers_are_parsed_by_region() {
     let numbers = async |text: &str, region: &str| {
-        let found = found(text, region).await;
-        let (e164, regions) = (each(&found, "phones", "e164"), each(&found, "phones", "region"));
+        let found = extract(text, region).await;
+        let (e164, regions) = (members(&found, "phones", "e164"), members(&found, "phones", "region"));
         e164.into_iter().zip(regions).map(|(number, region)| format!("{number} {region}")).collect::<Vec<_>>()
     };
     assert_eq!(
@@ -77,7 +77,7 @@ async fn phone_numbers_are_read_by_their_country() {
         ["+493023125014 DE", "+4915123456789 DE"]
     );
     assert_eq!(numbers("+800 1234 5678", "US").await, ["+80012345678 -"]);
-    // A date, a price, a version, an account, a part of an address of the web: none of them is a number.
+    // Dates, prices, versions, account numbers and parts of URLs are not phone numbers.
     for text in [
         "on 2026-03-01 at 14:05",
         "12.345,67 EUR",
@@ -90,13 +90,13 @@ async fn phone_numbers_are_read_by_their_country() {
     ] {
         assert_eq!(numbers(text, "DE").await, [""; 0], "{text}");
     }
-    let found = found("+1 415 555 2671 ext. 42", "US").await;
+    let found = extract("+1 415 555 2671 ext. 42", "US").await;
     assert_eq!(found["phones"][0]["extension"], "42");
 }
 
 #[tokio::test]
-async fn addresses_of_the_web_are_found_and_other_words_with_dots_are_not() {
-    let urls = async |text: &str| each(&found(text, "US").await, "urls", "url");
+async fn urls_are_found_and_other_words_with_dots_are_not() {
+    let urls = async |text: &str| members(&extract(text, "US").await, "urls", "url");
     assert_eq!(
         urls("(see https://a.example/x_(y), or http://b.example.)").await,
         ["https://a.example/x_(y)", "http://b.example"]
@@ -125,10 +125,11 @@ async fn addresses_of_the_web_are_found_and_other_words_with_dots_are_not() {
 }
 
 #[tokio::test]
-async fn profiles_are_told_from_other_pages() {
+async fn profiles_are_distinguished_from_other_pages() {
     let profiles = async |text: &str| {
-        let found = found(text, "US").await;
-        let (service, handle) = (each(&found, "profiles", "service"), each(&found, "profiles", "handle"));
+        let found = extract(text, "US").await;
+        let (service, handle) =
+            (members(&found, "profiles", "service"), members(&found, "profiles", "handle"));
         service
             .into_iter()
             .zip(handle)
@@ -161,10 +162,10 @@ async fn profiles_are_told_from_other_pages() {
 }
 
 #[tokio::test]
-async fn names_are_those_that_stand_with_the_contact() {
+async fn names_are_taken_from_next_to_the_contact() {
     let name = async |text: &str| {
-        let found = found(text, "DE").await;
-        let lists = ["emails", "phones", "profiles"].map(|list| each(&found, list, "name"));
+        let found = extract(text, "DE").await;
+        let lists = ["emails", "phones", "profiles"].map(|list| members(&found, list, "name"));
         lists.concat().join("|")
     };
     for (text, expected) in [
@@ -189,14 +190,14 @@ async fn names_are_those_that_stand_with_the_contact() {
 }
 
 #[tokio::test]
-async fn regions_have_to_be_known() {
+async fn unknown_regions_are_refused() {
     for region in ["XX", "de", "", "DEU", "49", "ZZ"] {
-        let asked = ask("extractContacts", vec![json!("x"), json!({ "region": region })]).await;
-        assert_eq!(asked.unwrap_err().code, "INVALID_ARGUMENT", "{region}");
+        let result = call("extractContacts", vec![json!("x"), json!({ "region": region })]).await;
+        assert_eq!(result.unwrap_err().code, "INVALID_ARGUMENT", "{region}");
     }
-    assert_eq!(ask("extractContacts", vec![json!("x")]).await.unwrap_err().code, "INVALID_ARGUMENT");
+    assert_eq!(call("extractContacts", vec![json!("x")]).await.unwrap_err().code, "INVALID_ARGUMENT");
     assert_eq!(
-        ask("extractContacts", vec![json!(3), json!({ "region": "DE" })]).await.unwrap_err().code,
+        call("extractContacts", vec![json!(3), json!({ "region": "DE" })]).await.unwrap_err().code,
         "INVALID_ARGUMENT"
     );
 }

@@ -1,10 +1,10 @@
-//! `text.validateEmail`: the form of an address, by RFC 5322 and IDNA. Whether a mailbox exists is nobody's business here.
+//! `text.validateEmail`: checks the syntax of an address by RFC 5322 and IDNA. It does not check whether the mailbox exists.
 
 use email_address::{EmailAddress, Error, Options};
 use serde_json::{Value, json};
 
-/// Domains that many addresses have, for slips of the finger. Short ones are too near to others.
-const WELL_KNOWN: &[&str] = &[
+/// Common mail domains, used to correct typos. Short domains are left out: they are one edit away from too many others.
+const COMMON_DOMAINS: &[&str] = &[
     "aol.com",
     "btinternet.com",
     "comcast.net",
@@ -40,24 +40,24 @@ const WELL_KNOWN: &[&str] = &[
     "yahoo.fr",
 ];
 
-/// What is known of an address.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Checked<'a> {
-    /// What stands before the last `@`, and the domain in normal form; or why it is none.
+pub struct EmailCheck<'a> {
+    /// The local part and the normalized domain, or why the address is invalid.
     parts: Result<(&'a str, String), &'static str>,
     did_you_mean: Option<String>,
 }
 
-pub fn validate(email: &str) -> Checked<'_> {
+pub fn validate_email(email: &str) -> EmailCheck<'_> {
     let email = email.trim();
     let did_you_mean = email.rsplit_once('@').and_then(|(local, domain)| {
-        let corrected = corrected(&domain.to_lowercase())?;
+        let corrected = correct_domain(&domain.to_lowercase())?;
         (!local.is_empty() && !local.contains('@')).then(|| format!("{local}@{corrected}"))
     });
-    Checked { parts: parts(email), did_you_mean }
+    EmailCheck { parts: parse_address(email), did_you_mean }
 }
 
-impl Checked<'_> {
+impl EmailCheck<'_> {
     pub fn is_valid(&self) -> bool {
         self.parts.is_ok()
     }
@@ -75,16 +75,16 @@ impl Checked<'_> {
     }
 }
 
-fn parts(email: &str) -> Result<(&str, String), &'static str> {
+fn parse_address(email: &str) -> Result<(&str, String), &'static str> {
     let options = Options::default().with_required_tld().without_domain_literal().without_display_text();
-    EmailAddress::parse_with_options(email, options).map_err(|error| reason(email, error))?;
-    let (local, domain) = email.rsplit_once('@').ok_or("There is no @ in it.")?;
-    let domain = normal(domain).ok_or("The domain is not a valid host name.")?;
+    EmailAddress::parse_with_options(email, options).map_err(|error| explain_error(email, error))?;
+    let (local, domain) = email.rsplit_once('@').ok_or("The address has no @.")?;
+    let domain = normalize_domain(domain).ok_or("The domain is not a valid host name.")?;
     Ok((local, domain))
 }
 
-/// The domain in lower case, if it can be looked up: an international one as people write it.
-fn normal(domain: &str) -> Option<String> {
+/// The domain in lower case, or `None` if it is not a valid host name. An international domain stays in Unicode.
+fn normalize_domain(domain: &str) -> Option<String> {
     let ascii = idna::domain_to_ascii_strict(domain).ok()?;
     let top = ascii.rsplit('.').next()?;
     if ascii.len() > 253 || top.len() < 2 || top.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -97,38 +97,39 @@ fn normal(domain: &str) -> Option<String> {
     is_valid.ok().map(|()| unicode)
 }
 
-fn corrected(domain: &str) -> Option<&'static str> {
-    if WELL_KNOWN.contains(&domain) || domain.len() > 32 {
+/// The common domain that is one edit away.
+fn correct_domain(domain: &str) -> Option<&'static str> {
+    if COMMON_DOMAINS.contains(&domain) || domain.len() > 32 {
         return None;
     }
-    WELL_KNOWN.iter().copied().find(|known| strsim::osa_distance(domain, known) == 1)
+    COMMON_DOMAINS.iter().copied().find(|known| strsim::osa_distance(domain, known) == 1)
 }
 
-/// A sentence for people.
-fn reason(email: &str, error: Error) -> &'static str {
+/// The error as a sentence for the user.
+fn explain_error(email: &str, error: Error) -> &'static str {
     match error {
-        Error::MissingSeparator => "There is no @ in it.",
-        Error::LocalPartEmpty => "Nothing stands before the @.",
-        Error::LocalPartTooLong => "What stands before the @ has more than 64 characters.",
-        Error::DomainEmpty => "Nothing stands after the @.",
-        Error::DomainTooLong => "The domain is too long.",
-        Error::SubDomainEmpty => "The domain has two dots in a row, or one at its end.",
+        Error::MissingSeparator => "The address has no @.",
+        Error::LocalPartEmpty => "The part before the @ is empty.",
+        Error::LocalPartTooLong => "The part before the @ has more than 64 characters.",
+        Error::DomainEmpty => "The part after the @ is empty.",
+        Error::DomainTooLong => "The domain has more than 254 characters.",
+        Error::SubDomainEmpty => "The domain has two dots in a row or ends with a dot.",
         Error::SubDomainTooLong => "A part of the domain has more than 63 characters.",
         Error::DomainTooFew => "The domain has no ending such as .com.",
         Error::DomainInvalidSeparator => "A dot is in the wrong place in the domain.",
         Error::UnbalancedQuotes => "A quotation mark is not closed.",
-        Error::InvalidComment => "Comments in brackets are not allowed.",
+        Error::InvalidComment => "Comments in parentheses are not allowed.",
         Error::InvalidIPAddress | Error::UnsupportedDomainLiteral => {
             "An IP address is not accepted as a domain."
         }
         Error::UnsupportedDisplayName | Error::MissingDisplayName | Error::MissingEndBracket => {
-            "Only the address itself is wanted, without a name or brackets."
+            "The address must not include a name or angle brackets."
         }
-        _ if email.matches('@').count() > 1 => "There is more than one @ in it.",
-        _ if email.contains(char::is_whitespace) => "There is a space in it.",
+        _ if email.matches('@').count() > 1 => "The address has more than one @.",
+        _ if email.contains(char::is_whitespace) => "The address contains a space.",
         _ if email.split('@').any(|part| part.split('.').any(str::is_empty)) => {
             "A dot is at the beginning or end of a part, or two are in a row."
         }
-        _ => "There is a character in it that an address cannot have.",
+        _ => "The address contains a character that is not allowed.",
     }
 }
