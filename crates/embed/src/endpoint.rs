@@ -1,4 +1,4 @@
-//! An endpoint that speaks OpenAI's embeddings API: texts go out in batches, failures that pass are tried again.
+//! An HTTP endpoint with OpenAI's embeddings API. Requests are batched; transient errors are retried with backoff.
 
 use std::fmt;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -10,39 +10,39 @@ use tokio::runtime::Runtime;
 use toolwright_capabilities::{Embedder, Fault};
 use url::Url;
 
-use crate::client::{build, runtime, told};
+use crate::http_client::{build_client, build_runtime, error_chain};
 
-/// Texts of one request, at most.
-const TEXTS: usize = 64;
-/// Bytes of text of one request, at most, unless one text has more.
-const BYTES: usize = 256 << 10;
-/// An answer of so many vectors of 4,096 numbers fits well.
-const MOST_BYTES: usize = 32 << 20;
-const ATTEMPTS: u32 = 5;
-/// After a question that got no vector, others are not put for so long: each would wait in vain.
-const PAUSE: Duration = Duration::from_secs(5);
-/// A service that asks for more patience is not waited for.
-const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// The maximum number of texts in a batch.
+const MAX_BATCH_TEXTS: usize = 64;
+/// The maximum number of text bytes in a batch. A single text may be longer.
+const MAX_BATCH_BYTES: usize = 256 << 10;
+/// Large enough for a batch of vectors with 4,096 dimensions.
+const MAX_RESPONSE_BYTES: usize = 32 << 20;
+const MAX_ATTEMPTS: u32 = 5;
+/// How long the circuit breaker rejects queries after one has failed.
+const CIRCUIT_OPEN_FOR: Duration = Duration::from_secs(5);
+/// A longer `Retry-After` is not waited for.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(30);
 
-/// Where the endpoint is, and what it is asked for.
+/// The endpoint and its limits.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// `https://api.openai.com/v1`, with or without `/embeddings`.
     pub url: String,
     pub model: String,
-    pub key: Option<Key>,
-    /// Asks for vectors of this length, of models that can shorten theirs.
+    pub key: Option<ApiKey>,
+    /// The vector length to request from models that can shorten their vectors.
     pub dimensions: Option<usize>,
-    /// For one answer.
+    /// The timeout of one request.
     pub timeout: Duration,
-    /// Before the second attempt; doubled before each further one.
+    /// The delay before the second attempt; doubled for each further one.
     pub backoff: Duration,
-    /// For all attempts at the vector of a question together.
-    pub question: Duration,
+    /// The timeout of a query, with all retries.
+    pub query_timeout: Duration,
 }
 
 impl Settings {
-    /// An endpoint with the usual patience.
+    /// An endpoint with the default timeouts.
     pub fn new(url: impl Into<String>, model: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -51,38 +51,38 @@ impl Settings {
             dimensions: None,
             timeout: Duration::from_secs(30),
             backoff: Duration::from_millis(500),
-            question: Duration::from_secs(2),
+            query_timeout: Duration::from_secs(2),
         }
     }
 }
 
-/// An API key, which no log may show.
+/// An API key, redacted in debug output.
 #[derive(Clone)]
-pub struct Key(pub String);
+pub struct ApiKey(pub String);
 
-impl fmt::Debug for Key {
+impl fmt::Debug for ApiKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Key(…)")
+        formatter.write_str("ApiKey(…)")
     }
 }
 
-/// The service, as an embedder.
+/// The endpoint as an embedder.
 #[derive(Debug)]
 pub struct Endpoint {
     settings: Settings,
     url: Url,
     name: String,
     client: Client,
-    /// Taken only when this is dropped.
+    /// `None` only while this is dropped.
     runtime: Option<Runtime>,
-    /// Known from the first answer on.
+    /// Configured, or known from the first response.
     dimensions: OnceLock<usize>,
-    /// Until when no question is put, and why.
-    pause: Mutex<Option<(Instant, Fault)>>,
+    /// While open: until when queries are rejected, and the error that they get.
+    circuit_breaker: Mutex<Option<(Instant, Fault)>>,
 }
 
 #[derive(Serialize)]
-struct Request<'a> {
+struct EmbeddingRequest<'a> {
     model: &'a str,
     input: &'a [&'a str],
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,108 +90,121 @@ struct Request<'a> {
 }
 
 #[derive(Deserialize)]
-struct Answer {
-    data: Vec<Item>,
+struct EmbeddingResponse {
+    data: Vec<EmbeddingItem>,
 }
 
 #[derive(Deserialize)]
-struct Item {
+struct EmbeddingItem {
     index: Option<usize>,
     embedding: Vec<f32>,
 }
 
 impl Endpoint {
-    /// Sets the client up; nothing is sent. The error says what is wrong with the settings.
+    /// Checks the settings and sets up the client. Sends nothing.
     pub fn new(settings: Settings) -> Result<Self, String> {
-        let url = address(&settings.url)?;
-        if settings.model.is_empty() || settings.dimensions == Some(0) {
-            return Err("`model` must be named, and `dimensions` be at least 1".to_owned());
+        let url = embeddings_url(&settings.url)?;
+        if settings.model.is_empty() {
+            return Err("`model` must not be empty".to_owned());
         }
-        let length = settings.dimensions.map_or(String::new(), |length| format!("/{length}"));
-        let dimensions = OnceLock::new();
-        if let Some(length) = settings.dimensions {
-            let _ = dimensions.set(length);
-        }
+        let (dimensions, suffix) = match settings.dimensions {
+            Some(0) => return Err("`dimensions` must be at least 1, not 0".to_owned()),
+            Some(length) => (OnceLock::from(length), format!("/{length}")),
+            None => (OnceLock::new(), String::new()),
+        };
         Ok(Self {
-            name: format!("{}{length} at {}", settings.model, without_secrets(&url)),
-            client: build(settings.timeout, redirect::Policy::none())?,
-            runtime: Some(runtime()?),
+            name: format!("{}{suffix} at {}", settings.model, redact_url(&url)),
+            client: build_client(settings.timeout, redirect::Policy::none())?,
+            runtime: Some(build_runtime()?),
             settings,
             url,
             dimensions,
-            pause: Mutex::default(),
+            circuit_breaker: Mutex::default(),
         })
     }
 
-    fn batch(&self, texts: &[&str], patience: Duration) -> Result<Vec<Vec<f32>>, Failed> {
-        let Some(runtime) = &self.runtime else { return Err(Failed::for_good("it was shut down")) };
-        let last = Mutex::new(unreachable("it does not answer in time"));
-        let asked = runtime.block_on(async { tokio::time::timeout(patience, self.ask(texts, &last)).await });
-        let answer = asked.unwrap_or_else(|_| {
-            let fault = last.into_inner().unwrap_or_else(PoisonError::into_inner);
-            Err(Failed { fault, again: Again::Soon })
+    fn embed_batch(&self, texts: &[&str], timeout: Duration) -> Result<Vec<Vec<f32>>, AttemptError> {
+        let Some(runtime) = &self.runtime else { return Err(AttemptError::permanent("it was shut down")) };
+        let last_error = Mutex::new(unreachable("it did not respond in time"));
+        let response = runtime.block_on(async {
+            tokio::time::timeout(timeout, self.send_with_retry(texts, &last_error)).await
+        });
+        let response = response.unwrap_or_else(|_| {
+            let fault = last_error.into_inner().unwrap_or_else(PoisonError::into_inner);
+            Err(AttemptError { fault, retry: Retry::AfterBackoff })
         })?;
-        let vectors = ordered(answer, texts.len()).map_err(|error| Failed::for_good(&error))?;
+        let vectors =
+            normalized_vectors(response, texts.len()).map_err(|error| AttemptError::permanent(&error))?;
         for vector in &vectors {
             let expected = *self.dimensions.get_or_init(|| vector.len());
             if vector.len() != expected {
-                let told = format!("a vector has {} numbers instead of {expected}", vector.len());
-                return Err(Failed::for_good(&told));
+                let message = format!("a vector has {} dimensions instead of {expected}", vector.len());
+                return Err(AttemptError::permanent(&message));
             }
         }
         Ok(vectors)
     }
 
-    /// Tries again where that may help; `last` is what the last attempt came to.
-    async fn ask(&self, texts: &[&str], last: &Mutex<Fault>) -> Result<Answer, Failed> {
+    /// Stores each error in `last_error`, so that a timeout can report it.
+    async fn send_with_retry(
+        &self,
+        texts: &[&str],
+        last_error: &Mutex<Fault>,
+    ) -> Result<EmbeddingResponse, AttemptError> {
         let mut attempt = 1;
         loop {
-            let failed = match self.send(texts).await {
-                Ok(answer) => return Ok(answer),
-                Err(failed) => failed,
+            let error = match self.send(texts).await {
+                Ok(response) => return Ok(response),
+                Err(error) => error,
             };
-            *last.lock().unwrap_or_else(PoisonError::into_inner) = failed.fault.clone();
-            let usual = self.settings.backoff * 2_u32.pow(attempt - 1);
-            match failed.again {
-                Again::Never => return Err(failed),
-                _ if attempt >= ATTEMPTS => return Err(failed),
-                Again::After(wait) if wait > LONGEST_WAIT => return Err(failed),
-                Again::After(wait) => tokio::time::sleep(wait).await,
-                Again::Soon => tokio::time::sleep(usual).await,
+            *last_error.lock().unwrap_or_else(PoisonError::into_inner) = error.fault.clone();
+            let delay = match error.retry {
+                Retry::Never => return Err(error),
+                Retry::After(delay) => delay,
+                Retry::AfterBackoff => self.settings.backoff * 2_u32.pow(attempt - 1),
+            };
+            let is_too_long = matches!(error.retry, Retry::After(_)) && delay > MAX_RETRY_AFTER;
+            if attempt >= MAX_ATTEMPTS || is_too_long {
+                return Err(error);
             }
-            tracing::debug!("embeddings, attempt {} follows: {}", attempt + 1, failed.fault);
+            tokio::time::sleep(delay).await;
             attempt += 1;
+            tracing::debug!("retrying the embeddings request (attempt {attempt}): {}", error.fault);
         }
     }
 
-    async fn send(&self, texts: &[&str]) -> Result<Answer, Failed> {
-        let body =
-            Request { model: &self.settings.model, input: texts, dimensions: self.settings.dimensions };
-        let body = serde_json::to_vec(&body).map_err(|error| Failed::for_good(&error.to_string()))?;
+    async fn send(&self, texts: &[&str]) -> Result<EmbeddingResponse, AttemptError> {
+        let body = EmbeddingRequest {
+            model: &self.settings.model,
+            input: texts,
+            dimensions: self.settings.dimensions,
+        };
+        let body = serde_json::to_vec(&body).map_err(|error| AttemptError::permanent(&error.to_string()))?;
         let mut request =
             self.client.post(self.url.clone()).header(header::CONTENT_TYPE, "application/json").body(body);
         if let Some(key) = &self.settings.key {
             request = request.bearer_auth(&key.0);
         }
         let request = request.timeout(self.settings.timeout);
-        let response = request.send().await.map_err(Failed::passing)?;
+        let response = request.send().await.map_err(AttemptError::transient)?;
         let status = response.status();
         if status.is_success() {
-            let bytes = body_of(response).await?;
-            let told =
-                |error| Failed::for_good(&format!("its answer is not one of the embeddings API: {error}"));
-            return serde_json::from_slice(&bytes).map_err(told);
+            let bytes = read_body(response).await?;
+            return serde_json::from_slice(&bytes).map_err(|error| {
+                AttemptError::permanent(&format!("its response does not match the embeddings API: {error}"))
+            });
         }
-        let (code, again) = match status {
-            StatusCode::TOO_MANY_REQUESTS => ("RATE_LIMIT", again(&response)),
-            StatusCode::REQUEST_TIMEOUT => ("UNREACHABLE", again(&response)),
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => ("FORBIDDEN", Again::Never),
-            status if status.is_server_error() => ("UNREACHABLE", again(&response)),
-            _ => ("UNREACHABLE", Again::Never),
+        let (code, retry) = match status {
+            StatusCode::TOO_MANY_REQUESTS => ("RATE_LIMIT", retry_after(&response)),
+            StatusCode::REQUEST_TIMEOUT => ("UNREACHABLE", retry_after(&response)),
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => ("FORBIDDEN", Retry::Never),
+            status if status.is_server_error() => ("UNREACHABLE", retry_after(&response)),
+            _ => ("UNREACHABLE", Retry::Never),
         };
-        let body = body_of(response).await.unwrap_or_default();
-        let reason = reason(&body, self.settings.key.as_ref());
-        Err(Failed { fault: Fault::new(code, said(&format!("it answers {status}{reason}"))), again })
+        let body = read_body(response).await.unwrap_or_default();
+        let reason = error_reason(&body, self.settings.key.as_ref());
+        let fault = Fault::new(code, embedder_failed(&format!("it responded {status}{reason}")));
+        Err(AttemptError { fault, retry })
     }
 }
 
@@ -200,21 +213,11 @@ impl Embedder for Endpoint {
         &self.name
     }
 
-    /// Unless it was configured, the first answer tells: without one, the service is asked; 0 if it does not answer.
-    fn dimensions(&self) -> usize {
-        self.length().unwrap_or_else(|error| {
-            tracing::warn!("{error}");
-            0
-        })
-    }
-
-    fn length(&self) -> Result<usize, Fault> {
+    /// Embeds a text to find out, unless the length is configured or known from an earlier response.
+    fn dimensions(&self) -> Result<usize, Fault> {
         match self.dimensions.get() {
             Some(length) => Ok(*length),
-            None => {
-                let vectors = self.batch(&["length"], Duration::MAX).map_err(|failed| failed.fault)?;
-                Ok(vectors.first().map_or(0, Vec::len))
-            }
+            None => Ok(self.embed(&["length"])?.first().map_or(0, Vec::len)),
         }
     }
 
@@ -225,34 +228,33 @@ impl Embedder for Endpoint {
             let mut size = 0;
             let fits = |text: &&&str| {
                 size += text.len();
-                size <= BYTES
+                size <= MAX_BATCH_BYTES
             };
-            let count = rest.iter().take(TEXTS).take_while(fits).count().max(1);
+            let count = rest.iter().take(MAX_BATCH_TEXTS).take_while(fits).count().max(1);
             let (batch, after) = rest.split_at(count);
-            let batch: Vec<&str> = batch.iter().map(|text| sendable(text)).collect();
-            vectors.extend(self.batch(&batch, Duration::MAX).map_err(|failed| failed.fault)?);
+            let batch: Vec<&str> = batch.iter().map(|text| replace_empty(text)).collect();
+            vectors.extend(self.embed_batch(&batch, Duration::MAX).map_err(|error| error.fault)?);
             rest = after;
         }
         Ok(vectors)
     }
 
-    fn question(&self, text: &str) -> Result<Vec<f32>, Fault> {
-        let paused = || self.pause.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((until, fault)) = &*paused()
+    fn embed_query(&self, text: &str) -> Result<Vec<f32>, Fault> {
+        let circuit_breaker = || self.circuit_breaker.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((until, fault)) = &*circuit_breaker()
             && Instant::now() < *until
         {
             return Err(fault.clone());
         }
-        let asked = self.batch(&[sendable(text)], self.settings.question);
-        // A question that the service does not take says nothing about the next one.
-        let away = asked.as_ref().err().filter(|failed| failed.is_of_all());
-        *paused() = away.map(|failed| (Instant::now() + PAUSE, failed.fault.clone()));
-        Ok(asked.map_err(|failed| failed.fault)?.pop().unwrap_or_default())
+        let result = self.embed_batch(&[replace_empty(text)], self.settings.query_timeout);
+        let outage = result.as_ref().err().filter(|error| error.affects_all_texts());
+        *circuit_breaker() = outage.map(|error| (Instant::now() + CIRCUIT_OPEN_FOR, error.fault.clone()));
+        Ok(result.map_err(|error| error.fault)?.pop().unwrap_or_default())
     }
 }
 
 impl Drop for Endpoint {
-    /// A runtime may not be dropped on an async thread, and nobody knows where the last owner is.
+    /// A runtime must not be dropped on an async thread, and the last owner may be on one.
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
@@ -261,49 +263,50 @@ impl Drop for Endpoint {
 }
 
 /// The API refuses empty texts.
-fn sendable(text: &str) -> &str {
+fn replace_empty(text: &str) -> &str {
     if text.trim().is_empty() { "." } else { text }
 }
 
-/// One attempt that failed.
-struct Failed {
+/// A failed attempt, and whether to retry it.
+struct AttemptError {
     fault: Fault,
-    again: Again,
+    retry: Retry,
 }
 
-enum Again {
+enum Retry {
     Never,
-    Soon,
+    AfterBackoff,
+    /// The delay of the `Retry-After` header.
     After(Duration),
 }
 
-impl Failed {
-    fn for_good(message: &str) -> Self {
-        Self { fault: unreachable(message), again: Again::Never }
+impl AttemptError {
+    fn permanent(message: &str) -> Self {
+        Self { fault: unreachable(message), retry: Retry::Never }
     }
 
-    fn passing(error: reqwest::Error) -> Self {
+    fn transient(error: reqwest::Error) -> Self {
         let code = if error.is_timeout() { "TIMEOUT" } else { "UNREACHABLE" };
-        Self { fault: Fault::new(code, said(&told(error))), again: Again::Soon }
+        Self { fault: Fault::new(code, embedder_failed(&error_chain(error))), retry: Retry::AfterBackoff }
     }
 
-    /// Whether another text would have failed as well: the service is away, busy, or does not know us.
-    fn is_of_all(&self) -> bool {
-        !matches!(self.again, Again::Never) || self.fault.code == "FORBIDDEN"
+    /// Whether any other text would fail too: the service is down, overloaded, or refuses the key.
+    fn affects_all_texts(&self) -> bool {
+        !matches!(self.retry, Retry::Never) || self.fault.code == "FORBIDDEN"
     }
 }
 
 fn unreachable(message: &str) -> Fault {
-    Fault::new("UNREACHABLE", said(message))
+    Fault::new("UNREACHABLE", embedder_failed(message))
 }
 
-fn said(message: &str) -> String {
-    format!("the embedder gave no vectors: {message}")
+fn embedder_failed(message: &str) -> String {
+    format!("the embedder returned no vectors: {message}")
 }
 
-fn address(text: &str) -> Result<Url, String> {
-    // It is not repeated: there may be a password in it.
-    let mut url = Url::parse(text).map_err(|error| format!("`url` cannot be used: {error}"))?;
+/// Errors do not repeat the URL: it may contain a password.
+fn embeddings_url(text: &str) -> Result<Url, String> {
+    let mut url = Url::parse(text).map_err(|error| format!("`url` is not a valid URL: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
         return Err("`url` must begin with https:// or http://".to_owned());
     }
@@ -315,65 +318,65 @@ fn address(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// `Retry-After` in seconds; its other form, a date, is treated as none.
-fn again(response: &Response) -> Again {
+/// Reads `Retry-After` in seconds. Its other form, a date, is ignored.
+fn retry_after(response: &Response) -> Retry {
     let header = response.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
     match header.and_then(|seconds| seconds.trim().parse::<f64>().ok()).map(Duration::try_from_secs_f64) {
-        Some(Ok(wait)) => Again::After(wait),
-        _ => Again::Soon,
+        Some(Ok(delay)) => Retry::After(delay),
+        _ => Retry::AfterBackoff,
     }
 }
 
-async fn body_of(mut response: Response) -> Result<Vec<u8>, Failed> {
+async fn read_body(mut response: Response) -> Result<Vec<u8>, AttemptError> {
     let mut bytes = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(Failed::passing)? {
+    while let Some(chunk) = response.chunk().await.map_err(AttemptError::transient)? {
         bytes.extend_from_slice(&chunk);
-        if bytes.len() > MOST_BYTES {
-            return Err(Failed::for_good("its answer is too long"));
+        if bytes.len() > MAX_RESPONSE_BYTES {
+            let message = format!("its response has more than {MAX_RESPONSE_BYTES} bytes");
+            return Err(AttemptError::permanent(&message));
         }
     }
     Ok(bytes)
 }
 
-/// The message of an answer of OpenAI's form. Nothing else of it is shown, and no key that it repeats.
-fn reason(body: &[u8], key: Option<&Key>) -> String {
-    let told: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
-    let Some(message) = told["error"]["message"].as_str().or_else(|| told["error"].as_str()) else {
+/// The message of an OpenAI error response, with the key redacted. Other content is not shown.
+fn error_reason(body: &[u8], key: Option<&ApiKey>) -> String {
+    let body: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    let Some(message) = body["error"]["message"].as_str().or_else(|| body["error"].as_str()) else {
         return String::new();
     };
     let message = match key {
-        Some(Key(key)) if !key.is_empty() => message.replace(key.as_str(), "…"),
+        Some(ApiKey(key)) if !key.is_empty() => message.replace(key.as_str(), "…"),
         _ => message.to_owned(),
     };
     let plain = message.chars().map(|c| if c.is_control() { ' ' } else { c }).take(200);
     format!(": {}", plain.collect::<String>())
 }
 
-/// As it may be shown: what is behind a question mark may be a key.
-fn without_secrets(url: &Url) -> Url {
-    let mut shown = url.clone();
-    shown.set_query(None);
-    // An address with a host has room for none.
-    let _ = shown.set_password(None);
-    shown
+/// Removes the password, and the query string, which may contain a key.
+fn redact_url(url: &Url) -> Url {
+    let mut url = url.clone();
+    url.set_query(None);
+    // Fails only for URLs without a host, which have no password.
+    let _ = url.set_password(None);
+    url
 }
 
-/// One vector of length 1 for each text, in the texts' order.
-fn ordered(answer: Answer, count: usize) -> Result<Vec<Vec<f32>>, String> {
-    if answer.data.len() != count {
-        return Err(format!("{} vectors came back for {count} texts", answer.data.len()));
+/// One normalized vector per text, in the order of the texts.
+fn normalized_vectors(response: EmbeddingResponse, count: usize) -> Result<Vec<Vec<f32>>, String> {
+    if response.data.len() != count {
+        return Err(format!("it returned {} vectors for {count} texts", response.data.len()));
     }
     let mut vectors: Vec<Option<Vec<f32>>> = vec![None; count];
-    for (position, item) in answer.data.into_iter().enumerate() {
+    for (position, item) in response.data.into_iter().enumerate() {
         let index = item.index.unwrap_or(position);
-        let place = vectors.get_mut(index).filter(|place| place.is_none());
-        let place = place
-            .ok_or_else(|| format!("the vector of text {index} came twice, or there is no such text"))?;
+        let slot = vectors.get_mut(index).filter(|slot| slot.is_none());
+        let slot = slot.ok_or_else(|| format!("index {index} is out of range or appears twice"))?;
         let length = item.embedding.iter().map(|x| x * x).sum::<f32>().sqrt();
         if !(length.is_finite() && length > 0.0) {
-            return Err(format!("the vector of text {index} has no direction"));
+            return Err(format!("the vector at index {index} is zero or not finite"));
         }
-        *place = Some(item.embedding.iter().map(|x| x / length).collect());
+        *slot = Some(item.embedding.iter().map(|x| x / length).collect());
     }
     Ok(vectors.into_iter().flatten().collect())
 }

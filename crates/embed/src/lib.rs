@@ -1,16 +1,16 @@
-//! Texts to vectors, behind [`Embedder`](toolwright_capabilities::Embedder): all-MiniLM-L6-v2 in this process, or an
-//! endpoint that speaks OpenAI's API. A crate for its dependencies.
+//! Turns texts into vectors, behind [`Embedder`](toolwright_capabilities::Embedder): all-MiniLM-L6-v2 in this process, or
+//! an HTTP endpoint with OpenAI's API. A crate of its own because of its dependencies.
 //!
-//! It must not know what the vectors are for, nor read the environment.
+//! It must not know what the vectors are for, read the environment or start processes.
 
-mod cached;
-mod client;
 pub mod endpoint;
+mod http_client;
 pub mod install;
+mod lazy;
 mod local;
 mod minilm;
-mod open;
+mod query_cache;
 #[cfg(test)]
-mod test_support;
+mod support;
 
-pub use open::{Opener, Settings, Unavailable, open};
+pub use lazy::{LazyEmbedder, Settings, Unavailable, open};

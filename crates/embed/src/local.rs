@@ -1,4 +1,4 @@
-//! all-MiniLM-L6-v2 as an embedder: loaded on first use, once.
+//! all-MiniLM-L6-v2 as an [`Embedder`], loaded once on first use.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -6,35 +6,35 @@ use std::sync::OnceLock;
 use toolwright_capabilities::{Embedder, Fault};
 
 use crate::install;
-use crate::minilm::{Model, WIDTH};
+use crate::minilm::{HIDDEN_SIZE, Model};
 
 /// The model in this process.
 #[derive(Debug)]
-pub(crate) struct Local {
+pub(crate) struct LocalModel {
     dir: PathBuf,
     model: OnceLock<Result<Model, String>>,
 }
 
-impl Local {
+impl LocalModel {
     pub(crate) fn new(dir: PathBuf) -> Self {
         Self { dir, model: OnceLock::new() }
     }
 }
 
-impl Embedder for Local {
+impl Embedder for LocalModel {
     fn name(&self) -> &str {
-        install::NAME
+        install::MODEL_NAME
     }
 
-    fn dimensions(&self) -> usize {
-        WIDTH
+    fn dimensions(&self) -> Result<usize, Fault> {
+        Ok(HIDDEN_SIZE)
     }
 
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Fault> {
         match self.model.get_or_init(|| Model::open(&self.dir)) {
             Ok(model) => Ok(model.embed(texts)),
             Err(error) => {
-                let message = format!("the model cannot be used: {error}; run `{}`", install::COMMAND);
+                let message = format!("cannot load the model: {error}; run `{}`", install::INSTALL_COMMAND);
                 Err(Fault::new("NOT_CONFIGURED", message))
             }
         }

@@ -166,7 +166,7 @@ impl Kb {
     pub fn rebuild(&self) -> Result<()> {
         if let (Ok(embedder), Some(kept)) = ((self.embedders)(), self.store.maker()?) {
             // A service that is away: its own vectors stay, and another's are not dropped for it.
-            let is_away = embedder.name() == kept.name && embedder.dimensions() == 0;
+            let is_away = embedder.name() == kept.name && embedder.dimensions().is_err();
             if !is_away && maker(embedder.as_ref())? != kept {
                 self.store.write()?.drop_vectors()?;
             }
@@ -194,7 +194,7 @@ impl Kb {
             self.warn(&format!("the search is by words alone: {}", other(embedder.name().to_owned())));
             return Ok(None);
         }
-        match embedder.question(text) {
+        match embedder.embed_query(text) {
             Ok(vector) if vector.len() == maker.dimensions => Ok(Some(vector)),
             Ok(vector) => {
                 let asked = format!("{} with {} numbers", maker.name, vector.len());
@@ -219,7 +219,7 @@ impl Kb {
 }
 
 fn maker(embedder: &dyn Embedder) -> Result<Maker> {
-    match embedder.length() {
+    match embedder.dimensions() {
         Err(fault) => Err(Error::NoVectors(fault.message)),
         Ok(0) => {
             Err(Error::NoVectors(format!("`{}` does not say how long its vectors are", embedder.name())))

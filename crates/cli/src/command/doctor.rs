@@ -210,9 +210,9 @@ fn embedder(config: &Config) -> Finding {
         }
     };
     if !config.has_endpoint()
-        && let Err(error) = install::verify(&install::place(&config.models))
+        && let Err(error) = install::verify(&install::model_dir(&config.models))
     {
-        return Finding::Broken(error, format!("run `{}`", install::COMMAND));
+        return Finding::Broken(error, format!("run `{}`", install::INSTALL_COMMAND));
     }
     let start = Instant::now();
     match embedder.embed(&["What does the studio do?"]) {

@@ -18,6 +18,7 @@ mod list;
 mod mcp;
 mod new;
 mod pin;
+mod pip;
 mod prompt;
 mod schema;
 mod serve;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use toml::Value;
-use toolwright_embed::endpoint::{self, Key};
-use toolwright_embed::{Opener, Settings, Unavailable};
+use toolwright_embed::endpoint::{self, ApiKey};
+use toolwright_embed::{LazyEmbedder, Settings, Unavailable};
 
 use super::Config;
 use super::dump::{integer, list, table, without_password};
@@ -30,7 +30,7 @@ pub(super) struct EmbedderFile {
 impl Config {
     /// What opens the embedder of this process, or says why there is none. That costs nothing: the model is loaded on
     /// first use.
-    pub fn embedders(&self) -> Arc<Opener> {
+    pub fn embedders(&self) -> Arc<LazyEmbedder> {
         Arc::clone(&self.embedders)
     }
 
@@ -65,9 +65,9 @@ pub(super) fn models(base: &Path, in_file: Option<&Path>) -> PathBuf {
     named.or_else(|| in_file.map(|path| base.join(path))).or_else(of_user).unwrap_or_else(here)
 }
 
-pub(super) fn opener(models: PathBuf, file: Option<&EmbedderFile>) -> Arc<Opener> {
+pub(super) fn opener(models: PathBuf, file: Option<&EmbedderFile>) -> Arc<LazyEmbedder> {
     let endpoint = file.map(endpoint).transpose();
-    Arc::new(Opener::new(endpoint.map(|endpoint| Settings { models, endpoint })))
+    Arc::new(LazyEmbedder::new(endpoint.map(|endpoint| Settings { models, endpoint })))
 }
 
 fn endpoint(file: &EmbedderFile) -> Result<endpoint::Settings, Unavailable> {
@@ -84,7 +84,7 @@ fn endpoint(file: &EmbedderFile) -> Result<endpoint::Settings, Unavailable> {
                 help: format!("set {name}, which `[kb.embedder] key_env` names"),
             });
         };
-        settings.key = Some(Key(key));
+        settings.key = Some(ApiKey(key));
     }
     Ok(settings)
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolwright_contract::Mode;
-use toolwright_embed::Opener;
+use toolwright_embed::LazyEmbedder;
 use toolwright_kb::KnowledgeBase;
 use toolwright_orchestrator::Limits as HandlerLimits;
 use toolwright_orchestrator::capabilities::Capabilities;
@@ -72,7 +72,7 @@ pub struct Config {
     /// Where models are.
     pub models: PathBuf,
     endpoint: Option<EmbedderFile>,
-    embedders: Arc<Opener>,
+    embedders: Arc<LazyEmbedder>,
     /// Whose tools are imported.
     pub mcp_servers: Vec<toolwright_imports::Server>,
     /// Where the file is: its paths are relative to it.

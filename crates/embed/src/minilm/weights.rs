@@ -1,5 +1,5 @@
-//! `model.safetensors`, mapped into memory: pages are read when they are needed, and shared by processes. The file is put
-//! in its place whole and never written again, which is what mapping it relies on.
+//! `model.safetensors`, memory-mapped: pages are read on demand and shared between processes. An installation replaces the
+//! file atomically and never writes to it again, which makes the mapping safe.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -9,28 +9,29 @@ use std::path::Path;
 use memmap2::Mmap;
 use serde::Deserialize;
 
-use super::kernel::OUTPUTS;
+use super::math::TILE_OUTPUTS;
 
-pub(crate) const WIDTH: usize = 384;
-pub(super) const INNER: usize = 1536;
-pub(super) const LAYERS: usize = 6;
-pub(super) const VOCABULARY: usize = 30_522;
-const POSITIONS: usize = 512;
+pub(crate) const HIDDEN_SIZE: usize = 384;
+pub(super) const INTERMEDIATE_SIZE: usize = 1536;
+pub(super) const LAYER_COUNT: usize = 6;
+pub(super) const VOCABULARY_SIZE: usize = 30_522;
+const MAX_POSITIONS: usize = 512;
 
-const _: () = assert!(WIDTH.is_multiple_of(OUTPUTS) && INNER.is_multiple_of(OUTPUTS));
+const _: () =
+    assert!(HIDDEN_SIZE.is_multiple_of(TILE_OUTPUTS) && INTERMEDIATE_SIZE.is_multiple_of(TILE_OUTPUTS));
 
-/// The numbers of the model. Each is a place in the mapped file.
+/// The tensors of the model, as ranges of the mapped file.
 #[derive(Debug)]
 pub(super) struct Weights {
     map: Mmap,
     pub words: Tensor,
     pub positions: Tensor,
-    pub kinds: Tensor,
+    pub token_types: Tensor,
     pub norm: Norm,
     pub layers: Vec<Layer>,
 }
 
-/// Where a matrix lies, in bytes.
+/// The byte range of a tensor.
 #[derive(Debug, Clone)]
 pub(super) struct Tensor(Range<usize>);
 
@@ -51,110 +52,111 @@ pub(super) struct Layer {
     pub query: Linear,
     pub key: Linear,
     pub value: Linear,
-    pub joined: Linear,
-    pub after_attention: Norm,
-    pub widen: Linear,
-    pub narrow: Linear,
-    pub after_all: Norm,
+    pub attention_output: Linear,
+    pub attention_norm: Norm,
+    pub intermediate: Linear,
+    pub output: Linear,
+    pub output_norm: Norm,
 }
 
 #[derive(Deserialize)]
-struct Entry {
+struct TensorEntry {
     dtype: String,
     shape: Vec<usize>,
     data_offsets: (usize, usize),
 }
 
 impl Weights {
-    /// Maps the file and finds every matrix in it.
+    /// Maps the file and locates every tensor.
     pub(super) fn open(path: &Path) -> Result<Self, String> {
-        let told = |error: std::io::Error| format!("{} cannot be read: {error}", path.display());
-        let file = File::open(path).map_err(told)?;
-        // Installed files are replaced, never written to: the mapping cannot change underneath.
+        let cannot_read = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
+        let file = File::open(path).map_err(cannot_read)?;
+        // SAFETY: installed files are replaced, never written to, so the mapping cannot change.
         #[allow(unsafe_code)]
-        let map = unsafe { Mmap::map(&file) }.map_err(told)?;
-        Self::read(map).map_err(|error| format!("{} is not this model: {error}", path.display()))
+        let map = unsafe { Mmap::map(&file) }.map_err(cannot_read)?;
+        Self::read(map).map_err(|error| format!("{} is not all-MiniLM-L6-v2: {error}", path.display()))
     }
 
     fn read(map: Mmap) -> Result<Self, String> {
-        let table = Table::read(&map)?;
+        let index = TensorIndex::read(&map)?;
         Ok(Self {
-            words: table.find("embeddings.word_embeddings.weight", &[VOCABULARY, WIDTH])?,
-            positions: table.find("embeddings.position_embeddings.weight", &[POSITIONS, WIDTH])?,
-            kinds: table.find("embeddings.token_type_embeddings.weight", &[2, WIDTH])?,
-            norm: table.norm("embeddings.LayerNorm")?,
-            layers: (0..LAYERS).map(|index| table.layer(index)).collect::<Result<_, _>>()?,
+            words: index.tensor("embeddings.word_embeddings.weight", &[VOCABULARY_SIZE, HIDDEN_SIZE])?,
+            positions: index
+                .tensor("embeddings.position_embeddings.weight", &[MAX_POSITIONS, HIDDEN_SIZE])?,
+            token_types: index.tensor("embeddings.token_type_embeddings.weight", &[2, HIDDEN_SIZE])?,
+            norm: index.norm("embeddings.LayerNorm")?,
+            layers: (0..LAYER_COUNT).map(|index| index.layer(index)).collect::<Result<_, _>>()?,
             map,
         })
     }
 
-    /// The numbers of a matrix. Their place was checked when the file was opened.
+    /// The values of a tensor, whose range was checked when the file was opened.
     #[inline(always)]
-    pub(super) fn of(&self, tensor: &Tensor) -> &[f32] {
+    pub(super) fn values(&self, tensor: &Tensor) -> &[f32] {
         bytemuck::cast_slice(&self.map[tensor.0.clone()])
     }
 }
 
-/// The head of the file: what is where.
-struct Table {
+/// The header of the file: the position of each tensor.
+struct TensorIndex {
     entries: HashMap<String, serde_json::Value>,
     start: usize,
     length: usize,
 }
 
-impl Table {
+impl TensorIndex {
     fn read(bytes: &[u8]) -> Result<Self, String> {
         if cfg!(target_endian = "big") {
-            return Err("it can only be mapped on little-endian machines".to_owned());
+            return Err("the model needs a little-endian machine".to_owned());
         }
-        let (size, rest) = bytes.split_first_chunk::<8>().ok_or("it is too short")?;
-        let size = usize::try_from(u64::from_le_bytes(*size)).map_err(|_| "its head is too long")?;
-        let head = rest.get(..size).ok_or("it is cut off")?;
+        let (size, rest) = bytes.split_first_chunk::<8>().ok_or("the file is too short")?;
+        let size = usize::try_from(u64::from_le_bytes(*size)).map_err(|_| "the header is too long")?;
+        let header = rest.get(..size).ok_or("the header is cut off")?;
         let entries =
-            serde_json::from_slice(head).map_err(|error| format!("its head is damaged: {error}"))?;
+            serde_json::from_slice(header).map_err(|error| format!("the header is invalid: {error}"))?;
         Ok(Self { entries, start: 8 + size, length: bytes.len() })
     }
 
-    fn find(&self, name: &str, shape: &[usize]) -> Result<Tensor, String> {
-        let entry = self.entries.get(name).ok_or_else(|| format!("it has no `{name}`"))?;
-        let entry = Entry::deserialize(entry).map_err(|error| format!("`{name}`: {error}"))?;
+    fn tensor(&self, name: &str, shape: &[usize]) -> Result<Tensor, String> {
+        let entry = self.entries.get(name).ok_or_else(|| format!("tensor `{name}` is missing"))?;
+        let entry = TensorEntry::deserialize(entry).map_err(|error| format!("tensor `{name}`: {error}"))?;
         let (from, to) = entry.data_offsets;
         let (Some(from), Some(to)) = (self.start.checked_add(from), self.start.checked_add(to)) else {
-            return Err(format!("`{name}` lies outside of the file"));
+            return Err(format!("tensor `{name}` is outside of the file"));
         };
         let size = 4 * shape.iter().product::<usize>();
         if entry.dtype != "F32" || entry.shape != shape || to.checked_sub(from) != Some(size) {
-            return Err(format!("`{name}` is not {shape:?} of F32"));
+            return Err(format!("tensor `{name}` is not F32 of shape {shape:?}"));
         }
         if to > self.length || !from.is_multiple_of(4) {
-            return Err(format!("`{name}` is cut off or out of line"));
+            return Err(format!("tensor `{name}` is cut off or not aligned"));
         }
         Ok(Tensor(from..to))
     }
 
     fn norm(&self, name: &str) -> Result<Norm, String> {
-        let part = |part: &str| self.find(&format!("{name}.{part}"), &[WIDTH]);
+        let part = |part: &str| self.tensor(&format!("{name}.{part}"), &[HIDDEN_SIZE]);
         Ok(Norm { scale: part("weight")?, shift: part("bias")? })
     }
 
     fn linear(&self, name: &str, outputs: usize, inputs: usize) -> Result<Linear, String> {
         Ok(Linear {
-            weights: self.find(&format!("{name}.weight"), &[outputs, inputs])?,
-            bias: self.find(&format!("{name}.bias"), &[outputs])?,
+            weights: self.tensor(&format!("{name}.weight"), &[outputs, inputs])?,
+            bias: self.tensor(&format!("{name}.bias"), &[outputs])?,
         })
     }
 
     fn layer(&self, index: usize) -> Result<Layer, String> {
         let name = |part: &str| format!("encoder.layer.{index}.{part}");
         Ok(Layer {
-            query: self.linear(&name("attention.self.query"), WIDTH, WIDTH)?,
-            key: self.linear(&name("attention.self.key"), WIDTH, WIDTH)?,
-            value: self.linear(&name("attention.self.value"), WIDTH, WIDTH)?,
-            joined: self.linear(&name("attention.output.dense"), WIDTH, WIDTH)?,
-            after_attention: self.norm(&name("attention.output.LayerNorm"))?,
-            widen: self.linear(&name("intermediate.dense"), INNER, WIDTH)?,
-            narrow: self.linear(&name("output.dense"), WIDTH, INNER)?,
-            after_all: self.norm(&name("output.LayerNorm"))?,
+            query: self.linear(&name("attention.self.query"), HIDDEN_SIZE, HIDDEN_SIZE)?,
+            key: self.linear(&name("attention.self.key"), HIDDEN_SIZE, HIDDEN_SIZE)?,
+            value: self.linear(&name("attention.self.value"), HIDDEN_SIZE, HIDDEN_SIZE)?,
+            attention_output: self.linear(&name("attention.output.dense"), HIDDEN_SIZE, HIDDEN_SIZE)?,
+            attention_norm: self.norm(&name("attention.output.LayerNorm"))?,
+            intermediate: self.linear(&name("intermediate.dense"), INTERMEDIATE_SIZE, HIDDEN_SIZE)?,
+            output: self.linear(&name("output.dense"), HIDDEN_SIZE, INTERMEDIATE_SIZE)?,
+            output_norm: self.norm(&name("output.LayerNorm"))?,
         })
     }
 }

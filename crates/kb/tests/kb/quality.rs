@@ -71,7 +71,7 @@ impl Remembering {
             let numbers = numbers.as_chunks().0.iter().map(|four| f32::from_le_bytes(*four));
             (u64::from_le_bytes(key.try_into().unwrap()), numbers.collect())
         };
-        let made = kept.chunks_exact(8 + 4 * inner.dimensions()).map(vector).collect();
+        let made = kept.chunks_exact(8 + 4 * inner.dimensions().unwrap()).map(vector).collect();
         Self { inner, file, made: Mutex::new(made) }
     }
 
@@ -100,7 +100,7 @@ impl Embedder for Remembering {
         self.inner.name()
     }
 
-    fn dimensions(&self) -> usize {
+    fn dimensions(&self) -> Result<usize, Fault> {
         self.inner.dimensions()
     }
 

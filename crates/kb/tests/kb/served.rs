@@ -19,8 +19,8 @@ impl Embedder for Hashing {
         self.0
     }
 
-    fn dimensions(&self) -> usize {
-        64
+    fn dimensions(&self) -> Result<usize, Fault> {
+        Ok(64)
     }
 
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Fault> {

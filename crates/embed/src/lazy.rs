@@ -1,4 +1,4 @@
-//! The embedder that the configuration names, opened without paying for it: files are looked at, nothing is read.
+//! Opens the configured embedder. Opening is cheap: it checks that the model's files exist, but does not read them.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,21 +6,21 @@ use std::sync::{Arc, OnceLock};
 
 use toolwright_capabilities::Embedder;
 
-use crate::cached::Cached;
 use crate::endpoint::{self, Endpoint};
 use crate::install;
-use crate::local::Local;
+use crate::local::LocalModel;
+use crate::query_cache::QueryCache;
 
-/// Which embedder, and where it is.
+/// Which embedder to use.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The directory of installed models; each has a directory of its own in it.
+    /// The directory of installed models, with one subdirectory per model.
     pub models: PathBuf,
-    /// Asked instead of the model in the process.
+    /// An HTTP endpoint to use instead of the local model.
     pub endpoint: Option<endpoint::Settings>,
 }
 
-/// Why there is no embedder, and what mends it. Search goes on with keywords alone.
+/// Why there is no embedder, and how to fix it. Search falls back to keywords.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unavailable {
     pub reason: String,
@@ -35,21 +35,21 @@ impl fmt::Display for Unavailable {
 
 impl std::error::Error for Unavailable {}
 
-/// Opens the configured embedder for a whole process: tries again whenever it is asked, until it is there, so that a
-/// model which is installed meanwhile is taken up.
+/// The embedder of a process. Each call to [`LazyEmbedder::get`] retries until opening succeeds, so that a model
+/// installed while a server runs is used.
 #[derive(Debug)]
-pub struct Opener {
+pub struct LazyEmbedder {
     settings: Result<Settings, Unavailable>,
     opened: OnceLock<Arc<dyn Embedder>>,
 }
 
-impl Opener {
-    /// With settings, or with what is wrong with them.
+impl LazyEmbedder {
+    /// With the settings, or the error in them.
     pub fn new(settings: Result<Settings, Unavailable>) -> Self {
         Self { settings, opened: OnceLock::new() }
     }
 
-    /// The one embedder of the process, or why there is none yet.
+    /// The embedder, opened on the first successful call.
     pub fn get(&self) -> Result<Arc<dyn Embedder>, Unavailable> {
         if let Some(embedder) = self.opened.get() {
             return Ok(Arc::clone(embedder));
@@ -59,16 +59,16 @@ impl Opener {
     }
 }
 
-/// The configured embedder. The model is loaded when it is first used; what was embedded lately is remembered.
+/// Opens the configured embedder with a cache for query vectors. The model is loaded on first use.
 pub fn open(settings: &Settings) -> Result<Arc<dyn Embedder>, Unavailable> {
     if let Some(settings) = &settings.endpoint {
         let endpoint = Endpoint::new(settings.clone())
-            .map_err(|reason| Unavailable { reason, help: "mend `[kb.embedder]`".to_owned() })?;
-        return Ok(Arc::new(Cached::new(endpoint)));
+            .map_err(|reason| Unavailable { reason, help: "fix `[kb.embedder]`".to_owned() })?;
+        return Ok(Arc::new(QueryCache::new(endpoint)));
     }
-    let dir = install::place(&settings.models);
-    match install::status(&dir) {
-        Ok(()) => Ok(Arc::new(Cached::new(Local::new(dir)))),
-        Err(reason) => Err(Unavailable { reason, help: format!("run `{}`", install::COMMAND) }),
+    let dir = install::model_dir(&settings.models);
+    match install::check_sizes(&dir) {
+        Ok(()) => Ok(Arc::new(QueryCache::new(LocalModel::new(dir)))),
+        Err(reason) => Err(Unavailable { reason, help: format!("run `{}`", install::INSTALL_COMMAND) }),
     }
 }

@@ -1,38 +1,38 @@
-//! Eight numbers at once: as instructions of AVX2 with FMA, or as an array that the compiler makes of what it can.
+//! Eight `f32` lanes: with AVX2 and FMA instructions, or as an array that the compiler vectorizes for the target.
 
-use super::kernel;
+use super::math;
 
-/// Numbers handled at once.
+/// The number of lanes.
 pub(super) const LANES: usize = 8;
 
-/// Eight numbers. A caller that uses [`Avx2`] must have been compiled for it.
+/// A SIMD vector. A caller that uses [`Avx2`] must be compiled with its features.
 pub(super) trait Lanes: Copy {
-    fn all(number: f32) -> Self;
+    fn splat(number: f32) -> Self;
     fn load(numbers: &[f32; LANES]) -> Self;
     fn store(self, to: &mut [f32; LANES]);
-    /// `self · by + plus`.
-    fn times_plus(self, by: Self, plus: Self) -> Self;
-    /// The sum of the eight.
-    fn total(self) -> f32;
-    /// `a · b + c` of single numbers, in a form that loops can be made vectors of.
-    fn fused(a: f32, b: f32, c: f32) -> f32;
+    /// `self · factor + addend`.
+    fn mul_add(self, factor: Self, addend: Self) -> Self;
+    /// The sum of the eight lanes.
+    fn sum_lanes(self) -> f32;
+    /// `a · b + c` of scalars, in a form that the compiler can vectorize in loops.
+    fn mul_add_scalar(a: f32, b: f32, c: f32) -> f32;
 
-    /// [`kernel::linear`], compiled once and not at each of its uses.
+    /// [`math::linear`], compiled once instead of at each call.
     fn linear(rows: &[f32], width: usize, weights: &[f32], bias: &[f32], out: &mut [f32]);
 
     #[inline(always)]
     fn zero() -> Self {
-        Self::all(0.0)
+        Self::splat(0.0)
     }
 }
 
-/// For any machine.
+/// Lanes for any machine.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Plain([f32; LANES]);
+pub(super) struct Portable([f32; LANES]);
 
-impl Lanes for Plain {
+impl Lanes for Portable {
     #[inline(always)]
-    fn all(number: f32) -> Self {
+    fn splat(number: f32) -> Self {
         Self([number; LANES])
     }
 
@@ -47,24 +47,24 @@ impl Lanes for Plain {
     }
 
     #[inline(always)]
-    fn times_plus(self, by: Self, plus: Self) -> Self {
-        Self(std::array::from_fn(|lane| Self::fused(self.0[lane], by.0[lane], plus.0[lane])))
+    fn mul_add(self, factor: Self, addend: Self) -> Self {
+        Self(std::array::from_fn(|lane| Self::mul_add_scalar(self.0[lane], factor.0[lane], addend.0[lane])))
     }
 
     #[inline(always)]
-    fn total(self) -> f32 {
+    fn sum_lanes(self) -> f32 {
         let [a, b, c, d, e, f, g, h] = self.0;
         ((a + e) + (c + g)) + ((b + f) + (d + h))
     }
 
     #[inline(never)]
     fn linear(rows: &[f32], width: usize, weights: &[f32], bias: &[f32], out: &mut [f32]) {
-        kernel::linear::<Self>(rows, width, weights, bias, out);
+        math::linear::<Self>(rows, width, weights, bias, out);
     }
 
     #[inline(always)]
-    fn fused(a: f32, b: f32, c: f32) -> f32 {
-        // Where there is no instruction for it, `mul_add` would be a function call.
+    fn mul_add_scalar(a: f32, b: f32, c: f32) -> f32 {
+        // Without an FMA instruction, `mul_add` is a function call.
         if cfg!(any(target_arch = "aarch64", target_feature = "fma")) { a.mul_add(b, c) } else { a * b + c }
     }
 }
@@ -77,23 +77,23 @@ pub(super) use avx2::Avx2;
 mod avx2 {
     use std::arch::x86_64::*;
 
-    use super::{LANES, Lanes, kernel};
+    use super::{LANES, Lanes, math};
 
-    /// For machines that have been asked whether they have AVX2 and FMA.
+    /// Lanes for machines with AVX2 and FMA, which the caller must have checked.
     #[derive(Debug, Clone, Copy)]
     pub(in super::super) struct Avx2(__m256);
 
     #[target_feature(enable = "avx2,fma")]
     #[inline(never)]
     fn linear(rows: &[f32], width: usize, weights: &[f32], bias: &[f32], out: &mut [f32]) {
-        kernel::linear::<Avx2>(rows, width, weights, bias, out);
+        math::linear::<Avx2>(rows, width, weights, bias, out);
     }
 
-    // Sound because the one function that names this type is compiled for these features, and called only where
-    // the machine has them; arrays are as long as what is loaded and stored.
+    // SAFETY: the only function that uses this type is compiled with these features and called only on machines that
+    // have them; the arrays are as long as the loads and stores.
     impl Lanes for Avx2 {
         #[inline(always)]
-        fn all(number: f32) -> Self {
+        fn splat(number: f32) -> Self {
             Self(unsafe { _mm256_set1_ps(number) })
         }
 
@@ -108,12 +108,12 @@ mod avx2 {
         }
 
         #[inline(always)]
-        fn times_plus(self, by: Self, plus: Self) -> Self {
-            Self(unsafe { _mm256_fmadd_ps(self.0, by.0, plus.0) })
+        fn mul_add(self, factor: Self, addend: Self) -> Self {
+            Self(unsafe { _mm256_fmadd_ps(self.0, factor.0, addend.0) })
         }
 
         #[inline(always)]
-        fn total(self) -> f32 {
+        fn sum_lanes(self) -> f32 {
             unsafe {
                 let four = _mm_add_ps(_mm256_castps256_ps128(self.0), _mm256_extractf128_ps::<1>(self.0));
                 let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
@@ -127,7 +127,7 @@ mod avx2 {
         }
 
         #[inline(always)]
-        fn fused(a: f32, b: f32, c: f32) -> f32 {
+        fn mul_add_scalar(a: f32, b: f32, c: f32) -> f32 {
             a.mul_add(b, c)
         }
     }
