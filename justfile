@@ -1,4 +1,4 @@
-# `just` lists these; each is one plain command.
+# `just` lists these recipes; each is one plain command.
 
 default:
     @just --list
@@ -7,19 +7,19 @@ default:
 build:
     cargo run --release -- build
 
-# all that CI checks
+# run everything that CI checks
 test:
     ./scripts/test
 
-# the inner loop: only the tests, as fast as they go
+# run only the tests
 quick *ARGS:
     cargo nextest run --workspace {{ARGS}}
 
-# the build benchmark: ratios against a builder on Node
+# run the build benchmark: ratios against a builder on Node
 bench *ARGS:
     cargo bench --bench build -- {{ARGS}}
 
-# instruction counts of a cold build of DIR, repeatable on a noisy machine
+# count the instructions of a cold build of DIR, repeatable on a busy machine
 profile DIR:
     cargo build --release
     RAYON_NUM_THREADS=1 valgrind --tool=callgrind --callgrind-out-file=target/callgrind.out target/release/toolwright check {{DIR}} --format json > /dev/null

@@ -9,10 +9,6 @@
 //! child processes, which this program starts with `--child`. On a busy machine only the CPU time is meaningful.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-/// The allocator of the program.
-#[allow(dead_code)]
-#[path = "../crates/cli/src/allocator.rs"]
-mod allocator;
 #[path = "runtime/calls.rs"]
 mod calls;
 #[path = "runtime/case.rs"]
@@ -40,6 +36,10 @@ use std::time::Duration;
 use report::Section;
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
+/// As in the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 struct Options {
     sections: Vec<String>,

@@ -32,14 +32,14 @@ mod doctor;
 mod fields;
 #[path = "program/imports.rs"]
 mod imports;
+#[path = "program/inspect.rs"]
+mod inspect;
 #[path = "program/interrupted.rs"]
 mod interrupted;
 #[path = "program/kb.rs"]
 mod kb;
 #[path = "program/kb_model.rs"]
 mod kb_model;
-#[path = "program/look.rs"]
-mod look;
 #[path = "program/mcp.rs"]
 mod mcp;
 #[path = "program/reference.rs"]

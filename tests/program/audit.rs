@@ -1,4 +1,4 @@
-//! `toolwright audit`, and what of a call outlives the program: record, sessions, approvals.
+//! `toolwright audit`, and what is stored of a call: its record, session and confirmation request.
 
 use std::fs;
 
@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use super::support::{Project, Run};
 
-/// Counts its runs in the answer by the clock, so that a second run would show.
+/// The handler returns the time, so that a second run would be visible.
 fn project(confirmation: Value) -> Project {
     let project = Project::with(&["find-note"]);
     let mut schema: Value =
-        serde_json::from_str(&fs::read_to_string(project.at("find-note/schema.json")).unwrap()).unwrap();
+        serde_json::from_str(&fs::read_to_string(project.path("find-note/schema.json")).unwrap()).unwrap();
     for (name, value) in [
         ("category", json!("action")),
         ("sideEffects", json!("writes")),
@@ -46,15 +46,15 @@ fn the_same_id_in_the_same_session_is_answered_from_the_record_by_another_proces
 }
 
 #[test]
-fn a_call_that_needs_confirmation_asks_and_yes_approves_it() {
+fn a_call_that_needs_confirmation_waits_and_yes_approves_it() {
     let project = project(json!({ "when": "true", "preview": "Find {{query}}" }));
     let asked = call(&project, &[]).expect_code(1).expect_stderr(&["Find x", "--yes"]);
     assert_eq!(asked.json()["error"]["type"], "CONFIRMATION_REQUIRED");
     let done = call(&project, &["--yes"]).expect_code(0).json();
     assert!(done["data"]["token"].is_string());
-    // The question that waited is the one that was answered.
+    // The waiting request is the one that was answered.
     assert_eq!(done["meta"]["executionId"], asked.json()["meta"]["executionId"]);
-    project.run(&["confirmations"]).expect_code(0).expect_stderr(&["nothing waits"]);
+    project.run(&["confirmations"]).expect_code(0).expect_stderr(&["no call waits"]);
     let events: Vec<Value> = project
         .run(&["audit", "export"])
         .expect_code(0)
@@ -63,12 +63,12 @@ fn a_call_that_needs_confirmation_asks_and_yes_approves_it() {
         .map(|line| serde_json::from_str::<Value>(line).unwrap()["entry"]["event"].clone())
         .collect();
     assert_eq!(events, ["refused", "approved", "called"]);
-    // With nothing waiting, it asks and approves in one.
+    // Without a waiting request, it creates and approves one.
     call(&project, &["--yes"]).expect_code(0);
 }
 
 #[test]
-fn the_record_is_verified_and_tampering_is_found() {
+fn the_audit_log_is_verified_and_tampering_is_detected() {
     let project = project(json!(false));
     for _ in 0..3 {
         call(&project, &[]).expect_code(0);
@@ -99,7 +99,7 @@ fn the_record_is_verified_and_tampering_is_found() {
 }
 
 #[test]
-fn a_record_that_does_not_exist_and_a_store_that_is_none_are_said() {
+fn a_missing_or_invalid_store_is_reported() {
     let project = project(json!(false));
     project.run(&["audit", "tail"]).expect_code(1).expect_stderr(&["there is no record yet"]);
     call(&project, &["--store", "redis://x"]).expect_code(2).expect_stderr(&["sqlite:PATH, postgres://"]);
@@ -114,7 +114,7 @@ fn a_record_that_does_not_exist_and_a_store_that_is_none_are_said() {
     assert!(fs::read_to_string(project.dir().join("kept/broken.db")).unwrap().starts_with("not a database"));
 }
 
-/// The one question that waits.
+/// The only waiting confirmation request.
 fn waiting(project: &Project) -> Value {
     let listed = project.run(&["confirmations", "--format", "json"]).expect_code(0).json();
     assert_eq!(listed.as_array().map(Vec::len), Some(1), "{listed}");
@@ -122,7 +122,7 @@ fn waiting(project: &Project) -> Value {
 }
 
 #[test]
-fn a_question_is_listed_and_answered_by_another_process() {
+fn a_confirmation_request_is_listed_and_answered_by_another_process() {
     let project = project(json!({ "when": "true", "preview": "Find {{query}}" }));
     project.run(&["confirmations"]).expect_code(1).expect_stderr(&["there is no record yet"]);
     let asked = call(&project, &[]).expect_code(1);
@@ -146,20 +146,20 @@ fn a_question_is_listed_and_answered_by_another_process() {
 
     call(&project, &["--session", "s2"]).expect_code(1).expect_stderr(&["toolwright approve conf_", "--yes"]);
     let id = waiting(&project)["id"].as_str().unwrap().to_owned();
-    project.run(&["confirmations", "--session", "s1"]).expect_code(0).expect_stderr(&["nothing waits"]);
+    project.run(&["confirmations", "--session", "s1"]).expect_code(0).expect_stderr(&["no call waits"]);
     let denied =
         project.run(&["deny", &id, "--reason", "too dear", "--format", "json"]).expect_code(0).json();
     assert_eq!(denied["error"]["message"], "The user declined this call: too dear");
-    project.run(&["confirmations"]).expect_code(0).expect_stderr(&["nothing waits"]);
+    project.run(&["confirmations"]).expect_code(0).expect_stderr(&["no call waits"]);
 }
 
 #[test]
-fn a_question_about_other_tools_is_not_approved_and_keeps_waiting() {
+fn a_confirmation_request_of_another_toolset_is_not_approved_and_keeps_waiting() {
     let project = project(json!(true));
     call(&project, &["--session", "s1"]).expect_code(1);
     project
         .write("find-note/handler.js", "export async function execute() { return { ok: true, data: 2 }; }\n");
     let id = waiting(&project)["id"].as_str().unwrap().to_owned();
-    project.run(&["approve", &id]).expect_code(1).expect_stderr(&["not those that were asked about", "deny"]);
+    project.run(&["approve", &id]).expect_code(1).expect_stderr(&["have changed since", "deny"]);
     assert_eq!(waiting(&project)["id"], id.as_str());
 }

@@ -1,4 +1,4 @@
-//! Files and directories that are not what they should be: a clear message, exit 1, nothing written.
+//! Wrong files and directories: a clear message, exit code 1, nothing written.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,7 +8,7 @@ use super::support::{DOC, HANDLER, Project, SCHEMA, SUMMARY};
 
 const FILES: [&str; 4] = ["schema.json", "doc_summary.md", "doc.md", "handler.js"];
 
-/// `build` and `check` both refuse, with exactly these findings; the old artifact stays as it is.
+/// `build` and `check` both fail with exactly these diagnostics; the old artifact is unchanged.
 fn refused(project: &Project, found: &[&str]) {
     fs::write(project.artifact(), "old").unwrap();
     let build = project.run(&["build", "--format", "json"]).expect_code(1);
@@ -41,7 +41,7 @@ fn a_file_with_nearly_the_right_name_is_suggested() {
     ];
     for (file, slip) in slips {
         let project = Project::with(&["note-find"]);
-        fs::rename(project.at("note-find").join(file), project.at("note-find").join(slip)).unwrap();
+        fs::rename(project.path("note-find").join(file), project.path("note-find").join(slip)).unwrap();
         refused(&project, &[&format!("note-find/{file}:1:1 file-missing")]);
         let run = project.check();
         assert_eq!(run.json()["diagnostics"][0]["help"], format!("rename `{slip}` to `{file}`"));
@@ -53,7 +53,7 @@ fn a_directory_or_a_pipe_in_place_of_a_file_is_refused_and_does_not_hang() {
     for file in FILES {
         let expected = format!("note-find/{file}:1:1 file-unreadable");
         let project = Project::with(&["note-find"]);
-        let path = project.at("note-find").join(file);
+        let path = project.path("note-find").join(file);
         fs::remove_file(&path).unwrap();
         fs::create_dir(&path).unwrap();
         refused(&project, &[&expected]);
@@ -98,9 +98,9 @@ fn a_file_of_three_megabytes_is_refused() {
 }
 
 #[test]
-fn an_empty_tool_directory_lacks_all_four_files() {
+fn an_empty_tool_directory_reports_all_four_missing_files() {
     let project = Project::with(&["note-read"]);
-    fs::create_dir(project.at("note-find")).unwrap();
+    fs::create_dir(project.path("note-find")).unwrap();
     let mut expected = FILES.map(|file| format!("note-find/{file}:1:1 file-missing"));
     expected.sort();
     refused(&project, &expected.each_ref().map(String::as_str));
@@ -160,27 +160,27 @@ fn two_directories_for_one_tool_are_refused() {
 #[test]
 fn links_that_go_in_circles_or_lead_nowhere_are_refused() {
     let project = Project::with(&["note-find"]);
-    symlink("loop-b", project.at("loop-a")).unwrap();
-    symlink("loop-a", project.at("loop-b")).unwrap();
-    symlink("nothing-here", project.at("lost")).unwrap();
+    symlink("loop-b", project.path("loop-a")).unwrap();
+    symlink("loop-a", project.path("loop-b")).unwrap();
+    symlink("nothing-here", project.path("lost")).unwrap();
     let broken = ["loop-a", "loop-b", "lost"].map(|name| format!("{name}/:1:1 symlink-broken"));
     refused(&project, &broken.each_ref().map(String::as_str));
     for name in ["loop-a", "loop-b", "lost"] {
         project.remove_link(name);
     }
     project.remove("note-find/doc.md");
-    symlink("doc.md", project.at("note-find/doc.md")).unwrap();
+    symlink("doc.md", project.path("note-find/doc.md")).unwrap();
     refused(&project, &["note-find/doc.md:1:1 symlink-broken"]);
 }
 
 #[test]
 fn links_that_leave_the_tools_directory_are_refused() {
     let project = Project::with(&["note-find", "note-read"]);
-    fs::rename(project.at("note-read"), project.dir().join("note-read")).unwrap();
-    symlink(project.dir().join("note-read"), project.at("note-read")).unwrap();
+    fs::rename(project.path("note-read"), project.dir().join("note-read")).unwrap();
+    symlink(project.dir().join("note-read"), project.path("note-read")).unwrap();
     fs::write(project.dir().join("secret.md"), DOC).unwrap();
     project.remove("note-find/doc.md");
-    symlink("../../secret.md", project.at("note-find/doc.md")).unwrap();
+    symlink("../../secret.md", project.path("note-find/doc.md")).unwrap();
     refused(&project, &["note-find/doc.md:1:1 symlink-escape", "note-read/:1:1 symlink-escape"]);
 }
 
@@ -190,13 +190,13 @@ fn a_module_or_shared_file_that_leads_out_of_the_tools_directory_is_refused() {
     fs::create_dir(project.dir().join("lib")).unwrap();
     fs::write(project.dir().join("lib/n.js"), "export const n = 1;\n").unwrap();
     fs::write(project.dir().join("count.json"), "{ \"type\": \"integer\" }").unwrap();
-    symlink(project.dir().join("lib"), project.at("note-find/lib")).unwrap();
+    symlink(project.dir().join("lib"), project.path("note-find/lib")).unwrap();
     let import = "import { n } from './lib/n.js';\n".to_owned();
     project.write("note-find/handler.js", import + &HANDLER.replace("args.query", "n"));
     refused(&project, &["note-find/handler.js:1:19 handler-import-missing"]);
     project.write("note-find/handler.js", HANDLER);
     project.write("_shared/other.json", "{}");
-    symlink(project.dir().join("count.json"), project.at("_shared/count.json")).unwrap();
+    symlink(project.dir().join("count.json"), project.path("_shared/count.json")).unwrap();
     project.edit(
         "note-find/schema.json",
         "{ \"type\": \"integer\", \"minimum\": 1, \"maximum\": 10, \"default\": 3 }",
@@ -208,11 +208,11 @@ fn a_module_or_shared_file_that_leads_out_of_the_tools_directory_is_refused() {
 #[test]
 fn links_that_stay_inside_the_tools_directory_work() {
     let project = Project::with(&["note-find", "note-read"]);
-    fs::create_dir(project.at("_store")).unwrap();
-    fs::rename(project.at("note-read"), project.at("_store/note-read")).unwrap();
-    symlink("_store/note-read", project.at("note-read")).unwrap();
+    fs::create_dir(project.path("_store")).unwrap();
+    fs::rename(project.path("note-read"), project.path("_store/note-read")).unwrap();
+    symlink("_store/note-read", project.path("note-read")).unwrap();
     project.remove("note-find/doc.md");
-    symlink("../_store/note-read/doc.md", project.at("note-find/doc.md")).unwrap();
+    symlink("../_store/note-read/doc.md", project.path("note-find/doc.md")).unwrap();
     project.build();
     assert_eq!(project.artifact_json()["tools"].as_array().unwrap().len(), 2);
 }

@@ -1,10 +1,10 @@
-//! Artifacts that cannot be written: the old one stays as it is, and nothing is left behind.
+//! Artifacts that cannot be written: the old one is unchanged, and no temporary file remains.
 
 use std::fs;
 
-use super::support::{PATIENCE, Project, run, run_within, shell_in};
+use super::support::{Project, TIMEOUT, run, run_within, shell_in};
 
-/// Everything below the project's directory, to find litter.
+/// Every path below the project's directory, to find leftover files.
 fn listing(project: &Project) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     let mut waiting = vec![project.dir().to_owned()];
@@ -59,18 +59,18 @@ fn an_output_that_is_a_device_is_not_replaced_by_a_file() {
     let project = Project::with(&["note-find"]);
     let pipe = project.dir().join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    run_within(project.command(&["build", "--out", "pipe"]), PATIENCE).expect_code(1);
+    run_within(project.command(&["build", "--out", "pipe"]), TIMEOUT).expect_code(1);
     assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
 }
 
 #[test]
-fn a_full_disk_leaves_the_old_artifact_and_no_litter() {
+fn a_full_disk_leaves_the_old_artifact_and_no_temporary_files() {
     let project = Project::reference();
     project.settle();
     let old = project.artifact_bytes();
     project.edit("kb-get/doc.md", "## Summary\n", "## Summary\nNew words. ");
     let before = listing(&project);
-    // Nothing beyond one block may be written: what a full disk does, without needing one.
+    // A limit of one block per file simulates a full disk.
     let script = "trap '' XFSZ; ulimit -f 1; exec \"$@\"";
     let command = shell_in(project.dir(), script, &["build"]);
     run(command)
@@ -87,13 +87,13 @@ fn a_full_disk_leaves_the_old_artifact_and_no_litter() {
 #[test]
 fn a_disk_too_full_for_the_cache_does_not_fail_the_build() {
     let project = Project::with(&["note-find"]);
-    fs::create_dir(project.at(".tool_registry.json.cache")).unwrap();
+    fs::create_dir(project.path(".tool_registry.json.cache")).unwrap();
     project.build();
     assert_eq!(project.loose_files(), ["tool_registry.json"]);
 }
 
 #[test]
-fn a_link_in_place_of_the_artifact_is_followed_or_replaced_but_never_torn() {
+fn a_link_in_place_of_the_artifact_is_followed_or_replaced_atomically() {
     let project = Project::with(&["note-find"]);
     fs::write(project.dir().join("real.json"), "old").unwrap();
     std::os::unix::fs::symlink("../real.json", project.artifact()).unwrap();
@@ -103,13 +103,13 @@ fn a_link_in_place_of_the_artifact_is_followed_or_replaced_but_never_torn() {
 }
 
 #[test]
-fn what_a_killed_build_left_long_ago_is_removed() {
+fn old_temporary_files_of_a_killed_build_are_removed() {
     let project = Project::with(&["note-find"]);
     let (old, young) = (".tool_registry.json.1.tmp", ".tool_registry.json.2.tmp");
     project.write(old, "{");
     project.write(young, "{");
     let touched =
-        std::process::Command::new("touch").args(["-d", "2 hours ago"]).arg(project.at(old)).status();
+        std::process::Command::new("touch").args(["-d", "2 hours ago"]).arg(project.path(old)).status();
     assert!(touched.unwrap().success());
     project.run(&["build", "--no-cache"]).expect_code(0);
     assert_eq!(project.loose_files(), [young, "tool_registry.json"]);

@@ -1,4 +1,4 @@
-//! Hostile contents: deep, endless, costly or poisoned. Refused or handled, and always quickly.
+//! Hostile content (deep, recursive, costly, hidden characters) is refused or handled quickly.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::support::{HANDLER, Project, Run, run_within};
 
-/// A debug build on a busy machine; what is meant is "not minutes".
+/// Generous, for a debug build on a busy machine.
 const QUICK: Duration = Duration::from_secs(20);
 const TOP_K: &str = "{ \"type\": \"integer\", \"minimum\": 1, \"maximum\": 10, \"default\": 3 }";
 
@@ -87,7 +87,7 @@ fn a_recursive_schema_that_ends_with_its_value_is_fine() {
 }
 
 #[test]
-fn patterns_that_would_take_for_ever_are_refused_or_harmless() {
+fn patterns_with_catastrophic_backtracking_are_refused_or_harmless() {
     let patterns =
         ["^(a+)+$", "^(a|a)*$", "^(.*.*)*x$", "(x+x+)+y", "^(([a-z])+.)+[A-Z]([a-z])+$", "(?=(a+)+$)b"];
     for pattern in patterns {
@@ -110,7 +110,7 @@ fn a_pattern_that_repeats_without_bound_is_refused() {
 }
 
 #[test]
-fn duplicate_keys_are_refused_wherever_they_stand() {
+fn duplicate_keys_are_refused_in_every_file() {
     let project = Project::with(&["note-find"]);
     project.edit("note-find/schema.json", "\"minLength\": 1", "\"minLength\": 1, \"minLength\": 2");
     project.edit("note-find/doc.md", "\"opening hours\"", "\"opening hours\", \"query\": \"again\"");
@@ -176,7 +176,7 @@ fn a_mistake_in_a_shared_definition_is_shown_there_and_once() {
 }
 
 #[test]
-fn a_pattern_that_looks_ahead_does_not_take_for_ever_on_a_long_text() {
+fn a_pattern_with_lookahead_is_fast_on_a_long_text() {
     let project = with_property(&json!({"type": "string", "pattern": "(?=(a+)+$)b"}));
     let long = format!("{{ \"query\": \"x\", \"top_k\": \"{}!\" }}", "a".repeat(300_000));
     project.edit("note-find/doc.md", "{ \"query\": \"opening hours\" }", &long);

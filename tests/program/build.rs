@@ -1,4 +1,4 @@
-//! `toolwright build`: what the artifact says, where it goes, and what programs are told.
+//! `toolwright build`: the content and place of the artifact, and the JSON report.
 
 use std::fs;
 use std::process::Command;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::support::{Project, repository, run};
 
 #[test]
-fn the_reference_toolset_builds_without_a_finding() {
+fn the_reference_toolset_builds_without_errors() {
     let project = Project::reference();
     let report = project.run(&["build", "--format", "json"]).expect_code(0).json();
     let artifact = project.artifact_json();
@@ -19,7 +19,7 @@ fn the_reference_toolset_builds_without_a_finding() {
     assert_eq!(keys, ["ok", "version", "tools", "diagnostics"]);
 }
 
-/// The reference toolset does these on purpose: the documents that it follows do.
+/// The intended warnings of the reference toolset.
 fn warnings() -> Value {
     let report = Project::reference().check().expect_code(0).json();
     let codes = report["diagnostics"].as_array().unwrap().iter().map(|found| found["code"].clone());
@@ -53,7 +53,7 @@ fn a_tool_in_the_artifact_has_every_field_of_its_schema_and_both_docs() {
     project.build();
     for tool in project.artifact_json()["tools"].as_array().unwrap() {
         let directory = tool["toolId"].as_str().unwrap().replace('_', "-");
-        let read = |name: &str| fs::read_to_string(project.at(&directory).join(name)).unwrap();
+        let read = |name: &str| fs::read_to_string(project.path(&directory).join(name)).unwrap();
         let mut expected: Value = serde_json::from_str(&read("schema.json")).unwrap();
         let members = expected.as_object_mut().unwrap();
         let parameters = members.remove("parameters").unwrap();
@@ -67,7 +67,7 @@ fn a_tool_in_the_artifact_has_every_field_of_its_schema_and_both_docs() {
 }
 
 fn sha256_of(project: &Project, directory: &str) -> String {
-    let path = project.at(directory).join("handler.js");
+    let path = project.path(directory).join("handler.js");
     let output = Command::new("sha256sum").arg(path).output().unwrap();
     String::from_utf8(output.stdout).unwrap().split_whitespace().next().unwrap().to_owned()
 }
@@ -121,7 +121,7 @@ fn a_failed_build_reports_without_a_version_and_exits_with_one() {
 }
 
 #[test]
-fn people_are_told_what_was_built_on_stderr_alone() {
+fn the_summary_of_a_build_is_printed_to_stderr_only() {
     let project = Project::with(&["note-find"]);
     let run = project.build().expect_stderr(&["built tools/tool_registry.json: 1 tool, version 1.0."]);
     assert_eq!(run.stdout, "");
@@ -129,7 +129,7 @@ fn people_are_told_what_was_built_on_stderr_alone() {
 }
 
 #[test]
-fn timings_are_shown_when_asked_for() {
+fn timings_are_printed_on_request() {
     let project = Project::with(&["note-find"]);
     project.run(&["build", "--timings"]).expect_code(0).expect_stderr(&["discover", "check", "write"]);
     project.run(&["check", "--timings"]).expect_code(0).expect_stderr(&["discover", "check"]);

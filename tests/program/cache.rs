@@ -1,4 +1,4 @@
-//! The incremental build: it leaves alone what is the same, and notices everything that is not.
+//! The incremental build: skips unchanged tools, and notices every change.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -19,14 +19,14 @@ fn state(project: &Project) -> (String, i64, i64, u64) {
     )
 }
 
-/// A project whose files are old enough to be trusted, and built.
+/// A built project whose files are old enough for the cache.
 fn settled() -> Project {
     let project = Project::with(&["note-find", "note-read"]);
     project.settle();
     project
 }
 
-/// The next build sees the change, and gives what a build without a cache would.
+/// The next build notices the change, and equals a build without a cache.
 fn expect_noticed(project: &Project, what: &str) {
     let before = project.artifact_json()["contentDigest"].clone();
     project.build();
@@ -40,7 +40,7 @@ fn expect_noticed(project: &Project, what: &str) {
 fn a_build_without_a_change_leaves_the_artifact_untouched() {
     let project = settled();
     let before = state(&project);
-    project.build().expect_stderr(&["unchanged tools/tool_registry.json: 2 tools", "2 as before"]);
+    project.build().expect_stderr(&["unchanged tools/tool_registry.json: 2 tools", "2 from the cache"]);
     assert_eq!(state(&project), before);
 }
 
@@ -54,7 +54,7 @@ fn touching_a_file_without_changing_it_leaves_the_artifact_untouched() {
 }
 
 #[test]
-fn a_build_of_files_just_written_leaves_an_artifact_that_says_the_same_untouched() {
+fn a_build_of_rewritten_files_with_the_same_content_leaves_the_artifact_untouched() {
     let project = Project::with(&["note-find"]);
     project.build();
     let before = state(&project);
@@ -65,9 +65,9 @@ fn a_build_of_files_just_written_leaves_an_artifact_that_says_the_same_untouched
 #[test]
 fn a_linked_tool_that_did_not_change_leaves_the_artifact_untouched() {
     let project = Project::with(&["note-find"]);
-    fs::create_dir(project.at("_store")).unwrap();
-    fs::rename(project.at("note-find"), project.at("_store/note-find")).unwrap();
-    std::os::unix::fs::symlink("_store/note-find", project.at("note-find")).unwrap();
+    fs::create_dir(project.path("_store")).unwrap();
+    fs::rename(project.path("note-find"), project.path("_store/note-find")).unwrap();
+    std::os::unix::fs::symlink("_store/note-find", project.path("note-find")).unwrap();
     project.build();
     let before = state(&project);
     project.build();
@@ -88,7 +88,7 @@ fn warnings_are_repeated_when_nothing_changed() {
 }
 
 #[test]
-fn a_changed_deleted_or_torn_artifact_is_built_again() {
+fn a_changed_deleted_or_truncated_artifact_is_built_again() {
     let project = settled();
     let expected = project.pinned_bytes(&[]);
     let text = String::from_utf8(expected.clone()).unwrap();
@@ -104,20 +104,20 @@ fn a_changed_deleted_or_torn_artifact_is_built_again() {
 fn a_damaged_or_foreign_cache_is_ignored() {
     let project = settled();
     let expected = project.pinned_bytes(&[]);
-    let cache = fs::read(project.at(CACHE)).unwrap();
+    let cache = fs::read(project.path(CACHE)).unwrap();
     let mut flipped = cache.clone();
     let middle = flipped.len() / 2;
     flipped[middle] ^= 0xff;
     let foreign = Project::with(&["note-find"]);
     foreign.settle();
-    let other = fs::read(foreign.at(CACHE)).unwrap();
+    let other = fs::read(foreign.path(CACHE)).unwrap();
     let huge = [0xff_u8; 64].to_vec();
     for bad in [Vec::new(), b"{}".to_vec(), cache[..cache.len() / 2].to_vec(), flipped, other, huge] {
-        fs::write(project.at(CACHE), bad).unwrap();
+        fs::write(project.path(CACHE), bad).unwrap();
         assert_same(&project.pinned_bytes(&[]), &expected, "built again");
     }
     project.remove(CACHE);
-    fs::create_dir(project.at(CACHE)).unwrap();
+    fs::create_dir(project.path(CACHE)).unwrap();
     assert_same(&project.pinned_bytes(&[]), &expected, "built again");
 }
 
@@ -139,7 +139,7 @@ fn every_kind_of_change_is_noticed() {
 #[test]
 fn a_change_whose_time_was_set_back_is_noticed() {
     let project = settled();
-    let (handler, reference) = (project.at("note-find/handler.js"), project.dir().join("reference"));
+    let (handler, reference) = (project.path("note-find/handler.js"), project.dir().join("reference"));
     let touch = |from: &std::path::Path, to: &std::path::Path| {
         assert!(Command::new("touch").arg("-r").arg(from).arg(to).status().unwrap().success());
     };
@@ -151,7 +151,7 @@ fn a_change_whose_time_was_set_back_is_noticed() {
 }
 
 #[test]
-fn a_tool_that_came_or_went_is_noticed() {
+fn an_added_or_removed_tool_is_noticed() {
     let project = settled();
     project.add_tool("a-new");
     expect_noticed(&project, "a new tool");
@@ -164,7 +164,7 @@ fn a_tool_that_came_or_went_is_noticed() {
 #[test]
 fn a_renamed_tool_is_noticed() {
     let project = settled();
-    fs::rename(project.at("note-find"), project.at("note-seek")).unwrap();
+    fs::rename(project.path("note-find"), project.path("note-seek")).unwrap();
     let found = project.run(&["build", "--format", "json"]).expect_code(1).found();
     assert_eq!(found, ["note-seek/schema.json:2:13 tool-id-mismatch"]);
     project.edit("note-seek/schema.json", "note_find", "note_seek");
@@ -216,7 +216,7 @@ fn a_changed_shared_definition_is_noticed() {
 }
 
 #[test]
-fn a_build_that_failed_leaves_the_next_one_right() {
+fn a_failed_build_does_not_affect_the_next_one() {
     let project = settled();
     let expected = project.pinned_bytes(&[]);
     project.edit("note-find/schema.json", "\"1.0.0\"", "\"one\"");

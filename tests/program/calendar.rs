@@ -1,4 +1,4 @@
-//! The two calendar tools and `toolwright calendar`, from end to end: a proposal in one process, the event in another.
+//! The calendar tools and `toolwright calendar`, end to end: a proposal in one process, the event in another.
 
 use std::fs;
 use std::process::Stdio;
@@ -36,7 +36,7 @@ fn events(project: &Project) -> Vec<Value> {
 }
 
 #[test]
-fn what_one_command_proposed_another_creates_once_it_is_confirmed() {
+fn a_draft_of_one_command_becomes_an_event_in_another_after_confirmation() {
     let project = project(
         "[calendar]\npeople = [\"@studio.example\"]\nconference = \"https://meet.example/{event_id}\"\n",
     );
@@ -50,7 +50,7 @@ fn what_one_command_proposed_another_creates_once_it_is_confirmed() {
     let asked = create(1, &[]).expect_code(1).json();
     assert_eq!(asked["error"]["type"], "CONFIRMATION_REQUIRED");
     assert!(events(&project).is_empty());
-    // Somebody else has no such draft, confirmed or not.
+    // The draft does not exist for another user.
     assert_eq!(create(1, &["--yes", "--user", "eve"]).expect_code(1).json()["error"]["type"], "NOT_FOUND");
     let made = create(1, &["--yes"]).expect_code(0).json()["data"].clone();
     let id = made["event_id"].as_str().unwrap();
@@ -60,11 +60,11 @@ fn what_one_command_proposed_another_creates_once_it_is_confirmed() {
         "conference_url": format!("https://meet.example/{id}"),
     });
     assert_eq!(made, expected);
-    // The question that was asked first is the one that was answered.
+    // The first confirmation request is the one that was answered.
     let question = asked["error"]["details"]["confirmation_request"]["confirmation_id"].as_str().unwrap();
     project.run(&["approve", question]).expect_code(1).expect_stderr(&["was answered already"]);
     assert_eq!(events(&project).len(), 1);
-    // What is booked is not proposed again.
+    // A booked time is not proposed again.
     let next = proposal(&project, &[]);
     assert!(
         next["slots"].as_array().unwrap().iter().all(|slot| slot["start"] != slots[1]["start"]),
@@ -88,7 +88,7 @@ fn a_proposal_over_rest_without_sessions_becomes_an_event_that_a_person_approves
     assert_eq!((status, &made["ok"]), (200, &json!(true)), "{made}");
     assert_eq!(made["data"]["start"], plan["slots"][0]["start"]);
     assert_eq!(made["data"]["conference_url"], Value::Null);
-    // The commands read the file while the server has it open.
+    // Commands read the file while the server uses it.
     assert_eq!(events(&project)[0]["eventId"], made["data"]["event_id"]);
     let again = call("calendar_create_event", &choice(&plan, 1));
     let question = again["error"]["details"]["confirmation_request"]["confirmation_id"].as_str().unwrap();
@@ -105,7 +105,7 @@ fn events_are_listed_for_people_and_exported_for_other_programs() {
     call(&project, "calendar_create_event", &choice(&plan, 0), &["--yes"]).expect_code(0);
     let line = project.run(&["calendar", "list"]).expect_code(0).stdout;
     assert!(line.contains("Lighting review") && line.contains("mira@studio.example"), "{line}");
-    // A title may come from a model: it does not speak to the terminal.
+    // A title may come from a model: control characters are removed.
     let odd = WISH.replace("Lighting review", r"\u001b[2Jall free\u202e");
     let plan = call(&project, "calendar_propose_event", &odd, &[]).expect_code(0).json()["data"].clone();
     call(&project, "calendar_create_event", &choice(&plan, 0), &["--yes"]).expect_code(0);
@@ -130,7 +130,7 @@ fn events_are_listed_for_people_and_exported_for_other_programs() {
 }
 
 #[test]
-fn commands_that_are_killed_leave_one_event_a_draft_at_the_most() {
+fn killed_commands_leave_at_most_one_event_per_draft() {
     let project = project("");
     for round in 0..8_u64 {
         let plan = proposal(&project, &[]);
@@ -139,7 +139,7 @@ fn commands_that_are_killed_leave_one_event_a_draft_at_the_most() {
         std::thread::sleep(std::time::Duration::from_millis(20 + round * 25));
         let _ = child.kill();
         child.wait().unwrap();
-        // Whatever became of it, the user can go on with the same draft.
+        // The same draft can be used again.
         let again = call(&project, "calendar_create_event", &choice(&plan, 0), &["--yes"]).json();
         assert!(again["ok"] == true || again["error"]["type"] == "CONFLICT", "{again}");
         assert_eq!(events(&project).len() as u64, round + 1);
@@ -147,9 +147,9 @@ fn commands_that_are_killed_leave_one_event_a_draft_at_the_most() {
 }
 
 #[test]
-fn settings_that_cannot_hold_are_told_and_secrets_are_not_shown() {
+fn invalid_settings_are_reported_and_secrets_are_not_printed() {
     let project = Project::with(&["find-note"]);
-    for (text, told) in [
+    for (text, expected_text) in [
         ("working_hours = \"17:00-09:00\"", "later time last"),
         ("timezone = \"Berlin\"", "Europe/Berlin"),
         ("url = \"https://dav.example/mira/\"", "needs `organizer`"),
@@ -157,7 +157,7 @@ fn settings_that_cannot_hold_are_told_and_secrets_are_not_shown() {
         ("colour = \"red\"", "unknown field `colour`"),
     ] {
         fs::write(project.dir().join("toolwright.toml"), format!("[calendar]\n{text}\n")).unwrap();
-        project.run(&["list"]).expect_code(1).expect_stderr(&[told, "help"]);
+        project.run(&["list"]).expect_code(1).expect_stderr(&[expected_text, "help"]);
     }
     let text = "[calendar]\nurl = \"https://dav.example/mira/\"\nuser = \"mira\"\npassword_env = \"DAV_PASSWORD\"\norganizer = \"mira@studio.example\"\n[calendar.zoom]\naccount_id = \"a\"\nclient_id = \"c\"\n[calendar.calendars]\n\"jon@studio.example\" = \"https://dav.example/jon/\"\n";
     fs::write(project.dir().join("toolwright.toml"), text).unwrap();
@@ -171,7 +171,7 @@ fn settings_that_cannot_hold_are_told_and_secrets_are_not_shown() {
 }
 
 #[test]
-fn a_calendar_that_is_not_set_up_rightly_says_so() {
+fn a_misconfigured_calendar_reports_the_reason() {
     let settings = "[calendar]\nurl = \"http://127.0.0.1:1/mira/\"\norganizer = \"mira@studio.example\"\n";
     let project = project(settings);
     let failed = call(&project, "calendar_propose_event", WISH, &[]).expect_code(1);

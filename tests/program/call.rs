@@ -1,4 +1,4 @@
-//! `toolwright call`: one call from the terminal, its envelope on stdout, its exit code by `ok`.
+//! `toolwright call`: one call from the terminal; the envelope on stdout, the exit code by `ok`.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -34,7 +34,7 @@ fn a_call_that_succeeds_prints_its_envelope_and_exits_with_0() {
 }
 
 #[test]
-fn a_model_could_correct_itself_from_a_refused_call() {
+fn a_refused_call_tells_the_model_how_to_correct_it() {
     let run = call(&Project::reference(), &["kb_search", r#"{"query":1,"topk":3}"#]).expect_code(1);
     let mut envelope = run.json();
     for changing in ["duration", "executionId", "registryVersion"] {
@@ -78,12 +78,12 @@ fn mode_and_state_reach_the_handler() {
 }
 
 #[test]
-fn wrong_usage_exits_with_2_and_says_what_to_do() {
+fn wrong_usage_exits_with_2_and_suggests_a_fix() {
     let project = Project::with(&["find-note"]);
     for (args, parts) in [
         (
             &["find_note", "{query: 1}"][..],
-            &["the arguments on the command line must be JSON", "quote it whole"][..],
+            &["the arguments on the command line must be JSON", "quote the JSON"][..],
         ),
         (&["find_note", "@absent.json"], &["cannot read the arguments in absent.json"]),
         (&["find_note", "{}", "--session-state", "[1]"], &["--session-state must be a JSON object"]),
@@ -164,7 +164,7 @@ fn fetch_reaches_what_the_configuration_lists_for_the_tool() {
 }
 
 #[test]
-fn limits_of_handlers_are_settings() {
+fn the_limits_of_handlers_are_configurable() {
     let project = with_handler(
         "const all = []; for (let i = 0; i < 40; i++) all.push(new Array(20000).fill(i)); return { ok: true, data: all.length }",
     );
@@ -180,7 +180,7 @@ fn limits_of_handlers_are_settings() {
 }
 
 #[test]
-fn whoever_calls_has_an_id_an_org_and_roles() {
+fn the_principal_of_a_call_has_an_id_an_org_and_roles() {
     let project = Project::with(&["find-note"]);
     let condition = r#"user.id == \"mira\" && user.org == \"studio\" && \"editor\" in user.roles"#;
     let text = format!("800, \"availability\": {{\"condition\": \"{condition}\"}},");
@@ -189,22 +189,22 @@ fn whoever_calls_has_an_id_an_org_and_roles() {
     let by = ["--user", "mira", "--org", "studio", "--role", "staff", "--role", "editor"];
     assert_eq!(call(&project, &args).expect_code(1).json()["error"]["type"], "UNAVAILABLE");
     call(&project, &[&args[..], &by, &["--session", "s1"]].concat()).expect_code(0);
-    // A session keeps them.
+    // The session has stored them.
     call(&project, &[&args[..], &["--session", "s1"]].concat()).expect_code(0);
     call(&project, &[&args[..], &["--session", "s1", "--user", "eve"]].concat())
         .expect_code(2)
-        .expect_stderr(&["somebody else"]);
+        .expect_stderr(&["another user"]);
 }
 
 #[test]
-fn a_person_is_told_how_many_warnings_the_tools_build_with() {
+fn the_number_of_build_warnings_is_printed() {
     let project = Project::with(&["find-note"]);
     let args = ["call", "find_note", r#"{"query": "x"}"#];
     assert_eq!(project.run(&args).expect_code(0).stderr, "");
     project.write("find-note/doc_summary.md", "a\nb\nc\nd\ne\nf\n");
-    let told = project.run(&args).expect_code(0);
-    assert_eq!(told.stderr.lines().count(), 1, "{}", told.stderr);
-    assert!(told.stderr.contains("1 warning"), "{}", told.stderr);
+    let run = project.run(&args).expect_code(0);
+    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+    assert!(run.stderr.contains("1 warning"), "{}", run.stderr);
     assert_eq!(call(&project, &args[1..]).expect_code(0).stderr, "");
 }
 

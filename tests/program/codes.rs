@@ -6,8 +6,8 @@ use std::path::Path;
 
 use super::support::repository;
 
-/// What a code stands right after, white space aside. All findings are made by one of these.
-const MAKERS: [&str; 13] = [
+/// The text before a code. All diagnostics are created by one of these.
+const CONSTRUCTORS: [&str; 13] = [
     "Finding::error(",
     "Finding::json(",
     "Problem::error(",
@@ -18,11 +18,11 @@ const MAKERS: [&str; 13] = [
     "self.add(",
     "refuse(",
     "finding(",
-    "trouble(",
+    "diagnostic(",
     "let code = ",
     ".code == ",
 ];
-/// Codes of findings begin with the area that they are about.
+/// The first word of every code.
 const AREAS: [&str; 23] = [
     "artifact",
     "cel",
@@ -48,7 +48,7 @@ const AREAS: [&str; 23] = [
     "tools",
     "views",
 ];
-/// Kebab-case words of the sources that begin like a code and are none.
+/// Kebab-case literals in the sources that begin like a code and are not codes.
 const NO_CODES: [&str; 5] =
     ["json-pointer", "json-pointer-uri-fragment", "date-time", "find-note", "handler-import"];
 
@@ -62,18 +62,18 @@ fn every_code_is_documented() {
 }
 
 #[test]
-fn every_literal_that_looks_like_a_code_is_made_into_a_finding_in_a_known_way() {
+fn every_literal_that_looks_like_a_code_is_used_by_a_known_constructor() {
     let made = codes_of_sources();
-    let mut strangers = BTreeSet::new();
+    let mut unknown = BTreeSet::new();
     for text in sources() {
         for (_, literal) in kebab_literals(&text) {
             let area = literal.split('-').next().unwrap_or_default();
             if AREAS.contains(&area) && !made.contains(literal) && !NO_CODES.contains(&literal) {
-                strangers.insert(literal.to_owned());
+                unknown.insert(literal.to_owned());
             }
         }
     }
-    assert!(strangers.is_empty(), "a new way to make a finding? {strangers:?}");
+    assert!(unknown.is_empty(), "add the constructor of these codes to CONSTRUCTORS: {unknown:?}");
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn codes_of_sources() -> BTreeSet<String> {
     for text in sources() {
         for (before, literal) in kebab_literals(&text) {
             let before = before.trim_end();
-            if MAKERS.iter().any(|maker| before.ends_with(maker.trim_end())) {
+            if CONSTRUCTORS.iter().any(|constructor| before.ends_with(constructor.trim_end())) {
                 codes.insert(literal.to_owned());
             }
         }
@@ -108,7 +108,7 @@ fn codes_of_sources() -> BTreeSet<String> {
     codes
 }
 
-/// String literals of two or more lower-case words with `-` between them, and what stands before each.
+/// Kebab-case string literals of two or more words, each with the text before it.
 fn kebab_literals(text: &str) -> Vec<(&str, &str)> {
     let mut found = Vec::new();
     for (start, _) in text.match_indices('"') {
@@ -123,7 +123,7 @@ fn kebab_literals(text: &str) -> Vec<(&str, &str)> {
     found
 }
 
-/// The program's sources, without tests and without comments.
+/// The sources without tests and comments.
 fn sources() -> Vec<String> {
     let mut texts = Vec::new();
     for folder in ["crates/registry/src", "crates/cli/src"] {

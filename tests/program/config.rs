@@ -1,4 +1,4 @@
-//! Where settings come from, and which of them wins: flags, environment, file, defaults.
+//! The layers of the configuration: defaults, file, environment, flags.
 
 use std::fs;
 
@@ -21,7 +21,7 @@ fn first_id(run: &Run) -> String {
 }
 
 #[test]
-fn flags_beat_the_environment_which_beats_the_file_which_beats_the_default() {
+fn flags_override_the_environment_which_overrides_the_file_which_overrides_the_default() {
     let project = choices();
     let list = |args: &[&str], env: Option<&str>| {
         let mut command = project.command(&[&["list", "--format", "json"], args].concat());
@@ -36,7 +36,7 @@ fn flags_beat_the_environment_which_beats_the_file_which_beats_the_default() {
 }
 
 #[test]
-fn a_directory_named_as_an_argument_beats_the_flag() {
+fn a_directory_named_as_an_argument_overrides_the_flag() {
     let project = choices();
     for command in ["build", "check"] {
         let mut command = project.command(&[command, "t-arg", "--tools", "t-flag", "--format", "json"]);
@@ -63,7 +63,7 @@ fn paths_in_a_configuration_are_relative_to_it() {
 }
 
 #[test]
-fn a_configuration_that_was_named_and_is_missing_is_wrong_usage() {
+fn a_missing_configuration_file_that_was_named_is_wrong_usage() {
     let project = choices();
     for command in [&["build"][..], &["check"], &["list"], &["new", "x"], &["prompt", "--mode", "text"]] {
         let run = project.run(&[command, &["--config", "nowhere.toml"]].concat()).expect_code(2);
@@ -72,7 +72,7 @@ fn a_configuration_that_was_named_and_is_missing_is_wrong_usage() {
 }
 
 #[test]
-fn a_configuration_that_is_not_valid_is_refused_with_its_place() {
+fn an_invalid_configuration_is_refused_with_its_position() {
     let project = choices();
     let wrong = [
         ("[tools\n", "line 1"),
@@ -94,7 +94,7 @@ fn a_configuration_that_is_not_valid_is_refused_with_its_place() {
 }
 
 #[test]
-fn new_tools_go_where_the_configuration_says() {
+fn new_tools_are_created_in_the_configured_directory() {
     let project = choices();
     fs::write(project.dir().join("toolwright.toml"), "[tools]\ndir = \"t-file\"\n").unwrap();
     project.run(&["new", "my-tool"]).expect_code(0);
@@ -102,7 +102,7 @@ fn new_tools_go_where_the_configuration_says() {
 }
 
 #[test]
-fn a_project_is_found_from_anywhere_in_it() {
+fn a_project_is_found_from_any_of_its_directories() {
     let project = choices();
     fs::write(project.dir().join("toolwright.toml"), "[tools]\ndir = \"t-file\"\n").unwrap();
     let deep = project.dir().join("t-file/by-file");
@@ -113,21 +113,21 @@ fn a_project_is_found_from_anywhere_in_it() {
     command.current_dir(&deep);
     run(command).expect_code(0);
     assert!(project.dir().join(".toolwright/state.db").exists());
-    // What is named on the command line is still meant from here.
+    // Paths on the command line are relative to the current directory.
     let mut command = project.command(&["list", "--format", "json", "--tools", "../../t-flag"]);
     command.current_dir(&deep);
     assert_eq!(first_id(&run(command).expect_code(0)), "by_flag");
 }
 
 #[test]
-fn a_rule_that_cannot_hold_is_found_when_the_configuration_is_read() {
+fn an_invalid_condition_is_reported_when_the_configuration_is_read() {
     let project = Project::with(&["note-find"]);
-    for (rule, told) in [
+    for (rule, expected_text) in [
         ("mode ==", "it ends too early, at column 8"),
         ("usr.id == \\\"x\\\"", "uses the unknown variable `usr`: did you mean `user`?"),
     ] {
         let text = format!("[confirmation]\napprove_when = \"{rule}\"\n");
         fs::write(project.dir().join("toolwright.toml"), text).unwrap();
-        project.run(&["list"]).expect_code(1).expect_stderr(&["approve_when", told, "help"]);
+        project.run(&["list"]).expect_code(1).expect_stderr(&["approve_when", expected_text, "help"]);
     }
 }

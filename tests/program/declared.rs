@@ -1,4 +1,4 @@
-//! Tools that the configuration declares, beside those of the directory.
+//! Declared tools, beside those of the tools directory.
 
 use std::fs;
 
@@ -64,7 +64,7 @@ fn call(project: &Project, tool: &str, args: &str) -> Run {
 }
 
 #[test]
-fn both_kinds_are_in_one_list_in_their_order() {
+fn built_and_declared_tools_are_listed_in_order() {
     let run = project().run(&["list", "--format", "json"]).expect_code(0);
     let ids: Vec<_> = run.json().as_array().unwrap().iter().map(|tool| tool["toolId"].clone()).collect();
     assert_eq!(ids, ["find_note", "get_weather", "get_time", "get-tide", "get_mood"]);
@@ -91,7 +91,7 @@ fn mocks_of_all_three_formats_are_called_like_any_tool() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_logged_and_the_rest_goes_on() {
+fn an_unreadable_file_is_logged_and_the_others_are_loaded() {
     let project = Project::with(&["find-note"]);
     fs::write(project.dir().join("toolwright.toml"), "[tools]\ndeclared = [\"absent.json\", \"bad.yaml\"]\n")
         .unwrap();
@@ -112,13 +112,13 @@ fn the_version_follows_the_declared_tools() {
 }
 
 #[test]
-fn a_check_and_a_build_say_what_a_session_gets() {
+fn check_and_build_print_the_tools_of_a_session() {
     let project = project();
-    let told = "a session gets 6 tools: 1 built, 5 declared, 2 refused (1 only in a program that registers the handler)";
+    let expected_text = "a session gets 6 tools: 1 built, 5 declared, 2 refused (1 only in a program that registers the handler)";
     let refused =
         ["refused", "HTTP tools not yet supported (coming in v2)", "Tool already exists: get_weather"];
-    project.run(&["check"]).expect_code(1).expect_stderr(&[told]).expect_stderr(&refused);
-    project.run(&["build"]).expect_code(0).expect_stderr(&[told]).expect_stderr(&refused);
+    project.run(&["check"]).expect_code(1).expect_stderr(&[expected_text]).expect_stderr(&refused);
+    project.run(&["build"]).expect_code(0).expect_stderr(&[expected_text]).expect_stderr(&refused);
     let found = project.run(&["check", "--format", "json"]).expect_code(1).json();
     assert_eq!((&found["ok"], found.get("version")), (&json!(false), None));
     let codes: Vec<_> = found["diagnostics"].as_array().unwrap().iter().map(|one| &one["code"]).collect();
@@ -132,6 +132,6 @@ fn declared_tools_alone_are_a_toolset() {
     let run = call(&project, "get_weather", r#"{"city": "Oslo"}"#).expect_code(0);
     assert_eq!(run.json()["data"], json!({ "sky": "clear" }));
     project.run(&["check"]).expect_code(1).expect_stderr(&["a session gets 5 tools: 0 built, 5 declared"]);
-    // A directory that somebody names has to be there.
+    // A directory that is named must exist.
     project.run(&["list", "--tools", "tools"]).expect_code(1).expect_stderr(&["there is no tools directory"]);
 }

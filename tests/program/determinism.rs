@@ -1,9 +1,9 @@
-//! The same content gives the same bytes, whatever the machine, the order, the threads or the past.
+//! The same content gives the same bytes, whatever the machine, order, threads or history.
 
 use std::fs;
 use std::process::Command;
 
-use super::support::{HANDLER, Lottery, Project, assert_same, copy_dir, pin, run, shell_in};
+use super::support::{HANDLER, Project, RandomNumbers, assert_same, copy_dir, pin, run, shell_in};
 
 const TOOLS: [&str; 5] = ["note-find", "note-read", "a-first", "z-last", "note-b"];
 
@@ -73,11 +73,11 @@ fn a_moved_directory_gives_the_same_bytes() {
 }
 
 #[test]
-fn the_timestamp_is_the_prescribed_one_or_the_present() {
+fn the_timestamp_is_source_date_epoch_or_the_current_time() {
     let project = Project::with(&["note-find"]);
     project.pinned_bytes(&[]);
     assert_eq!(project.artifact_json()["buildTimestamp"], "2023-11-14T22:13:20.000Z");
-    // Unchanged content alone would keep the timestamp that is there.
+    // A build without changes would leave the old timestamp.
     project.edit("note-find/doc_summary.md", "\n", " Changed.\n");
     project.build();
     let now = project.artifact_json()["buildTimestamp"].as_str().unwrap().to_owned();
@@ -85,7 +85,7 @@ fn the_timestamp_is_the_prescribed_one_or_the_present() {
 }
 
 #[test]
-fn a_timestamp_that_is_no_number_is_wrong_usage() {
+fn a_source_date_epoch_that_is_not_a_number_is_wrong_usage() {
     let project = Project::with(&["note-find"]);
     for wrong in ["yesterday", "1.5", "99999999999999999999"] {
         let mut command = project.command(&["build"]);
@@ -106,13 +106,13 @@ fn editing_and_editing_back_gives_the_first_bytes_again() {
     assert_eq!(project.pinned_bytes(&[]), expected);
 }
 
-/// One change to a project, the same for each project that it is made to.
-fn edit_at_random(lottery: &mut Lottery, projects: [&Project; 2], number: usize) {
+/// Makes the same random change to both projects.
+fn edit_at_random(random: &mut RandomNumbers, projects: [&Project; 2], number: usize) {
     let names = ["note-find", "note-read", "a-first", "z-last", "note-b", "m-new", "b-new"];
-    let name = names[lottery.draw(names.len())];
-    let kind = lottery.draw(7);
+    let name = names[random.below(names.len())];
+    let kind = random.below(7);
     for project in projects {
-        if !project.at(name).exists() {
+        if !project.path(name).exists() {
             project.add_tool(name);
             continue;
         }
@@ -133,12 +133,12 @@ fn edit_at_random(lottery: &mut Lottery, projects: [&Project; 2], number: usize)
 }
 
 #[test]
-fn sixty_random_edits_never_tell_a_cached_build_from_one_without() {
+fn after_sixty_random_edits_a_cached_build_equals_one_without_cache() {
     let (cached, fresh) = (Project::with(&TOOLS), Project::with(&TOOLS));
     cached.settle();
-    let mut lottery = Lottery(2024);
+    let mut random = RandomNumbers(2024);
     for number in 0..60 {
-        edit_at_random(&mut lottery, [&cached, &fresh], number);
+        edit_at_random(&mut random, [&cached, &fresh], number);
         let (with, without) = (cached.pinned_bytes(&[]), fresh.pinned_bytes(&["--no-cache"]));
         assert_same(&with, &without, format_args!("edit {number}"));
     }

@@ -1,4 +1,4 @@
-//! `doctor`: what a project needs, and what mends it.
+//! `toolwright doctor`: checks and suggested fixes.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ fn status<'a>(report: &'a Value, check: &str) -> &'a Value {
 }
 
 #[test]
-fn a_new_project_lacks_only_what_comes_from_elsewhere() {
+fn a_new_project_misses_only_external_services() {
     let project = Project::empty();
     project.run(&["init", "agent"]).expect_code(0);
     let mut command = project.command(&["doctor", "--format", "json"]);
@@ -25,11 +25,11 @@ fn a_new_project_lacks_only_what_comes_from_elsewhere() {
     let embedder = status(&report, "embedder");
     assert_eq!(embedder["status"], "missing");
     assert_eq!(embedder["help"], "run `toolwright kb model install`");
-    assert!(!project.dir().join("agent/.toolwright").exists(), "a look makes nothing");
+    assert!(!project.dir().join("agent/.toolwright").exists(), "doctor must not create files");
 }
 
 #[test]
-fn with_the_model_a_question_is_embedded() {
+fn the_installed_model_embeds_a_text() {
     let project = Project::with(&["one"]);
     let mut command = project.command(&["doctor", "--format", "json"]);
     command.env("TOOLWRIGHT_MODELS", models());
@@ -40,7 +40,7 @@ fn with_the_model_a_question_is_embedded() {
 }
 
 #[test]
-fn what_is_broken_is_told_with_a_way_out() {
+fn a_broken_check_suggests_a_fix() {
     let project = Project::with(&["one"]);
     project.edit("one/schema.json", "\"object\"", "\"objekt\"");
     fs::create_dir(project.dir().join(".toolwright")).unwrap();
@@ -57,7 +57,7 @@ fn what_is_broken_is_told_with_a_way_out() {
         ("tools", "toolwright check"),
         ("store", "[store] url"),
         ("embedder", "set NO_SUCH_KEY"),
-        ("calendar", "mend `[calendar]`"),
+        ("calendar", "fix `[calendar]`"),
     ] {
         assert_eq!(status(&report, check)["status"], "broken", "{report}");
         assert!(status(&report, check)["help"].as_str().unwrap().contains(help), "{report}");
@@ -67,7 +67,7 @@ fn what_is_broken_is_told_with_a_way_out() {
 }
 
 #[test]
-fn a_configuration_that_cannot_be_read_is_the_only_finding() {
+fn an_invalid_configuration_is_the_only_check() {
     let project = Project::with(&["one"]);
     fs::write(project.dir().join("toolwright.toml"), "[kb]\nmodel = 1\n").unwrap();
     let report = project.run(&["doctor", "--format", "json"]).expect_code(1).json();

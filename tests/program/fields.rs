@@ -1,10 +1,10 @@
-//! Single slips in `schema.json` and in documented envelopes: each is found in its place.
+//! Single mistakes in `schema.json` and in documented envelopes, each reported at its position.
 
 use super::support::Project;
 
-/// What is replaced in a sound `schema.json`, by what, and what must be found: `line:column code`, then further codes.
+/// The text to replace in a valid `schema.json`, its replacement, and the expected `line:column code` and further codes.
 #[rustfmt::skip] // a table
-const SLIPS: &[(&str, &str, &str)] = &[
+const MISTAKES: &[(&str, &str, &str)] = &[
     ("\"toolId\": \"", "\"toolId\": \"9", "2:13 tool-id-form"),
     ("\"1.0.0\"", "1", "3:14 field-type"),
     ("\"1.0.0\"", "\"v1.0.0\"", "3:14 field-value"),
@@ -48,16 +48,16 @@ const SLIPS: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn each_slip_in_a_field_is_found_in_its_place() {
+fn each_mistake_in_a_field_is_reported_at_its_position() {
     let project = Project::empty();
-    for (number, (from, to, _)) in SLIPS.iter().enumerate() {
+    for (number, (from, to, _)) in MISTAKES.iter().enumerate() {
         let tool = format!("t{number:02}");
         project.add_tool(&tool);
         project.edit(&format!("{tool}/schema.json"), from, to);
     }
     let report = project.check().expect_code(1).json();
     let mut wrong = Vec::new();
-    for (number, (from, to, expected)) in SLIPS.iter().enumerate() {
+    for (number, (from, to, expected)) in MISTAKES.iter().enumerate() {
         let mut found: Vec<String> = Vec::new();
         for entry in report["diagnostics"].as_array().unwrap() {
             if entry["tool"] == format!("t{number:02}") && entry["file"] == "schema.json" {
@@ -73,7 +73,7 @@ fn each_slip_in_a_field_is_found_in_its_place() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// A documented envelope, and what must be found: `column code`, all on the line of the example.
+/// A documented envelope, and the expected `column code` on the line of the example.
 #[rustfmt::skip] // a table
 const ENVELOPES: &[(&str, &str)] = &[
     (r#"{"ok": true, "data": {}}"#, ""),
@@ -95,7 +95,7 @@ const ENVELOPES: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn each_slip_in_a_documented_example_is_found_in_its_place() {
+fn each_mistake_in_a_documented_example_is_reported_at_its_position() {
     let project = Project::empty();
     for (number, (envelope, _)) in ENVELOPES.iter().enumerate() {
         let tool = format!("t{number:02}");

@@ -1,4 +1,4 @@
-//! Tools of another MCP server, which is this program too.
+//! Imported tools of another MCP server, which is `toolwright mcp` too.
 
 use std::fs;
 
@@ -35,14 +35,14 @@ fn call(project: &Project) -> Value {
 }
 
 #[test]
-fn a_tool_is_imported_once_it_was_accepted_and_refused_once_it_has_changed() {
+fn a_tool_is_imported_after_it_was_accepted_and_refused_after_it_has_changed() {
     let (server, project) = two();
     let before = project.run(&["list"]).expect_code(0);
     assert!(!before.stdout.contains("other_find_note"), "{}", before.stdout);
     assert!(before.stderr.contains("toolwright mcp pin other"), "{}", before.stderr);
 
-    let told = ["refused", "toolwright mcp pin other", "a session gets 1 tool: 1 built, 1 refused"];
-    project.run(&["check"]).expect_code(1).expect_stderr(&told);
+    let expected_text = ["refused", "toolwright mcp pin other", "a session gets 1 tool: 1 built, 1 refused"];
+    project.run(&["check"]).expect_code(1).expect_stderr(&expected_text);
 
     let offered = project.run(&["mcp", "pin", "--dry-run"]).expect_code(0);
     assert!(offered.stdout.contains("+ find_note"), "{}", offered.stdout);
@@ -69,7 +69,7 @@ fn a_tool_is_imported_once_it_was_accepted_and_refused_once_it_has_changed() {
 }
 
 #[test]
-fn settings_that_name_nothing_are_told() {
+fn settings_about_unknown_servers_and_tools_are_reported() {
     let (_server, project) = two();
     project.run(&["mcp", "pin"]).expect_code(0);
     let config = project.dir().join("toolwright.toml");

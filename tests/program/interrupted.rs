@@ -1,4 +1,4 @@
-//! Builds that are killed, and builds at the same time: a reader always sees one whole artifact.
+//! Killed and concurrent builds: a reader always sees one complete artifact.
 
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use serde::de::IgnoredAny;
 
-use super::support::{Guard, Lottery, Project, assert_same, run, shell_in};
+use super::support::{Guard, Project, RandomNumbers, assert_same, run, shell_in};
 
 fn large() -> Project {
     let project = Project::empty();
@@ -21,17 +21,17 @@ fn start(project: &Project, args: &[&str]) -> Child {
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// A build that is killed without warning after `micros`, unless it has ended by then. True when it was killed.
+/// Starts a build and kills it after `micros`. True if it was killed before it ended.
 fn build_and_kill(project: &Project, micros: usize, args: &[&str]) -> bool {
     let script = format!("exec timeout -s KILL {}e-6 \"$@\"", micros + 1);
     run(shell_in(project.dir(), &script, &[&["build"], args].concat())).code != 0
 }
 
-/// Reads the artifact over and over; each time it must be a whole document.
+/// Reads the artifact repeatedly; each time it must be complete.
 fn read_until(project: &Project, done: &AtomicBool, read: &AtomicUsize) {
     while !done.load(Ordering::Relaxed) {
         let bytes = project.artifact_bytes();
-        serde_json::from_slice::<IgnoredAny>(&bytes).expect("half an artifact");
+        serde_json::from_slice::<IgnoredAny>(&bytes).expect("incomplete artifact");
         assert_eq!(bytes.iter().filter(|byte| **byte == b'\n').count(), 300 + 9);
         read.fetch_add(1, Ordering::Relaxed);
     }
@@ -47,10 +47,10 @@ fn a_reader_never_sees_half_an_artifact_when_builds_are_killed() {
     let mut killed = 0;
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| read_until(&project, &done, &read));
-        let mut lottery = Lottery(7);
+        let mut random = RandomNumbers(7);
         for round in 0..30 {
             project.edit("note-150/doc.md", "# ", &format!("# {round} "));
-            let wait = lottery.draw(whole * 5 / 4);
+            let wait = random.below(whole * 5 / 4);
             let args: &[&str] = if round % 2 == 0 { &["--no-cache"] } else { &[] };
             killed += usize::from(build_and_kill(&project, wait, args));
             if round % 3 == 0 {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::support::{Project, repository};
 
-/// The reference toolset with the demo studio as its source, as this repository has it.
+/// The reference toolset with the demo studio as the source of the knowledge base.
 pub fn studio() -> Project {
     let project = Project::reference();
     let demo = repository().join("demo/kb");
@@ -26,7 +26,7 @@ pub fn ids(results: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn the_first_question_finds_the_founder_in_text_and_in_voice() {
+fn the_first_search_finds_the_founder_in_text_and_in_voice() {
     let project = studio();
     let envelope = called(&project, &["kb_search", r#"{"query": "who founded the studio"}"#]);
     let first = &envelope["data"]["results"][0];
@@ -43,7 +43,7 @@ fn the_first_question_finds_the_founder_in_text_and_in_voice() {
 }
 
 #[test]
-fn filters_namespaces_and_ids_reach_the_records_that_they_should() {
+fn filters_namespaces_and_ids_select_the_right_records() {
     let project = studio();
     let search = |args: Value| called(&project, &["kb_search", &args.to_string()])["data"]["results"].clone();
     let automation = search(
@@ -76,11 +76,11 @@ fn filters_namespaces_and_ids_reach_the_records_that_they_should() {
     let stored = called(&project, &["linkedin_lookup", r#"{"name": "Yuki Tanaka"}"#]);
     assert_eq!(stored["data"]["matches"][0]["id"], "link:yuki_linkedin");
     let none = called(&project, &["linkedin_lookup", r#"{"name": "Arthur Pell"}"#]);
-    assert_eq!(none["data"]["matches"], json!([]), "no address is made up");
+    assert_eq!(none["data"]["matches"], json!([]), "a profile must not be invented");
 }
 
 #[test]
-fn the_commands_fill_search_and_empty_it() {
+fn the_commands_fill_search_and_empty_the_knowledge_base() {
     let project = Project::with(&["find-note"]);
     let demo = repository().join("demo/kb");
     let demo = demo.to_str().unwrap();
@@ -129,7 +129,7 @@ fn the_commands_fill_search_and_empty_it() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_with_its_place() {
+fn unreadable_records_are_reported_with_file_and_line() {
     let project = Project::with(&["find-note"]);
     fs::write(project.dir().join("x.jsonl"), "{\"title\": \"Sound\"}\n{\"titel\": \"Not\"}\n").unwrap();
     let run = project.run(&["kb", "add", "x.jsonl"]).expect_code(1);
@@ -166,7 +166,7 @@ fn an_owner_makes_records_personal_and_several_records_are_one_json_value() {
 
 #[cfg(unix)]
 #[test]
-fn pipes_and_empty_files_are_passed_over() {
+fn pipes_and_empty_files_are_skipped() {
     let project = Project::with(&["find-note"]);
     let notes = project.dir().join("notes");
     fs::create_dir(&notes).unwrap();

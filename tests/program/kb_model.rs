@@ -1,5 +1,4 @@
-//! `kb model`: the sentence transformer, installed from a directory and told of; what search is like before and after; an
-//! endpoint in its place.
+//! `toolwright kb model`: installation from a directory, search before and after it, and an endpoint instead.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -33,7 +32,7 @@ fn the_model_is_installed_from_a_directory_for_all_projects_of_a_user() {
     assert_eq!(status["directory"], place.to_str().unwrap());
     let again = project.run(&["kb", "model", "install", "--format", "json"]).expect_code(0).json();
     assert_eq!(again["from"], serde_json::Value::Null);
-    // Damage that keeps the size is noticed.
+    // Damage that does not change the size is detected.
     let path = place.join("tokenizer.json");
     let text = fs::read_to_string(&path).unwrap().replacen("[PAD]", "[BAD]", 1);
     fs::write(&path, text).unwrap();
@@ -42,7 +41,7 @@ fn the_model_is_installed_from_a_directory_for_all_projects_of_a_user() {
 }
 
 #[test]
-fn a_wrong_source_leaves_nothing_and_is_told_with_a_way_out() {
+fn a_wrong_source_installs_nothing_and_suggests_a_fix() {
     let project = Project::empty();
     fs::write(project.dir().join("model.zip"), "no archive").unwrap();
     project
@@ -60,7 +59,7 @@ fn a_wrong_source_leaves_nothing_and_is_told_with_a_way_out() {
 }
 
 #[test]
-fn an_endpoint_stands_in_for_the_model() {
+fn an_endpoint_replaces_the_model() {
     let project = Project::empty();
     let text = "[kb.embedder]\nurl = \"http://127.0.0.1:9\"\nmodel = \"tiny\"\n";
     fs::write(project.dir().join("toolwright.toml"), text).unwrap();
@@ -71,14 +70,14 @@ fn an_endpoint_stands_in_for_the_model() {
 }
 
 #[test]
-fn records_get_their_vectors_when_the_model_comes() {
+fn records_get_their_vectors_when_the_model_is_installed() {
     let project = studio();
     let before = project.run(&["call", "kb_search", QUESTION, "--format", "json"]).expect_code(0);
     assert_eq!(before.json()["meta"]["retrieval"], "keyword");
     assert!(before.stderr.contains("by words alone"), "{}", before.stderr);
     assert!(before.stderr.contains("run `toolwright kb model install`"), "{}", before.stderr);
     let doctor = project.run(&["doctor"]).expect_code(0).stdout;
-    assert!(doctor.contains("search uses keywords alone") && doctor.contains("toolwright kb model install"));
+    assert!(doctor.contains("search is by keyword only") && doctor.contains("toolwright kb model install"));
     let records = project.run(&["kb", "stats", "--format", "json"]).expect_code(0).json()["records"].clone();
     let from = models().join("all-MiniLM-L6-v2");
     let install = ["kb", "model", "install", "--format", "json", "--from", from.to_str().unwrap()];
@@ -91,7 +90,7 @@ fn records_get_their_vectors_when_the_model_comes() {
         assert_eq!(found[0], "person:ines_halloran");
         assert_eq!(found.len(), count);
     }
-    // None of the words is in the record.
+    // The record contains none of the words.
     let meant = called(&project, &["kb_search", r#"{"query": "reimbursement of money that I spent"}"#]);
     assert_eq!(ids(&meant["data"]["results"])[0], "link:expense_form", "{meant}");
     let doctor = project.run(&["doctor"]).expect_code(0).stdout;
@@ -119,15 +118,15 @@ fn vectors_of_two_embedders_are_not_mixed() {
     assert_eq!(searched().json()["retrieval"], "keyword");
     let doctor = project.run(&["doctor"]).stdout;
     assert!(
-        doctor.contains("vectors by `one at") && doctor.contains("search uses keywords alone"),
+        doctor.contains("vectors by `one at") && doctor.contains("search is by keyword only"),
         "{doctor}"
     );
-    // Nobody listens there: what is kept is not dropped for it.
+    // The endpoint is unreachable: existing vectors remain.
     configure("http://127.0.0.1:9", "three");
     project
         .run(&["kb", "rebuild"])
         .expect_code(1)
-        .expect_stderr(&["Connection refused", "mend `[kb.embedder]`"]);
+        .expect_stderr(&["Connection refused", "fix `[kb.embedder]`"]);
     configure(&url, "two");
     let rebuilt = project.run(&["kb", "rebuild", "--format", "json"]).expect_code(0).json();
     assert_eq!(rebuilt["vectors"], 2);
@@ -136,7 +135,7 @@ fn vectors_of_two_embedders_are_not_mixed() {
     assert_eq!(stats["embedder"]["name"], format!("two at {url}/embeddings"));
 }
 
-/// A service that speaks the embeddings API: a vector counts a text's letters.
+/// A server of the embeddings API whose vectors count the letters of a text.
 fn embedding_service() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! `toolwright mcp`, as a host starts it: stdout carries the protocol and nothing else.
+//! `toolwright mcp` as a host starts it: stdout carries only the protocol.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{ChildStdin, ChildStdout, Stdio};
@@ -40,7 +40,7 @@ impl Host {
         self.hear()
     }
 
-    /// Closes the pipe; it ends well and says nothing more. Returns the log.
+    /// Closes the pipe; the program must exit with 0 and print nothing more. Returns the log.
     fn close(mut self) -> String {
         drop(self.to);
         let mut rest = String::new();
@@ -54,7 +54,7 @@ impl Host {
 }
 
 #[test]
-fn a_host_that_shakes_hands_lists_and_calls() {
+fn a_host_with_a_session_lists_and_calls() {
     let project = Project::with(&["note-search"]);
     let mut host = Host::start(&project, &["--store", "memory:"]);
     let client = json!({ "protocolVersion": "2025-11-25", "capabilities": {},
@@ -71,13 +71,13 @@ fn a_host_that_shakes_hands_lists_and_calls() {
     let refused =
         host.ask(4, "tools/call", json!({ "name": "note_search", "arguments": { "qury": "geheim" } }));
     assert_eq!(refused["result"]["isError"], true);
-    // Not even the library that frames messages may write them to the log.
+    // The MCP library must not log arguments either.
     let log = host.close();
     assert!(log.contains("note_search") && !log.contains("geheim"), "{log}");
 }
 
 #[test]
-fn a_request_that_stands_alone_is_answered() {
+fn a_stateless_request_is_answered() {
     let project = Project::with(&["note-search"]);
     let mut host = Host::start(&project, &["--store", "memory:"]);
     let meta = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28",

@@ -1,4 +1,4 @@
-//! The reference tools as a person at a terminal meets them: real handlers, real capabilities.
+//! The reference tools called from the terminal: real handlers, real capabilities.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -18,15 +18,15 @@ fn data(project: &Project, tool: &str, args: Value) -> Value {
     run(project, tool, &args, &[]).expect_code(0).json()["data"].clone()
 }
 
-/// A service that speaks the images API, and answers everything with one picture.
+/// A server of the images API that always returns the same image.
 fn image_service() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
-    std::thread::spawn(move || listener.incoming().flatten().for_each(paint));
+    std::thread::spawn(move || listener.incoming().flatten().for_each(send_image));
     url
 }
 
-fn paint(mut stream: TcpStream) {
+fn send_image(mut stream: TcpStream) {
     let mut request = Vec::new();
     let mut buffer = [0; 4096];
     // The body is JSON and ends with its bracket.
@@ -88,7 +88,7 @@ fn contacts_addresses_and_dates_are_read_and_written() {
 }
 
 #[test]
-fn prompts_are_drafted_and_without_a_service_the_way_out_is_told() {
+fn prompts_are_drafted_and_a_missing_service_is_reported_with_its_setting() {
     let project = Project::reference();
     let drafted = data(&project, "image_draft_prompt", json!({ "idea": "a quiet lake", "variants": 4 }));
     let mut styles: Vec<_> =
@@ -102,14 +102,14 @@ fn prompts_are_drafted_and_without_a_service_the_way_out_is_told() {
 }
 
 #[test]
-fn a_person_is_asked_about_delicate_unasked_and_costly_images() {
+fn sensitive_unrequested_and_costly_images_need_confirmation() {
     let project = with_images("sensitive_words = [\"dragon*\"]\n");
     let outcome = |args: Value| {
         let envelope = run(&project, "image_generate", &args, &[]).json();
         envelope["error"]["type"].as_str().unwrap_or("ok").to_owned()
     };
     assert_eq!(outcome(json!({ "prompt": "A quiet lake", "user_requested": true })), "ok");
-    // A word of the built-in list: the operator's own list has taken its place.
+    // A word of the default list, which the configured list replaces.
     assert_eq!(outcome(json!({ "prompt": "A gun in a museum", "user_requested": true })), "ok");
     for args in [
         json!({ "prompt": "A quiet lake" }),
@@ -126,7 +126,7 @@ fn a_person_is_asked_about_delicate_unasked_and_costly_images() {
 }
 
 #[test]
-fn an_image_is_kept_and_served() {
+fn an_image_is_stored_and_served() {
     let project = with_images("");
     let serving = Serving::start(&project, &[]);
     let body = json!({ "args": { "prompt": "A quiet lake", "user_requested": true }, "executionId": "lake" })
@@ -145,7 +145,7 @@ fn an_image_is_kept_and_served() {
 }
 
 #[test]
-fn at_a_terminal_messages_are_shown() {
+fn messages_are_printed_at_the_terminal() {
     let project = Project::reference();
     let sent =
         run(&project, "send_image", &json!({ "image_url": "https://x.example/a.png" }), &[]).expect_code(0);
@@ -174,6 +174,9 @@ fn a_blocked_user_is_refused_until_the_operator_lifts_it() {
     };
     assert_eq!([check("eve"), check("mira")], ["AUTH", "ok"]);
     project.run(&["unblock", "mira"]).expect_code(1).expect_stderr(&["is not blocked", "help: "]);
-    project.run(&["unblock", "eve", "--client", "terminal"]).expect_code(0).expect_stderr(&["let in again"]);
+    project
+        .run(&["unblock", "eve", "--client", "terminal"])
+        .expect_code(0)
+        .expect_stderr(&["no longer blocked"]);
     assert_eq!(check("eve"), "ok");
 }

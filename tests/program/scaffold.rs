@@ -1,4 +1,4 @@
-//! `new` and `init`: what they make builds at once, and they never write over anything.
+//! `new` and `init`: the created files build, and nothing is overwritten.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::support::{Project, run};
 
 #[test]
-fn a_new_tool_of_each_category_and_mode_builds_without_a_finding() {
+fn a_new_tool_of_each_category_and_mode_builds_without_diagnostics() {
     let modes: [(&[&str], serde_json::Value); 4] = [
         (&[], json!(["text", "voice"])),
         (&["--mode", "text"], json!(["text"])),
@@ -34,37 +34,37 @@ fn a_new_tool_has_the_four_files_and_a_test() {
     let run = project.run(&["new", "my-tool"]).expect_code(0);
     assert_eq!(run.stdout, "");
     for file in ["schema.json", "doc_summary.md", "doc.md", "handler.js", "tests/works.json"] {
-        let text = fs::read_to_string(project.at("my-tool").join(file)).unwrap();
+        let text = fs::read_to_string(project.path("my-tool").join(file)).unwrap();
         for place in ["{{TOOL_ID}}", "{{NAME}}", "{{TITLE}}", "{{MODES}}"] {
             assert!(!text.contains(place), "{file} has {place}");
         }
     }
-    let test = fs::read_to_string(project.at("my-tool/tests/works.json")).unwrap();
+    let test = fs::read_to_string(project.path("my-tool/tests/works.json")).unwrap();
     serde_json::from_str::<serde_json::Value>(&test).unwrap();
 }
 
 #[test]
-fn an_id_in_snake_case_is_taken_as_the_name_of_its_directory() {
+fn a_snake_case_id_is_accepted_as_the_name_of_a_new_tool() {
     let project = Project::empty();
     project.run(&["new", "weather_lookup"]).expect_code(0);
     project.build();
     assert_eq!(project.artifact_json()["tools"][0]["toolId"], "weather_lookup");
-    assert!(project.at("weather-lookup").is_dir());
+    assert!(project.path("weather-lookup").is_dir());
 }
 
 #[test]
-fn a_name_that_is_taken_is_refused_and_nothing_is_changed() {
+fn an_existing_name_is_refused_and_nothing_is_changed() {
     let project = Project::with(&["note-find"]);
-    let before = fs::read(project.at("note-find/schema.json")).unwrap();
+    let before = fs::read(project.path("note-find/schema.json")).unwrap();
     for name in ["note-find", "note_find"] {
-        project.run(&["new", name]).expect_code(1).expect_stderr(&["tools/note-find is there already"]);
+        project.run(&["new", name]).expect_code(1).expect_stderr(&["tools/note-find already exists"]);
     }
-    assert_eq!(fs::read(project.at("note-find/schema.json")).unwrap(), before);
-    assert!(!project.at("note-find/tests").exists());
+    assert_eq!(fs::read(project.path("note-find/schema.json")).unwrap(), before);
+    assert!(!project.path("note-find/tests").exists());
 }
 
 #[test]
-fn names_that_no_tool_can_have_are_wrong_usage() {
+fn invalid_tool_names_are_wrong_usage() {
     let project = Project::empty();
     let wrong =
         ["Weather", "weather lookup", "9lives", "a--b", "a-", "-", "_x", "../x", "a/b", "", "wetter-ä", "."];
@@ -75,7 +75,7 @@ fn names_that_no_tool_can_have_are_wrong_usage() {
 }
 
 #[test]
-fn a_new_tool_makes_the_tools_directory_when_there_is_none() {
+fn a_new_tool_creates_the_tools_directory() {
     let project = Project::empty();
     fs::remove_dir(project.tools()).unwrap();
     project.run(&["new", "my-tool"]).expect_code(0);
@@ -104,7 +104,7 @@ fn a_new_project_works_with_every_command() {
     }
     assert_eq!(run_in(&dir, &["check", "--format", "json"]).json()["diagnostics"], json!([]));
     run_in(&dir, &["test"]).expect_code(0);
-    // A knowledge base that nobody has filled gives nothing; where there is none at all, the tool says so.
+    // An empty knowledge base gives no results; without one, the tool reports it.
     let args = ["call", "find_note", r#"{"query": "opening hours"}"#, "--format", "json"];
     let first = run_in(&dir, &args).json();
     let is_empty = first["data"]["results"] == json!([]);
@@ -118,7 +118,7 @@ fn run_in(dir: &std::path::Path, args: &[&str]) -> super::support::Run {
 }
 
 #[test]
-fn a_project_can_be_started_in_an_empty_directory_and_here() {
+fn a_project_can_be_created_in_an_empty_or_the_current_directory() {
     let project = Project::empty();
     for name in ["one", "two"] {
         fs::create_dir(project.dir().join(name)).unwrap();
@@ -133,7 +133,7 @@ fn a_project_can_be_started_in_an_empty_directory_and_here() {
 }
 
 #[test]
-fn a_directory_with_something_in_it_is_refused_and_left_as_it_is() {
+fn a_directory_that_is_not_empty_is_refused_and_left_unchanged() {
     let project = Project::empty();
     fs::create_dir(project.dir().join("full")).unwrap();
     fs::write(project.dir().join("full/README.md"), "mine").unwrap();

@@ -1,4 +1,4 @@
-//! `schema` and `build --emit-views`: the tools as providers' APIs declare them.
+//! `schema` and `build --emit-views`: the providers' views.
 
 use std::fs;
 
@@ -33,7 +33,7 @@ fn every_provider_declares_the_same_tools() {
 }
 
 #[test]
-fn only_the_tools_that_are_asked_for_are_declared() {
+fn only_the_selected_tools_are_declared() {
     let project = small();
     let shown = |args: &[&str]| {
         let args = [&["schema", "--provider", "anthropic", "--format", "json"], args].concat();
@@ -57,7 +57,7 @@ fn an_unknown_provider_is_an_error_that_lists_the_known_ones() {
 }
 
 #[test]
-fn what_a_form_cannot_say_is_reported() {
+fn the_losses_of_a_view_are_reported() {
     let project = small();
     let losses =
         project.run(&["schema", "--provider", "ollama", "--lossy", "--format", "json"]).expect_code(0);
@@ -69,19 +69,19 @@ fn what_a_form_cannot_say_is_reported() {
     let people = project.run(&["schema", "--provider", "ollama", "--lossy"]).expect_code(0);
     assert_eq!(people.stdout.lines().count(), losses.as_array().unwrap().len());
     assert!(people.stdout.starts_with("note_find / additionalProperties: dropped, "), "{}", people.stdout);
-    project.run(&["schema", "--provider", "ollama"]).expect_code(0).expect_stderr(&["cannot say", "--lossy"]);
+    project
+        .run(&["schema", "--provider", "ollama"])
+        .expect_code(0)
+        .expect_stderr(&["cannot express", "--lossy"]);
     assert_eq!(
         project.run(&["schema", "--provider", "mcp", "--lossy", "--format", "json"]).json(),
         json!([])
     );
-    project
-        .run(&["schema", "--provider", "mcp", "--lossy"])
-        .expect_code(0)
-        .expect_stderr(&["nothing is lost"]);
+    project.run(&["schema", "--provider", "mcp", "--lossy"]).expect_code(0).expect_stderr(&["no losses"]);
 }
 
 #[test]
-fn a_build_can_write_all_views() {
+fn a_build_writes_all_views_on_request() {
     let project = small();
     let run = |args: &[&str]| project.run(&[&["build", "--emit-views", "out/views"], args].concat());
     for args in [&[][..], &["--quiet"]] {
@@ -107,7 +107,7 @@ fn a_build_can_write_all_views() {
 }
 
 #[test]
-fn names_that_a_provider_refuses_are_warned_about() {
+fn a_name_that_a_provider_refuses_gives_a_warning() {
     let long = "n".repeat(65);
     for name in ["plain", "_under", "query-text", "include[]", "2nd", "naïve", "a.b", &long] {
         let project = Project::with(&["note-find"]);
@@ -135,7 +135,7 @@ fn names_that_a_provider_refuses_are_warned_about() {
 }
 
 #[test]
-fn declared_names_that_a_provider_refuses_are_warned_about() {
+fn a_declared_name_that_a_provider_refuses_gives_a_warning() {
     let project = small();
     let tool = json!({ "name": "files.read", "description": "Reads.", "type": "function",
         "parameters": { "type": "object", "properties": {} },
@@ -151,7 +151,7 @@ fn declared_names_that_a_provider_refuses_are_warned_about() {
 }
 
 #[test]
-fn too_many_tools_for_a_request_are_warned_about() {
+fn too_many_tools_for_a_request_give_a_warning() {
     let tools: Vec<String> = (0..129).map(|n| format!("tool-{n}")).collect();
     let project = Project::with(&tools.iter().map(String::as_str).collect::<Vec<_>>());
     let many = project.run(&["schema", "--provider", "openai-chat"]).expect_code(0);

@@ -1,4 +1,4 @@
-//! `toolwright serve` and `toolwright keys`, as a person or a supervisor would run them.
+//! `toolwright serve` and `toolwright keys`.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,9 +8,9 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::support::{Guard, PATIENCE, Project, repository};
+use super::support::{Guard, Project, TIMEOUT, repository};
 
-/// A running server, where it listens, and what it says.
+/// A running server, its address, and its output.
 pub struct Serving {
     child: Guard,
     pub address: String,
@@ -33,11 +33,11 @@ impl Serving {
         serving
     }
 
-    /// Waits for a line that has this in it.
+    /// Waits for a line that contains `part`.
     fn expect(&self, part: &str) -> String {
         let mut seen = Vec::new();
         loop {
-            match self.lines.recv_timeout(PATIENCE) {
+            match self.lines.recv_timeout(TIMEOUT) {
                 Ok(line) if line.contains(part) => return line,
                 Ok(line) => seen.push(line),
                 Err(_) => panic!("no {part:?} in {seen:#?}"),
@@ -45,7 +45,7 @@ impl Serving {
         }
     }
 
-    /// Sends a request; the answer is read by the caller.
+    /// Sends a request; the caller reads the response.
     pub fn send(&self, head: &str, more: &str, body: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let (address, length) = (&self.address, body.len());
@@ -57,7 +57,7 @@ impl Serving {
         answer(self.send(head, more, body))
     }
 
-    fn tell_to_stop(&self) {
+    fn terminate(&self) {
         let id = self.child.0.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
     }
@@ -68,7 +68,7 @@ impl Serving {
             if let Some(status) = self.child.0.try_wait().unwrap() {
                 return status;
             }
-            assert!(started.elapsed() < PATIENCE, "it goes on");
+            assert!(started.elapsed() < TIMEOUT, "it goes on");
             std::thread::yield_now();
         }
     }
@@ -94,7 +94,7 @@ fn it_serves_the_reference_toolset() {
     let line: Value = serde_json::from_str(&serving.expect("trace-1")).unwrap();
     assert_eq!((&line["path"], &line["status"]), (&json!("/v1/tools/rank_results/call"), &json!(200)));
     assert_eq!(line["principal"], "local");
-    serving.tell_to_stop();
+    serving.terminate();
     assert!(serving.ended().success());
     let audit = project.run(&["audit", "tail", "--format", "json"]).expect_code(0).stdout;
     assert!(audit.contains("rank_results"), "{audit}");
@@ -102,7 +102,7 @@ fn it_serves_the_reference_toolset() {
 }
 
 #[test]
-fn a_running_call_is_finished_before_it_stops() {
+fn a_running_call_is_finished_before_the_server_stops() {
     let project = Project::with(&["find-note"]);
     let upstream = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = upstream.local_addr().unwrap().port();
@@ -115,9 +115,9 @@ fn a_running_call_is_finished_before_it_stops() {
     let mut serving = Serving::start(&project, &[]);
     let stream = serving.send("POST /v1/tools/find_note/call", "", r#"{"args": {"query": "x"}}"#);
     let (mut fetched, _) = upstream.accept().unwrap();
-    // Closed with bytes unread, the connection would be reset, and the answer lost.
+    // Closing with unread bytes would reset the connection and lose the response.
     assert!(fetched.read(&mut [0; 4096]).unwrap() > 0);
-    serving.tell_to_stop();
+    serving.terminate();
     serving.expect("stopping");
     fetched.write_all(b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n").unwrap();
     drop(fetched);
@@ -144,7 +144,7 @@ fn a_changed_tool_is_served_without_a_restart() {
 }
 
 #[test]
-fn keys_are_made_listed_and_revoked() {
+fn keys_are_created_listed_and_revoked() {
     let project = Project::with(&["find-note"]);
     let made = project.run(&["keys", "create", "mira", "--org", "studio", "--role", "staff"]).expect_code(0);
     let token = made.stdout.trim();
@@ -164,7 +164,7 @@ fn keys_are_made_listed_and_revoked() {
     assert_eq!(project.run(&["keys", "list", "--format", "json"]).json()[0]["standing"], "revoked");
     let started = Instant::now();
     while serving.ask("GET /v1/tools", &bearer, "").0 != 401 {
-        assert!(started.elapsed() < PATIENCE, "a revoked key goes on opening");
+        assert!(started.elapsed() < TIMEOUT, "a revoked key goes on opening");
     }
     project
         .run(&["keys", "revoke", "nobody"])
@@ -202,13 +202,13 @@ fn settings_come_from_the_file_the_environment_and_flags() {
 }
 
 #[test]
-fn the_example_file_says_what_holds_anyway() {
+fn the_example_file_has_every_setting_with_its_default() {
     let project = Project::with(&["find-note"]);
     let plain = project.run(&["serve", "--dump-config"]).expect_code(0).stdout;
     let example = std::fs::read_to_string(repository().join("toolwright.example.toml")).unwrap();
     std::fs::write(project.dir().join("toolwright.toml"), &example).unwrap();
     assert_eq!(project.run(&["serve", "--dump-config"]).expect_code(0).stdout, plain);
-    // Every setting that is in force stands in the example, set or shown in a comment.
+    // The example has every setting, set or in a comment.
     let all: toml::Table = plain.parse().unwrap();
     let names = all.values().filter_map(|table| table.as_table()).flat_map(|table| table.keys());
     for name in names {
@@ -217,7 +217,7 @@ fn the_example_file_says_what_holds_anyway() {
 }
 
 #[test]
-fn while_it_serves_other_commands_name_the_way_over_http() {
+fn while_a_server_uses_the_store_commands_suggest_its_rest_api() {
     let project = Project::reference();
     let serving = Serving::start(&project, &[]);
     let args = r#"{"results": [{"id": "it's", "score": 0.5}]}"#;
@@ -231,7 +231,7 @@ fn while_it_serves_other_commands_name_the_way_over_http() {
         .run(&["deny", "conf_1"])
         .expect_code(1)
         .expect_stderr(&["/v1/confirmations/conf_1/reject -X POST"]);
-    // Those that only look do not mind.
+    // Commands that only read still work.
     serving.ask("POST /v1/tools/rank_results/call", "", &format!("{{\"args\": {args}}}"));
     project.run(&["confirmations"]).expect_code(0);
     project.run(&["audit", "tail"]).expect_code(0);

@@ -1,4 +1,4 @@
-//! A project in a temporary directory, and the program run on it. Knows nothing of single tests.
+//! Fixtures: a project in a temporary directory, and runs of the program on it.
 
 use std::fmt::Display;
 use std::fs;
@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Longer than anything here takes, even on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+/// Longer than any run takes, even on a busy machine.
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub const SCHEMA: &str = include_str!("template/schema.json");
 pub const DOC: &str = include_str!("template/doc.md");
@@ -33,7 +33,7 @@ impl Project {
         Self { dir }
     }
 
-    /// With sound tools of these names.
+    /// With valid tools of these names.
     pub fn with(tools: &[&str]) -> Self {
         let project = Self::empty();
         for tool in tools {
@@ -61,12 +61,12 @@ impl Project {
     }
 
     /// A path below `tools/`.
-    pub fn at(&self, path: &str) -> PathBuf {
+    pub fn path(&self, path: &str) -> PathBuf {
         self.tools().join(path)
     }
 
     pub fn artifact(&self) -> PathBuf {
-        self.at("tool_registry.json")
+        self.path("tool_registry.json")
     }
 
     pub fn artifact_bytes(&self) -> Vec<u8> {
@@ -77,7 +77,7 @@ impl Project {
         serde_json::from_slice(&self.artifact_bytes()).unwrap()
     }
 
-    /// Adds a tool that has nothing wrong with it.
+    /// Adds a valid tool.
     pub fn add_tool(&self, name: &str) {
         self.write(&format!("{name}/schema.json"), SCHEMA.replace("TOOL_ID", &name.replace('-', "_")));
         self.write(&format!("{name}/doc_summary.md"), SUMMARY);
@@ -87,25 +87,25 @@ impl Project {
 
     /// Writes a file below `tools/`.
     pub fn write(&self, path: &str, content: impl AsRef<[u8]>) {
-        let path = self.at(path);
+        let path = self.path(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, content).unwrap();
     }
 
-    /// Replaces a text that must be there in a file below `tools/`.
+    /// Replaces a text in a file below `tools/`, which must contain it.
     pub fn edit(&self, path: &str, from: &str, to: &str) {
-        let text = fs::read_to_string(self.at(path)).unwrap();
+        let text = fs::read_to_string(self.path(path)).unwrap();
         assert!(text.contains(from), "{path} has no {from}");
         self.write(path, text.replacen(from, to, 1));
     }
 
     pub fn remove(&self, path: &str) {
-        let path = self.at(path);
+        let path = self.path(path);
         if path.is_dir() { fs::remove_dir_all(path).unwrap() } else { fs::remove_file(path).unwrap() }
     }
 
     pub fn remove_link(&self, path: &str) {
-        fs::remove_file(self.at(path)).unwrap();
+        fs::remove_file(self.path(path)).unwrap();
     }
 
     /// The program, in the project's directory and a clean environment.
@@ -117,12 +117,12 @@ impl Project {
         run(self.command(args))
     }
 
-    /// Builds, and must succeed.
+    /// Builds successfully.
     pub fn build(&self) -> Run {
         self.run(&["build"]).expect_code(0)
     }
 
-    /// Builds with a fixed timestamp, and gives the artifact's bytes.
+    /// Builds with a fixed timestamp, and returns the artifact's bytes.
     pub fn pinned_bytes(&self, args: &[&str]) -> Vec<u8> {
         let mut command = self.command(&["build"]);
         run(pin(command.args(args))).expect_code(0);
@@ -132,17 +132,17 @@ impl Project {
     /// Builds until the files are old enough for the build to trust their timestamps.
     pub fn settle(&self) {
         let started = Instant::now();
-        while !self.build().stderr.contains(" as before") {
-            assert!(started.elapsed() < PATIENCE, "never settled");
+        while !self.build().stderr.contains(" from the cache") {
+            assert!(started.elapsed() < TIMEOUT, "the build never used the cache");
         }
     }
 
-    /// What `check --format json` reports.
+    /// Runs `check --format json`.
     pub fn check(&self) -> Run {
         self.run(&["check", "--format", "json"])
     }
 
-    /// The plain files of `tools/` itself, to find what was left behind.
+    /// The files directly in `tools/`, to find leftover ones.
     pub fn loose_files(&self) -> Vec<String> {
         let entries = fs::read_dir(self.tools()).unwrap().flatten();
         let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
@@ -152,7 +152,7 @@ impl Project {
     }
 }
 
-/// A run that has ended.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Run {
     pub code: i32,
@@ -166,7 +166,7 @@ impl Run {
         self
     }
 
-    /// Each of `parts` stands in a message.
+    /// stderr contains each of `parts`.
     pub fn expect_stderr(self, parts: &[&str]) -> Self {
         for part in parts {
             assert!(self.stderr.contains(part), "no {part:?} in:\n{}", self.stderr);
@@ -193,7 +193,7 @@ fn place(diagnostic: &Value) -> String {
     format!("{}/{}:{}:{} {}", text("tool"), text("file"), number("line"), number("column"), text("code"))
 }
 
-/// Where the sentence transformer is, for tests that need it.
+/// The directory of the embedding model.
 pub fn models() -> PathBuf {
     let named = std::env::var_os("TOOLWRIGHT_MODELS").map(PathBuf::from);
     let models = named.unwrap_or_else(|| repository().join("target/models"));
@@ -202,7 +202,7 @@ pub fn models() -> PathBuf {
     models
 }
 
-/// The program, in `dir` and without what the caller's environment would change.
+/// The program, in `dir` and without the caller's settings.
 pub fn command_in(dir: &Path, args: &[&str]) -> Command {
     clean(Command::new(program()), dir, args)
 }
@@ -223,7 +223,7 @@ fn clean(mut command: Command, dir: &Path, args: &[&str]) -> Command {
         }
     }
     command.env_remove("SOURCE_DATE_EPOCH");
-    // What the caller has installed for all projects.
+    // The embedding model that the caller has installed.
     command.env("XDG_DATA_HOME", dir.join(".data"));
     command
 }
@@ -232,25 +232,25 @@ pub fn program() -> &'static str {
     env!("CARGO_BIN_EXE_toolwright")
 }
 
-/// With the timestamp that reproducible builds are given.
+/// With a fixed timestamp.
 pub fn pin(command: &mut Command) -> Command {
     command.env("SOURCE_DATE_EPOCH", "1700000000");
     std::mem::replace(command, Command::new("true"))
 }
 
-/// Runs to the end, which must come within [`PATIENCE`].
+/// Runs until the program ends, at most [`TIMEOUT`].
 pub fn run(command: Command) -> Run {
-    run_within(command, PATIENCE)
+    run_within(command, TIMEOUT)
 }
 
-pub fn run_within(mut command: Command, patience: Duration) -> Run {
+pub fn run_within(mut command: Command, timeout: Duration) -> Run {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let id = child.id().to_string();
     let (sender, ended) = mpsc::channel();
     std::thread::spawn(move || sender.send(child.wait_with_output()));
-    let Ok(output) = ended.recv_timeout(patience) else {
+    let Ok(output) = ended.recv_timeout(timeout) else {
         let _ = Command::new("kill").args(["-9", &id]).status();
-        panic!("{command:?} did not end within {patience:?}");
+        panic!("{command:?} did not end within {timeout:?}");
     };
     let output = output.unwrap();
     Run {
@@ -260,7 +260,7 @@ pub fn run_within(mut command: Command, patience: Duration) -> Run {
     }
 }
 
-/// A child that does not outlive its test.
+/// A child process that is killed at the end of its test.
 #[derive(Debug)]
 pub struct Guard(pub Child);
 
@@ -288,7 +288,7 @@ pub fn copy_dir(from: &Path, to: &Path) {
     }
 }
 
-/// Two artifacts are the same; otherwise shows the first line in which they differ.
+/// Asserts that two artifacts are equal; otherwise prints the first line in which they differ.
 pub fn assert_same(left: &[u8], right: &[u8], what: impl Display) {
     if left != right {
         let (left, right) = (String::from_utf8_lossy(left), String::from_utf8_lossy(right));
@@ -298,13 +298,13 @@ pub fn assert_same(left: &[u8], right: &[u8], what: impl Display) {
     }
 }
 
-/// Numbers that look random and are the same in every run.
+/// Pseudo-random numbers, the same in every run.
 #[derive(Debug)]
-pub struct Lottery(pub u64);
+pub struct RandomNumbers(pub u64);
 
-impl Lottery {
+impl RandomNumbers {
     /// A number below `limit`.
-    pub fn draw(&mut self, limit: usize) -> usize {
+    pub fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap() % limit
     }

@@ -1,4 +1,4 @@
-//! One folder with more than thirty different mistakes: one run finds them all, and says where.
+//! A toolset with more than thirty kinds of mistakes: one run reports all of them with their positions.
 
 use std::fmt::Write;
 use std::fs;
@@ -28,7 +28,7 @@ fn diagnostics() -> Vec<Value> {
 }
 
 #[test]
-fn all_mistakes_are_found_in_one_run_each_with_its_place() {
+fn all_mistakes_are_reported_in_one_run_with_their_positions() {
     let mut list = String::new();
     for found in diagnostics() {
         let text = |name: &str| found[name].as_str().unwrap_or("-").to_owned();
@@ -41,7 +41,7 @@ fn all_mistakes_are_found_in_one_run_each_with_its_place() {
     insta::assert_snapshot!("all_mistakes", list);
 }
 
-/// What stands at the place, so that a reader of the snapshot sees whether it is the right one.
+/// The text at the position, so that a reader of the snapshot can check it.
 fn offending_text(found: &Value) -> String {
     let path = repository().join(FOLDER).join(found["tool"].as_str().unwrap());
     let Ok(text) = fs::read_to_string(path.join(found["file"].as_str().unwrap())) else {
@@ -62,7 +62,7 @@ fn the_folder_has_at_least_thirty_different_kinds_of_mistakes() {
 }
 
 #[test]
-fn people_see_the_offending_text_underlined_and_no_colours_in_a_file() {
+fn the_offending_text_is_underlined_without_colours_in_a_pipe() {
     let run = check(&[]);
     assert_eq!(run.stdout, "");
     assert!(!run.stderr.contains('\x1b'));

@@ -1,12 +1,13 @@
-//! Rules about the project itself: sizes, headers, and that the architecture page names only what exists.
+//! Rules about the repository: sizes of files, module comments, paths and links in the documents.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Tables and other files that are long for a reason.
+/// Files that may be longer, with the reason.
 const LONG: &[(&str, &str)] = &[];
 
-const MOST_LINES: usize = 500;
+const MAX_LINES: usize = 500;
+const MAX_DOCUMENT_COLUMNS: usize = 120;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -41,12 +42,12 @@ fn no_file_is_too_long() {
     for (name, text) in rust_files() {
         let lines = text.lines().count();
         let excused = LONG.iter().any(|(long, _)| *long == name);
-        assert!(lines <= MOST_LINES || excused, "{name} has {lines} lines: split it by noun");
+        assert!(lines <= MAX_LINES || excused, "{name} has {lines} lines: split it by noun");
     }
 }
 
 #[test]
-fn every_file_says_what_it_owns() {
+fn every_file_begins_with_a_module_comment() {
     for (name, text) in rust_files() {
         if !name.ends_with("_tests.rs") {
             assert!(text.starts_with("//! "), "{name} must open with a line of `//!`");
@@ -55,8 +56,8 @@ fn every_file_says_what_it_owns() {
 }
 
 #[test]
-fn nothing_is_left_unfinished() {
-    // Spelled apart, so that this file does not find itself.
+fn no_file_contains_an_unfinished_marker() {
+    // Split, so that this file does not match.
     let marks = [["to", "do!("], ["unimple", "mented!("], ["#[ig", "nore"], ["FIX", "ME"]]
         .map(|parts| parts.concat());
     for (name, text) in rust_files() {
@@ -90,4 +91,51 @@ fn every_path_in_the_documents_exists() {
 fn the_architecture_page_stays_short() {
     let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     assert!(text.lines().count() <= 120, "ARCHITECTURE.md is to be two pages");
+}
+
+/// The pages for readers, by path below the repository.
+fn documents() -> Vec<(PathBuf, String)> {
+    let root = root();
+    let mut found = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| root.join(name)).to_vec();
+    files(&root.join("docs"), "md", &mut found);
+    assert!(found.len() > 30, "only {} documents found", found.len());
+    found.into_iter().map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
+}
+
+#[test]
+fn every_link_in_the_documents_leads_to_a_file_and_heading() {
+    for (path, text) in documents() {
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            if link.starts_with("http") {
+                continue;
+            }
+            let target = if file.is_empty() { path.clone() } else { path.parent().unwrap().join(file) };
+            let linked = fs::read_to_string(&target)
+                .unwrap_or_else(|error| panic!("{} links to {link}: {error}", path.display()));
+            let exists =
+                heading.is_empty() || linked.lines().any(|line| anchor(line) == Some(heading.into()));
+            assert!(exists, "{} links to {link}, which has no such heading", path.display());
+        }
+    }
+}
+
+/// The anchor of a heading, as GitHub makes it.
+fn anchor(line: &str) -> Option<String> {
+    let text = line.strip_prefix('#')?.trim_start_matches('#').trim().to_lowercase();
+    let is_part = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
+    Some(text.chars().filter(is_part).map(|c| if c == ' ' { '-' } else { c }).collect())
+}
+
+#[test]
+fn lines_of_the_documents_fit_the_page() {
+    for (path, text) in documents() {
+        let mut is_code = false;
+        for (index, line) in text.lines().enumerate() {
+            is_code ^= line.trim_start().starts_with("```");
+            let fits = line.chars().count() <= MAX_DOCUMENT_COLUMNS;
+            let place = format!("{}:{}", path.display(), index + 1);
+            assert!(fits || is_code || line.starts_with('|'), "{place} has more than 120 columns");
+        }
+    }
 }

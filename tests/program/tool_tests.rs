@@ -19,7 +19,7 @@ fn the_reference_tools_pass_their_tests_and_each_has_at_least_two() {
 }
 
 #[test]
-fn what_new_and_init_make_passes_its_own_tests() {
+fn the_tools_of_new_and_init_pass_their_own_tests() {
     let project = Project::empty();
     for category in ["retrieval", "action", "utility"] {
         project.run(&["new", &format!("my-{category}"), "--category", category]).expect_code(0);
@@ -36,7 +36,7 @@ const TEST: &str = r#"{ "name": "It finds", "args": { "query": "light" },
     "expect": { "ok": true, "data": { "query": "dark" } }, "calls": [{ "capability": "kb.search" }] }"#;
 
 #[test]
-fn a_failing_test_says_what_differs_and_exits_with_1() {
+fn a_failing_test_prints_the_differences_and_exits_with_1() {
     let project = Project::with(&["find-note", "sound"]);
     project.write("find-note/tests/works.json", TEST);
     project.write(
@@ -60,7 +60,7 @@ fn a_failing_test_says_what_differs_and_exits_with_1() {
 }
 
 #[test]
-fn a_test_file_that_is_none_fails_and_the_others_run() {
+fn an_invalid_test_file_fails_and_the_others_run() {
     let project = Project::with(&["find-note"]);
     project.write("find-note/tests/a.json", "{");
     project.write("find-note/tests/b.json", r#"{ "name": "b", "arguments": {} }"#);
@@ -83,7 +83,7 @@ fn a_test_file_that_is_none_fails_and_the_others_run() {
 }
 
 #[test]
-fn no_tests_at_all_is_said() {
+fn a_toolset_without_tests_is_reported() {
     Project::with(&["find-note"])
         .run(&["test"])
         .expect_code(1)

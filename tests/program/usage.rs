@@ -43,7 +43,7 @@ fn the_version_is_that_of_the_package() {
 }
 
 #[test]
-fn wrong_usage_exits_with_two_and_says_so_on_stderr() {
+fn wrong_usage_exits_with_2_and_prints_only_to_stderr() {
     let project = Project::with(&["note-find"]);
     let wrong: [&[&str]; 16] = [
         &[],
@@ -71,7 +71,7 @@ fn wrong_usage_exits_with_two_and_says_so_on_stderr() {
 }
 
 #[test]
-fn a_misspelt_subcommand_or_flag_is_put_right() {
+fn a_misspelt_subcommand_or_flag_gets_a_suggestion() {
     let project = Project::empty();
     project.run(&["biuld"]).expect_code(2).expect_stderr(&["build"]);
     project.run(&["build", "--wach"]).expect_code(2).expect_stderr(&["--watch"]);
@@ -79,7 +79,7 @@ fn a_misspelt_subcommand_or_flag_is_put_right() {
 }
 
 #[test]
-fn explain_tells_about_one_code_or_all() {
+fn explain_prints_one_code_or_all() {
     let project = Project::empty();
     let one = project.run(&["explain", "schema-missing-type"]).expect_code(0).stdout;
     assert!(one.starts_with("schema-missing-type\n") && one.len() > 60, "{one}");
@@ -90,7 +90,7 @@ fn explain_tells_about_one_code_or_all() {
 }
 
 #[test]
-fn explain_suggests_the_code_that_was_meant() {
+fn explain_suggests_the_nearest_code() {
     let project = Project::empty();
     let run = project.run(&["explain", "schema-mising-type"]).expect_code(2);
     assert_eq!(
@@ -111,7 +111,7 @@ fn messages_never_reach_stdout() {
 }
 
 #[test]
-fn no_command_colours_what_is_not_a_terminal() {
+fn output_to_a_pipe_has_no_colours() {
     let project = Project::with(&["note-find"]);
     for args in [&["build"][..], &["list"], &["describe", "note_find"], &["explain"], &["check", "nowhere"]] {
         let run = project.run(args);

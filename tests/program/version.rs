@@ -1,4 +1,4 @@
-//! What moves `version` and `contentDigest`, and what does not.
+//! What changes `version` and `contentDigest`, and what does not.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ fn identity(project: &Project) -> Identity {
 }
 
 #[test]
-fn the_version_follows_every_word_that_a_model_reads_and_every_field() {
+fn the_version_changes_with_every_field_and_document() {
     let edits = [
         ("schema.json", "Find notes.", "Find some notes."),
         ("schema.json", "What to look for", "What to search for"),
@@ -39,7 +39,7 @@ fn the_version_follows_every_word_that_a_model_reads_and_every_field() {
 }
 
 #[test]
-fn a_changed_handler_moves_the_digest_and_not_the_version() {
+fn a_changed_handler_changes_the_digest_and_not_the_version() {
     let project = Project::with(&["note-find"]);
     let before = identity(&project);
     project.edit("note-find/handler.js", "return", "// quick\n  return");
@@ -49,7 +49,7 @@ fn a_changed_handler_moves_the_digest_and_not_the_version() {
 }
 
 #[test]
-fn a_module_that_the_handler_imports_moves_the_digest_too() {
+fn a_module_that_the_handler_imports_changes_the_digest_too() {
     let project = Project::with(&["note-find"]);
     project.write(
         "note-find/handler.js",
@@ -68,7 +68,7 @@ fn a_module_that_the_handler_imports_moves_the_digest_too() {
 }
 
 #[test]
-fn white_space_and_the_order_of_keys_in_a_schema_do_not_move_the_version() {
+fn white_space_and_the_order_of_keys_in_a_schema_do_not_change_the_version() {
     let project = Project::with(&["note-find"]);
     let before = identity(&project);
     let query =
@@ -82,7 +82,7 @@ fn white_space_and_the_order_of_keys_in_a_schema_do_not_move_the_version() {
 }
 
 #[test]
-fn the_version_does_not_depend_on_where_the_artifact_or_the_tools_lie() {
+fn the_version_does_not_depend_on_the_location_of_artifact_or_tools() {
     let (one, two) = (Project::with(&["note-find"]), Project::with(&["note-find"]));
     let (first, second) = (identity(&one), identity(&two));
     assert_eq!((first.version, first.digest), (second.version, second.digest));
@@ -96,7 +96,7 @@ fn check_and_build_agree_on_the_version() {
 }
 
 #[test]
-fn a_shared_definition_that_a_tool_uses_moves_the_version() {
+fn a_shared_definition_that_a_tool_uses_changes_the_version() {
     let project = Project::with(&["note-find"]);
     project.write("_shared/count.json", "{ \"type\": \"integer\", \"minimum\": 1 }");
     let own = "{ \"type\": \"integer\", \"minimum\": 1, \"maximum\": 10, \"default\": 3 }";

@@ -1,4 +1,4 @@
-//! `build --watch`: builds at the start and after each change, and never because of itself.
+//! `build --watch`: builds at the start and after each change, except its own.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use super::support::{Guard, Project, run};
 
 const SOON: Duration = Duration::from_secs(20);
-/// Longer than the program waits for editors, several times over.
+/// Several times the debounce time of the program.
 const QUIET: Duration = Duration::from_millis(1_000);
 
-/// A watching build, and what it says.
+/// A running `build --watch`, and its output.
 struct Watch {
     lines: Receiver<String>,
     _child: Guard,
@@ -31,7 +31,7 @@ impl Watch {
         watch
     }
 
-    /// Waits for a line that begins like this, and gives it.
+    /// Waits for a line that begins like this, and returns it.
     fn expect(&self, beginning: &str) -> String {
         let started = Instant::now();
         let mut seen = Vec::new();
@@ -45,7 +45,7 @@ impl Watch {
         panic!("no line began with {beginning:?}: {seen:#?}");
     }
 
-    /// What is said until nothing is said for a while.
+    /// All lines until there is none for a while.
     fn until_quiet(&self) -> Vec<String> {
         let mut seen = Vec::new();
         loop {
@@ -54,7 +54,7 @@ impl Watch {
                 Err(RecvTimeoutError::Timeout) => return seen,
                 Err(RecvTimeoutError::Disconnected) => panic!("the watch ended: {seen:#?}"),
             }
-            assert!(seen.len() < 100, "it never rests: {seen:#?}");
+            assert!(seen.len() < 100, "the build repeats for ever: {seen:#?}");
         }
     }
 }
@@ -64,7 +64,7 @@ fn summary(project: &Project) -> String {
 }
 
 #[test]
-fn a_changed_file_leads_to_a_new_artifact() {
+fn a_changed_file_triggers_a_build() {
     let project = Project::with(&["note-find"]);
     let watch = Watch::start(&project, &[]);
     assert_eq!(summary(&project), "Find notes by their meaning.");
@@ -74,7 +74,7 @@ fn a_changed_file_leads_to_a_new_artifact() {
 }
 
 #[test]
-fn a_broken_file_is_reported_and_mending_it_builds_again() {
+fn a_broken_file_is_reported_and_fixing_it_builds_again() {
     let project = Project::with(&["note-find"]);
     let watch = Watch::start(&project, &[]);
     project.edit("note-find/schema.json", "\"1.0.0\"", "\"one\"");
@@ -86,7 +86,7 @@ fn a_broken_file_is_reported_and_mending_it_builds_again() {
 }
 
 #[test]
-fn tools_that_come_and_go_are_followed() {
+fn added_and_removed_tools_trigger_a_build() {
     let project = Project::with(&["note-find"]);
     let watch = Watch::start(&project, &[]);
     project.add_tool("note-read");
@@ -98,7 +98,7 @@ fn tools_that_come_and_go_are_followed() {
 }
 
 #[test]
-fn a_watch_does_not_follow_what_it_writes_itself() {
+fn a_watch_ignores_the_files_of_the_build_itself() {
     for args in [&[][..], &["--out", "tools/other.json"], &["--no-cache"], &["--out", "elsewhere.json"]] {
         let project = Project::with(&["note-find"]);
         let watch = Watch::start(&project, args);
@@ -110,7 +110,7 @@ fn a_watch_does_not_follow_what_it_writes_itself() {
 }
 
 #[test]
-fn a_watch_that_begins_with_a_mistake_goes_on() {
+fn a_watch_continues_after_a_failed_build() {
     let project = Project::with(&["note-find"]);
     project.remove("note-find/doc_summary.md");
     let watch = Watch::start(&project, &[]);
@@ -121,7 +121,7 @@ fn a_watch_that_begins_with_a_mistake_goes_on() {
 }
 
 #[test]
-fn a_tools_directory_that_is_not_there_cannot_be_watched() {
+fn a_missing_tools_directory_cannot_be_watched() {
     let project = Project::empty();
     let command = project.command(&["build", "nowhere", "--watch"]);
     run(command).expect_code(1).expect_stderr(&["cannot watch nowhere", "help: "]);

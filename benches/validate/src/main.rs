@@ -18,10 +18,9 @@ use serde_json::{Value, json};
 use toolwright_contract::arguments;
 use toolwright_schema::Validator;
 
-/// As the program has it.
-#[allow(dead_code)]
-#[path = "../../../crates/cli/src/allocator.rs"]
-mod allocator;
+/// As in the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Copies of the value that one measurement goes through: enough for the clock, few enough for the caches.
 const COPIES: usize = 64;

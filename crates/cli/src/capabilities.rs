@@ -1,5 +1,5 @@
-//! What the configuration sets up for handlers, a line a capability. Each opens its back end when it is first asked:
-//! most commands ask for none.
+//! Sets up the capabilities of handlers from the configuration. Each opens its back end on first use, since most
+//! commands need none.
 
 use std::sync::Arc;
 
@@ -23,20 +23,20 @@ pub fn set_up(config: &Config) -> Capabilities {
 /// The calendar of `[calendar]`.
 pub fn calendar(config: &Config) -> Calendar {
     let secrets = Box::new(|variable: &str| std::env::var(variable).ok());
-    Calendar::new(config.calendar.clone(), config.calendar_file(), secrets)
+    Calendar::new(config.calendar().clone(), config.calendar_file(), secrets)
 }
 
 /// The knowledge base of `[kb]`.
 pub fn knowledge_base(config: &Config) -> KnowledgeBase {
     KnowledgeBase::new(Options {
         url: config.kb.clone(),
-        sources: config.kb_sources.clone(),
+        sources: config.kb_sources().to_vec(),
         base: config.beside(""),
         embedders: embedders(config),
     })
 }
 
-/// What makes vectors for the knowledge base; without any it is searched by words.
+/// The embedder of the knowledge base; without one, search is by keyword.
 pub fn embedders(config: &Config) -> Embedders {
     let opener = config.embedders();
     Arc::new(move || opener.get().map_err(|why| format!("{}; {}", why.reason, why.help)))

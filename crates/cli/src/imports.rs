@@ -1,4 +1,4 @@
-//! The tools of `[[mcp_servers]]`: taken from their pins, answered by their servers.
+//! The tools of `[[mcp_servers]]`: declared from their pins, called on their servers.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use toolwright_registry::toolset::{Implementation, Tool, Toolset};
 use crate::config::Config;
 use crate::output::Failure;
 
-/// The servers of the configuration, and what was accepted of them.
+/// The configured servers, and the accepted definitions of their tools.
 pub struct Imports {
     pub servers: Vec<Import>,
     pub pins: Pins,
@@ -19,30 +19,30 @@ pub struct Imports {
 
 impl Imports {
     pub fn load(config: &Config) -> Result<Self, Failure> {
-        let file = config.beside(pins::FILE_NAME);
-        for (at, server) in config.mcp_servers.iter().enumerate() {
+        let (file, servers) = (config.beside(pins::FILE_NAME), config.mcp_servers());
+        for (index, server) in servers.iter().enumerate() {
             server.check().map_err(|error| Failure::new(&error, error.help()))?;
-            if config.mcp_servers.iter().take(at).any(|other| other.name == server.name) {
+            if servers.iter().take(index).any(|other| other.name == server.name) {
                 let message = format!("there are two `[[mcp_servers]]` with the name `{}`", server.name);
                 return Err(Failure::new(message, "rename one of them"));
             }
         }
-        let pins = if config.mcp_servers.is_empty() {
+        let pins = if servers.is_empty() {
             Pins::default()
         } else {
             Pins::load(&file).map_err(|error| Failure::new(&error, error.help()))?
         };
-        Ok(Self { servers: config.mcp_servers.iter().cloned().map(Import::new).collect(), pins, file })
+        Ok(Self { servers: servers.iter().cloned().map(Import::new).collect(), pins, file })
     }
 
-    /// Adds the tools that were accepted. What is wrong with others comes with them, and the rest stands.
-    pub fn declare(&self, mut toolset: Toolset) -> (Toolset, Vec<Failure>) {
+    /// Adds the accepted tools. Returns why others are left out.
+    pub fn add_tools(&self, mut toolset: Toolset) -> (Toolset, Vec<Failure>) {
         let mut refused = Vec::new();
         for import in &self.servers {
             let name = &import.server().name;
             if self.pins.of(name).next().is_none() {
                 let message = format!("no tool of the MCP server `{name}` was accepted yet");
-                refused.push(Failure::new(message, format_args!("`toolwright mcp pin {name}`")));
+                refused.push(Failure::new(message, format_args!("run `toolwright mcp pin {name}`")));
                 continue;
             }
             let pinned: Vec<&str> = self.pins.of(name).map(|(tool, _)| tool).collect();
@@ -52,16 +52,16 @@ impl Imports {
                 refused.push(Failure::new(message, did_you_mean(tool, &pinned)));
             }
             let (tools, errors) = import.tools(&self.pins, &self.file);
-            let (with, taken) = toolset.with_declared(&self.file, tools);
-            toolset = with;
-            refused.extend(errors.iter().chain(&taken).map(|error| Failure::new(error, error.help())));
+            let (extended, duplicates) = toolset.with_declared(&self.file, tools);
+            toolset = extended;
+            refused.extend(errors.iter().chain(&duplicates).map(|error| Failure::new(error, error.help())));
         }
         (toolset, refused)
     }
 
-    /// Waits until the server of a tool can be called: a command that makes one call and ends cannot leave it starting
-    /// for the next. What keeps it from starting is told by the call.
-    pub async fn ready(&self, tool: Option<&Tool>) {
+    /// Waits until the server of a tool has started: a command that makes one call cannot leave it starting for the
+    /// next call. The call itself reports why a server does not start.
+    pub async fn wait_until_ready(&self, tool: Option<&Tool>) {
         let Some(Implementation::Native(handler)) = tool.map(|tool| &tool.implementation) else { return };
         for import in &self.servers {
             if import.handlers(&self.pins).any(|imported| imported.handler == *handler) {
@@ -70,7 +70,7 @@ impl Imports {
         }
     }
 
-    /// Registers what answers them.
+    /// Registers the handlers of the imported tools.
     pub fn register(&self, builder: RuntimeBuilder) -> RuntimeBuilder {
         let tools = self.servers.iter().flat_map(|import| import.handlers(&self.pins));
         tools.fold(builder, |builder, tool| {

@@ -1,4 +1,4 @@
-//! Toolwright for Rust programs: what the other crates offer, under one name.
+//! Toolwright for Rust programs: re-exports the other crates under one name.
 
 pub use toolwright_contract as contract;
 pub use toolwright_orchestrator as orchestrator;

@@ -1,6 +1,5 @@
-//! `toolwright`: parses the command line, runs one subcommand, sets the exit code. Nothing else.
+//! `toolwright`: parses the command line, runs one subcommand, sets the exit code.
 
-mod allocator;
 mod args;
 mod capabilities;
 mod command;
@@ -9,7 +8,7 @@ mod imports;
 mod log;
 mod output;
 mod progress;
-mod record;
+mod read_only_store;
 mod report;
 mod store;
 mod toolset;
@@ -18,17 +17,21 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+/// Builds and calls make many small allocations on several threads.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
-    // The allocator asks for huge pages, of which most processes fill a fraction: twice the memory, and no time saved.
+    // mimalloc would use transparent huge pages, which double the memory and save no time here.
     #[cfg(target_os = "linux")]
     let _ = rustix::thread::disable_transparent_huge_pages(true);
     let args = args::Args::parse();
-    // A server's log has a form that is configured; it begins when that is known.
+    // `serve` starts its log itself, when the configured format is known.
     if !matches!(args.command, args::Command::Serve(_)) {
         log::start();
     }
     match command::run(args) {
-        Ok(code) => output::finish(code),
-        Err(error) => output::fail(&error),
+        Ok(code) => output::exit_code(code),
+        Err(error) => output::report(&error),
     }
 }

@@ -5,17 +5,19 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
-/// A failure with a way out.
+use anyhow::Result;
+use serde::Serialize;
+
+/// An error with a suggested fix.
 #[derive(Debug)]
 pub struct Failure {
     pub message: String,
     pub help: String,
-    /// 1, or 2 when the command was used wrongly.
+    /// The exit code: 1, or 2 if the command was used wrongly.
     pub code: u8,
 }
 
 impl Failure {
-    /// Something is wrong with what the command works on.
     pub fn new(message: impl Display, help: impl Display) -> Self {
         Self { message: message.to_string(), help: help.to_string(), code: 1 }
     }
@@ -34,38 +36,34 @@ impl Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Why data could not be written, the first time.
-static LOST: OnceLock<String> = OnceLock::new();
+/// The first error of a write to stdout.
+static WRITE_ERROR: OnceLock<String> = OnceLock::new();
 
-/// Prints data. A reader that has gone away (`| head`) is no failure; a full disk is, and [`finish`] says so.
-pub fn data(text: impl Display) {
+/// Prints data. A closed pipe (`| head`) is not an error; a full disk is, and [`exit_code`] reports it.
+pub fn print(text: impl Display) {
     let mut stdout = anstream::stdout().lock();
     if let Err(error) = write!(stdout, "{text}").and_then(|()| stdout.flush())
         && error.kind() != io::ErrorKind::BrokenPipe
     {
-        let _ = LOST.set(error.to_string());
-    }
-}
-
-/// The exit code of a command that gave `code`, unless its data did not get through.
-pub fn finish(code: ExitCode) -> ExitCode {
-    match LOST.get() {
-        None => code,
-        Some(error) => fail(
-            &Failure::new(format!("cannot write to stdout: {error}"), "make room, or write elsewhere").into(),
-        ),
+        let _ = WRITE_ERROR.set(error.to_string());
     }
 }
 
 /// Prints one line of data.
-pub fn data_line(text: impl Display) {
-    data(format_args!("{text}\n"));
+pub fn print_line(text: impl Display) {
+    print(format_args!("{text}\n"));
 }
 
-/// A text that may come from a model: nothing in it may speak to the terminal, or turn around what stands beside it.
-pub fn plain(text: &str) -> String {
-    let turns = |c: char| matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
-    text.chars().map(|c| if c.is_control() || turns(c) { '�' } else { c }).collect()
+/// Prints a value as one line of JSON.
+pub fn print_json(value: &impl Serialize) -> Result<()> {
+    print_line(serde_json::to_string(value)?);
+    Ok(())
+}
+
+/// Prints a value as indented JSON.
+pub fn print_json_pretty(value: &impl Serialize) -> Result<()> {
+    print_line(serde_json::to_string_pretty(value)?);
+    Ok(())
 }
 
 /// Prints a message for people.
@@ -73,17 +71,56 @@ pub fn message(text: impl Display) {
     let _ = writeln!(anstream::stderr().lock(), "{text}");
 }
 
-/// Prints why the command failed, and gives its exit code.
-pub fn fail(error: &anyhow::Error) -> ExitCode {
-    message(format_args!("\x1b[1;31merror\x1b[0m: {error}"));
-    for cause in error.chain().skip(1) {
+/// Prints a message that begins with a green word, such as `created`.
+pub fn success(word: &str, text: impl Display) {
+    message(format_args!("\x1b[1;32m{word}\x1b[0m {text}"));
+}
+
+pub fn warning(text: impl Display) {
+    message(format_args!("\x1b[1;33mwarning\x1b[0m: {text}"));
+}
+
+pub fn error(text: impl Display) {
+    message(format_args!("\x1b[1;31merror\x1b[0m: {text}"));
+}
+
+pub fn help(text: impl Display) {
+    message(format_args!("  \x1b[1mhelp\x1b[0m: {text}"));
+}
+
+/// Makes a text of a model safe to print: replaces control characters and bidirectional overrides.
+pub fn sanitize(text: &str) -> String {
+    let is_override = |c: char| matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
+    text.chars().map(|c| if c.is_control() || is_override(c) { '�' } else { c }).collect()
+}
+
+/// Prints why the command failed, and returns its exit code.
+pub fn report(failed: &anyhow::Error) -> ExitCode {
+    error(failed);
+    for cause in failed.chain().skip(1) {
         message(format_args!("  because: {cause}"));
     }
-    match error.downcast_ref::<Failure>() {
+    match failed.downcast_ref::<Failure>() {
         Some(failure) => {
-            message(format_args!("  \x1b[1mhelp\x1b[0m: {}", failure.help));
+            help(&failure.help);
             ExitCode::from(failure.code)
         }
         None => ExitCode::FAILURE,
+    }
+}
+
+/// 0 or 1.
+pub fn status(is_ok: bool) -> ExitCode {
+    if is_ok { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The exit code of the process: the command's, unless its data could not be written.
+pub fn exit_code(code: ExitCode) -> ExitCode {
+    match WRITE_ERROR.get() {
+        None => code,
+        Some(error) => {
+            let message = format!("cannot write to stdout: {error}");
+            report(&Failure::new(message, "free some space, or redirect the output elsewhere").into())
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! A progress bar for work that takes longer than a second, on a terminal.
+//! A progress bar on the terminal, for work that takes longer than a second.
 
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,55 +7,63 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-const PATIENCE: Duration = Duration::from_secs(1);
-const TICK: Duration = Duration::from_millis(100);
+/// Shorter work shows no bar.
+const SHOW_AFTER: Duration = Duration::from_secs(1);
+const REFRESH_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How far something is, and in which words it is told.
+/// The counters of some work, and how they are shown.
 #[derive(Debug, Clone, Copy)]
-pub struct Shown<'a> {
+pub struct Counters<'a> {
     pub done: &'a AtomicUsize,
     pub total: &'a AtomicUsize,
-    /// As in "checking".
-    pub doing: &'a str,
-    /// How far, as in "{pos}/{len} tools".
+    /// Such as `checking`.
+    pub verb: &'a str,
+    /// Such as `{pos}/{len} tools`.
     pub amount: &'a str,
 }
 
-/// How far a build is.
-pub fn of_tools(progress: &toolwright_registry::build::Progress) -> Shown<'_> {
-    Shown { done: &progress.done, total: &progress.total, doing: "checking", amount: "{pos}/{len} tools" }
+/// The counters of a build.
+pub fn of_build(progress: &toolwright_registry::build::Progress) -> Counters<'_> {
+    Counters { done: &progress.done, total: &progress.total, verb: "checking", amount: "{pos}/{len} tools" }
 }
 
-/// Runs `work`; shows how far it is if it takes long and somebody is looking.
-pub fn watch<T>(progress: Shown<'_>, work: impl FnOnce() -> T) -> T {
+/// Runs `work`, with a progress bar if stderr is a terminal.
+pub fn run_with_bar<T>(counters: Counters<'_>, work: impl FnOnce() -> T) -> T {
     if !std::io::stderr().is_terminal() {
         return work();
     }
     std::thread::scope(|scope| {
         let (done, finished) = mpsc::channel::<()>();
-        scope.spawn(move || show(progress, &finished));
+        scope.spawn(move || show_bar(counters, &finished));
         let result = work();
         drop(done);
         result
     })
 }
 
-fn show(progress: Shown<'_>, finished: &mpsc::Receiver<()>) {
-    let is_over = |wait| !matches!(finished.recv_timeout(wait), Err(mpsc::RecvTimeoutError::Timeout));
-    if is_over(PATIENCE) {
+fn show_bar(counters: Counters<'_>, finished: &mpsc::Receiver<()>) {
+    let is_finished = |wait| !matches!(finished.recv_timeout(wait), Err(mpsc::RecvTimeoutError::Timeout));
+    if is_finished(SHOW_AFTER) {
         return;
     }
-    let template = format!("{} {{bar:30}} {}, {{eta}} left", progress.doing, progress.amount);
-    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-    if let Ok(style) = ProgressStyle::with_template(&template) {
-        bar.set_style(style);
-    }
+    let bar = new_bar(&format!("{} {{bar:30}} {}, {{eta}} left", counters.verb, counters.amount));
     loop {
-        bar.set_length(progress.total.load(Ordering::Relaxed) as u64);
-        bar.set_position(progress.done.load(Ordering::Relaxed) as u64);
-        if is_over(TICK) {
+        bar.set_length(counters.total.load(Ordering::Relaxed) as u64);
+        bar.set_position(counters.done.load(Ordering::Relaxed) as u64);
+        if is_finished(REFRESH_INTERVAL) {
             break;
         }
     }
     bar.finish_and_clear();
+}
+
+/// A bar on stderr, hidden if that is not a terminal.
+pub fn new_bar(template: &str) -> ProgressBar {
+    let is_terminal = std::io::stderr().is_terminal();
+    let target = if is_terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let bar = ProgressBar::with_draw_target(None, target);
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar
 }

@@ -1,4 +1,4 @@
-//! Diagnostics, shown to people (with the offending text underlined) or to programs (JSON).
+//! Prints diagnostics: for people with the source underlined, for programs as JSON.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,18 +9,18 @@ use toolwright_registry::diagnostic::{Diagnostic, Severity};
 
 use crate::output;
 
-/// What `build` and `check` print for programs. Documented in docs/reference/diagnostics.md; stable.
+/// The JSON output of `build` and `check`: stable, documented in docs/reference/diagnostics.md.
 #[derive(Debug, Serialize)]
 pub struct Report<'a> {
     pub ok: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<&'a str>,
     pub tools: usize,
-    pub diagnostics: Vec<Entry<'a>>,
+    pub diagnostics: Vec<JsonDiagnostic<'a>>,
 }
 
 #[derive(Debug, Serialize)]
-pub struct Entry<'a> {
+pub struct JsonDiagnostic<'a> {
     severity: Severity,
     code: &'a str,
     tool: &'a str,
@@ -32,7 +32,7 @@ pub struct Entry<'a> {
     help: Option<&'a str>,
 }
 
-impl<'a> From<&'a Diagnostic> for Entry<'a> {
+impl<'a> From<&'a Diagnostic> for JsonDiagnostic<'a> {
     fn from(found: &'a Diagnostic) -> Self {
         Self {
             severity: found.severity,
@@ -47,26 +47,26 @@ impl<'a> From<&'a Diagnostic> for Entry<'a> {
     }
 }
 
-/// Of more warnings than this nobody reads the rest, and it would bury the errors.
-const MOST_WARNINGS: usize = 25;
+/// More warnings would hide the errors.
+const MAX_WARNINGS: usize = 25;
 
-/// Shows the diagnostics on stderr, each with its source: all errors, and the first warnings.
-pub fn show(root: &Path, diagnostics: &[Diagnostic]) {
+/// Prints diagnostics to stderr, each with its source: all errors, and the first warnings.
+pub fn print_diagnostics(root: &Path, diagnostics: &[Diagnostic]) {
     let mut sources = Sources::default();
     let mut warnings = 0;
     for found in diagnostics {
         warnings += usize::from(found.severity == Severity::Warning);
-        if found.severity == Severity::Error || warnings <= MOST_WARNINGS {
+        if found.severity == Severity::Error || warnings <= MAX_WARNINGS {
             output::message(format_args!("{}\n", render(root, found, &mut sources)));
         }
     }
-    if warnings > MOST_WARNINGS {
-        let more = plural(warnings - MOST_WARNINGS, "more warning");
+    if warnings > MAX_WARNINGS {
+        let more = plural(warnings - MAX_WARNINGS, "more warning");
         output::message(format_args!("… and {more}; `--format json` lists them all\n"));
     }
 }
 
-/// Texts of the files that diagnostics point into; a file has often more than one.
+/// The texts of files with diagnostics, each read once.
 #[derive(Debug, Default)]
 struct Sources(HashMap<PathBuf, Option<String>>);
 
@@ -78,14 +78,14 @@ impl Sources {
 }
 
 fn render(root: &Path, found: &Diagnostic, sources: &mut Sources) -> String {
-    let path = place(root, found);
-    let shown_path = path.display().to_string();
+    let path = path_of(root, found);
+    let displayed_path = path.display().to_string();
     let level = match found.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
     let title = level.primary_title(found.message.as_str()).id(found.code.as_ref());
-    // The file may have changed since; a span that no longer fits is not shown.
+    // The file may have changed since the check: ignore a span that no longer fits.
     let source = found.span.clone().and_then(|span| {
         let text = sources.get(&path)?;
         (text.is_char_boundary(span.start) && text.is_char_boundary(span.end) && span.end <= text.len())
@@ -94,10 +94,10 @@ fn render(root: &Path, found: &Diagnostic, sources: &mut Sources) -> String {
     let mut group = match source {
         Some((text, span)) => title.element(
             Snippet::source(text)
-                .path(shown_path)
+                .path(displayed_path)
                 .annotation(AnnotationKind::Primary.span(first_line(text, span))),
         ),
-        None => title.element(annotate_snippets::Origin::path(shown_path)),
+        None => title.element(annotate_snippets::Origin::path(displayed_path)),
     };
     if let Some(help) = &found.help {
         group = group.element(Level::HELP.message(help.as_str()));
@@ -105,13 +105,13 @@ fn render(root: &Path, found: &Diagnostic, sources: &mut Sources) -> String {
     Renderer::styled().render(&[group])
 }
 
-/// Underlining a whole object says less than underlining where it begins.
+/// The part of a span on its first line: underlining a whole object would hide where it begins.
 fn first_line(text: &str, span: std::ops::Range<usize>) -> std::ops::Range<usize> {
     let end = text[span.clone()].find('\n').map_or(span.end, |newline| span.start + newline);
     span.start..end
 }
 
-fn place(root: &Path, found: &Diagnostic) -> PathBuf {
+fn path_of(root: &Path, found: &Diagnostic) -> PathBuf {
     match (found.tool.as_str(), found.file.strip_prefix("../")) {
         ("", _) => root.to_owned(),
         (_, Some(shared)) => root.join(shared),
@@ -120,18 +120,14 @@ fn place(root: &Path, found: &Diagnostic) -> PathBuf {
     }
 }
 
-/// `1 error, 2 warnings`, or nothing.
+/// `1 error, 2 warnings`; empty without diagnostics.
 pub fn count(diagnostics: &[Diagnostic]) -> String {
-    let of = |severity| diagnostics.iter().filter(|found| found.severity == severity).count();
-    let (errors, warnings) = (of(Severity::Error), of(Severity::Warning));
-    let mut parts = Vec::new();
-    if errors > 0 {
-        parts.push(plural(errors, "error"));
-    }
-    if warnings > 0 {
-        parts.push(plural(warnings, "warning"));
-    }
-    parts.join(", ")
+    let severities = [(Severity::Error, "error"), (Severity::Warning, "warning")];
+    let counts = severities.map(|(severity, noun)| {
+        (diagnostics.iter().filter(|found| found.severity == severity).count(), noun)
+    });
+    let parts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, noun)| plural(*count, noun));
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 /// `1 tool`, `2 tools`.

@@ -1,36 +1,36 @@
-//! The store that the configuration names.
+//! Opens the store that the configuration names.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use toolwright_orchestrator::store::{self, Memory, Postgres, Sqlite, Store, postgres, sqlite};
 
-use crate::config::Config;
+use crate::config::{Config, without_password};
 use crate::output::Failure;
 
-const PATIENCE: Duration = Duration::from_secs(5);
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Opens the store at a URL.
 pub async fn open(url: &str) -> Result<Store, Failure> {
-    open_or(url, None).await
+    open_with_help(url, None).await
 }
 
-/// Opens the store for one call or answer. While `toolwright serve` has the file, that is the one to ask: `request` is
-/// the path and what else curl needs.
+/// Opens the store for one call or answer. If `toolwright serve` uses the file, the help text names the request to send
+/// to the server instead: `request` is the path and the other arguments of curl.
 pub async fn open_for(config: &Config, request: &str) -> Result<Store, Failure> {
-    let ask = format!(
-        "if that is `toolwright serve`, ask it: curl -s http://{}{request}\n        (where keys are asked for, with -H 'authorization: Bearer …')",
+    let help = format!(
+        "if that is `toolwright serve`, send the request to it: curl -s http://{}{request}\n        (if the server has keys, with -H 'authorization: Bearer …')",
         config.listen()
     );
-    open_or(&config.store, Some(ask)).await
+    open_with_help(&config.store, Some(help)).await
 }
 
-async fn open_or(url: &str, in_use: Option<String>) -> Result<Store, Failure> {
-    let failed = |error: store::Error| {
-        let help = match (&error, in_use) {
+async fn open_with_help(url: &str, help_if_in_use: Option<String>) -> Result<Store, Failure> {
+    let failure = |error: store::Error| {
+        let help = match (&error, help_if_in_use) {
             (store::Error::InUse(_), Some(help)) => help,
-            _ => "another store can be named by `--store URL`; `--store memory:` keeps nothing".to_owned(),
+            _ => "name another store with `--store URL`; `--store memory:` stores nothing".to_owned(),
         };
         Failure::new(error, help)
     };
@@ -39,34 +39,32 @@ async fn open_or(url: &str, in_use: Option<String>) -> Result<Store, Failure> {
     }
     if let Some(path) = url.strip_prefix("sqlite:") {
         if path.is_empty() {
-            return Err(Failure::usage(
-                "`sqlite:` names no file",
-                "use sqlite:PATH, or memory: to keep nothing",
-            ));
+            let help = "use sqlite:PATH, or memory: to store nothing";
+            return Err(Failure::usage("the store's URL `sqlite:` names no file", help));
         }
-        return embedded(Path::new(path)).await.map(Store::Sqlite).map_err(failed);
+        return open_sqlite(Path::new(path)).await.map(Store::Sqlite).map_err(failure);
     }
     if url.starts_with("postgres://") || url.starts_with("postgresql://") {
         let connected = Postgres::connect(url, postgres::Options::default()).await;
-        return connected.map(Store::Postgres).map_err(failed);
+        return connected.map(Store::Postgres).map_err(failure);
     }
-    Err(unknown_form())
+    Err(unknown_url(url))
 }
 
-pub fn unknown_form() -> Failure {
+pub fn unknown_url(url: &str) -> Failure {
     Failure::usage(
-        "the store's URL has no form that is known",
+        format!("the store's URL {:?} has an unknown form", without_password(url)),
         "use sqlite:PATH, postgres://USER@HOST/DATABASE or memory: (`[store] url`, TOOLWRIGHT_STORE or --store)",
     )
 }
 
-/// Waits a little for another command that is at work on the same file.
-async fn embedded(path: &Path) -> Result<Sqlite, store::Error> {
-    let give_up = Instant::now() + PATIENCE;
+/// Waits a little if another command uses the file.
+async fn open_sqlite(path: &Path) -> Result<Sqlite, store::Error> {
+    let deadline = Instant::now() + LOCK_TIMEOUT;
     loop {
         match Sqlite::open(path, sqlite::Options::default()) {
-            Err(store::Error::InUse(_)) if Instant::now() < give_up => {
-                tokio::time::sleep(LOOK_AGAIN).await;
+            Err(store::Error::InUse(_)) if Instant::now() < deadline => {
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
             opened => return opened,
         }

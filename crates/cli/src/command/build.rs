@@ -1,171 +1,187 @@
-//! `toolwright build`: compile, report, write.
+//! `toolwright build`: compiles the tools, reports problems, writes the artifact.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use chrono::{DateTime, SecondsFormat, Utc};
+use clap::Args;
 use toolwright_registry::artifact;
 use toolwright_registry::build::{Compilation, Options, Outcome, Progress, Timestamp, Timings, compile};
 use toolwright_registry::diagnostic::{Diagnostic, Severity};
 use toolwright_registry::toolset::Toolset;
 
-use super::git::Commit;
-use super::{check, views};
-use crate::args::{self, Common, Format};
+use super::git::CommitLookup;
+use super::{check, views, watch};
+use crate::args::{Common, Format};
 use crate::config::Config;
 use crate::output::{self, Failure};
 use crate::{progress, report};
 
-pub fn run(common: &Common, args: &args::Build) -> Result<ExitCode> {
+/// Compile the tools directory into one validated, versioned artifact
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolwright build
+  toolwright build my-tools --out dist/tool_registry.json
+  SOURCE_DATE_EPOCH=0 toolwright build      the same bytes every time")]
+pub struct Build {
+    /// The tools directory
+    #[arg(value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// The artifact's file [default: tool_registry.json in the tools directory]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Build again whenever a file changes
+    #[arg(long)]
+    watch: bool,
+    /// Print the duration of each phase
+    #[arg(long)]
+    timings: bool,
+    /// Check all tools, also those that have not changed
+    #[arg(long)]
+    no_cache: bool,
+    /// Also write each provider's view of the tools into this directory
+    #[arg(long, value_name = "DIR")]
+    emit_views: Option<PathBuf>,
+    /// Print nothing unless the build fails
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+pub fn run(common: &Common, args: &Build) -> Result<ExitCode> {
     let config = Config::load(common, args.dir.as_deref())?;
-    let job = Job {
+    let job = BuildJob {
         out: args.out.clone().unwrap_or_else(|| config.tools.join(artifact::FILE_NAME)),
-        tools: config.tools.clone(),
-        format: common.format,
-        show_timings: args.timings,
-        is_quiet: args.quiet,
-        is_repeated: args.watch,
         cache: if args.no_cache { None } else { Some(program_identity()) },
-        timestamp: timestamp()?,
-        views: args.emit_views.clone(),
+        source_date_epoch: source_date_epoch()?,
         config,
+        args,
     };
-    if args.watch { super::watch::run(&job) } else { Ok(job.build()) }
+    if !args.watch {
+        return Ok(job.build());
+    }
+    let started = || {
+        job.build();
+        output::message(format_args!("watching {} (stop with Ctrl-C)", job.config.tools.display()));
+    };
+    let build = || {
+        job.build();
+    };
+    watch::watch(std::slice::from_ref(&job.config.tools), Some(&job.out), started, build)?;
+    Ok(ExitCode::SUCCESS)
 }
 
-/// One build, which may be repeated.
+/// One build, which `--watch` repeats.
 #[derive(Debug)]
-pub struct Job {
-    pub tools: PathBuf,
-    pub out: PathBuf,
-    format: Format,
-    show_timings: bool,
-    is_quiet: bool,
-    is_repeated: bool,
+struct BuildJob<'a> {
+    out: PathBuf,
     cache: Option<String>,
-    timestamp: Option<i64>,
-    /// Where the providers' views go.
-    views: Option<PathBuf>,
-    /// What else there is, beside the tools that are built.
+    source_date_epoch: Option<i64>,
     config: Config,
+    args: &'a Build,
 }
 
-impl Job {
-    /// Builds once and reports.
-    pub fn build(&self) -> ExitCode {
+impl BuildJob<'_> {
+    fn build(&self) -> ExitCode {
         use_more_threads_than_cores();
         let started = Instant::now();
-        let commit = Commit::ask(&self.tools);
-        let options = Options { tools: self.tools.clone(), out: self.out.clone(), cache: self.cache.clone() };
+        let (format, tools) = (self.config.format, &self.config.tools);
+        let commit = CommitLookup::start(tools);
+        let options = Options { tools: tools.clone(), out: self.out.clone(), cache: self.cache.clone() };
         let state = Progress::default();
-        let mut compilation = match progress::watch(progress::of_tools(&state), || compile(options, &state)) {
+        let compiled = progress::run_with_bar(progress::of_build(&state), || compile(options, &state));
+        let mut compilation = match compiled {
             Ok(compilation) => compilation,
+            Err(error) => return fail(format, 0, diagnostic("tools-unreadable", &error, error.help())),
+        };
+        let Some(version) = compilation.version() else { return self.report_failure(&compilation) };
+        let found = compilation.found;
+        let outcome = match compilation.write(commit.finish(), &timestamp(self.source_date_epoch)) {
+            Ok(outcome) => outcome,
             Err(error) => {
-                return fail(self.format, 0, trouble("tools-unreadable", &error, error.help()));
+                return fail(format, found, diagnostic("artifact-unwritable", &error, error.help()));
             }
         };
-        let version = compilation.version();
-        if version.is_none() {
-            return self.refuse(&compilation);
+        if let Some(dir) = &self.args.emit_views
+            && let Err(error) = views::write(dir, &self.out, &self.config)
+        {
+            let help = "name a writable directory with `--emit-views DIR`";
+            return fail(format, found, diagnostic("views-unwritable", error.as_ref(), help));
         }
-        let found = compilation.found;
-        let written = compilation.write(commit.answer(), &stamp(self.timestamp));
-        match written {
-            Ok(outcome) => {
-                if let Some(views) = &self.views
-                    && let Err(error) = views::write(views, &self.out, &self.config)
-                {
-                    let help = "name a directory that can be written with `--emit-views DIR`";
-                    return fail(self.format, found, trouble("views-unwritable", error.as_ref(), help));
-                }
-                let code = self.succeed(&compilation, version.as_deref(), outcome, started.elapsed());
-                if !self.is_repeated {
-                    // The process ends here: giving tens of megabytes back piece by piece would only take time.
-                    std::mem::forget(compilation);
-                }
-                code
-            }
-            Err(error) => fail(self.format, found, trouble("artifact-unwritable", &error, error.help())),
+        self.report_success(&compilation, &version, outcome, started.elapsed());
+        if !self.args.watch {
+            // The process ends here: freeing tens of megabytes would only take time.
+            std::mem::forget(compilation);
         }
+        ExitCode::SUCCESS
     }
 
-    fn refuse(&self, compilation: &Compilation) -> ExitCode {
-        self.diagnostics(compilation, None);
-        if self.format == Format::Human {
+    fn report_failure(&self, compilation: &Compilation) -> ExitCode {
+        self.print_diagnostics(compilation, None);
+        if self.config.format == Format::Human {
             output::message(format_args!(
                 "\x1b[1;31mfailed\x1b[0m: {} in {}; nothing was written",
                 report::count(&compilation.diagnostics),
                 report::plural(compilation.found, "tool"),
             ));
-            self.timings(&compilation.timings);
+            self.print_timings(compilation);
         }
         ExitCode::FAILURE
     }
 
-    fn succeed(
-        &self,
-        compilation: &Compilation,
-        version: Option<&str>,
-        outcome: Outcome,
-        took: Duration,
-    ) -> ExitCode {
-        if self.is_quiet && self.format == Format::Human {
-            return ExitCode::SUCCESS;
+    fn report_success(&self, compilation: &Compilation, version: &str, outcome: Outcome, duration: Duration) {
+        let is_human = self.config.format == Format::Human;
+        if self.args.quiet && is_human {
+            return;
         }
-        self.diagnostics(compilation, version);
-        if self.format == Format::Human {
-            let verb = match outcome {
-                Outcome::Written => "built",
-                Outcome::Unchanged => "unchanged",
-            };
-            output::message(format_args!(
-                "\x1b[1;32m{verb}\x1b[0m {}: {}, version {}{}{} in {}",
+        self.print_diagnostics(compilation, Some(version));
+        if !is_human {
+            return;
+        }
+        let word = match outcome {
+            Outcome::Written => "built",
+            Outcome::Unchanged => "unchanged",
+        };
+        let reused = match compilation.reused {
+            0 => String::new(),
+            reused => format!(", {reused} from the cache"),
+        };
+        let count = report::count(&compilation.diagnostics);
+        let warnings = if count.is_empty() { String::new() } else { format!(" ({count})") };
+        output::success(
+            word,
+            format_args!(
+                "{}: {}, version {version}{reused}{warnings} in {}",
                 self.out.display(),
                 report::plural(compilation.found, "tool"),
-                version.unwrap_or_default(),
-                if compilation.reused > 0 {
-                    format!(", {} as before", compilation.reused)
-                } else {
-                    String::new()
-                },
-                warnings(&compilation.diagnostics),
-                duration(took),
-            ));
-            self.tell_whole();
-            self.timings(&compilation.timings);
-        }
-        ExitCode::SUCCESS
-    }
-
-    /// What a session gets besides. It is not part of the artifact, so the build stands whatever it is.
-    fn tell_whole(&self) {
-        match check::beside(&self.config, || Ok(Toolset::load(&self.out)?)) {
-            Ok(Some(whole)) => check::tell_whole(&whole),
+                format_duration(duration),
+            ),
+        );
+        // Other tools are not part of the artifact, so a problem with them does not fail the build.
+        match check::session_toolset(&self.config, || Ok(Toolset::load(&self.out)?)) {
+            Ok(Some(session)) => check::print_session_toolset(&session),
             Ok(None) => {}
             Err(error) => {
-                output::fail(&error);
+                output::report(&error);
+            }
+        }
+        self.print_timings(compilation);
+    }
+
+    fn print_diagnostics(&self, compilation: &Compilation, version: Option<&str>) {
+        match self.config.format {
+            Format::Human => report::print_diagnostics(&self.config.tools, &compilation.diagnostics),
+            Format::Json => {
+                print_json(version.is_some(), version, compilation.found, &compilation.diagnostics);
             }
         }
     }
 
-    fn diagnostics(&self, compilation: &Compilation, version: Option<&str>) {
-        print(self.format, &self.tools, compilation, version);
-    }
-
-    fn timings(&self, timings: &Timings) {
-        if self.show_timings {
-            print_timings(timings);
+    fn print_timings(&self, compilation: &Compilation) {
+        if self.args.timings {
+            print_timings(&compilation.timings);
         }
-    }
-}
-
-/// Reports what a compilation found, in either format.
-pub fn print(format: Format, tools: &Path, compilation: &Compilation, version: Option<&str>) {
-    match format {
-        Format::Human => report::show(tools, &compilation.diagnostics),
-        Format::Json => print_json(version.is_some(), version, compilation.found, &compilation.diagnostics),
     }
 }
 
@@ -173,33 +189,29 @@ pub fn print(format: Format, tools: &Path, compilation: &Compilation, version: O
 pub fn use_more_threads_than_cores() {
     if std::env::var_os("RAYON_NUM_THREADS").is_none() {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        // Threads start with the first build; whoever set up a pool before keeps it.
+        // An error means that the pool exists already.
         let _ = rayon::ThreadPoolBuilder::new().num_threads(cores * 2).build_global();
     }
 }
 
-/// Where the time went, one phase a line.
+/// Prints the duration of each phase.
 pub fn print_timings(timings: &Timings) {
-    for (phase, took) in &timings.0 {
-        output::message(format_args!("  {phase:<10} {:>10}", duration(*took)));
+    for (phase, duration) in &timings.0 {
+        output::message(format_args!("  {phase:<10} {:>10}", format_duration(*duration)));
     }
 }
 
-/// Reports a failure that is not a tool's, in either format.
+/// Reports a failure that is not about one tool, in either format.
 pub fn fail(format: Format, found: usize, diagnostic: Diagnostic) -> ExitCode {
-    match format {
-        Format::Human => {
-            return output::fail(
-                &Failure::new(diagnostic.message, diagnostic.help.unwrap_or_default()).into(),
-            );
-        }
-        Format::Json => print_json(false, None, found, &[diagnostic]),
+    if format == Format::Human {
+        return output::report(&Failure::new(diagnostic.message, diagnostic.help.unwrap_or_default()).into());
     }
+    print_json(false, None, found, &[diagnostic]);
     ExitCode::FAILURE
 }
 
-/// A failure that is not a tool's, as a diagnostic.
-pub fn trouble(code: &'static str, error: &dyn std::error::Error, help: &str) -> Diagnostic {
+/// A failure that is not about one tool, as a diagnostic.
+pub fn diagnostic(code: &'static str, error: &dyn std::error::Error, help: &str) -> Diagnostic {
     Diagnostic {
         severity: Severity::Error,
         code: code.into(),
@@ -216,24 +228,20 @@ pub fn trouble(code: &'static str, error: &dyn std::error::Error, help: &str) ->
 pub fn print_json(ok: bool, version: Option<&str>, tools: usize, diagnostics: &[Diagnostic]) {
     let diagnostics = diagnostics.iter().map(Into::into).collect();
     let report = report::Report { ok, version, tools, diagnostics };
-    output::data_line(serde_json::to_string(&report).unwrap_or_default());
+    output::print_line(serde_json::to_string(&report).unwrap_or_default());
 }
 
-fn warnings(diagnostics: &[Diagnostic]) -> String {
-    if diagnostics.is_empty() { String::new() } else { format!(" ({})", report::count(diagnostics)) }
-}
-
-/// A length of time as people say it.
-pub fn duration(took: Duration) -> String {
-    if took < Duration::from_secs(1) {
-        format!("{:.1} ms", took.as_secs_f64() * 1e3)
+/// `12.3 ms` or `1.23 s`.
+pub fn format_duration(duration: Duration) -> String {
+    if duration < Duration::from_secs(1) {
+        format!("{:.1} ms", duration.as_secs_f64() * 1e3)
     } else {
-        format!("{:.2} s", took.as_secs_f64())
+        format!("{:.2} s", duration.as_secs_f64())
     }
 }
 
-/// The seconds since 1970 that a reproducible build is to carry, from `SOURCE_DATE_EPOCH`.
-fn timestamp() -> Result<Option<i64>, Failure> {
+/// The timestamp of a reproducible build, from the environment.
+fn source_date_epoch() -> Result<Option<i64>, Failure> {
     let Some(text) = std::env::var_os("SOURCE_DATE_EPOCH").filter(|text| !text.is_empty()) else {
         return Ok(None);
     };
@@ -247,15 +255,15 @@ fn timestamp() -> Result<Option<i64>, Failure> {
     }
 }
 
-fn stamp(pinned: Option<i64>) -> Timestamp {
-    let text = |time: DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Millis, true);
-    match pinned.and_then(|seconds| DateTime::from_timestamp(seconds, 0)) {
-        Some(time) => Timestamp::Pinned(text(time)),
-        None => Timestamp::Now(text(Utc::now())),
+fn timestamp(source_date_epoch: Option<i64>) -> Timestamp {
+    let format = |time: DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Millis, true);
+    match source_date_epoch.and_then(|seconds| DateTime::from_timestamp(seconds, 0)) {
+        Some(time) => Timestamp::Pinned(format(time)),
+        None => Timestamp::Now(format(Utc::now())),
     }
 }
 
-/// Another program, or the same one built anew, does not trust this one's cache.
+/// Identifies this build of the program: a cache of another one is not trusted.
 fn program_identity() -> String {
     let file = std::env::current_exe().and_then(std::fs::metadata).ok();
     let modified = file.as_ref().and_then(|file| file.modified().ok());

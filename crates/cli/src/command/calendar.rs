@@ -1,48 +1,77 @@
-//! `toolwright calendar`: the events that were booked, listed and exported.
-
-use std::process::ExitCode;
+//! `toolwright calendar`: lists and exports the booked events.
 
 use anyhow::Result;
+use clap::{Args, Subcommand};
 use toolwright_calendar::{Listed, Listing};
 
-use crate::args::{Calendar, Common, During, Format};
+use crate::args::Format;
 use crate::config::Config;
 use crate::output::{self, Failure};
 
-pub fn run(common: &Common, what: &Calendar) -> Result<ExitCode> {
-    let config = Config::load(common, None)?;
-    match what {
-        Calendar::List(during) => list(common, &read(&config, during)?)?,
-        Calendar::Export(during) => output::data(read(&config, during)?.to_ics()),
-    }
-    Ok(ExitCode::SUCCESS)
+pub const EXAMPLES: &str = "Examples:
+  toolwright calendar list
+  toolwright calendar list --from 2026-03-02 --to 2026-03-09 --format json
+  toolwright calendar export > events.ics";
+
+#[derive(Debug, Subcommand)]
+pub enum CalendarCommand {
+    /// List the events, the earliest first
+    #[command(after_help = "Examples:
+  toolwright calendar list
+  toolwright calendar list --from 2026-03-02 --format json")]
+    List(Period),
+    /// Print the events as iCalendar (.ics), for import into other programs
+    #[command(after_help = "Examples:
+  toolwright calendar export > events.ics
+  toolwright calendar export --from 2026-03-01 --to 2026-04-01 > march.ics")]
+    Export(Period),
 }
 
-fn read(config: &Config, during: &During) -> Result<Listing, Failure> {
-    let (from, to) = (during.from.as_deref(), during.to.as_deref());
-    Listing::read(&config.calendar_file(), &config.calendar, from, to).map_err(|error| {
-        let help = "dates are of the zone in `[calendar] timezone`: --from 2026-03-02 --to 2026-03-09";
+#[derive(Debug, Args)]
+pub struct Period {
+    /// Only events that begin then or later: a date, or a time with an offset
+    #[arg(long, value_name = "DATE|TIME")]
+    from: Option<String>,
+    /// Only events that begin before: a date, or a time with an offset
+    #[arg(long, value_name = "DATE|TIME")]
+    to: Option<String>,
+}
+
+pub fn run(config: &Config, command: &CalendarCommand) -> Result<()> {
+    match command {
+        CalendarCommand::List(period) => list(config, &read(config, period)?),
+        CalendarCommand::Export(period) => {
+            output::print(read(config, period)?.to_ics());
+            Ok(())
+        }
+    }
+}
+
+fn read(config: &Config, period: &Period) -> Result<Listing, Failure> {
+    let (from, to) = (period.from.as_deref(), period.to.as_deref());
+    Listing::read(&config.calendar_file(), config.calendar(), from, to).map_err(|error| {
+        let help =
+            "write dates such as --from 2026-03-02 --to 2026-03-09; their time zone is `[calendar] timezone`";
         Failure::usage(error, help)
     })
 }
 
-fn list(common: &Common, listing: &Listing) -> Result<()> {
-    if common.format == Format::Json {
-        output::data_line(serde_json::to_string_pretty(&listing.to_json())?);
-        return Ok(());
+fn list(config: &Config, listing: &Listing) -> Result<()> {
+    if config.format == Format::Json {
+        return output::print_json_pretty(&listing.to_json());
     }
     let rows = listing.rows();
     if rows.is_empty() {
-        output::message("no events; `toolwright call calendar_propose_event` is the way to the first one");
+        output::message("no events; `toolwright call calendar_propose_event` proposes times for one");
     }
-    rows.iter().for_each(|row| output::data_line(line(row)));
+    rows.iter().for_each(|row| output::print_line(to_line(row)));
     Ok(())
 }
 
 /// Titles may come from a model.
-fn line(row: &Listed) -> String {
+fn to_line(row: &Listed) -> String {
     let Listed { id, title, start, end, attendees, conference } = row;
-    let link = conference.as_deref().map(|link| format!("  {}", output::plain(link))).unwrap_or_default();
-    let (title, people) = (output::plain(title), output::plain(&attendees.join(", ")));
+    let link = conference.as_deref().map(|link| format!("  {}", output::sanitize(link))).unwrap_or_default();
+    let (title, people) = (output::sanitize(title), output::sanitize(&attendees.join(", ")));
     format!("{start}–{end}  \x1b[1m{title}\x1b[0m  {people}  \x1b[2m{id}\x1b[0m{link}")
 }

@@ -1,13 +1,14 @@
-//! `toolwright call`: one call of one tool, from the terminal.
+//! `toolwright call`: makes one call from the terminal.
 
 use std::future::ready;
-use std::io::{IsTerminal, Read};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
-use serde_json::{Map, Value};
-use toolwright_contract::{ClientEnvelope, ConfirmationToken, Envelope, ErrorKind};
+use clap::Args;
+use serde_json::{Map, Value, json};
+use toolwright_contract::{Envelope, ErrorKind, Mode};
 use toolwright_orchestrator::capabilities::{Client, Delivery};
 use toolwright_orchestrator::confirm::{Approver, Proof};
 use toolwright_orchestrator::session::NewSession;
@@ -15,154 +16,182 @@ use toolwright_orchestrator::store::{Backend, Confirmation, Principal};
 use toolwright_orchestrator::{CallRequest, Orchestrator, ToolCall};
 use toolwright_registry::json::duplicate_keys;
 
-use crate::args::{self, Common, Format};
+use crate::args::{Format, Source, parse_mode};
 use crate::config::Config;
 use crate::output::{self, Failure};
 use crate::{store, toolset};
 
-/// Whose sessions these are.
-pub(super) const CLIENT: &str = "terminal";
-/// Of arguments that are shown as an example.
-const LONGEST_SHOWN: usize = 400;
+/// The client of sessions that begin at the terminal.
+pub(super) const CLIENT_ID: &str = "terminal";
+/// Longer arguments are left out of the suggested curl command.
+const MAX_SHOWN_ARGUMENT_BYTES: usize = 400;
 
-pub fn run(common: &Common, args: &args::Call) -> Result<ExitCode> {
+/// Call a tool and print the envelope; exits with 1 if the call fails
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolwright call validate_email '{\"email\": \"mira@studio.example\"}'
+  echo '{\"query\": \"opening hours\"}' | toolwright call kb_search --mode voice
+  toolwright call ignore_user @args.json --session-state '{\"warned\": true}' --format json")]
+pub struct Call {
+    /// The tool's id, or its directory's name
+    tool: String,
+    /// The arguments: JSON, or @FILE, or - for stdin (the default if stdin is a pipe)
+    #[arg(value_name = "JSON")]
+    arguments: Option<String>,
+    /// The session's mode
+    #[arg(long, value_parser = parse_mode, default_value = "text", value_name = "text|voice")]
+    mode: Mode,
+    /// The session's state, as the handler sees it
+    #[arg(long, value_name = "JSON")]
+    session_state: Option<String>,
+    /// The session to continue or begin [default: a new session for this call]
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+    /// The id of the call in its session; the same id again is answered from the record
+    #[arg(long, value_name = "ID")]
+    id: Option<String>,
+    /// Approve the call if it needs confirmation
+    #[arg(long)]
+    yes: bool,
+    /// The id of the principal [default: terminal]
+    #[arg(long, value_name = "ID")]
+    user: Option<String>,
+    /// The principal's org
+    #[arg(long, value_name = "ORG")]
+    org: Option<String>,
+    /// A role of the principal; repeat it for more
+    #[arg(long, value_name = "ROLE")]
+    role: Vec<String>,
+    #[command(flatten)]
+    source: Source,
+}
+
+pub fn run(config: &Config, args: &Call) -> Result<ExitCode> {
     if args.id.is_some() && args.session.is_none() {
-        let help = "add `--session ID`: the same id in the same session is answered from the record";
-        return Err(Failure::usage("an id belongs to a session", help).into());
+        let help = "add `--session ID`: ids of calls belong to their session";
+        return Err(Failure::usage("`--id` needs `--session`", help).into());
     }
-    let config = Config::load(common, None)?;
-    let arguments = arguments(args.arguments.as_deref())?;
-    let state = args.session_state.as_deref().map(state).transpose()?;
-    let (runtime, imports) = toolset::runtime_told(common, &args.source, &config)?;
-    let tool = toolset::id_of(runtime.toolset(), &args.tool);
+    let arguments = read_arguments(args.arguments.as_deref())?;
+    let state = args.session_state.as_deref().map(parse_session_state).transpose()?;
+    let (runtime, imports) = toolset::load_runtime_for_call(&args.source, config)?;
+    let tool = toolset::tool_id(runtime.toolset(), &args.tool);
     let call = ToolCall { id: args.id.clone(), tool, args: arguments };
-    let envelope = toolset::tokio()?.block_on(async {
-        let store = store::open_for(&config, &over_rest(&call)).await?;
-        let known = runtime.clone();
+    let envelope = toolset::async_runtime()?.block_on(async {
+        let store = store::open_for(config, &curl_arguments(&call)).await?;
+        let tools = runtime.clone();
         let orchestrator = Orchestrator::builder(runtime).store(store).policy(config.policy()).build()?;
-        let waiting = waiting(&orchestrator, args, &call).await?;
-        let session = match &waiting {
-            Some(asked) => asked.session.clone(),
-            None => session(&orchestrator, args, state).await?,
+        let pending = find_pending_confirmation(&orchestrator, args, &call).await?;
+        let session = match &pending {
+            Some(request) => request.session.clone(),
+            None => find_or_create_session(&orchestrator, args, state).await?,
         };
-        orchestrator.attach(&session, Arc::new(Terminal));
-        let wanted = known.toolset().get(&call.tool);
-        if args.yes || wanted.is_some_and(|tool| tool.spec.requires_confirmation.is_never()) {
-            imports.ready(wanted).await;
+        orchestrator.attach(&session, Arc::new(TerminalClient));
+        let tool = tools.toolset().get(&call.tool);
+        if args.yes || tool.is_some_and(|tool| tool.spec.requires_confirmation.is_never()) {
+            imports.wait_until_ready(tool).await;
         }
-        let envelope = match waiting {
-            Some(asked) => approved(&orchestrator, &asked).await?,
-            None => answered(&orchestrator, &session, call, args.yes).await?,
+        let envelope = match pending {
+            Some(request) => approve_pending(&orchestrator, &request).await?,
+            None => call_and_confirm(&orchestrator, &session, call, args.yes).await?,
         };
-        // Whatever happens now, the result is not lost.
-        show(common, &envelope)?;
-        // A call that waits for a person needs its session.
-        let waits =
-            matches!(&envelope.outcome, Err(failure) if failure.kind == ErrorKind::ConfirmationRequired);
-        if args.session.is_none() && !waits {
+        // Print the result first: what follows may fail.
+        print_envelope(config, &envelope)?;
+        // A call that waits for approval needs its session.
+        if args.session.is_none() && !needs_confirmation(&envelope) {
             orchestrator.end_session(&session).await?;
         }
         orchestrator.store().flush().await?;
         anyhow::Ok(envelope)
     })?;
-    Ok(if envelope.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(output::status(envelope.is_ok()))
 }
 
-/// Prints what a call came to.
-pub(super) fn show(common: &Common, envelope: &Envelope) -> Result<()> {
-    output::data_line(match common.format {
-        Format::Human => serde_json::to_string_pretty(&ClientEnvelope(envelope))?,
-        Format::Json => serde_json::to_string(&ClientEnvelope(envelope))?,
-    });
-    Ok(())
+pub(super) fn print_envelope(config: &Config, envelope: &Envelope) -> Result<()> {
+    match config.format {
+        Format::Human => output::print_json_pretty(envelope),
+        Format::Json => output::print_json(envelope),
+    }
 }
 
-/// The session that is named, or a new one.
-async fn session(
+fn needs_confirmation(envelope: &Envelope) -> bool {
+    matches!(&envelope.outcome, Err(failure) if failure.kind == ErrorKind::ConfirmationRequired)
+}
+
+async fn find_or_create_session(
     orchestrator: &Orchestrator,
-    args: &args::Call,
+    args: &Call,
     state: Option<Map<String, Value>>,
 ) -> Result<String> {
     if let Some(id) = &args.session
-        && let Some(known) = orchestrator.session(id).await?
+        && let Some(session) = orchestrator.session(id).await?
     {
-        if known.mode != args.mode {
-            let message = format!("the session {id} is a {} session", known.mode);
-            return Err(Failure::usage(message, format!("add `--mode {}`", known.mode)).into());
+        if session.mode != args.mode {
+            let message = format!("the session {id} is a {} session", session.mode);
+            return Err(Failure::usage(message, format!("add `--mode {}`", session.mode)).into());
         }
-        let is_other = args.user.as_ref().is_some_and(|user| known.principal.id != *user)
-            || args.org.is_some() && known.principal.org != args.org
-            || !args.role.is_empty() && known.principal.roles != args.role;
+        let is_other = args.user.as_ref().is_some_and(|user| session.principal.id != *user)
+            || args.org.is_some() && session.principal.org != args.org
+            || !args.role.is_empty() && session.principal.roles != args.role;
         if is_other {
-            let message = format!("the session {id} was begun by somebody else, or with other roles");
-            return Err(Failure::usage(
-                message,
-                "leave `--user`, `--org` and `--role` out, or name another session",
-            )
-            .into());
+            let message = format!("the session {id} belongs to another user or org, or has other roles");
+            let help = "leave `--user`, `--org` and `--role` out, or name another session";
+            return Err(Failure::usage(message, help).into());
         }
         return Ok(id.clone());
     }
-    let mut new = NewSession::new(CLIENT, args.mode);
+    let mut new = NewSession::new(CLIENT_ID, args.mode);
     new.principal = principal(args);
     new.id.clone_from(&args.session);
     new.state = state.unwrap_or_default();
     Ok(orchestrator.create_session(new).await?.id.clone())
 }
 
-fn principal(args: &args::Call) -> Principal {
-    let id = args.user.clone().unwrap_or_else(|| CLIENT.to_owned());
+fn principal(args: &Call) -> Principal {
+    let id = args.user.clone().unwrap_or_else(|| CLIENT_ID.to_owned());
     Principal { id, org: args.org.clone(), roles: args.role.clone() }
 }
 
-/// The question about this very call that waits already: `--yes` answers that one, and asks no other.
-async fn waiting(
+/// The waiting confirmation request about the same call: `--yes` approves that one, instead of creating another.
+async fn find_pending_confirmation(
     orchestrator: &Orchestrator,
-    args: &args::Call,
+    args: &Call,
     call: &ToolCall,
 ) -> Result<Option<Arc<Confirmation>>> {
     if !args.yes || args.id.is_some() || args.session_state.is_some() {
         return Ok(None);
     }
-    for asked in orchestrator.pending(args.session.as_deref()).await? {
-        if asked.client_id != CLIENT || !asked.is_about(&call.tool, &call.args) {
+    for request in orchestrator.pending(args.session.as_deref()).await? {
+        if request.client_id != CLIENT_ID || !request.is_about(&call.tool, &call.args) {
             continue;
         }
-        let session = orchestrator.session(&asked.session).await?;
+        let session = orchestrator.session(&request.session).await?;
         let is_same = session.is_some_and(|session| {
             session.mode == args.mode
                 && (args.session.is_some() || session.principal == principal(args))
                 && orchestrator.runtime_for(&session).is_some()
         });
         if is_same {
-            return Ok(Some(asked));
+            return Ok(Some(request));
         }
     }
     Ok(None)
 }
 
-/// Whoever can open the store may answer what was asked from the terminal.
-async fn approved(orchestrator: &Orchestrator, asked: &Confirmation) -> Result<Arc<Envelope>> {
-    let (token, session, client_id) = (&asked.id, &asked.session, &asked.client_id);
-    let approver = Approver { token, proof: Proof::Transport, session, client_id, by: CLIENT };
-    Ok(orchestrator.approve(&approver, None).await?)
+/// The user of the terminal may approve requests that began at the terminal.
+async fn approve_pending(orchestrator: &Orchestrator, request: &Confirmation) -> Result<Envelope> {
+    let (token, session, client_id) = (&request.id, &request.session, &request.client_id);
+    let approver = Answerer { token, proof: Proof::Transport, session, client_id, by: CLIENT_ID };
+    Ok((*orchestrator.approve(&approver, None).await?).clone())
 }
 
-/// The same call for curl.
-fn over_rest(call: &ToolCall) -> String {
-    let body = serde_json::json!({ "args": call.args }).to_string().replace('\'', "'\\''");
-    let body = if body.len() <= LONGEST_SHOWN { &body } else { r#"{"args": …}"# };
-    format!("/v1/tools/{}/call -H 'content-type: application/json' -d '{body}'", call.tool)
-}
-
-/// The envelope, after the approval that `--yes` gives in advance.
-async fn answered(
+/// Makes the call. If it needs confirmation, approves it with `yes`, or says how to.
+async fn call_and_confirm(
     orchestrator: &Orchestrator,
     session: &str,
     call: ToolCall,
     yes: bool,
-) -> Result<Arc<Envelope>> {
-    // Each command is a turn of its own: its budget is fresh, and the same call without an id is another call.
+) -> Result<Envelope> {
+    // Each command is a turn: it has a fresh budget, and the same call without an id is another call.
     orchestrator.begin_turn(session).await?;
     let envelope = orchestrator.call(CallRequest::new(session, call)).await;
     let failure = envelope.outcome.as_ref().err();
@@ -170,58 +199,60 @@ async fn answered(
         return Ok(envelope);
     };
     if !yes {
-        output::message(format_args!(
-            "{}\n  \x1b[1mhelp\x1b[0m: `toolwright approve {}` approves it, and so does this command with `--yes`",
-            output::plain(&request.preview),
-            request.confirmation_id,
+        output::message(output::sanitize(text("preview")));
+        let id = text("confirmation_id");
+        output::help(format_args!(
+            "approve it with `toolwright approve {id}`, or repeat this command with `--yes`"
         ));
         return Ok(envelope);
     }
-    let token = request.token.as_ref().map(ConfirmationToken::reveal).unwrap_or_default();
-    let approver = Approver { token, proof: Proof::Token, session, client_id: CLIENT, by: CLIENT };
-    Ok(orchestrator.approve(&approver, None).await?)
+    let token = text("confirmation_token");
+    let approver = Answerer { token, proof: Proof::Token, session, client_id: CLIENT_ID, by: CLIENT_ID };
+    Ok((*orchestrator.approve(&approver, None).await?).clone())
 }
 
-/// From the command line, from a file, or from stdin when it is a pipe or asked for.
-pub(super) fn arguments(given: Option<&str>) -> Result<Value> {
-    let (text, from) = match given {
-        Some("-") => (stdin()?, "on stdin"),
+/// The same call over REST: the path and the other arguments of curl.
+fn curl_arguments(call: &ToolCall) -> String {
+    let body = json!({ "args": call.args }).to_string().replace('\'', "'\\''");
+    let body = if body.len() <= MAX_SHOWN_ARGUMENT_BYTES { &body } else { r#"{"args": …}"# };
+    format!("/v1/tools/{}/call -H 'content-type: application/json' -d '{body}'", call.tool)
+}
+
+/// Reads arguments from the command line, a file, or stdin if it is a pipe.
+pub(super) fn read_arguments(given: Option<&str>) -> Result<Value> {
+    let (text, source) = match given {
+        Some("-") => (read_stdin()?, "on stdin"),
         Some(text) => match text.strip_prefix('@') {
-            Some(path) => (file(path)?, "in the file"),
+            Some(path) => (read_file(path)?, "in the file"),
             None => (text.to_owned(), "on the command line"),
         },
         None if std::io::stdin().is_terminal() => (String::new(), ""),
-        None => (stdin()?, "on stdin"),
+        None => (read_stdin()?, "on stdin"),
     };
     if text.trim().is_empty() {
-        Ok(Value::Object(Map::new()))
-    } else {
-        Ok(parse(&text, &format!("the arguments {from}"))?)
+        return Ok(Value::Object(Map::new()));
     }
+    Ok(parse_json(&text, &format!("the arguments {source}"))?)
 }
 
-fn stdin() -> Result<String> {
-    let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text).map_err(|error| {
+fn read_stdin() -> Result<String, Failure> {
+    std::io::read_to_string(std::io::stdin()).map_err(|error| {
         Failure::usage(
-            format!("the arguments on stdin cannot be read: {error}"),
-            "pipe JSON in UTF-8 into it",
-        )
-    })?;
-    Ok(text)
-}
-
-fn file(path: &str) -> Result<String, Failure> {
-    std::fs::read_to_string(path).map_err(|error| {
-        Failure::usage(
-            format!("cannot read the arguments in {path}: {error}"),
-            "name an existing file after `@`",
+            format!("cannot read the arguments on stdin: {error}"),
+            "pipe JSON in UTF-8 into the command",
         )
     })
 }
 
-fn state(text: &str) -> Result<Map<String, Value>, Failure> {
-    match parse(text, "--session-state")? {
+fn read_file(path: &str) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|error| {
+        let message = format!("cannot read the arguments in {path}: {error}");
+        Failure::usage(message, "name an existing file after `@`")
+    })
+}
+
+fn parse_session_state(text: &str) -> Result<Map<String, Value>, Failure> {
+    match parse_json(text, "--session-state")? {
         Value::Object(state) => Ok(state),
         _ => Err(Failure::usage(
             "--session-state must be a JSON object",
@@ -230,31 +261,28 @@ fn state(text: &str) -> Result<Map<String, Value>, Failure> {
     }
 }
 
-fn parse(text: &str, what: &str) -> Result<Value, Failure> {
+fn parse_json(text: &str, what: &str) -> Result<Value, Failure> {
     if let Some((_, name)) = duplicate_keys(text).first() {
-        return Err(Failure::usage(format!("{what} have `{name}` twice"), "say which one is meant"));
+        return Err(Failure::usage(format!("{what} have `{name}` twice"), "remove one of them"));
     }
     serde_json::from_str(text).map_err(|error| {
-        let help = "quote it whole: toolwright call kb_get '{\"ids\": [\"doc:hours\"]}'";
+        let help = "quote the JSON: toolwright call kb_get '{\"ids\": [\"doc:hours\"]}'";
         Failure::usage(format!("{what} must be JSON: {error}"), help)
     })
 }
 
-/// The client of a terminal session: it shows messages and progress on stderr.
+/// The client of a terminal session: prints messages and progress to stderr.
 #[derive(Debug)]
-pub(super) struct Terminal;
+pub(super) struct TerminalClient;
 
-impl Client for Terminal {
+impl Client for TerminalClient {
     fn send(&self, message: Value) -> Delivery {
         output::message(format_args!("\x1b[2mmessage\x1b[0m {message}"));
         Box::pin(ready(Ok(())))
     }
 
     fn progress(&self, fraction: f64, message: Option<&str>) {
-        let percent = fraction * 100.0;
-        output::message(format_args!(
-            "\x1b[2mprogress\x1b[0m {percent:.0} % {}",
-            message.unwrap_or_default()
-        ));
+        let (percent, message) = (fraction * 100.0, message.unwrap_or_default());
+        output::message(format_args!("\x1b[2mprogress\x1b[0m {percent:.0} % {message}"));
     }
 }

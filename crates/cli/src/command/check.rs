@@ -1,22 +1,38 @@
-//! `toolwright check`: all that `build` finds, what a session would get besides, and nothing written.
+//! `toolwright check`: reports all problems that `build` finds, and those of declared and imported tools.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use clap::Args;
 use toolwright_providers::PROVIDERS;
 use toolwright_registry::artifact;
 use toolwright_registry::build::{Compilation, Options, Progress, Timestamp, compile};
 use toolwright_registry::toolset::Toolset;
 
-use super::build::{fail, print_json, print_timings, trouble, use_more_threads_than_cores};
-use crate::args::{self, Common, Format};
+use super::build::{diagnostic, fail, print_json, print_timings, use_more_threads_than_cores};
+use crate::args::{Common, Format};
 use crate::config::Config;
 use crate::imports::Imports;
 use crate::output::{self, Failure};
-use crate::toolset::Whole;
+use crate::toolset::SessionToolset;
 use crate::{progress, report};
 
-pub fn run(common: &Common, args: &args::Check) -> Result<ExitCode> {
+/// Check the tools as `build` does, and write nothing
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolwright check
+  toolwright check --format json | jq '.diagnostics[].code'")]
+pub struct Check {
+    /// The tools directory
+    #[arg(value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Print the duration of each phase
+    #[arg(long)]
+    timings: bool,
+}
+
+pub fn run(common: &Common, args: &Check) -> Result<ExitCode> {
     let config = Config::load(common, args.dir.as_deref())?;
     let compilation = if config.has_only_other_tools() {
         None
@@ -25,49 +41,50 @@ pub fn run(common: &Common, args: &args::Check) -> Result<ExitCode> {
             Options { out: config.tools.join(artifact::FILE_NAME), tools: config.tools.clone(), cache: None };
         use_more_threads_than_cores();
         let state = Progress::default();
-        match progress::watch(progress::of_tools(&state), || compile(options, &state)) {
+        match progress::run_with_bar(progress::of_build(&state), || compile(options, &state)) {
             Ok(compilation) => Some(compilation),
             Err(error) => {
-                return Ok(fail(common.format, 0, trouble("tools-unreadable", &error, error.help())));
+                return Ok(fail(config.format, 0, diagnostic("tools-unreadable", &error, error.help())));
             }
         }
     };
-    let whole = beside(&config, || built(compilation.as_ref()))?;
-    let refused = whole.as_ref().map_or(&[][..], |whole| &whole.refused);
-    let is_sound = compilation.as_ref().is_none_or(Compilation::is_ok) && refused.is_empty();
-    match common.format {
-        Format::Json => tell_programs(is_sound, compilation.as_ref(), refused),
+    let session = session_toolset(&config, || built_toolset(compilation.as_ref()))?;
+    let refused = session.as_ref().map_or(&[][..], |session| &session.refused);
+    let is_ok = compilation.as_ref().is_none_or(Compilation::is_ok) && refused.is_empty();
+    match config.format {
+        Format::Json => print_report(is_ok, compilation.as_ref(), refused),
         Format::Human => {
             if let Some(compilation) = &compilation {
-                tell(&config, compilation, args.timings);
+                print_result(&config, compilation, args.timings);
             }
-            if let Some(whole) = &whole {
-                tell_whole(whole);
-            }
+            session.iter().for_each(print_session_toolset);
         }
     }
-    Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(output::status(is_ok))
 }
 
-/// What a session gets, if the configuration adds anything to the tools that were built. Handlers that a program
-/// registers are taken to be there.
-pub(super) fn beside(config: &Config, built: impl FnOnce() -> Result<Toolset>) -> Result<Option<Whole>> {
+/// The tools of a session, if the configuration declares or imports any. Native handlers count as registered.
+pub(super) fn session_toolset(
+    config: &Config,
+    built: impl FnOnce() -> Result<Toolset>,
+) -> Result<Option<SessionToolset>> {
     if !config.has_other_tools() {
         return Ok(None);
     }
-    Ok(Some(Whole::of(built()?, config, &Imports::load(config)?, &|_| true)))
+    Ok(Some(SessionToolset::assemble(built()?, config, &Imports::load(config)?, &|_| true)))
 }
 
-/// For a person: what is refused, and what there is.
-pub(super) fn tell_whole(whole: &Whole) {
-    warn_of_names(&whole.toolset);
-    for Failure { message, help, .. } in &whole.refused {
-        output::message(format_args!("\x1b[1;31mrefused\x1b[0m: {message}\n  \x1b[1mhelp\x1b[0m: {help}"));
+/// Prints the refused tools and a summary, for people.
+pub(super) fn print_session_toolset(session: &SessionToolset) {
+    warn_about_names(&session.toolset);
+    for Failure { message, help, .. } in &session.refused {
+        output::message(format_args!("\x1b[1;31mrefused\x1b[0m: {message}"));
+        output::help(help);
     }
-    output::message(whole.summary());
+    output::message(session.summary());
 }
 
-fn built(compilation: Option<&Compilation>) -> Result<Toolset> {
+fn built_toolset(compilation: Option<&Compilation>) -> Result<Toolset> {
     let Some(compilation) = compilation.filter(|compilation| compilation.is_ok()) else {
         return Ok(Toolset::empty());
     };
@@ -75,17 +92,13 @@ fn built(compilation: Option<&Compilation>) -> Result<Toolset> {
     Ok(Toolset::from_text(String::from_utf8(bytes)?)?)
 }
 
-fn tell(config: &Config, compilation: &Compilation, with_timings: bool) {
-    report::show(&config.tools, &compilation.diagnostics);
+fn print_result(config: &Config, compilation: &Compilation, with_timings: bool) {
+    report::print_diagnostics(&config.tools, &compilation.diagnostics);
     let tools = report::plural(compilation.found, "tool");
     let count = report::count(&compilation.diagnostics);
     match compilation.version() {
-        Some(version) if count.is_empty() => {
-            output::message(format_args!("\x1b[1;32mok\x1b[0m: {tools}, version {version}"))
-        }
-        Some(version) => {
-            output::message(format_args!("\x1b[1;32mok\x1b[0m: {tools}, version {version} ({count})"))
-        }
+        Some(version) if count.is_empty() => output::success("ok:", format!("{tools}, version {version}")),
+        Some(version) => output::success("ok:", format!("{tools}, version {version} ({count})")),
         None => output::message(format_args!("\x1b[1;31mfailed\x1b[0m: {count} in {tools}")),
     }
     if with_timings {
@@ -93,25 +106,25 @@ fn tell(config: &Config, compilation: &Compilation, with_timings: bool) {
     }
 }
 
-fn tell_programs(is_sound: bool, compilation: Option<&Compilation>, refused: &[Failure]) {
-    let refused = refused.iter().map(|refused| trouble("tool-refused", refused, &refused.help));
+fn print_report(is_ok: bool, compilation: Option<&Compilation>, refused: &[Failure]) {
     let mut all: Vec<_> = compilation.map(|compilation| compilation.diagnostics.clone()).unwrap_or_default();
-    all.extend(refused);
-    let version = compilation.and_then(Compilation::version).filter(|_| is_sound);
+    all.extend(refused.iter().map(|refused| diagnostic("tool-refused", refused, &refused.help)));
+    let version = compilation.and_then(Compilation::version).filter(|_| is_ok);
     let found = compilation.map_or(0, |compilation| compilation.found);
-    print_json(is_sound, version.as_deref(), found, &all);
+    print_json(is_ok, version.as_deref(), found, &all);
 }
 
-/// Declared names are freer than those of directories.
-fn warn_of_names(tools: &Toolset) {
+/// Declared names may have forms that directories cannot have, and that some providers refuse.
+fn warn_about_names(tools: &Toolset) {
     for name in tools.declared().iter().map(|tool| tool.spec.tool_id.as_str()) {
         let refusing = PROVIDERS.iter().filter(|provider| !provider.takes_name(name));
         let refusing: Vec<&str> = refusing.map(|provider| provider.name).collect();
         if !refusing.is_empty() {
-            output::message(format_args!(
-                "\x1b[1;33mwarning\x1b[0m: the declared tool `{name}` has a name that is refused by {}\n  \x1b[1mhelp\x1b[0m: use letters, digits, `_` and `-`, beginning with a letter or `_`, at most 64 of them",
-                refusing.join(", ")
-            ));
+            let refusing = refusing.join(", ");
+            output::warning(format_args!("the name of the declared tool `{name}` is refused by {refusing}"));
+            output::help(
+                "use letters, digits, `_` and `-`, beginning with a letter or `_`, at most 64 characters",
+            );
         }
     }
 }

@@ -1,51 +1,57 @@
-//! `toolwright describe TOOL`: everything about one tool.
-
-use std::process::ExitCode;
+//! `toolwright describe`: prints one tool with its schema and documentation.
 
 use anyhow::Result;
+use clap::Args;
 use serde_json::json;
 use toolwright_contract::Confirmation;
 use toolwright_registry::toolset::{Implementation, Tool};
 
-use crate::args::{Common, Format, Source};
+use crate::args::{Format, Source};
 use crate::config::Config;
-use crate::output;
-use crate::toolset;
+use crate::{output, toolset};
 
-pub fn run(common: &Common, name: &str, source: &Source) -> Result<ExitCode> {
-    let config = Config::load(common, None)?;
-    let tools = toolset::open(source, &config)?;
-    let tool = tools.get(&toolset::id_of(&tools, name)).ok_or_else(|| toolset::unknown(&tools, name))?;
-    let documentation = tools.documentation(&tool.spec.tool_id).unwrap_or_default();
-    match common.format {
-        Format::Human => output::data(describe(tool, &documentation)),
-        Format::Json => {
-            let mut value = serde_json::to_value(&tool.spec)?;
-            value["summary"] = json!(tool.summary);
-            value["documentation"] = json!(documentation);
-            match &tool.implementation {
-                Implementation::Module(module) => {
-                    value["handlerPath"] = json!(module.path);
-                    value["handlerSha256"] = json!(module.sha256);
-                }
-                Implementation::Mock(response) => {
-                    value["implementation"] = json!({ "type": "mock", "mock_response": response });
-                }
-                Implementation::Native(handler) => {
-                    value["implementation"] = json!({ "type": "builtin", "handler": handler });
-                }
-                Implementation::Http(request) => {
-                    value["implementation"] =
-                        json!({ "type": "http", "method": request.method, "origin": request.origin });
-                }
-            }
-            output::data_line(serde_json::to_string_pretty(&value)?);
-        }
-    }
-    Ok(ExitCode::SUCCESS)
+/// Show one tool
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  toolwright describe kb_search")]
+pub struct Describe {
+    /// The tool's id, or its directory's name
+    tool: String,
+    #[command(flatten)]
+    source: Source,
 }
 
-fn describe(tool: &Tool, documentation: &str) -> String {
+pub fn run(config: &Config, args: &Describe) -> Result<()> {
+    let tools = toolset::load(&args.source, config)?;
+    let id = toolset::tool_id(&tools, &args.tool);
+    let tool = tools.get(&id).ok_or_else(|| toolset::unknown_tool(&tools, &args.tool))?;
+    let documentation = tools.documentation(&tool.spec.tool_id).unwrap_or_default();
+    if config.format == Format::Human {
+        output::print(to_text(tool, &documentation));
+        return Ok(());
+    }
+    let mut value = serde_json::to_value(&tool.spec)?;
+    value["summary"] = json!(tool.summary);
+    value["documentation"] = json!(documentation);
+    match &tool.implementation {
+        Implementation::Module(module) => {
+            value["handlerPath"] = json!(module.path);
+            value["handlerSha256"] = json!(module.sha256);
+        }
+        Implementation::Mock(response) => {
+            value["implementation"] = json!({ "type": "mock", "mock_response": response });
+        }
+        Implementation::Native(handler) => {
+            value["implementation"] = json!({ "type": "builtin", "handler": handler });
+        }
+        Implementation::Http(request) => {
+            value["implementation"] =
+                json!({ "type": "http", "method": request.method, "origin": request.origin });
+        }
+    }
+    output::print_json_pretty(&value)
+}
+
+fn to_text(tool: &Tool, documentation: &str) -> String {
     let spec = &tool.spec;
     let modes: Vec<&str> = spec.allowed_modes.iter().map(|mode| mode.as_str()).collect();
     let confirmation = match &spec.requires_confirmation {
@@ -55,8 +61,8 @@ fn describe(tool: &Tool, documentation: &str) -> String {
     };
     let handler = match &tool.implementation {
         Implementation::Module(module) => module.path.clone(),
-        Implementation::Mock(_) => "a mock: the same answer to every call".to_owned(),
-        Implementation::Native(name) => format!("{name}, of the program"),
+        Implementation::Mock(_) => "a mock: the same result for every call".to_owned(),
+        Implementation::Native(name) => format!("{name}, registered by the program"),
         Implementation::Http(request) => format!("{} {}", request.method, request.origin),
     };
     let rows = [

@@ -1,4 +1,4 @@
-//! `toolwright doctor`: one line for each thing that a project needs: sound, missing or broken, and what mends it.
+//! `toolwright doctor`: checks a project's setup, one line per check, and suggests fixes.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -19,247 +19,281 @@ use crate::imports::Imports;
 use crate::output::{self, Failure};
 use crate::{capabilities, report, toolset};
 
-/// A name, and what looks at it.
-type Check = (&'static str, fn(&Config) -> Finding);
+type Check = (&'static str, fn(&Config) -> CheckResult);
 
-/// What is looked at, in order. The configuration comes before all.
+/// The checks after that of the configuration, in order.
 const CHECKS: [Check; 8] = [
-    ("tools", tools),
-    ("prompts", prompts),
-    ("store", store),
-    ("imports", imports),
-    ("knowledge base", knowledge_base),
-    ("embedder", embedder),
-    ("calendar", calendar),
-    ("images", images),
+    ("tools", check_tools),
+    ("prompts", check_prompts),
+    ("store", check_store),
+    ("imports", check_imports),
+    ("knowledge base", check_knowledge_base),
+    ("embedder", check_embedder),
+    ("calendar", check_calendar),
+    ("images", check_images),
 ];
 
-/// How one thing is.
-enum Finding {
-    Ok(String),
-    /// Toolwright works without it, with less; what mends it.
-    Missing(String, String),
-    /// What depends on it fails; what mends it.
-    Broken(String, String),
+struct CheckResult {
+    status: Status,
+    message: String,
+    /// The fix, unless the check passed.
+    help: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Status {
+    Ok,
+    /// Toolwright works without it, with less.
+    Missing,
+    /// What depends on it fails.
+    Broken,
+}
+
+impl Status {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Missing => "missing",
+            Self::Broken => "broken",
+        }
+    }
+
+    fn colour(self) -> u8 {
+        match self {
+            Self::Ok => 32,
+            Self::Missing => 33,
+            Self::Broken => 31,
+        }
+    }
+}
+
+impl CheckResult {
+    fn ok(message: impl Into<String>) -> Self {
+        Self { status: Status::Ok, message: message.into(), help: None }
+    }
+
+    fn missing(message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { status: Status::Missing, message: message.into(), help: Some(help.into()) }
+    }
+
+    fn broken(message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { status: Status::Broken, message: message.into(), help: Some(help.into()) }
+    }
+}
+
+impl From<Failure> for CheckResult {
+    fn from(failure: Failure) -> Self {
+        Self::broken(failure.message, failure.help)
+    }
 }
 
 pub fn run(common: &Common) -> Result<ExitCode> {
-    let mut findings = Vec::new();
+    let mut results = Vec::new();
     match Config::load(common, None) {
         Ok(config) => {
-            let file = config.beside("toolwright.toml");
-            let told = match &common.config {
-                Some(file) => file.display().to_string(),
-                None if file.exists() => file.display().to_string(),
-                None => "defaults: there is no toolwright.toml".to_owned(),
+            let file = common.config.clone().unwrap_or_else(|| config.beside("toolwright.toml"));
+            let message = if file.exists() {
+                file.display().to_string()
+            } else {
+                "defaults: there is no toolwright.toml".to_owned()
             };
-            findings.push(("configuration", Finding::Ok(told)));
-            findings.extend(CHECKS.iter().map(|(name, check)| (*name, check(&config))));
+            results.push(("configuration", CheckResult::ok(message)));
+            results.extend(CHECKS.iter().map(|(name, check)| (*name, check(&config))));
         }
-        Err(failure) => findings.push(("configuration", failure.into())),
+        Err(failure) => results.push(("configuration", failure.into())),
     }
     match common.format {
         Format::Json => {
-            let rows: Vec<Value> = findings.iter().map(|(name, finding)| row(name, finding)).collect();
-            output::data_line(serde_json::to_string_pretty(&json!({ "checks": rows }))?);
+            let rows: Vec<Value> = results.iter().map(|(name, result)| to_json(name, result)).collect();
+            output::print_json_pretty(&json!({ "checks": rows }))?;
         }
-        Format::Human => findings.iter().for_each(|(name, finding)| line(name, finding)),
+        Format::Human => results.iter().for_each(|(name, result)| print_result(name, result)),
     }
-    let is_broken = findings.iter().any(|(_, finding)| matches!(finding, Finding::Broken(..)));
-    Ok(if is_broken { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(output::status(results.iter().all(|(_, result)| result.status != Status::Broken)))
 }
 
-impl From<Failure> for Finding {
-    fn from(failure: Failure) -> Self {
-        Self::Broken(failure.message, failure.help)
+fn to_json(name: &str, result: &CheckResult) -> Value {
+    let mut row = json!({ "check": name, "status": result.status.word(), "message": result.message });
+    if let Some(help) = &result.help {
+        row["help"] = json!(help);
     }
+    row
 }
 
-fn row(name: &str, finding: &Finding) -> Value {
-    match finding {
-        Finding::Ok(told) => json!({ "check": name, "status": "ok", "message": told }),
-        Finding::Missing(told, help) => {
-            json!({ "check": name, "status": "missing", "message": told, "help": help })
-        }
-        Finding::Broken(told, help) => {
-            json!({ "check": name, "status": "broken", "message": told, "help": help })
-        }
-    }
-}
-
-fn line(name: &str, finding: &Finding) {
-    let (colour, status, told, help) = match finding {
-        Finding::Ok(told) => (32, "ok", told, None),
-        Finding::Missing(told, help) => (33, "missing", told, Some(help)),
-        Finding::Broken(told, help) => (31, "broken", told, Some(help)),
-    };
-    output::data_line(format_args!("{name:<14} \x1b[1;{colour}m{status:<8}\x1b[0m {told}"));
+fn print_result(name: &str, result: &CheckResult) {
+    let CheckResult { status, message, help } = result;
+    let (colour, word) = (status.colour(), status.word());
+    output::print_line(format_args!("{name:<14} \x1b[1;{colour}m{word:<8}\x1b[0m {message}"));
     if let Some(help) = help {
-        output::data_line(format_args!("{:<23} \x1b[1mhelp\x1b[0m: {help}", ""));
+        output::print_line(format_args!("{:<23} \x1b[1mhelp\x1b[0m: {help}", ""));
     }
 }
 
-fn tools(config: &Config) -> Finding {
+fn check_tools(config: &Config) -> CheckResult {
     let tools = config.tools.clone();
     let options = Options { out: tools.join(artifact::FILE_NAME), tools: tools.clone(), cache: None };
     match compile(options, &Progress::default()) {
-        Err(error) => Finding::Broken(error.to_string(), error.help().to_string()),
+        Err(error) => CheckResult::broken(error.to_string(), error.help()),
         Ok(found) if !found.is_ok() => {
-            Finding::Broken(report::count(&found.diagnostics), "`toolwright check` shows them".to_owned())
+            CheckResult::broken(report::count(&found.diagnostics), "`toolwright check` prints them")
         }
-        Ok(found) => Finding::Ok(format!("{} in {}", report::plural(found.found, "tool"), tools.display())),
+        Ok(found) => {
+            CheckResult::ok(format!("{} in {}", report::plural(found.found, "tool"), tools.display()))
+        }
     }
 }
 
-fn prompts(config: &Config) -> Finding {
-    let is_there = |name: &str| config.prompts.join(name).is_file();
-    if is_there("core.md") && is_there("voice-behavior.md") {
-        return Finding::Ok(config.prompts.display().to_string());
+fn check_prompts(config: &Config) -> CheckResult {
+    let directory = config.prompts().display();
+    let missing: Vec<&str> = ["core.md", "voice-behavior.md"]
+        .into_iter()
+        .filter(|name| !config.prompts().join(name).is_file())
+        .collect();
+    if missing.is_empty() {
+        return CheckResult::ok(directory.to_string());
     }
-    let told = format!("{} lacks core.md or voice-behavior.md", config.prompts.display());
-    Finding::Missing(told, "write them, or name their directory: `[prompts] dir`".to_owned())
+    let message = format!("{directory} has no {}", missing.join(" and no "));
+    CheckResult::missing(message, "write it, or name another directory with `[prompts] dir`")
 }
 
-/// Makes nothing: a store that is not there yet is made on first use.
-fn store(config: &Config) -> Finding {
+/// Creates nothing: a store that does not exist yet is created on first use.
+fn check_store(config: &Config) -> CheckResult {
     let url = &config.store;
     if let Some(path) = url.strip_prefix("sqlite:").filter(|path| *path != ":memory:") {
         if !Path::new(path).exists() {
-            return Finding::Ok(format!("{path} is made on first use"));
+            return CheckResult::ok(format!("{path} will be created on first use"));
         }
         return match Sqlite::open(Path::new(path), sqlite::Options::default()) {
-            Ok(_) => Finding::Ok(path.to_owned()),
-            Err(store::Error::InUse(_)) => Finding::Ok(format!("{path}, in use by another process")),
-            Err(error) => Finding::Broken(
+            Ok(_) => CheckResult::ok(path),
+            Err(store::Error::InUse(_)) => CheckResult::ok(format!("{path}, in use by another process")),
+            Err(error) => CheckResult::broken(
                 error.to_string(),
-                "restore it from a copy, or name another: `[store] url`".to_owned(),
+                "restore it from a backup, or name another store with `[store] url`",
             ),
         };
     }
-    let opened = toolset::tokio().map(|tokio| tokio.block_on(crate::store::open(url)));
-    match opened {
-        Ok(Ok(_)) => Finding::Ok(without_password(url)),
+    match toolset::async_runtime().map(|runtime| runtime.block_on(crate::store::open(url))) {
+        Ok(Ok(_)) => CheckResult::ok(without_password(url)),
         Ok(Err(failure)) => failure.into(),
-        Err(error) => {
-            Finding::Broken(error.to_string(), "the system must be able to start threads".to_owned())
-        }
+        Err(error) => CheckResult::broken(error.to_string(), "raise the system's limit of threads"),
     }
 }
 
-fn imports(config: &Config) -> Finding {
+fn check_imports(config: &Config) -> CheckResult {
     let imports = match Imports::load(config) {
         Ok(imports) => imports,
         Err(failure) => return failure.into(),
     };
     let names = imports.servers.iter().map(|import| import.server().name.as_str());
-    let without: Vec<&str> = names.filter(|name| imports.pins.of(name).next().is_none()).collect();
-    match without.first() {
-        None => Finding::Ok(report::plural(imports.servers.len(), "MCP server")),
-        Some(_) => Finding::Missing(
-            format!("no tool was accepted yet of {}", without.join(", ")),
-            "run `toolwright mcp pin`".to_owned(),
-        ),
+    let unpinned: Vec<&str> = names.filter(|name| imports.pins.of(name).next().is_none()).collect();
+    if unpinned.is_empty() {
+        return CheckResult::ok(report::plural(imports.servers.len(), "MCP server"));
     }
+    let message = format!("no tool of {} was accepted yet", unpinned.join(", "));
+    CheckResult::missing(message, "run `toolwright mcp pin`")
 }
 
-fn knowledge_base(config: &Config) -> Finding {
-    // Looking must not make one.
+fn check_knowledge_base(config: &Config) -> CheckResult {
+    // Opening would create the directory.
     if config.kb.strip_prefix("dir:").is_some_and(|dir| !Path::new(dir).exists()) {
-        if !config.kb_sources.is_empty() {
-            return Finding::Ok("filled from its sources on first use".to_owned());
+        if !config.kb_sources().is_empty() {
+            return CheckResult::ok("will be filled from its sources on first use");
         }
-        let (told, help) = ("it is empty", "`toolwright kb add PATH…` fills it");
-        return Finding::Missing(told.to_owned(), help.to_owned());
+        return CheckResult::missing("it is empty", "fill it with `toolwright kb add PATH…`");
     }
     let stats = Kb::open(&config.kb, capabilities::embedders(config)).and_then(|kb| kb.store.stats());
     let embedder = config.embedders().get();
-    let set_up = embedder.as_ref().ok().map(|embedder| embedder.name());
+    let configured = embedder.as_ref().ok().map(|embedder| embedder.name());
     match stats {
-        Ok(Stats { embedder: Some(maker), records, .. }) if set_up.is_some_and(|name| name != maker.name) => {
-            let told = format!(
-                "{records} records with vectors by `{}`, but `{}` is set up; search uses keywords alone",
-                maker.name,
-                set_up.unwrap_or_default()
+        Ok(Stats { embedder: Some(used), records, .. })
+            if configured.is_some_and(|name| name != used.name) =>
+        {
+            let message = format!(
+                "{records} records with vectors by `{}`, but `{}` is configured; search is by keyword only",
+                used.name,
+                configured.unwrap_or_default()
             );
             let help =
-                "run `toolwright kb rebuild`, which makes them anew, or set up the embedder that made them";
-            Finding::Missing(told, help.to_owned())
+                "run `toolwright kb rebuild` to recompute them, or configure the embedder that computed them";
+            CheckResult::missing(message, help)
         }
         Ok(stats) if stats.with_vector < stats.passages => {
-            let lacking = stats.passages - stats.with_vector;
-            let told = format!("{} records; {lacking} passages have no vector yet", stats.records);
+            let missing = stats.passages - stats.with_vector;
+            let message = format!("{} records; {missing} passages have no vector yet", stats.records);
             let help = match embedder {
-                Ok(_) => "run `toolwright kb rebuild`, which makes them",
-                Err(_) => "they are made once there is an embedder",
+                Ok(_) => "run `toolwright kb rebuild` to compute them",
+                Err(_) => "set up an embedder first (see the next check)",
             };
-            Finding::Missing(told, help.to_owned())
+            CheckResult::missing(message, help)
         }
-        Ok(stats) => Finding::Ok(format!("{} records, {} with vectors", stats.records, stats.with_vector)),
-        Err(error) => Finding::Broken(error.to_string(), "see `[kb] url` in toolwright.toml".to_owned()),
+        Ok(stats) => {
+            CheckResult::ok(format!("{} records, {} with vectors", stats.records, stats.with_vector))
+        }
+        Err(error) => CheckResult::broken(error.to_string(), "check `[kb] url` in toolwright.toml"),
     }
 }
 
-/// The model is read whole, and one text embedded: what is installed may be damaged, and an endpoint away.
-fn embedder(config: &Config) -> Finding {
+/// Verifies the model's files and embeds one text: files may be damaged, and an endpoint unreachable.
+fn check_embedder(config: &Config) -> CheckResult {
     let embedder = match config.embedders().get() {
         Ok(embedder) => embedder,
-        Err(missing) if config.has_endpoint() => return Finding::Broken(missing.reason, missing.help),
+        Err(missing) if config.has_endpoint() => return CheckResult::broken(missing.reason, missing.help),
         Err(missing) => {
-            let told = format!("{}; search uses keywords alone", missing.reason);
-            return Finding::Missing(told, missing.help);
+            let message = format!("{}; search is by keyword only", missing.reason);
+            return CheckResult::missing(message, missing.help);
         }
     };
     if !config.has_endpoint()
         && let Err(error) = install::verify(&install::model_dir(&config.models))
     {
-        return Finding::Broken(error, format!("run `{}`", install::INSTALL_COMMAND));
+        return CheckResult::broken(error, format!("run `{}`", install::INSTALL_COMMAND));
     }
-    let start = Instant::now();
+    let started = Instant::now();
     match embedder.embed(&["What does the studio do?"]) {
         Ok(vectors) => {
-            let length = vectors.first().map_or(0, Vec::len);
-            let took = start.elapsed().as_millis();
-            Finding::Ok(format!(
-                "{}, {length} dimensions; the first question took {took} ms",
-                embedder.name()
-            ))
+            let dimensions = vectors.first().map_or(0, Vec::len);
+            let (name, duration) = (embedder.name(), started.elapsed().as_millis());
+            CheckResult::ok(format!("{name}, {dimensions} dimensions; the first text took {duration} ms"))
         }
-        Err(fault) => Finding::Broken(fault.message, "mend `[kb.embedder]`, or start the service".to_owned()),
+        Err(fault) => CheckResult::broken(fault.message, "fix `[kb.embedder]`, or start the service"),
     }
 }
 
-fn calendar(config: &Config) -> Finding {
-    let settings = &config.calendar;
+fn check_calendar(config: &Config) -> CheckResult {
+    let settings = config.calendar();
     let zoom = settings.zoom.as_ref().map(|zoom| &zoom.client_secret_env);
     let variables = settings.password_env.iter().chain(zoom);
     let unset: Vec<&str> =
         variables.filter(|name| std::env::var_os(name).is_none()).map(String::as_str).collect();
     if !unset.is_empty() {
-        let told = format!("{} of `[calendar]` not in the environment", unset.join(", "));
-        return Finding::Broken(told, "set what the settings name".to_owned());
+        let message = format!("environment variables of `[calendar]` are not set: {}", unset.join(", "));
+        return CheckResult::broken(message, "set them");
     }
     let Some(url) = &settings.url else {
-        return Finding::Ok(format!("embedded: {}", config.calendar_file().display()));
+        return CheckResult::ok(format!("embedded: {}", config.calendar_file().display()));
     };
     let calendar = capabilities::calendar(config);
-    let asked = toolset::tokio()
-        .and_then(|tokio| tokio.block_on(calendar.reach()).map_err(|fault| anyhow::anyhow!(fault.message)));
+    let reached = toolset::async_runtime().and_then(|runtime| {
+        runtime.block_on(calendar.reach()).map_err(|fault| anyhow::anyhow!(fault.message))
+    });
     let server = without_password(url.0.as_str());
-    match asked {
-        Ok(()) => Finding::Ok(format!("{server} answers")),
+    match reached {
+        Ok(()) => CheckResult::ok(format!("{server} responds")),
         Err(error) => {
-            Finding::Broken(format!("{server}: {error}"), "mend `[calendar]`, or start the server".to_owned())
+            CheckResult::broken(format!("{server}: {error}"), "fix `[calendar]`, or start the server")
         }
     }
 }
 
-fn images(config: &Config) -> Finding {
+fn check_images(config: &Config) -> CheckResult {
     let options = config.images();
     match &options.url {
-        Some(url) => Finding::Ok(format!("{}, kept in {}", without_password(url), options.dir.display())),
-        None => Finding::Missing(
-            "no service is named that makes pictures".to_owned(),
-            "set `[images] url`; docs/reference/configuration.md".to_owned(),
+        Some(url) => {
+            CheckResult::ok(format!("{}, stored in {}", without_password(url), options.dir.display()))
+        }
+        None => CheckResult::missing(
+            "no service that generates images is configured",
+            "set `[images] url` (docs/reference/configuration.md)",
         ),
     }
 }

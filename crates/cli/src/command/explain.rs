@@ -1,32 +1,38 @@
-//! `toolwright explain CODE`: the documentation's page on a diagnostic, without leaving the terminal.
-
-use std::process::ExitCode;
+//! `toolwright explain`: prints the reference entry of a diagnostic code.
 
 use anyhow::Result;
+use clap::Args;
 use toolwright_contract::suggest::nearest;
 
 use crate::output::{self, Failure};
 
 const DIAGNOSTICS: &str = include_str!("../../../../docs/reference/diagnostics.md");
 
-pub fn run(code: Option<&str>) -> Result<ExitCode> {
-    let Some(code) = code else {
+/// Explain a diagnostic code
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  toolwright explain schema-missing-type")]
+pub struct Explain {
+    /// The code in brackets after `error` or `warning`; without it, all codes are listed
+    code: Option<String>,
+}
+
+pub fn run(args: &Explain) -> Result<()> {
+    let Some(code) = &args.code else {
         for (code, meaning) in rows() {
-            output::data_line(format_args!("\x1b[1m{code:<36}\x1b[0m {meaning}"));
+            output::print_line(format_args!("\x1b[1m{code:<36}\x1b[0m {meaning}"));
         }
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     };
     let code = code.trim_matches(['[', ']']);
-    let found = rows().find(|(known, _)| *known == code);
-    let (code, meaning) = found.ok_or_else(|| {
+    let (code, meaning) = rows().find(|(known, _)| *known == code).ok_or_else(|| {
         let help = match nearest(code, rows().map(|(code, _)| code)) {
             Some(near) => format!("did you mean `{near}`?"),
             None => "`toolwright explain` lists all codes".to_owned(),
         };
         Failure::usage(format!("there is no diagnostic `{code}`"), help)
     })?;
-    output::data_line(format_args!("\x1b[1m{code}\x1b[0m\n{meaning}"));
-    Ok(ExitCode::SUCCESS)
+    output::print_line(format_args!("\x1b[1m{code}\x1b[0m\n{meaning}"));
+    Ok(())
 }
 
 /// The rows of the page's tables: `` | `code` | meaning | ``.

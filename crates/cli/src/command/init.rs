@@ -1,43 +1,44 @@
-//! `toolwright init`: a whole starter project.
+//! `toolwright init`: creates a project.
 
-use std::path::Path;
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use clap::Args;
 use toolwright_contract::{Category, Mode};
 
 use super::new::tool_files;
-use super::template::{Template, write_dir};
+use super::template::{Template, cannot_write, write_dir};
 use crate::output::{self, Failure};
 
-pub fn run(dir: &Path) -> Result<ExitCode> {
+/// Create a project: tools, prompts, configuration
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  toolwright init my-agent && cd my-agent && toolwright build")]
+pub struct Init {
+    /// The directory to create; an existing one must be empty
+    dir: PathBuf,
+}
+
+pub fn run(args: &Init) -> Result<()> {
+    let dir = &args.dir;
     let is_empty = std::fs::read_dir(dir).map(|mut entries| entries.next().is_none());
     if is_empty.is_ok_and(|is_empty| !is_empty) {
-        return Err(Failure::new(
-            format!("{} is not empty", dir.display()),
-            "name a directory that does not exist yet",
-        )
-        .into());
+        let message = format!("{} is not empty", dir.display());
+        return Err(Failure::new(message, "name a directory that does not exist yet").into());
     }
     if let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         std::fs::create_dir_all(parent).map_err(|error| cannot_write(dir, &error))?;
     }
     write_dir(dir, &project_files(dir)).map_err(|error| cannot_write(dir, &error))?;
-    let shown = dir.display();
-    output::message(format_args!("\x1b[1;32mcreated\x1b[0m {shown}"));
-    output::message(format_args!("  cd {shown}\n  toolwright build\n  toolwright list"));
-    Ok(ExitCode::SUCCESS)
-}
-
-fn cannot_write(dir: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(format!("cannot write {}: {error}", dir.display()), "name a place that can be written")
+    let dir = dir.display();
+    output::success("created", &dir);
+    output::message(format_args!("  cd {dir}\n  toolwright build\n  toolwright list"));
+    Ok(())
 }
 
 fn project_files(dir: &Path) -> Vec<Template> {
     let absolute = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
-    let name =
-        absolute.file_name().map_or_else(|| "agent".into(), |name| name.to_string_lossy().into_owned());
-    let values = [("PROJECT", name.as_str())];
+    let name = absolute.file_name().map_or("agent".into(), |name| name.to_string_lossy());
+    let values = [("PROJECT", &*name)];
     let fixed = [
         ("README.md", include_str!("../../templates/project/README.md")),
         ("toolwright.toml", include_str!("../../templates/project/toolwright.toml")),
@@ -46,14 +47,14 @@ fn project_files(dir: &Path) -> Vec<Template> {
         (".gitignore", include_str!("../../templates/project/gitignore")),
         (".gitattributes", include_str!("../../templates/project/gitattributes")),
     ];
-    let mut files: Vec<Template> =
-        fixed.into_iter().map(|(path, text)| Template::new(path, text, &values)).collect();
-    for (tool, category) in [
+    let tools = [
         ("find-note", Category::Retrieval),
         ("send-note", Category::Action),
         ("count-words", Category::Utility),
-    ] {
-        files.extend(tool_files(&format!("tools/{tool}/"), tool, category, Mode::ALL));
-    }
-    files
+    ];
+    let fixed = fixed.into_iter().map(|(path, text)| Template::new(path, text, &values));
+    let tools = tools
+        .into_iter()
+        .flat_map(|(tool, category)| tool_files(&format!("tools/{tool}/"), tool, category, Mode::ALL));
+    fixed.chain(tools).collect()
 }

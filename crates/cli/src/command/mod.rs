@@ -1,30 +1,30 @@
-//! One file a subcommand.
+//! One file per subcommand: its options and its code.
 
-mod audit;
-mod build;
-mod calendar;
-mod call;
-mod check;
-mod confirm;
-mod describe;
+pub mod audit;
+pub mod build;
+pub mod calendar;
+pub mod call;
+pub mod check;
+pub mod confirm;
+pub mod describe;
 mod doctor;
-mod explain;
+pub mod explain;
 mod git;
-mod init;
-mod kb;
+pub mod init;
+pub mod kb;
 mod kb_model;
-mod keys;
-mod list;
-mod mcp;
-mod new;
+pub mod keys;
+pub mod list;
+pub mod mcp;
+pub mod new;
 mod pin;
 mod pip;
-mod prompt;
-mod schema;
-mod serve;
+pub mod prompt;
+pub mod schema;
+pub mod serve;
 mod template;
-mod test;
-mod unblock;
+pub mod test;
+pub mod unblock;
 mod views;
 mod watch;
 
@@ -32,34 +32,39 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::args::{Args, Command, Mcp, McpCommand};
+use crate::args::{Args, Command};
+use crate::config::Config;
 
 /// Runs the subcommand.
 pub fn run(args: Args) -> Result<ExitCode> {
     let common = &args.common;
+    let config = || Config::load(common, None);
     match args.command {
-        Command::Build(build) => build::run(common, &build),
-        Command::Check(check) => check::run(common, &check),
-        Command::Explain { code } => explain::run(code.as_deref()),
-        Command::New(new) => new::run(common, &new),
-        Command::Init { dir } => init::run(&dir),
-        Command::List(list) => list::run(common, &list),
-        Command::Describe { tool, source } => describe::run(common, &tool, &source),
-        Command::Call(call) => call::run(common, &call),
-        Command::Confirmations(args) => confirm::list(common, &args),
-        Command::Approve(args) => confirm::approve(common, &args),
-        Command::Deny(args) => confirm::deny(common, &args),
-        Command::Unblock(args) => unblock::run(common, &args),
-        Command::Kb { what } => kb::run(common, &what),
-        Command::Audit { what } => audit::run(common, &what),
-        Command::Calendar { what } => calendar::run(common, &what),
-        Command::Test(test) => test::run(common, &test),
-        Command::Schema(schema) => schema::run(common, &schema),
-        Command::Serve(serve) => serve::run(common, &serve),
-        Command::Mcp(Mcp { what: Some(McpCommand::Pin(pin)), .. }) => pin::run(common, &pin),
-        Command::Mcp(mcp) => mcp::run(common, &mcp),
+        Command::Build(args) => build::run(common, &args),
+        Command::Check(args) => check::run(common, &args),
+        Command::Explain(args) => explain::run(&args).map(succeed),
+        Command::New(args) => new::run(&config()?, &args).map(succeed),
+        Command::Init(args) => init::run(&args).map(succeed),
+        Command::List(args) => list::run(&config()?, &args).map(succeed),
+        Command::Describe(args) => describe::run(&config()?, &args).map(succeed),
+        Command::Call(args) => call::run(&config()?, &args),
+        Command::Confirmations(args) => confirm::list(&config()?, &args).map(succeed),
+        Command::Approve(args) => confirm::approve(&config()?, &args),
+        Command::Deny(args) => confirm::deny(&config()?, &args).map(succeed),
+        Command::Unblock(args) => unblock::run(&config()?, &args).map(succeed),
+        Command::Test(args) => test::run(common, &args),
+        Command::Kb(command) => kb::run(&config()?, &command),
+        Command::Audit(command) => audit::run(&config()?, &command).map(succeed),
+        Command::Calendar(command) => calendar::run(&config()?, &command).map(succeed),
+        Command::Serve(args) => serve::run(config()?, &args),
+        Command::Mcp(args) => mcp::run(config()?, &args),
+        Command::Keys(args) => keys::run(&config()?, args).map(succeed),
         Command::Doctor => doctor::run(common),
-        Command::Keys { keys, what } => keys::run(common, keys, what),
-        Command::Prompt { mode, source } => prompt::run(common, mode, &source),
+        Command::Prompt(args) => prompt::run(&config()?, &args).map(succeed),
+        Command::Schema(args) => schema::run(&config()?, &args).map(succeed),
     }
+}
+
+fn succeed((): ()) -> ExitCode {
+    ExitCode::SUCCESS
 }

@@ -1,54 +1,61 @@
-//! `toolwright mcp pin`: accepts what MCP servers say of their tools.
+//! `toolwright mcp pin`: accepts the tool definitions of MCP servers.
 
 use std::collections::BTreeMap;
-use std::process::ExitCode;
 
 use anyhow::Result;
+use clap::Args;
 use serde_json::{Value, json};
 use toolwright_imports::{Change, Definition, Import, Pins};
 
-use crate::args::{Common, Format, Pin};
+use crate::args::Format;
 use crate::config::Config;
 use crate::imports::Imports;
 use crate::output::{self, Failure};
 use crate::{report, toolset};
 
-/// Of a text that is shown.
-const LONGEST: usize = 4000;
+/// Of a text that is printed.
+const MAX_SHOWN_CHARS: usize = 4000;
 
-pub fn run(common: &Common, args: &Pin) -> Result<ExitCode> {
-    let config = Config::load(common, None)?;
-    let mut imports = Imports::load(&config)?;
-    let wanted: Vec<Import> = match &args.server {
-        None => imports.servers.clone(),
-        Some(name) => {
-            imports.servers.iter().filter(|import| import.server().name == *name).cloned().collect()
-        }
-    };
-    if wanted.is_empty() {
+/// Accept the tool definitions of the servers in `[[mcp_servers]]`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolwright mcp pin --dry-run           print what is new, changed or removed
+  toolwright mcp pin github              accept the tools of one server")]
+pub struct Pin {
+    /// The name of one server [default: all servers]
+    server: Option<String>,
+    /// Print the changes, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub fn run(config: &Config, args: &Pin) -> Result<()> {
+    let mut imports = Imports::load(config)?;
+    let is_selected =
+        |import: &&Import| args.server.as_ref().is_none_or(|name| import.server().name == *name);
+    let selected: Vec<Import> = imports.servers.iter().filter(is_selected).cloned().collect();
+    if selected.is_empty() {
         let message = match &args.server {
             Some(name) => format!("there is no `[[mcp_servers]]` with the name `{name}`"),
             None => "the configuration has no `[[mcp_servers]]`".to_owned(),
         };
-        return Err(
-            Failure::new(message, "docs/reference/imported-tools.md shows how a server is declared").into()
-        );
+        let help = "declare the server as in docs/how-to/import-mcp-servers.md";
+        return Err(Failure::new(message, help).into());
     }
-    let tokio = toolset::tokio()?;
+    let runtime = toolset::async_runtime()?;
     let mut reports = Vec::new();
-    for import in wanted {
+    for import in selected {
         let name = &import.server().name;
-        let present = tokio.block_on(import.definitions()).map_err(|error| {
-            Failure::new(
-                format!("the MCP server `{name}` cannot be asked: {error}"),
-                "mend its settings, or start it",
-            )
+        let present = runtime.block_on(import.definitions()).map_err(|error| {
+            let message = format!("cannot read the tools of the MCP server `{name}`: {error}");
+            Failure::new(message, "fix its settings, or start it")
         })?;
         let changes = imports.pins.compare(name, &present);
-        if common.format == Format::Human {
-            show(name, &imports.pins, &present, &changes, args.dry_run);
+        if config.format == Format::Human {
+            print_changes(name, &imports.pins, &present, &changes, args.dry_run);
         }
-        reports.push(json!({ "server": name, "tools": present.len(), "changes": changes.iter().map(told).collect::<Value>() }));
+        let rows: Value = changes.iter().map(to_json).collect();
+        reports.push(json!({ "server": name, "tools": present.len(), "changes": rows }));
         if !args.dry_run {
             imports.pins.accept(name, present);
         }
@@ -56,64 +63,64 @@ pub fn run(common: &Common, args: &Pin) -> Result<ExitCode> {
     if !args.dry_run {
         imports.pins.save(&imports.file).map_err(|error| Failure::new(&error, error.help()))?;
     }
-    if common.format == Format::Json {
-        let pinned = json!({ "ok": true, "dryRun": args.dry_run, "file": imports.file, "servers": reports });
-        output::data_line(serde_json::to_string_pretty(&pinned)?);
+    if config.format == Format::Json {
+        let report = json!({ "ok": true, "dryRun": args.dry_run, "file": imports.file, "servers": reports });
+        output::print_json_pretty(&report)?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
-/// What a person is about to accept: the words that a model will read, before and after.
-fn show(
+/// Prints the text that a model will read, before and after, for a person to accept.
+fn print_changes(
     server: &str,
     pins: &Pins,
     present: &BTreeMap<String, Definition>,
     changes: &[Change],
-    is_trial: bool,
+    is_dry_run: bool,
 ) {
     let tools = report::plural(present.len(), "tool");
-    let verb = if is_trial { "offers" } else { "pinned:" };
-    output::data_line(format!("{server} {verb} {tools}, {} changed", changes.len()));
+    let verb = if is_dry_run { "offers" } else { "pinned:" };
+    output::print_line(format!("{server} {verb} {tools}, {} changed", changes.len()));
     for change in changes {
         match change {
             Change::New(tool) => {
-                output::data_line(format!("  + {tool}"));
+                output::print_line(format!("  + {tool}"));
                 if let Some(definition) = present.get(tool) {
-                    output::data_line(format!("      + {}", shown(&definition.description)));
+                    output::print_line(format!("      + {}", escape(&definition.description)));
                 }
             }
-            Change::Gone(tool) => output::data_line(format!("  - {tool}")),
+            Change::Gone(tool) => output::print_line(format!("  - {tool}")),
             Change::Changed(tool, parts) => {
-                output::data_line(format!("  ~ {tool} ({})", parts.join(", ")));
+                output::print_line(format!("  ~ {tool} ({})", parts.join(", ")));
                 let before = pins.of(server).find(|(name, _)| name == tool).map(|(_, pin)| &pin.definition);
                 for (before, after) in before.zip(present.get(tool)).into_iter().flat_map(differences) {
-                    output::data_line(format!("      - {before}\n      + {after}"));
+                    output::print_line(format!("      - {before}\n      + {after}"));
                 }
             }
         }
     }
 }
 
-/// The parts that differ, as texts of one line.
+/// The parts that differ, each on one line.
 fn differences((before, after): (&Definition, &Definition)) -> Vec<(String, String)> {
     let texts = |definition: &Definition| {
         let value = serde_json::to_value(definition).unwrap_or_default();
         let text = |part: &&str| match &value[*part] {
-            Value::String(text) => shown(text),
+            Value::String(text) => escape(text),
             Value::Null => String::new(),
-            other => shown(&other.to_string()),
+            other => escape(&other.to_string()),
         };
         before.differences(after).iter().map(text).collect::<Vec<_>>()
     };
     texts(before).into_iter().zip(texts(after)).collect()
 }
 
-/// On one line, and with nothing hidden.
-fn shown(text: &str) -> String {
-    text.chars().take(LONGEST).flat_map(char::escape_debug).collect()
+/// One line without invisible characters.
+fn escape(text: &str) -> String {
+    text.chars().take(MAX_SHOWN_CHARS).flat_map(char::escape_debug).collect()
 }
 
-fn told(change: &Change) -> Value {
+fn to_json(change: &Change) -> Value {
     match change {
         Change::New(tool) => json!({ "tool": tool, "change": "new" }),
         Change::Changed(tool, parts) => json!({ "tool": tool, "change": "changed", "parts": parts }),

@@ -25,7 +25,8 @@ pub fn download_wheel(dir: &Path) -> Result<PathBuf, String> {
         }
         Some(Ok(_)) => {}
     }
-    let entries = std::fs::read_dir(dir).map_err(|error| format!("cannot read {}: {error}", dir.display()))?;
+    let entries =
+        std::fs::read_dir(dir).map_err(|error| format!("cannot read {}: {error}", dir.display()))?;
     let mut paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     paths
         .find(|path| path.extension().is_some_and(|extension| extension == "whl"))

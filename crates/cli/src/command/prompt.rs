@@ -1,33 +1,46 @@
-//! `toolwright prompt`: the system prompt that a session gets.
+//! `toolwright prompt`: prints the system prompt of a session.
 
 use std::path::Path;
-use std::process::ExitCode;
 
 use anyhow::Result;
+use clap::Args;
+use serde_json::json;
 use toolwright_contract::Mode;
 use toolwright_registry::prompt::{Words, compose};
 
-use crate::args::{Common, Format, Source};
+use crate::args::{Format, Source, parse_mode};
 use crate::config::Config;
 use crate::output::{self, Failure};
 use crate::toolset;
 
-pub fn run(common: &Common, mode: Mode, source: &Source) -> Result<ExitCode> {
-    let config = Config::load(common, None)?;
-    let core = read(&config.prompts.join("core.md"))?;
-    let voice_behavior =
-        if mode == Mode::Voice { read(&config.prompts.join("voice-behavior.md"))? } else { String::new() };
-    let tools = toolset::open(source, &config)?;
+/// Print the system prompt of a session
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  toolwright prompt --mode voice")]
+pub struct Prompt {
+    /// The session's mode
+    #[arg(long, value_parser = parse_mode, value_name = "text|voice")]
+    mode: Mode,
+    #[command(flatten)]
+    source: Source,
+}
+
+pub fn run(config: &Config, args: &Prompt) -> Result<()> {
+    let mode = args.mode;
+    let core = read(&config.prompts().join("core.md"))?;
+    let voice_behavior = match mode {
+        Mode::Voice => read(&config.prompts().join("voice-behavior.md"))?,
+        Mode::Text => String::new(),
+    };
+    let tools = toolset::load(&args.source, config)?;
     let words = Words { core: &core, voice_behavior: &voice_behavior };
     let prompt = compose(&tools, mode, None, words, config.limits(mode));
-    match common.format {
-        Format::Human => output::data(prompt),
+    match config.format {
+        Format::Human => output::print(prompt),
         Format::Json => {
-            let value = serde_json::json!({"mode": mode, "version": tools.version, "prompt": prompt});
-            output::data_line(value);
+            output::print_line(json!({ "mode": mode, "version": tools.version, "prompt": prompt }))
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn read(path: &Path) -> Result<String, Failure> {

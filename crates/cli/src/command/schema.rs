@@ -1,65 +1,82 @@
-//! `toolwright schema`: the tools as a provider's API declares them, or what that form cannot say.
-
-use std::process::ExitCode;
+//! `toolwright schema`: prints the tools as a provider's API declares them, or what that form cannot express.
 
 use anyhow::Result;
-use toolwright_contract::ToolSpec;
-use toolwright_providers::{Loss, View};
+use clap::Args;
+use toolwright_contract::{Mode, ToolSpec};
+use toolwright_providers::{Loss, Provider, View, provider};
 use toolwright_registry::toolset::Toolset;
 
-use crate::args::{self, Common, Format};
+use crate::args::{Format, Source, parse_mode};
 use crate::config::Config;
 use crate::{output, report, toolset};
 
-pub fn run(common: &Common, args: &args::Schema) -> Result<ExitCode> {
-    let config = Config::load(common, None)?;
-    let tools = toolset::open(&args.source, &config)?;
-    let wanted = wanted(&tools, args)?;
-    let view = args.provider.view(wanted.iter().copied());
-    warn(args, &view, wanted.len());
-    match (args.lossy, common.format) {
-        (true, Format::Json) => output::data_line(serde_json::to_string(&view.losses)?),
-        (true, Format::Human) if view.losses.is_empty() => {
-            output::message(format_args!("nothing is lost: {} can say it all", args.provider.title));
-        }
-        (true, Format::Human) => output::data(table(&view.losses)),
-        (false, Format::Json) => output::data_line(serde_json::to_string(&view.declarations)?),
-        (false, Format::Human) => output::data_line(serde_json::to_string_pretty(&view.declarations)?),
-    }
-    Ok(ExitCode::SUCCESS)
+/// Print the tools as a provider's API declares them
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolwright schema --provider openai-chat
+  toolwright schema --provider gemini-native --mode voice --format json
+  toolwright schema --provider ollama --lossy      what this form cannot express")]
+pub struct Schema {
+    /// openai-chat, openai-responses, openai-realtime, anthropic, ollama, gemini, gemini-native or mcp
+    #[arg(long, value_parser = provider, value_name = "PROVIDER")]
+    provider: &'static Provider,
+    /// Only tools that are allowed in this mode
+    #[arg(long, value_parser = parse_mode, value_name = "text|voice")]
+    mode: Option<Mode>,
+    /// Only these tools, by id
+    #[arg(long, value_delimiter = ',', value_name = "TOOL,TOOL")]
+    only: Option<Vec<String>>,
+    /// Report what the provider's form cannot express, instead of the tools
+    #[arg(long)]
+    lossy: bool,
+    #[command(flatten)]
+    source: Source,
 }
 
-/// The tools that are asked for, in the toolset's order.
-fn wanted<'t>(tools: &'t Toolset, args: &args::Schema) -> Result<Vec<&'t ToolSpec>> {
-    let only: Option<Vec<String>> =
-        args.only.as_ref().map(|names| names.iter().map(|name| toolset::id_of(tools, name.trim())).collect());
+pub fn run(config: &Config, args: &Schema) -> Result<()> {
+    let tools = toolset::load(&args.source, config)?;
+    let specs = select_tools(&tools, args)?;
+    let view = args.provider.view(specs.iter().copied());
+    print_warnings(args, &view, specs.len());
+    match (args.lossy, config.format) {
+        (true, Format::Json) => output::print_json(&view.losses)?,
+        (true, Format::Human) if view.losses.is_empty() => {
+            output::message(format_args!("no losses: {} can express everything", args.provider.title));
+        }
+        (true, Format::Human) => view.losses.iter().for_each(|loss| output::print_line(to_line(loss))),
+        (false, Format::Json) => output::print_json(&view.declarations)?,
+        (false, Format::Human) => output::print_json_pretty(&view.declarations)?,
+    }
+    Ok(())
+}
+
+/// The requested tools, in the toolset's order.
+fn select_tools<'t>(tools: &'t Toolset, args: &Schema) -> Result<Vec<&'t ToolSpec>> {
+    let to_ids =
+        |names: &Vec<String>| names.iter().map(|name| toolset::tool_id(tools, name.trim())).collect();
+    let only: Option<Vec<String>> = args.only.as_ref().map(to_ids);
     if let Some(unknown) = only.iter().flatten().find(|name| tools.get(name).is_none()) {
-        return Err(toolset::unknown(tools, unknown).into());
+        return Err(toolset::unknown_tool(tools, unknown).into());
     }
     let specs = tools.filter(only.as_deref()).map(|tool| &tool.spec);
     Ok(specs.filter(|spec| args.mode.is_none_or(|mode| spec.allowed_modes.contains(&mode))).collect())
 }
 
-/// What a person should know before they use the view.
-fn warn(args: &args::Schema, view: &View, tools: usize) {
-    if let Some(most) = args.provider.most_tools.filter(|most| tools > *most) {
-        output::message(format_args!(
-            "\x1b[1;33mwarning\x1b[0m: {} takes at most {most} tools in a request, these are {tools}\n  \x1b[1mhelp\x1b[0m: choose some with `--only`",
-            args.provider.title
+fn print_warnings(args: &Schema, view: &View, tools: usize) {
+    if let Some(max) = args.provider.most_tools.filter(|max| tools > *max) {
+        let title = args.provider.title;
+        output::warning(format_args!(
+            "{title} accepts at most {max} tools in a request, and these are {tools}"
         ));
+        output::help("select tools with `--only TOOL,TOOL`");
     }
     if !args.lossy && !view.losses.is_empty() {
-        output::message(format_args!(
-            "note: this form cannot say {}; `--lossy` lists them",
-            report::plural(view.losses.len(), "thing")
-        ));
+        let losses = report::plural(view.losses.len(), "constraint");
+        output::message(format_args!("note: this form cannot express {losses}; `--lossy` lists them"));
     }
 }
 
-fn table(losses: &[Loss]) -> String {
-    let line = |loss: &Loss| {
-        let path = if loss.path.is_empty() { "/" } else { &loss.path };
-        format!("\x1b[1m{}\x1b[0m {path} {}: {}, {}\n", loss.tool, loss.keyword, loss.done, loss.note)
-    };
-    losses.iter().map(line).collect()
+fn to_line(loss: &Loss) -> String {
+    let path = if loss.path.is_empty() { "/" } else { &loss.path };
+    format!("\x1b[1m{}\x1b[0m {path} {}: {}, {}", loss.tool, loss.keyword, loss.done, loss.note)
 }

@@ -1,103 +1,116 @@
-//! `toolwright serve`: the tools over HTTP, until the process is told to stop.
+//! `toolwright serve`: serves the tools over HTTP until the process is told to stop.
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
+use clap::Args;
 use toolwright_orchestrator::{Orchestrator, Runtime};
 use toolwright_server::Server;
 use toolwright_server::otlp::Exporter;
 
 use super::watch;
-use crate::args::{Common, Serve, Source};
-use crate::config::{Config, Serving};
+use crate::args::Source;
+use crate::config::{Config, ServerConfig, ServerFlags};
 use crate::output::{self, Failure};
-use crate::{allocator, log, store, toolset};
+use crate::{log, store, toolset};
 
-pub fn run(common: &Common, args: &Serve) -> Result<ExitCode> {
-    let config = Arc::new(Config::load(common, None)?);
-    let serving = config.serving(&args.settings)?;
-    if args.dump_config {
-        output::data(config.dump(&serving));
-        return Ok(ExitCode::SUCCESS);
-    }
-    log::start_as(serving.log_format);
-    let runtime = toolset::runtime(&args.source, &config)?;
-    let workers = serving.workers;
-    let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build()?;
-    let finished = tokio.block_on(serve(&config, serving, runtime, args.watch))?;
-    // What did not finish in time is not waited for.
-    tokio.shutdown_background();
-    Ok(if finished { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+/// Serve the tools over HTTP
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolwright serve                             build tools/, listen on 127.0.0.1:7300
+  toolwright serve --watch                     and reload when a tool changes
+  toolwright serve --artifact dist/tool_registry.json --listen 0.0.0.0:7300
+  toolwright serve --dump-config               print the settings in force, and exit")]
+pub struct Serve {
+    #[command(flatten)]
+    source: Source,
+    /// Build again whenever a tool changes; running sessions keep their toolset
+    #[arg(long, conflicts_with = "artifact")]
+    watch: bool,
+    /// Print the settings in force as TOML, and exit
+    #[arg(long)]
+    dump_config: bool,
+    #[command(flatten)]
+    flags: ServerFlags,
 }
 
-async fn serve(config: &Arc<Config>, serving: Serving, runtime: Runtime, is_watching: bool) -> Result<bool> {
+pub fn run(config: Config, args: &Serve) -> Result<ExitCode> {
+    let server = config.server(&args.flags)?;
+    if args.dump_config {
+        output::print(config.dump(&server)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    log::start_server(server.section.log_format);
+    let config = Arc::new(config);
+    let runtime = toolset::load_runtime(&args.source, &config)?;
+    let workers = server.workers();
+    let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build()?;
+    let finished = tokio.block_on(serve(&config, &server, runtime, args.watch))?;
+    // Do not wait for tasks that did not finish in time.
+    tokio.shutdown_background();
+    Ok(output::status(finished))
+}
+
+async fn serve(config: &Arc<Config>, server: &ServerConfig, runtime: Runtime, watch: bool) -> Result<bool> {
     let store = store::open(&config.store).await?;
-    get_ready(runtime.clone(), config);
+    prepare_in_background(runtime.clone(), config);
     let version = runtime.toolset().version.clone();
     let count = runtime.toolset().ids().count();
     let mut builder = Orchestrator::builder(runtime).store(store).policy(config.policy());
-    let exporter = match serving.collector.clone().map(Exporter::start) {
-        Some(started) => {
-            Some(started.map_err(|error| Failure::new(error, "docs/reference/rest.md, Telemetry"))?)
-        }
-        None => None,
-    };
+    let exporter = server.collector()?.map(Exporter::start).transpose();
+    let exporter = exporter.map_err(|error| Failure::new(error, "check `[telemetry] otlp`"))?;
     if let Some(exporter) = &exporter {
         builder = builder.observer(exporter.clone());
     }
-    let orchestrator = builder.build();
-    let help = "`[confirmation] approve_when` is a CEL condition";
-    let orchestrator = orchestrator.map_err(|error| Failure::new(error, help))?;
-    let auth = serving.auth();
-    let public_url = serving.public_url;
-    let is_open = auth.is_open();
-    let server = Server::bind(orchestrator.clone(), auth, serving.options).await;
-    let server = server.map_err(|error| Failure::new(&error, error.help()))?;
-    config.serve_at(server.address(), public_url.as_deref());
-    if is_watching {
-        follow(Arc::clone(config), orchestrator);
+    let help = "fix `[confirmation] approve_when`, which is a CEL condition";
+    let orchestrator = builder.build().map_err(|error| Failure::new(error, help))?;
+    let auth = server.auth()?;
+    let access = if auth.is_open() { "no keys: anyone on this machine" } else { "keys are required" };
+    let http = Server::bind(orchestrator.clone(), auth, server.options(config)).await;
+    let http = http.map_err(|error| Failure::new(&error, error.help()))?;
+    config.serve_at(http.address(), server.section.public_url.as_deref());
+    if watch {
+        reload_on_change(Arc::clone(config), orchestrator);
     }
-    let who = if is_open { "no keys: anyone on this machine" } else { "keys are asked for" };
     output::message(format_args!(
-        "serving {count} tools ({version}) on \x1b[1mhttp://{}\x1b[0m ({who}; stop with Ctrl-C)",
-        server.address()
+        "serving {count} tools ({version}) on \x1b[1mhttp://{}\x1b[0m ({access}; stop with Ctrl-C)",
+        http.address()
     ));
-    let finished = server.run(told_to_stop()).await;
+    let finished = http.run(shutdown_signal()).await;
     if let Some(exporter) = &exporter {
         exporter.flush().await;
     }
-    output::message(if finished { "stopped" } else { "stopped; not everything was finished in time" });
+    output::message(if finished { "stopped" } else { "stopped; some requests did not finish in time" });
     Ok(finished)
 }
 
-/// Prepares every tool beside the serving threads, so that no caller waits for it.
+/// Prepares every tool on a thread of its own, so that no caller waits for it.
 pub(super) fn warm_up(runtime: Runtime) {
-    std::thread::spawn(move || prepare(&runtime));
+    std::thread::spawn(move || log_unprepared(&runtime));
 }
 
-fn prepare(runtime: &Runtime) {
+fn log_unprepared(runtime: &Runtime) {
     for error in runtime.warm_up() {
         tracing::error!("{error}");
     }
 }
 
-/// Prepares every tool and ingests what has changed in the sources of the knowledge base, beside the serving threads.
-fn get_ready(runtime: Runtime, config: &Config) {
-    let knowledge_base = (!config.kb_sources.is_empty()).then(|| config.knowledge_base());
+/// Prepares every tool, and ingests the changed sources of the knowledge base.
+fn prepare_in_background(runtime: Runtime, config: &Config) {
+    let knowledge_base = (!config.kb_sources().is_empty()).then(|| config.knowledge_base());
     std::thread::spawn(move || {
-        prepare(&runtime);
+        log_unprepared(&runtime);
         if let Some(knowledge_base) = knowledge_base {
             knowledge_base.refresh();
         }
-        allocator::give_back();
     });
 }
 
-/// Resolves at SIGTERM or SIGINT. A second one ends the process at once.
-pub(super) async fn told_to_stop() {
+/// Resolves at SIGTERM or SIGINT. A second signal ends the process at once.
+pub(super) async fn shutdown_signal() {
     signal().await;
-    output::message("stopping: running calls are finished (again to stop at once)");
+    output::message("stopping: waiting for running calls (again to stop at once)");
     tokio::spawn(async {
         signal().await;
         std::process::exit(130);
@@ -125,26 +138,25 @@ async fn signal() {
     }
 }
 
-/// Builds again whenever a tool changes, and makes the result the toolset that sessions begin with.
-pub(super) fn follow(config: Arc<Config>, orchestrator: Orchestrator) {
+/// Builds again whenever a tool changes, and installs the result for new sessions.
+pub(super) fn reload_on_change(config: Arc<Config>, orchestrator: Orchestrator) {
     std::thread::spawn(move || {
-        let out = config.tools.join(toolwright_registry::artifact::FILE_NAME);
-        let ended = watch::each_change(&config.tools, &out, || {
-            match toolset::runtime(&Source { artifact: None }, &config) {
-                Ok(runtime) => {
-                    let version = runtime.toolset().version.clone();
-                    warm_up(runtime.clone());
-                    orchestrator.install(runtime);
-                    output::message(format_args!("\x1b[1;32mreloaded\x1b[0m: new sessions get {version}"));
-                }
-                Err(error) => {
-                    output::fail(&error);
-                    output::message("the toolset stays as it was");
-                }
+        let artifact = config.tools.join(toolwright_registry::artifact::FILE_NAME);
+        let reload = || match toolset::load_runtime(&Source::default(), &config) {
+            Ok(runtime) => {
+                let version = runtime.toolset().version.clone();
+                warm_up(runtime.clone());
+                orchestrator.install(runtime);
+                output::success("reloaded:", format_args!("new sessions get {version}"));
             }
-        });
-        if let Err(error) = ended {
-            output::fail(&error);
+            Err(error) => {
+                output::report(&error);
+                output::message("the previous toolset stays in use");
+            }
+        };
+        let watched = watch::watch(std::slice::from_ref(&config.tools), Some(&artifact), || {}, reload);
+        if let Err(error) = watched {
+            output::report(&error);
         }
     });
 }

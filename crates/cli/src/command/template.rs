@@ -1,7 +1,9 @@
-//! Files that are written from templates, all of them or none.
+//! Writes files from templates: all of them or none.
 
 use std::path::Path;
 use std::{fs, io};
+
+use crate::output::Failure;
 
 /// A file to write: its path below the new directory, and its text.
 #[derive(Debug)]
@@ -11,7 +13,7 @@ pub struct Template {
 }
 
 impl Template {
-    /// Fills in `{{NAME}}` places.
+    /// Replaces `{{NAME}}` by its value.
     pub fn new(path: impl Into<String>, text: &str, values: &[(&str, &str)]) -> Self {
         let fill =
             |text: String, (name, value): &(&str, &str)| text.replace(&format!("{{{{{name}}}}}"), value);
@@ -19,8 +21,8 @@ impl Template {
     }
 }
 
-/// Writes the files below `dir`. One that does not exist yet appears only when all of them are there;
-/// one that exists is expected to be empty, and is empty again when this fails.
+/// Writes the files below `dir`. A new directory appears only when all files are written; an existing one must be empty,
+/// and is empty again if this fails.
 pub fn write_dir(dir: &Path, files: &[Template]) -> io::Result<()> {
     if dir.is_dir() {
         return write_files(dir, files).inspect_err(|_| {
@@ -45,4 +47,9 @@ fn write_files(dir: &Path, files: &[Template]) -> io::Result<()> {
         fs::write(&path, &file.text)?;
     }
     Ok(())
+}
+
+pub fn cannot_write(dir: &Path, error: &io::Error) -> Failure {
+    let help = "check the permissions, or name another directory";
+    Failure::new(format!("cannot write {}: {error}", dir.display()), help)
 }

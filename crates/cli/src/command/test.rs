@@ -1,132 +1,155 @@
-//! `toolwright test`: the tools' own tests, all at once, with a summary.
+//! `toolwright test`: runs the tools' own tests in parallel.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Result;
-use serde_json::json;
+use clap::Args;
+use serde_json::{Value, json};
+use toolwright_orchestrator::Runtime;
 use toolwright_orchestrator::testing::{self, Case, Report};
 use toolwright_orchestrator::{Orchestrator, Runtime};
 
-use super::build::duration;
-use crate::args::{self, Common, Format, Source};
+use super::build::format_duration;
+use crate::args::{Common, Format, Source};
 use crate::config::Config;
 use crate::output::{self, Failure};
 use crate::{report, toolset};
 
-/// A test that was found: whose, and where.
-struct Found {
+/// Run the tools' own tests
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  toolwright test
+  toolwright test --only kb_search
+  toolwright test --format json | jq '.tests[] | select(.ok | not)'")]
+pub struct Test {
+    /// The tools directory
+    #[arg(value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Only the tests of this tool
+    #[arg(long, value_name = "TOOL")]
+    only: Option<String>,
+}
+
+struct TestFile {
     tool: String,
     path: PathBuf,
 }
 
-pub fn run(common: &Common, args: &args::Test) -> Result<ExitCode> {
-    let started = Instant::now();
-    let config = Config::load(common, args.dir.as_deref())?;
-    let runtime = toolset::runtime(&Source { artifact: None }, &config)?;
-    let found = find(&config.tools, &runtime, args.only.as_deref())?;
-    if found.is_empty() {
-        let help = "a test is a file in a tool's `tests` directory; `toolwright new` writes one";
-        return Err(Failure::new(format!("no tests found in {}", config.tools.display()), help).into());
-    }
-    let tokio = toolset::tokio()?;
-    let orchestrator = Orchestrator::builder(runtime).build()?;
-    let results = tokio.block_on(run_all(&orchestrator, found));
-    let failed =
-        results.iter().filter(|(_, result)| !matches!(result, Ok(report) if report.passed())).count();
-    match common.format {
-        Format::Json => print_json(&results)?,
-        Format::Human => print_human(&results, &config.tools),
-    }
-    if common.format == Format::Human {
-        let passed = results.len() - failed;
-        let word = if failed == 0 { "\x1b[1;32mok\x1b[0m" } else { "\x1b[1;31mfailed\x1b[0m" };
-        let took = duration(started.elapsed());
-        output::message(format_args!("{word}: {passed} passed, {failed} failed in {took}"));
-    }
-    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+/// A test, and its report or why it could not be read.
+struct TestResult {
+    file: TestFile,
+    report: Result<Report, testing::Error>,
 }
 
-type Outcome = (Found, Result<Report, testing::Error>);
+impl TestResult {
+    fn passed(&self) -> bool {
+        matches!(&self.report, Ok(report) if report.passed())
+    }
 
-/// All tests at once: the engine has its own threads, and waits for nobody.
-async fn run_all(orchestrator: &Orchestrator, found: Vec<Found>) -> Vec<Outcome> {
-    let tasks: Vec<_> = found
-        .into_iter()
-        .map(|found| {
-            let orchestrator = orchestrator.clone();
-            tokio::spawn(async move {
-                let result = match Case::load(&found.path) {
-                    Ok(case) => Ok(testing::run(&orchestrator, &found.tool, &case).await),
-                    Err(error) => Err(error),
-                };
-                (found, result)
-            })
+    fn differences(&self) -> Vec<String> {
+        match &self.report {
+            Ok(report) => report.differences.clone(),
+            Err(error) => vec![error.to_string()],
+        }
+    }
+}
+
+pub fn run(common: &Common, args: &Test) -> Result<ExitCode> {
+    let started = Instant::now();
+    let config = Config::load(common, args.dir.as_deref())?;
+    let runtime = toolset::load_runtime(&Source::default(), &config)?;
+    let files = find_tests(&config.tools, &runtime, args.only.as_deref())?;
+    if files.is_empty() {
+        let help = "add a JSON file to a tool's `tests` directory; `toolwright new` creates one";
+        return Err(Failure::new(format!("no tests found in {}", config.tools.display()), help).into());
+    }
+    let results = toolset::async_runtime()?.block_on(run_all(&runtime, files));
+    let failed = results.iter().filter(|result| !result.passed()).count();
+    match config.format {
+        Format::Json => {
+            let rows: Vec<Value> = results.iter().map(to_json).collect();
+            output::print_line(json!({ "ok": failed == 0, "tests": rows }));
+        }
+        Format::Human => {
+            results
+                .iter()
+                .filter(|result| !result.passed())
+                .for_each(|failed| print_failed(failed, &config.tools));
+            let tools: BTreeSet<&str> = results.iter().map(|result| result.file.tool.as_str()).collect();
+            let (tests, tools) = (report::plural(results.len(), "test"), report::plural(tools.len(), "tool"));
+            output::message(format_args!("{tests} of {tools}"));
+            let word = if failed == 0 { "\x1b[1;32mok\x1b[0m" } else { "\x1b[1;31mfailed\x1b[0m" };
+            let (passed, duration) = (results.len() - failed, format_duration(started.elapsed()));
+            output::message(format_args!("{word}: {passed} passed, {failed} failed in {duration}"));
+        }
+    }
+    Ok(output::status(failed == 0))
+}
+
+/// Runs all tests at once: the engine has its own threads.
+async fn run_all(runtime: &Runtime, files: Vec<TestFile>) -> Vec<TestResult> {
+    let run = |file: TestFile| {
+        let runtime = runtime.clone();
+        tokio::spawn(async move {
+            let report = match Case::load(&file.path) {
+                Ok(case) => Ok(testing::run(&runtime, &file.tool, &case).await),
+                Err(error) => Err(error),
+            };
+            TestResult { file, report }
         })
-        .collect();
+    };
+    let tasks: Vec<_> = files.into_iter().map(run).collect();
     let mut results = Vec::with_capacity(tasks.len());
     for task in tasks {
         match task.await {
             Ok(result) => results.push(result),
-            // It must not look as if the test had not been there.
+            // A test that panicked must not look as if it did not exist.
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         }
     }
     results
 }
 
-fn find(tools: &Path, runtime: &Runtime, only: Option<&str>) -> Result<Vec<Found>> {
-    let only = only.map(|only| toolset::id_of(runtime.toolset(), only));
+fn find_tests(tools: &Path, runtime: &Runtime, only: Option<&str>) -> Result<Vec<TestFile>> {
+    let only = only.map(|only| toolset::tool_id(runtime.toolset(), only));
     if let Some(only) = &only
         && runtime.toolset().get(only).is_none()
     {
-        return Err(toolset::unknown(runtime.toolset(), only).into());
+        return Err(toolset::unknown_tool(runtime.toolset(), only).into());
     }
-    let mut found = Vec::new();
+    let mut files = Vec::new();
     for tool in runtime.toolset().ids().filter(|tool| only.as_deref().is_none_or(|only| only == *tool)) {
         let dir = tools.join(tool.replace('_', "-")).join("tests");
         let Ok(entries) = std::fs::read_dir(&dir) else { continue };
         let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
         paths.sort();
-        found.extend(paths.into_iter().map(|path| Found { tool: tool.to_owned(), path }));
+        files.extend(paths.into_iter().map(|path| TestFile { tool: tool.to_owned(), path }));
     }
-    Ok(found)
+    Ok(files)
 }
 
-fn print_human(results: &[Outcome], tools: &Path) {
-    for (found, result) in results {
-        let (name, differences) = match result {
-            Ok(report) if report.passed() => continue,
-            Ok(report) => (report.name.as_str(), report.differences.clone()),
-            Err(error) => ("", vec![error.to_string()]),
-        };
-        let path = found.path.strip_prefix(tools).unwrap_or(&found.path).display();
-        output::message(format_args!("\x1b[1;31mFAIL\x1b[0m {} {name} ({path})", found.tool));
-        for difference in &differences {
-            output::message(format_args!("  {difference}"));
-        }
-        if let Ok(report) = result {
-            output::message(format_args!("  envelope: {}", report.envelope));
-        }
+fn print_failed(result: &TestResult, tools: &Path) {
+    let TestFile { tool, path } = &result.file;
+    let name = result.report.as_ref().map_or("", |report| report.name.as_str());
+    let path = path.strip_prefix(tools).unwrap_or(path).display();
+    output::message(format_args!("\x1b[1;31mFAIL\x1b[0m {tool} {name} ({path})"));
+    result.differences().iter().for_each(|difference| output::message(format_args!("  {difference}")));
+    if let Ok(report) = &result.report {
+        output::message(format_args!("  envelope: {}", report.envelope));
     }
-    let tools_seen: std::collections::BTreeSet<&str> =
-        results.iter().map(|(found, _)| found.tool.as_str()).collect();
-    let (tests, tools) = (report::plural(results.len(), "test"), report::plural(tools_seen.len(), "tool"));
-    output::message(format_args!("{tests} of {tools}"));
 }
 
-fn print_json(results: &[Outcome]) -> Result<()> {
-    let rows: Vec<_> = results
-        .iter()
-        .map(|(found, result)| match result {
-            Ok(report) => json!({"tool": found.tool, "file": found.path, "name": report.name, "ok": report.passed(),
-                "differences": report.differences, "envelope": report.envelope}),
-            Err(error) => json!({"tool": found.tool, "file": found.path, "ok": false, "differences": [error.to_string()]}),
-        })
-        .collect();
-    let ok = results.iter().all(|(_, result)| matches!(result, Ok(report) if report.passed()));
-    output::data_line(serde_json::to_string(&json!({"ok": ok, "tests": rows}))?);
-    Ok(())
+fn to_json(result: &TestResult) -> Value {
+    let TestFile { tool, path } = &result.file;
+    let mut row =
+        json!({ "tool": tool, "file": path, "ok": result.passed(), "differences": result.differences() });
+    if let Ok(report) = &result.report {
+        row["name"] = json!(report.name);
+        row["envelope"] = json!(report.envelope);
+    }
+    row
 }

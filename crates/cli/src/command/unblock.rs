@@ -1,26 +1,39 @@
-//! `toolwright unblock`: a client that a tool has shut out is let in again.
+//! `toolwright unblock`: lifts the block of a client.
 
-use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
+use clap::Args;
 use serde_json::json;
 use toolwright_orchestrator::store::{Backend, Principal};
 use toolwright_orchestrator::{Orchestrator, Runtime};
 use toolwright_registry::toolset::Toolset;
 
-use crate::args::{Common, Format, Unblock};
+use crate::args::Format;
 use crate::config::Config;
 use crate::output::{self, Failure};
 use crate::{store, toolset};
 
-pub fn run(common: &Common, args: &Unblock) -> Result<ExitCode> {
-    let config = Config::load(common, None)?;
-    // Nothing runs, so it does not matter whether the tools build.
+/// Lift the block of a client that a tool has blocked
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  toolwright unblock website --client visitor-42")]
+pub struct Unblock {
+    /// The id of the client's principal
+    user: String,
+    /// The client's id [default: the principal's]; `terminal` for `toolwright call`
+    #[arg(long, value_name = "ID")]
+    client: Option<String>,
+    /// The principal's org
+    #[arg(long)]
+    org: Option<String>,
+}
+
+pub fn run(config: &Config, args: &Unblock) -> Result<()> {
+    // No tool runs, so the tools need not build.
     let runtime = Runtime::builder(Arc::new(Toolset::empty()), ".").build();
     let principal = Principal { id: args.user.clone(), org: args.org.clone(), roles: Vec::new() };
     let client = args.client.as_deref().unwrap_or(&args.user);
-    let was_blocked = toolset::tokio()?.block_on(async {
+    let was_blocked = toolset::async_runtime()?.block_on(async {
         let store = store::open(&config.store).await?;
         let orchestrator = Orchestrator::builder(runtime).store(store).build()?;
         let was_blocked = orchestrator.unblock(&principal, client).await?;
@@ -29,12 +42,13 @@ pub fn run(common: &Common, args: &Unblock) -> Result<ExitCode> {
     })?;
     if !was_blocked {
         let message = format!("the client `{client}` of `{}` is not blocked", args.user);
-        let help = "name the principal, and with `--client` and `--org` its client and org: `toolwright audit tail --format json` shows clients";
+        let help =
+            "check the principal, `--client` and `--org`: `toolwright audit tail --format json` shows them";
         return Err(Failure::new(message, help).into());
     }
-    match common.format {
-        Format::Json => output::data_line(json!({ "unblocked": client })),
-        Format::Human => output::message(format_args!("the client `{client}` is let in again")),
+    match config.format {
+        Format::Json => output::print_line(json!({ "unblocked": client })),
+        Format::Human => output::message(format_args!("the client `{client}` is no longer blocked")),
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

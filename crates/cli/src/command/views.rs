@@ -1,4 +1,4 @@
-//! `build --emit-views DIR`: every provider's view of the artifact, for programs in other languages.
+//! `build --emit-views DIR`: writes every provider's view of the toolset, for programs in other languages.
 
 use std::fs;
 use std::path::Path;
@@ -9,14 +9,15 @@ use toolwright_registry::toolset::Toolset;
 
 use crate::config::Config;
 use crate::imports::Imports;
-use crate::toolset::Whole;
+use crate::toolset::SessionToolset;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// Writes a file a provider, and `losses.json` with what their forms cannot say. Each is replaced in one step.
+/// Writes one file per provider, and `losses.json` with what their forms cannot express. Each is replaced atomically.
 pub fn write(dir: &Path, artifact: &Path, config: &Config) -> Result<(), Error> {
-    // What is refused is told by whoever builds.
-    let tools = Whole::of(Toolset::load(artifact)?, config, &Imports::load(config)?, &|_| false).toolset;
+    // The build reports the refused tools.
+    let imports = Imports::load(config)?;
+    let tools = SessionToolset::assemble(Toolset::load(artifact)?, config, &imports, &|_| false).toolset;
     fs::create_dir_all(dir).map_err(|error| format!("cannot create {}: {error}", dir.display()))?;
     let mut losses = Map::new();
     for provider in PROVIDERS {

@@ -1,91 +1,55 @@
-//! `toolwright build --watch`: builds again whenever something below the tools directory changes.
+//! Waits for changes of files, and calls a function for each.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::Result;
 use notify::{Event, RecursiveMode, Watcher};
 
-use super::build::Job;
-use crate::output::{self, Failure};
+use crate::output::Failure;
 
-/// Editors save in several steps; a build waits until they are done.
-const QUIET: Duration = Duration::from_millis(100);
+/// Editors save in several steps; the changes within this time count as one.
+const DEBOUNCE: Duration = Duration::from_millis(100);
 
-pub fn run(job: &Job) -> Result<ExitCode> {
-    let begun = || {
-        job.build();
-        output::message(format_args!("watching {} (stop with Ctrl-C)", job.tools.display()));
-    };
-    let build = || {
-        job.build();
-    };
-    follow(&job.tools, &job.out, begun, build)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Does something whenever a source below `tools` changes. `out` is what a build writes.
-pub fn each_change(tools: &Path, out: &Path, act: impl FnMut()) -> Result<()> {
-    follow(tools, out, || {}, act)
-}
-
-/// Does something whenever a file changes at or below one of these paths. `begun` is called once changes are noticed.
-pub fn each_change_at(paths: &[PathBuf], begun: impl FnOnce(), mut act: impl FnMut()) -> Result<()> {
-    let (sender, changes) = mpsc::channel::<notify::Result<Event>>();
+/// Calls `act` whenever a file at or below `paths` changes. Files of the build itself, `own` and its temporary files, are
+/// ignored, since they change with every build. `started` is called once changes are noticed.
+pub fn watch(
+    paths: &[PathBuf],
+    own: Option<&Path>,
+    started: impl FnOnce(),
+    mut act: impl FnMut(),
+) -> Result<()> {
+    let (sender, changes) = mpsc::channel();
     let mut watcher = notify::recommended_watcher(sender)?;
     for path in paths {
         watcher.watch(path, RecursiveMode::Recursive).map_err(|error| {
-            Failure::new(format!("cannot watch {}: {error}", path.display()), "the path must exist")
+            let help =
+                "the path must exist; `sysctl fs.inotify.max_user_watches` raises the limit of watches";
+            Failure::new(format!("cannot watch {}: {error}", path.display()), help)
         })?;
     }
-    begun();
-    let matters = |change: &notify::Result<Event>| !change.as_ref().is_ok_and(|event| event.kind.is_access());
+    started();
     while let Ok(change) = changes.recv() {
-        let mut any = matters(&change);
-        while let Ok(change) = changes.recv_timeout(QUIET) {
-            any |= matters(&change);
+        let mut is_relevant = is_source_change(&change, own);
+        while let Ok(change) = changes.recv_timeout(DEBOUNCE) {
+            is_relevant |= is_source_change(&change, own);
         }
-        if any {
+        if is_relevant {
             act();
         }
     }
     Ok(())
 }
 
-/// `begun` is called once changes are noticed.
-fn follow(tools: &Path, out: &Path, begun: impl FnOnce(), mut act: impl FnMut()) -> Result<()> {
-    let (sender, changes) = mpsc::channel();
-    let mut watcher = notify::recommended_watcher(sender)?;
-    watcher.watch(tools, RecursiveMode::Recursive).map_err(|error| {
-        Failure::new(
-            format!("cannot watch {}: {error}", tools.display()),
-            "the directory must exist; a limit on watches is raised with `sysctl fs.inotify.max_user_watches`",
-        )
-    })?;
-    begun();
-    while let Ok(change) = changes.recv() {
-        let mut matters = is_source(&change, out);
-        while let Ok(change) = changes.recv_timeout(QUIET) {
-            matters |= is_source(&change, out);
-        }
-        if matters {
-            act();
-        }
-    }
-    Ok(())
-}
-
-/// The build's own files change with every build; following them would never end.
-fn is_source(change: &notify::Result<Event>, out: &Path) -> bool {
+fn is_source_change(change: &notify::Result<Event>, own: Option<&Path>) -> bool {
     let Ok(event) = change else { return true };
-    let own = out.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let is_own = |path: &Path| {
-        path.file_name().is_some_and(|name| {
+    let own = own.and_then(Path::file_name).map(|name| name.to_string_lossy());
+    let is_own = |path: &PathBuf| {
+        path.file_name().zip(own.as_deref()).is_some_and(|(name, own)| {
             let name = name.to_string_lossy();
-            name == own || name.strip_prefix('.').is_some_and(|name| name.starts_with(&own))
+            name == own || name.strip_prefix('.').is_some_and(|name| name.starts_with(own))
         })
     };
-    !event.kind.is_access() && event.paths.iter().any(|path| !is_own(path))
+    !event.kind.is_access() && (event.paths.is_empty() || !event.paths.iter().all(is_own))
 }

@@ -1,202 +1,346 @@
-//! `[server]`: defaults < file < environment < flags.
+//! `[server]` and `[telemetry]`, as sections of the file and as flags of `toolwright serve`.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::Args;
+use serde::{Deserialize, Serialize};
 use toolwright_server::auth::keys::KeyFile;
 use toolwright_server::auth::{Auth, JwksSource, JwtOptions};
 use toolwright_server::otlp::Collector;
 use toolwright_server::{AccessLog, Limits, Options};
 
-use super::Config;
-use crate::args::{LogFormat, ServeSettings};
+use super::{Config, check_http_url, check_positive};
+use crate::log::LogFormat;
 use crate::output::Failure;
 
-/// Beside the embedded store, unless another is named.
-const KEYS: &str = ".toolwright/keys.json";
-/// More threads than that only take work from one another: calls are short, and handlers have threads of their own.
-const MOST_WORKERS: usize = 4;
-/// What the HTTP library reads at the most.
-const MOST_HEADER_KB: u32 = 60;
+/// Calls are short, and handlers have threads of their own: more serving threads only compete with each other.
+const MAX_DEFAULT_WORKERS: NonZeroU16 = match NonZeroU16::new(4) {
+    Some(workers) => workers,
+    None => NonZeroU16::MIN,
+};
+/// The limit of the HTTP library is 64 KB.
+const MAX_HEADER_KB: u32 = 60;
+/// As for every OpenTelemetry exporter; headers may be secrets, so they come only from the environment.
+const OTLP_HEADERS_VARIABLE: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 
-/// As every OpenTelemetry exporter has it.
-const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
-
-/// How `toolwright serve` serves.
-#[derive(Debug)]
-pub struct Serving {
-    pub options: Options,
-    pub keys: PathBuf,
-    pub jwt: Option<JwtOptions>,
-    pub workers: usize,
-    pub log_format: LogFormat,
-    /// Where clients find the server, if not where it listens.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServerSection {
+    pub listen: SocketAddr,
     pub public_url: Option<String>,
-    /// Who gets spans of calls.
-    pub collector: Option<Collector>,
+    pub keys: PathBuf,
+    pub log_format: LogFormat,
+    access_log: bool,
+    workers: Option<NonZeroU16>,
+    max_body_kb: u32,
+    max_header_kb: u32,
+    max_connections: u32,
+    max_requests: u32,
+    header_timeout_s: u32,
+    body_timeout_s: u32,
+    shutdown_s: u32,
+    cors_origins: Vec<String>,
+    #[serde(skip_serializing_if = "JwtSection::is_unused")]
+    pub jwt: JwtSection,
 }
 
-impl Serving {
-    pub fn auth(&self) -> Auth {
-        Auth::new(KeyFile::new(&self.keys), self.jwt.clone())
+impl Default for ServerSection {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7300)),
+            public_url: None,
+            keys: ".toolwright/keys.json".into(),
+            log_format: LogFormat::Text,
+            access_log: true,
+            workers: None,
+            max_body_kb: 1024,
+            max_header_kb: 16,
+            max_connections: 1024,
+            max_requests: 512,
+            header_timeout_s: 30,
+            body_timeout_s: 30,
+            shutdown_s: 35,
+            cors_origins: Vec::new(),
+            jwt: JwtSection::default(),
+        }
     }
 }
 
-impl Config {
-    /// The collector of spans, if one is named. Its headers may be secrets, so they come from the environment alone.
-    fn collector(&self, flags: &ServeSettings) -> Result<Option<Collector>, Failure> {
-        let named = flags.otlp.clone().or_else(|| self.telemetry.otlp.clone()).filter(|url| !url.is_empty());
-        let Some(endpoint) = named else { return Ok(None) };
-        if !endpoint.starts_with("http://") && !endpoint.starts_with("https://") {
-            let message = "`[telemetry] otlp` is no address";
-            return Err(Failure::new(
-                message,
-                "write the collector's HTTP address, such as http://localhost:4318",
-            ));
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct JwtSection {
+    jwks: Option<String>,
+    issuer: Option<String>,
+    audience: Option<String>,
+    roles_claim: String,
+    org_claim: String,
+}
+
+impl Default for JwtSection {
+    fn default() -> Self {
+        let (roles_claim, org_claim) = ("roles".to_owned(), "org".to_owned());
+        Self { jwks: None, issuer: None, audience: None, roles_claim, org_claim }
+    }
+}
+
+impl JwtSection {
+    fn is_unused(&self) -> bool {
+        self.jwks.is_none() && self.issuer.is_none() && self.audience.is_none()
+    }
+
+    pub fn resolve_path(&mut self, base: &Path) {
+        if let Some(JwksSource::File(path)) = self.jwks.as_deref().map(JwksSource::parse) {
+            self.jwks = Some(base.join(path).display().to_string());
         }
-        let service = flags.service.clone().or_else(|| self.telemetry.service.clone());
-        let headers = std::env::var(HEADERS).unwrap_or_default();
+    }
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TelemetrySection {
+    otlp: Option<String>,
+    service: String,
+}
+
+impl Default for TelemetrySection {
+    fn default() -> Self {
+        Self { otlp: None, service: "toolwright".to_owned() }
+    }
+}
+
+/// The same settings as flags and environment variables, which override the file.
+#[derive(Debug, Default, Args)]
+pub struct ServerFlags {
+    /// The address to listen on [default: 127.0.0.1:7300]
+    #[arg(long, value_name = "ADDR:PORT", env = "TOOLWRIGHT_LISTEN")]
+    listen: Option<SocketAddr>,
+    /// The URL of the server for clients, if it differs from the address; URLs of images begin with it
+    #[arg(long, value_name = "URL", env = "TOOLWRIGHT_PUBLIC_URL")]
+    public_url: Option<String>,
+    /// The file with the API keys [default: .toolwright/keys.json]
+    #[arg(long, value_name = "FILE", env = "TOOLWRIGHT_KEYS")]
+    keys: Option<PathBuf>,
+    /// The format of the log on stderr [default: text]
+    #[arg(long, value_enum, value_name = "text|json", env = "TOOLWRIGHT_LOG_FORMAT")]
+    log_format: Option<LogFormat>,
+    /// Whether to log every request [default: true]
+    #[arg(long, value_name = "BOOL", env = "TOOLWRIGHT_ACCESS_LOG")]
+    access_log: Option<bool>,
+    /// The number of serving threads [default: the number of processors, at most 4]
+    #[arg(long, value_name = "N", env = "TOOLWRIGHT_WORKERS")]
+    workers: Option<NonZeroU16>,
+    /// The maximum size of a request's body [default: 1024]
+    #[arg(long, value_name = "KB", env = "TOOLWRIGHT_MAX_BODY_KB")]
+    max_body_kb: Option<u32>,
+    /// The maximum size of a request's headers; at most 60 [default: 16]
+    #[arg(long, value_name = "KB", env = "TOOLWRIGHT_MAX_HEADER_KB")]
+    max_header_kb: Option<u32>,
+    /// The maximum number of connections; further ones wait [default: 1024]
+    #[arg(long, value_name = "N", env = "TOOLWRIGHT_MAX_CONNECTIONS")]
+    max_connections: Option<u32>,
+    /// The maximum number of requests at a time; further ones get status 429 [default: 512]
+    #[arg(long, value_name = "N", env = "TOOLWRIGHT_MAX_REQUESTS")]
+    max_requests: Option<u32>,
+    /// The timeout for a request's headers, and for an idle connection [default: 30]
+    #[arg(long, value_name = "SECONDS", env = "TOOLWRIGHT_HEADER_TIMEOUT_S")]
+    header_timeout_s: Option<u32>,
+    /// The timeout for a request's body [default: 30]
+    #[arg(long, value_name = "SECONDS", env = "TOOLWRIGHT_BODY_TIMEOUT_S")]
+    body_timeout_s: Option<u32>,
+    /// How long running requests may take after the server was told to stop [default: 35]
+    #[arg(long, value_name = "SECONDS", env = "TOOLWRIGHT_SHUTDOWN_S")]
+    shutdown_s: Option<u32>,
+    /// An origin of web pages that may send requests; repeat it for more [default: none]
+    #[arg(
+        long = "cors-origin",
+        value_name = "ORIGIN",
+        env = "TOOLWRIGHT_CORS_ORIGINS",
+        value_delimiter = ','
+    )]
+    cors_origins: Option<Vec<String>>,
+    /// The public keys of a JWT issuer: a URL or a file
+    #[arg(long, value_name = "URL|FILE", env = "TOOLWRIGHT_JWT_JWKS")]
+    jwt_jwks: Option<String>,
+    /// The `iss` that a JWT must have
+    #[arg(long, value_name = "ISSUER", env = "TOOLWRIGHT_JWT_ISSUER")]
+    jwt_issuer: Option<String>,
+    /// The `aud` that a JWT must have
+    #[arg(long, value_name = "AUDIENCE", env = "TOOLWRIGHT_JWT_AUDIENCE")]
+    jwt_audience: Option<String>,
+    /// The claim with the roles [default: roles]
+    #[arg(long, value_name = "CLAIM", env = "TOOLWRIGHT_JWT_ROLES_CLAIM")]
+    jwt_roles_claim: Option<String>,
+    /// The claim with the org [default: org]
+    #[arg(long, value_name = "CLAIM", env = "TOOLWRIGHT_JWT_ORG_CLAIM")]
+    jwt_org_claim: Option<String>,
+    /// The OpenTelemetry collector that gets a span of every call, such as http://localhost:4318 [default: none]
+    #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
+    otlp: Option<String>,
+    /// The service name in those spans [default: toolwright]
+    #[arg(long, value_name = "NAME", env = "OTEL_SERVICE_NAME")]
+    service: Option<String>,
+}
+
+/// The settings of one server, with flags applied.
+#[derive(Debug)]
+pub struct ServerConfig {
+    pub section: ServerSection,
+    pub telemetry: TelemetrySection,
+}
+
+impl Config {
+    /// The address of this project's server, unless a flag names another.
+    pub fn listen(&self) -> SocketAddr {
+        self.settings.server.listen
+    }
+
+    /// The file with the API keys.
+    pub fn keys(&self, flag: Option<&Path>) -> PathBuf {
+        flag.unwrap_or(&self.settings.server.keys).to_owned()
+    }
+
+    /// The server's settings: the file's, overridden by flags.
+    pub fn server(&self, flags: &ServerFlags) -> Result<ServerConfig, Failure> {
+        let mut section = self.settings.server.clone();
+        override_with(&mut section.listen, &flags.listen);
+        override_option(&mut section.public_url, &flags.public_url);
+        override_with(&mut section.keys, &flags.keys);
+        override_with(&mut section.log_format, &flags.log_format);
+        override_with(&mut section.access_log, &flags.access_log);
+        override_option(&mut section.workers, &flags.workers);
+        override_with(&mut section.max_body_kb, &flags.max_body_kb);
+        override_with(&mut section.max_header_kb, &flags.max_header_kb);
+        override_with(&mut section.max_connections, &flags.max_connections);
+        override_with(&mut section.max_requests, &flags.max_requests);
+        override_with(&mut section.header_timeout_s, &flags.header_timeout_s);
+        override_with(&mut section.body_timeout_s, &flags.body_timeout_s);
+        override_with(&mut section.shutdown_s, &flags.shutdown_s);
+        override_with(&mut section.cors_origins, &flags.cors_origins);
+        override_option(&mut section.jwt.jwks, &flags.jwt_jwks);
+        override_option(&mut section.jwt.issuer, &flags.jwt_issuer);
+        override_option(&mut section.jwt.audience, &flags.jwt_audience);
+        override_with(&mut section.jwt.roles_claim, &flags.jwt_roles_claim);
+        override_with(&mut section.jwt.org_claim, &flags.jwt_org_claim);
+        let mut telemetry = self.settings.telemetry.clone();
+        override_option(&mut telemetry.otlp, &flags.otlp);
+        override_with(&mut telemetry.service, &flags.service);
+        let processors = std::thread::available_parallelism().ok().and_then(|count| count.try_into().ok());
+        let default_workers = processors.unwrap_or(NonZeroU16::MIN).min(MAX_DEFAULT_WORKERS);
+        section.workers.get_or_insert(default_workers);
+        section.public_url = section.public_url.filter(|url| !url.is_empty());
+        telemetry.otlp = telemetry.otlp.filter(|url| !url.is_empty());
+        let server = ServerConfig { section, telemetry };
+        server.check()?;
+        Ok(server)
+    }
+}
+
+impl ServerConfig {
+    fn check(&self) -> Result<(), Failure> {
+        let ServerSection { max_header_kb, public_url, .. } = &self.section;
+        check_positive(
+            "server",
+            &[
+                ("max_body_kb", self.section.max_body_kb),
+                ("max_header_kb", *max_header_kb),
+                ("max_connections", self.section.max_connections),
+                ("max_requests", self.section.max_requests),
+                ("header_timeout_s", self.section.header_timeout_s),
+                ("body_timeout_s", self.section.body_timeout_s),
+            ],
+        )?;
+        if *max_header_kb > MAX_HEADER_KB {
+            let message =
+                format!("`[server] max_header_kb` is {max_header_kb}, and must be at most {MAX_HEADER_KB}");
+            return Err(Failure::new(message, "lower it, or leave it out for its default of 16"));
+        }
+        check_http_url("[server] public_url", public_url.as_deref(), "https://tools.example")?;
+        check_http_url("[telemetry] otlp", self.telemetry.otlp.as_deref(), "http://localhost:4318")?;
+        self.jwt().map(drop)
+    }
+
+    pub fn workers(&self) -> usize {
+        self.section.workers.map_or(1, |workers| workers.get().into())
+    }
+
+    /// Who may send requests.
+    pub fn auth(&self) -> Result<Auth, Failure> {
+        Ok(Auth::new(KeyFile::new(&self.section.keys), self.jwt()?))
+    }
+
+    fn jwt(&self) -> Result<Option<JwtOptions>, Failure> {
+        let JwtSection { jwks, issuer, audience, roles_claim, org_claim } = self.section.jwt.clone();
+        match (jwks, issuer, audience) {
+            (None, None, None) => Ok(None),
+            (Some(jwks), Some(issuer), Some(audience)) => {
+                let jwks = JwksSource::parse(&jwks);
+                Ok(Some(JwtOptions { jwks, issuer, audience, roles_claim, org_claim }))
+            }
+            _ => Err(Failure::new(
+                "`[server.jwt]` needs all of jwks, issuer and audience",
+                "set all three, or none; docs/how-to/run-the-server.md has an example",
+            )),
+        }
+    }
+
+    /// The receiver of spans, if one is configured.
+    pub fn collector(&self) -> Result<Option<Collector>, Failure> {
+        let Some(endpoint) = self.telemetry.otlp.clone() else { return Ok(None) };
+        let headers = std::env::var(OTLP_HEADERS_VARIABLE).unwrap_or_default();
         let pair = |pair: &str| {
             let (name, value) = pair.split_once('=')?;
             Some((name.trim().to_owned(), value.trim().to_owned()))
         };
         let headers =
             headers.split(',').filter(|part| !part.trim().is_empty()).map(pair).collect::<Option<_>>();
-        let wrong = || {
-            Failure::new(
-                format!("{HEADERS} is not a list of names and values"),
-                "write name=value,name=value",
-            )
-        };
-        Ok(Some(Collector {
-            endpoint,
-            service: service.unwrap_or_else(|| "toolwright".to_owned()),
-            headers: headers.ok_or_else(wrong)?,
-        }))
+        let headers = headers.ok_or_else(|| {
+            let message =
+                format!("the environment variable {OTLP_HEADERS_VARIABLE} is not a list of name=value");
+            Failure::new(message, "write name=value,name=value")
+        })?;
+        Ok(Some(Collector { endpoint, service: self.telemetry.service.clone(), headers }))
     }
 
-    /// Where a server of this project listens, unless a flag says otherwise.
-    pub fn listen(&self) -> SocketAddr {
-        self.server.listen.unwrap_or(Options::default().listen)
-    }
-
-    /// Where the keys are.
-    pub fn keys(&self, flag: Option<&Path>) -> PathBuf {
-        let in_file = self.server.keys.as_deref().unwrap_or(Path::new(KEYS));
-        flag.map_or_else(|| self.base.join(in_file), Path::to_owned)
-    }
-
-    /// The settings in force; flags (and their environment variables) win.
-    pub fn serving(&self, flags: &ServeSettings) -> Result<Serving, Failure> {
-        let file = &self.server;
-        let default = Options::default();
-        let log_format = flags.log_format.or(file.log_format).unwrap_or(LogFormat::Text);
-        let access_log = match (flags.access_log.or(file.access_log).unwrap_or(true), log_format) {
-            (false, _) => AccessLog::Off,
-            (true, LogFormat::Text) => AccessLog::Text,
-            (true, LogFormat::Json) => AccessLog::Json,
-        };
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let workers = flags.workers.or(file.workers);
-        let cors_origins =
-            flags.cors_origins.clone().or_else(|| file.cors_origins.clone()).unwrap_or_default();
-        Ok(Serving {
-            options: Options {
-                listen: flags.listen.or(file.listen).unwrap_or(default.listen),
-                limits: self.server_limits(flags)?,
-                cors_origins,
-                access_log,
-                prompts: self.prompts_for_hosts(),
-                images: Some(self.images_dir()),
-                shutdown: seconds(flags.shutdown_s.or(file.shutdown_s), default.shutdown),
+    /// The options of the server library.
+    pub fn options(&self, config: &Config) -> Options {
+        let section = &self.section;
+        let count = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+        let seconds = |number: u32| Duration::from_secs(number.into());
+        Options {
+            listen: section.listen,
+            limits: Limits {
+                body_bytes: count(section.max_body_kb).saturating_mul(1024),
+                header_bytes: count(section.max_header_kb).saturating_mul(1024),
+                connections: count(section.max_connections),
+                requests: count(section.max_requests),
+                header_timeout: seconds(section.header_timeout_s),
+                body_timeout: seconds(section.body_timeout_s),
+                ..Limits::default()
             },
-            keys: self.keys(flags.keys.as_deref()),
-            jwt: self.jwt(flags)?,
-            workers: workers.map_or(processors.min(MOST_WORKERS), |workers| workers.get().into()),
-            log_format,
-            public_url: self.public_url(flags)?,
-            collector: self.collector(flags)?,
-        })
-    }
-
-    fn public_url(&self, flags: &ServeSettings) -> Result<Option<String>, Failure> {
-        let url = flags.public_url.clone().or_else(|| self.server.public_url.clone());
-        match url.filter(|url| !url.is_empty()) {
-            Some(url) if !url.starts_with("http://") && !url.starts_with("https://") => {
-                let help = "write where clients find the server, such as https://tools.example";
-                Err(Failure::new("`[server] public_url` is no address", help))
-            }
-            url => Ok(url),
-        }
-    }
-
-    fn server_limits(&self, flags: &ServeSettings) -> Result<Limits, Failure> {
-        let (file, default) = (&self.server, Limits::default());
-        let header_kb = flags.max_header_kb.or(file.max_header_kb);
-        let positive = [
-            ("max_body_kb", flags.max_body_kb.or(file.max_body_kb)),
-            ("max_header_kb", header_kb),
-            ("max_connections", flags.max_connections.or(file.max_connections)),
-            ("max_requests", flags.max_requests.or(file.max_requests)),
-            ("header_timeout_s", flags.header_timeout_s.or(file.header_timeout_s)),
-            ("body_timeout_s", flags.body_timeout_s.or(file.body_timeout_s)),
-        ];
-        if let Some((name, _)) = positive.iter().find(|(_, value)| *value == Some(0)) {
-            return Err(Failure::new(
-                format!("`[server] {name}` must be at least 1"),
-                "leave it out for its default",
-            ));
-        }
-        if header_kb.is_some_and(|kb| kb > MOST_HEADER_KB) {
-            let message = format!("`[server] max_header_kb` must be at most {MOST_HEADER_KB}");
-            return Err(Failure::new(message, "leave it out for its default"));
-        }
-        let [body_kb, header_kb, connections, requests, header_s, body_s] = positive.map(|(_, value)| value);
-        let count = |value: Option<u32>, unit: usize, default: usize| {
-            value.map_or(default, |value| usize::try_from(value).unwrap_or(usize::MAX).saturating_mul(unit))
-        };
-        Ok(Limits {
-            body_bytes: count(body_kb, 1024, default.body_bytes),
-            header_bytes: count(header_kb, 1024, default.header_bytes),
-            connections: count(connections, 1, default.connections),
-            requests: count(requests, 1, default.requests),
-            header_timeout: seconds(header_s, default.header_timeout),
-            body_timeout: seconds(body_s, default.body_timeout),
-            ..default
-        })
-    }
-
-    fn jwt(&self, flags: &ServeSettings) -> Result<Option<JwtOptions>, Failure> {
-        let file = &self.server.jwt;
-        // A path in the file is relative to the file; one on the command line to the terminal's directory.
-        let from_file = file.jwks.as_deref().map(|text| match JwksSource::parse(text) {
-            JwksSource::File(path) => JwksSource::File(self.base.join(path)),
-            url @ JwksSource::Url(_) => url,
-        });
-        let jwks = flags.jwt_jwks.as_deref().map(JwksSource::parse).or(from_file);
-        let issuer = flags.jwt_issuer.clone().or_else(|| file.issuer.clone());
-        let audience = flags.jwt_audience.clone().or_else(|| file.audience.clone());
-        let claim = |flag: &Option<String>, file: &Option<String>, default: &str| {
-            flag.clone().or_else(|| file.clone()).unwrap_or_else(|| default.to_owned())
-        };
-        match (jwks, issuer, audience) {
-            (None, None, None) => Ok(None),
-            (Some(jwks), Some(issuer), Some(audience)) => Ok(Some(JwtOptions {
-                jwks,
-                issuer,
-                audience,
-                roles_claim: claim(&flags.jwt_roles_claim, &file.roles_claim, "roles"),
-                org_claim: claim(&flags.jwt_org_claim, &file.org_claim, "org"),
-            })),
-            _ => Err(Failure::new(
-                "`[server.jwt]` needs all of jwks, issuer and audience",
-                "a token is checked against all three; docs/reference/rest.md has an example",
-            )),
+            cors_origins: section.cors_origins.clone(),
+            access_log: match (section.access_log, section.log_format) {
+                (false, _) => AccessLog::Off,
+                (true, LogFormat::Text) => AccessLog::Text,
+                (true, LogFormat::Json) => AccessLog::Json,
+            },
+            prompts: config.prompts_for_hosts(),
+            images: Some(config.images().dir),
+            shutdown: seconds(section.shutdown_s),
         }
     }
 }
 
-fn seconds(value: Option<u32>, default: Duration) -> Duration {
-    value.map_or(default, |value| Duration::from_secs(value.into()))
+fn override_with<T: Clone>(setting: &mut T, flag: &Option<T>) {
+    if let Some(value) = flag {
+        setting.clone_from(value);
+    }
+}
+
+fn override_option<T: Clone>(setting: &mut Option<T>, flag: &Option<T>) {
+    if flag.is_some() {
+        setting.clone_from(flag);
+    }
 }

@@ -10,10 +10,10 @@ export async function execute({ args, context }) {
     return { ok: true, data: { results } };
   } catch (error) {
     if (error.code === 'TIMEOUT') {
-      throw new ToolError(ErrorType.TRANSIENT, 'The search did not answer in time', { retryable: true });
+      throw new ToolError(ErrorType.TRANSIENT, 'The search timed out', { retryable: true });
     }
     if (error.code === 'NOT_CONFIGURED') {
-      throw new ToolError(ErrorType.PERMANENT, 'There is no knowledge base to search');
+      throw new ToolError(ErrorType.PERMANENT, 'No knowledge base is configured');
     }
     throw error;
   }

@@ -1,4 +1,4 @@
-//! `list`, `describe` and `prompt`: what they show of a small toolset that never changes.
+//! `list`, `describe` and `prompt` on a small toolset.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::support::{Project, run};
 
-/// Two tools: one for both modes, one for voice alone.
+/// Two tools: one for both modes, one for voice only.
 fn small() -> Project {
     let project = Project::with(&["note-find", "note-say"]);
     project.edit("note-say/schema.json", "[\"text\", \"voice\"]", "[\"voice\"]");
@@ -30,7 +30,7 @@ fn list_shows_a_line_for_each_tool() {
 }
 
 #[test]
-fn list_shows_only_the_category_and_mode_asked_for() {
+fn list_filters_by_category_and_mode() {
     let project = small();
     let ids = |args: &[&str]| {
         let list = project.run(&[&["list", "--format", "json"], args].concat()).expect_code(0).json();
@@ -43,7 +43,7 @@ fn list_shows_only_the_category_and_mode_asked_for() {
 }
 
 #[test]
-fn list_for_programs_has_the_fields_that_a_chooser_needs() {
+fn list_as_json_has_the_documented_fields() {
     let list = small().run(&["list", "--format", "json", "--mode", "text"]).expect_code(0).json();
     let expected = json!([{
         "toolId": "note_find", "version": "1.0.0", "category": "retrieval", "sideEffects": "read_only",
@@ -63,7 +63,7 @@ fn describe_shows_everything_by_id_or_directory_name() {
 }
 
 #[test]
-fn describe_for_programs_is_the_tool_of_the_artifact() {
+fn describe_as_json_is_the_tool_of_the_artifact() {
     let project = small();
     project.build();
     let shown = project.run(&["describe", "note_find", "--format", "json"]).expect_code(0).json();
@@ -73,7 +73,7 @@ fn describe_for_programs_is_the_tool_of_the_artifact() {
 }
 
 #[test]
-fn describe_suggests_the_tool_that_was_meant() {
+fn describe_suggests_the_nearest_tool() {
     let project = small();
     project
         .run(&["describe", "note_fnd"])
@@ -109,7 +109,7 @@ fn the_prompt_is_the_same_from_an_artifact_and_from_the_tools() {
 }
 
 #[test]
-fn the_prompt_names_the_numbers_that_are_configured() {
+fn the_prompt_contains_the_configured_limits() {
     let project = small();
     let config =
         "[limits.voice]\nretrieval_calls = 1\ntop_k = 7\n[limits.text]\nretrieval_soft_limit_ms = 4321\n";
@@ -134,7 +134,7 @@ fn a_missing_prompt_file_is_named() {
 }
 
 #[test]
-fn tools_that_do_not_build_are_not_shown() {
+fn tools_that_do_not_build_are_not_listed() {
     let project = small();
     project.edit("note-say/schema.json", "\"1.0.0\"", "\"one\"");
     for args in [&["list"][..], &["describe", "note_find"], &["prompt", "--mode", "text"]] {
@@ -144,7 +144,7 @@ fn tools_that_do_not_build_are_not_shown() {
 }
 
 #[test]
-fn looking_writes_nothing() {
+fn read_commands_write_nothing() {
     let project = small();
     for args in [&["list"][..], &["describe", "note_find"], &["prompt", "--mode", "text"], &["check"]] {
         project.run(args).expect_code(0);
@@ -176,7 +176,7 @@ fn an_artifact_that_was_changed_is_refused() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_failure() {
+fn a_closed_pipe_is_not_a_failure() {
     let project = Project::reference();
     let script = "\"$@\" | head -1";
     let run = run(super::support::shell_in(project.dir(), script, &["list"])).expect_code(0);

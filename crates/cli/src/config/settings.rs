@@ -1,0 +1,206 @@
+//! The sections of `toolwright.toml` with their defaults. An unknown key is an error.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use toolwright_contract::{Mode, RateLimit};
+use toolwright_orchestrator::policy::ModePolicy;
+use toolwright_registry::prompt::Limits;
+
+use super::embedder::EmbedderSection;
+use super::images::ImagesSection;
+use super::server::{ServerSection, TelemetrySection};
+
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Settings {
+    pub tools: ToolsSection,
+    pub prompts: PromptsSection,
+    pub store: StoreSection,
+    pub kb: KbSection,
+    pub limits: LimitsSection,
+    pub confirmation: ConfirmationSection,
+    pub session: SessionSection,
+    pub handlers: HandlersSection,
+    pub server: ServerSection,
+    pub telemetry: TelemetrySection,
+    pub images: ImagesSection,
+    pub calendar: toolwright_calendar::Settings,
+    /// May contain secrets, so `--dump-config` leaves it out.
+    #[serde(skip_serializing)]
+    pub mcp_servers: Vec<toolwright_imports::Server>,
+    /// By tool id.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub tool: BTreeMap<String, ToolSection>,
+}
+
+impl Settings {
+    /// Paths in the file are relative to the directory of the file.
+    pub fn resolve_paths(&mut self, base: &Path) {
+        let files = self.tools.declared.iter_mut().chain(&mut self.kb.sources);
+        let directories = [&mut self.prompts.dir, &mut self.server.keys, &mut self.images.dir];
+        for path in files.chain(directories).chain(&mut self.tools.dir).chain(&mut self.kb.models) {
+            *path = base.join(&*path);
+        }
+        for url in [&mut self.store.url, &mut self.kb.url] {
+            if let Some((scheme @ ("sqlite" | "dir"), path)) = url.split_once(':') {
+                *url = format!("{scheme}:{}", base.join(path).display());
+            }
+        }
+        self.server.jwt.resolve_path(base);
+    }
+}
+
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct ToolsSection {
+    /// `tools` unless it is named.
+    pub dir: Option<PathBuf>,
+    pub declared: Vec<PathBuf>,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct PromptsSection {
+    pub dir: PathBuf,
+}
+
+impl Default for PromptsSection {
+    fn default() -> Self {
+        Self { dir: "prompts".into() }
+    }
+}
+
+/// The store of sessions, executions, confirmation requests and audit entries.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct StoreSection {
+    pub url: String,
+}
+
+impl Default for StoreSection {
+    fn default() -> Self {
+        Self { url: "sqlite:.toolwright/state.db".to_owned() }
+    }
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct KbSection {
+    pub url: String,
+    pub sources: Vec<PathBuf>,
+    pub models: Option<PathBuf>,
+    pub embedder: Option<EmbedderSection>,
+}
+
+impl Default for KbSection {
+    fn default() -> Self {
+        Self { url: "dir:.toolwright/kb".to_owned(), sources: Vec::new(), models: None, embedder: None }
+    }
+}
+
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct LimitsSection {
+    pub voice: ModeLimits,
+    pub text: ModeLimits,
+    /// Calls of one org, over all of its tools and clients.
+    pub org: Option<RateLimit>,
+}
+
+impl LimitsSection {
+    /// The limits in force for a mode; the defaults differ by mode.
+    pub fn of(&self, mode: Mode) -> (Limits, u32) {
+        let (section, retries) = match mode {
+            Mode::Voice => (self.voice, 0),
+            Mode::Text => (self.text, 1),
+        };
+        let default = Limits::of(mode);
+        let limits = Limits {
+            retrieval_calls: section.retrieval_calls.unwrap_or(default.retrieval_calls),
+            top_k: section.top_k.unwrap_or(default.top_k),
+            retrieval_soft_limit_ms: section
+                .retrieval_soft_limit_ms
+                .unwrap_or(default.retrieval_soft_limit_ms),
+        };
+        (limits, section.retries.unwrap_or(retries))
+    }
+}
+
+#[derive(Debug, Default, Clone, Copy, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct ModeLimits {
+    pub retrieval_calls: Option<u32>,
+    pub top_k: Option<u32>,
+    pub retrieval_soft_limit_ms: Option<u32>,
+    pub retries: Option<u32>,
+}
+
+impl From<&ModePolicy> for ModeLimits {
+    fn from(policy: &ModePolicy) -> Self {
+        Self {
+            retrieval_calls: Some(policy.retrieval_calls),
+            top_k: Some(policy.top_k),
+            retrieval_soft_limit_ms: Some(policy.retrieval_soft_limit_ms),
+            retries: Some(policy.retries),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct ConfirmationSection {
+    pub expires_after_s: u32,
+    /// A CEL condition under which calls are approved automatically.
+    pub approve_when: Option<String>,
+    pub may_remember: bool,
+}
+
+impl Default for ConfirmationSection {
+    fn default() -> Self {
+        Self { expires_after_s: 600, approve_when: None, may_remember: false }
+    }
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct SessionSection {
+    pub expires_after_s: u32,
+    pub farewell_s: u32,
+}
+
+impl Default for SessionSection {
+    fn default() -> Self {
+        Self { expires_after_s: 86_400, farewell_s: 15 }
+    }
+}
+
+/// The limits of one call of a JavaScript handler.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct HandlersSection {
+    pub memory_mb: u16,
+    pub cpu_ms: u32,
+    pub output_kb: u32,
+    pub pending_calls: u16,
+}
+
+impl Default for HandlersSection {
+    fn default() -> Self {
+        Self { memory_mb: 64, cpu_ms: 1000, output_kb: 1024, pending_calls: 64 }
+    }
+}
+
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct ToolSection {
+    pub http: HttpSection,
+}
+
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct HttpSection {
+    /// The hosts that `http.fetch` of the tool may reach.
+    pub allow: Vec<String>,
+}
