@@ -1,5 +1,5 @@
-//! Toolwright in an agent's loop: the model calls tools, the orchestrator admits and runs the calls, the model gets the
-//! results. The model here is a fixed list of calls; yours is a provider's API.
+//! An agent loop with Toolwright: a model makes calls, the orchestrator runs them, the model reads the results.
+//! The model here is a script; yours is a provider's API.
 //!
 //! `cargo run --example agent_loop`
 
@@ -44,8 +44,8 @@ async fn refund(args: Value, context: Context) -> Result<Success, Failure> {
     Ok(json!({ "refunded": args["number"] }).into())
 }
 
-/// The model's calls: the first has invalid arguments, the last needs confirmation.
-fn model_calls() -> Vec<ToolCall> {
+/// The model's calls: the first has invalid arguments, the last needs approval.
+fn model() -> Vec<ToolCall> {
     let call =
         |id: &str, tool: &str, args: Value| ToolCall { id: Some(id.to_owned()), tool: tool.to_owned(), args };
     vec![
@@ -66,23 +66,23 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let session = orchestrator.create_session(NewSession::new("demo", Mode::Text)).await?;
     orchestrator.begin_turn(&session.id).await?;
-    for call in model_calls() {
+    for call in model() {
         print(&format!("model → {} {}", call.tool, call.args));
-        let envelope = orchestrator.call(&session.id, call).await;
+        let envelope = orchestrator.call(CallRequest::new(session.id.as_str(), call)).await;
         print(&format!("      ← {}", orchestrator.for_model(&session, &envelope)));
     }
     for request in orchestrator.pending(Some(&session.id)).await? {
         print(&format!("user  ? {}", request.preview));
         let (token, client_id) = (request.id.as_str(), request.client_id.as_str());
-        let answerer =
-            Answerer { token, proof: Proof::Transport, session: &session.id, client_id, by: "user" };
-        let envelope = orchestrator.approve(&answerer, None).await?;
-        print(&format!("user  approves: {}", orchestrator.for_model(&session, &envelope)));
+        let approver =
+            Approver { token, proof: Proof::Transport, session: &session.id, client_id, by: "user" };
+        let envelope = orchestrator.approve(&approver, None).await?;
+        print(&format!("user  yes: {}", orchestrator.for_model(&session, &envelope)));
     }
     Ok(())
 }
 
-#[allow(clippy::print_stdout, reason = "the example prints its results")]
+#[allow(clippy::print_stdout, reason = "an example shows what it does")]
 fn print(text: &str) {
     println!("{text}");
 }

@@ -1,4 +1,4 @@
-//! A Rust program with a native tool: an async function, registered by name and declared in YAML.
+//! A Rust program with a native tool: an async function that is registered by name and declared like any other tool.
 //!
 //! `cargo run --example native`
 
@@ -12,7 +12,7 @@ use toolwright::orchestrator::{CallRequest, Context, Orchestrator, Runtime, Tool
 use toolwright::registry::declared;
 use toolwright::registry::toolset::Toolset;
 
-/// The declaration. In a project it would be a file that `toolwright.toml` names.
+/// What models see. It could as well be a file that `toolwright.toml` names.
 const DECLARED: &str = r#"
 tools:
   - name: convert_length
@@ -31,7 +31,7 @@ tools:
     implementation: { type: builtin, handler: length_converter }
 "#;
 
-/// The handler: gets validated arguments and the call's context, returns data or a failure.
+/// The handler: validated arguments and the call's context in, data or a failure out.
 async fn convert(args: Value, context: Context) -> Result<Success, Failure> {
     let value = args["value"].as_f64().unwrap_or_default();
     if value < 0.0 {
@@ -58,9 +58,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         json!({ "value": -1, "to": "feet" }),
         json!({ "value": "high", "too": "feet" }),
     ] {
-        let envelope = runtime.execute(Request::new("convert_length", args, Arc::clone(&session))).await;
-        let text = serde_json::to_string_pretty(&envelope).unwrap_or_default();
-        #[allow(clippy::print_stdout, reason = "the example prints its results")]
+        let call = ToolCall { id: None, tool: "convert_length".to_owned(), args };
+        let session = NewSession::new("demo", Mode::Text);
+        let envelope = orchestrator.call(CallRequest::new(session, call)).await;
+        let text = serde_json::to_string_pretty(&*envelope)?;
+        #[allow(clippy::print_stdout, reason = "an example shows what it does")]
         {
             println!("{text}");
         }

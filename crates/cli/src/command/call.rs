@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::Args;
 use serde_json::{Map, Value, json};
-use toolwright_contract::{Envelope, ErrorKind, Mode};
+use toolwright_contract::{ClientEnvelope, ConfirmationToken, Envelope, ErrorKind, Mode};
 use toolwright_orchestrator::capabilities::{Client, Delivery};
 use toolwright_orchestrator::confirm::{Approver, Proof};
 use toolwright_orchestrator::session::NewSession;
@@ -108,8 +108,8 @@ pub fn run(config: &Config, args: &Call) -> Result<ExitCode> {
 
 pub(super) fn print_envelope(config: &Config, envelope: &Envelope) -> Result<()> {
     match config.format {
-        Format::Human => output::print_json_pretty(envelope),
-        Format::Json => output::print_json(envelope),
+        Format::Human => output::print_json_pretty(&ClientEnvelope(envelope)),
+        Format::Json => output::print_json(&ClientEnvelope(envelope)),
     }
 }
 
@@ -178,10 +178,10 @@ async fn find_pending_confirmation(
 }
 
 /// The user of the terminal may approve requests that began at the terminal.
-async fn approve_pending(orchestrator: &Orchestrator, request: &Confirmation) -> Result<Envelope> {
+async fn approve_pending(orchestrator: &Orchestrator, request: &Confirmation) -> Result<Arc<Envelope>> {
     let (token, session, client_id) = (&request.id, &request.session, &request.client_id);
-    let approver = Answerer { token, proof: Proof::Transport, session, client_id, by: CLIENT_ID };
-    Ok((*orchestrator.approve(&approver, None).await?).clone())
+    let approver = Approver { token, proof: Proof::Transport, session, client_id, by: CLIENT_ID };
+    Ok(orchestrator.approve(&approver, None).await?)
 }
 
 /// Makes the call. If it needs confirmation, approves it with `yes`, or says how to.
@@ -190,7 +190,7 @@ async fn call_and_confirm(
     session: &str,
     call: ToolCall,
     yes: bool,
-) -> Result<Envelope> {
+) -> Result<Arc<Envelope>> {
     // Each command is a turn: it has a fresh budget, and the same call without an id is another call.
     orchestrator.begin_turn(session).await?;
     let envelope = orchestrator.call(CallRequest::new(session, call)).await;
@@ -199,16 +199,16 @@ async fn call_and_confirm(
         return Ok(envelope);
     };
     if !yes {
-        output::message(output::sanitize(text("preview")));
-        let id = text("confirmation_id");
+        output::message(output::sanitize(&request.preview));
+        let id = &request.confirmation_id;
         output::help(format_args!(
             "approve it with `toolwright approve {id}`, or repeat this command with `--yes`"
         ));
         return Ok(envelope);
     }
-    let token = text("confirmation_token");
-    let approver = Answerer { token, proof: Proof::Token, session, client_id: CLIENT_ID, by: CLIENT_ID };
-    Ok((*orchestrator.approve(&approver, None).await?).clone())
+    let token = request.token.as_ref().map(ConfirmationToken::reveal).unwrap_or_default();
+    let approver = Approver { token, proof: Proof::Token, session, client_id: CLIENT_ID, by: CLIENT_ID };
+    Ok(orchestrator.approve(&approver, None).await?)
 }
 
 /// The same call over REST: the path and the other arguments of curl.

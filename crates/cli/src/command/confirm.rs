@@ -81,7 +81,7 @@ pub fn approve(config: &Config, args: &Approve) -> Result<ExitCode> {
         let orchestrator = orchestrator(runtime, config, &args.token, "approve").await?;
         let request = find(orchestrator.store(), &args.token).await?;
         let session = orchestrator.session(&request.session).await?;
-        if let Some(session) = session.filter(|session| !orchestrator.has_toolset_of(session)) {
+        if let Some(session) = session.filter(|session| orchestrator.runtime_for(session).is_none()) {
             let message = format!(
                 "the tools have changed since the call was made: its session uses version {}",
                 session.registry_version()
@@ -134,9 +134,9 @@ fn id_of(token: &str) -> &str {
 }
 
 /// The user of the terminal may answer for all users of the store. A token must be valid nevertheless.
-fn approver<'a>(token: &'a str, request: &'a Confirmation) -> Answerer<'a> {
+fn approver<'a>(token: &'a str, request: &'a Confirmation) -> Approver<'a> {
     let (session, client_id) = (&request.session, &request.client_id);
-    Answerer { token, proof: Proof::Transport, session, client_id, by: CLIENT_ID }
+    Approver { token, proof: Proof::Transport, session, client_id, by: CLIENT_ID }
 }
 
 fn failure(error: Error) -> Failure {

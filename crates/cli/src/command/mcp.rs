@@ -79,7 +79,7 @@ async fn serve(config: &Arc<Config>, runtime: Runtime, args: &Mcp) -> Result<boo
         () = shutdown_signal() => {}
     }
     maintenance.abort();
-    let finished = orchestrator.at_rest(SHUTDOWN_TIMEOUT).await;
+    let finished = orchestrator.wait_until_idle(SHUTDOWN_TIMEOUT).await;
     orchestrator.store().flush().await?;
     Ok(finished)
 }

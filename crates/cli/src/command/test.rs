@@ -8,8 +8,8 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::Args;
 use serde_json::{Value, json};
-use toolwright_orchestrator::Runtime;
 use toolwright_orchestrator::testing::{self, Case, Report};
+use toolwright_orchestrator::{Orchestrator, Runtime};
 use toolwright_orchestrator::{Orchestrator, Runtime};
 
 use super::build::format_duration;
@@ -66,7 +66,8 @@ pub fn run(common: &Common, args: &Test) -> Result<ExitCode> {
         let help = "add a JSON file to a tool's `tests` directory; `toolwright new` creates one";
         return Err(Failure::new(format!("no tests found in {}", config.tools.display()), help).into());
     }
-    let results = toolset::async_runtime()?.block_on(run_all(&runtime, files));
+    let orchestrator = Orchestrator::builder(runtime).build()?;
+    let results = toolset::async_runtime()?.block_on(run_all(&orchestrator, files));
     let failed = results.iter().filter(|result| !result.passed()).count();
     match config.format {
         Format::Json => {
@@ -90,12 +91,12 @@ pub fn run(common: &Common, args: &Test) -> Result<ExitCode> {
 }
 
 /// Runs all tests at once: the engine has its own threads.
-async fn run_all(runtime: &Runtime, files: Vec<TestFile>) -> Vec<TestResult> {
+async fn run_all(orchestrator: &Orchestrator, files: Vec<TestFile>) -> Vec<TestResult> {
     let run = |file: TestFile| {
-        let runtime = runtime.clone();
+        let orchestrator = orchestrator.clone();
         tokio::spawn(async move {
             let report = match Case::load(&file.path) {
-                Ok(case) => Ok(testing::run(&runtime, &file.tool, &case).await),
+                Ok(case) => Ok(testing::run(&orchestrator, &file.tool, &case).await),
                 Err(error) => Err(error),
             };
             TestResult { file, report }
