@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Result;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 use toolwright_embed::install;
 use toolwright_kb::Kb;
 use toolwright_kb::store::{Backend as _, Stats};
@@ -18,6 +19,8 @@ use crate::config::{Config, without_password};
 use crate::imports::Imports;
 use crate::output::{self, Failure};
 use crate::{capabilities, report, toolset};
+
+const CONFIGURATION: &str = "configuration";
 
 type Check = (&'static str, fn(&Config) -> CheckResult);
 
@@ -33,14 +36,18 @@ const CHECKS: [Check; 8] = [
     ("images", check_images),
 ];
 
+#[derive(Serialize)]
 struct CheckResult {
+    check: &'static str,
     status: Status,
     message: String,
     /// The fix, unless the check passed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     help: Option<String>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 enum Status {
     Ok,
     /// Toolwright works without it, with less.
@@ -49,35 +56,17 @@ enum Status {
     Broken,
 }
 
-impl Status {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Missing => "missing",
-            Self::Broken => "broken",
-        }
-    }
-
-    fn colour(self) -> u8 {
-        match self {
-            Self::Ok => 32,
-            Self::Missing => 33,
-            Self::Broken => 31,
-        }
-    }
-}
-
 impl CheckResult {
     fn ok(message: impl Into<String>) -> Self {
-        Self { status: Status::Ok, message: message.into(), help: None }
+        Self { check: "", status: Status::Ok, message: message.into(), help: None }
     }
 
     fn missing(message: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { status: Status::Missing, message: message.into(), help: Some(help.into()) }
+        Self { status: Status::Missing, help: Some(help.into()), ..Self::ok(message) }
     }
 
     fn broken(message: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { status: Status::Broken, message: message.into(), help: Some(help.into()) }
+        Self { status: Status::Broken, help: Some(help.into()), ..Self::ok(message) }
     }
 }
 
@@ -91,42 +80,39 @@ pub fn run(common: &Common) -> Result<ExitCode> {
     let mut results = Vec::new();
     match Config::load(common, None) {
         Ok(config) => {
-            let file = common.config.clone().unwrap_or_else(|| config.beside("toolwright.toml"));
-            let message = if file.exists() {
-                file.display().to_string()
-            } else {
-                "defaults: there is no toolwright.toml".to_owned()
-            };
-            results.push(("configuration", CheckResult::ok(message)));
-            results.extend(CHECKS.iter().map(|(name, check)| (*name, check(&config))));
+            results.push(check_configuration(common, &config));
+            results.extend(CHECKS.map(|(name, check)| CheckResult { check: name, ..check(&config) }));
         }
-        Err(failure) => results.push(("configuration", failure.into())),
+        Err(failure) => results.push(CheckResult { check: CONFIGURATION, ..failure.into() }),
     }
     match common.format {
-        Format::Json => {
-            let rows: Vec<Value> = results.iter().map(|(name, result)| to_json(name, result)).collect();
-            output::print_json_pretty(&json!({ "checks": rows }))?;
-        }
-        Format::Human => results.iter().for_each(|(name, result)| print_result(name, result)),
+        Format::Json => output::print_json_pretty(&json!({ "checks": results }))?,
+        Format::Human => results.iter().for_each(print_result),
     }
-    Ok(output::status(results.iter().all(|(_, result)| result.status != Status::Broken)))
+    Ok(output::status(results.iter().all(|result| result.status != Status::Broken)))
 }
 
-fn to_json(name: &str, result: &CheckResult) -> Value {
-    let mut row = json!({ "check": name, "status": result.status.word(), "message": result.message });
-    if let Some(help) = &result.help {
-        row["help"] = json!(help);
-    }
-    row
-}
-
-fn print_result(name: &str, result: &CheckResult) {
-    let CheckResult { status, message, help } = result;
-    let (colour, word) = (status.colour(), status.word());
-    output::print_line(format_args!("{name:<14} \x1b[1;{colour}m{word:<8}\x1b[0m {message}"));
+fn print_result(result: &CheckResult) {
+    let (colour, word) = match result.status {
+        Status::Ok => (32, "ok"),
+        Status::Missing => (33, "missing"),
+        Status::Broken => (31, "broken"),
+    };
+    let CheckResult { check, message, help, .. } = result;
+    output::print_line(format_args!("{check:<14} \x1b[1;{colour}m{word:<8}\x1b[0m {message}"));
     if let Some(help) = help {
         output::print_line(format_args!("{:<23} \x1b[1mhelp\x1b[0m: {help}", ""));
     }
+}
+
+fn check_configuration(common: &Common, config: &Config) -> CheckResult {
+    let file = common.config.clone().unwrap_or_else(|| config.beside("toolwright.toml"));
+    let message = if file.exists() {
+        file.display().to_string()
+    } else {
+        "defaults: there is no toolwright.toml".to_owned()
+    };
+    CheckResult { check: CONFIGURATION, ..CheckResult::ok(message) }
 }
 
 fn check_tools(config: &Config) -> CheckResult {
