@@ -44,30 +44,27 @@ impl Orchestrator {
         approver: &Approver<'_>,
         edited: Option<Value>,
     ) -> Result<Arc<Envelope>, Error> {
+        self.approve_with(approver, edited, Remember::No).await
+    }
+
+    /// As [`Self::approve`]; and if policy allows it, the session needs no approval for this tool any more.
+    pub async fn approve_and_remember(&self, approver: &Approver<'_>) -> Result<Arc<Envelope>, Error> {
+        let remember = if self.0.policy.may_remember { Remember::Tool } else { Remember::No };
+        self.approve_with(approver, None, remember).await
+    }
+
+    async fn approve_with(
+        &self,
+        approver: &Approver<'_>,
+        edited: Option<Value>,
+        remember: Remember,
+    ) -> Result<Arc<Envelope>, Error> {
         let request = self.answerable(approver).await?;
         let (args, shown) = match edited {
             Some(edited) => self.check_edited(&request, edited).await?,
             None => (request.args.clone(), request.shown.clone()),
         };
         let decision = Decision::Approve { by: approver.by.to_owned(), args, shown };
-        self.approve_with(request, decision, Remember::No).await
-    }
-
-    /// As [`Self::approve`]; and if policy allows it, the session needs no approval for this tool any more.
-    pub async fn approve_and_remember(&self, approver: &Approver<'_>) -> Result<Arc<Envelope>, Error> {
-        let request = self.answerable(approver).await?;
-        let (args, shown) = (request.args.clone(), request.shown.clone());
-        let decision = Decision::Approve { by: approver.by.to_owned(), args, shown };
-        let remember = if self.0.policy.may_remember { Remember::Tool } else { Remember::No };
-        self.approve_with(request, decision, remember).await
-    }
-
-    async fn approve_with(
-        &self,
-        request: Arc<Confirmation>,
-        decision: Decision,
-        remember: Remember,
-    ) -> Result<Arc<Envelope>, Error> {
         let this = self.clone();
         run_to_completion(Arc::clone(&self.0.detached), async move {
             let now = this.0.clock.now();
