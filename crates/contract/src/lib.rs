@@ -8,6 +8,7 @@ mod envelope;
 mod error_kind;
 mod intent;
 pub mod json;
+mod principal;
 pub mod suggest;
 mod tool;
 mod words;
@@ -16,6 +17,7 @@ pub use confirmation::{ConfirmationRequest, ConfirmationToken};
 pub use envelope::{ClientEnvelope, Envelope, Failure, Meta, Success};
 pub use error_kind::ErrorKind;
 pub use intent::IntentKind;
+pub use principal::Principal;
 pub use tool::{
     Availability, Category, Confirmation, ConfirmationRule, Execution, Mode, Permissions, RateLimit,
     SideEffects, ToolSpec,

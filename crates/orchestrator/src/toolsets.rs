@@ -85,7 +85,7 @@ impl Orchestrator {
             toolsets.unused().cloned().collect()
         };
         for key in unused {
-            if self.0.store.is_kept(&key).await? {
+            if self.0.store.is_toolset_in_use(&key).await? {
                 continue;
             }
             let mut toolsets = self.0.toolsets.write().unwrap_or_else(PoisonError::into_inner);

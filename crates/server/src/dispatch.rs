@@ -6,7 +6,6 @@ use bytes::Bytes;
 use hyper::Response;
 use hyper::body::Incoming;
 use hyper::http::request::Parts;
-use toolwright_orchestrator::store::Principal;
 
 use crate::app::App;
 use crate::body::{self, Body};
@@ -19,6 +18,7 @@ use crate::prometheus;
 use crate::query;
 use crate::rest::{call, confirmations, events, images, operation, sessions, tools};
 use crate::route::{ADMIN, Operation, Route};
+use toolwright_contract::Principal;
 
 /// A request whose route and principal are known.
 pub(crate) struct Asked<'a> {

@@ -11,8 +11,8 @@ use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Request, Response};
+use toolwright_contract::Principal;
 use toolwright_orchestrator::observe::Trace;
-use toolwright_orchestrator::store::Principal;
 
 use crate::access::Line;
 use crate::app::App;

@@ -5,10 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolwright_contract::{ErrorKind, Failure, Mode};
+use toolwright_contract::{ErrorKind, Failure, Mode, Principal};
 use toolwright_orchestrator::capabilities::{Answer, Answered, Asker, Capabilities, Capability, Fault};
 use toolwright_orchestrator::session::NewSession;
-use toolwright_orchestrator::store::Principal;
 use toolwright_orchestrator::{CallRequest, Context, Orchestrator, Runtime};
 use toolwright_registry::toolset::Toolset;
 

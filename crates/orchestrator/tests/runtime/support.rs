@@ -100,7 +100,7 @@ pub async fn request(
 
 /// The audit entries of handlers.
 pub async fn handler_entries(orchestrator: &Orchestrator) -> Vec<Value> {
-    let rows = orchestrator.store().audit(0, 100).await.unwrap();
+    let rows = orchestrator.store().audit_rows(0, 100).await.unwrap();
     let entries = rows.iter().map(|row| serde_json::from_str::<Value>(&row.entry).unwrap());
     entries.filter(|entry| entry["event"].as_str().unwrap().starts_with("handler:")).collect()
 }

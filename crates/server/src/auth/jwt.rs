@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use toolwright_orchestrator::store::Principal;
+use toolwright_contract::Principal;
 
 use super::jwks::{Jwk, Jwks, Source};
 

@@ -13,7 +13,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use toolwright_orchestrator::store::Principal;
+use toolwright_contract::Principal;
 use toolwright_registry::hex;
 
 /// What every key begins with.

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hyper::header::{AUTHORIZATION, HeaderMap};
-use toolwright_orchestrator::store::Principal;
 
 pub use jwks::Source as JwksSource;
 pub use jwt::Options as JwtOptions;
@@ -16,6 +15,7 @@ pub use jwt::Options as JwtOptions;
 use crate::problem::{Kind, Problem};
 use crate::route::ADMIN;
 use keys::KeyFile;
+use toolwright_contract::Principal;
 
 /// How principals are known.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use toolwright_contract::Envelope;
 use toolwright_orchestrator::capabilities::Client;
 use toolwright_orchestrator::confirm::{Approver, Error, Proof};
-use toolwright_orchestrator::store::{Backend, Confirmation, SessionRecord, Status};
+use toolwright_orchestrator::store::{Backend, ConfirmationRecord, ExecutionStatus, SessionRecord};
 use toolwright_orchestrator::{CallRequest, Orchestrator, SessionRef, ToolCall};
 use toolwright_registry::hex;
 
@@ -179,7 +179,7 @@ impl Calling<'_> {
     }
 
     /// The question of a token, if it was put to this caller.
-    async fn asked(&self, token: &str) -> Result<Arc<Confirmation>, ErrorData> {
+    async fn asked(&self, token: &str) -> Result<Arc<ConfirmationRecord>, ErrorData> {
         let id = token.split('.').next().unwrap_or_default();
         let asked = self.orchestrator().store().confirmation(id).await.map_err(unreachable)?;
         let asked = asked.ok_or_else(foreign_state)?;
@@ -190,7 +190,12 @@ impl Calling<'_> {
         }
     }
 
-    async fn answer(&self, asked: &Confirmation, token: &str, said: Said) -> Result<Arc<Envelope>, Error> {
+    async fn answer(
+        &self,
+        asked: &ConfirmationRecord,
+        token: &str,
+        said: Said,
+    ) -> Result<Arc<Envelope>, Error> {
         let approver = Approver {
             token,
             proof: Proof::Token,
@@ -208,10 +213,10 @@ impl Calling<'_> {
     }
 
     /// What the call of a question came to, if it is over.
-    async fn recorded(&self, asked: &Confirmation) -> Result<Option<Arc<Envelope>>, ErrorData> {
-        let standing = self.orchestrator().store().recorded(&asked.session, &asked.execution).await;
+    async fn recorded(&self, asked: &ConfirmationRecord) -> Result<Option<Arc<Envelope>>, ErrorData> {
+        let standing = self.orchestrator().store().execution(&asked.session, &asked.execution).await;
         Ok(match standing.map_err(unreachable)?.map(|standing| standing.status) {
-            Some(Status::Finished(envelope)) => Some(envelope),
+            Some(ExecutionStatus::Finished(envelope)) => Some(envelope),
             _ => None,
         })
     }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use hyper::http::request::Parts;
 use rmcp::ErrorData;
 use rmcp::model::Extensions;
-use toolwright_contract::Mode;
+use toolwright_contract::{Mode, Principal};
 use toolwright_orchestrator::session::NewSession;
-use toolwright_orchestrator::store::{self, Principal};
+use toolwright_orchestrator::store;
 
 /// On whose behalf a request acts.
 #[derive(Debug, Clone)]

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use rmcp::ErrorData;
 use rmcp::model::{JsonObject, PaginatedRequestParams, Tool as Declaration};
 use serde_json::Value;
-use toolwright_contract::{Category, Mode};
-use toolwright_orchestrator::store::Principal;
+use toolwright_contract::{Category, Mode, Principal};
 use toolwright_orchestrator::{DESCRIBE, Runtime, WeakRuntime};
 
 use super::declare::{self, Declared};

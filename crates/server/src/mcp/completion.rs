@@ -1,8 +1,7 @@
 //! Completion: the ids of tools, for the template of their documentation.
 
 use rmcp::model::{CompleteRequestParams, CompleteResult, CompletionInfo, Reference};
-use toolwright_contract::Mode;
-use toolwright_orchestrator::store::Principal;
+use toolwright_contract::{Mode, Principal};
 
 use super::catalog::Catalog;
 use super::documents::TEMPLATE;

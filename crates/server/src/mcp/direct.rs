@@ -12,7 +12,7 @@ use rmcp::model::{ClientCapabilities, Implementation, RequestId};
 use serde::Deserialize;
 use serde_json::{Map, Number, Value};
 use toolwright_contract::arguments;
-use toolwright_orchestrator::store::SessionStanding;
+use toolwright_orchestrator::store::SessionStatus;
 use toolwright_orchestrator::{CallRequest, Runtime, ToolCall};
 
 use super::call::{begin_turn, cancelled, id_of};
@@ -121,7 +121,7 @@ async fn in_session(
     let row = plain(&runtime, &catalog, &name)?;
     let spec = runtime.toolset().metadata(&name)?;
     let is_patient = spec.timeout_ms.as_ref().and_then(Number::as_f64).is_some_and(|most| most > QUIET_MS);
-    if is_patient || session.standing != SessionStanding::Active {
+    if is_patient || session.status != SessionStatus::Active {
         return None;
     }
     let mut running = shared.sessions.enter(name_of_session, &id)?;

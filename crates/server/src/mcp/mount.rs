@@ -15,7 +15,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use toolwright_contract::Mode;
 use toolwright_orchestrator::Orchestrator;
-use toolwright_orchestrator::store::SessionStanding;
+use toolwright_orchestrator::store::SessionStatus;
 
 use super::caller::Caller;
 use super::direct;
@@ -156,7 +156,7 @@ async fn own(mount: &Mount, caller: &Caller, id: &str) -> Result<Arc<str>, Probl
     let id = name_of(id);
     let session = mount.shared.orchestrator.session(&id).await?;
     let is_own =
-        session.is_some_and(|session| caller.owns(&session) && session.standing == SessionStanding::Active);
+        session.is_some_and(|session| caller.owns(&session) && session.status == SessionStatus::Active);
     if is_own { Ok(Arc::from(id)) } else { Err(Problem::not_found("MCP session: initialize anew")) }
 }
 

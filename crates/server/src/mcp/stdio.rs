@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use rmcp::ServiceExt;
 use tokio::io::{AsyncRead, AsyncWrite};
-use toolwright_contract::Mode;
+use toolwright_contract::{Mode, Principal};
 use toolwright_orchestrator::Orchestrator;
-use toolwright_orchestrator::store::Principal;
 
 use super::caller::Caller;
 use super::handler::Handler;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolwright_orchestrator::confirm::{Approver, Error, Proof};
-use toolwright_orchestrator::store::{Backend, Confirmation};
+use toolwright_orchestrator::store::{Backend, ConfirmationRecord};
 
 use crate::dispatch::{Answer, Asked};
 use crate::json::{self, Form};
@@ -79,7 +79,7 @@ pub(crate) async fn reject(mut asked: Asked<'_>) -> Answer {
 }
 
 /// The question of the path, which may be named by its id or by its token.
-async fn visible(asked: &Asked<'_>) -> Result<Arc<Confirmation>, Problem> {
+async fn visible(asked: &Asked<'_>) -> Result<Arc<ConfirmationRecord>, Problem> {
     let id = asked.parameter.split('.').next().unwrap_or_default();
     let question = asked.app.orchestrator.store().confirmation(id).await?;
     let question = question.ok_or_else(|| Problem::not_found("confirmation"))?;
@@ -90,7 +90,7 @@ async fn visible(asked: &Asked<'_>) -> Result<Arc<Confirmation>, Problem> {
 }
 
 /// The transport has authenticated the person; a token that is given must be right even so.
-fn answerer<'a>(asked: &'a Asked<'_>, question: &'a Confirmation) -> Result<Approver<'a>, Problem> {
+fn answerer<'a>(asked: &'a Asked<'_>, question: &'a ConfirmationRecord) -> Result<Approver<'a>, Problem> {
     Ok(Approver {
         token: asked.parameter,
         proof: Proof::Transport,
@@ -110,7 +110,7 @@ fn refused(error: Error) -> Problem {
     }
 }
 
-async fn shown(asked: &Asked<'_>, question: &Confirmation) -> Result<Value, Problem> {
+async fn shown(asked: &Asked<'_>, question: &ConfirmationRecord) -> Result<Value, Problem> {
     Ok(json!({
         "confirmationId": question.id,
         "sessionId": question.session,
@@ -120,7 +120,7 @@ async fn shown(asked: &Asked<'_>, question: &Confirmation) -> Result<Value, Prob
         "toolVersion": question.tool_version,
         "args": asked.app.orchestrator.redacted_args(question).await?,
         "preview": question.preview,
-        "answer": question.answer,
+        "answer": question.status,
         "decidedBy": question.decided_by,
         "reason": question.reason,
         "createdAt": question.created_at,

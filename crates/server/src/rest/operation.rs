@@ -37,7 +37,7 @@ pub(crate) async fn audit(asked: &Asked<'_>) -> Answer {
     let [after, limit] = asked.query(["after", "limit"])?;
     let after = number("after", after.as_deref(), 0, i64::MAX as u64)?;
     let limit = number("limit", limit.as_deref(), 100, MOST_ROWS)?;
-    let rows = asked.app.orchestrator.store().audit(after, limit as usize).await?;
+    let rows = asked.app.orchestrator.store().audit_rows(after, limit as usize).await?;
     let next = rows.last().map_or(after, |row| row.number);
     let entries: Vec<Value> = rows.iter().map(shown).collect();
     Ok(json::answer(&json!({ "entries": entries, "next": next })))
@@ -60,7 +60,7 @@ pub(crate) async fn ready(asked: &Asked<'_>) -> Answer {
         return Err(Problem::new(Kind::Unavailable, "The server is stopping."));
     }
     let store = asked.app.orchestrator.store();
-    match tokio::time::timeout(PATIENCE, store.audit(i64::MAX as u64, 1)).await {
+    match tokio::time::timeout(PATIENCE, store.audit_rows(i64::MAX as u64, 1)).await {
         Ok(Ok(_)) => Ok(text("ready\n")),
         Ok(Err(error)) => Err(error.into()),
         Err(_) => Err(Problem::new(Kind::Unavailable, "The store does not answer.")),

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use hyper::{Response, StatusCode};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use toolwright_contract::Mode;
+use toolwright_contract::{Mode, Principal};
 use toolwright_orchestrator::session::NewSession;
-use toolwright_orchestrator::store::{Principal, SessionRecord};
+use toolwright_orchestrator::store::{MeterScope, RETRIEVAL_METER, SessionRecord};
 
 use crate::body::Body;
 use crate::dispatch::{Answer, Asked};
@@ -94,9 +94,9 @@ fn shown(session: &SessionRecord) -> Value {
         "clientId": session.client_id,
         "mode": session.mode,
         "toolsVersion": session.toolset.split('+').next(),
-        "standing": session.standing,
+        "standing": session.status,
         "turn": session.turn,
-        "retrievals": session.retrievals,
+        "retrievals": session.spent.get(MeterScope::Turn, RETRIEVAL_METER),
         "state": session.state,
         "createdAt": session.created_at,
         "expiresAt": session.expires_at,

@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 use toolwright_contract::suggest::{did_you_mean, nearest};
-use toolwright_contract::{Category, Mode};
-use toolwright_orchestrator::store::Principal;
+use toolwright_contract::{Category, Mode, Principal};
 use toolwright_registry::toolset::Tool;
 
 use crate::dispatch::{Answer, Asked};
