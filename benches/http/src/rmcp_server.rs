@@ -1,4 +1,4 @@
-//! A plain MCP server on the library that Toolwright uses too: stateless, JSON answers, typed parameters.
+//! A plain MCP server on the library that Toolwright uses: stateless, JSON responses, typed parameters.
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{contestant, workload};
+use crate::{servers, workload};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -51,7 +51,7 @@ enum Field {
     Url,
 }
 
-#[allow(dead_code, reason = "read by nobody: the answer is a constant")]
+#[allow(dead_code, reason = "not read: the result is a constant")]
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct DateRange {
@@ -59,7 +59,7 @@ struct DateRange {
     end: Option<DateTime<Utc>>,
 }
 
-#[allow(dead_code, reason = "read by nobody: the answer is a constant")]
+#[allow(dead_code, reason = "not read: the result is a constant")]
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Filters {
@@ -69,7 +69,7 @@ struct Filters {
     date_range: Option<DateRange>,
 }
 
-#[allow(dead_code, reason = "read by nobody: the answer is a constant")]
+#[allow(dead_code, reason = "not read: the result is a constant")]
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SearchArgs {
@@ -121,7 +121,7 @@ pub async fn serve() -> crate::Result<()> {
         config,
     );
     let app = axum::Router::new().nest_service("/mcp", service);
-    let listener = tokio::net::TcpListener::bind(("127.0.0.1", contestant::port()?)).await?;
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", servers::port()?)).await?;
     axum::serve(listener.tap_io(|stream| drop(stream.set_nodelay(true))), app).await?;
     Ok(())
 }

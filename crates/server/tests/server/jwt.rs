@@ -1,4 +1,4 @@
-//! JWTs over the wire: the issuer's keys are fetched once, and unknown key ids do not make the server fetch again and again.
+//! JWT authentication: the issuer's keys are fetched once, and unknown key ids do not cause further fetches.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use toolwright_server::auth::{JwksSource, JwtOptions};
 
 use super::client::Client;
-use super::support::Served;
+use super::support::TestServer;
 
 struct Issuer {
     url: String,
@@ -68,22 +68,22 @@ impl Issuer {
 }
 
 #[tokio::test]
-async fn tokens_of_the_issuer_open_the_server() {
+async fn tokens_of_the_issuer_authenticate() {
     let issuer = Issuer::start().await;
-    let served = Served::with(|_| {}, Some(issuer.options())).await;
-    served.client.get("/v1/tools").await.problem(401, "Bearer");
-    let mira = issuer.client(&served.client, "one", "mira", json!(["staff"]), 300);
-    assert_eq!(mira.call("of_staff", json!({ "args": {} })).await["ok"], true);
+    let server = TestServer::with(|_| {}, Some(issuer.options())).await;
+    server.client.get("/v1/tools").await.problem(401, "Bearer");
+    let mira = issuer.client(&server.client, "one", "mira", json!(["staff"]), 300);
+    assert_eq!(mira.call("staff_only", json!({ "args": {} })).await["ok"], true);
     mira.get("/v1/audit").await.problem(403, "admin");
     let session = mira.post("/v1/sessions", json!({ "mode": "text" })).await.expect(201);
     let path = format!("/v1/sessions/{}", session["sessionId"].as_str().unwrap());
-    let admin = issuer.client(&served.client, "one", "root", json!("admin other"), 300);
+    let admin = issuer.client(&server.client, "one", "root", json!("admin other"), 300);
     assert_eq!(admin.get("/v1/audit").await.status, 200);
     admin.get(&path).await.problem(404, "no such session");
-    let late = issuer.client(&served.client, "one", "mira", json!([]), -120);
+    let late = issuer.client(&server.client, "one", "mira", json!([]), -120);
     late.get(&path).await.problem(401, "expired");
     for number in 0..5 {
-        let other = issuer.client(&served.client, &format!("made-up-{number}"), "mira", json!([]), 300);
+        let other = issuer.client(&server.client, &format!("made-up-{number}"), "mira", json!([]), 300);
         other.get(&path).await.problem(401, "no key of the issuer");
     }
     assert_eq!(issuer.fetches.load(Ordering::SeqCst), 1);

@@ -1,4 +1,4 @@
-//! Who may ask: keys, roles, origins, addresses.
+//! Keys, roles, origins and addresses.
 
 use std::time::Duration;
 
@@ -9,48 +9,48 @@ use toolwright_server::auth::{Auth, JwksSource, JwtOptions};
 use toolwright_server::{Error, Options, Server};
 
 use super::client::Client;
-use super::support::Served;
+use super::support::TestServer;
 
-/// The file is looked at once a second: asks until it is answered like this.
-async fn becomes(client: &Client, status: u16) {
-    let asking = async {
+/// The key file is checked once a second: repeats a request until its status changes.
+async fn wait_for_status(client: &Client, status: u16) {
+    let repeat = async {
         while client.get("/v1/tools").await.status != status {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), asking).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(20), repeat).await.unwrap();
 }
 
 #[tokio::test]
-async fn once_there_is_a_key_it_is_asked_for() {
-    let served = Served::start().await;
-    served.client.get("/v1/tools").await.expect(200);
-    let mira = served.client_of("mira", &["staff"]);
-    becomes(&served.client, 401).await;
-    let refused = served.client.get("/v1/tools").await;
+async fn authentication_is_required_once_a_key_exists() {
+    let server = TestServer::start().await;
+    server.client.get("/v1/tools").await.expect(200);
+    let mira = server.client_with_key("mira", &["staff"]);
+    wait_for_status(&server.client, 401).await;
+    let refused = server.client.get("/v1/tools").await;
     refused.problem(401, "Bearer");
     assert_eq!(refused.header("www-authenticate"), Some("Bearer"));
     mira.get("/v1/tools").await.expect(200);
     for wrong in ["Bearer twk_0_0", "Bearer", "Basic bWlyYTo=", "Bearer ey.ey.ey", "Bearer twk_"] {
-        served.client.with("authorization", wrong).get("/v1/tools").await.problem(401, "");
+        server.client.with("authorization", wrong).get("/v1/tools").await.problem(401, "");
     }
     for path in ["/healthz", "/readyz", "/openapi.json"] {
-        assert_eq!(served.client.get(path).await.status, 200);
+        assert_eq!(server.client.get(path).await.status, 200);
     }
-    let id = served.keys.list().unwrap()[0].id.clone();
-    served.keys.revoke(&id).unwrap();
-    becomes(&mira, 401).await;
+    let id = server.keys.list().unwrap()[0].id.clone();
+    server.keys.revoke(&id).unwrap();
+    wait_for_status(&mira, 401).await;
     mira.get("/v1/tools").await.problem(401, "revoked");
-    served.client.get("/v1/tools").await.problem(401, "Bearer");
+    server.client.get("/v1/tools").await.problem(401, "Bearer");
 }
 
 #[tokio::test]
-async fn roles_open_what_they_should() {
-    let served = Served::start().await;
+async fn routes_require_their_roles() {
+    let server = TestServer::start().await;
     let (mira, scraper, admin) = (
-        served.client_of("mira", &["staff"]),
-        served.client_of("scraper", &["metrics"]),
-        served.client_of("root", &["admin"]),
+        server.client_with_key("mira", &["staff"]),
+        server.client_with_key("scraper", &["metrics"]),
+        server.client_with_key("root", &["admin"]),
     );
     for (path, role) in [("/v1/audit", "admin"), ("/v1/metrics", "metrics"), ("/metrics", "metrics")] {
         mira.get(path).await.problem(403, role);
@@ -58,15 +58,18 @@ async fn roles_open_what_they_should() {
     }
     assert_eq!(scraper.get("/metrics").await.status, 200);
     scraper.get("/v1/audit").await.problem(403, "admin");
-    assert_eq!(mira.call("of_staff", json!({ "args": {} })).await["ok"], true);
-    assert_eq!(admin.call("of_staff", json!({ "args": {} })).await["error"]["type"], "AUTH");
+    assert_eq!(mira.call("staff_only", json!({ "args": {} })).await["ok"], true);
+    assert_eq!(admin.call("staff_only", json!({ "args": {} })).await["error"]["type"], "AUTH");
 }
 
 #[tokio::test]
-async fn a_session_is_its_principal_s_and_to_others_does_not_exist() {
-    let served = Served::start().await;
-    let (mira, eve, admin) =
-        (served.client_of("mira", &[]), served.client_of("eve", &[]), served.client_of("root", &["admin"]));
+async fn a_session_is_visible_to_its_principal_only() {
+    let server = TestServer::start().await;
+    let (mira, eve, admin) = (
+        server.client_with_key("mira", &[]),
+        server.client_with_key("eve", &[]),
+        server.client_with_key("root", &["admin"]),
+    );
     let made = mira.post("/v1/sessions", json!({ "mode": "text" })).await.expect(201);
     let id = made["sessionId"].as_str().unwrap();
     let path = format!("/v1/sessions/{id}");
@@ -81,53 +84,56 @@ async fn a_session_is_its_principal_s_and_to_others_does_not_exist() {
 }
 
 #[tokio::test]
-async fn web_pages_of_other_origins_may_not_ask() {
-    let served =
-        Served::with(|options| options.cors_origins = vec!["https://console.example".to_owned()], None).await;
-    let port = served.client.address.port();
+async fn requests_of_foreign_origins_are_refused() {
+    let server =
+        TestServer::with(|options| options.cors_origins = vec!["https://console.example".to_owned()], None)
+            .await;
+    let port = server.client.address.port();
     let body = json!({ "args": { "message": "x" } });
     for origin in
         ["http://evil.example".to_owned(), "null".to_owned(), format!("http://localhost:{}", port ^ 1)]
     {
-        let page = served.client.with("origin", origin);
+        let page = server.client.with("origin", origin);
         page.post("/v1/tools/echo/call", body.clone()).await.problem(403, "cors_origins");
-        let asked = page
+        let preflight = page
             .with("access-control-request-method", "POST")
-            .ask("OPTIONS", "/v1/tools/echo/call", "")
+            .request("OPTIONS", "/v1/tools/echo/call", "")
             .await;
-        asked.problem(403, "cors_origins");
-        assert_eq!(asked.header("access-control-allow-origin"), None);
+        preflight.problem(403, "cors_origins");
+        assert_eq!(preflight.header("access-control-allow-origin"), None);
     }
-    served
+    server
         .client
         .with("host", format!("evil.example:{port}"))
         .get("/v1/tools")
         .await
         .problem(403, "loopback");
-    served.client.with("sec-fetch-site", "cross-site").get("/v1/tools").await.problem(403, "cors_origins");
-    let own = served.client.with("origin", format!("http://{}", served.client.address));
+    server.client.with("sec-fetch-site", "cross-site").get("/v1/tools").await.problem(403, "cors_origins");
+    let own = server.client.with("origin", format!("http://{}", server.client.address));
     assert_eq!(own.call("echo", body.clone()).await["ok"], true);
-    let console = served.client.with("origin", "https://console.example");
+    let console = server.client.with("origin", "https://console.example");
     let answer = console.post("/v1/tools/echo/call", body).await;
     assert_eq!(
         (answer.status, answer.header("access-control-allow-origin")),
         (200, Some("https://console.example"))
     );
-    let asked =
-        console.with("access-control-request-method", "POST").ask("OPTIONS", "/v1/tools/echo/call", "").await;
+    let preflight = console
+        .with("access-control-request-method", "POST")
+        .request("OPTIONS", "/v1/tools/echo/call", "")
+        .await;
     assert_eq!(
-        (asked.status, asked.header("access-control-allow-methods")),
+        (preflight.status, preflight.header("access-control-allow-methods")),
         (204, Some("GET, POST, DELETE"))
     );
-    assert_eq!(served.runs(), 2);
+    assert_eq!(server.runs(), 2);
 }
 
 #[tokio::test]
-async fn an_address_that_others_can_reach_needs_keys() {
+async fn a_public_address_requires_authentication() {
     let dir = tempfile::tempdir().unwrap();
     let file = || KeyFile::new(dir.path().join("keys.json"));
     let options = || Options { listen: "0.0.0.0:0".parse().unwrap(), ..Options::default() };
-    let orchestrator = Served::start().await.orchestrator.clone();
+    let orchestrator = TestServer::start().await.orchestrator.clone();
     let bind = async |orchestrator: &Orchestrator, jwt| {
         Server::bind(orchestrator.clone(), Auth::new(file(), jwt), options()).await
     };
@@ -147,13 +153,13 @@ async fn an_address_that_others_can_reach_needs_keys() {
 }
 
 #[tokio::test]
-async fn only_those_who_may_use_a_tool_see_it() {
-    let served = Served::start().await;
-    let all = |tools: serde_json::Value| tools["tools"].to_string().contains("of_staff");
+async fn a_tool_is_visible_only_to_those_who_may_use_it() {
+    let server = TestServer::start().await;
+    let all = |tools: serde_json::Value| tools["tools"].to_string().contains("staff_only");
     for (roles, sees) in [(&["admin"][..], true), (&["staff"], true), (&[], false)] {
-        let client = served.client_of(&format!("with{}", roles.concat()), roles);
+        let client = server.client_with_key(&format!("with{}", roles.concat()), roles);
         assert_eq!(all(client.get("/v1/tools").await.expect(200)), sees, "{roles:?}");
-        assert_eq!(client.get("/v1/tools/of_staff").await.status, if sees { 200 } else { 404 });
-        assert!(!client.get("/v1/tools/of_staf").await.text().contains("`of_staff`") || sees);
+        assert_eq!(client.get("/v1/tools/staff_only").await.status, if sees { 200 } else { 404 });
+        assert!(!client.get("/v1/tools/staff_onl").await.text().contains("`staff_only`") || sees);
     }
 }

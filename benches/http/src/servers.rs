@@ -1,4 +1,4 @@
-//! The servers: how each is started, and how it is asked.
+//! The measured servers: how each is started, and the requests that it gets.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -10,41 +10,42 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::load::{self, Measured};
-use crate::workload::{self, Workload};
 use crate::Result;
+use crate::load::{self, Measurement};
+use crate::workload::{self, Workload};
 
 const SERVERS_CORE: &str = "0";
-/// Replaced by another number in every request.
-pub const MARK: &str = "1000000001";
+/// Replaced by a different number in every request.
+pub const NUMBER_PLACEHOLDER: &str = "1000000001";
 
 #[derive(Deserialize)]
-pub struct Contestant {
+pub struct ServerConfig {
     pub name: String,
     cmd: Vec<String>,
     protocol: String,
-    /// Where it runs.
+    /// Its working directory.
     #[serde(skip)]
     dir: Option<TempDir>,
 }
 
-/// A server that answers.
-pub struct Running {
-    contestant: Contestant,
+/// A server that accepts connections.
+pub struct RunningServer {
+    config: ServerConfig,
     child: Child,
     port: u16,
     session: Option<String>,
 }
 
-/// What the repository brings.
-pub fn own() -> Result<Vec<Contestant>> {
+/// Toolwright itself, and the servers of this crate.
+pub fn built_in() -> Result<Vec<ServerConfig>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
-    let binary = std::env::var_os("TOOLWRIGHT").map_or_else(|| root.join("target/release/toolwright"), PathBuf::from);
+    let binary =
+        std::env::var_os("TOOLWRIGHT").map_or_else(|| root.join("target/release/toolwright"), PathBuf::from);
     if !binary.exists() {
         return Err(format!("{} is missing; run: cargo build --release", binary.display()).into());
     }
     let this = std::env::current_exe()?;
-    let plain = |name: &str, command: &str, protocol: &str| Contestant {
+    let plain = |name: &str, command: &str, protocol: &str| ServerConfig {
         name: name.to_owned(),
         cmd: vec![this.display().to_string(), command.to_owned()],
         protocol: protocol.to_owned(),
@@ -65,13 +66,14 @@ pub fn own() -> Result<Vec<Contestant>> {
         std::fs::write(dir.path().join("tools.json"), declared().to_string())?;
         std::fs::write(dir.path().join("toolwright.toml"), CONFIGURATION)?;
         let cmd = vec![binary.display().to_string(), "serve".to_owned()];
-        all.push(Contestant { name: name.to_owned(), cmd, protocol: protocol.to_owned(), dir: Some(dir) });
+        all.push(ServerConfig { name: name.to_owned(), cmd, protocol: protocol.to_owned(), dir: Some(dir) });
     }
     Ok(all)
 }
 
-/// A turn never ends here, so its budget must be large.
-const CONFIGURATION: &str = "[tools]\ndeclared = [\"tools.json\"]\n[limits.text]\nretrieval_calls = 1000000000\n";
+/// The benchmark never begins a turn, so the budget of one must be large.
+const CONFIGURATION: &str =
+    "[tools]\ndeclared = [\"tools.json\"]\n[limits.text]\nretrieval_calls = 1000000000\n";
 
 fn declared() -> Value {
     let tool = |name: &str, effects: &str, answer: Value| {
@@ -81,21 +83,22 @@ fn declared() -> Value {
             "implementation": { "type": "mock", "mock_response": answer },
         })
     };
-    let tools = [tool("echo", "none", workload::message()), tool("kb_search", "read_only", workload::found())];
+    let tools =
+        [tool("echo", "none", workload::message()), tool("kb_search", "read_only", workload::found())];
     json!({ "tools": tools })
 }
 
-pub fn from_file(path: &str) -> Result<Vec<Contestant>> {
+pub fn from_file(path: &str) -> Result<Vec<ServerConfig>> {
     Ok(serde_json::from_str(&std::fs::read_to_string(path)?)?)
 }
 
-/// The port that a server was given.
+/// The port that a server must listen on.
 pub fn port() -> Result<u16> {
     Ok(std::env::var("PORT")?.parse()?)
 }
 
-impl Contestant {
-    pub fn start(self) -> Result<Running> {
+impl ServerConfig {
+    pub fn start(self) -> Result<RunningServer> {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let mut command = Command::new("taskset");
         command.args(["-c", SERVERS_CORE]).args(&self.cmd).env("PORT", port.to_string());
@@ -104,17 +107,17 @@ impl Contestant {
             command.current_dir(dir.path());
         }
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-        let mut running = Running { contestant: self, child, port, session: None };
-        let give_up = Instant::now() + Duration::from_secs(30);
+        let mut running = RunningServer { config: self, child, port, session: None };
+        let deadline = Instant::now() + Duration::from_secs(30);
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            if Instant::now() > give_up || running.child.try_wait()?.is_some() {
-                return Err(format!("`{}` does not start: {:?}", running.name(), running.contestant.cmd).into());
+            if Instant::now() > deadline || running.child.try_wait()?.is_some() {
+                return Err(format!("`{}` did not start: {:?}", running.name(), running.config.cmd).into());
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        running.session = match running.contestant.protocol.as_str() {
+        running.session = match running.config.protocol.as_str() {
             "toolwright session" => {
-                let (_, body) = running.ask("/v1/sessions", "", r#"{"mode":"text"}"#)?;
+                let (_, body) = running.send("/v1/sessions", "", r#"{"mode":"text"}"#)?;
                 serde_json::from_str::<Value>(&body)?["sessionId"].as_str().map(str::to_owned)
             }
             protocol if protocol.ends_with(" session") => Some(running.initialize()?),
@@ -124,12 +127,12 @@ impl Contestant {
     }
 }
 
-impl Running {
+impl RunningServer {
     pub fn name(&self) -> &str {
-        &self.contestant.name
+        &self.config.name
     }
 
-    pub fn measure(&self, workload: &Workload, connections: usize, seconds: f64) -> Result<Measured> {
+    pub fn measure(&self, workload: &Workload, connections: usize, seconds: f64) -> Result<Measurement> {
         let request = self.request(workload)?;
         load::run(&load::Load {
             address: ([127, 0, 0, 1], self.port).into(),
@@ -151,13 +154,19 @@ impl Running {
     fn request(&self, workload: &Workload) -> Result<String> {
         let (tool, args) = (workload.tool, workload.args());
         let rest = format!("/v1/tools/{tool}/call");
-        Ok(match self.contestant.protocol.split_once(' ') {
-            None if self.contestant.protocol == "rest" => {
-                self.post(&rest, "", &json!({ "id": format!("call_{MARK}"), "args": args }).to_string())
-            }
-            None => self.post(&rest, "", &json!({ "executionId": format!("call_{MARK}"), "args": args }).to_string()),
+        Ok(match self.config.protocol.split_once(' ') {
+            None if self.config.protocol == "rest" => self.post(
+                &rest,
+                "",
+                &json!({ "id": format!("call_{NUMBER_PLACEHOLDER}"), "args": args }).to_string(),
+            ),
+            None => self.post(
+                &rest,
+                "",
+                &json!({ "executionId": format!("call_{NUMBER_PLACEHOLDER}"), "args": args }).to_string(),
+            ),
             Some(("toolwright", _)) => {
-                let id = format!("call_{MARK}");
+                let id = format!("call_{NUMBER_PLACEHOLDER}");
                 let body = json!({ "executionId": id, "sessionId": self.session, "args": args });
                 self.post(&rest, "", &body.to_string())
             }
@@ -165,7 +174,7 @@ impl Running {
                 let version = version.trim_end_matches(" session");
                 self.post("/mcp", &self.headers(version, tool), &call(version, tool, &args)?)
             }
-            Some(_) => return Err(format!("an unknown protocol: {}", self.contestant.protocol).into()),
+            Some(_) => return Err(format!("unknown protocol: {}", self.config.protocol).into()),
         })
     }
 
@@ -177,8 +186,8 @@ impl Running {
         )
     }
 
-    /// Head and body of the answer.
-    fn ask(&self, path: &str, headers: &str, body: &str) -> Result<(String, String)> {
+    /// Head and body of the response.
+    fn send(&self, path: &str, headers: &str, body: &str) -> Result<(String, String)> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
         stream.write_all(self.post(path, &format!("Connection: close\r\n{headers}"), body).as_bytes())?;
         let mut text = String::new();
@@ -193,13 +202,13 @@ impl Running {
             "protocolVersion": version, "capabilities": {}, "clientInfo": { "name": "bench", "version": "1" },
         });
         let first = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
-        let (head, _) = self.ask("/mcp", &self.headers(version, ""), &first.to_string())?;
+        let (head, _) = self.send("/mcp", &self.headers(version, ""), &first.to_string())?;
         let mut lines = head.lines().filter_map(|line| line.split_once(": "));
         let id = lines.find(|(name, _)| name.eq_ignore_ascii_case("mcp-session-id"));
-        let id = id.ok_or("the server gives no session")?.1.to_owned();
+        let id = id.ok_or("the server opened no session")?.1.to_owned();
         self.session = Some(id.clone());
-        let told = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-        self.ask("/mcp", &self.headers(version, ""), &told.to_string())?;
+        let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        self.send("/mcp", &self.headers(version, ""), &initialized.to_string())?;
         Ok(id)
     }
 
@@ -217,7 +226,7 @@ impl Running {
 }
 
 fn call(version: &str, tool: &str, args: &Value) -> Result<String> {
-    let id: u64 = MARK.parse()?;
+    let id: u64 = NUMBER_PLACEHOLDER.parse()?;
     let mut params = json!({ "name": tool, "arguments": args });
     if version >= "2026" {
         params["_meta"] = json!({
@@ -229,9 +238,9 @@ fn call(version: &str, tool: &str, args: &Value) -> Result<String> {
     Ok(json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }).to_string())
 }
 
-impl Drop for Running {
+impl Drop for RunningServer {
     fn drop(&mut self) {
-        // It may be gone already.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

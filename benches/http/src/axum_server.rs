@@ -1,4 +1,4 @@
-//! A bare axum handler: parses, fills in defaults, validates with the `jsonschema` crate, answers with an envelope.
+//! A bare axum handler: parses, applies defaults, validates with the `jsonschema` crate, responds with an envelope.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use jsonschema::{Draft, Validator};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{Result, contestant, workload};
+use crate::{Result, servers, workload};
 
 struct Tool {
     schema: Value,
     validator: Validator,
-    /// Its arguments, when there is none.
+    /// `None`: the arguments.
     result: Option<Value>,
 }
 
@@ -54,7 +54,7 @@ pub async fn serve() -> Result<()> {
     };
     let tools = HashMap::from([tool("echo", None)?, tool("kb_search", Some(workload::found()))?]);
     let app = Router::new().route("/v1/tools/{name}/call", post(call)).with_state(Arc::new(tools));
-    let listener = tokio::net::TcpListener::bind(("127.0.0.1", contestant::port()?)).await?;
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", servers::port()?)).await?;
     axum::serve(listener.tap_io(|stream| drop(stream.set_nodelay(true))), app).await?;
     Ok(())
 }
@@ -69,9 +69,10 @@ async fn call(
         return StatusCode::BAD_REQUEST.into_response();
     };
     let mut args = body.get_mut("args").map(Value::take).unwrap_or_default();
-    fill_in(&tool.schema, &mut args);
+    apply_defaults(&tool.schema, &mut args);
     let is_valid = tool.validator.is_valid(&args);
-    let error = (!is_valid).then(|| tool.validator.iter_errors(&args).map(|error| error.to_string()).collect());
+    let error =
+        (!is_valid).then(|| tool.validator.iter_errors(&args).map(|error| error.to_string()).collect());
     let meta = Meta {
         tool: &name,
         tool_version: "1.0.0",
@@ -84,12 +85,14 @@ async fn call(
     ([(header::CONTENT_TYPE, "application/json")], text).into_response()
 }
 
-fn fill_in(schema: &Value, value: &mut Value) {
-    if let (Some(properties), Value::Object(members)) = (schema.get("properties").and_then(Value::as_object), value) {
+fn apply_defaults(schema: &Value, value: &mut Value) {
+    if let (Some(properties), Value::Object(members)) =
+        (schema.get("properties").and_then(Value::as_object), value)
+    {
         for (name, schema) in properties {
             match (members.get_mut(name), schema.get("default")) {
                 (None, Some(default)) => drop(members.insert(name.clone(), default.clone())),
-                (Some(member), _) => fill_in(schema, member),
+                (Some(member), _) => apply_defaults(schema, member),
                 (None, None) => {}
             }
         }

@@ -1,32 +1,32 @@
-//! For those who operate a server.
+//! Liveness, readiness, metrics and request ids.
 
 use serde_json::json;
 
-use super::support::Served;
+use super::support::TestServer;
 
 #[tokio::test]
-async fn it_says_that_it_lives_and_can_work() {
-    let served = Served::start().await;
-    assert_eq!(served.client.get("/healthz").await.text(), "ok\n");
-    assert_eq!(served.client.get("/readyz").await.text(), "ready\n");
-    assert_eq!(served.client.ask("HEAD", "/healthz", "").await.status, 200);
+async fn liveness_and_readiness_are_reported() {
+    let server = TestServer::start().await;
+    assert_eq!(server.client.get("/healthz").await.text(), "ok\n");
+    assert_eq!(server.client.get("/readyz").await.text(), "ready\n");
+    assert_eq!(server.client.request("HEAD", "/healthz", "").await.status, 200);
 }
 
 #[tokio::test]
-async fn calls_are_counted_for_people_and_for_prometheus() {
-    let served = Served::start().await;
+async fn calls_are_counted_in_json_and_for_prometheus() {
+    let server = TestServer::start().await;
     for _ in 0..3 {
-        served.client.call("echo", json!({ "args": { "message": "x" } })).await;
+        server.client.call("echo", json!({ "args": { "message": "x" } })).await;
     }
-    served.client.call("echo", json!({ "args": {} })).await;
-    served.client.call("reg_describe", json!({ "args": { "tool": "echo" } })).await;
-    served.client.call("invented", json!({ "args": {} })).await;
-    served.client.get("/nowhere").await.problem(404, "openapi.json");
-    let metrics = served.client.get("/v1/metrics").await.expect(200);
+    server.client.call("echo", json!({ "args": {} })).await;
+    server.client.call("reg_describe", json!({ "args": { "tool": "echo" } })).await;
+    server.client.call("invented", json!({ "args": {} })).await;
+    server.client.get("/nowhere").await.problem(404, "openapi.json");
+    let metrics = server.client.get("/v1/metrics").await.expect(200);
     let echo = metrics["tools"].as_array().unwrap().iter().find(|tool| tool["tool"] == "echo").unwrap();
     assert_eq!((&echo["calls"], &echo["refusals"]), (&3.into(), &1.into()));
     assert_eq!(metrics["http"]["answered"], json!({ "2xx": 6, "3xx": 0, "4xx": 1, "5xx": 0 }));
-    let text = served.client.get("/metrics").await;
+    let text = server.client.get("/metrics").await;
     assert!(text.header("content-type").unwrap().starts_with("text/plain; version=0.0.4"));
     let of = "{tool=\"echo\",version=\"1.0.0\"";
     for line in [
@@ -46,10 +46,10 @@ async fn calls_are_counted_for_people_and_for_prometheus() {
 }
 
 #[tokio::test]
-async fn a_request_keeps_the_id_that_it_came_with() {
-    let served = Served::start().await;
-    let named = served.client.with("x-request-id", "trace-42").get("/v1/tools").await;
+async fn a_request_keeps_its_own_id_if_it_is_safe() {
+    let server = TestServer::start().await;
+    let named = server.client.with("x-request-id", "trace-42").get("/v1/tools").await;
     assert_eq!(named.header("x-request-id"), Some("trace-42"));
-    let evil = served.client.with("x-request-id", "<b>").get("/v1/tools").await;
+    let evil = server.client.with("x-request-id", "<b>").get("/v1/tools").await;
     assert!(evil.header("x-request-id").unwrap().starts_with("req_"));
 }

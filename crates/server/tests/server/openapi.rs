@@ -1,4 +1,4 @@
-//! The OpenAPI document: it lists exactly the routes there are, and every answer of the tests fits its schemas.
+//! The OpenAPI document: it lists exactly the routes, and every response of the tests conforms to its schemas.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use hyper::Method;
 use serde_json::{Value, json};
 use toolwright_schema::Validator;
-use toolwright_server::route::{Access, Found, ROUTES, find};
+use toolwright_server::route::{Access, ROUTES, RouteMatch, find};
 
 use super::client::Response;
 
@@ -15,13 +15,13 @@ fn document() -> &'static Value {
     DOCUMENT.get_or_init(|| serde_json::from_str(toolwright_server::OPENAPI).unwrap())
 }
 
-/// A schema of the document, with the components that it may refer to.
+/// A validator of a schema of the document, with the components it may refer to.
 fn validator(schema: &Value) -> Validator {
     let whole = json!({ "allOf": [schema], "components": document()["components"] });
     Validator::compile(&whole).unwrap()
 }
 
-/// Follows a reference within the document.
+/// Resolves a reference within the document.
 fn resolved(value: &'static Value) -> &'static Value {
     match value["$ref"].as_str() {
         Some(pointer) => {
@@ -31,20 +31,20 @@ fn resolved(value: &'static Value) -> &'static Value {
     }
 }
 
-/// An answer to a route must be one that the document tells of.
+/// Validates a response against the document.
 pub fn check(method: &str, path: &str, response: &Response) {
     assert!(response.header("x-request-id").is_some(), "{response:?}");
     let path = path.split('?').next().unwrap();
     let Ok(method) = method.parse::<Method>() else { return };
-    let Found::Route(route, _) = find(&method, path) else { return };
+    let RouteMatch::Route(route, _) = find(&method, path) else { return };
     let operation = &document()["paths"][route.path][route.method.to_lowercase()];
-    let told = resolved(&operation["responses"][response.status.to_string()]);
+    let documented = resolved(&operation["responses"][response.status.to_string()]);
     assert!(
-        told.is_object(),
-        "{method} {path} answers {}, which the document does not tell",
+        documented.is_object(),
+        "{method} {path} answers {}, which is not in the document",
         response.status
     );
-    let Some(content) = told.get("content") else {
+    let Some(content) = documented.get("content") else {
         assert!(response.body.is_empty(), "{response:?}");
         return;
     };
@@ -53,13 +53,13 @@ pub fn check(method: &str, path: &str, response: &Response) {
     if form.ends_with("json") && method != Method::HEAD {
         let mut body = response.json();
         if let Err(errors) = validator(&schema["schema"]).validate(&mut body) {
-            panic!("{method} {path} answers {body}, which does not fit: {errors:?}");
+            panic!("{method} {path} answers {body}, which does not conform: {errors:?}");
         }
     }
 }
 
 #[test]
-fn the_document_lists_the_routes_and_no_others() {
+fn the_document_lists_exactly_the_routes() {
     let routes: BTreeSet<_> =
         ROUTES.iter().map(|route| (route.path.to_owned(), route.method.to_lowercase())).collect();
     assert_eq!(routes.len(), ROUTES.len());
@@ -73,7 +73,7 @@ fn the_document_lists_the_routes_and_no_others() {
 }
 
 #[test]
-fn the_document_says_which_parameters_and_bodies_there_are_and_who_may_ask() {
+fn the_document_has_the_parameters_bodies_and_access_of_each_route() {
     for route in ROUTES {
         let operation = &document()["paths"][route.path][route.method.to_lowercase()];
         let parameters = operation["parameters"].as_array().into_iter().flatten();
@@ -88,7 +88,7 @@ fn the_document_says_which_parameters_and_bodies_there_are_and_who_may_ask() {
 }
 
 #[test]
-fn every_schema_of_the_document_can_be_compiled() {
+fn every_schema_of_the_document_compiles() {
     for (name, schema) in document()["components"]["schemas"].as_object().unwrap() {
         validator(schema);
         assert!(schema.is_object(), "{name}");
@@ -96,6 +96,6 @@ fn every_schema_of_the_document_can_be_compiled() {
 }
 
 #[test]
-fn the_document_is_about_the_server_that_it_comes_from() {
+fn the_document_describes_its_own_server() {
     assert_eq!(document()["servers"][0]["url"], "/");
 }

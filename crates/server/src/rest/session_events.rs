@@ -1,5 +1,5 @@
-//! `GET /v1/sessions/{sessionId}/events`: what reaches a session without being asked for, as server-sent events: the
-//! envelopes of calls that waited for a person, messages of tools, progress.
+//! `GET /v1/sessions/{sessionId}/events`: server-sent events of a session: envelopes of calls that waited for approval,
+//! messages of tools, progress.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -15,48 +15,47 @@ use toolwright_orchestrator::capabilities::{Client, Delivery, Fault};
 
 use crate::app::App;
 use crate::body::Body;
-use crate::dispatch::{Answer, Asked};
-use crate::rest::sessions;
+use crate::request::{ApiRequest, ApiResult};
 
-/// Events that a slow client may be behind; one that is further behind is cut off, or its tools are told.
-const WAITING: usize = 64;
-/// So that proxies do not take the connection for dead, and that a client that is gone is noticed.
-const HEARTBEAT: Duration = Duration::from_secs(15);
+/// Events that may be queued for a slow client. When the queue is full, a message fails and progress is dropped.
+const QUEUE_CAPACITY: usize = 64;
+/// Keeps proxies from closing the connection, and detects clients that are gone.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 
-pub(crate) async fn stream(asked: Asked<'_>) -> Answer {
-    let session = sessions::own(&asked, asked.parameter).await?;
-    let (events, pieces) = mpsc::channel(WAITING);
-    // Subscribed before it is answered: what is delivered from now on is not missed.
-    let deliveries = asked.app.orchestrator.deferred_results_for(&session.id);
-    let listener: Arc<dyn Client> = Arc::new(Listener(events.clone()));
-    asked.app.orchestrator.attach(&session.id, Arc::clone(&listener));
-    let (app, session) = (Arc::clone(asked.app), session.id.clone());
-    let stream = Stream { app, session, listener, events };
+pub(crate) async fn stream(request: ApiRequest<'_>) -> ApiResult {
+    let session = request.own_session(request.parameter).await?;
+    let (events, chunks) = mpsc::channel(QUEUE_CAPACITY);
+    // Subscribed before the response, so that no delivery after it is missed.
+    let deliveries = request.app.orchestrator.deferred_results_for(&session.id);
+    let client: Arc<dyn Client> = Arc::new(EventClient(events.clone()));
+    request.app.orchestrator.attach(&session.id, Arc::clone(&client));
+    let (app, session) = (Arc::clone(request.app), session.id.clone());
+    let stream = EventStream { app, session, client, events };
     tokio::spawn(stream.run(deliveries));
-    let mut response = Response::new(Body::Stream(pieces));
+    let mut response = Response::new(Body::Stream(chunks));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
 }
 
-struct Stream {
+struct EventStream {
     app: Arc<App>,
     session: String,
-    listener: Arc<dyn Client>,
+    client: Arc<dyn Client>,
     events: mpsc::Sender<Bytes>,
 }
 
-impl Stream {
+impl EventStream {
     async fn run(
         self,
         mut deliveries: tokio::sync::broadcast::Receiver<toolwright_orchestrator::DeferredResult>,
     ) {
-        let mut heartbeat = tokio::time::interval(HEARTBEAT);
+        let mut heartbeat = tokio::time::interval(HEARTBEAT_INTERVAL);
         loop {
-            let piece = tokio::select! {
+            let chunk = tokio::select! {
                 _ = heartbeat.tick() => Bytes::from_static(b": still here\n\n"),
-                () = self.app.stopped() => break,
+                () = self.app.shutdown_requested() => break,
                 () = self.events.closed() => break,
                 delivery = deliveries.recv() => match delivery {
                     Ok(delivery) if delivery.session == self.session => event("delivery", &json!({
@@ -66,32 +65,32 @@ impl Stream {
                     Err(RecvError::Closed) => break,
                 },
             };
-            if self.events.send(piece).await.is_err() {
+            if self.events.send(chunk).await.is_err() {
                 break;
             }
         }
-        // Not the one that has taken its place meanwhile.
-        self.app.orchestrator.detach_client(&self.session, &self.listener);
+        // Another stream of the session may have attached its client meanwhile.
+        self.app.orchestrator.detach_client(&self.session, &self.client);
     }
 }
 
-/// The session's client, as tools see it.
+/// The session's client, as handlers see it.
 #[derive(Debug)]
-struct Listener(mpsc::Sender<Bytes>);
+struct EventClient(mpsc::Sender<Bytes>);
 
-impl Client for Listener {
+impl Client for EventClient {
     fn send(&self, message: Value) -> Delivery {
         let sent = self.0.try_send(event("message", &message));
-        Box::pin(ready(sent.map_err(|_| Fault::new("CLOSED", "this session's client does not listen"))))
+        Box::pin(ready(sent.map_err(|_| Fault::new("CLOSED", "this session's client is not connected"))))
     }
 
     fn progress(&self, fraction: f64, message: Option<&str>) {
-        // Progress that cannot be shown is no loss.
+        // Progress may be lost.
         let _ = self.0.try_send(event("progress", &json!({ "fraction": fraction, "message": message })));
     }
 }
 
-/// JSON has no line breaks of its own, so the data is one line.
+/// JSON text has no line breaks, so the data is one line.
 fn event(name: &str, data: &Value) -> Bytes {
     Bytes::from(format!("event: {name}\ndata: {data}\n\n"))
 }

@@ -1,7 +1,7 @@
-//! One macro for closed sets of words that appear on the wire: a row a word, the compiler shows the rest.
+//! A macro for enums whose variants are words on the wire.
 
-/// Declares a fieldless enum whose variants are spelled exactly one way everywhere.
-macro_rules! words {
+/// Declares a fieldless enum with one spelling per variant.
+macro_rules! word_enum {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -9,17 +9,17 @@ macro_rules! words {
         pub enum $name { $($(#[$doc])* #[serde(rename = $text)] $variant),+ }
 
         impl $name {
-            /// Every word of the set, in declaration order.
+            /// Every variant, in declaration order.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
             /// The spellings of [`Self::ALL`], in the same order.
             pub const WORDS: &'static [&'static str] = &[$($text),+];
 
-            /// The word as it is spelled on every wire.
+            /// The word on the wire.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text),+ }
             }
 
-            /// The word with this exact spelling, if there is one.
+            /// The variant with exactly this spelling.
             pub fn from_word(word: &str) -> Option<Self> {
                 match word { $($text => Some(Self::$variant),)+ _ => None }
             }
@@ -33,4 +33,4 @@ macro_rules! words {
     };
 }
 
-pub(crate) use words;
+pub(crate) use word_enum;

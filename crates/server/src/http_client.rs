@@ -1,4 +1,4 @@
-//! The HTTP client for what the server itself asks for: an issuer's keys, a collector of spans.
+//! The HTTP client for the server's own requests: an issuer's keys, a trace collector.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustls::ClientConfig;
 use rustls_platform_verifier::BuilderVerifierExt;
 
-/// Trusts what the system trusts, and follows no redirects.
+/// Uses the system's trust store, and follows no redirects.
 pub(crate) fn build(timeout: Duration) -> Result<reqwest::Client, String> {
     let tls = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()

@@ -1,4 +1,4 @@
-//! What scanners and broken clients send. Each gets a proper error, and the server stays up.
+//! Malformed, oversized and slow requests: each gets an error response, and the server keeps serving.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::client::{Client, Response};
-use super::support::{Served, until};
+use super::support::{TestServer, wait_until};
 
-async fn assert_up(client: &Client) {
+async fn assert_serving(client: &Client) {
     let envelope = client.call("echo", json!({ "args": { "message": "still there" } })).await;
     assert_eq!(envelope["ok"], true);
 }
@@ -21,8 +21,8 @@ fn post(client: &Client, length: usize) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn bodies_of_all_wrong_kinds_are_refused() {
-    let served = Served::start().await;
+async fn malformed_bodies_are_refused() {
+    let server = TestServer::start().await;
     let bodies: [&[u8]; 12] = [
         b"{",
         b"{\"args\":",
@@ -38,24 +38,24 @@ async fn bodies_of_all_wrong_kinds_are_refused() {
         b"\0\0\0\0",
     ];
     for body in bodies {
-        let mut bytes = post(&served.client, body.len());
+        let mut bytes = post(&server.client, body.len());
         bytes.extend_from_slice(body);
-        let response = Response::parse(&served.client.raw(&bytes).await);
+        let response = Response::parse(&server.client.send_raw(&bytes).await);
         response.problem(400, "");
     }
-    assert_up(&served.client).await;
-    assert_eq!(served.runs(), 1);
+    assert_serving(&server.client).await;
+    assert_eq!(server.runs(), 1);
 }
 
 #[tokio::test]
-async fn huge_bodies_are_refused_before_and_while_they_come() {
-    let served = Served::with(|options| options.limits.body_bytes = 64 << 10, None).await;
-    let told = Response::parse(&served.client.raw(&post(&served.client, 1 << 40)).await);
-    told.problem(413, "65536 bytes");
-    let mut bytes = post(&served.client, 4 << 20);
+async fn large_bodies_are_refused_by_length_and_while_reading() {
+    let server = TestServer::with(|options| options.limits.body_bytes = 64 << 10, None).await;
+    let refused = Response::parse(&server.client.send_raw(&post(&server.client, 1 << 40)).await);
+    refused.problem(413, "65536 bytes");
+    let mut bytes = post(&server.client, 4 << 20);
     bytes.resize(bytes.len() + (4 << 20), b' ');
-    Response::parse(&served.client.raw(&bytes).await).problem(413, "65536 bytes");
-    let host = served.client.address;
+    Response::parse(&server.client.send_raw(&bytes).await).problem(413, "65536 bytes");
+    let host = server.client.address;
     let mut chunked = format!("POST /v1/tools/echo/call HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n").into_bytes();
     for _ in 0..300 {
         chunked.extend_from_slice(b"400\r\n");
@@ -63,23 +63,23 @@ async fn huge_bodies_are_refused_before_and_while_they_come() {
         chunked.extend_from_slice(b"\r\n");
     }
     chunked.extend_from_slice(b"0\r\n\r\n");
-    Response::parse(&served.client.raw(&chunked).await).problem(413, "65536 bytes");
-    let mut fits = post(&served.client, 60 << 10);
+    Response::parse(&server.client.send_raw(&chunked).await).problem(413, "65536 bytes");
+    let mut fits = post(&server.client, 60 << 10);
     fits.extend_from_slice(br#"{"args":{"message":"x"}}"#);
-    fits.resize(post(&served.client, 60 << 10).len() + (60 << 10), b' ');
-    assert_eq!(Response::parse(&served.client.raw(&fits).await).expect(200)["ok"], true);
-    assert_up(&served.client).await;
+    fits.resize(post(&server.client, 60 << 10).len() + (60 << 10), b' ');
+    assert_eq!(Response::parse(&server.client.send_raw(&fits).await).expect(200)["ok"], true);
+    assert_serving(&server.client).await;
 }
 
 #[tokio::test]
-async fn slow_bodies_and_slow_heads_are_cut_off() {
+async fn slow_heads_and_slow_bodies_time_out() {
     let change = |options: &mut toolwright_server::Options| {
         options.limits.body_timeout = Duration::from_millis(200);
         options.limits.header_timeout = Duration::from_millis(200);
     };
-    let served = Served::with(change, None).await;
-    for (begin, drip) in [(post(&served.client, 1000), b"{"), (b"POST /v1/tools".to_vec(), b"/")] {
-        let mut stream = TcpStream::connect(served.client.address).await.unwrap();
+    let server = TestServer::with(change, None).await;
+    for (begin, drip) in [(post(&server.client, 1000), b"{"), (b"POST /v1/tools".to_vec(), b"/")] {
+        let mut stream = TcpStream::connect(server.client.address).await.unwrap();
         stream.write_all(&begin).await.unwrap();
         let (mut reader, mut writer) = stream.into_split();
         let dripping = tokio::spawn(async move {
@@ -92,31 +92,31 @@ async fn slow_bodies_and_slow_heads_are_cut_off() {
         Response::parse(&answer).problem(408, "took longer");
         dripping.abort();
     }
-    let mut idle = TcpStream::connect(served.client.address).await.unwrap();
+    let mut idle = TcpStream::connect(server.client.address).await.unwrap();
     let mut nothing = Vec::new();
     tokio::time::timeout(Duration::from_secs(20), idle.read_to_end(&mut nothing)).await.unwrap().unwrap();
-    assert!(nothing.is_empty(), "an idle connection is just closed");
-    assert_up(&served.client).await;
+    assert!(nothing.is_empty(), "an idle connection is closed without a response");
+    assert_serving(&server.client).await;
 }
 
 #[tokio::test]
-async fn bodies_that_break_off_disturb_nobody() {
-    let served = Served::start().await;
-    let mut bytes = post(&served.client, 1000);
+async fn truncated_bodies_do_not_affect_other_requests() {
+    let server = TestServer::start().await;
+    let mut bytes = post(&server.client, 1000);
     bytes.extend_from_slice(b"{\"args\":");
-    let answer = served.client.raw_end(&bytes).await;
+    let answer = server.client.send_raw_and_close(&bytes).await;
     assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 400"), "{}", String::from_utf8_lossy(&answer));
     for _ in 0..50 {
-        let mut stream = TcpStream::connect(served.client.address).await.unwrap();
+        let mut stream = TcpStream::connect(server.client.address).await.unwrap();
         stream.write_all(&bytes).await.unwrap();
     }
-    assert_up(&served.client).await;
-    assert_eq!(served.runs(), 1);
+    assert_serving(&server.client).await;
+    assert_eq!(server.runs(), 1);
 }
 
 #[tokio::test]
-async fn wrong_methods_and_unknown_paths_are_told_what_there_is() {
-    let served = Served::start().await;
+async fn wrong_methods_and_unknown_paths_get_a_hint() {
+    let server = TestServer::start().await;
     let cases = [
         ("GET", "/v1/tools/echo/call", 405, "POST"),
         ("PUT", "/v1/tools", 405, "GET, HEAD"),
@@ -126,7 +126,7 @@ async fn wrong_methods_and_unknown_paths_are_told_what_there_is() {
         ("BREW", "/v1/tools", 405, "GET, HEAD"),
     ];
     for (method, path, status, allow) in cases {
-        let response = served.client.ask(method, path, "").await;
+        let response = server.client.request(method, path, "").await;
         response.problem(status, allow);
         assert_eq!(response.header("allow"), Some(allow), "{method} {path}");
     }
@@ -146,14 +146,14 @@ async fn wrong_methods_and_unknown_paths_are_told_what_there_is() {
         "/v1/tools/echo/call/more",
         "/mcp%00",
     ] {
-        served.client.get(path).await.problem(404, "openapi.json");
+        server.client.get(path).await.problem(404, "openapi.json");
     }
-    assert_up(&served.client).await;
+    assert_serving(&server.client).await;
 }
 
 #[tokio::test]
-async fn heads_that_are_no_http_are_refused() {
-    let served = Served::start().await;
+async fn heads_that_are_not_http_are_refused() {
+    let server = TestServer::start().await;
     let heads: [&[u8]; 9] = [
         b"nonsense\r\n\r\n",
         b"GET\r\n\r\n",
@@ -166,7 +166,7 @@ async fn heads_that_are_no_http_are_refused() {
         b"GET /v1/tools HTTP/1.1\r\nhost: localhost\r\nbad header\r\n\r\n",
     ];
     for head in heads {
-        let answer = served.client.raw_end(head).await;
+        let answer = server.client.send_raw_and_close(head).await;
         let text = String::from_utf8_lossy(&answer);
         assert!(
             answer.is_empty() || text.starts_with("HTTP/1.1 4") || text.starts_with("HTTP/1.1 505"),
@@ -174,57 +174,57 @@ async fn heads_that_are_no_http_are_refused() {
         );
     }
     let smuggled = b"POST /v1/tools/echo/call HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 4\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nPOST /v1/tools/write/call HTTP/1.1\r\nhost: localhost\r\n\r\n";
-    served.client.raw_end(smuggled).await;
-    assert_eq!(served.runs(), 0, "nothing was smuggled in");
-    assert_up(&served.client).await;
+    server.client.send_raw_and_close(smuggled).await;
+    assert_eq!(server.runs(), 0, "the smuggled request ran");
+    assert_serving(&server.client).await;
 }
 
 #[tokio::test]
 async fn heads_that_are_too_large_are_refused() {
-    let served = Served::start().await;
-    served.client.with("x-large", "x".repeat(20 << 10)).get("/v1/tools").await.problem(431, "16384 bytes");
-    served.client.get(&format!("/v1/tools?x={}", "x".repeat(20 << 10))).await.problem(431, "16384 bytes");
+    let server = TestServer::start().await;
+    server.client.with("x-large", "x".repeat(20 << 10)).get("/v1/tools").await.problem(431, "16384 bytes");
+    server.client.get(&format!("/v1/tools?x={}", "x".repeat(20 << 10))).await.problem(431, "16384 bytes");
     let many =
-        (0..100).fold(served.client.clone(), |client, number| client.with(&format!("x-{number}"), "x"));
+        (0..100).fold(server.client.clone(), |client, number| client.with(&format!("x-{number}"), "x"));
     many.get("/v1/tools").await.problem(431, "64 headers");
-    let host = served.client.address;
+    let host = server.client.address;
     let mut huge = format!("GET /v1/tools HTTP/1.1\r\nhost: {host}\r\nx: ").into_bytes();
     huge.resize(huge.len() + (1 << 20), b'x');
-    let answer = served.client.raw_end(&huge).await;
+    let answer = server.client.send_raw_and_close(&huge).await;
     assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 431"), "{}", String::from_utf8_lossy(&answer));
-    assert_up(&served.client).await;
+    assert_serving(&server.client).await;
 }
 
 #[tokio::test]
-async fn more_requests_than_allowed_are_told_to_come_again() {
-    let served = Served::with(|options| options.limits.requests = 2, None).await;
+async fn requests_above_the_limit_are_refused_with_retry_after() {
+    let server = TestServer::with(|options| options.limits.requests = 2, None).await;
     let body = json!({ "args": { "wait": true } }).to_string();
     let mut waiting = Vec::new();
     for number in 1..=2 {
-        waiting.push(served.client.send("POST", "/v1/tools/read/call", &body).await);
-        until(|| served.runs() == number).await;
+        waiting.push(server.client.send("POST", "/v1/tools/read/call", &body).await);
+        wait_until(|| server.runs() == number).await;
     }
-    let refused = served.client.ask("POST", "/v1/tools/read/call", &body).await;
+    let refused = server.client.request("POST", "/v1/tools/read/call", &body).await;
     refused.problem(429, "2 requests");
     assert_eq!(refused.header("retry-after"), Some("1"));
-    assert_eq!(served.client.get("/healthz").await.status, 200);
-    served.open.add_permits(2);
+    assert_eq!(server.client.get("/healthz").await.status, 200);
+    server.permits.add_permits(2);
     for mut stream in waiting {
         let mut bytes = Vec::new();
         stream.read_to_end(&mut bytes).await.unwrap();
         assert_eq!(Response::parse(&bytes).status, 200);
     }
-    assert_up(&served.client).await;
+    assert_serving(&server.client).await;
 }
 
 #[tokio::test]
-async fn more_connections_than_allowed_wait_for_their_turn() {
-    let served = Served::with(|options| options.limits.connections = 2, None).await;
+async fn connections_above_the_limit_wait() {
+    let server = TestServer::with(|options| options.limits.connections = 2, None).await;
     let held = [
-        TcpStream::connect(served.client.address).await.unwrap(),
-        TcpStream::connect(served.client.address).await.unwrap(),
+        TcpStream::connect(server.client.address).await.unwrap(),
+        TcpStream::connect(server.client.address).await.unwrap(),
     ];
-    let client = served.client.clone();
+    let client = server.client.clone();
     let third = tokio::spawn(async move { client.get("/healthz").await.status });
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert!(!third.is_finished());
