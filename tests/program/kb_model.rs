@@ -74,7 +74,7 @@ fn records_get_their_vectors_when_the_model_is_installed() {
     let project = studio();
     let before = project.run(&["call", "kb_search", QUESTION, "--format", "json"]).expect_code(0);
     assert_eq!(before.json()["meta"]["retrieval"], "keyword");
-    assert!(before.stderr.contains("by words alone"), "{}", before.stderr);
+    assert!(before.stderr.contains("falls back to keywords"), "{}", before.stderr);
     assert!(before.stderr.contains("run `toolwright kb model install`"), "{}", before.stderr);
     let doctor = project.run(&["doctor"]).expect_code(0).stdout;
     assert!(doctor.contains("search is by keyword only") && doctor.contains("toolwright kb model install"));
@@ -114,7 +114,7 @@ fn vectors_of_two_embedders_are_not_mixed() {
     assert_eq!(searched().json()["retrieval"], "hybrid");
     configure(&url, "two");
     let refused = project.run(&["kb", "add", "x.jsonl"]).expect_code(1).stderr;
-    assert!(refused.contains("made by `one at") && refused.contains("toolwright kb rebuild"), "{refused}");
+    assert!(refused.contains("are from `one at") && refused.contains("toolwright kb rebuild"), "{refused}");
     assert_eq!(searched().json()["retrieval"], "keyword");
     let doctor = project.run(&["doctor"]).stdout;
     assert!(

@@ -1,6 +1,6 @@
 //! The knowledge base of several servers at once, in PostgreSQL with pgvector 0.8 or newer.
 //!
-//! - **Words** are ranked by BM25 from our own postings (`postings.rs`), with the stems and weights of the embedded
+//! - **Words** are ranked by BM25 from our own postings (`postings.rs`), with the tokenizer and weights of the embedded
 //!   store.
 //! - **Vectors** are half-precision, with an HNSW index.
 //! - **One writer**, by an advisory lock that belongs to its connection: if its process dies, the lock is released.
@@ -26,9 +26,9 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::FromSql;
 use toolwright_postgres::{Address, Connection, Pool, Settings, migrate};
 
-use self::postgres_writer::Writer;
-use super::{Backend, Digest, Error, Found, Known, Maker, Result, Search, Stats, Write};
-use crate::record::{Key, Namespace, Record};
+use self::postgres_writer::PostgresWriter;
+use super::{Backend, SourceDigest, Error, CandidateLists, RecordDigest, EmbedderId, Result, CandidateQuery, Stats, StoreWriter};
+use crate::record::{Record, RecordKey};
 
 /// Migration n makes version n of the schema from version n - 1.
 const MIGRATIONS: &[&str] = &[include_str!("migrations/0001.sql")];
@@ -43,7 +43,7 @@ const RECORDS: &str = "SELECT body FROM record WHERE key = ANY($1)";
 const RECORDS_AFTER: &str = "SELECT id, body FROM record WHERE id > $1 ORDER BY id LIMIT 500";
 const SOURCES: &str = "SELECT name, digest FROM source";
 const RECORDS_OF_SOURCE: &str = "SELECT key, digest FROM record WHERE source = $1";
-const MAKER: &str = "SELECT name, dimensions FROM maker";
+const EMBEDDER: &str = "SELECT name, dimensions FROM maker";
 const WITHOUT_VECTOR: &str = "SELECT DISTINCT record AS key FROM passage p
     WHERE NOT EXISTS (SELECT FROM vector v WHERE v.key = p.vector)";
 const BY_SCOPE: &str = "SELECT split_part(scope, ':', 1) AS name, count(*) AS count FROM record GROUP BY 1";
@@ -199,12 +199,12 @@ fn is_new_enough(version: &str) -> bool {
 }
 
 impl Backend for Postgres {
-    fn search(&self, search: &Search<'_>) -> Result<Found> {
+    fn find_candidates(&self, query: &CandidateQuery<'_>) -> Result<CandidateLists> {
         let now = Instant::now();
-        let deadline = search.deadline.unwrap_or(now + self.options.call_timeout);
+        let deadline = query.deadline.unwrap_or(now + self.options.call_timeout);
         let left = deadline.saturating_duration_since(now).as_millis().max(1);
         // The index returns more than are needed, and continues from there while the filter excludes too many.
-        let nearest = (search.limit * 2).clamp(100, 1000);
+        let nearest = (query.limit * 2).clamp(100, 1000);
         let begin = format!(
             "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = {left};
              SET LOCAL plan_cache_mode = force_custom_plan; SET LOCAL hnsw.ef_search = {nearest};
@@ -215,7 +215,7 @@ impl Backend for Postgres {
             reader
                 .unit_of_work(async |connection| {
                     connection.run(&begin).await?;
-                    let found = postgres_search::search(connection, search).await?;
+                    let found = postgres_search::find_candidates(connection, query).await?;
                     connection.run("COMMIT").await?;
                     Ok(found)
                 })
@@ -223,12 +223,12 @@ impl Backend for Postgres {
         })
     }
 
-    fn fetch(&self, keys: &[Key]) -> Result<Vec<Record>> {
+    fn fetch(&self, keys: &[RecordKey]) -> Result<Vec<Record>> {
         let keys: Vec<i64> = keys.iter().map(|key| key.0 as i64).collect();
         self.rows(RECORDS, &[&keys])?.iter().map(record).collect()
     }
 
-    fn each(&self, visit: &mut dyn FnMut(Record) -> Result<()>) -> Result<()> {
+    fn for_each_record(&self, visit: &mut dyn FnMut(Record) -> Result<()>) -> Result<()> {
         let mut last = String::new();
         loop {
             let rows = self.rows(RECORDS_AFTER, &[&last])?;
@@ -249,7 +249,7 @@ impl Backend for Postgres {
             let by_namespace: Result<BTreeMap<String, u64>> = named(BY_SCOPE).await;
             let by_type: Result<BTreeMap<String, u64>> = named(BY_TYPE).await;
             let mut stats = Stats { by_namespace: by_namespace?, by_type: by_type?, ..Stats::default() };
-            stats.embedder = reader.unit_of_work(async |connection| maker(connection).await).await?;
+            stats.embedder = reader.unit_of_work(async |connection| stored_embedder(connection).await).await?;
             if let Some(row) = reader.query(STATS, &[]).await?.first() {
                 stats.records = count(row, "records")?;
                 stats.sources = count(row, "sources")?;
@@ -261,40 +261,40 @@ impl Backend for Postgres {
         })
     }
 
-    fn sources(&self) -> Result<BTreeMap<String, Digest>> {
+    fn source_digests(&self) -> Result<BTreeMap<String, SourceDigest>> {
         let entry = |row: &Row| {
             let digest = get::<&[u8]>(row, "digest")?.try_into();
             Ok((
                 get(row, "name")?,
-                digest.map_err(|_| Error::Damaged("a digest has another length".to_owned()))?,
+                digest.map_err(|_| Error::Corrupt("a source digest does not have 32 bytes".to_owned()))?,
             ))
         };
         self.rows(SOURCES, &[])?.iter().map(|row| entry(row)).collect()
     }
 
-    fn of_source(&self, source: &str) -> Result<Vec<Known>> {
+    fn records_of_source(&self, source: &str) -> Result<Vec<RecordDigest>> {
         let rows = self.rows(RECORDS_OF_SOURCE, &[&source])?;
-        let known = |row: &Row| Ok(Known { key: key(row)?, digest: get::<i64>(row, "digest")? as u64 });
-        rows.iter().map(|row| known(row)).collect()
+        let digest = |row: &Row| Ok(RecordDigest { key: key(row)?, digest: get::<i64>(row, "digest")? as u64 });
+        rows.iter().map(|row| digest(row)).collect()
     }
 
-    fn maker(&self) -> Result<Option<Maker>> {
+    fn embedder(&self) -> Result<Option<EmbedderId>> {
         self.run_until(None, async {
-            self.reader().await?.unit_of_work(async |connection| maker(connection).await).await
+            self.reader().await?.unit_of_work(async |connection| stored_embedder(connection).await).await
         })
     }
 
-    fn without_vector(&self) -> Result<Vec<Key>> {
+    fn keys_without_vector(&self) -> Result<Vec<RecordKey>> {
         let rows = self.rows(WITHOUT_VECTOR, &[])?;
         rows.iter().map(|row| key(row)).collect()
     }
 
-    fn write(&self) -> Result<Box<dyn Write + '_>> {
-        Ok(Box::new(Writer::begin(self)?))
+    fn begin_write(&self) -> Result<Box<dyn StoreWriter + '_>> {
+        Ok(Box::new(PostgresWriter::begin(self)?))
     }
 
     fn rebuild(&self) -> Result<()> {
-        Writer::begin(self)?.rebuild()
+        PostgresWriter::begin(self)?.rebuild()
     }
 }
 
@@ -311,31 +311,23 @@ impl From<toolwright_postgres::Error> for Error {
 
 /// A column of a row.
 fn get<'a, T: FromSql<'a>>(row: &'a Row, column: &str) -> Result<T> {
-    row.try_get(column).map_err(|error| Error::Damaged(error.to_string()))
+    row.try_get(column).map_err(|error| Error::Corrupt(error.to_string()))
 }
 
-fn key(row: &Row) -> Result<Key> {
-    Ok(Key(get::<i64>(row, "key")? as u64))
+fn key(row: &Row) -> Result<RecordKey> {
+    Ok(RecordKey(get::<i64>(row, "key")? as u64))
 }
 
 fn record(row: &Row) -> Result<Record> {
     let body: &str = get(row, "body")?;
-    serde_json::from_str(body).map_err(|error| Error::Damaged(error.to_string()))
+    serde_json::from_str(body).map_err(|error| Error::Corrupt(error.to_string()))
 }
 
-/// What made the vectors.
-async fn maker(connection: &mut Connection) -> Result<Option<Maker>> {
-    let rows = connection.query(MAKER, &[]).await?;
+/// The embedder of the stored vectors.
+async fn stored_embedder(connection: &mut Connection) -> Result<Option<EmbedderId>> {
+    let rows = connection.query(EMBEDDER, &[]).await?;
     let Some(row) = rows.first() else { return Ok(None) };
     let dimensions = get::<i32>(row, "dimensions")?;
-    Ok(Some(Maker { name: get(row, "name")?, dimensions: usize::try_from(dimensions).unwrap_or(0) }))
+    Ok(Some(EmbedderId { name: get(row, "name")?, dimensions: usize::try_from(dimensions).unwrap_or(0) }))
 }
 
-/// Who may read: an owner's records are apart from all others'.
-fn scope(namespace: Namespace, owner: Option<&str>) -> String {
-    match (namespace, owner) {
-        (Namespace::Personal, Some(owner)) => format!("personal:{owner}"),
-        // In `personal` no record has this: one always has an owner there.
-        (namespace, _) => namespace.as_str().to_owned(),
-    }
-}

@@ -1,6 +1,6 @@
-//! Search, in one transaction that reads one snapshot.
+//! CandidateQuery, in one transaction that reads one snapshot.
 //!
-//! Filters are exact: if few records match, all of them are unexamined; if many match, candidates are taken in the
+//! Filters are exact: if few records match, all of them are compared; if many match, candidates are taken in the
 //! order of their score, or along the HNSW index, until enough of them match.
 
 use std::collections::HashMap;
@@ -9,12 +9,12 @@ use tokio_postgres::Row;
 use toolwright_postgres::{Connection, Parameters};
 
 use super::postings::{PostingRow, Totals, deleted_slots, scores};
-use super::{get, maker, scope};
-use crate::record::Key;
-use crate::stems;
-use crate::store::{Candidate, Error, Filter, Found, Result, Search};
+use super::{get, stored_embedder};
+use crate::record::RecordKey;
+use crate::tokenizer;
+use crate::store::{Candidate, Error, Filter, CandidateLists, Result, CandidateQuery};
 
-/// Up to this many matching records are all unexamined.
+/// Up to this many matching records are all compared.
 const MAX_EXACT: usize = 10_000;
 /// Up to this many records in all, the matching ones are not counted first.
 const SMALL_KNOWLEDGE_BASE: u64 = 2000;
@@ -78,46 +78,46 @@ impl FilterParameters<'_> {
         sql: &'static str,
         more: Parameters<'_>,
     ) -> Result<Vec<Row>, toolwright_postgres::Error> {
-        let Filter { kind, tags, from, until, .. } = self.filter;
+        let Filter { kind, tags, updated_from, updated_until, .. } = self.filter;
         let mut parameters: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> =
-            vec![&self.scope, kind, tags, from, until];
+            vec![&self.scope, kind, tags, updated_from, updated_until];
         parameters.extend(more);
         connection.query(sql, &parameters).await
     }
 }
 
 /// Searches by words and by vector. The transaction must have begun.
-pub async fn search(connection: &mut Connection, search: &Search<'_>) -> Result<Found> {
-    let filter = search.filter;
+pub async fn find_candidates(connection: &mut Connection, query: &CandidateQuery<'_>) -> Result<CandidateLists> {
+    let filter = query.filter;
     let filter_parameters =
-        FilterParameters { scope: scope(filter.namespace, filter.owner.as_deref()), filter };
+        FilterParameters { scope: filter.namespace.scope(filter.owner.as_deref()), filter };
     let totals = totals(connection).await?;
-    let (words, mut matching) = by_words(connection, search, &filter_parameters, &totals).await?;
+    let (keyword, mut matching) = keyword_candidates(connection, query, &filter_parameters, &totals).await?;
     if totals.records <= SMALL_KNOWLEDGE_BASE {
         matching = Matching::Few;
     }
-    let vectors = match search.vector {
-        Some(vector) => by_vector(connection, vector, search.limit, &filter_parameters, matching).await?,
+    let vector = match query.vector {
+        Some(vector) => vector_candidates(connection, vector, query.limit, &filter_parameters, matching).await?,
         None => Vec::new(),
     };
-    Ok(Found { words, vectors })
+    Ok(CandidateLists { keyword, vector })
 }
 
-async fn by_words(
+async fn keyword_candidates(
     connection: &mut Connection,
-    search: &Search<'_>,
+    query: &CandidateQuery<'_>,
     filter_parameters: &FilterParameters<'_>,
     totals: &Totals,
 ) -> Result<(Vec<Candidate>, Matching)> {
-    let words = stems::wanted(search.words);
-    if words.is_empty() || search.limit == 0 {
+    let words = tokenizer::query_terms(query.text);
+    if words.is_empty() || query.limit == 0 {
         return Ok((Vec::new(), Matching::Unknown));
     }
     let mut unexamined = Unexamined(all_scores(connection, &words, totals).await?);
     let mut found = Vec::new();
     let mut matching = Matching::Unknown;
-    let (mut examined, mut step) = (0, search.limit * 2);
-    while !unexamined.0.is_empty() && found.len() < search.limit && matching != Matching::Few {
+    let (mut examined, mut step) = (0, query.limit * 2);
+    while !unexamined.0.is_empty() && found.len() < query.limit && matching != Matching::Few {
         let best = unexamined.take_best(step);
         examined += best.len();
         step = examined * 4;
@@ -126,7 +126,7 @@ async fn by_words(
         found.extend(candidates(best, &keys_of(&rows)?));
         if found.len() * 5 >= examined {
             matching = Matching::Many;
-        } else if matching == Matching::Unknown && found.len() < search.limit {
+        } else if matching == Matching::Unknown && found.len() < query.limit {
             let rows =
                 filter_parameters.query(connection, FIRST_MATCHING, &[&((MAX_EXACT + 1) as i64)]).await?;
             matching = if rows.len() <= MAX_EXACT { Matching::Few } else { Matching::Many };
@@ -136,15 +136,15 @@ async fn by_words(
             }
         }
     }
-    found.sort_unstable_by(in_order);
-    found.truncate(search.limit);
+    found.sort_unstable_by(Candidate::order);
+    found.truncate(query.limit);
     Ok((found, matching))
 }
 
 async fn totals(connection: &mut Connection) -> Result<Totals> {
     let total = connection.query(TOTAL, &[]).await?;
     let Some(total) = total.first() else {
-        return Err(Error::Damaged("it has no totals".to_owned()));
+        return Err(Error::Corrupt("the table of totals is empty".to_owned()));
     };
     let lengths: Vec<i64> = get(total, "lengths")?;
     let mut totals = Totals { records: get::<i64>(total, "records")?.max(0) as u64, ..Totals::default() };
@@ -198,26 +198,26 @@ impl Unexamined {
     }
 }
 
-fn keys_of(rows: &[Row]) -> Result<HashMap<u32, Key>> {
-    rows.iter().map(|row| Ok((get::<i32>(row, "doc")? as u32, Key(get::<i64>(row, "key")? as u64)))).collect()
+fn keys_of(rows: &[Row]) -> Result<HashMap<u32, RecordKey>> {
+    rows.iter().map(|row| Ok((get::<i32>(row, "doc")? as u32, RecordKey(get::<i64>(row, "key")? as u64)))).collect()
 }
 
-fn candidates(scored: Vec<(f32, u32)>, keys: &HashMap<u32, Key>) -> Vec<Candidate> {
+fn candidates(scored: Vec<(f32, u32)>, keys: &HashMap<u32, RecordKey>) -> Vec<Candidate> {
     let known = |(score, doc)| keys.get(&doc).map(|key| Candidate { key: *key, score, passage: 0 });
     scored.into_iter().filter_map(known).collect()
 }
 
-async fn by_vector(
+async fn vector_candidates(
     connection: &mut Connection,
     vector: &[f32],
     limit: usize,
     filter_parameters: &FilterParameters<'_>,
     mut matching: Matching,
 ) -> Result<Vec<Candidate>> {
-    let Some(kept) = maker(connection).await? else { return Ok(Vec::new()) };
-    if kept.dimensions != vector.len() {
-        let asked = format!("an embedder with {} dimensions", vector.len());
-        return Err(Error::OtherEmbedder { kept: kept.name, asked });
+    let Some(stored) = stored_embedder(connection).await? else { return Ok(Vec::new()) };
+    if stored.dimensions != vector.len() {
+        let configured = format!("an embedder with {} dimensions", vector.len());
+        return Err(Error::EmbedderMismatch { stored: stored.name, configured });
     }
     if matching == Matching::Unknown {
         let rows = filter_parameters.query(connection, COUNT_MATCHING, &[&((MAX_EXACT + 1) as i64)]).await?;
@@ -225,12 +225,12 @@ async fn by_vector(
         matching = if count <= MAX_EXACT as i64 { Matching::Few } else { Matching::Many };
     }
     let sql = if matching == Matching::Few { NEAREST_EXACT } else { NEAREST_BY_INDEX };
-    let mut asked = limit * 2;
+    let mut row_limit = limit * 2;
     loop {
-        let rows = filter_parameters.query(connection, sql, &[&vector, &(asked as i64)]).await?;
-        let mut best: HashMap<Key, Candidate> = HashMap::new();
+        let rows = filter_parameters.query(connection, sql, &[&vector, &(row_limit as i64)]).await?;
+        let mut best: HashMap<RecordKey, Candidate> = HashMap::new();
         for row in &rows {
-            let key = Key(get::<i64>(row, "record")? as u64);
+            let key = RecordKey(get::<i64>(row, "record")? as u64);
             let candidate = Candidate {
                 key,
                 score: -(get::<f64>(row, "distance")? as f32),
@@ -241,17 +241,14 @@ async fn by_vector(
                 *known = candidate;
             }
         }
-        if best.len() >= limit || rows.len() < asked {
+        if best.len() >= limit || rows.len() < row_limit {
             let mut best: Vec<_> = best.into_values().collect();
-            best.sort_unstable_by(in_order);
+            best.sort_unstable_by(Candidate::order);
             best.truncate(limit);
             return Ok(best);
         }
         // Some records have many of these passages.
-        asked *= 4;
+        row_limit *= 4;
     }
 }
 
-fn in_order(left: &Candidate, right: &Candidate) -> std::cmp::Ordering {
-    right.score.total_cmp(&left.score).then(left.key.cmp(&right.key))
-}

@@ -5,53 +5,53 @@ use std::fmt::Write as _;
 
 use toolwright_postgres::Connection;
 
-use super::maker;
-use crate::store::{Error, Maker, Result};
+use super::stored_embedder;
+use crate::store::{Error, EmbedderId, Result};
 
 /// The limit of an HNSW index of half-precision vectors.
 const MAX_DIMENSIONS: usize = 4000;
 /// How many vectors one statement has.
-const BATCH: usize = 1000;
+const BATCH_SIZE: usize = 1000;
 
-const INSERT_MAKER: &str = "INSERT INTO maker (name, dimensions) VALUES ($1, $2)";
+const INSERT_EMBEDDER: &str = "INSERT INTO maker (name, dimensions) VALUES ($1, $2)";
 const INSERT_VECTORS: &str = "INSERT INTO vector (key, embedding)
     SELECT key, embedding::halfvec FROM unnest($1::bigint[], $2::text[]) AS new(key, embedding)
     ON CONFLICT (key) DO UPDATE SET embedding = excluded.embedding";
 
 /// Stores vectors in one transaction.
-pub async fn put(connection: &mut Connection, asked: &Maker, vectors: &[(u64, Vec<f32>)]) -> Result<()> {
+pub async fn put_vectors(connection: &mut Connection, embedder: &EmbedderId, vectors: &[(u64, Vec<f32>)]) -> Result<()> {
     connection.run("BEGIN").await?;
-    match maker(connection).await? {
-        Some(kept) if kept == *asked => {}
-        Some(kept) => {
-            return Err(Error::OtherEmbedder { kept: kept.name, asked: asked.name.clone() });
+    match stored_embedder(connection).await? {
+        Some(stored) if stored == *embedder => {}
+        Some(stored) => {
+            return Err(Error::EmbedderMismatch { stored: stored.name, configured: embedder.name.clone() });
         }
-        None => prepare_table(connection, asked).await?,
+        None => prepare_table(connection, embedder).await?,
     }
     let mut new: BTreeMap<i64, &[f32]> = BTreeMap::new();
     for (key, vector) in vectors {
-        if vector.len() != asked.dimensions {
-            let found = format!("a vector has {} dimensions instead of {}", vector.len(), asked.dimensions);
+        if vector.len() != embedder.dimensions {
+            let found = format!("a vector has {} dimensions instead of {}", vector.len(), embedder.dimensions);
             return Err(Error::Unusable(found));
         }
         new.insert(*key as i64, vector);
     }
     let new: Vec<(i64, &[f32])> = new.into_iter().collect();
-    for batch in new.chunks(BATCH) {
+    for batch in new.chunks(BATCH_SIZE) {
         let (keys, texts): (Vec<i64>, Vec<String>) =
-            batch.iter().map(|(key, vector)| (*key, text(vector))).unzip();
+            batch.iter().map(|(key, vector)| (*key, vector_text(vector))).unzip();
         connection.query(INSERT_VECTORS, &[&keys, &texts]).await?;
     }
     Ok(connection.run("COMMIT").await?)
 }
 
 /// Prepares the table for the first vectors of an embedder.
-async fn prepare_table(connection: &mut Connection, maker: &Maker) -> Result<()> {
-    let dimensions = maker.dimensions;
+async fn prepare_table(connection: &mut Connection, embedder: &EmbedderId) -> Result<()> {
+    let dimensions = embedder.dimensions;
     if !(1..=MAX_DIMENSIONS).contains(&dimensions) {
         let text = format!(
             "vectors of `{}` have {dimensions} dimensions; 1 to {MAX_DIMENSIONS} can be stored",
-            maker.name
+            embedder.name
         );
         return Err(Error::Unusable(text));
     }
@@ -62,12 +62,12 @@ async fn prepare_table(connection: &mut Connection, maker: &Maker) -> Result<()>
              CREATE INDEX vector_nearest ON vector USING hnsw (embedding halfvec_ip_ops)"
         ))
         .await?;
-    connection.query(INSERT_MAKER, &[&maker.name, &(dimensions as i32)]).await?;
+    connection.query(INSERT_EMBEDDER, &[&embedder.name, &(dimensions as i32)]).await?;
     Ok(())
 }
 
 /// A vector in pgvector's text form.
-fn text(vector: &[f32]) -> String {
+fn vector_text(vector: &[f32]) -> String {
     let mut text = String::with_capacity(vector.len() * 12);
     for value in vector {
         // Writing to a string cannot fail.

@@ -6,15 +6,15 @@ use tokio_postgres::types::ToSql;
 use toolwright_postgres::Connection;
 
 use super::postings::{
-    BLOCK, FIELDS, FieldLengths, NewPostings, block_and_slot, deleted_slots, without_deleted,
+    BLOCK_SIZE, FIELD_COUNT, FieldLengths, NewPostings, block_and_slot, deleted_slots, without_deleted,
 };
-use super::{Postgres, get, postgres_vectors, scope};
+use super::{Postgres, get, postgres_vectors};
 use crate::passages;
-use crate::record::{Key, Record};
-use crate::store::{Digest, Error, Maker, Result, Write};
+use crate::record::{RecordKey, Record};
+use crate::store::{SourceDigest, Error, EmbedderId, Result, StoreWriter};
 
 /// How many records are collected before they are sent.
-const BATCH: usize = 2000;
+const BATCH_SIZE: usize = 2000;
 /// How many bytes of records are collected before they are sent.
 const BATCH_BYTES: usize = 16 << 20;
 
@@ -63,7 +63,7 @@ struct NewRecord {
 }
 
 /// Holds the writer's lock until it is dropped.
-pub(super) struct Writer<'a> {
+pub(super) struct PostgresWriter<'a> {
     store: &'a Postgres,
     connection: Connection,
     /// By key; `None` is deleted.
@@ -82,7 +82,7 @@ struct Transaction {
     next_doc: u32,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> PostgresWriter<'a> {
     pub(super) fn begin(store: &'a Postgres) -> Result<Self> {
         let connection = store.run_until(None, async {
             store.prepare_schema().await?;
@@ -90,7 +90,7 @@ impl<'a> Writer<'a> {
             let rows = connection.query(LOCK, &[]).await?;
             match rows.first().map_or(Ok(false), |row| get(row, "taken"))? {
                 true => Ok(connection),
-                false => Err(Error::Busy),
+                false => Err(Error::Locked),
             }
         })?;
         Ok(Self {
@@ -107,13 +107,13 @@ impl<'a> Writer<'a> {
     /// Rebuilds the postings, in one transaction.
     pub(super) fn rebuild(mut self) -> Result<()> {
         self.step(async |connection, transaction| {
-            transaction.next_doc = transaction.next_doc.next_multiple_of(BLOCK);
+            transaction.next_doc = transaction.next_doc.next_multiple_of(BLOCK_SIZE);
             Ok(connection.run("DELETE FROM posting; DELETE FROM block").await?)
         })?;
         let mut last = i64::MIN;
         loop {
             let rows = self.step(async |connection, _| {
-                Ok(connection.query(RECORDS_AFTER, &[&last, &(BATCH as i64)]).await?)
+                Ok(connection.query(RECORDS_AFTER, &[&last, &(BATCH_SIZE as i64)]).await?)
             })?;
             let Some(row) = rows.last() else { break };
             last = get(row, "key")?;
@@ -149,10 +149,10 @@ impl<'a> Writer<'a> {
         done
     }
 
-    fn collect(&mut self, key: Key, new: Option<NewRecord>) -> Result<()> {
+    fn collect(&mut self, key: RecordKey, new: Option<NewRecord>) -> Result<()> {
         self.pending_bytes += new.as_ref().map_or(0, |new| new.record.text.len());
         self.pending.insert(key.0 as i64, new);
-        match self.pending.len() >= BATCH || self.pending_bytes >= BATCH_BYTES {
+        match self.pending.len() >= BATCH_SIZE || self.pending_bytes >= BATCH_BYTES {
             true => self.flush(),
             false => Ok(()),
         }
@@ -167,16 +167,16 @@ impl<'a> Writer<'a> {
     }
 }
 
-impl Write for Writer<'_> {
+impl StoreWriter for PostgresWriter<'_> {
     fn put(&mut self, record: &Record, source: &str) -> Result<()> {
         self.collect(record.key(), Some(NewRecord { record: record.clone(), source: source.to_owned() }))
     }
 
-    fn remove(&mut self, key: Key) -> Result<()> {
+    fn remove(&mut self, key: RecordKey) -> Result<()> {
         self.collect(key, None)
     }
 
-    fn note_source(&mut self, source: &str, digest: Option<Digest>) -> Result<()> {
+    fn set_source_digest(&mut self, source: &str, digest: Option<SourceDigest>) -> Result<()> {
         self.step(async |connection, _| {
             match digest {
                 Some(digest) => connection.query(SET_SOURCE, &[&source, &digest.as_slice()]).await?,
@@ -193,7 +193,7 @@ impl Write for Writer<'_> {
         self.flush()?;
         self.step(async |connection, transaction| transaction.end(connection).await)?;
         self.transaction = None;
-        if std::mem::take(&mut self.written) >= BATCH {
+        if std::mem::take(&mut self.written) >= BATCH_SIZE {
             // The planner needs new statistics after many inserts.
             let analyse = async |connection: &mut Connection| {
                 Ok(connection.run("ANALYZE record, passage, posting").await?)
@@ -203,12 +203,12 @@ impl Write for Writer<'_> {
         Ok(())
     }
 
-    fn put_vectors(&mut self, maker: &Maker, vectors: &[(u64, Vec<f32>)]) -> Result<()> {
+    fn put_vectors(&mut self, embedder: &EmbedderId, vectors: &[(u64, Vec<f32>)]) -> Result<()> {
         let store = self.store;
         store.block_on(async {
             let mut connection = store.writers.get().await?;
             connection
-                .unit_of_work(async |connection| postgres_vectors::put(connection, maker, vectors).await)
+                .unit_of_work(async |connection| postgres_vectors::put_vectors(connection, embedder, vectors).await)
                 .await
         })
     }
@@ -222,7 +222,7 @@ impl Write for Writer<'_> {
     }
 }
 
-impl Drop for Writer<'_> {
+impl Drop for PostgresWriter<'_> {
     fn drop(&mut self) {
         // Releases the lock for the next writer. If this fails, the connection is closed, and the lock with it.
         let is_open = self.transaction.is_some();
@@ -241,10 +241,10 @@ impl Transaction {
         connection.run("BEGIN").await?;
         let rows = connection.query(TOTAL, &[]).await?;
         let Some(row) = rows.first() else {
-            return Err(Error::Damaged("the table of totals is empty".to_owned()));
+            return Err(Error::Corrupt("the table of totals is empty".to_owned()));
         };
         let kept: Vec<i64> = get(row, "lengths")?;
-        let mut lengths = [0; FIELDS];
+        let mut lengths = [0; FIELD_COUNT];
         lengths.iter_mut().zip(kept).for_each(|(length, kept)| *length = kept);
         let next_doc = get::<i32>(row, "next_doc")? as u32;
         Ok(Self { records: get(row, "records")?, lengths, next_doc })
@@ -269,7 +269,7 @@ impl Transaction {
         let (blocks, slots): (Vec<i32>, Vec<Vec<u8>>) = marks.into_iter().unzip();
         for row in connection.query(MARK_DELETED, &[&blocks, &slots]).await? {
             let marked: &[u8] = get(&row, "gone")?;
-            if marked.len() / 2 >= BLOCK as usize / 2 {
+            if marked.len() / 2 >= BLOCK_SIZE as usize / 2 {
                 compact_block(connection, get(&row, "block")?, marked).await?;
             }
         }
@@ -288,7 +288,7 @@ impl Transaction {
         }
         connection.query(INSERT_RECORDS, &columns.of_records()).await?;
         connection.query(INSERT_PASSAGES, &[&columns.records, &columns.ordinals, &columns.vectors]).await?;
-        let (mut words, mut blocks, mut lists) = (Vec::new(), Vec::new(), [const { Vec::new() }; FIELDS]);
+        let (mut words, mut blocks, mut lists) = (Vec::new(), Vec::new(), [const { Vec::new() }; FIELD_COUNT]);
         for ((word, block), fields) in postings.lists {
             words.push(word);
             blocks.push(block);
@@ -309,7 +309,7 @@ impl Transaction {
 async fn compact_block(connection: &mut Connection, block: i32, marked: &[u8]) -> Result<()> {
     let deleted = deleted_slots(marked);
     let rows = connection.query(POSTINGS_OF_BLOCK, &[&block]).await?;
-    let (mut words, mut blocks, mut lists) = (Vec::new(), Vec::new(), [const { Vec::new() }; FIELDS]);
+    let (mut words, mut blocks, mut lists) = (Vec::new(), Vec::new(), [const { Vec::new() }; FIELD_COUNT]);
     for row in &rows {
         let kept = [get(row, "text")?, get(row, "title")?, get(row, "labels")?]
             .map(|list| without_deleted(list, &deleted));
@@ -338,7 +338,7 @@ struct Columns {
     updated: Vec<Option<i64>>,
     digests: Vec<i64>,
     sources: Vec<String>,
-    lengths: [Vec<i32>; FIELDS],
+    lengths: [Vec<i32>; FIELD_COUNT],
     bodies: Vec<String>,
     /// Of passages: the record, the position in it, and the key of the vector.
     records: Vec<i64>,
@@ -354,7 +354,7 @@ impl Columns {
         self.keys.push(key);
         self.ids.push(record.id.clone());
         self.docs.push(doc as i32);
-        self.scopes.push(scope(record.namespace, record.owner.as_deref()));
+        self.scopes.push(record.namespace.scope(record.owner.as_deref()));
         self.kinds.push(record.kind.clone());
         self.tags.push(serde_json::to_string(&record.tags).map_err(json)?);
         self.updated.push(record.updated_ms());
@@ -363,7 +363,7 @@ impl Columns {
         let fits = |length| i32::try_from(length).unwrap_or(i32::MAX);
         self.lengths.iter_mut().zip(lengths).for_each(|(all, length)| all.push(fits(length)));
         self.bodies.push(serde_json::to_string(record).map_err(json)?);
-        for (ordinal, passage) in (0..).zip(passages::of(record)) {
+        for (ordinal, passage) in (0..).zip(passages::split_record(record)) {
             self.records.push(key);
             self.ordinals.push(ordinal);
             self.vectors.push(passage.key as i64);

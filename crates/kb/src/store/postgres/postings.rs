@@ -1,7 +1,7 @@
 //! Postings: which records a word is in, how often, and how long the field is. PostgreSQL's own ranking knows neither
 //! how rare a word is nor the average length of texts, so we store postings and rank by BM25.
 //!
-//! A list belongs to a word, a field and a block of [`BLOCK`] record numbers. An entry has four bytes: the number
+//! A list belongs to a word, a field and a block of [`BLOCK_SIZE`] record numbers. An entry has four bytes: the number
 //! within the block as u16, the count, and the length of the field on the scale of the embedded index. Entries are in
 //! the order of the numbers, so that new ones are appended without reading the list. Deleted records stay in the
 //! lists until half of their block is deleted; the block lists them, and they are neither counted nor found.
@@ -13,20 +13,20 @@ use tantivy::query::Bm25Weight;
 use tantivy::tokenizer::{TextAnalyzer, TokenStream as _};
 
 use crate::record::Record;
-use crate::stems;
+use crate::tokenizer;
 
 /// How many record numbers a block has.
-pub const BLOCK: u32 = 8192;
+pub const BLOCK_SIZE: u32 = 8192;
 /// Text, title, tags.
-pub const FIELDS: usize = 3;
+pub const FIELD_COUNT: usize = 3;
 
 const ENTRY_BYTES: usize = 4;
 
 /// How many words each field has.
-pub type FieldLengths = [i64; FIELDS];
+pub type FieldLengths = [i64; FIELD_COUNT];
 
 /// The lists of one word in one block, one for each field.
-pub type FieldLists = [Vec<u8>; FIELDS];
+pub type FieldLists = [Vec<u8>; FIELD_COUNT];
 
 /// Entries to append to the lists, by word and block.
 pub struct NewPostings {
@@ -36,14 +36,14 @@ pub struct NewPostings {
 
 impl Default for NewPostings {
     fn default() -> Self {
-        Self { analyzer: stems::english(), lists: BTreeMap::new() }
+        Self { analyzer: tokenizer::english_analyzer(), lists: BTreeMap::new() }
     }
 }
 
 impl NewPostings {
     /// Adds a record. Numbers must come in ascending order.
     pub fn add(&mut self, doc: u32, record: &Record) -> FieldLengths {
-        let fields = stems::fields(record);
+        let fields = tokenizer::indexed_texts(record);
         let (block, slot) = block_and_slot(doc);
         let mut lengths = FieldLengths::default();
         for (field, texts) in fields.into_iter().enumerate() {
@@ -73,7 +73,7 @@ impl NewPostings {
 /// The block of a record's number, and its slot in the block.
 pub fn block_and_slot(doc: u32) -> (i32, u16) {
     // Both parts fit: a number is an i32 in the database.
-    ((doc / BLOCK) as i32, (doc % BLOCK) as u16)
+    ((doc / BLOCK_SIZE) as i32, (doc % BLOCK_SIZE) as u16)
 }
 
 /// The deleted slots of a block.
@@ -100,7 +100,7 @@ pub struct PostingRow<'a> {
     /// The index of the word.
     pub word: usize,
     pub block: i32,
-    pub lists: [&'a [u8]; FIELDS],
+    pub lists: [&'a [u8]; FIELD_COUNT],
 }
 
 /// The scores of all records with one of the words, unordered. Each word has a weight.
@@ -110,7 +110,7 @@ pub fn scores(words: &[(String, f32)], mut rows: Vec<PostingRow<'_>>, totals: &T
     let weights = weights(words, &rows, totals, &deleted);
     rows.sort_unstable_by_key(|row| (row.block, row.word));
     let mut scores = Vec::new();
-    let mut sums = vec![0.0_f32; BLOCK as usize];
+    let mut sums = vec![0.0_f32; BLOCK_SIZE as usize];
     for rows in rows.chunk_by(|left, right| left.block == right.block) {
         sums.fill(0.0);
         for row in rows {
@@ -125,7 +125,7 @@ pub fn scores(words: &[(String, f32)], mut rows: Vec<PostingRow<'_>>, totals: &T
         let block = rows[0].block;
         let deleted = deleted(block);
         let found = (0..).zip(&sums).filter(|(slot, sum)| **sum > 0.0 && !deleted.contains(slot));
-        scores.extend(found.map(|(slot, sum)| (*sum, block as u32 * BLOCK + u32::from(slot))));
+        scores.extend(found.map(|(slot, sum)| (*sum, block as u32 * BLOCK_SIZE + u32::from(slot))));
     }
     scores
 }
@@ -136,8 +136,8 @@ fn weights<'a>(
     rows: &[PostingRow<'_>],
     totals: &Totals,
     deleted: &impl Fn(i32) -> &'a HashSet<u16>,
-) -> Vec<[Bm25Weight; FIELDS]> {
-    let mut frequencies = vec![[0_u64; FIELDS]; words.len()];
+) -> Vec<[Bm25Weight; FIELD_COUNT]> {
+    let mut frequencies = vec![[0_u64; FIELD_COUNT]; words.len()];
     for row in rows {
         let deleted = deleted(row.block);
         for (list, frequency) in row.lists.iter().zip(&mut frequencies[row.word]) {
@@ -152,9 +152,9 @@ fn weights<'a>(
     let weight = |field: usize, frequency: u64, times: f32| {
         let average = (totals.lengths[field] as f32 / records as f32).max(f32::MIN_POSITIVE);
         Bm25Weight::for_one_term_without_explain(frequency.min(records), records, average)
-            .boost_by(stems::WEIGHTS[field] * times)
+            .boost_by(tokenizer::FIELD_WEIGHTS[field] * times)
     };
-    let field_weights = |(frequencies, (_, times)): (&[u64; FIELDS], &(String, f32))| {
+    let field_weights = |(frequencies, (_, times)): (&[u64; FIELD_COUNT], &(String, f32))| {
         std::array::from_fn(|field| weight(field, frequencies[field], *times))
     };
     frequencies.iter().zip(words).map(field_weights).collect()

@@ -1,4 +1,4 @@
-//! A record as people write it: most of it may be left out.
+//! A record as a file describes it: most fields are optional.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 use super::Defaults;
 use crate::record::{Namespace, Record, Source};
 
-/// The fields of a JSONL line, and of front matter.
-#[derive(Debug, Default, Deserialize)]
+/// The fields of a JSONL line and of front matter.
+#[derive(Debug, Default, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Raw {
+pub struct RecordInput {
     pub id: Option<String>,
     #[serde(rename = "type")]
     pub kind: Option<String>,
@@ -25,8 +25,8 @@ pub struct Raw {
     pub sources: Option<Vec<Source>>,
 }
 
-/// The names of these fields.
-pub const FIELDS: [&str; 12] = [
+/// The names of the fields.
+pub const FIELD_NAMES: [&str; 12] = [
     "id",
     "type",
     "title",
@@ -41,9 +41,9 @@ pub const FIELDS: [&str; 12] = [
     "sources",
 ];
 
-impl Raw {
-    /// The record, with what was left out filled in.
-    pub fn record(self, source: &str, source_type: &str, defaults: &Defaults) -> Result<Record, String> {
+impl RecordInput {
+    /// Fills in defaults and validates the record.
+    pub fn into_record(self, source: &str, source_type: &str, defaults: &Defaults) -> Result<Record, String> {
         let kind = self.kind.or_else(|| Some(self.id.as_deref()?.split_once(':')?.0.to_owned()));
         let kind = kind.unwrap_or_else(|| "doc".to_owned());
         let title = self.title.unwrap_or_default();
@@ -54,10 +54,7 @@ impl Raw {
                 format!("`namespace` must be \"studio\", \"personal\" or \"public\", not {name:?}")
             })?,
         };
-        let owner = self.owner.or_else(|| match namespace {
-            Namespace::Personal => defaults.owner.clone(),
-            Namespace::Studio | Namespace::Public => None,
-        });
+        let default_owner = (namespace == Namespace::Personal).then(|| defaults.owner.clone()).flatten();
         let file = || vec![Source { kind: "file".to_owned(), name: Some(source.to_owned()), url: None }];
         Record {
             id,
@@ -65,7 +62,7 @@ impl Raw {
             title,
             text: self.text.unwrap_or_default(),
             namespace,
-            owner,
+            owner: self.owner.or(default_owner),
             tags: self.tags.unwrap_or_default(),
             source_type: Some(self.source_type.unwrap_or_else(|| source_type.to_owned())),
             last_updated: self.last_updated,
@@ -73,11 +70,11 @@ impl Raw {
             metadata: self.metadata.unwrap_or_default(),
             sources: self.sources.unwrap_or_else(file),
         }
-        .checked()
+        .validate()
     }
 }
 
-/// Letters and digits in lower case, with `_` between words: "Mira Okafor" is `mira_okafor`.
+/// Letters and digits in lower case, with `_` between words: "Mira Okafor" becomes `mira_okafor`.
 pub fn slug(text: &str) -> String {
     let lower = text.to_lowercase();
     let words = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());

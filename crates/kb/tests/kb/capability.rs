@@ -1,4 +1,4 @@
-//! `kb.search` and `kb.get` as handlers see them.
+//! The `kb` capability, called as a handler calls it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use toolwright_capabilities::{Answered, Asker, Capability, Embedder, Fault};
 use toolwright_kb::ingest::Progress;
-use toolwright_kb::{Embedders, Kb, KnowledgeBase, Options};
+use toolwright_kb::{EmbedderSource, Kb, KbCapability, Options};
 
-/// Hashes words into 64 numbers: texts with the same words are near each other.
+/// Hashes words into 64 dimensions: texts with common words are near each other.
 #[derive(Debug)]
-struct Hashing(&'static str);
+struct HashEmbedder(&'static str);
 
-impl Embedder for Hashing {
+impl Embedder for HashEmbedder {
     fn name(&self) -> &str {
         self.0
     }
@@ -24,7 +24,7 @@ impl Embedder for Hashing {
     }
 
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Fault> {
-        let of = |text: &&str| {
+        let embed = |text: &&str| {
             let mut vector = vec![0.001_f32; 64];
             for word in
                 text.to_lowercase().split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
@@ -36,20 +36,20 @@ impl Embedder for Hashing {
             let length = vector.iter().map(|value| value * value).sum::<f32>().sqrt();
             vector.iter().map(|value| value / length).collect()
         };
-        Ok(texts.iter().map(of).collect())
+        Ok(texts.iter().map(embed).collect())
     }
 }
 
-fn embedder(name: &'static str) -> Embedders {
-    Arc::new(move || Ok(Arc::new(Hashing(name)) as Arc<dyn Embedder>))
+fn embedder_source(name: &'static str) -> EmbedderSource {
+    Arc::new(move || Ok(Arc::new(HashEmbedder(name)) as Arc<dyn Embedder>))
 }
 
-fn options(dir: &Path, embedders: Embedders) -> Options {
+fn options(dir: &Path, embedder_source: EmbedderSource) -> Options {
     let url = format!("dir:{}", dir.join("kb").display());
-    Options { url, sources: vec![dir.join("files")], base: dir.to_owned(), embedders }
+    Options { url, sources: vec![dir.join("files")], base: dir.to_owned(), embedder_source }
 }
 
-fn files() -> tempfile::TempDir {
+fn source_files() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("files")).unwrap();
     let lines = [
@@ -66,12 +66,12 @@ fn files() -> tempfile::TempDir {
     dir
 }
 
-async fn ask(kb: &KnowledgeBase, user: &str, function: &str, args: Value) -> Result<Answered, Fault> {
-    ask_until(kb, user, function, args, Instant::now() + Duration::from_secs(60)).await
+async fn call(kb: &KbCapability, user: &str, function: &str, args: Value) -> Result<Answered, Fault> {
+    call_until(kb, user, function, args, Instant::now() + Duration::from_secs(60)).await
 }
 
-async fn ask_until(
-    kb: &KnowledgeBase,
+async fn call_until(
+    kb: &KbCapability,
     user: &str,
     function: &str,
     args: Value,
@@ -92,11 +92,11 @@ async fn ask_until(
 }
 
 #[tokio::test]
-async fn a_first_search_ingests_the_sources_and_gives_evidence() {
-    let dir = files();
-    let kb = KnowledgeBase::new(options(dir.path(), Arc::new(|| Err("there is none".to_owned()))));
-    assert!(!dir.path().join("kb").exists(), "nothing is opened before it is asked");
-    let answer = ask(&kb, "ann", "search", json!({"query": "who founded the studio"})).await.unwrap();
+async fn the_first_search_ingests_the_sources() {
+    let dir = source_files();
+    let kb = KbCapability::new(options(dir.path(), Arc::new(|| Err("no embedder".to_owned()))));
+    assert!(!dir.path().join("kb").exists(), "nothing must be opened before the first call");
+    let answer = call(&kb, "ann", "search", json!({"query": "who founded the studio"})).await.unwrap();
     assert_eq!(answer.note, Some(("retrieval", json!("keyword"))));
     let first = &answer.value[0];
     assert_eq!(
@@ -112,7 +112,7 @@ async fn a_first_search_ingests_the_sources_and_gives_evidence() {
             && scores.iter().all(|score| (0.0..=1.0).contains(score))
     );
     let boiler =
-        ask(&kb, "ann", "search", json!({"query": "boiler", "returnFields": ["snippet", "sources"]}))
+        call(&kb, "ann", "search", json!({"query": "boiler", "returnFields": ["snippet", "sources"]}))
             .await
             .unwrap();
     let snippet = boiler.value[0]["snippet"].as_str().unwrap();
@@ -128,11 +128,11 @@ async fn a_first_search_ingests_the_sources_and_gives_evidence() {
 }
 
 #[tokio::test]
-async fn filters_namespaces_and_numbers_are_heeded() {
-    let dir = files();
-    let kb = KnowledgeBase::new(options(dir.path(), Arc::new(|| Err("there is none".to_owned()))));
+async fn filters_namespaces_and_limits_are_applied() {
+    let dir = source_files();
+    let kb = KbCapability::new(options(dir.path(), Arc::new(|| Err("no embedder".to_owned()))));
     let found = async |user: &str, args: Value| -> Vec<String> {
-        let value = ask(&kb, user, "search", args).await.unwrap().value;
+        let value = call(&kb, user, "search", args).await.unwrap().value;
         value.as_array().unwrap().iter().map(|hit| hit["id"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(found("ann", json!({"query": "studio", "topK": 1})).await.len(), 1);
@@ -147,7 +147,7 @@ async fn filters_namespaces_and_numbers_are_heeded() {
     assert_eq!(found("ann", json!({"query": "milk", "namespace": "personal"})).await, ["doc:mine"]);
     assert!(found("bob", json!({"query": "milk", "namespace": "personal"})).await.is_empty());
     assert_eq!(found("bob", json!({"query": "everybody", "namespace": "public"})).await, ["doc:open"]);
-    let got = ask(
+    let got = call(
         &kb,
         "bob",
         "get",
@@ -156,14 +156,14 @@ async fn filters_namespaces_and_numbers_are_heeded() {
     let record = json!({"id": "doc:open", "type": "doc", "title": "Open day", "sourceType": "jsonl", "lastUpdated": null,
         "fullText": "Everybody may come."});
     assert_eq!(got.await.unwrap().value, json!({"records": [record], "notFound": ["doc:mine", "doc:none"]}));
-    let own = ask(&kb, "ann", "get", json!({"ids": ["doc:mine"]})).await.unwrap().value;
+    let own = call(&kb, "ann", "get", json!({"ids": ["doc:mine"]})).await.unwrap().value;
     assert_eq!(own["notFound"], json!([]));
 }
 
 #[tokio::test]
-async fn wrong_arguments_and_late_questions_have_their_codes() {
-    let dir = files();
-    let kb = KnowledgeBase::new(options(dir.path(), Arc::new(|| Err("there is none".to_owned()))));
+async fn invalid_arguments_and_missed_deadlines_have_error_codes() {
+    let dir = source_files();
+    let kb = KbCapability::new(options(dir.path(), Arc::new(|| Err("no embedder".to_owned()))));
     for (function, args, code) in [
         ("search", json!({}), "INVALID_ARGUMENT"),
         ("search", json!({"query": "x", "namespace": "secret"}), "INVALID_NAMESPACE"),
@@ -174,62 +174,67 @@ async fn wrong_arguments_and_late_questions_have_their_codes() {
         ("get", json!({"ids": "doc:a"}), "INVALID_ARGUMENT"),
         ("put", json!({}), "NOT_CONFIGURED"),
     ] {
-        assert_eq!(ask(&kb, "ann", function, args.clone()).await.unwrap_err().code, code, "{args}");
+        assert_eq!(call(&kb, "ann", function, args.clone()).await.unwrap_err().code, code, "{args}");
     }
-    let late = ask_until(&kb, "ann", "search", json!({"query": "x"}), Instant::now()).await;
+    let late = call_until(&kb, "ann", "search", json!({"query": "x"}), Instant::now()).await;
     assert_eq!(late.unwrap_err().code, "TIMEOUT");
-    let nowhere = Options {
+    let unknown_url = Options {
         url: "mongodb:x".to_owned(),
-        ..options(dir.path(), Arc::new(|| Err("there is none".to_owned())))
+        ..options(dir.path(), Arc::new(|| Err("no embedder".to_owned())))
     };
-    let fault = ask(&KnowledgeBase::new(nowhere), "ann", "search", json!({"query": "x"})).await.unwrap_err();
+    let fault =
+        call(&KbCapability::new(unknown_url), "ann", "search", json!({"query": "x"})).await.unwrap_err();
     assert_eq!(fault.code, "NOT_CONFIGURED");
 }
 
 #[tokio::test]
-async fn vectors_make_a_search_hybrid_and_another_embedder_is_not_mixed_in() {
-    let dir = files();
-    let without = KnowledgeBase::new(options(dir.path(), Arc::new(|| Err("there is none".to_owned()))));
-    ask(&without, "ann", "search", json!({"query": "studio"})).await.unwrap();
-    // The vectors come without a second ingest.
-    let with = KnowledgeBase::new(options(dir.path(), embedder("one")));
+async fn vectors_make_a_search_hybrid_and_a_second_embedder_is_refused() {
+    let dir = source_files();
+    let without = KbCapability::new(options(dir.path(), Arc::new(|| Err("no embedder".to_owned()))));
+    call(&without, "ann", "search", json!({"query": "studio"})).await.unwrap();
+    // The vectors are added without a second ingest.
+    let with = KbCapability::new(options(dir.path(), embedder_source("one")));
     with.refresh();
-    let question = json!({"query": "studio floors"});
-    let answer = ask(&with, "ann", "search", question.clone()).await.unwrap();
+    let query = json!({"query": "studio floors"});
+    let answer = call(&with, "ann", "search", query.clone()).await.unwrap();
     assert_eq!(answer.note, Some(("retrieval", json!("hybrid"))));
     assert_eq!(answer.value[0]["id"], "doc:studio");
-    assert_eq!(ask(&with, "ann", "search", question.clone()).await.unwrap(), answer, "the same every time");
-    let other = KnowledgeBase::new(options(dir.path(), embedder("two")));
-    let answer = ask(&other, "ann", "search", question.clone()).await.unwrap();
+    assert_eq!(
+        call(&with, "ann", "search", query.clone()).await.unwrap(),
+        answer,
+        "results must be deterministic"
+    );
+    let other = KbCapability::new(options(dir.path(), embedder_source("two")));
+    let answer = call(&other, "ann", "search", query.clone()).await.unwrap();
     assert_eq!(answer.note, Some(("retrieval", json!("keyword"))));
     let url = format!("dir:{}", dir.path().join("kb").display());
-    let kb = Kb::open(&url, embedder("two")).unwrap();
+    let kb = Kb::open(&url, embedder_source("two")).unwrap();
     let refused = kb.embed(&Progress::default()).unwrap_err().to_string();
     assert!(refused.contains("`one`") && refused.contains("toolwright kb rebuild"), "{refused}");
     kb.rebuild().unwrap();
     assert_eq!(kb.embed(&Progress::default()).unwrap(), 5);
-    let answer = ask(&other, "ann", "search", question).await.unwrap();
+    let answer = call(&other, "ann", "search", query).await.unwrap();
     assert_eq!(answer.note, Some(("retrieval", json!("hybrid"))));
 }
 
 #[tokio::test]
-async fn a_server_takes_up_a_model_that_comes_while_it_runs() {
-    let dir = files();
-    let is_there = Arc::new(AtomicBool::new(false));
-    let (there, given) = (Arc::clone(&is_there), embedder("one"));
-    let embedders: Embedders =
+async fn a_model_installed_while_a_server_runs_is_used() {
+    let dir = source_files();
+    let is_installed = Arc::new(AtomicBool::new(false));
+    let (installed, source) = (Arc::clone(&is_installed), embedder_source("one"));
+    let embedder_source: EmbedderSource =
         Arc::new(
-            move || if there.load(Ordering::SeqCst) { given() } else { Err("there is none".to_owned()) },
+            move || if installed.load(Ordering::SeqCst) { source() } else { Err("no embedder".to_owned()) },
         );
-    let kb = KnowledgeBase::new(options(dir.path(), embedders));
+    let kb = KbCapability::new(options(dir.path(), embedder_source));
     kb.refresh();
-    let question = json!({"query": "studio floors"});
+    let query = json!({"query": "studio floors"});
     let keyword = Some(("retrieval", json!("keyword")));
-    assert_eq!(ask(&kb, "ann", "search", question.clone()).await.unwrap().note, keyword);
-    is_there.store(true, Ordering::SeqCst);
-    let give_up = Instant::now() + Duration::from_secs(60);
-    while ask(&kb, "ann", "search", question.clone()).await.unwrap().note == keyword {
-        assert!(Instant::now() < give_up, "the vectors never come");
+    assert_eq!(call(&kb, "ann", "search", query.clone()).await.unwrap().note, keyword);
+    is_installed.store(true, Ordering::SeqCst);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while call(&kb, "ann", "search", query.clone()).await.unwrap().note == keyword {
+        assert!(Instant::now() < deadline, "the vectors were not created");
         tokio::task::yield_now().await;
     }
 }

@@ -1,34 +1,37 @@
-//! What the rules need: a fresh knowledge base, records, and vectors that can be checked by hand.
+//! Test fixtures: empty stores, records, and deterministic vectors.
 
 use std::path::Path;
 
 use tempfile::TempDir;
-use toolwright_kb::record::{Key, Record};
-use toolwright_kb::store::{Backend, Candidate, Embedded, Filter, Found, Maker, Search, Store};
+use toolwright_kb::record::{Record, RecordKey};
+use toolwright_kb::store::{
+    Backend, Candidate, CandidateLists, CandidateQuery, Embedded, EmbedderId, Filter,
+};
 use toolwright_kb::{Namespace, passages};
 
-/// A back end under test.
-pub trait Harness {
-    /// Somewhere new, with nothing in it.
-    fn fresh() -> Self;
+pub type Store = Box<dyn Backend>;
 
-    /// A handle of its own on it, as another process would have.
+/// An empty store of the back end under test.
+pub trait StoreFixture {
+    fn new() -> Self;
+
+    /// A separate handle on the store, as another process would have.
     fn open(&self) -> Store;
 }
 
-pub struct InDirectory(TempDir);
+pub struct EmbeddedFixture(TempDir);
 
-impl Harness for InDirectory {
-    fn fresh() -> Self {
+impl StoreFixture for EmbeddedFixture {
+    fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
     fn open(&self) -> Store {
-        Store::Embedded(Embedded::open(self.0.path()).unwrap())
+        Box::new(Embedded::open(self.0.path()).unwrap())
     }
 }
 
-impl InDirectory {
+impl EmbeddedFixture {
     pub fn path(&self) -> &Path {
         self.0.path()
     }
@@ -49,32 +52,33 @@ pub fn record(id: &str, title: &str, text: &str) -> Record {
         metadata: serde_json::Map::new(),
         sources: Vec::new(),
     }
-    .checked()
+    .validate()
     .unwrap()
 }
 
 /// Puts records in one commit.
 pub fn put(store: &Store, records: &[Record]) {
-    let mut writer = store.write().unwrap();
+    let mut writer = store.begin_write().unwrap();
     for record in records {
         writer.put(record, "test.jsonl").unwrap();
     }
     writer.commit().unwrap();
 }
 
-pub fn maker(dimensions: usize) -> Maker {
-    Maker { name: format!("test-{dimensions}"), dimensions }
+pub fn embedder_id(dimensions: usize) -> EmbedderId {
+    EmbedderId { name: format!("test-{dimensions}"), dimensions }
 }
 
-/// Gives the first passage of each record a vector.
+/// Stores a vector for the first passage of each record.
 pub fn put_vectors(store: &Store, vectors: &[(&Record, Vec<f32>)]) {
-    let of = |(record, vector): &(&Record, Vec<f32>)| (passages::of(record)[0].key, vector.clone());
-    let vectors: Vec<_> = vectors.iter().map(of).collect();
-    let maker = maker(vectors[0].1.len());
-    store.write().unwrap().put_vectors(&maker, &vectors).unwrap();
+    let keyed =
+        |(record, vector): &(&Record, Vec<f32>)| (passages::split_record(record)[0].key, vector.clone());
+    let vectors: Vec<_> = vectors.iter().map(keyed).collect();
+    let embedder = embedder_id(vectors[0].1.len());
+    store.begin_write().unwrap().put_vectors(&embedder, &vectors).unwrap();
 }
 
-/// A vector of length 1, always the same for one seed.
+/// A normalized vector, determined by its seed.
 pub fn vector(seed: u64, dimensions: usize) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut values: Vec<f32> = (0..dimensions)
@@ -90,12 +94,18 @@ pub fn vector(seed: u64, dimensions: usize) -> Vec<f32> {
     values
 }
 
-pub fn search(store: &Store, words: &str, vector: Option<&[f32]>, filter: &Filter, limit: usize) -> Found {
-    store.search(&Search { words, vector, filter, limit, deadline: None }).unwrap()
+pub fn search(
+    store: &Store,
+    text: &str,
+    vector: Option<&[f32]>,
+    filter: &Filter,
+    limit: usize,
+) -> CandidateLists {
+    store.find_candidates(&CandidateQuery { text, vector, filter, limit, deadline: None }).unwrap()
 }
 
-/// The ids of candidates, as far as they are among these records.
+/// The ids of candidates among these records.
 pub fn ids(candidates: &[Candidate], records: &[Record]) -> Vec<String> {
-    let id = |key: Key| records.iter().find(|record| record.key() == key).unwrap().id.clone();
+    let id = |key: RecordKey| records.iter().find(|record| record.key() == key).unwrap().id.clone();
     candidates.iter().map(|candidate| id(candidate.key)).collect()
 }
