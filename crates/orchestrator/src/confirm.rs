@@ -1,4 +1,4 @@
-//! ConfirmationRecord requests: their tokens, their texts, and who may answer them.
+//! Confirmation requests: their tokens, their texts, and who may answer them.
 //!
 //! A token is `<id>.<secret>`: the id finds the request, the secret's hash is compared. What the request is bound to
 //! (session, client, tool, version, arguments) is in the store, so a token holds nothing that could be forged or swapped.
@@ -7,7 +7,7 @@
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use toolwright_contract::{
-    ConfirmationRecord as Rule, ConfirmationRequest, ConfirmationToken, ErrorKind, Failure, ToolSpec,
+    Confirmation as ConfirmationPolicy, ConfirmationRequest, ConfirmationToken, ErrorKind, Failure, ToolSpec,
 };
 use toolwright_registry::{hex, preview};
 
@@ -91,8 +91,8 @@ fn constant_time_eq(a: &[u8; 32], b: &[u8; 32]) -> bool {
 /// The text that a person reads before answering.
 pub(crate) fn preview(spec: &ToolSpec, redacted_args: &Value) -> String {
     let template = match &spec.requires_confirmation {
-        Rule::Rule(rule) => rule.preview.as_deref(),
-        Rule::Always(_) => None,
+        ConfirmationPolicy::Rule(rule) => rule.preview.as_deref(),
+        ConfirmationPolicy::Always(_) => None,
     };
     let text = template.and_then(|template| preview::render(template, redacted_args).ok());
     text.unwrap_or_else(|| format!("{}: {redacted_args}", spec.description.trim_end_matches('.')))

@@ -27,7 +27,10 @@ use tokio_postgres::types::FromSql;
 use toolwright_postgres::{Address, Connection, Pool, Settings, migrate};
 
 use self::postgres_writer::PostgresWriter;
-use super::{Backend, SourceDigest, Error, CandidateLists, RecordDigest, EmbedderId, Result, CandidateQuery, Stats, StoreWriter};
+use super::{
+    Backend, CandidateLists, CandidateQuery, EmbedderId, Error, RecordDigest, Result, SourceDigest, Stats,
+    StoreWriter,
+};
 use crate::record::{Record, RecordKey};
 
 /// Migration n makes version n of the schema from version n - 1.
@@ -249,7 +252,8 @@ impl Backend for Postgres {
             let by_namespace: Result<BTreeMap<String, u64>> = named(BY_SCOPE).await;
             let by_type: Result<BTreeMap<String, u64>> = named(BY_TYPE).await;
             let mut stats = Stats { by_namespace: by_namespace?, by_type: by_type?, ..Stats::default() };
-            stats.embedder = reader.unit_of_work(async |connection| stored_embedder(connection).await).await?;
+            stats.embedder =
+                reader.unit_of_work(async |connection| stored_embedder(connection).await).await?;
             if let Some(row) = reader.query(STATS, &[]).await?.first() {
                 stats.records = count(row, "records")?;
                 stats.sources = count(row, "sources")?;
@@ -269,13 +273,14 @@ impl Backend for Postgres {
                 digest.map_err(|_| Error::Corrupt("a source digest does not have 32 bytes".to_owned()))?,
             ))
         };
-        self.rows(SOURCES, &[])?.iter().map(|row| entry(row)).collect()
+        self.rows(SOURCES, &[])?.iter().map(entry).collect()
     }
 
     fn records_of_source(&self, source: &str) -> Result<Vec<RecordDigest>> {
         let rows = self.rows(RECORDS_OF_SOURCE, &[&source])?;
-        let digest = |row: &Row| Ok(RecordDigest { key: key(row)?, digest: get::<i64>(row, "digest")? as u64 });
-        rows.iter().map(|row| digest(row)).collect()
+        let digest =
+            |row: &Row| Ok(RecordDigest { key: key(row)?, digest: get::<i64>(row, "digest")? as u64 });
+        rows.iter().map(digest).collect()
     }
 
     fn embedder(&self) -> Result<Option<EmbedderId>> {
@@ -286,7 +291,7 @@ impl Backend for Postgres {
 
     fn keys_without_vector(&self) -> Result<Vec<RecordKey>> {
         let rows = self.rows(WITHOUT_VECTOR, &[])?;
-        rows.iter().map(|row| key(row)).collect()
+        rows.iter().map(key).collect()
     }
 
     fn begin_write(&self) -> Result<Box<dyn StoreWriter + '_>> {
@@ -330,4 +335,3 @@ async fn stored_embedder(connection: &mut Connection) -> Result<Option<EmbedderI
     let dimensions = get::<i32>(row, "dimensions")?;
     Ok(Some(EmbedderId { name: get(row, "name")?, dimensions: usize::try_from(dimensions).unwrap_or(0) }))
 }
-

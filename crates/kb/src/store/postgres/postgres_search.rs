@@ -11,8 +11,8 @@ use toolwright_postgres::{Connection, Parameters};
 use super::postings::{PostingRow, Totals, deleted_slots, scores};
 use super::{get, stored_embedder};
 use crate::record::RecordKey;
+use crate::store::{Candidate, CandidateLists, CandidateQuery, Error, Filter, Result};
 use crate::tokenizer;
-use crate::store::{Candidate, Error, Filter, CandidateLists, Result, CandidateQuery};
 
 /// Up to this many matching records are all compared.
 const MAX_EXACT: usize = 10_000;
@@ -77,17 +77,20 @@ impl FilterParameters<'_> {
         connection: &mut Connection,
         sql: &'static str,
         more: Parameters<'_>,
-    ) -> Result<Vec<Row>, toolwright_postgres::Error> {
+    ) -> Result<Vec<Row>> {
         let Filter { kind, tags, updated_from, updated_until, .. } = self.filter;
         let mut parameters: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> =
             vec![&self.scope, kind, tags, updated_from, updated_until];
         parameters.extend(more);
-        connection.query(sql, &parameters).await
+        Ok(connection.query(sql, &parameters).await?)
     }
 }
 
 /// Searches by words and by vector. The transaction must have begun.
-pub async fn find_candidates(connection: &mut Connection, query: &CandidateQuery<'_>) -> Result<CandidateLists> {
+pub async fn find_candidates(
+    connection: &mut Connection,
+    query: &CandidateQuery<'_>,
+) -> Result<CandidateLists> {
     let filter = query.filter;
     let filter_parameters =
         FilterParameters { scope: filter.namespace.scope(filter.owner.as_deref()), filter };
@@ -97,7 +100,9 @@ pub async fn find_candidates(connection: &mut Connection, query: &CandidateQuery
         matching = Matching::Few;
     }
     let vector = match query.vector {
-        Some(vector) => vector_candidates(connection, vector, query.limit, &filter_parameters, matching).await?,
+        Some(vector) => {
+            vector_candidates(connection, vector, query.limit, &filter_parameters, matching).await?
+        }
         None => Vec::new(),
     };
     Ok(CandidateLists { keyword, vector })
@@ -199,7 +204,9 @@ impl Unexamined {
 }
 
 fn keys_of(rows: &[Row]) -> Result<HashMap<u32, RecordKey>> {
-    rows.iter().map(|row| Ok((get::<i32>(row, "doc")? as u32, RecordKey(get::<i64>(row, "key")? as u64)))).collect()
+    rows.iter()
+        .map(|row| Ok((get::<i32>(row, "doc")? as u32, RecordKey(get::<i64>(row, "key")? as u64))))
+        .collect()
 }
 
 fn candidates(scored: Vec<(f32, u32)>, keys: &HashMap<u32, RecordKey>) -> Vec<Candidate> {
@@ -251,4 +258,3 @@ async fn vector_candidates(
         row_limit *= 4;
     }
 }
-

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use toolwright_postgres::Connection;
 
 use super::stored_embedder;
-use crate::store::{Error, EmbedderId, Result};
+use crate::store::{EmbedderId, Error, Result};
 
 /// The limit of an HNSW index of half-precision vectors.
 const MAX_DIMENSIONS: usize = 4000;
@@ -19,7 +19,11 @@ const INSERT_VECTORS: &str = "INSERT INTO vector (key, embedding)
     ON CONFLICT (key) DO UPDATE SET embedding = excluded.embedding";
 
 /// Stores vectors in one transaction.
-pub async fn put_vectors(connection: &mut Connection, embedder: &EmbedderId, vectors: &[(u64, Vec<f32>)]) -> Result<()> {
+pub async fn put_vectors(
+    connection: &mut Connection,
+    embedder: &EmbedderId,
+    vectors: &[(u64, Vec<f32>)],
+) -> Result<()> {
     connection.run("BEGIN").await?;
     match stored_embedder(connection).await? {
         Some(stored) if stored == *embedder => {}
@@ -31,7 +35,8 @@ pub async fn put_vectors(connection: &mut Connection, embedder: &EmbedderId, vec
     let mut new: BTreeMap<i64, &[f32]> = BTreeMap::new();
     for (key, vector) in vectors {
         if vector.len() != embedder.dimensions {
-            let found = format!("a vector has {} dimensions instead of {}", vector.len(), embedder.dimensions);
+            let found =
+                format!("a vector has {} dimensions instead of {}", vector.len(), embedder.dimensions);
             return Err(Error::Unusable(found));
         }
         new.insert(*key as i64, vector);

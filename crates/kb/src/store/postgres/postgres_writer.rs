@@ -10,8 +10,8 @@ use super::postings::{
 };
 use super::{Postgres, get, postgres_vectors};
 use crate::passages;
-use crate::record::{RecordKey, Record};
-use crate::store::{SourceDigest, Error, EmbedderId, Result, StoreWriter};
+use crate::record::{Record, RecordKey};
+use crate::store::{EmbedderId, Error, Result, SourceDigest, StoreWriter};
 
 /// How many records are collected before they are sent.
 const BATCH_SIZE: usize = 2000;
@@ -208,7 +208,9 @@ impl StoreWriter for PostgresWriter<'_> {
         store.block_on(async {
             let mut connection = store.writers.get().await?;
             connection
-                .unit_of_work(async |connection| postgres_vectors::put_vectors(connection, embedder, vectors).await)
+                .unit_of_work(async |connection| {
+                    postgres_vectors::put_vectors(connection, embedder, vectors).await
+                })
                 .await
         })
     }
@@ -288,7 +290,8 @@ impl Transaction {
         }
         connection.query(INSERT_RECORDS, &columns.of_records()).await?;
         connection.query(INSERT_PASSAGES, &[&columns.records, &columns.ordinals, &columns.vectors]).await?;
-        let (mut words, mut blocks, mut lists) = (Vec::new(), Vec::new(), [const { Vec::new() }; FIELD_COUNT]);
+        let (mut words, mut blocks, mut lists) =
+            (Vec::new(), Vec::new(), [const { Vec::new() }; FIELD_COUNT]);
         for ((word, block), fields) in postings.lists {
             words.push(word);
             blocks.push(block);
