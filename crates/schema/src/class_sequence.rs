@@ -1,5 +1,5 @@
 //! A fast path for the most common patterns, such as `^[A-Z]{3}-[0-9]+$`: a sequence of ASCII characters and classes
-//! with counts. Where greedy matching never takes what a later class needs, one pass over the bytes decides. Every other
+//! with counts. Where greedy matching never consumes what a later class needs, one pass over the bytes decides. Every other
 //! pattern goes to the regex engine.
 
 /// A set of ASCII characters, a bit each.

@@ -1,4 +1,4 @@
-//! The keywords of JSON Schema, one row each: class, vocabulary, the types that it constrains and the value that it takes.
+//! The keywords of JSON Schema, one row each: class, vocabulary, the types that it constrains and the form of its value.
 //! The linter and the validator both read schemas through this table.
 
 use serde_json::{Map, Value};

@@ -15,9 +15,6 @@ fn exact_integer(number: &Number) -> Option<i128> {
 }
 
 pub fn compare(left: &Number, right: &Number) -> Ordering {
-    if let (Some(left), Some(right)) = (left.as_i64(), right.as_i64()) {
-        return left.cmp(&right);
-    }
     match (exact_integer(left), exact_integer(right)) {
         (Some(left), Some(right)) => left.cmp(&right),
         // JSON numbers are finite, so this never falls back.
@@ -85,9 +82,6 @@ impl Divisor {
 
     /// Exact for decimals; Ajv divides binary floats and so rejects 0.07 for `multipleOf` 0.01.
     pub fn divides(&self, number: &Number) -> bool {
-        if let (Some(divisor), Some(number)) = (self.value.as_i64(), number.as_i64()) {
-            return number.checked_rem(divisor).is_some_and(|rest| rest == 0) || divisor == -1;
-        }
         self.decimal.divides(Decimal::new(number))
     }
 }

@@ -1,5 +1,5 @@
-//! The formats: one row a format. A format of JSON Schema is checked as the document says that the specification names
-//! for it, one that ajv-formats 3 adds as that library does. Unknown names constrain nothing.
+//! The formats, one row each. Formats of JSON Schema follow the documents that the specification names; those that
+//! ajv-formats 3 adds follow that library. Unknown names constrain nothing.
 
 mod date_time;
 mod email;
@@ -112,7 +112,7 @@ impl Format {
         }
     }
 
-    /// Whether `formatMinimum` and the like may stand beside it. A format that checks nothing compares nothing either.
+    /// Whether `formatMinimum` and the like are allowed with it. Formats that check nothing compare nothing either.
     pub fn is_comparable(&self) -> bool {
         self.order.is_some() || matches!(self.check, Check::Nothing)
     }

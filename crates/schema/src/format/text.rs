@@ -38,7 +38,7 @@ fn is_base64_line(line: &str) -> bool {
         && digits.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/".contains(&byte))
 }
 
-/// As `pattern` takes it: ECMAScript with the `u` flag.
+/// What `pattern` accepts: ECMAScript with the `u` flag.
 pub fn is_regex(text: &str) -> bool {
     pattern::check_syntax(text).is_ok()
 }

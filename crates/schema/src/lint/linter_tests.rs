@@ -1,4 +1,4 @@
-//! Which schemas are walked, and in what role: what is reported, where and with what help.
+//! Which schemas are visited, and in what role: what is reported, where and with what help.
 
 use super::super::test_support::check;
 

@@ -84,8 +84,6 @@ pub enum Rule {
     DynamicReference(NodeId, usize),
     Const(Box<Value>),
     Enum(Box<[Value]>),
-    /// An `enum` of strings only.
-    StringEnum(Names),
     Not(Subschema),
     AnyOf(Box<[Subschema]>),
     OneOf(Box<[Subschema]>),
@@ -160,7 +158,7 @@ pub enum UniqueItems {
 #[derive(Debug, Default)]
 pub struct ObjectRules {
     pub properties: Box<[Property]>,
-    /// The slots sorted by name, when there are too many properties for a linear search.
+    /// The slots sorted by name.
     pub sorted_slots: Box<[u16]>,
     pub defaults: Box<[PropertyDefault]>,
     pub max_properties: Option<Number>,
@@ -213,8 +211,6 @@ pub struct Dependencies {
 pub const NO_SLOT: u16 = u16::MAX;
 /// The first properties have a bit that says whether they are present.
 pub const PRESENCE_BITS: u16 = 64;
-/// Up to this many properties are searched linearly.
-pub const MAX_LINEAR_SEARCH: usize = 16;
 
 impl ObjectRules {
     /// Computes the fields that follow from the keywords.
@@ -230,25 +226,18 @@ impl ObjectRules {
             self.dependencies.is_some() || self.defaults.iter().any(|default| !default.is_valid);
     }
 
-    /// The index of a property by name. Members often have the order of the schema, so the search starts at `hint`, the
-    /// slot after the last one found.
+    /// The index of a property by name. Members often have the order of the schema, so `hint`, the slot after the last one
+    /// found, is tried first.
     #[inline]
     pub fn slot(&self, name: &str, hint: usize) -> u16 {
         if self.properties.get(hint).is_some_and(|property| *property.name == *name) {
             return hint as u16;
         }
-        self.search_slot(name, hint)
+        self.search_slot(name)
     }
 
     #[inline(never)]
-    fn search_slot(&self, name: &str, hint: usize) -> u16 {
-        let has_name = |property: &Property| *property.name == *name;
-        if self.properties.len() <= MAX_LINEAR_SEARCH {
-            let later = self.properties.get(hint + 1..).and_then(|rest| rest.iter().position(has_name));
-            let found = later.map(|index| hint + 1 + index);
-            let found = found.or_else(|| self.properties.iter().take(hint).position(has_name));
-            return found.map_or(NO_SLOT, |found| found as u16);
-        }
+    fn search_slot(&self, name: &str) -> u16 {
         let name_of = |slot: &u16| self.properties.get(usize::from(*slot)).map(|property| &*property.name);
         let found = self.sorted_slots.binary_search_by(|slot| name_of(slot).cmp(&Some(name)));
         found.ok().and_then(|found| self.sorted_slots.get(found)).copied().unwrap_or(NO_SLOT)

@@ -33,7 +33,7 @@ pub fn find_duplicate(items: &[Value], how: UniqueItems) -> Option<(usize, usize
         return None;
     }
     match how {
-        // Ajv walks from the end and stops at the first repeated item.
+        // Ajv searches from the end and stops at the first repeated item.
         UniqueItems::Scalars(types) => repeated_items(items, types).next(),
         // Ajv reports the last item with an equal one before it.
         UniqueItems::Pairs => {

@@ -11,7 +11,7 @@ use crate::types::TypeSet;
 impl Node {
     /// Whether the schema has no subschemas, references or keywords for arrays and objects.
     pub fn constrains_scalars_only(&self) -> bool {
-        let compares = |rule: &Rule| matches!(rule, Rule::Const(_) | Rule::Enum(_) | Rule::StringEnum(_));
+        let compares = |rule: &Rule| matches!(rule, Rule::Const(_) | Rule::Enum(_));
         !self.is_false
             && !self.tracks_evaluated
             && self.array.is_none()
@@ -40,9 +40,6 @@ impl Rule {
     /// For `const` and `enum`: whether the value is one of the allowed values.
     pub fn equals(&self, value: &Value) -> bool {
         match self {
-            Self::StringEnum(allowed) => {
-                value.as_str().is_some_and(|value| allowed.iter().any(|allowed| **allowed == *value))
-            }
             Self::Const(allowed) => equal(allowed, value),
             Self::Enum(allowed) => allowed.iter().any(|allowed| equal(allowed, value)),
             _ => false,

@@ -89,20 +89,20 @@ const DEVIATIONS: &[(&str, &str)] = &[
     ("use_defaults-0104", PROTOTYPE),
 ];
 
-const A_LABEL: &str = "Ajv takes every label that starts with `xn--`; IDNA 2008 says which are host names";
-const CONTAINS: &str = "to Ajv, `contains` evaluates all items and not only those that it takes";
+const A_LABEL: &str = "Ajv accepts every label that starts with `xn--`; IDNA 2008 says which are host names";
+const CONTAINS: &str = "in Ajv, `contains` evaluates all items and not only the matching ones";
 const DECIMALS: &str = "Ajv divides binary floats and refuses 0.07 for multipleOf 0.01";
 const DURATION: &str = "Ajv lets a unit between two others be left out; the grammar of RFC 3339 does not";
 const DYNAMIC: &str =
-    "Ajv takes most `$dynamicRef` for a reference to the root; the specification's way is kept";
+    "Ajv treats most `$dynamicRef` as a reference to the root; the specification is followed";
 const MAILBOX: &str = "Ajv refuses the quoted local parts and address literals of RFC 5321";
 const PROTOTYPE: &str = "Ajv finds properties of JavaScript's prototypes in every object";
-const RFC_3339: &str = "Ajv takes offsets without minutes and an hour 24, and rounds fractions of seconds";
-const RFC_3986: &str = "Ajv checks neither ports nor where brackets, colons, quotes and at-signs stand";
-const RFC_6570: &str = "Ajv knows no dots in names, takes control characters, and refuses an apostrophe";
-const ROOT_DOT: &str = "Ajv takes the dot that ends a fully qualified name; RFC 1123 has none";
+const RFC_3339: &str = "Ajv accepts offsets without minutes and an hour 24, and rounds fractions of seconds";
+const RFC_3986: &str = "Ajv checks neither ports nor the positions of brackets, colons, quotes and at-signs";
+const RFC_6570: &str = "Ajv knows no dots in names, accepts control characters, and refuses an apostrophe";
+const ROOT_DOT: &str = "Ajv accepts the dot that ends a fully qualified name; RFC 1123 has none";
 const UNEVALUATED: &str = "Ajv confuses its own variables for what a branch has evaluated";
-const UUID: &str = "Ajv takes a URN for a UUID";
+const UUID: &str = "Ajv accepts a URN as a UUID";
 
 fn cases() -> Vec<Value> {
     let directory = corpus("ajv").unwrap_or_else(own_ajv_cases);

@@ -9,7 +9,7 @@ use super::{Compiler, Result, Scope, allows_everything, keyword_values as read};
 use crate::keyword::{Keyword, Keywords};
 use crate::lint::lint_reference::contains_reference;
 use crate::uri;
-use crate::validate::compiled_schema::{Condition, Names, NodeId, Rule, SchemaLocation, Subschema};
+use crate::validate::compiled_schema::{Condition, NodeId, Rule, SchemaLocation, Subschema};
 
 impl<'s> Compiler<'s> {
     pub(super) fn any(&mut self, id: NodeId, keywords: &Keywords<'s>, scope: &Scope) -> Result<Box<[Rule]>> {
@@ -26,8 +26,7 @@ impl<'s> Compiler<'s> {
             rules.push(Rule::Const(Box::new(value.clone())));
         }
         if let Some(values) = read::array(keywords, Keyword::Enum)? {
-            let names: Option<Names> = values.iter().map(|value| value.as_str().map(Into::into)).collect();
-            rules.push(names.map_or_else(|| Rule::Enum(values.as_slice().into()), Rule::StringEnum));
+            rules.push(Rule::Enum(values.as_slice().into()));
         }
         if let Some(schema) = keywords.get(Keyword::Not) {
             let location = SchemaLocation::Keyword(id, Keyword::Not);

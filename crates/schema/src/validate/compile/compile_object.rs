@@ -8,8 +8,8 @@ use crate::pattern::Pattern;
 use crate::types::TypeSet;
 use crate::validate::CompileError;
 use crate::validate::compiled_schema::{
-    Dependencies, MAX_LINEAR_SEARCH, Node, NodeId, ObjectRules, Property, PropertyDefault, RequiredProperty,
-    SchemaLocation, StringRule, Subschema,
+    Dependencies, Node, NodeId, ObjectRules, Property, PropertyDefault, RequiredProperty, SchemaLocation,
+    StringRule, Subschema,
 };
 use crate::validate::member_order::in_javascript_order;
 
@@ -73,11 +73,9 @@ impl<'s> Compiler<'s> {
             let message = format!("`properties` must have fewer than {} members", u16::MAX);
             return Err(CompileError::new(message));
         }
-        if properties.len() > MAX_LINEAR_SEARCH {
-            let mut sorted: Vec<u16> = (0..).take(properties.len()).collect();
-            sorted.sort_by_key(|slot| properties.get(usize::from(*slot)).map(|property| &property.name));
-            rules.sorted_slots = sorted.into();
-        }
+        let mut sorted: Box<[u16]> = (0..).take(properties.len()).collect();
+        sorted.sort_by_key(|slot| properties.get(usize::from(*slot)).map(|property| &property.name));
+        rules.sorted_slots = sorted;
         self.compiled.has_defaults |= !defaults.is_empty();
         rules.properties = properties.into();
         rules.defaults = defaults.into();

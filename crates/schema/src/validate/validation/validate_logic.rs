@@ -26,10 +26,11 @@ impl<'c> Validation<'c> {
                     })
             }
             Rule::Enum(allowed) => {
-                rule.equals(data) || self.enum_error::<M>(position, || json!({ "allowedValues": allowed }))
-            }
-            Rule::StringEnum(allowed) => {
-                rule.equals(data) || self.enum_error::<M>(position, || json!({ "allowedValues": allowed }))
+                rule.equals(data)
+                    || self.fail::<M>(position, "enum", || {
+                        let message = "must be equal to one of the allowed values".to_owned();
+                        (json!({ "allowedValues": allowed }), message)
+                    })
             }
             Rule::Not(schema) => self.not::<M>(*schema, data, position),
             Rule::AnyOf(branches) => self.any_of::<M>(branches, data, position),
@@ -44,11 +45,6 @@ impl<'c> Validation<'c> {
         let targets = self.schema.dynamic_targets.get(table)?;
         let in_resource = |resource: &u32| targets.iter().find(|(other, _)| other == resource);
         self.dynamic_scope.iter().find_map(in_resource).map(|(_, target)| *target)
-    }
-
-    fn enum_error<M: Mode>(&mut self, position: Position<'_>, params: impl FnOnce() -> Value) -> bool {
-        let message = "must be equal to one of the allowed values";
-        self.fail::<M>(position, "enum", || (params(), message.to_owned()))
     }
 
     /// Whether branches can be tried without collecting their errors. A called schema may fill in defaults in a branch;
