@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use serde_json::{Map, Value, json};
-use toolwright_capabilities::{Answer, Answered, Asker, Capability, Fault};
+use toolwright_capabilities::{
+    CallIdentity, Capability, CapabilityError, CapabilityFuture, CapabilityOutput,
+};
 
 use crate::ingest::{Defaults, Progress};
 use crate::kb::{Embedders, Kb, Retrieval};
@@ -72,7 +74,7 @@ impl KnowledgeBase {
 }
 
 impl Capability for KnowledgeBase {
-    fn call(&self, asker: &Asker<'_>, function: &str, args: Vec<Value>) -> Answer {
+    fn call(&self, asker: &CallIdentity<'_>, function: &str, args: Vec<Value>) -> CapabilityFuture {
         let (inner, user, deadline) = (Arc::clone(&self.inner), asker.user.to_owned(), asker.deadline);
         let function = function.to_owned();
         Box::pin(async move {
@@ -84,9 +86,9 @@ impl Capability for KnowledgeBase {
                 Ok(Ok(answered)) => answered,
                 Ok(Err(error)) => {
                     tracing::error!("the knowledge base failed: {error}");
-                    Err(Fault::new("UNREACHABLE", "the knowledge base failed"))
+                    Err(CapabilityError::new("UNREACHABLE", "the knowledge base failed"))
                 }
-                Err(_) => Err(Fault::new("TIMEOUT", "the knowledge base did not answer in time")),
+                Err(_) => Err(CapabilityError::new("TIMEOUT", "the knowledge base did not answer in time")),
             }
         })
     }
@@ -152,13 +154,16 @@ impl Inner {
         arguments: &Value,
         user: &str,
         deadline: Instant,
-    ) -> Result<Answered, Fault> {
+    ) -> Result<CapabilityOutput, CapabilityError> {
         let none = Map::new();
         let arguments = arguments.as_object().unwrap_or(&none);
         match function {
             "search" => self.search(arguments, user, deadline),
             "get" => self.get(arguments, user),
-            other => Err(Fault::new("NOT_CONFIGURED", format!("`kb.{other}` is not set up on this server"))),
+            other => Err(CapabilityError::new(
+                "NOT_CONFIGURED",
+                format!("`kb.{other}` is not set up on this server"),
+            )),
         }
     }
 
@@ -167,7 +172,7 @@ impl Inner {
         arguments: &Map<String, Value>,
         user: &str,
         deadline: Instant,
-    ) -> Result<Answered, Fault> {
+    ) -> Result<CapabilityOutput, CapabilityError> {
         let text = arguments
             .get("query")
             .and_then(Value::as_str)
@@ -196,10 +201,10 @@ impl Inner {
         let results =
             hits.into_iter().map(|hit| evidence(hit.record, Some(hit.score), Some(hit.snippet), &fields));
         let value = Value::Array(results.collect());
-        Ok(Answered { value, note: Some(("retrieval", retrieval.as_str().into())) })
+        Ok(CapabilityOutput { value, meta: Some(("retrieval", retrieval.as_str().into())) })
     }
 
-    fn get(&self, arguments: &Map<String, Value>, user: &str) -> Result<Answered, Fault> {
+    fn get(&self, arguments: &Map<String, Value>, user: &str) -> Result<CapabilityOutput, CapabilityError> {
         let ids = strings(arguments, "ids")?.ok_or_else(|| invalid("`ids` must be a list of strings"))?;
         if ids.len() > MOST {
             return Err(invalid(format!("at most {MOST} `ids` at a time")));
@@ -224,7 +229,7 @@ fn given<'a>(arguments: &'a Map<String, Value>, name: &str) -> Option<&'a Value>
     arguments.get(name).filter(|value| !value.is_null())
 }
 
-fn strings(arguments: &Map<String, Value>, name: &str) -> Result<Option<Vec<String>>, Fault> {
+fn strings(arguments: &Map<String, Value>, name: &str) -> Result<Option<Vec<String>>, CapabilityError> {
     let Some(value) = given(arguments, name) else { return Ok(None) };
     let list = value.as_array().and_then(|list| {
         list.iter().map(|entry| entry.as_str().map(str::to_owned)).collect::<Option<Vec<String>>>()
@@ -232,7 +237,7 @@ fn strings(arguments: &Map<String, Value>, name: &str) -> Result<Option<Vec<Stri
     list.map(Some).ok_or_else(|| invalid(format!("`{name}` must be a list of strings")))
 }
 
-fn fields(arguments: &Map<String, Value>, default: &[Field]) -> Result<HashSet<Field>, Fault> {
+fn fields(arguments: &Map<String, Value>, default: &[Field]) -> Result<HashSet<Field>, CapabilityError> {
     let Some(names) = strings(arguments, "returnFields")? else {
         return Ok(default.iter().copied().collect());
     };
@@ -246,11 +251,14 @@ fn fields(arguments: &Map<String, Value>, default: &[Field]) -> Result<HashSet<F
     names.iter().map(field).collect()
 }
 
-fn filter(arguments: &Map<String, Value>, user: &str) -> Result<Filter, Fault> {
+fn filter(arguments: &Map<String, Value>, user: &str) -> Result<Filter, CapabilityError> {
     let namespace = match given(arguments, "namespace") {
         None => Namespace::default(),
         Some(name) => name.as_str().and_then(|name| name.parse().ok()).ok_or_else(|| {
-            Fault::new("INVALID_NAMESPACE", format!("there is no namespace {name}: studio, personal, public"))
+            CapabilityError::new(
+                "INVALID_NAMESPACE",
+                format!("there is no namespace {name}: studio, personal, public"),
+            )
         })?,
     };
     let owner = (namespace == Namespace::Personal).then(|| user.to_owned());
@@ -275,28 +283,28 @@ fn filter(arguments: &Map<String, Value>, user: &str) -> Result<Filter, Fault> {
     Ok(filter)
 }
 
-fn moment(range: &Map<String, Value>, name: &str, end: DayEnd) -> Result<Option<i64>, Fault> {
+fn moment(range: &Map<String, Value>, name: &str, end: DayEnd) -> Result<Option<i64>, CapabilityError> {
     let Some(value) = given(range, name) else { return Ok(None) };
     let at = value.as_str().and_then(|text| instant(text, end));
     at.map(Some)
         .ok_or_else(|| invalid(format!("`filters.date_range.{name}` must be an RFC 3339 time or a date")))
 }
 
-fn invalid(message: impl Into<String>) -> Fault {
-    Fault::new("INVALID_ARGUMENT", message)
+fn invalid(message: impl Into<String>) -> CapabilityError {
+    CapabilityError::new("INVALID_ARGUMENT", message)
 }
 
 /// What a handler is told; the cause is for the log.
-fn fault(error: Error) -> Fault {
+fn fault(error: Error) -> CapabilityError {
     match error {
-        Error::Timeout => Fault::new("TIMEOUT", error.to_string()),
+        Error::Timeout => CapabilityError::new("TIMEOUT", error.to_string()),
         Error::Unreachable(_) | Error::Busy => {
             tracing::error!("{error}");
-            Fault::new("UNREACHABLE", "the knowledge base cannot be reached")
+            CapabilityError::new("UNREACHABLE", "the knowledge base cannot be reached")
         }
         _ => {
             tracing::error!("{error}");
-            Fault::new("NOT_CONFIGURED", "the knowledge base cannot be used on this server")
+            CapabilityError::new("NOT_CONFIGURED", "the knowledge base cannot be used on this server")
         }
     }
 }

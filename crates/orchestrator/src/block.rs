@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
-use toolwright_capabilities::Fault;
+use toolwright_capabilities::CapabilityError;
 use toolwright_contract::{ErrorKind, Failure, Mode};
 use toolwright_registry::push_hex;
 
@@ -29,7 +29,7 @@ pub(crate) fn is_block(id: &str) -> bool {
 }
 
 /// Until when a message shuts its client out, if it does.
-pub(crate) fn asked_for(message: Option<&Value>) -> Result<Option<i64>, Fault> {
+pub(crate) fn asked_for(message: Option<&Value>) -> Result<Option<i64>, CapabilityError> {
     let Some(message) = message.filter(|message| message.get("type").is_some_and(|kind| kind == "timeout"))
     else {
         return Ok(None);
@@ -38,9 +38,10 @@ pub(crate) fn asked_for(message: Option<&Value>) -> Result<Option<i64>, Fault> {
     let until = message.get("timeoutUntil").and_then(Value::as_f64).filter(|until| until.fract() == 0.0);
     match until {
         Some(until) => Ok(Some(until as i64)),
-        None => {
-            Err(Fault::new("INVALID_ARGUMENT", "`timeoutUntil` is a whole number of milliseconds since 1970"))
-        }
+        None => Err(CapabilityError::new(
+            "INVALID_ARGUMENT",
+            "`timeoutUntil` is a whole number of milliseconds since 1970",
+        )),
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
-use toolwright_capabilities::{Embedder, Fault};
+use toolwright_capabilities::{CapabilityError, Embedder};
 use toolwright_kb::ingest::{Defaults, Progress};
 use toolwright_kb::search::{Query, search};
 use toolwright_kb::store::{Backend as _, Filter, Search, Store};
@@ -104,7 +104,7 @@ impl Embedder for Remembering {
         self.inner.dimensions()
     }
 
-    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Fault> {
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, CapabilityError> {
         let keys: Vec<u64> = texts.iter().map(|text| self.key(text)).collect();
         let mut made = self.made.lock().unwrap();
         let missing: Vec<(u64, &str)> = keys

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use toolwright_capabilities::{Answered, Asker, Capability, Embedder, Fault};
+use toolwright_capabilities::{CallIdentity, Capability, CapabilityError, CapabilityOutput, Embedder};
 use toolwright_kb::ingest::Progress;
 use toolwright_kb::{Embedders, Kb, KnowledgeBase, Options};
 
@@ -23,7 +23,7 @@ impl Embedder for Hashing {
         Ok(64)
     }
 
-    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Fault> {
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, CapabilityError> {
         let of = |text: &&str| {
             let mut vector = vec![0.001_f32; 64];
             for word in
@@ -66,7 +66,12 @@ fn files() -> tempfile::TempDir {
     dir
 }
 
-async fn ask(kb: &KnowledgeBase, user: &str, function: &str, args: Value) -> Result<Answered, Fault> {
+async fn ask(
+    kb: &KnowledgeBase,
+    user: &str,
+    function: &str,
+    args: Value,
+) -> Result<CapabilityOutput, CapabilityError> {
     ask_until(kb, user, function, args, Instant::now() + Duration::from_secs(60)).await
 }
 
@@ -76,8 +81,8 @@ async fn ask_until(
     function: &str,
     args: Value,
     deadline: Instant,
-) -> Result<Answered, Fault> {
-    let asker = Asker {
+) -> Result<CapabilityOutput, CapabilityError> {
+    let asker = CallIdentity {
         tool: "kb_search",
         execution_id: "1",
         client_id: "test",
@@ -97,7 +102,7 @@ async fn a_first_search_ingests_the_sources_and_gives_evidence() {
     let kb = KnowledgeBase::new(options(dir.path(), Arc::new(|| Err("there is none".to_owned()))));
     assert!(!dir.path().join("kb").exists(), "nothing is opened before it is asked");
     let answer = ask(&kb, "ann", "search", json!({"query": "who founded the studio"})).await.unwrap();
-    assert_eq!(answer.note, Some(("retrieval", json!("keyword"))));
+    assert_eq!(answer.meta, Some(("retrieval", json!("keyword"))));
     let first = &answer.value[0];
     assert_eq!(
         *first,
@@ -196,12 +201,12 @@ async fn vectors_make_a_search_hybrid_and_another_embedder_is_not_mixed_in() {
     with.refresh();
     let question = json!({"query": "studio floors"});
     let answer = ask(&with, "ann", "search", question.clone()).await.unwrap();
-    assert_eq!(answer.note, Some(("retrieval", json!("hybrid"))));
+    assert_eq!(answer.meta, Some(("retrieval", json!("hybrid"))));
     assert_eq!(answer.value[0]["id"], "doc:studio");
     assert_eq!(ask(&with, "ann", "search", question.clone()).await.unwrap(), answer, "the same every time");
     let other = KnowledgeBase::new(options(dir.path(), embedder("two")));
     let answer = ask(&other, "ann", "search", question.clone()).await.unwrap();
-    assert_eq!(answer.note, Some(("retrieval", json!("keyword"))));
+    assert_eq!(answer.meta, Some(("retrieval", json!("keyword"))));
     let url = format!("dir:{}", dir.path().join("kb").display());
     let kb = Kb::open(&url, embedder("two")).unwrap();
     let refused = kb.embed(&Progress::default()).unwrap_err().to_string();
@@ -209,7 +214,7 @@ async fn vectors_make_a_search_hybrid_and_another_embedder_is_not_mixed_in() {
     kb.rebuild().unwrap();
     assert_eq!(kb.embed(&Progress::default()).unwrap(), 5);
     let answer = ask(&other, "ann", "search", question).await.unwrap();
-    assert_eq!(answer.note, Some(("retrieval", json!("hybrid"))));
+    assert_eq!(answer.meta, Some(("retrieval", json!("hybrid"))));
 }
 
 #[tokio::test]
@@ -225,10 +230,10 @@ async fn a_server_takes_up_a_model_that_comes_while_it_runs() {
     kb.refresh();
     let question = json!({"query": "studio floors"});
     let keyword = Some(("retrieval", json!("keyword")));
-    assert_eq!(ask(&kb, "ann", "search", question.clone()).await.unwrap().note, keyword);
+    assert_eq!(ask(&kb, "ann", "search", question.clone()).await.unwrap().meta, keyword);
     is_there.store(true, Ordering::SeqCst);
     let give_up = Instant::now() + Duration::from_secs(60);
-    while ask(&kb, "ann", "search", question.clone()).await.unwrap().note == keyword {
+    while ask(&kb, "ann", "search", question.clone()).await.unwrap().meta == keyword {
         assert!(Instant::now() < give_up, "the vectors never come");
         tokio::task::yield_now().await;
     }

@@ -8,7 +8,7 @@ use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::{Peer, RoleServer};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
-use toolwright_orchestrator::capabilities::{Client, Delivery, Fault};
+use toolwright_orchestrator::capabilities::{CapabilityError, Client, SendFuture};
 
 /// Steps that a slow host may be behind; more are left out.
 const WAITING: usize = 64;
@@ -31,8 +31,8 @@ struct Step {
 struct Listener(mpsc::Sender<Step>);
 
 impl Client for Listener {
-    fn send(&self, _: Value) -> Delivery {
-        Box::pin(ready(Err(Fault::new("CLOSED", "an MCP host takes no messages"))))
+    fn send(&self, _: Value) -> SendFuture {
+        Box::pin(ready(Err(CapabilityError::new("CLOSED", "an MCP host takes no messages"))))
     }
 
     fn progress(&self, fraction: f64, message: Option<&str>) {

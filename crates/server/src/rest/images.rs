@@ -8,7 +8,7 @@ use hyper::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, REFERRER_POLICY,
     X_CONTENT_TYPE_OPTIONS,
 };
-use toolwright_orchestrator::capabilities::images::{Shelf, is_name};
+use toolwright_orchestrator::capabilities::images::{ImageStore, is_image_name};
 
 use crate::body::Body;
 use crate::dispatch::{Answer, Asked};
@@ -25,9 +25,10 @@ const HEADERS: [(HeaderName, &str); 5] = [
 
 pub(crate) async fn get(asked: &Asked<'_>) -> Answer {
     let missing = || Problem::not_found("image");
-    let dir = asked.app.options.images.as_deref().filter(|_| is_name(asked.parameter)).ok_or_else(missing)?;
-    let (shelf, name) = (Shelf::new(Path::new(dir)), asked.parameter.to_owned());
-    let read = tokio::task::spawn_blocking(move || shelf.read(&name)).await;
+    let dir =
+        asked.app.options.images.as_deref().filter(|_| is_image_name(asked.parameter)).ok_or_else(missing)?;
+    let (store, name) = (ImageStore::new(Path::new(dir)), asked.parameter.to_owned());
+    let read = tokio::task::spawn_blocking(move || store.read(&name)).await;
     let read = read.map_err(|_| Problem::new(Kind::Internal, "The cause is in the log."))?;
     let (kind, bytes) = read.ok_or_else(missing)?;
     let mut response = Response::new(Body::whole(bytes));
