@@ -65,24 +65,23 @@ impl Calendar {
         let store = Store::open(&self.file)?;
         let settings = Arc::clone(&self.settings);
         let caldav = self.caldav_client()?;
-        let zoom = settings.zoom.clone().map(|zoom| {
-            let secret = self.secret(&zoom.client_secret_env)?;
-            Ok(ZoomClient::new(zoom, secret, http_client()?))
-        });
-        Ok(CalendarBackend {
-            settings,
-            store,
-            caldav,
-            zoom: zoom.transpose()?,
-            active_drafts: Mutex::default(),
-        })
+        let zoom = match settings.zoom.clone() {
+            Some(zoom) => {
+                let secret = self.secret(&zoom.client_secret_env)?;
+                Some(ZoomClient::new(zoom, secret, http_client()?))
+            }
+            None => None,
+        };
+        Ok(CalendarBackend { settings, store, caldav, zoom, active_drafts: Mutex::default() })
     }
 
     fn caldav_client(&self) -> Result<Option<CalDavClient>, CapabilityError> {
         let settings = &self.settings;
         let Some(url) = &settings.url else { return Ok(None) };
-        let login = settings.user.clone().zip(settings.password_env.as_deref());
-        let login = login.map(|(user, variable)| Ok((user, self.secret(variable)?))).transpose()?;
+        let login = match (&settings.user, &settings.password_env) {
+            (Some(user), Some(variable)) => Some((user.clone(), self.secret(variable)?)),
+            _ => None,
+        };
         Ok(Some(CalDavClient::new(http_client()?, &url.0, login, Arc::clone(settings))))
     }
 

@@ -1,5 +1,5 @@
-//! References to values of a realm, in the engine's own terms: for walks over many small values, which the binding makes
-//! slow by counting the context with each of them.
+//! References to JavaScript values through QuickJS's C API. rquickjs counts the context with every value, which is too
+//! slow for converting many small values.
 #![allow(unsafe_code)]
 use std::{marker::PhantomData, os::raw::c_char, ptr, slice, str};
 
@@ -8,7 +8,7 @@ use rquickjs::{
     qjs::{self, JSAtom, JSContext, JSPropertyEnum, JSValue},
 };
 
-/// What a value is, as far as JSON is concerned.
+/// The kind of a value, as `JSON.stringify` sees it.
 pub(crate) enum Shape {
     Null,
     Bool(bool),
@@ -16,26 +16,26 @@ pub(crate) enum Shape {
     Text,
     Array,
     Object,
-    /// `undefined`, functions, symbols: what JSON leaves out.
+    /// `undefined`, functions and symbols, which JSON leaves out.
     Nothing,
     BigInt,
 }
 
-/// A reference of its own to a value of the realm that `'a` borrows.
-pub(crate) struct Held<'a> {
+/// A counted reference to a value of the realm that `'a` borrows.
+pub(crate) struct JsRef<'a> {
     ctx: *mut JSContext,
     value: JSValue,
     _realm: PhantomData<&'a ()>,
 }
 
-impl Drop for Held<'_> {
+impl Drop for JsRef<'_> {
     fn drop(&mut self) {
-        // SAFETY: the reference is this one's own, and the context is alive while its realm is borrowed.
+        // SAFETY: the reference is owned, and the context is alive while its realm is borrowed.
         unsafe { qjs::JS_FreeValue(self.ctx, self.value) }
     }
 }
 
-impl<'a> Held<'a> {
+impl<'a> JsRef<'a> {
     pub fn new<'js>(ctx: &'a Ctx<'js>, value: &Value<'js>) -> Self {
         let ctx = ctx.as_raw().as_ptr();
         // SAFETY: the value is alive, and belongs to this realm by its lifetime.
@@ -43,8 +43,8 @@ impl<'a> Held<'a> {
         Self { ctx, value, _realm: PhantomData }
     }
 
-    /// Takes over what the engine returned, which may be the mark of a pending exception.
-    fn returned(&self, value: JSValue) -> Result<Self> {
+    /// Takes ownership of a value that QuickJS returned, unless it marks a pending exception.
+    fn checked(&self, value: JSValue) -> Result<Self> {
         // SAFETY: only the tag is read.
         if unsafe { qjs::JS_IsException(value) } {
             return Err(Error::Exception);
@@ -80,25 +80,25 @@ impl<'a> Held<'a> {
         unsafe { qjs::JS_IsObject(self.value) }
     }
 
-    /// Tells objects apart while they live.
+    /// Identifies an object while it is alive.
     pub fn address(&self) -> usize {
         // SAFETY: only the word of the value is read.
         unsafe { qjs::JS_VALUE_GET_PTR(self.value).addr() }
     }
 
-    /// Of an object.
+    /// A property of an object.
     pub fn member(&self, key: JSAtom) -> Result<Self> {
-        // SAFETY: the object is alive, and so is the atom: it is predefined, or held by `Names`.
-        self.returned(unsafe { qjs::JS_GetProperty(self.ctx, self.value, key) })
+        // SAFETY: the object is alive, and so is the atom: it is predefined, or held by `PropertyNames`.
+        self.checked(unsafe { qjs::JS_GetProperty(self.ctx, self.value, key) })
     }
 
-    /// Of an array.
+    /// An element of an array.
     pub fn item(&self, index: usize) -> Result<Self> {
         // SAFETY: the array is alive.
-        self.returned(unsafe { qjs::JS_GetPropertyInt64(self.ctx, self.value, index as i64) })
+        self.checked(unsafe { qjs::JS_GetPropertyInt64(self.ctx, self.value, index as i64) })
     }
 
-    /// Of an array.
+    /// The length of an array.
     pub fn length(&self) -> Result<usize> {
         let mut length = 0;
         // SAFETY: the array is alive, and the length is written to where it is read.
@@ -108,7 +108,7 @@ impl<'a> Held<'a> {
         }
     }
 
-    /// What its `toJSON` makes of an object, if it has one.
+    /// The result of an object's `toJSON`, if it has one.
     pub fn to_json(&self, key: impl FnOnce() -> String) -> Result<Option<Self>> {
         let method = self.member(qjs::JS_ATOM_toJSON as JSAtom)?;
         // SAFETY: the method is alive.
@@ -119,30 +119,31 @@ impl<'a> Held<'a> {
         // SAFETY: the text is that long, and the engine copies it; all values outlive the call.
         unsafe {
             let key = qjs::JS_NewStringLen(self.ctx, key.as_ptr().cast(), key.len() as _);
-            let mut key = self.returned(key)?;
+            let mut key = self.checked(key)?;
             let made = qjs::JS_Call(self.ctx, method.value, self.value, 1, &raw mut key.value);
-            self.returned(made).map(Some)
+            self.checked(made).map(Some)
         }
     }
 
-    /// Of a string; nothing if it holds lone surrogates, which UTF-8 cannot.
+    /// The text of a string; `None` if it contains lone surrogates, which UTF-8 cannot encode.
     pub fn text(&self) -> Result<Option<String>> {
         let mut length = 0;
         // SAFETY: the value is alive, and the length is written to where it is read.
         let text = unsafe { qjs::JS_ToCStringLen2(self.ctx, &raw mut length, self.value, false) };
         // SAFETY: it was returned a line above, with that length.
-        unsafe { copied(self.ctx, text, length as usize) }
+        unsafe { copy_c_string(self.ctx, text, length as usize) }
     }
 
-    /// The binding's own form.
+    /// As a value of rquickjs.
     pub fn value<'js>(&self, ctx: &Ctx<'js>) -> Value<'js> {
         // SAFETY: the value is alive; its reference is added here.
         unsafe { Value::from_raw(ctx.clone(), qjs::JS_DupValue(self.ctx, self.value)) }
     }
 
-    /// The names of an object's own members, as `JSON.stringify` sees them.
-    pub fn names(&self) -> Result<Names<'a>> {
-        let mut names = Names { ctx: self.ctx, table: ptr::null_mut(), length: 0, _realm: PhantomData };
+    /// The names of an object's own enumerable properties.
+    pub fn names(&self) -> Result<PropertyNames<'a>> {
+        let mut names =
+            PropertyNames { ctx: self.ctx, table: ptr::null_mut(), length: 0, _realm: PhantomData };
         let which = (qjs::JS_GPN_STRING_MASK | qjs::JS_GPN_ENUM_ONLY) as i32;
         // SAFETY: the object is alive; table and length are written to where they are read.
         let done = unsafe {
@@ -158,15 +159,15 @@ impl<'a> Held<'a> {
     }
 }
 
-/// A list of names, which live as long as it does.
-pub(crate) struct Names<'a> {
+/// Property names. They are valid as long as the list.
+pub(crate) struct PropertyNames<'a> {
     ctx: *mut JSContext,
     table: *mut JSPropertyEnum,
     length: u32,
     _realm: PhantomData<&'a ()>,
 }
 
-impl Drop for Names<'_> {
+impl Drop for PropertyNames<'_> {
     fn drop(&mut self) {
         if !self.table.is_null() {
             // SAFETY: the table came from the engine, with that length, and is freed once.
@@ -175,7 +176,7 @@ impl Drop for Names<'_> {
     }
 }
 
-impl Names<'_> {
+impl PropertyNames<'_> {
     pub fn as_slice(&self) -> &[JSPropertyEnum] {
         if self.table.is_null() {
             return &[];
@@ -184,16 +185,16 @@ impl Names<'_> {
         unsafe { slice::from_raw_parts(self.table, self.length as usize) }
     }
 
-    /// The text of one of the names; see `Held::text`.
+    /// The text of a name; see `JsRef::text`.
     pub fn text(&self, name: JSAtom) -> Result<Option<String>> {
         let mut length = 0;
         // SAFETY: the atom is one of this list's; the length is written to where it is read.
         let text = unsafe { qjs::JS_AtomToCStringLen(self.ctx, &raw mut length, name) };
         // SAFETY: it was returned a line above, with that length.
-        unsafe { copied(self.ctx, text, length as usize) }
+        unsafe { copy_c_string(self.ctx, text, length as usize) }
     }
 
-    /// As a value, for those that have no text.
+    /// A name as a value, if it has no text.
     pub fn value<'js>(&self, ctx: &Ctx<'js>, name: JSAtom) -> Result<Value<'js>> {
         // SAFETY: the atom is one of this list's; the reference is new.
         unsafe {
@@ -206,29 +207,29 @@ impl Names<'_> {
     }
 }
 
-/// The texts of names met before: lists hold many objects of the same make.
-pub(crate) struct Known<'a> {
+/// Caches the texts of property names: lists often contain many objects with the same properties.
+pub(crate) struct NameCache<'a> {
     ctx: *mut JSContext,
-    /// Each name is held, so that its number cannot come to stand for another.
+    /// Each atom is referenced, so that its number is not reused for another name.
     names: Vec<(JSAtom, String)>,
     _realm: PhantomData<&'a ()>,
 }
 
-const MOST_KNOWN: usize = 32;
+const MAX_CACHED_NAMES: usize = 32;
 
-impl<'a> Known<'a> {
+impl<'a> NameCache<'a> {
     pub fn new(ctx: &'a Ctx<'_>) -> Self {
         Self { ctx: ctx.as_raw().as_ptr(), names: Vec::new(), _realm: PhantomData }
     }
 
-    /// As `Names::text`.
-    pub fn text(&mut self, names: &Names<'a>, name: JSAtom) -> Result<Option<String>> {
+    /// Like `PropertyNames::text`.
+    pub fn text(&mut self, names: &PropertyNames<'a>, name: JSAtom) -> Result<Option<String>> {
         if let Some((_, text)) = self.names.iter().find(|(known, _)| *known == name) {
             return Ok(Some(text.clone()));
         }
         let text = names.text(name)?;
-        if let (Some(text), true) = (&text, self.names.len() < MOST_KNOWN) {
-            // SAFETY: the atom is one of the list's, alive; `drop` gives the reference back.
+        if let (Some(text), true) = (&text, self.names.len() < MAX_CACHED_NAMES) {
+            // SAFETY: the atom is one of the list's, alive; `drop` releases the reference.
             let held = unsafe { qjs::JS_DupAtom(self.ctx, name) };
             self.names.push((held, text.clone()));
         }
@@ -236,7 +237,7 @@ impl<'a> Known<'a> {
     }
 }
 
-impl Drop for Known<'_> {
+impl Drop for NameCache<'_> {
     fn drop(&mut self) {
         for (name, _) in &self.names {
             // SAFETY: `text` has added the reference.
@@ -246,12 +247,12 @@ impl Drop for Known<'_> {
 }
 
 /// # Safety
-/// `text` must be null or come from the engine's functions for C strings, with that length, and be freed by nobody else.
-unsafe fn copied(ctx: *mut JSContext, text: *const c_char, length: usize) -> Result<Option<String>> {
+/// `text` must be null or come from the engine's functions for C strings, with that length, and not be freed elsewhere.
+unsafe fn copy_c_string(ctx: *mut JSContext, text: *const c_char, length: usize) -> Result<Option<String>> {
     if text.is_null() {
         return Err(Error::Exception);
     }
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let copied = str::from_utf8(slice::from_raw_parts(text.cast(), length)).ok().map(str::to_owned);
         qjs::JS_FreeCString(ctx, text);

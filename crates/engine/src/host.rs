@@ -1,4 +1,4 @@
-//! The host's side of one call: what native functions may consult while a handler runs.
+//! The host of one call, as native functions use it while a handler runs: limits, timers, host calls, console.
 use std::{
     collections::HashMap,
     future::poll_fn,
@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::{runtime::Handle, task::AbortHandle, time::timeout_at};
 
 use crate::{
-    call::{Function, Host, HostError, HostFuture, Level, Limits},
+    call::{Host, HostError, HostFunction, HostFuture, Level, Limits},
     control::{Control, Stop},
     task::{Event, Task},
 };
@@ -23,28 +23,28 @@ use crate::{
 const MAX_LINES: usize = 200;
 const MAX_LINE_BYTES: usize = 4096;
 
-pub(crate) struct Side {
+pub(crate) struct CallHost {
     pub control: Control,
     pub limits: Limits,
     pub stack_bytes: usize,
-    pub functions: Arc<[Function]>,
+    pub functions: Arc<[HostFunction]>,
     pub host: Arc<dyn Host>,
     pub runtime: Handle,
     pub seed: Option<u64>,
     pub draws: AtomicU32,
     pub task: Weak<Task>,
     counts: Counts,
-    /// What the caller's runtime does for this call; stopped when the call ends.
-    errands: Mutex<HashMap<u32, Errand>>,
+    /// Host calls and timers on the caller's runtime; stopped when the call ends.
+    jobs: Mutex<HashMap<u32, BackgroundJob>>,
 }
 
-struct Errand {
-    kind: ErrandKind,
+struct BackgroundJob {
+    kind: JobKind,
     handle: AbortHandle,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum ErrandKind {
+enum JobKind {
     HostCall,
     Timer,
 }
@@ -56,25 +56,25 @@ struct Counts {
     lines: AtomicUsize,
 }
 
-/// How a call came to its end.
+/// How a call ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
-    Own,
+pub(crate) enum CallEnd {
+    Completed,
     Stopped,
 }
 
-/// What a [`Side`] is made of.
-pub(crate) struct Parts {
+/// The parameters of [`CallHost::new`].
+pub(crate) struct CallHostParts {
     pub limits: Limits,
     pub stack_bytes: usize,
-    pub functions: Arc<[Function]>,
+    pub functions: Arc<[HostFunction]>,
     pub host: Arc<dyn Host>,
     pub runtime: Handle,
     pub seed: Option<u64>,
 }
 
-impl Side {
-    pub fn new(parts: Parts, task: Weak<Task>) -> Self {
+impl CallHost {
+    pub fn new(parts: CallHostParts, task: Weak<Task>) -> Self {
         Self {
             control: Control::new(&parts.limits),
             limits: parts.limits,
@@ -86,7 +86,7 @@ impl Side {
             draws: AtomicU32::new(0),
             task,
             counts: Counts::default(),
-            errands: Mutex::default(),
+            jobs: Mutex::default(),
         }
     }
 
@@ -94,27 +94,27 @@ impl Side {
         self.counts.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Counts a host call; one too many stops the handler for good, so that catching the error does not help.
-    pub fn admit_host_call(&self, pending: usize) -> Result<(), HostError> {
+    /// Counts a host call. Exceeding a limit stops the handler, even if it catches the error.
+    pub fn count_host_call(&self, pending: usize) -> Result<(), HostError> {
         let made = self.counts.host_calls.fetch_add(1, Ordering::Relaxed);
         if made >= self.limits.total_host_calls || pending >= self.limits.pending_host_calls {
-            self.control.trip(Stop::TooManyHostCalls);
+            self.control.request_stop(Stop::TooManyHostCalls);
             return Err(HostError::new("CANCELLED", "too many host calls"));
         }
         Ok(())
     }
 
-    /// Awaits the answer on the caller's runtime and wakes the realm with it.
-    pub fn await_answer(&self, id: u32, future: HostFuture) {
+    /// Awaits the result on the caller's runtime and wakes the task with it.
+    pub fn await_result(&self, id: u32, future: HostFuture) {
         let task = self.task.clone();
         let deadline = self.limits.deadline.into();
         let mut future = future;
         let awaiting = self.runtime.spawn(async move {
-            let answer = poll_fn(|wakeup| poll_guarded(&mut future, wakeup));
-            let Ok(answer) = timeout_at(deadline, answer).await else { return };
-            wake(&task, Event::Answer { id, answer });
+            let result = poll_fn(|wakeup| poll_guarded(&mut future, wakeup));
+            let Ok(result) = timeout_at(deadline, result).await else { return };
+            wake(&task, Event::HostResult { id, result });
         });
-        self.keep(id, ErrandKind::HostCall, awaiting.abort_handle());
+        self.register_job(id, JobKind::HostCall, awaiting.abort_handle());
     }
 
     pub fn start_timer(&self, id: u32, delay: Duration) {
@@ -123,26 +123,26 @@ impl Side {
             tokio::time::sleep(delay).await;
             wake(&task, Event::Timer(id));
         });
-        self.keep(id, ErrandKind::Timer, sleeping.abort_handle());
+        self.register_job(id, JobKind::Timer, sleeping.abort_handle());
     }
 
-    fn keep(&self, id: u32, kind: ErrandKind, handle: AbortHandle) {
-        self.errands.lock().unwrap_or_else(PoisonError::into_inner).insert(id, Errand { kind, handle });
+    fn register_job(&self, id: u32, kind: JobKind, handle: AbortHandle) {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).insert(id, BackgroundJob { kind, handle });
     }
 
-    pub fn forget(&self, id: u32) {
-        let errand = self.errands.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
-        if let Some(errand) = errand {
-            errand.handle.abort();
+    pub fn cancel_job(&self, id: u32) {
+        let job = self.jobs.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        if let Some(job) = job {
+            job.handle.abort();
         }
     }
 
-    /// A handler that came to its own end may have sent something without waiting for it: that runs on, until the
-    /// deadline at most. One that was stopped leaves nothing running.
-    pub fn stop_errands(&self, ending: Ending) {
-        for (_, errand) in self.errands.lock().unwrap_or_else(PoisonError::into_inner).drain() {
-            if ending == Ending::Stopped || errand.kind == ErrandKind::Timer {
-                errand.handle.abort();
+    /// When a handler completes, host calls that it did not await continue until the deadline. When it is stopped, all
+    /// jobs are aborted.
+    pub fn stop_jobs(&self, ending: CallEnd) {
+        for (_, job) in self.jobs.lock().unwrap_or_else(PoisonError::into_inner).drain() {
+            if ending == CallEnd::Stopped || job.kind == JobKind::Timer {
+                job.handle.abort();
             }
         }
     }
@@ -158,8 +158,8 @@ impl Side {
     }
 }
 
-/// A host that panics must not take the call with it: the handler is told that the capability failed.
-pub(crate) fn poll_guarded(future: &mut HostFuture, wakeup: &mut TaskContext<'_>) -> Poll<Answer> {
+/// Turns a panic of the host into an error for the handler.
+pub(crate) fn poll_guarded(future: &mut HostFuture, wakeup: &mut TaskContext<'_>) -> Poll<HostResult> {
     catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(wakeup)))
         .unwrap_or_else(|_| Poll::Ready(Err(HostError::new("INTERNAL", "the capability failed"))))
 }
@@ -170,5 +170,5 @@ fn wake(task: &Weak<Task>, event: Event) {
     }
 }
 
-/// An answer of the host, as the realm receives it.
-pub(crate) type Answer = Result<Value, HostError>;
+/// The result of a host call.
+pub(crate) type HostResult = Result<Value, HostError>;

@@ -1,10 +1,10 @@
-//! URLs for the realm's `URL` and `URLSearchParams`, by the `url` crate.
+//! The native part of `URL` and `URLSearchParams`, with the `url` crate.
 use rquickjs::{Array, Ctx, FromJs, IntoJs, Result, String as JsString, Value};
 use url::{Url, form_urlencoded, quirks};
 
 use crate::text;
 
-/// All parts in the order that `addresses.js` expects, or null for what is no URL.
+/// All parts in the order that `url-globals.js` expects, or null if it is not a URL.
 pub(crate) fn parse<'js>(ctx: &Ctx<'js>, address: &str, base: Option<&str>) -> Result<Value<'js>> {
     let parsed = match base {
         Some(base) => Url::parse(base).and_then(|base| base.join(address)),
@@ -16,7 +16,7 @@ pub(crate) fn parse<'js>(ctx: &Ctx<'js>, address: &str, base: Option<&str>) -> R
     }
 }
 
-/// The parts after one of them was assigned; null when the assignment is refused.
+/// The parts after an assignment to one of them, or null if the value is invalid.
 pub(crate) fn change<'js>(ctx: &Ctx<'js>, address: &str, part: &str, value: &str) -> Result<Value<'js>> {
     let changed = Url::parse(address).ok().and_then(|mut url| assign(&mut url, part, value).map(|()| url));
     match changed {
@@ -83,7 +83,8 @@ pub(crate) fn write_form<'js>(ctx: &Ctx<'js>, pairs: &Array<'js>) -> Result<Valu
     let mut form = form_urlencoded::Serializer::new(String::new());
     for index in 0..pairs.len() {
         let pair: Array<'js> = pairs.get(index)?;
-        let part = |at| JsString::from_js(ctx, pair.get(at)?).and_then(|part| text::of(ctx, &part));
+        let part =
+            |at| JsString::from_js(ctx, pair.get(at)?).and_then(|part| text::to_rust_string(ctx, &part));
         form.append_pair(&part(0)?, &part(1)?);
     }
     form.finish().into_js(ctx)

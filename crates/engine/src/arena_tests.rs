@@ -1,4 +1,4 @@
-//! Random work against what each block should hold.
+//! Random allocations, checked against the expected contents of each block.
 use super::*;
 
 /// Blocks with the byte that each is filled with.
@@ -64,7 +64,7 @@ impl Blocks {
 }
 
 #[test]
-fn blocks_are_apart_and_keep_what_is_in_them() {
+fn blocks_do_not_overlap_and_keep_their_contents() {
     let mut blocks = Blocks::new();
     for _ in 0..20_000 {
         blocks.step();
@@ -80,7 +80,7 @@ fn blocks_are_apart_and_keep_what_is_in_them() {
 }
 
 #[test]
-fn a_snapshot_brings_back_every_byte() {
+fn a_snapshot_restores_every_byte() {
     let mut blocks = Blocks::new();
     for size in [10, 600, 4096, 9000] {
         let block = blocks.arena.alloc(size, false);
@@ -92,7 +92,7 @@ fn a_snapshot_brings_back_every_byte() {
         for _ in 0..300 {
             blocks.step();
         }
-        // SAFETY: nobody uses what was allocated since.
+        // SAFETY: nothing that was allocated since is used.
         unsafe { blocks.arena.restore(State::Pristine) };
         assert!(blocks.arena.is_restored(State::Pristine), "{round}");
         assert_eq!(blocks.arena.used(), used);
@@ -102,7 +102,7 @@ fn a_snapshot_brings_back_every_byte() {
 }
 
 #[test]
-fn what_lies_outside_the_region_cannot_be_remembered() {
+fn blocks_outside_the_region_prevent_a_snapshot() {
     let mut arena = Arena::new(1 << 20);
     let large = arena.alloc(2 << 20, false);
     assert!(!arena.take_snapshot(State::Pristine));
@@ -112,7 +112,7 @@ fn what_lies_outside_the_region_cannot_be_remembered() {
 }
 
 #[test]
-fn absurd_sizes_are_refused() {
+fn excessive_sizes_are_refused() {
     let mut arena = Arena::new(1 << 20);
     assert!(arena.alloc(usize::MAX, false).is_null());
     assert!(arena.alloc(usize::MAX - 20, true).is_null());
