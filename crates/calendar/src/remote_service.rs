@@ -60,6 +60,6 @@ pub fn without_effects(error: CapabilityError) -> CapabilityError {
 }
 
 fn error_chain(error: &dyn Error) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
+    let causes = std::iter::successors(Some(error), |error: &&dyn Error| (*error).source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
