@@ -1,4 +1,4 @@
-//! Runs one handler over and over and prints the resident memory: it must level off.
+//! Runs one handler repeatedly and prints the resident memory, which must level off.
 //! usage: soak [CALLS]
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 use std::{fs, sync::Arc, time::Duration};

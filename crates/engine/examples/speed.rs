@@ -1,4 +1,4 @@
-//! What a call costs: reference handlers with a host of stubs, one after the other and with all threads busy.
+//! The cost of a call: reference handlers with a stubbed host, sequentially and with all threads busy.
 //! usage: speed [TOOLS_DIR]
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 use std::{
@@ -176,7 +176,7 @@ async fn saturated(
     );
 }
 
-/// How long after its budget a hostile handler is stopped.
+/// How long after its CPU limit a hostile handler is stopped.
 async fn stops(engine: &Engine, host: &Arc<Stub>) {
     let budget = Duration::from_millis(100);
     for (name, body) in [

@@ -1,4 +1,4 @@
-// URL and URLSearchParams; parsing and writing are the host's, by the URL standard.
+// URL and URLSearchParams; the host parses and serializes, by the URL standard.
 const URL_PARSE = 7;
 const URL_SET = 8;
 const FORM_PARSE = 10;
