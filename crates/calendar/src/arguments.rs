@@ -4,7 +4,7 @@ use chrono::{DateTime, Duration, Utc};
 use chrono_tz::Tz;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
-use toolwright_capabilities::CapabilityError;
+use toolwright_capabilities::{CapabilityError, Result};
 
 use crate::local_time;
 use crate::span::Span;
@@ -55,14 +55,14 @@ pub struct CommitArgs {
 }
 
 /// Parses the single argument of a function.
-pub fn parse<T: for<'de> Deserialize<'de>>(args: Vec<Value>) -> Result<T, CapabilityError> {
+pub fn parse<T: for<'de> Deserialize<'de>>(args: Vec<Value>) -> Result<T> {
     let argument = args.into_iter().next().unwrap_or(Value::Null);
     serde_json::from_value(argument).map_err(|error| invalid(error.to_string()))
 }
 
 impl FreeBusyArgs {
     /// The window, after all checks.
-    pub fn check(&self) -> Result<Span, CapabilityError> {
+    pub fn check(&self) -> Result<Span> {
         check_attendees(&self.attendees)?;
         window(self.start, self.end)
     }
@@ -70,7 +70,7 @@ impl FreeBusyArgs {
 
 impl ProposeArgs {
     /// The future part of the window, and the time zone, after all checks.
-    pub fn check(&self, now: DateTime<Utc>) -> Result<(Span, Tz), CapabilityError> {
+    pub fn check(&self, now: DateTime<Utc>) -> Result<(Span, Tz)> {
         check_attendees(&self.attendees)?;
         if !(1..=MAX_MINUTES).contains(&self.duration_minutes) {
             return Err(invalid(format!("`durationMinutes` must be from 1 to {MAX_MINUTES}")));
@@ -83,7 +83,7 @@ impl ProposeArgs {
     }
 }
 
-fn window(start: DateTime<Utc>, end: DateTime<Utc>) -> Result<Span, CapabilityError> {
+fn window(start: DateTime<Utc>, end: DateTime<Utc>) -> Result<Span> {
     if end <= start {
         return Err(invalid("the end of the window must be after its start"));
     }
@@ -94,7 +94,7 @@ fn window(start: DateTime<Utc>, end: DateTime<Utc>) -> Result<Span, CapabilityEr
 }
 
 /// Addresses are written into iCalendar files, so they must be single words.
-fn check_attendees(attendees: &[String]) -> Result<(), CapabilityError> {
+fn check_attendees(attendees: &[String]) -> Result<()> {
     if attendees.is_empty() || attendees.len() > MAX_ATTENDEES {
         return Err(invalid(format!("`attendees` must have from 1 to {MAX_ATTENDEES} addresses")));
     }
@@ -110,7 +110,7 @@ fn check_attendees(attendees: &[String]) -> Result<(), CapabilityError> {
 }
 
 fn invalid(message: impl Into<String>) -> CapabilityError {
-    CapabilityError::new("INVALID_ARGUMENT", message)
+    CapabilityError::invalid(message)
 }
 
 fn instant<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DateTime<Utc>, D::Error> {

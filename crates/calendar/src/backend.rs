@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use chrono::Duration;
 use serde_json::Value;
-use toolwright_capabilities::CapabilityError;
+use toolwright_capabilities::{CapabilityError, Result};
 
 use crate::arguments::{FreeBusyArgs, ProposeArgs};
 use crate::caldav::{Availability, CalDavClient};
@@ -35,11 +35,7 @@ impl CalendarBackend {
         if self.caldav.is_some() { BlockingEvents::Held } else { BlockingEvents::All }
     }
 
-    pub async fn find_draft(
-        &self,
-        owner: Owner,
-        id: String,
-    ) -> Result<(Draft, Option<Reservation>), CapabilityError> {
+    pub async fn find_draft(&self, owner: Owner, id: String) -> Result<(Draft, Option<Reservation>)> {
         Ok(self.store.run(move |store| store.find_draft(&owner, &id)).await?)
     }
 
@@ -49,7 +45,7 @@ impl CalendarBackend {
         attendees: &[String],
         window: Span,
         context: &CallContext,
-    ) -> Result<Availability, CapabilityError> {
+    ) -> Result<Availability> {
         let mut availability = match &self.caldav {
             Some(caldav) => caldav.availability(attendees, window, context.deadline).await?,
             None => {
@@ -72,11 +68,7 @@ impl CalendarBackend {
         Ok(availability)
     }
 
-    pub async fn free_busy(
-        &self,
-        context: &CallContext,
-        args: &FreeBusyArgs,
-    ) -> Result<Value, CapabilityError> {
+    pub async fn free_busy(&self, context: &CallContext, args: &FreeBusyArgs) -> Result<Value> {
         let window = args.check()?;
         let availability = self.availability(&args.attendees, window, context).await?;
         let merged =
@@ -84,7 +76,7 @@ impl CalendarBackend {
         Ok(output::free_busy(&merged.collect(), &availability.unknown))
     }
 
-    pub async fn propose(&self, context: CallContext, args: ProposeArgs) -> Result<Value, CapabilityError> {
+    pub async fn propose(&self, context: CallContext, args: ProposeArgs) -> Result<Value> {
         let (window, zone) = args.check(context.now)?;
         if window.end <= window.start {
             return Ok(output::proposal(None, &[]));
@@ -115,11 +107,11 @@ impl CalendarBackend {
 }
 
 /// 100 random bits. The event id is derived from it and may be the only secret of a conference link.
-fn new_draft_id() -> Result<String, CapabilityError> {
+fn new_draft_id() -> Result<String> {
     const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     let mut bytes = [0; 20];
     getrandom::fill(&mut bytes)
-        .map_err(|_| CapabilityError::new("UNREACHABLE", "the system has no random numbers"))?;
+        .map_err(|_| CapabilityError::unreachable("the system has no random numbers"))?;
     let letters = bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte & 31)]));
     Ok(format!("draft_{}", letters.collect::<String>()))
 }

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 use toolwright_capabilities::http::service_client;
 use toolwright_capabilities::{
-    CallIdentity, Capability, CapabilityError, CapabilityFuture, CapabilityOutput,
+    CallIdentity, Capability, CapabilityError, CapabilityFuture, CapabilityOutput, Result,
 };
 
 use crate::arguments::{self, GetDraftArgs};
@@ -52,7 +52,7 @@ impl Calendar {
         Self { settings: Arc::new(settings), file, secrets, backend: Mutex::new(None) }
     }
 
-    fn backend(&self) -> Result<Arc<CalendarBackend>, CapabilityError> {
+    fn backend(&self) -> Result<Arc<CalendarBackend>> {
         let mut backend = self.backend.lock().unwrap_or_else(PoisonError::into_inner);
         let opened = match backend.take() {
             Some(opened) => opened,
@@ -61,7 +61,7 @@ impl Calendar {
         Ok(Arc::clone(backend.insert(opened)))
     }
 
-    fn open(&self) -> Result<CalendarBackend, CapabilityError> {
+    fn open(&self) -> Result<CalendarBackend> {
         let store = Store::open(&self.file)?;
         let settings = Arc::clone(&self.settings);
         let caldav = self.caldav_client()?;
@@ -75,7 +75,7 @@ impl Calendar {
         Ok(CalendarBackend { settings, store, caldav, zoom, active_drafts: Mutex::default() })
     }
 
-    fn caldav_client(&self) -> Result<Option<CalDavClient>, CapabilityError> {
+    fn caldav_client(&self) -> Result<Option<CalDavClient>> {
         let settings = &self.settings;
         let Some(url) = &settings.url else { return Ok(None) };
         let login = match (&settings.user, &settings.password_env) {
@@ -89,14 +89,14 @@ impl Calendar {
     ///
     /// # Errors
     /// When the server does not respond, or not like a CalDAV server.
-    pub async fn check_connection(&self) -> Result<(), CapabilityError> {
+    pub async fn check_connection(&self) -> Result<()> {
         let Some(caldav) = self.caldav_client()? else { return Ok(()) };
         let start = Utc::now();
         let today = Span { start, end: start + chrono::Duration::days(1) };
         caldav.availability(&[], today, Instant::now() + CONNECT_TIMEOUT).await.map(drop)
     }
 
-    fn secret(&self, variable: &str) -> Result<Secret, CapabilityError> {
+    fn secret(&self, variable: &str) -> Result<Secret> {
         let secret = (self.secrets)(variable).filter(|secret| !secret.is_empty()).map(Secret);
         secret.ok_or_else(|| not_configured(&format!("the environment variable {variable} is not set")))
     }
@@ -123,7 +123,7 @@ async fn run(
     context: CallContext,
     function: &str,
     args: Vec<Value>,
-) -> Result<Value, CapabilityError> {
+) -> Result<Value> {
     match function {
         "freeBusy" => backend.free_busy(&context, &arguments::parse(args)?).await,
         "propose" => backend.propose(context, arguments::parse(args)?).await,
@@ -134,11 +134,11 @@ async fn run(
             Ok(output::draft(&draft, reservation.as_ref(), now))
         }
         "commit" => Ok(output::event(&backend.commit(context, arguments::parse(args)?).await?)),
-        _ => Err(CapabilityError::new("NOT_CONFIGURED", format!("unknown function `calendar.{function}`"))),
+        _ => Err(CapabilityError::not_configured(format!("unknown function `calendar.{function}`"))),
     }
 }
 
-fn http_client() -> Result<reqwest::Client, CapabilityError> {
+fn http_client() -> Result<reqwest::Client> {
     service_client(CONNECT_TIMEOUT).map_err(|error| not_configured(&error))
 }
 
@@ -163,5 +163,5 @@ impl From<store::Error> for CapabilityError {
 /// The cause is only logged: it is not for handlers.
 fn not_configured(cause: &str) -> CapabilityError {
     tracing::error!("the calendar is not configured correctly: {cause}");
-    CapabilityError::new("NOT_CONFIGURED", "the calendar is not configured correctly on this server")
+    CapabilityError::not_configured("the calendar is not configured correctly on this server")
 }

@@ -20,7 +20,7 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
-use toolwright_capabilities::CapabilityError;
+use toolwright_capabilities::{CapabilityError, Result};
 
 use crate::arguments::CommitArgs;
 use crate::backend::CalendarBackend;
@@ -41,7 +41,7 @@ enum EarlierMeeting {
 }
 
 impl CalendarBackend {
-    pub async fn commit(&self, context: CallContext, mut args: CommitArgs) -> Result<Event, CapabilityError> {
+    pub async fn commit(&self, context: CallContext, mut args: CommitArgs) -> Result<Event> {
         // Execution ids are unique within their session only.
         args.execution_id = format!("{} {}", context.scope, args.execution_id);
         let (_, reservation) = self.find_draft(context.owner.clone(), args.draft_id.clone()).await?;
@@ -61,7 +61,7 @@ impl CalendarBackend {
         context: CallContext,
         args: CommitArgs,
         reservation: Option<Reservation>,
-    ) -> Result<Event, CapabilityError> {
+    ) -> Result<Event> {
         let execution = args.execution_id.clone();
         let held = reservation.filter(|reservation| reservation.held_until.is_some());
         if let Some(held) = &held
@@ -101,7 +101,7 @@ impl CalendarBackend {
         event: &Event,
         earlier: EarlierMeeting,
         execution: String,
-    ) -> Result<(), CapabilityError> {
+    ) -> Result<()> {
         if let Err(error) = self.cancel_meeting(context, event, earlier).await {
             tracing::warn!("a Zoom meeting of {} may be left over without an event: {error}", event.id);
         }
@@ -134,7 +134,7 @@ impl CalendarBackend {
         context: &CallContext,
         execution: &str,
         held: &Reservation,
-    ) -> Result<Option<Event>, CapabilityError> {
+    ) -> Result<Option<Event>> {
         let is_same = held.execution == execution;
         if !is_same && held.held_until.is_some_and(|until| until > context.now) {
             return Err(Error::InProgress.into());
@@ -158,7 +158,7 @@ impl CalendarBackend {
         context: &CallContext,
         event: &Event,
         earlier: EarlierMeeting,
-    ) -> Result<(), CapabilityError> {
+    ) -> Result<()> {
         let Some(zoom) = &self.zoom else { return Ok(()) };
         let meeting = match (&event.meeting, earlier) {
             (Some(recorded), _) => Some(recorded.clone()),
@@ -179,7 +179,7 @@ impl CalendarBackend {
         context: &CallContext,
         event: &mut Event,
         earlier: EarlierMeeting,
-    ) -> Result<(), CapabilityError> {
+    ) -> Result<()> {
         if let Some(caldav) = &self.caldav {
             let queried = caldav.availability(&event.attendees, event.span, context.deadline).await;
             let busy = queried.map_err(without_effects)?.busy.into_values().flatten().collect();
@@ -199,7 +199,7 @@ impl CalendarBackend {
         context: &CallContext,
         event: &mut Event,
         earlier: EarlierMeeting,
-    ) -> Result<(), CapabilityError> {
+    ) -> Result<()> {
         let Some(zoom) = self.zoom.as_ref().filter(|_| event.meeting.is_none()) else { return Ok(()) };
         let found = match earlier {
             EarlierMeeting::Possible => zoom.find(event, context.deadline).await?,
@@ -218,7 +218,7 @@ impl CalendarBackend {
     }
 
     /// Records that the event exists.
-    async fn book(&self, event: &Event) -> Result<(), CapabilityError> {
+    async fn book(&self, event: &Event) -> Result<()> {
         let id = event.id.clone();
         self.store.run(move |store| store.book(&id)).await.map_err(with_effects)
     }
@@ -226,7 +226,7 @@ impl CalendarBackend {
 
 /// An error of the store after a remote service has done its part.
 fn with_effects(error: Error) -> CapabilityError {
-    CapabilityError::new("TIMEOUT", CapabilityError::from(error).message)
+    CapabilityError::timeout(CapabilityError::from(error).message)
 }
 
 /// Ensures that two calls of one process, even with the same id, never commit one draft at the same time.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use reqwest::{RequestBuilder, StatusCode};
-use toolwright_capabilities::CapabilityError;
+use toolwright_capabilities::{CapabilityError, Result};
 
 const MAX_RESPONSE_BYTES: usize = 16 << 20;
 /// The part of a call's time that is reserved for reporting the result.
@@ -27,13 +27,10 @@ pub async fn send_request(
     request: RequestBuilder,
     deadline: Instant,
     name: &str,
-) -> Result<(StatusCode, String), CapabilityError> {
+) -> Result<(StatusCode, String)> {
     let timeout = deadline.saturating_duration_since(Instant::now()).saturating_sub(RESERVED_TIME);
     if timeout.is_zero() {
-        return Err(CapabilityError::new(
-            "UNREACHABLE",
-            format!("no time is left to send a request to {name}"),
-        ));
+        return Err(CapabilityError::unreachable(format!("no time is left to send a request to {name}")));
     }
     let failed = |error: reqwest::Error| {
         let (code, message) = match error.is_connect() || error.is_builder() {
@@ -47,7 +44,7 @@ pub async fn send_request(
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(failed)? {
         if body.len() + chunk.len() > MAX_RESPONSE_BYTES {
-            return Err(CapabilityError::new("TIMEOUT", format!("the response of {name} is too large")));
+            return Err(CapabilityError::timeout(format!("the response of {name} is too large")));
         }
         body.extend_from_slice(&chunk);
     }
@@ -56,7 +53,7 @@ pub async fn send_request(
 
 /// The error of a request that only reads: even without a response it had no side effects.
 pub fn without_effects(error: CapabilityError) -> CapabilityError {
-    if error.code == "TIMEOUT" { CapabilityError::new("UNREACHABLE", error.message) } else { error }
+    if error.code == "TIMEOUT" { CapabilityError::unreachable(error.message) } else { error }
 }
 
 fn error_chain(error: &dyn Error) -> String {

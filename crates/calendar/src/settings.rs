@@ -72,8 +72,20 @@ pub struct WorkingHours {
 
 /// `mon` to `sun`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct Day(pub Weekday);
+#[serde(transparent)]
+pub struct Day(#[serde(with = "DayName")] pub Weekday);
+
+#[derive(Deserialize, Serialize)]
+#[serde(remote = "Weekday", rename_all = "lowercase")]
+enum DayName {
+    Mon,
+    Tue,
+    Wed,
+    Thu,
+    Fri,
+    Sat,
+    Sun,
+}
 
 /// An http or https URL without credentials.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
@@ -88,22 +100,18 @@ pub struct Zone(pub Tz);
 /// The organizer if none is configured.
 const DEFAULT_ORGANIZER: &str = "toolwright@localhost";
 
-const DAYS: [(&str, Weekday); 7] = [
-    ("mon", Weekday::Mon),
-    ("tue", Weekday::Tue),
-    ("wed", Weekday::Wed),
-    ("thu", Weekday::Thu),
-    ("fri", Weekday::Fri),
-    ("sat", Weekday::Sat),
-    ("sun", Weekday::Sun),
-];
-
 impl Default for Settings {
     fn default() -> Self {
         let nine = NaiveTime::from_hms_opt(9, 0, 0).unwrap_or_default();
         Self {
             working_hours: WorkingHours { from: nine, to: NaiveTime::from_hms_opt(17, 0, 0) },
-            days: DAYS[..5].iter().map(|(_, day)| Day(*day)).collect(),
+            days: vec![
+                Day(Weekday::Mon),
+                Day(Weekday::Tue),
+                Day(Weekday::Wed),
+                Day(Weekday::Thu),
+                Day(Weekday::Fri),
+            ],
             timezone: Zone(Tz::UTC),
             draft_expires_after_s: 86_400,
             organizer: None,
@@ -225,22 +233,6 @@ impl From<WorkingHours> for String {
     fn from(hours: WorkingHours) -> Self {
         let to = hours.to.map_or("24:00".to_owned(), |to| to.format("%H:%M").to_string());
         format!("{}-{to}", hours.from.format("%H:%M"))
-    }
-}
-
-impl TryFrom<String> for Day {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        let found = DAYS.iter().find(|(name, _)| *name == text);
-        let invalid = || format!("`{text}` is not a day: write mon, tue, wed, thu, fri, sat or sun");
-        found.map(|(_, day)| Self(*day)).ok_or_else(invalid)
-    }
-}
-
-impl From<Day> for String {
-    fn from(day: Day) -> Self {
-        DAYS.iter().find(|(_, of)| *of == day.0).map(|(name, _)| (*name).to_owned()).unwrap_or_default()
     }
 }
 

@@ -23,7 +23,7 @@ fn invalid_settings_are_refused_with_a_fix() {
     for (invalid, expected) in [
         (json!({ "working_hours": "17:00-09:00" }), "with the later time last"),
         (json!({ "working_hours": "nine to five" }), "09:00-17:00"),
-        (json!({ "days": ["monday"] }), "mon, tue"),
+        (json!({ "days": ["monday"] }), "`mon`, `tue`"),
         (json!({ "days": [] }), "must not be empty"),
         (json!({ "timezone": "Berlin" }), "Europe/Berlin"),
         (json!({ "draft_expires_after_s": 0 }), "at least 1"),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
-use toolwright_capabilities::CapabilityError;
+use toolwright_capabilities::{CapabilityError, Result};
 
 use crate::records::Event;
 use crate::remote_service::{Secret, send_request, without_effects};
@@ -48,7 +48,7 @@ impl ZoomClient {
     }
 
     /// Creates the meeting of an event.
-    pub async fn create(&self, event: &Event, deadline: Instant) -> Result<Meeting, CapabilityError> {
+    pub async fn create(&self, event: &Event, deadline: Instant) -> Result<Meeting> {
         let agenda = event.note.as_ref().map_or(event.id.clone(), |note| format!("{}\n{note}", event.id));
         let body = json!({
             "topic": event.title,
@@ -61,15 +61,13 @@ impl ZoomClient {
         let (status, body) = self.send(Method::POST, &self.meetings_path(), Some(&body), deadline).await?;
         match parse_meeting(&body) {
             Some(meeting) if status == StatusCode::CREATED => Ok(meeting),
-            _ if status.is_success() => {
-                Err(CapabilityError::new("TIMEOUT", "Zoom's response contains no meeting"))
-            }
+            _ if status.is_success() => Err(CapabilityError::timeout("Zoom's response contains no meeting")),
             _ => Err(status_error(status, &body, "TIMEOUT")),
         }
     }
 
     /// The meeting that an earlier call has created for the event, if there is one.
-    pub async fn find(&self, event: &Event, deadline: Instant) -> Result<Option<Meeting>, CapabilityError> {
+    pub async fn find(&self, event: &Event, deadline: Instant) -> Result<Option<Meeting>> {
         let mut page_token = String::new();
         for _ in 0..MAX_PAGES {
             let path =
@@ -95,7 +93,7 @@ impl ZoomClient {
     }
 
     /// Deletes a meeting. It is no error if the meeting does not exist.
-    pub async fn cancel(&self, meeting: &str, deadline: Instant) -> Result<(), CapabilityError> {
+    pub async fn cancel(&self, meeting: &str, deadline: Instant) -> Result<()> {
         let (status, body) =
             self.send(Method::DELETE, &format!("meetings/{meeting}"), None, deadline).await?;
         if status.is_success() || status == StatusCode::NOT_FOUND {
@@ -115,7 +113,7 @@ impl ZoomClient {
         path: &str,
         body: Option<&Value>,
         deadline: Instant,
-    ) -> Result<(StatusCode, Value), CapabilityError> {
+    ) -> Result<(StatusCode, Value)> {
         let url = format!("{}/{path}", self.settings.api.0.as_str().trim_end_matches('/'));
         for is_last in [false, true] {
             let token = self.token(deadline).await?;
@@ -135,7 +133,7 @@ impl ZoomClient {
     }
 
     /// The cached token, or a new one. The lock is held during the request, so that only one token is requested.
-    async fn token(&self, deadline: Instant) -> Result<Secret, CapabilityError> {
+    async fn token(&self, deadline: Instant) -> Result<Secret> {
         let mut cached = self.token.lock().await;
         if let Some(token) = cached.as_ref().filter(|token| Instant::now() < token.expires) {
             return Ok(token.secret.clone());

@@ -10,10 +10,10 @@ use std::time::Instant;
 use serde_json::Value;
 
 use crate::http::{AllowList, Fetcher, Options};
-use crate::{CapabilityError, Client};
+use crate::{CapabilityError, Client, Result};
 
 /// The pending result of a capability call.
-pub type CapabilityFuture = Pin<Box<dyn Future<Output = Result<CapabilityOutput, CapabilityError>> + Send>>;
+pub type CapabilityFuture = Pin<Box<dyn Future<Output = Result<CapabilityOutput>> + Send>>;
 
 /// The result of a capability call.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,10 +6,10 @@ use std::pin::Pin;
 
 use serde_json::Value;
 
-use crate::CapabilityError;
+use crate::{CapabilityError, Result};
 
 /// Resolves when a message has been handed to the connection, or could not be.
-pub type SendFuture = Pin<Box<dyn Future<Output = Result<(), CapabilityError>> + Send>>;
+pub type SendFuture = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
 
 /// Receives the messages and progress reports of a session's calls.
 pub trait Client: Send + Sync + Debug {

@@ -12,11 +12,10 @@ use rquickjs::{
 };
 
 use crate::{
-    address,
     binding::Binding,
     bridge::{Bridge, call_host_of},
     call::Level,
-    host_call, raw, text,
+    host_call, raw, text, url_functions,
 };
 
 const MAX_TIMERS: usize = 1000;

@@ -12,11 +12,14 @@ const MAX_MESSAGE_CHARS: usize = 2000;
 
 /// Uses the structured content; without it, the text and all other content blocks.
 pub(crate) fn convert_result(result: CallToolResult, writes: bool) -> Result<Success, Failure> {
-    let texts = result.content.iter().filter_map(|block| match block {
-        ContentBlock::Text(text) => Some(text.text.as_str()),
-        _ => None,
-    });
-    let text = texts.collect::<Vec<_>>().join("\n");
+    let (mut texts, mut others) = (Vec::new(), Vec::<Value>::new());
+    for block in &result.content {
+        match block {
+            ContentBlock::Text(text) => texts.push(text.text.as_str()),
+            other => others.extend(serde_json::to_value(other)),
+        }
+    }
+    let text = texts.join("\n");
     if result.is_error == Some(true) {
         let message = if text.is_empty() { "The tool failed." } else { &text };
         // The tool may have changed something before it failed.
@@ -25,12 +28,6 @@ pub(crate) fn convert_result(result: CallToolResult, writes: bool) -> Result<Suc
             ..Failure::new(ErrorKind::Permanent, truncate(message))
         });
     }
-    let others: Vec<Value> = result
-        .content
-        .iter()
-        .filter(|block| !matches!(block, ContentBlock::Text(_)))
-        .filter_map(|block| serde_json::to_value(block).ok())
-        .collect();
     let data = match (result.structured_content, others.is_empty()) {
         (Some(structured), _) => structured,
         (None, true) => json!({ "text": text }),

@@ -10,7 +10,7 @@ use std::time::Instant;
 use chrono::{DateTime, Utc};
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use tokio::task::JoinSet;
-use toolwright_capabilities::CapabilityError;
+use toolwright_capabilities::{CapabilityError, Result};
 use url::Url;
 
 use crate::ics::{self, Occurrence};
@@ -51,7 +51,7 @@ impl CalDavClient {
         attendees: &[String],
         window: Span,
         deadline: Instant,
-    ) -> Result<Availability, CapabilityError> {
+    ) -> Result<Availability> {
         let mut queries = JoinSet::new();
         let shared = self.clone();
         queries.spawn(async move { (None, shared.occurrences(shared.url.clone(), window, deadline).await) });
@@ -71,7 +71,7 @@ impl CalDavClient {
         availability.unknown = attendees.iter().filter(|attendee| !is_known(attendee)).cloned().collect();
         while let Some(joined) = queries.join_next().await {
             let (owner, found) =
-                joined.map_err(|_| CapabilityError::new("UNREACHABLE", "a calendar query was aborted"))?;
+                joined.map_err(|_| CapabilityError::unreachable("a calendar query was aborted"))?;
             match (owner, found) {
                 (None, found) => self.add_shared(&mut availability, &found?),
                 (Some(attendee), Ok(found)) => add_own(&mut availability, &attendee, &found),
@@ -113,14 +113,9 @@ impl CalDavClient {
         all.find(|(address, _)| address.eq_ignore_ascii_case(attendee)).map(|(_, url)| collection_url(&url.0))
     }
 
-    async fn occurrences(
-        &self,
-        url: Url,
-        window: Span,
-        deadline: Instant,
-    ) -> Result<Vec<Occurrence>, CapabilityError> {
+    async fn occurrences(&self, url: Url, window: Span, deadline: Instant) -> Result<Vec<Occurrence>> {
         let report = Method::from_bytes(b"REPORT")
-            .map_err(|error| CapabilityError::new("NOT_CONFIGURED", error.to_string()))?;
+            .map_err(|error| CapabilityError::not_configured(error.to_string()))?;
         let request = self
             .request(report, url)
             .header("depth", "1")
@@ -132,7 +127,7 @@ impl CalDavClient {
         }
         let texts = caldav_xml::calendar_data(&body).map_err(|error| {
             tracing::warn!("the response of the calendar server is not valid XML: {error}");
-            CapabilityError::new("UNREACHABLE", "the response of the calendar server is invalid")
+            CapabilityError::unreachable("the response of the calendar server is invalid")
         })?;
         let mut found = Vec::new();
         for text in texts {
@@ -145,7 +140,7 @@ impl CalDavClient {
     }
 
     /// Creates the event in the calendar. Creating the same event again has no effect.
-    pub async fn put(&self, event: &Event, deadline: Instant) -> Result<(), CapabilityError> {
+    pub async fn put(&self, event: &Event, deadline: Instant) -> Result<()> {
         let request = self
             .request(Method::PUT, self.resource_url(event)?)
             .header("content-type", "text/calendar; charset=utf-8")
@@ -160,7 +155,7 @@ impl CalDavClient {
         }
         // The resource exists, possibly by an earlier attempt of this call.
         let found = self.find_start(event, deadline).await;
-        let found = found.map_err(|error| CapabilityError::new("TIMEOUT", error.message))?;
+        let found = found.map_err(|error| CapabilityError::timeout(error.message))?;
         match found {
             Some(start) if start == event.span.start => Ok(()),
             _ => {
@@ -170,11 +165,7 @@ impl CalDavClient {
     }
 
     /// The start of the event, if it is in the calendar.
-    pub async fn find_start(
-        &self,
-        event: &Event,
-        deadline: Instant,
-    ) -> Result<Option<DateTime<Utc>>, CapabilityError> {
+    pub async fn find_start(&self, event: &Event, deadline: Instant) -> Result<Option<DateTime<Utc>>> {
         let request = self.request(Method::GET, self.resource_url(event)?);
         let (status, body) = send_request(request, deadline, NAME).await.map_err(without_effects)?;
         match status {
@@ -191,11 +182,9 @@ impl CalDavClient {
         }
     }
 
-    fn resource_url(&self, event: &Event) -> Result<Url, CapabilityError> {
+    fn resource_url(&self, event: &Event) -> Result<Url> {
         let name = format!("{}.ics", event.id);
-        self.url
-            .join(&name)
-            .map_err(|_| CapabilityError::new("NOT_CONFIGURED", "`[calendar] url` is invalid"))
+        self.url.join(&name).map_err(|_| CapabilityError::not_configured("`[calendar] url` is invalid"))
     }
 
     fn request(&self, method: Method, url: Url) -> RequestBuilder {

@@ -1,8 +1,8 @@
 //! The allow list of one tool: decides whether a URL and a method are permitted, again for every redirect.
 //! The addresses of a name are checked later, when the connection is opened (`dns_guard.rs`).
 
-use crate::CapabilityError;
 use crate::http::allow_entry::AllowEntry;
+use crate::{CapabilityError, Result};
 use reqwest::Method;
 use url::{Host, Url};
 
@@ -40,7 +40,7 @@ impl AllowList {
         self
     }
 
-    pub(crate) fn check_method(&self, method: &Method) -> Result<(), CapabilityError> {
+    pub(crate) fn check_method(&self, method: &Method) -> Result<()> {
         let read_only = matches!(*method, Method::GET | Method::HEAD);
         let tunnel = matches!(method.as_str(), "CONNECT" | "TRACE" | "TRACK");
         match self.methods {
@@ -53,7 +53,7 @@ impl AllowList {
     }
 
     /// Checks a URL in the form that [`canonical`] returns.
-    pub(crate) fn check_url(&self, url: &Url) -> Result<(), CapabilityError> {
+    pub(crate) fn check_url(&self, url: &Url) -> Result<()> {
         let (Some(host), Some(port)) = (url.host(), url.port_or_known_default()) else {
             return Err(CapabilityError::invalid("the URL has no host"));
         };
@@ -75,7 +75,7 @@ impl AllowList {
 
 /// The one form of a URL that is checked, sent and reported: http or https, no user, no trailing dot after the host, no
 /// fragment. The URL parser, which the HTTP client shares, has already normalised case, IDNA and spellings of addresses.
-pub(crate) fn canonical(mut url: Url) -> Result<Url, CapabilityError> {
+pub(crate) fn canonical(mut url: Url) -> Result<Url> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(CapabilityError::not_allowed("only http and https URLs are allowed"));
     }

@@ -1,12 +1,12 @@
 //! `http.fetch`: one deadline over all redirects, every hop checked by the allow list, errors mapped to capability codes.
 
-use crate::CapabilityError;
 use crate::http::allow_list::AllowList;
 use crate::http::dns_guard::{DnsGuard, NotPublic};
 use crate::http::http_client;
 use crate::http::redirect;
 use crate::http::request::Request;
 use crate::http::response;
+use crate::{CapabilityError, Result};
 use reqwest::Client;
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
@@ -85,7 +85,7 @@ impl Fetcher {
     }
 
     /// `http.fetch(url, init?)` with the handler's arguments. Dropping the future cancels the request.
-    pub async fn fetch(&self, allow: &AllowList, arguments: &[Value]) -> Result<Value, CapabilityError> {
+    pub async fn fetch(&self, allow: &AllowList, arguments: &[Value]) -> Result<Value> {
         let options = &self.shared.options;
         let request = Request::parse(arguments, options.max_request_bytes)?;
         allow.check_method(&request.method)?;
@@ -111,7 +111,7 @@ impl Fetcher {
         allow: &AllowList,
         mut request: Request,
         may_have_effects: &mut bool,
-    ) -> Result<Value, CapabilityError> {
+    ) -> Result<Value> {
         for _ in 0..=self.shared.options.max_redirects {
             let response = self.send(&request).await?;
             *may_have_effects |= !request.method.is_safe();
@@ -124,7 +124,7 @@ impl Fetcher {
         Err(CapabilityError::not_allowed("the server redirects too many times"))
     }
 
-    async fn send(&self, request: &Request) -> Result<reqwest::Response, CapabilityError> {
+    async fn send(&self, request: &Request) -> Result<reqwest::Response> {
         let client = self.client(request.url.scheme()).await?;
         let mut builder =
             client.request(request.method.clone(), request.url.clone()).headers(request.headers.clone());
@@ -134,7 +134,7 @@ impl Fetcher {
         builder.send().await.map_err(|error| to_capability_error(&error, request))
     }
 
-    async fn client(&self, scheme: &str) -> Result<Client, CapabilityError> {
+    async fn client(&self, scheme: &str) -> Result<Client> {
         if scheme != "https" {
             return Ok(self.shared.http_client.clone());
         }

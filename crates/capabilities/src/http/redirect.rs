@@ -1,8 +1,8 @@
 //! Builds the next request of a redirect. It sends nothing; the allow list checks the request like any other.
 
-use crate::CapabilityError;
 use crate::http::allow_list::canonical;
 use crate::http::request::Request;
+use crate::{CapabilityError, Result};
 use reqwest::header::{CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, HeaderMap, LOCATION};
 use reqwest::{Method, StatusCode};
 
@@ -16,7 +16,7 @@ pub(crate) fn next_request(
     request: &Request,
     status: StatusCode,
     headers: &HeaderMap,
-) -> Result<Option<Request>, CapabilityError> {
+) -> Result<Option<Request>> {
     let Some(location) = headers.get(LOCATION).filter(|_| is_redirect(status)) else {
         return Ok(None);
     };

@@ -1,7 +1,7 @@
 //! Parses the arguments of `fetch(url, init?)`. It neither checks the allow list nor sends anything.
 
-use crate::CapabilityError;
 use crate::http::allow_list::canonical;
+use crate::{CapabilityError, Result};
 use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
@@ -41,7 +41,7 @@ const STANDARD_METHODS: &[&str] =
 
 impl Request {
     /// Parses the URL and the optional `init`.
-    pub(crate) fn parse(arguments: &[Value], max_bytes: usize) -> Result<Self, CapabilityError> {
+    pub(crate) fn parse(arguments: &[Value], max_bytes: usize) -> Result<Self> {
         let url = parse_url(arguments.first())?;
         let nothing = Map::new();
         let init = match arguments.get(1) {
@@ -68,7 +68,7 @@ impl Request {
     }
 }
 
-fn parse_url(url: Option<&Value>) -> Result<Url, CapabilityError> {
+fn parse_url(url: Option<&Value>) -> Result<Url> {
     let text =
         url.and_then(Value::as_str).ok_or_else(|| CapabilityError::invalid("the URL must be a string"))?;
     let url =
@@ -77,7 +77,7 @@ fn parse_url(url: Option<&Value>) -> Result<Url, CapabilityError> {
 }
 
 /// Rejects unknown options, because ignoring one (`redirect: "manual"`) would surprise its author.
-fn check_members(init: &Map<String, Value>) -> Result<(), CapabilityError> {
+fn check_members(init: &Map<String, Value>) -> Result<()> {
     // `signal` is accepted out of habit and has no effect: a cancelled call cancels its requests anyway.
     let known = ["method", "headers", "body", "timeoutMs", "signal"];
     match init.keys().find(|name| !known.contains(&name.as_str())) {
@@ -88,7 +88,7 @@ fn check_members(init: &Map<String, Value>) -> Result<(), CapabilityError> {
     }
 }
 
-fn parse_method(method: Option<&Value>) -> Result<Method, CapabilityError> {
+fn parse_method(method: Option<&Value>) -> Result<Method> {
     let text = match method {
         None | Some(Value::Null) => return Ok(Method::GET),
         Some(Value::String(text)) => text,
@@ -100,7 +100,7 @@ fn parse_method(method: Option<&Value>) -> Result<Method, CapabilityError> {
         .map_err(|_| CapabilityError::invalid("method is not a valid HTTP method"))
 }
 
-fn parse_headers(headers: Option<&Value>) -> Result<HeaderMap, CapabilityError> {
+fn parse_headers(headers: Option<&Value>) -> Result<HeaderMap> {
     let mut result = HeaderMap::new();
     let members = match headers {
         None | Some(Value::Null) => return Ok(result),
@@ -115,7 +115,7 @@ fn parse_headers(headers: Option<&Value>) -> Result<HeaderMap, CapabilityError> 
 }
 
 /// Messages leave out the value, which may be an API key.
-fn parse_header(name: &str, value: &Value) -> Result<(HeaderName, HeaderValue), CapabilityError> {
+fn parse_header(name: &str, value: &Value) -> Result<(HeaderName, HeaderValue)> {
     let parsed = HeaderName::from_bytes(name.as_bytes())
         .map_err(|_| CapabilityError::invalid("headers contains an invalid header name"))?;
     if REFUSED_HEADERS.contains(&parsed.as_str()) || parsed.as_str().starts_with("proxy-") {
@@ -133,11 +133,7 @@ fn parse_header(name: &str, value: &Value) -> Result<(HeaderName, HeaderValue), 
     Ok((parsed, value))
 }
 
-fn parse_body(
-    body: Option<&Value>,
-    method: &Method,
-    headers: &mut HeaderMap,
-) -> Result<Option<Vec<u8>>, CapabilityError> {
+fn parse_body(body: Option<&Value>, method: &Method, headers: &mut HeaderMap) -> Result<Option<Vec<u8>>> {
     let (bytes, content_type) = match body {
         None | Some(Value::Null) => return Ok(None),
         Some(Value::String(text)) => (text.clone().into_bytes(), "text/plain;charset=UTF-8"),
@@ -153,7 +149,7 @@ fn parse_body(
     Ok(Some(bytes))
 }
 
-fn parse_timeout(timeout: Option<&Value>) -> Result<Option<Duration>, CapabilityError> {
+fn parse_timeout(timeout: Option<&Value>) -> Result<Option<Duration>> {
     let milliseconds = match timeout {
         None | Some(Value::Null) => return Ok(None),
         // JavaScript numbers are floats, so 5000 may arrive as 5000.0; the cast saturates.

@@ -1,6 +1,6 @@
 //! Reads a response up to the size limit and converts it to `{status, ok, url, headers, body, json}`.
 
-use crate::CapabilityError;
+use crate::{CapabilityError, Result};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::Response;
@@ -8,7 +8,7 @@ use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName};
 use serde_json::{Map, Value, json};
 
 /// Reads at most `max_bytes` of the body, whatever `content-length` says.
-pub(crate) async fn read(mut response: Response, max_bytes: usize) -> Result<Value, CapabilityError> {
+pub(crate) async fn read(mut response: Response, max_bytes: usize) -> Result<Value> {
     let too_large = || {
         CapabilityError::not_allowed(format!("the response is larger than the limit of {max_bytes} bytes"))
     };

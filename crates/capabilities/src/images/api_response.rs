@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::image_format::ImageFormat;
 use super::image_store::GeneratedImage;
-use crate::CapabilityError;
+use crate::{CapabilityError, Result};
 
 /// One image of a response.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub enum ImageSource {
 const MAX_MESSAGE_CHARS: usize = 300;
 
 /// Parses a response in the form that the fetcher returns.
-pub fn parse(response: &Value) -> Result<Vec<ImageItem>, CapabilityError> {
+pub fn parse(response: &Value) -> Result<Vec<ImageItem>> {
     let status = response["status"].as_u64().unwrap_or_default();
     let body = match &response["json"] {
         Value::Null => {
@@ -65,7 +65,7 @@ pub fn check_image(
     bytes: Vec<u8>,
     revised_prompt: Option<String>,
     max_bytes: usize,
-) -> Result<GeneratedImage, CapabilityError> {
+) -> Result<GeneratedImage> {
     if bytes.len() > max_bytes {
         return Err(CapabilityError::timeout(format!(
             "an image is larger than the limit of {max_bytes} bytes"

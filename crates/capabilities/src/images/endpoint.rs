@@ -8,8 +8,8 @@ use url::{Host, Url};
 use super::api_response::{self, ImageSource};
 use super::image_store::GeneratedImage;
 use super::{GenerateRequest, Options};
-use crate::CapabilityError;
 use crate::http::{self, AllowList, Fetcher, Methods, is_localhost};
+use crate::{CapabilityError, Result};
 
 /// How to configure an image service. Models read it too and tell the user.
 pub(super) const SETUP_HELP: &str = "write `[images] url = \"https://api.openai.com/v1\"` \
@@ -46,7 +46,7 @@ pub(super) async fn generate(
     options: &Options,
     request: &GenerateRequest,
     timeout: Duration,
-) -> Result<Vec<GeneratedImage>, CapabilityError> {
+) -> Result<Vec<GeneratedImage>> {
     let late =
         |_| CapabilityError::timeout(format!("no complete response within {} ms", timeout.as_millis()));
     tokio::time::timeout(timeout, send(fetcher, options, request)).await.map_err(late)?
@@ -56,7 +56,7 @@ async fn send(
     fetcher: &Fetcher,
     options: &Options,
     request: &GenerateRequest,
-) -> Result<Vec<GeneratedImage>, CapabilityError> {
+) -> Result<Vec<GeneratedImage>> {
     let endpoint = endpoint_url(options).map_err(CapabilityError::not_configured)?;
     let mut headers = Map::new();
     if let Some(key) = &options.key {
@@ -106,7 +106,7 @@ fn request_body(options: &Options, request: &GenerateRequest) -> Value {
 }
 
 /// Downloads an image from the endpoint's own origin, or from any public host by https.
-async fn download(fetcher: &Fetcher, endpoint: &Url, url: &str) -> Result<Vec<u8>, CapabilityError> {
+async fn download(fetcher: &Fetcher, endpoint: &Url, url: &str) -> Result<Vec<u8>> {
     let refused = || CapabilityError::timeout("the image service returned a URL that is not fetched");
     let url = Url::parse(url).map_err(|_| refused())?;
     let is_own = url.origin() == endpoint.origin();
@@ -125,7 +125,7 @@ async fn download(fetcher: &Fetcher, endpoint: &Url, url: &str) -> Result<Vec<u8
 }
 
 /// An allow list with the host of this URL alone.
-fn allow_host_of(url: &Url) -> Result<AllowList, CapabilityError> {
+fn allow_host_of(url: &Url) -> Result<AllowList> {
     let (host, port) = (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or(443));
     AllowList::parse(&[format!("{}://{host}:{port}", url.scheme())]).map_err(CapabilityError::not_configured)
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::image_format::ImageFormat;
-use crate::CapabilityError;
+use crate::{CapabilityError, Result};
 
 /// Random bytes of a file name: 128 bits.
 const NAME_BYTES: usize = 16;
@@ -68,11 +68,7 @@ impl ImageStore {
     }
 
     /// The images that this execution has already stored. The same id with another request is an error.
-    pub(super) async fn find(
-        &self,
-        execution: &str,
-        request: &str,
-    ) -> Result<Option<Vec<StoredImage>>, CapabilityError> {
+    pub(super) async fn find(&self, execution: &str, request: &str) -> Result<Option<Vec<StoredImage>>> {
         let path = self.record_path(execution);
         let text = run_blocking(move || match fs::read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -95,7 +91,7 @@ impl ImageStore {
         execution: &str,
         request: &str,
         images: Vec<GeneratedImage>,
-    ) -> Result<Vec<StoredImage>, CapabilityError> {
+    ) -> Result<Vec<StoredImage>> {
         let (store, path, request) = (self.clone(), self.record_path(execution), request.to_owned());
         run_blocking(move || {
             store.create_dir()?;
@@ -176,9 +172,7 @@ fn random_name() -> io::Result<String> {
     Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 
-async fn run_blocking<T: Send + 'static>(
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> Result<T, CapabilityError> {
+async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> Result<T> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done.map_err(|error| storage_error(&error)),
         Err(error) => Err(storage_error(&error)),

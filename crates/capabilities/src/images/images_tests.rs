@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::{BaseUrl, ImageFormat, ImageStore, Images, Options, is_image_name};
 use crate::http::tests::test_server::{Reply, Server, reply};
-use crate::{CallIdentity, Capability, CapabilityError};
+use crate::{CallIdentity, Capability, Result};
 
 /// The first bytes of a PNG of this size: no more is read.
 fn png(width: u32, height: u32) -> Vec<u8> {
@@ -65,7 +65,7 @@ impl ImageService {
         .await
     }
 
-    async fn generate(&self, execution: &str, change: Value) -> Result<Value, CapabilityError> {
+    async fn generate(&self, execution: &str, change: Value) -> Result<Value> {
         call_generate(&self.images, "session", execution, change).await
     }
 
@@ -83,12 +83,7 @@ impl ImageService {
     }
 }
 
-async fn call_generate(
-    images: &Images,
-    session: &str,
-    execution: &str,
-    change: Value,
-) -> Result<Value, CapabilityError> {
+async fn call_generate(images: &Images, session: &str, execution: &str, change: Value) -> Result<Value> {
     let mut args = json!({
         "prompt": "A calm lake", "size": "1024x1024", "count": 1, "quality": "standard", "executionId": execution
     });

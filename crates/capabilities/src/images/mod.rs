@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use self::image_store::{StoredImage, digest};
 use crate::http::Fetcher;
-use crate::{CallIdentity, Capability, CapabilityError, CapabilityFuture, CapabilityOutput};
+use crate::{CallIdentity, Capability, CapabilityError, CapabilityFuture, CapabilityOutput, Result};
 
 pub use image_format::ImageFormat;
 pub use image_store::{ImageStore, is_image_name};
@@ -104,7 +104,7 @@ impl Images {
         })
     }
 
-    fn prepare(&self, args: &Value) -> Result<(GenerateRequest, Fetcher), CapabilityError> {
+    fn prepare(&self, args: &Value) -> Result<(GenerateRequest, Fetcher)> {
         let request = GenerateRequest::parse(args)?;
         if self.options.url.is_none() {
             return Err(CapabilityError::not_configured(endpoint::SETUP_HELP));
@@ -131,7 +131,7 @@ impl Capability for Images {
 }
 
 impl GenerateRequest {
-    fn parse(args: &Value) -> Result<Self, CapabilityError> {
+    fn parse(args: &Value) -> Result<Self> {
         let text = |name: &str| args.get(name).and_then(Value::as_str).map(str::to_owned);
         let invalid = |name: &str| CapabilityError::invalid(format!("`{name}` is missing or invalid"));
         let prompt = text("prompt").filter(|prompt| !prompt.trim().is_empty());

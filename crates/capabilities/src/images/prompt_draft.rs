@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::CapabilityError;
+use crate::{CapabilityError, Result};
 
 /// A style: its name, the opening of a prompt and its closing attributes.
 struct Style {
@@ -57,7 +57,7 @@ const COMPOSITIONS: &[&str] = &[
 
 const MAX_VARIANTS: usize = 4;
 
-pub fn draft(args: &Value) -> Result<Value, CapabilityError> {
+pub fn draft(args: &Value) -> Result<Value> {
     let text = |name: &str| {
         args.get(name).and_then(Value::as_str).map(normalize_spaces).filter(|text| !text.is_empty())
     };

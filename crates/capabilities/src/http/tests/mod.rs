@@ -10,7 +10,7 @@ mod response_tests;
 pub(crate) mod test_server;
 mod tls_tests;
 
-use crate::CapabilityError;
+use crate::Result;
 use crate::http::dns_guard::DnsGuard;
 use crate::http::{AllowList, Fetcher, Options, http_client};
 use rustls::{ClientConfig, RootCertStore};
@@ -73,11 +73,11 @@ pub(crate) fn allow(entries: &[&str]) -> AllowList {
     AllowList::parse(&entries.iter().map(|entry| (*entry).to_owned()).collect::<Vec<_>>()).unwrap()
 }
 
-pub(crate) async fn get(fetcher: &Fetcher, allow: &AllowList, url: &str) -> Result<Value, CapabilityError> {
+pub(crate) async fn get(fetcher: &Fetcher, allow: &AllowList, url: &str) -> Result<Value> {
     fetcher.fetch(allow, &[json!(url)]).await
 }
 
-pub(crate) fn code(result: Result<Value, CapabilityError>) -> &'static str {
+pub(crate) fn code(result: Result<Value>) -> &'static str {
     match result {
         Ok(_) => "ok",
         Err(error) => error.code,
