@@ -155,8 +155,13 @@ impl Connection {
         connection.filter(|connection| !connection.client.is_transport_closed())
     }
 
-    /// Waits for a usable connection: refreshes the digests of an open one, or connects. The error is for the operator.
-    pub async fn connect_or_refresh(&self) -> Result<OpenConnection, String> {
+    /// Waits until the server can be called. The error is for the operator.
+    pub async fn wait_until_ready(&self) -> Result<(), String> {
+        self.connect_or_refresh().await.map(drop)
+    }
+
+    /// Refreshes the digests of an open connection, or connects.
+    async fn connect_or_refresh(&self) -> Result<OpenConnection, String> {
         let mut last_failure = self.last_failure.lock().await;
         // Another task may have connected meanwhile.
         if let Some(connection) = self.current() {

@@ -64,7 +64,7 @@ impl Import {
 
     /// Waits until the server can be called, for commands that make a single call. The error is for the operator.
     pub async fn wait_until_ready(&self) -> Result<(), String> {
-        self.connection.connect_or_refresh().await.map(drop)
+        self.connection.wait_until_ready().await
     }
 
     /// Lists the server's current definitions, for a person to review.
