@@ -100,7 +100,7 @@ impl Embedder for Remembering {
         self.inner.name()
     }
 
-    fn dimensions(&self) -> Result<usize, Fault> {
+    fn dimensions(&self) -> Result<usize, CapabilityError> {
         self.inner.dimensions()
     }
 

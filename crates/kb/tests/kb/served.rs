@@ -19,7 +19,7 @@ impl Embedder for Hashing {
         self.0
     }
 
-    fn dimensions(&self) -> Result<usize, Fault> {
+    fn dimensions(&self) -> Result<usize, CapabilityError> {
         Ok(64)
     }
 
