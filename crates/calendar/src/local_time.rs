@@ -1,6 +1,6 @@
 //! Converts local times to instants, including those that a clock change skips or repeats.
 
-use chrono::{DateTime, Duration, MappedLocalTime, NaiveDateTime, Offset, TimeZone, Utc};
+use chrono::{DateTime, Duration, NaiveDateTime, Offset, TimeZone, Utc};
 use chrono_tz::Tz;
 
 /// The time zone with an IANA name.
@@ -16,27 +16,21 @@ pub fn zone_or_utc(name: &str) -> Tz {
 /// The first instant at which the clock shows this time or a later one: the first of two if the time is repeated, the end
 /// of the gap if it is skipped.
 pub fn first_instant(zone: Tz, local: NaiveDateTime) -> DateTime<Utc> {
-    match zone.from_local_datetime(&local) {
-        MappedLocalTime::Single(instant) | MappedLocalTime::Ambiguous(instant, _) => instant.to_utc(),
-        MappedLocalTime::None => gap_end(zone, local),
-    }
+    let instant = zone.from_local_datetime(&local).earliest();
+    instant.map_or_else(|| gap_end(zone, local), |instant| instant.to_utc())
 }
 
 /// Like [`first_instant`], but the second of two if the time is repeated.
 pub fn last_instant(zone: Tz, local: NaiveDateTime) -> DateTime<Utc> {
-    match zone.from_local_datetime(&local) {
-        MappedLocalTime::Single(instant) | MappedLocalTime::Ambiguous(_, instant) => instant.to_utc(),
-        MappedLocalTime::None => gap_end(zone, local),
-    }
+    let instant = zone.from_local_datetime(&local).latest();
+    instant.map_or_else(|| gap_end(zone, local), |instant| instant.to_utc())
 }
 
 /// The instant of an event at this time (RFC 5545, 3.3.5): the first of two if the time is repeated; if it is skipped, the
 /// instant by the offset before the gap.
 pub fn event_instant(zone: Tz, local: NaiveDateTime) -> DateTime<Utc> {
-    match zone.from_local_datetime(&local) {
-        MappedLocalTime::Single(instant) | MappedLocalTime::Ambiguous(instant, _) => instant.to_utc(),
-        MappedLocalTime::None => (local - offset(zone, local - Duration::days(1))).and_utc(),
-    }
+    let in_gap = || (local - offset(zone, local - Duration::days(1))).and_utc();
+    zone.from_local_datetime(&local).earliest().map_or_else(in_gap, |instant| instant.to_utc())
 }
 
 /// The offset from UTC at an instant of UTC.

@@ -93,6 +93,10 @@ impl Store {
         Ok(done)
     }
 
+    fn execute(&self, sql: &str, values: impl rusqlite::Params) -> Result<()> {
+        self.read(|connection| Ok(connection.execute(sql, values).map(drop)?))
+    }
+
     fn read<T>(&self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         work(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -135,28 +139,19 @@ impl Store {
 
     /// Records the meeting of a held event.
     pub fn record_meeting(&self, event: &str, meeting: &str, link: &str) -> Result<()> {
-        self.write(|transaction| {
-            let sql = "UPDATE events SET meeting = ?2, conference = ?3 WHERE id = ?1";
-            transaction.execute(sql, (event, meeting, link))?;
-            Ok(())
-        })
+        let sql = "UPDATE events SET meeting = ?2, conference = ?3 WHERE id = ?1";
+        self.execute(sql, (event, meeting, link))
     }
 
     /// Turns a held event into a booked one.
     pub fn book(&self, event: &str) -> Result<()> {
-        self.write(|transaction| {
-            transaction.execute("UPDATE events SET held_until = NULL WHERE id = ?1", [event])?;
-            Ok(())
-        })
+        self.execute("UPDATE events SET held_until = NULL WHERE id = ?1", [event])
     }
 
     /// Deletes the event that this call holds.
     pub fn release(&self, event: &str, execution: &str) -> Result<()> {
-        self.write(|transaction| {
-            let sql = "DELETE FROM events WHERE id = ?1 AND execution = ?2 AND held_until IS NOT NULL";
-            transaction.execute(sql, (event, execution))?;
-            Ok(())
-        })
+        let sql = "DELETE FROM events WHERE id = ?1 AND execution = ?2 AND held_until IS NOT NULL";
+        self.execute(sql, (event, execution))
     }
 }
 

@@ -3,47 +3,43 @@
 
 use crate::http::dns_guard::DnsGuard;
 use crate::http::fetcher::Options;
-use reqwest::{Client, redirect, retry};
+use reqwest::{Client, ClientBuilder, redirect, retry};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// A client that resolves names with `guard`.
 pub(crate) fn build(options: &Options, guard: DnsGuard, tls: ClientConfig) -> Result<Client, String> {
-    Client::builder()
-        .tls_backend_preconfigured(tls)
+    let builder = client_builder(tls, options.connect_timeout)
         .dns_resolver(guard)
-        .connect_timeout(options.connect_timeout)
         .pool_idle_timeout(Duration::from_secs(30))
         .pool_max_idle_per_host(8)
-        .redirect(redirect::Policy::none())
-        .retry(retry::never())
-        .referer(false)
-        .no_proxy()
         // Cargo may unify features with those of another crate, so decompression is turned off here too.
         .no_gzip()
         .no_brotli()
         .no_deflate()
         .no_zstd()
-        .http1_only()
-        .user_agent(concat!("toolwright/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .map_err(|error| format!("could not create the HTTP client: {error}"))
+        .http1_only();
+    builder.build().map_err(|error| format!("could not create the HTTP client: {error}"))
 }
 
 /// A client for a service that the operator has configured: any address, the system's certificates. Callers set a
 /// timeout for each request.
 pub fn service_client(connect_timeout: Duration) -> Result<Client, String> {
+    let builder = client_builder(system_tls()?, connect_timeout);
+    builder.build().map_err(|error| format!("could not create the HTTP client: {error}"))
+}
+
+fn client_builder(tls: ClientConfig, connect_timeout: Duration) -> ClientBuilder {
     Client::builder()
-        .tls_backend_preconfigured(system_tls()?)
+        .tls_backend_preconfigured(tls)
         .connect_timeout(connect_timeout)
         .redirect(redirect::Policy::none())
         .retry(retry::never())
         .referer(false)
         .no_proxy()
         .user_agent(concat!("toolwright/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .map_err(|error| format!("could not create the HTTP client: {error}"))
 }
 
 /// Trusts the system's certificates. Reading them takes milliseconds, so it is done at the first https request.

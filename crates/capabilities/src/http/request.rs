@@ -43,17 +43,17 @@ impl Request {
     /// Parses the URL and the optional `init`.
     pub(crate) fn parse(arguments: &[Value], max_bytes: usize) -> Result<Self> {
         let url = parse_url(arguments.first())?;
-        let nothing = Map::new();
         let init = match arguments.get(1) {
-            None | Some(Value::Null) => &nothing,
+            None | Some(Value::Null) => &Map::new(),
             Some(Value::Object(init)) => init,
             Some(_) => return Err(CapabilityError::invalid("init must be an object")),
         };
         check_members(init)?;
-        let method = parse_method(init.get("method"))?;
-        let mut headers = parse_headers(init.get("headers"))?;
-        let body = parse_body(init.get("body"), &method, &mut headers)?;
-        let request = Self { method, url, headers, body, timeout: parse_timeout(init.get("timeoutMs"))? };
+        let member = |name: &str| init.get(name).filter(|value| !value.is_null());
+        let method = parse_method(member("method"))?;
+        let mut headers = parse_headers(member("headers"))?;
+        let body = parse_body(member("body"), &method, &mut headers)?;
+        let request = Self { method, url, headers, body, timeout: parse_timeout(member("timeoutMs"))? };
         if request.bytes() > max_bytes {
             return Err(CapabilityError::invalid(format!(
                 "the request is larger than the limit of {max_bytes} bytes"
@@ -89,11 +89,8 @@ fn check_members(init: &Map<String, Value>) -> Result<()> {
 }
 
 fn parse_method(method: Option<&Value>) -> Result<Method> {
-    let text = match method {
-        None | Some(Value::Null) => return Ok(Method::GET),
-        Some(Value::String(text)) => text,
-        Some(_) => return Err(CapabilityError::invalid("method must be a string")),
-    };
+    let Some(method) = method else { return Ok(Method::GET) };
+    let text = method.as_str().ok_or_else(|| CapabilityError::invalid("method must be a string"))?;
     let upper = text.to_ascii_uppercase();
     let name = if STANDARD_METHODS.contains(&upper.as_str()) { &upper } else { text };
     Method::from_bytes(name.as_bytes())
@@ -101,12 +98,10 @@ fn parse_method(method: Option<&Value>) -> Result<Method> {
 }
 
 fn parse_headers(headers: Option<&Value>) -> Result<HeaderMap> {
+    let Some(headers) = headers else { return Ok(HeaderMap::new()) };
+    let invalid = || CapabilityError::invalid("headers must be an object of names and values");
+    let members = headers.as_object().ok_or_else(invalid)?;
     let mut result = HeaderMap::new();
-    let members = match headers {
-        None | Some(Value::Null) => return Ok(result),
-        Some(Value::Object(members)) => members,
-        Some(_) => return Err(CapabilityError::invalid("headers must be an object of names and values")),
-    };
     for (name, value) in members {
         let (name, value) = parse_header(name, value)?;
         result.insert(name, value);
@@ -135,7 +130,7 @@ fn parse_header(name: &str, value: &Value) -> Result<(HeaderName, HeaderValue)> 
 
 fn parse_body(body: Option<&Value>, method: &Method, headers: &mut HeaderMap) -> Result<Option<Vec<u8>>> {
     let (bytes, content_type) = match body {
-        None | Some(Value::Null) => return Ok(None),
+        None => return Ok(None),
         Some(Value::String(text)) => (text.clone().into_bytes(), "text/plain;charset=UTF-8"),
         Some(value @ (Value::Object(_) | Value::Array(_))) => {
             (value.to_string().into_bytes(), "application/json")
@@ -150,12 +145,9 @@ fn parse_body(body: Option<&Value>, method: &Method, headers: &mut HeaderMap) ->
 }
 
 fn parse_timeout(timeout: Option<&Value>) -> Result<Option<Duration>> {
-    let milliseconds = match timeout {
-        None | Some(Value::Null) => return Ok(None),
-        // JavaScript numbers are floats, so 5000 may arrive as 5000.0; the cast saturates.
-        Some(value) => value.as_f64().filter(|number| *number >= 1.0 && number.fract() == 0.0),
-    };
-    match milliseconds {
+    let Some(timeout) = timeout else { return Ok(None) };
+    // JavaScript numbers are floats, so 5000 may arrive as 5000.0; the cast saturates.
+    match timeout.as_f64().filter(|number| *number >= 1.0 && number.fract() == 0.0) {
         Some(number) => Ok(Some(Duration::from_millis(number as u64))),
         None => Err(CapabilityError::invalid("timeoutMs must be a whole number of at least 1")),
     }
