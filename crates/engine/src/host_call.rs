@@ -20,11 +20,11 @@ pub(crate) fn start<'js>(ctx: &Ctx<'js>, index: usize, given: &Array<'js>) -> Re
     let arguments = arguments(ctx, &call_host, given);
     match function.kind {
         FunctionKind::Sync => {
-            let answer = arguments?.and_then(|arguments| {
+            let result = arguments?.and_then(|arguments| {
                 catch_unwind(AssertUnwindSafe(|| call_host.host.call_sync(&function.path, arguments)))
                     .unwrap_or_else(|_| Err(HostError::new("INTERNAL", "the capability failed")))
             });
-            match answer {
+            match result {
                 Ok(value) => json_in::value(ctx, &value),
                 Err(error) => Err(ctx.throw(error_object(ctx, &error)?)),
             }
@@ -87,7 +87,7 @@ fn send<'js>(
     let first = poll_guarded(&mut future, &mut TaskContext::from_waker(Waker::noop()));
     drop(entered);
     match first {
-        Poll::Ready(answer) => settle.with(ctx, answer),
+        Poll::Ready(result) => settle.with(ctx, result),
         Poll::Pending => {
             let id = call_host.next_id() + 1;
             let bridge = ctx.userdata::<Bridge<'js>>().ok_or(Error::Unknown)?;
@@ -99,19 +99,19 @@ fn send<'js>(
 }
 
 /// Settles the promise of a host call, if it is still pending.
-pub(crate) fn deliver<'js>(ctx: &Ctx<'js>, id: u32, answer: HostResult) -> Result<()> {
+pub(crate) fn deliver<'js>(ctx: &Ctx<'js>, id: u32, result: HostResult) -> Result<()> {
     let bridge = ctx.userdata::<Bridge<'js>>().ok_or(Error::Unknown)?;
     let settle = bridge.state.borrow_mut().pending.remove(&id);
     call_host_of(ctx)?.cancel_job(id);
     match settle {
-        Some(settle) => settle.with(ctx, answer),
+        Some(settle) => settle.with(ctx, result),
         None => Ok(()),
     }
 }
 
 impl<'js> Settle<'js> {
-    pub fn with(&self, ctx: &Ctx<'js>, answer: HostResult) -> Result<()> {
-        match answer {
+    pub fn with(&self, ctx: &Ctx<'js>, result: HostResult) -> Result<()> {
+        match result {
             Ok(value) => self.resolve.call((json_in::value(ctx, &value)?,)),
             Err(error) => self.reject.call((error_object(ctx, &error)?,)),
         }

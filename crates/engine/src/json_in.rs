@@ -164,7 +164,7 @@ impl ValueBuilder {
             Mutability::Plain => qjs::JS_PROP_C_W_E,
             Mutability::Frozen => qjs::JS_PROP_ENUMERABLE,
         };
-        // SAFETY: the object is alive; `JS_DefinePropertyValue` takes over the member, whether it succeeds or not.
+        // SAFETY: the object is alive; `JS_DefinePropertyValue` takes ownership of the value, whether it succeeds or not.
         unsafe { qjs::JS_DefinePropertyValue(self.ctx, object, name.atom, member, flags as c_int) >= 0 }
     }
 

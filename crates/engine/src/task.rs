@@ -129,7 +129,7 @@ impl Task {
     }
 
     /// Sends the result to the caller, once. The realm remains for the abort listeners.
-    pub fn answer(&self, result: Result<Value, Failure>) {
+    pub fn send_result(&self, result: Result<Value, Failure>) {
         let reply = self.state().reply.take();
         if let Some(reply) = reply {
             // The caller may have been dropped.
@@ -143,7 +143,7 @@ impl Task {
             Ok(_) | Err(Failure::Thrown { .. }) => CallEnd::Completed,
             Err(_) => CallEnd::Stopped,
         };
-        self.answer(result);
+        self.send_result(result);
         let (realm, input) = {
             let mut state = self.state();
             state.phase = Phase::Done;

@@ -195,8 +195,8 @@ impl<'js> Turn<'_, 'js> {
 
     /// Calls the handler, and wraps its result in a promise unless it is one.
     fn call(&self, execute: &Function<'js>, bridge: &Bridge<'js>) -> rquickjs::Result<Promise<'js>> {
-        let answer: Value<'js> = execute.call((bridge.parameter.clone(),))?;
-        match answer.try_into_promise() {
+        let returned: Value<'js> = execute.call((bridge.parameter.clone(),))?;
+        match returned.try_into_promise() {
             Ok(promise) => Ok(promise),
             Err(other) => bridge.settle.call((other,)),
         }

@@ -162,7 +162,7 @@ fn resume(task: &Arc<Task>, realm: &Realm, events: Vec<Event>) -> Progress {
     }
     task.call_host.control.begin_abort_listeners();
     let stop = task.call_host.control.stopped().map_or(Failure::Cancelled, |stop| stop.failure());
-    task.answer(Err(stop.clone()));
+    task.send_result(Err(stop.clone()));
     measured(task, || turn::resume(realm, &task.call_host, events));
     Progress::Settled(Err(stop))
 }

@@ -37,7 +37,7 @@ impl FakeZoom {
     pub async fn start() -> Self {
         let state = Arc::new(Mutex::new(State { expires_in: 3599, ..State::default() }));
         let served = Arc::clone(&state);
-        let url = serve(move |request| answer(&mut served.lock().unwrap(), &request)).await;
+        let url = serve(move |request| respond(&mut served.lock().unwrap(), &request)).await;
         Self { state, url }
     }
 
@@ -58,7 +58,7 @@ impl FakeZoom {
     }
 }
 
-fn answer(state: &mut State, request: &Request) -> Reply {
+fn respond(state: &mut State, request: &Request) -> Reply {
     let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
     let authorization = request.headers.get("authorization").map(String::as_str).unwrap_or_default();
     if (request.method.as_str(), path) == ("POST", "/oauth/token") {

@@ -23,22 +23,22 @@ pub enum Reply {
 }
 
 /// Serves until the test ends. Returns its URL.
-pub async fn serve(answer: impl Fn(Request) -> Reply + Send + Sync + 'static) -> String {
+pub async fn serve(respond: impl Fn(Request) -> Reply + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let answer = Arc::new(answer);
+    let respond = Arc::new(respond);
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            let answer = Arc::clone(&answer);
-            tokio::spawn(async move { converse(stream, &*answer).await });
+            let respond = Arc::clone(&respond);
+            tokio::spawn(async move { converse(stream, &*respond).await });
         }
     });
     format!("http://{address}")
 }
 
-async fn converse(mut stream: TcpStream, answer: &(impl Fn(Request) -> Reply + Sync)) {
+async fn converse(mut stream: TcpStream, respond: &(impl Fn(Request) -> Reply + Sync)) {
     while let Some(request) = read(&mut stream).await {
-        match answer(request) {
+        match respond(request) {
             Reply::Response(status, body) => {
                 let head = format!("HTTP/1.1 {status} x\r\ncontent-length: {}\r\n\r\n{body}", body.len());
                 if stream.write_all(head.as_bytes()).await.is_err() {

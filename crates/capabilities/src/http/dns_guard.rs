@@ -59,7 +59,7 @@ impl Resolve for DnsGuard {
     }
 }
 
-/// Port 0 stands for the port of the URL.
+/// Port 0 means the port of the URL.
 fn socket_addresses(addresses: Vec<IpAddr>) -> Addrs {
     Box::new(addresses.into_iter().map(|address| SocketAddr::new(address, 0)))
 }

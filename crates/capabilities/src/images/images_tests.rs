@@ -50,9 +50,9 @@ struct ImageService {
 }
 
 impl ImageService {
-    async fn responding(answer: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Self {
+    async fn responding(respond: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let server = Server::start("127.0.0.1", answer).await;
+        let server = Server::start("127.0.0.1", respond).await;
         let url = format!("http://{}/v1", server.address);
         let images = Images::new(options(Some(url), dir.path()));
         Self { images, server, dir }

@@ -6,12 +6,12 @@ use crate::http::Options;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-async fn outcome_of(answer: impl Fn(&str) -> Reply + Send + Sync + 'static) -> (&'static str, String) {
-    let server = Server::start("127.0.0.1", answer).await;
+async fn outcome_of(respond: impl Fn(&str) -> Reply + Send + Sync + 'static) -> (&'static str, String) {
+    let server = Server::start("127.0.0.1", respond).await;
     let base = server.address.to_string();
     let options = Options { total_timeout: Duration::from_millis(300), ..options() };
     match get(&fetcher_with(known_names, options), &allow(&[&base]), &format!("http://{base}/")).await {
-        Ok(answer) => ("ok", answer["body"].as_str().unwrap().to_owned()),
+        Ok(response) => ("ok", response["body"].as_str().unwrap().to_owned()),
         Err(error) => (error.code, error.message),
     }
 }

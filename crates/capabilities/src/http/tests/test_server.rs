@@ -24,26 +24,26 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) async fn start(ip: &str, answer: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Self {
+    pub(crate) async fn start(ip: &str, respond: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind((ip, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let requests = Arc::new(Mutex::new(Vec::new()));
         let connections = Arc::new(AtomicUsize::new(0));
-        let (answer, log, count) = (Arc::new(answer), requests.clone(), connections.clone());
+        let (respond, log, count) = (Arc::new(respond), requests.clone(), connections.clone());
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 count.fetch_add(1, Ordering::SeqCst);
-                let (answer, log) = (answer.clone(), log.clone());
-                tokio::spawn(async move { converse(stream, &*answer, &log).await });
+                let (respond, log) = (respond.clone(), log.clone());
+                tokio::spawn(async move { converse(stream, &*respond, &log).await });
             }
         });
         Self { address, requests, connections }
     }
 
     /// Sends the same response to every request and closes.
-    pub(crate) async fn fixed(ip: &str, answer: impl Into<Vec<u8>>) -> Self {
-        let answer = answer.into();
-        Self::start(ip, move |_| Reply::Close(answer.clone())).await
+    pub(crate) async fn fixed(ip: &str, response: impl Into<Vec<u8>>) -> Self {
+        let response = response.into();
+        Self::start(ip, move |_| Reply::Close(response.clone())).await
     }
 
     pub(crate) fn port(&self) -> u16 {
@@ -61,12 +61,12 @@ impl Server {
 
 pub(crate) async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: S,
-    answer: &(impl Fn(&str) -> Reply + ?Sized),
+    respond: &(impl Fn(&str) -> Reply + ?Sized),
     log: &Mutex<Vec<String>>,
 ) {
     while let Some(request) = read_request(&mut stream).await {
         log.lock().unwrap().push(request.clone());
-        match answer(&request) {
+        match respond(&request) {
             Reply::Keep(bytes) => drop(stream.write_all(&bytes).await),
             Reply::Close(bytes) => {
                 drop(stream.write_all(&bytes).await);
