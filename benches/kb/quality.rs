@@ -1,5 +1,5 @@
-//! How good the answers are: nDCG@10 on sets of documents, queries and judgements (`docs.jsonl`, `queries.jsonl`,
-//! `qrels.jsonl` in a folder each).
+//! Retrieval quality: nDCG@10 on test sets of documents, queries and relevance judgements (a directory with `docs.jsonl`,
+//! `queries.jsonl` and `qrels.jsonl` each).
 
 use std::collections::HashMap;
 use std::fs;
@@ -10,10 +10,10 @@ use serde::Deserialize;
 use toolwright_capabilities::Embedder;
 use toolwright_kb::ingest::{Defaults, Progress};
 use toolwright_kb::search::{self, Hit, Query};
-use toolwright_kb::store::{Backend, Filter, Search};
-use toolwright_kb::{Embedders, Kb};
+use toolwright_kb::store::{CandidateQuery, Filter};
+use toolwright_kb::{EmbedderSource, Kb};
 
-use crate::{Place, Result};
+use crate::{Location, Result};
 
 #[derive(Deserialize)]
 struct Text {
@@ -28,82 +28,88 @@ struct Judgement {
     rel: f64,
 }
 
-/// What a hybrid search must reach, on the sets that were measured with other programs beforehand.
-const BARS: [(&str, f64); 3] = [("cisi", 0.447), ("cranfield", 0.561), ("scifact", 0.735)];
+/// The nDCG@10 that hybrid search must reach, from measurements with other programs.
+const REQUIRED: [(&str, f64); 3] = [("cisi", 0.447), ("cranfield", 0.561), ("scifact", 0.735)];
 const TOLERANCE: f64 = 0.005;
 
-/// What is compared.
-const WAYS: [&str; 3] = ["keyword", "vector", "hybrid"];
+/// The compared search methods.
+const METHODS: [&str; 3] = ["keyword", "vector", "hybrid"];
 
-pub fn run(corpora: &Path, place: &Place) -> Result<()> {
+pub fn run(corpora: &Path, location: &Location) -> Result<()> {
     let embedder = embedder();
     let mut missed = Vec::new();
-    println!("\n{:<12} {:>8} {:>8} {:>8} {:>8}", "nDCG@10", "queries", WAYS[0], WAYS[1], WAYS[2]);
+    println!("\n{:<12} {:>8} {:>8} {:>8} {:>8}", "nDCG@10", "queries", METHODS[0], METHODS[1], METHODS[2]);
     let mut sets: Vec<_> = fs::read_dir(corpora.join("kb"))?.flatten().map(|entry| entry.path()).collect();
     sets.sort();
     for set in sets.iter().filter(|set| set.is_dir()) {
         let dir = tempfile::tempdir()?;
-        let given = embedder.clone();
-        let embedders: Embedders = Arc::new(move || given.clone().ok_or_else(|| "there is none".to_owned()));
-        let kb = Kb::of(place.open(dir.path())?, embedders);
+        let shared = embedder.clone();
+        let source: EmbedderSource = Arc::new(move || shared.clone().ok_or_else(|| "no embedder".to_owned()));
+        let kb = Kb::new(location.open(dir.path())?, source);
         let titled = dir.path().join("docs.jsonl");
         fs::write(&titled, with_titles(&fs::read_to_string(set.join("docs.jsonl"))?)?)?;
         let report = kb.add(dir.path(), &[titled], &Defaults::default(), &Progress::default())?;
         assert!(report.problems.is_empty(), "{:?}", report.problems.first());
         kb.embed(&Progress::default())?;
-        let (judged, totals) = asked(&kb, set, embedder.as_deref())?;
+        let (judged, totals) = query_all(&kb, set, embedder.as_deref())?;
         let name = set.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let reached = totals.map(|total| total / judged as f64);
         println!("{name:<12} {judged:>8} {}", reached.map(|value| format!("{value:>8.3}")).join(" "));
-        let [words, vectors, hybrid] = reached;
-        let bar = BARS.iter().find(|(set, _)| *set == name).map_or(0.0, |(_, bar)| *bar);
-        if embedder.is_some() && hybrid < bar.max(words).max(vectors) - TOLERANCE {
-            missed.push(format!("{name}: {hybrid:.4} is below {:.3}", bar.max(words).max(vectors)));
+        let [keyword, vector, hybrid] = reached;
+        let required = REQUIRED.iter().find(|(set, _)| *set == name).map_or(0.0, |(_, required)| *required);
+        if embedder.is_some() && hybrid < required.max(keyword).max(vector) - TOLERANCE {
+            missed.push(format!("{name}: {hybrid:.4} is below {:.3}", required.max(keyword).max(vector)));
         }
     }
     if missed.is_empty() { Ok(()) } else { Err(missed.join("; ").into()) }
 }
 
-/// The model that `TOOLWRIGHT_MODELS` holds, if it does.
+/// The model in `TOOLWRIGHT_MODELS`, if it is installed there.
 fn embedder() -> Option<Arc<dyn Embedder>> {
     let models = std::env::var_os("TOOLWRIGHT_MODELS")?.into();
     match toolwright_embed::open(&toolwright_embed::Settings { models, endpoint: None }) {
         Ok(embedder) => Some(embedder),
         Err(error) => {
-            println!("only keywords are compared: {error}");
+            println!("measuring keyword search only: {error}");
             None
         }
     }
 }
 
-/// How many queries have judgements, and what each way reaches in all.
-fn asked(kb: &Kb, set: &Path, embedder: Option<&dyn Embedder>) -> Result<(usize, [f64; 3])> {
+/// The number of queries with judgements, and the sum of nDCG@10 of each method.
+fn query_all(kb: &Kb, set: &Path, embedder: Option<&dyn Embedder>) -> Result<(usize, [f64; 3])> {
     let judgements = judgements(set)?;
     let mut judged = 0;
     let mut totals = [0.0; 3];
     for query in lines::<Text>(&set.join("queries.jsonl"))? {
         let Some(relevant) = judgements.get(&query.id) else { continue };
         let filter = Filter::default();
-        let asked = Query { text: query.text.clone(), filter: filter.clone(), top_k: 10, deadline: None };
+        let search_query =
+            Query { text: query.text.clone(), filter: filter.clone(), top_k: 10, deadline: None };
         let ids = |hits: Vec<Hit>| hits.into_iter().map(|hit| hit.record.id).collect::<Vec<_>>();
-        totals[0] += ndcg(&ids(search::search(&kb.store, &asked, None)?), relevant);
+        totals[0] += ndcg(&ids(search::search(&*kb.store, &search_query, None)?), relevant);
         if let Some(embedder) = embedder {
             let vector = embedder.embed(&[&query.text])?.pop().unwrap_or_default();
-            let alone =
-                Search { words: "", vector: Some(&vector), filter: &filter, limit: 10, deadline: None };
+            let vector_only = CandidateQuery {
+                text: "",
+                vector: Some(&vector),
+                filter: &filter,
+                limit: 10,
+                deadline: None,
+            };
             let mut found = Vec::new();
-            for hit in kb.store.search(&alone)?.vectors {
+            for hit in kb.store.find_candidates(&vector_only)?.vector {
                 found.extend(kb.store.fetch(&[hit.key])?.into_iter().map(|record| record.id));
             }
             totals[1] += ndcg(&found, relevant);
-            totals[2] += ndcg(&ids(search::search(&kb.store, &asked, Some(&vector))?), relevant);
+            totals[2] += ndcg(&ids(search::search(&*kb.store, &search_query, Some(&vector))?), relevant);
         }
         judged += 1;
     }
     Ok((judged, totals))
 }
 
-/// A record needs a title; some of the sets' documents have none.
+/// Sets missing titles to the id, because a record needs a title.
 fn with_titles(text: &str) -> Result<String> {
     let mut lines = String::new();
     for line in text.lines() {

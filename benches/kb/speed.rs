@@ -6,31 +6,32 @@ use std::time::{Duration, Instant};
 
 use toolwright_kb::ingest::{Defaults, Progress};
 use toolwright_kb::search::{self, Query};
-use toolwright_kb::store::{Backend, Filter, Maker, Search, Store};
+use toolwright_kb::store::{Backend, CandidateQuery, EmbedderId, Filter};
 use toolwright_kb::{Kb, passages};
 
-use crate::{Place, Result, made_up};
+use crate::{Location, Result, synthetic};
 
-pub const HEAD: &str = "   records  ingest/s  search p50   p99 ms  1 % filter p50   p99 ms  by words p50   p99 ms  recall@10  1 %  opening ms  memory MB (files)";
+pub const HEADER: &str = "   records  ingest/s  search p50   p99 ms  1 % filter p50   p99 ms  keyword p50    p99 ms  recall@10  1 %  opening ms  memory MB (files)";
 const QUERIES: u64 = 300;
-const COMPARED: u64 = 40;
+const RECALL_QUERIES: u64 = 40;
 
-pub fn run(size: u64, place: &Place) -> Result<()> {
+pub fn run(size: u64, location: &Location) -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let kb = Kb::of(place.open(dir.path())?, Arc::new(|| Err("there is none".to_owned())));
+    let kb = Kb::new(location.open(dir.path())?, Arc::new(|| Err("no embedder".to_owned())));
     let per_second = ingest(&kb, dir.path(), size)?;
-    put_vectors(&kb.store, size)?;
+    put_vectors(&*kb.store, size)?;
     drop(kb);
-    let begun = Instant::now();
-    let store = place.open(dir.path())?;
-    ask(&store, 0, &Filter::default(), true)?;
-    let opening = begun.elapsed();
-    let rare = Filter { tags: vec![made_up::TAG.to_owned()], ..Filter::default() };
+    let started = Instant::now();
+    let opened = location.open(dir.path())?;
+    let store = &*opened;
+    timed_search(store, 0, &Filter::default(), true)?;
+    let opening = started.elapsed();
+    let rare = Filter { tags: vec![synthetic::RARE_TAG.to_owned()], ..Filter::default() };
     let all = Filter::default();
-    let plain = latencies(&store, &all, true)?;
-    let filtered = latencies(&store, &rare, true)?;
-    let words = latencies(&store, &all, false)?;
-    let (recall, filtered_recall) = (recall(&store, size, &all)?, self::recall(&store, size, &rare)?);
+    let plain = latencies(store, &all, true)?;
+    let filtered = latencies(store, &rare, true)?;
+    let words = latencies(store, &all, false)?;
+    let (recall, filtered_recall) = (recall(store, size, &all)?, self::recall(store, size, &rare)?);
     let (anonymous, files) = memory();
     println!(
         "{size:>10} {per_second:>9.0} {:>11.2} {:>8.2} {:>15.2} {:>8.2} {:>13.2} {:>8.2} {recall:>10.3} {filtered_recall:>4.2} {:>11.0} {anonymous:>10} ({files})",
@@ -49,52 +50,55 @@ fn ingest(kb: &Kb, dir: &std::path::Path, size: u64) -> Result<f64> {
     let path = dir.join("records.jsonl");
     let mut file = std::io::BufWriter::new(std::fs::File::create(&path)?);
     for number in 0..size {
-        serde_json::to_writer(&mut file, &made_up::record(number))?;
+        serde_json::to_writer(&mut file, &synthetic::record(number))?;
         file.write_all(b"\n")?;
     }
     file.flush()?;
-    let begun = Instant::now();
+    let started = Instant::now();
     let report = kb.add(dir, &[path], &Defaults::default(), &Progress::default())?;
     assert_eq!((report.put as u64, report.problems.len()), (size, 0));
-    Ok(size as f64 / begun.elapsed().as_secs_f64())
+    Ok(size as f64 / started.elapsed().as_secs_f64())
 }
 
-fn put_vectors(store: &Store, size: u64) -> Result<()> {
-    let maker = Maker { name: "made up".to_owned(), dimensions: made_up::DIMENSIONS };
+fn put_vectors(store: &dyn Backend, size: u64) -> Result<()> {
+    let embedder = EmbedderId { name: "synthetic".to_owned(), dimensions: synthetic::DIMENSIONS };
     let numbers: Vec<u64> = (0..size).collect();
-    let mut writer = store.write()?;
-    for some in numbers.chunks(50_000) {
-        let of = |number: &u64| (passages::of(&made_up::record(*number))[0].key, made_up::vector(*number));
-        writer.put_vectors(&maker, &some.iter().map(of).collect::<Vec<_>>())?;
+    let mut writer = store.begin_write()?;
+    for batch in numbers.chunks(50_000) {
+        let keyed = |number: &u64| {
+            (passages::split_record(&synthetic::record(*number))[0].key, synthetic::vector(*number))
+        };
+        writer.put_vectors(&embedder, &batch.iter().map(keyed).collect::<Vec<_>>())?;
     }
     Ok(())
 }
 
-fn ask(store: &Store, number: u64, filter: &Filter, with_vector: bool) -> Result<Duration> {
-    let vector = made_up::vector(number + (1 << 40));
-    let query = Query { text: made_up::query(number), filter: filter.clone(), top_k: 5, deadline: None };
-    let begun = Instant::now();
+fn timed_search(store: &dyn Backend, number: u64, filter: &Filter, with_vector: bool) -> Result<Duration> {
+    let vector = synthetic::vector(number + (1 << 40));
+    let query = Query { text: synthetic::query(number), filter: filter.clone(), top_k: 5, deadline: None };
+    let started = Instant::now();
     search::search(store, &query, with_vector.then_some(vector.as_slice()))?;
-    Ok(begun.elapsed())
+    Ok(started.elapsed())
 }
 
-/// The median and the 99th of a hundred, in milliseconds.
-fn latencies(store: &Store, filter: &Filter, with_vector: bool) -> Result<(f64, f64)> {
+/// The median and the 99th percentile in milliseconds.
+fn latencies(store: &dyn Backend, filter: &Filter, with_vector: bool) -> Result<(f64, f64)> {
     let mut times = Vec::new();
     for number in 0..QUERIES {
-        times.push(ask(store, number, filter, with_vector)?.as_secs_f64() * 1e3);
+        times.push(timed_search(store, number, filter, with_vector)?.as_secs_f64() * 1e3);
     }
     times.sort_by(f64::total_cmp);
     Ok((times[times.len() / 2], times[times.len() * 99 / 100]))
 }
 
-/// How many of the ten nearest are among the ten that are found.
-fn recall(store: &Store, size: u64, filter: &Filter) -> Result<f64> {
-    let queries: Vec<Vec<f32>> = (0..COMPARED).map(|number| made_up::vector(number + (1 << 40))).collect();
+/// recall@10 of vector search.
+fn recall(store: &dyn Backend, size: u64, filter: &Filter) -> Result<f64> {
+    let queries: Vec<Vec<f32>> =
+        (0..RECALL_QUERIES).map(|number| synthetic::vector(number + (1 << 40))).collect();
     let mut nearest: Vec<Vec<(f32, u64)>> = vec![Vec::new(); queries.len()];
     let is_rare = !filter.tags.is_empty();
-    for number in (0..size).filter(|number| !is_rare || number % made_up::RARE == 7) {
-        let vector = made_up::vector(number);
+    for number in (0..size).filter(|number| !is_rare || number % synthetic::RARE_TAG_INTERVAL == 7) {
+        let vector = synthetic::vector(number);
         for (query, nearest) in queries.iter().zip(&mut nearest) {
             let cosine: f32 = query.iter().zip(&vector).map(|(left, right)| left * right).sum();
             if nearest.len() < 10 || nearest.last().is_some_and(|last| cosine > last.0) {
@@ -106,20 +110,20 @@ fn recall(store: &Store, size: u64, filter: &Filter) -> Result<f64> {
     }
     let mut found = 0;
     for (query, nearest) in queries.iter().zip(&nearest) {
-        let search = Search { words: "", vector: Some(query), filter, limit: 100, deadline: None };
-        let hits = store.search(&search)?.vectors;
-        let keys: Vec<_> = nearest.iter().map(|(_, number)| made_up::record(*number).key()).collect();
+        let search = CandidateQuery { text: "", vector: Some(query), filter, limit: 100, deadline: None };
+        let hits = store.find_candidates(&search)?.vector;
+        let keys: Vec<_> = nearest.iter().map(|(_, number)| synthetic::record(*number).key()).collect();
         found += hits.iter().take(10).filter(|hit| keys.contains(&hit.key)).count();
     }
     Ok(found as f64 / (queries.len() * 10) as f64)
 }
 
-/// What the process has in memory of its own and of files, in megabytes.
+/// The anonymous and file-backed memory of the process in megabytes.
 fn memory() -> (u64, u64) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let of = |name: &str| {
+    let field = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name));
         line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) / 1024
     };
-    (of("RssAnon:"), of("RssFile:"))
+    (field("RssAnon:"), field("RssFile:"))
 }

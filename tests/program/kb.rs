@@ -177,7 +177,7 @@ fn pipes_and_empty_files_are_skipped() {
     let report = project.run(&["kb", "add", "notes", "--format", "json"]).expect_code(0).json();
     assert_eq!((&report["put"], &report["files"]), (&json!(1), &json!(2)), "{report}");
     let named = project.run(&["kb", "add", "notes/pipe.md"]).expect_code(1);
-    assert!(named.stderr.contains("is no file with a text"), "{}", named.stderr);
+    assert!(named.stderr.contains("not a regular file"), "{}", named.stderr);
 }
 
 #[test]

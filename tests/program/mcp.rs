@@ -88,3 +88,19 @@ fn a_stateless_request_is_answered() {
     assert_eq!(called["result"]["structuredContent"], json!({ "query": "x" }));
     host.close();
 }
+
+#[test]
+fn the_server_and_the_schema_command_declare_the_same_tools() {
+    let project = Project::reference();
+    let view = project.run(&["schema", "--provider", "mcp", "--mode", "text", "--format", "json"]);
+    let declared = view.expect_code(0).json()["tools"].clone();
+    let mut host = Host::start(&project, &["--store", "memory:"]);
+    let meta = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {} });
+    let mut listed = host.ask(1, "tools/list", json!({ "_meta": meta }))["result"]["tools"].clone();
+    // Not part of the toolset: every session has it.
+    listed.as_array_mut().unwrap().retain(|tool| tool["name"] != "reg_describe");
+    assert!(listed.as_array().unwrap().len() > 5);
+    assert_eq!(listed, declared);
+    host.close();
+}

@@ -1,4 +1,4 @@
-//! A closed loop of keep-alive connections from one thread, and what the server spent meanwhile.
+//! A closed loop of keep-alive connections from one thread, and the CPU time of the server meanwhile.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::SocketAddr;
@@ -8,23 +8,23 @@ use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 
 use crate::Result;
-use crate::contestant::MARK;
+use crate::servers::NUMBER_PLACEHOLDER;
 
 const WARM_UP: Duration = Duration::from_millis(200);
 
 pub struct Load<'a> {
     pub address: SocketAddr,
-    /// Head and body; the mark in it becomes another number each time.
+    /// Head and body; the placeholder is replaced in every request.
     pub request: &'a [u8],
     pub expected: &'a str,
     pub connections: usize,
     pub seconds: f64,
-    /// Its process.
+    /// Its process id.
     pub server: u32,
 }
 
-pub struct Measured {
-    /// Of the server, for a request.
+pub struct Measurement {
+    /// Of the server, per request.
     pub cpu_us: f64,
     pub p50_us: f64,
     pub p99_us: f64,
@@ -37,14 +37,14 @@ struct Connection {
     sent: Instant,
 }
 
-/// The request, with a number of its own each time.
+/// The request, with a different number each time.
 struct Requests {
     text: Vec<u8>,
-    mark: Option<usize>,
+    placeholder: Option<usize>,
     number: u64,
 }
 
-pub fn run(load: &Load<'_>) -> Result<Measured> {
+pub fn run(load: &Load<'_>) -> Result<Measurement> {
     let mut requests = Requests::new(load.request);
     let mut poll = Poll::new()?;
     let mut connections = Vec::new();
@@ -64,21 +64,21 @@ pub fn run(load: &Load<'_>) -> Result<Measured> {
     loop {
         poll.poll(&mut events, Some(Duration::from_secs(5)))?;
         if events.is_empty() {
-            return Err("no answer in five seconds".into());
+            return Err("no response within five seconds".into());
         }
         let now = Instant::now();
         match counted {
             None if now - begun >= WARM_UP => counted = Some((now, processor_time(load.server))),
             Some((since, cpu)) if now - since >= Duration::from_secs_f64(load.seconds) => {
                 let spent = processor_time(load.server) - cpu;
-                return Ok(Measured::of(times, spent, now - since));
+                return Ok(Measurement::new(times, spent, now - since));
             }
             _ => {}
         }
         for event in &events {
             let connection = &mut connections[event.token().0];
             while connection.receive()? {
-                let Some(length) = answer(&connection.received) else { continue };
+                let Some(length) = response_length(&connection.received) else { continue };
                 check(&connection.received[..length], load.expected)?;
                 if counted.is_some() {
                     times.push(connection.sent.elapsed());
@@ -92,13 +92,13 @@ pub fn run(load: &Load<'_>) -> Result<Measured> {
 }
 
 impl Connection {
-    /// Whether more has come.
+    /// Whether more data has arrived.
     fn receive(&mut self) -> Result<bool> {
-        let mut piece = [0; 64 << 10];
-        match self.stream.read(&mut piece) {
+        let mut chunk = [0; 64 << 10];
+        match self.stream.read(&mut chunk) {
             Ok(0) => Err("the server has closed the connection".into()),
             Ok(count) => {
-                self.received.extend_from_slice(&piece[..count]);
+                self.received.extend_from_slice(&chunk[..count]);
                 Ok(true)
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
@@ -109,68 +109,71 @@ impl Connection {
 
 impl Requests {
     fn new(text: &[u8]) -> Self {
-        // Numbers of two runs must not meet: a call that was made before is answered from the record.
+        // Numbers must be unique across runs: a repeated call is answered from its record.
         let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_micros();
         let number = 1_000_000_000 + u64::try_from(now % 8_000_000_000).unwrap_or(0);
-        Self { mark: find(text, MARK.as_bytes()), text: text.to_vec(), number }
+        Self { placeholder: find(text, NUMBER_PLACEHOLDER.as_bytes()), text: text.to_vec(), number }
     }
 
-    /// A small request on an idle connection: the system takes it whole.
+    /// A small request on an idle connection is written at once.
     fn send(&mut self, stream: &mut TcpStream) -> Result<()> {
-        if let Some(mark) = self.mark {
+        if let Some(start) = self.placeholder {
             self.number += 1;
             let digits = format!("{:010}", self.number);
-            self.text[mark..mark + MARK.len()].copy_from_slice(&digits.as_bytes()[..MARK.len()]);
+            self.text[start..start + NUMBER_PLACEHOLDER.len()]
+                .copy_from_slice(&digits.as_bytes()[..NUMBER_PLACEHOLDER.len()]);
         }
         let sent = stream.write(&self.text)?;
-        if sent == self.text.len() { Ok(()) } else { Err("a request was not taken whole".into()) }
+        if sent == self.text.len() { Ok(()) } else { Err("a request was not written completely".into()) }
     }
 }
 
-impl Measured {
-    fn of(mut times: Vec<Duration>, spent_ns: u64, took: Duration) -> Self {
+impl Measurement {
+    fn new(mut times: Vec<Duration>, spent_ns: u64, took: Duration) -> Self {
         times.sort_unstable();
         let count = times.len().max(1) as f64;
-        let at = |share: f64| {
+        let percentile = |share: f64| {
             let time = times.get((times.len() as f64 * share) as usize).or(times.last());
             time.map_or(f64::NAN, |time| time.as_secs_f64() * 1e6)
         };
         Self {
             cpu_us: spent_ns as f64 / 1e3 / count,
-            p50_us: at(0.5),
-            p99_us: at(0.99),
+            p50_us: percentile(0.5),
+            p99_us: percentile(0.99),
             per_second: count / took.as_secs_f64(),
         }
     }
 }
 
-/// The length of a complete answer at the beginning, if there is one.
-fn answer(received: &[u8]) -> Option<usize> {
+/// The length of a complete response at the start, if there is one.
+fn response_length(received: &[u8]) -> Option<usize> {
     let head = find(received, b"\r\n\r\n")? + 4;
     let text = std::str::from_utf8(&received[..head]).ok()?;
-    let of = |name: &str| {
+    let header = |name: &str| {
         let mut lines = text.lines().filter_map(|line| line.split_once(':'));
         lines.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
     };
-    if let Some(length) = of("content-length").and_then(|length| length.parse::<usize>().ok()) {
+    if let Some(length) = header("content-length").and_then(|length| length.parse::<usize>().ok()) {
         return (received.len() >= head + length).then_some(head + length);
     }
-    // The last chunk is an empty one.
-    of("transfer-encoding").and_then(|_| find(&received[head..], b"\r\n0\r\n\r\n").map(|at| head + at + 7))
+    // The last chunk is empty.
+    header("transfer-encoding")
+        .and_then(|_| find(&received[head..], b"\r\n0\r\n\r\n").map(|at| head + at + 7))
 }
 
-fn check(answer: &[u8], expected: &str) -> Result<()> {
-    if answer.starts_with(b"HTTP/1.1 200") && find(answer, expected.as_bytes()).is_some() {
+fn check(response: &[u8], expected: &str) -> Result<()> {
+    if response.starts_with(b"HTTP/1.1 200") && find(response, expected.as_bytes()).is_some() {
         return Ok(());
     }
-    Err(format!("an unexpected answer: {}", String::from_utf8_lossy(&answer[..answer.len().min(900)])).into())
+    Err(format!("unexpected response: {}", String::from_utf8_lossy(&response[..response.len().min(900)]))
+        .into())
 }
 
 fn find(text: &[u8], part: &[u8]) -> Option<usize> {
     text.windows(part.len()).position(|window| window == part)
 }
 
-/// What all threads of a process have spent, in nanoseconds.
+/// The CPU time of all threads of a process, in nanoseconds.
 fn processor_time(process: u32) -> u64 {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{process}/task")) else { return 0 };
     let spent = threads.flatten().filter_map(|thread| {

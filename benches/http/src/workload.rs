@@ -1,11 +1,11 @@
-//! What is asked: a small call, and one with nested arguments and a long answer.
+//! The calls: a small one, and one with nested arguments and a long result.
 
 use serde_json::{Value, json};
 
 pub struct Workload {
     pub name: &'static str,
     pub tool: &'static str,
-    /// What every good answer contains.
+    /// What every successful response contains.
     pub expected: &'static str,
 }
 
@@ -34,7 +34,7 @@ pub fn message() -> Value {
     json!({ "message": "The quick brown fox jumps over the lazy dog." })
 }
 
-/// The parameters of a tool, as every contestant declares them.
+/// The parameters of a tool, which every server declares.
 pub fn parameters(tool: &str) -> Value {
     if tool == "echo" {
         return json!({
@@ -68,7 +68,7 @@ pub fn parameters(tool: &str) -> Value {
     })
 }
 
-/// What the search finds.
+/// The result of the search.
 pub fn found() -> Value {
     let result = |id: &str, title: &str, score: f64, snippet: &str| {
         json!({

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use toolwright_calendar::Calendar;
-use toolwright_kb::{Embedders, KnowledgeBase, Options};
+use toolwright_kb::{EmbedderSource, KbCapability, Options};
 use toolwright_orchestrator::capabilities::Capabilities;
 use toolwright_orchestrator::capabilities::images::Images;
 use toolwright_text::Text;
@@ -27,17 +27,17 @@ pub fn calendar(config: &Config) -> Calendar {
 }
 
 /// The knowledge base of `[kb]`.
-pub fn knowledge_base(config: &Config) -> KnowledgeBase {
-    KnowledgeBase::new(Options {
+pub fn knowledge_base(config: &Config) -> KbCapability {
+    KbCapability::new(Options {
         url: config.kb.clone(),
         sources: config.kb_sources().to_vec(),
         base: config.beside(""),
-        embedders: embedders(config),
+        embedder_source: embedders(config),
     })
 }
 
 /// The embedder of the knowledge base; without one, search is by keyword.
-pub fn embedders(config: &Config) -> Embedders {
+pub fn embedders(config: &Config) -> EmbedderSource {
     let opener = config.embedders();
     Arc::new(move || opener.get().map_err(|why| format!("{}; {}", why.reason, why.help)))
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use toolwright_orchestrator::store::{AuditRow, Confirmation, Postgres, Sqlite, postgres, sqlite};
+use toolwright_orchestrator::store::{AuditRow, ConfirmationRecord, Postgres, Sqlite, postgres, sqlite};
 
 use crate::output::Failure;
 
@@ -42,8 +42,8 @@ impl ReadOnlyStore {
         let mut after = 0;
         loop {
             let rows = match self {
-                Self::Sqlite(file) => file.audit(after, PAGE_ROWS)?,
-                Self::Postgres(database) => database.audit(after, PAGE_ROWS).await?,
+                Self::Sqlite(file) => file.audit_rows(after, PAGE_ROWS)?,
+                Self::Postgres(database) => database.audit_rows(after, PAGE_ROWS).await?,
                 Self::Memory => Vec::new(),
             };
             let Some(last) = rows.last() else { return Ok(()) };
@@ -53,10 +53,10 @@ impl ReadOnlyStore {
     }
 
     /// The confirmation requests that wait for an answer, oldest first.
-    pub async fn pending_confirmations(&self) -> Result<Vec<Confirmation>> {
+    pub async fn pending_confirmations(&self) -> Result<Vec<ConfirmationRecord>> {
         Ok(match self {
-            Self::Sqlite(file) => file.pending()?,
-            Self::Postgres(database) => database.pending().await?,
+            Self::Sqlite(file) => file.pending_confirmations()?,
+            Self::Postgres(database) => database.pending_confirmations().await?,
             Self::Memory => Vec::new(),
         })
     }

@@ -1,6 +1,6 @@
-//! How the arguments of a call are read from JSON.
+//! Reads the arguments of a call from JSON. A name that is given twice in an object is refused: readers differ in which of
+//! the two values they take.
 
-use std::cell::Cell;
 use std::fmt;
 
 use serde::Deserializer;
@@ -8,53 +8,31 @@ use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::map::Entry;
 use serde_json::{Map, Value};
 
-/// An object has room for so many members before it grows: there are seldom more, and defaults are filled in later.
-const ROOM: usize = 7;
-/// So many objects have that room. More are no arguments that anybody writes by hand, and would take more memory than text.
-const MOST_WITH_ROOM: usize = 64;
-
-/// A value in which no object has a name twice, which is an error: readers differ in which of the two they take.
-pub fn value<'de, D: Deserializer<'de>>(from: D) -> Result<Value, D::Error> {
-    Unambiguous { with_room: &Cell::new(MOST_WITH_ROOM) }.deserialize(from)
+/// Reads a value in which no object, at any depth, has a name twice.
+pub fn value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+    UniqueNames.deserialize(deserializer)
 }
 
-/// As [`value`], of an object.
-pub fn members<'de, D: Deserializer<'de>>(from: D) -> Result<Map<String, Value>, D::Error> {
-    match value(from)? {
+/// As [`value`], for an object.
+pub fn members<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Value>, D::Error> {
+    match value(deserializer)? {
         Value::Object(members) => Ok(members),
-        _ => Err(D::Error::custom("arguments are an object")),
+        _ => Err(D::Error::custom("arguments must be an object")),
     }
 }
 
-/// Reads one value.
 #[derive(Clone, Copy)]
-struct Unambiguous<'r> {
-    /// How many objects still get room.
-    with_room: &'r Cell<usize>,
-}
+struct UniqueNames;
 
-impl Unambiguous<'_> {
-    /// For an object that has a member.
-    fn members(self) -> Map<String, Value> {
-        match self.with_room.get() {
-            0 => Map::new(),
-            left => {
-                self.with_room.set(left - 1);
-                Map::with_capacity(ROOM)
-            }
-        }
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Unambiguous<'_> {
+impl<'de> DeserializeSeed<'de> for UniqueNames {
     type Value = Value;
 
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Value, D::Error> {
-        from.deserialize_any(self)
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Unambiguous<'_> {
+impl<'de> Visitor<'de> for UniqueNames {
     type Value = Value;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -100,14 +78,11 @@ impl<'de> Visitor<'de> for Unambiguous<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
         let mut all = Map::new();
         while let Some(name) = members.next_key::<String>()? {
-            if all.is_empty() {
-                all = self.members();
-            }
             let value = members.next_value_seed(self)?;
             match all.entry(name) {
-                Entry::Vacant(place) => _ = place.insert(value),
-                Entry::Occupied(place) => {
-                    return Err(A::Error::custom(format_args!("`{}` is there twice", place.key())));
+                Entry::Vacant(entry) => _ = entry.insert(value),
+                Entry::Occupied(entry) => {
+                    return Err(A::Error::custom(format_args!("`{}` is given twice", entry.key())));
                 }
             }
         }
@@ -140,16 +115,16 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_there_twice_is_refused_at_any_depth() {
+    fn a_name_that_is_given_twice_is_refused_at_any_depth() {
         for text in [r#"{"a": 1, "a": 1}"#, r#"[{"x": {"a": 1, "b": 2, "a": 3}}]"#] {
-            assert!(read(text).unwrap_err().to_string().contains("`a` is there twice"), "{text}");
+            assert!(read(text).unwrap_err().to_string().contains("`a` is given twice"), "{text}");
         }
     }
 
     #[test]
-    fn only_an_object_has_members() {
-        let of = |text| members(&mut serde_json::Deserializer::from_str(text));
-        assert_eq!(of(r#"{"a": 1}"#).unwrap().len(), 1);
-        assert!(of("[]").is_err() && of("null").is_err());
+    fn only_an_object_is_accepted_as_arguments() {
+        let read = |text| members(&mut serde_json::Deserializer::from_str(text));
+        assert_eq!(read(r#"{"a": 1}"#).unwrap().len(), 1);
+        assert!(read("[]").is_err() && read("null").is_err());
     }
 }

@@ -1,9 +1,9 @@
-//! The question to a person whether a call may run. Its token is for the user's client alone.
+//! The request to a person to approve a call. Its token is for the user's client alone.
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-/// What people, models and handlers may read of the question. Its serialization has no token.
+/// What people, models and handlers may read of it. Its serialization has no token.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConfirmationRequest {
     pub confirmation_id: String,
@@ -17,14 +17,14 @@ pub struct ConfirmationRequest {
     pub token: Option<ConfirmationToken>,
 }
 
-/// Proves that its holder is the client that the question was sent to. It is not `Serialize`, so no derived
+/// Proves that its holder is the client that the request was sent to. It is not `Serialize`, so no derived
 /// serialization can contain it, and `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ConfirmationToken(String);
 
 /// The members of a confirmation request, with its token for the client.
 #[derive(Serialize)]
-pub(crate) struct RequestForm<'a> {
+pub(crate) struct RequestJson<'a> {
     confirmation_id: &'a str,
     tool: &'a str,
     args: &'a Value,
@@ -52,9 +52,9 @@ impl std::fmt::Debug for ConfirmationToken {
 }
 
 impl ConfirmationRequest {
-    pub(crate) fn form(&self) -> RequestForm<'_> {
+    pub(crate) fn json(&self) -> RequestJson<'_> {
         let Self { confirmation_id, tool, args, preview, expires_at, token: _ } = self;
-        RequestForm {
+        RequestJson {
             confirmation_id,
             tool,
             args,
@@ -64,13 +64,13 @@ impl ConfirmationRequest {
         }
     }
 
-    pub(crate) fn form_for_client(&self) -> RequestForm<'_> {
-        RequestForm { confirmation_token: self.token.as_ref().map(ConfirmationToken::reveal), ..self.form() }
+    pub(crate) fn json_for_client(&self) -> RequestJson<'_> {
+        RequestJson { confirmation_token: self.token.as_ref().map(ConfirmationToken::reveal), ..self.json() }
     }
 }
 
 impl Serialize for ConfirmationRequest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.form().serialize(serializer)
+        self.json().serialize(serializer)
     }
 }

@@ -1,4 +1,4 @@
-//! The envelope (v1.0.0): the one form of every answer to a call.
+//! The envelope (v1.0.0): the result of a call, always in the same form.
 
 use std::sync::Arc;
 
@@ -8,26 +8,26 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::ErrorKind;
-use crate::confirmation::{ConfirmationRequest, RequestForm};
-use crate::json::{write_members, write_plainly, write_string, write_value};
+use crate::confirmation::{ConfirmationRequest, RequestJson};
+use crate::json::{write_members, write_serialized, write_string, write_value};
 
-/// What a call comes to.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Envelope {
     pub outcome: Result<Success, Failure>,
     pub meta: Meta,
 }
 
-/// What a handler that succeeded gave.
+/// The result of a handler that succeeded.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Success {
-    /// Shared with whoever keeps it: a record, or a tool that always gives the same.
+    /// Shared with the record of the call, and with a tool that always returns the same data.
     pub data: Arc<Value>,
-    /// State changes that it asks for, in order. The orchestrator judges them.
+    /// The state changes that it requests, in order. The orchestrator decides on them.
     pub intents: Vec<Value>,
 }
 
-/// Why a call failed, for a model that wants to do better.
+/// Why a call failed, for the model to correct it.
 ///
 /// Its serialization is for models and handlers; [`Envelope::write`] and [`ClientEnvelope`] are for clients.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -42,7 +42,7 @@ pub struct Failure {
     pub idempotency_required: Option<bool>,
     #[serde(default)]
     pub details: Option<Box<Value>>,
-    /// The question to a person that has to be answered first. Serialized as `details.confirmation_request`.
+    /// The confirmation request that has to be answered first. Serialized as `details.confirmation_request`.
     #[serde(skip)]
     pub confirmation: Option<Box<ConfirmationRequest>>,
     #[serde(default)]
@@ -56,7 +56,7 @@ pub struct ClientEnvelope<'a>(pub &'a Envelope);
 /// The members of a failure.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct FailureForm<'a> {
+struct FailureJson<'a> {
     #[serde(rename = "type")]
     kind: ErrorKind,
     message: &'a str,
@@ -65,19 +65,19 @@ struct FailureForm<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     idempotency_required: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    details: Option<DetailsForm<'a>>,
+    details: Option<DetailsJson<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     suggestion: Option<&'a str>,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum DetailsForm<'a> {
+enum DetailsJson<'a> {
     Value(&'a Value),
-    Confirmation { confirmation_request: RequestForm<'a> },
+    Confirmation { confirmation_request: RequestJson<'a> },
 }
 
-/// Which tool, which version, how long.
+/// About the call: tool, versions, duration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Meta {
@@ -98,7 +98,7 @@ impl From<Value> for Success {
 }
 
 impl Failure {
-    /// A failure before anything was done.
+    /// A failure without side effects.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -112,12 +112,12 @@ impl Failure {
         }
     }
 
-    /// A failure that nobody foresaw, while the handler was at work: what it had done by then is not known.
+    /// An unexpected failure of a running handler, which may have had side effects.
     pub fn unforeseen(message: impl Into<String>) -> Self {
         Self { partial_side_effects: true, ..Self::new(ErrorKind::Internal, message) }
     }
 
-    /// Adds what the model can do about it.
+    /// Adds what the model can do next.
     #[must_use]
     pub fn suggest(mut self, suggestion: impl Into<String>) -> Self {
         self.suggestion = Some(suggestion.into());
@@ -132,28 +132,28 @@ impl Failure {
         }
     }
 
-    fn form<'a>(&'a self, confirmation: Option<RequestForm<'a>>) -> FailureForm<'a> {
+    fn json<'a>(&'a self, confirmation: Option<RequestJson<'a>>) -> FailureJson<'a> {
         let confirmation =
-            confirmation.map(|confirmation_request| DetailsForm::Confirmation { confirmation_request });
-        FailureForm {
+            confirmation.map(|confirmation_request| DetailsJson::Confirmation { confirmation_request });
+        FailureJson {
             kind: self.kind,
             message: &self.message,
             retryable: self.retryable,
             partial_side_effects: self.partial_side_effects,
             idempotency_required: self.idempotency_required,
-            details: confirmation.or_else(|| self.details.as_deref().map(DetailsForm::Value)),
+            details: confirmation.or_else(|| self.details.as_deref().map(DetailsJson::Value)),
             suggestion: self.suggestion.as_deref(),
         }
     }
 
-    fn form_for_client(&self) -> FailureForm<'_> {
-        self.form(self.confirmation.as_deref().map(ConfirmationRequest::form_for_client))
+    fn json_for_client(&self) -> FailureJson<'_> {
+        self.json(self.confirmation.as_deref().map(ConfirmationRequest::json_for_client))
     }
 }
 
 impl Serialize for Failure {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.form(self.confirmation.as_deref().map(ConfirmationRequest::form)).serialize(serializer)
+        self.json(self.confirmation.as_deref().map(ConfirmationRequest::json)).serialize(serializer)
     }
 }
 
@@ -163,18 +163,19 @@ impl Envelope {
         self.outcome.is_ok()
     }
 
-    /// Its text for the client: the same bytes as those of [`ClientEnvelope`], in less time.
+    /// Appends its JSON for the client: the bytes of [`ClientEnvelope`], in less time. Every call writes it for its record
+    /// and its response.
     pub fn write(&self, out: &mut Vec<u8>) {
         match &self.outcome {
             Ok(Success { data, intents }) => {
                 out.extend_from_slice(b"{\"ok\":true,\"data\":");
                 write_value(data, out);
                 out.extend_from_slice(b",\"intents\":");
-                write_plainly(intents, out);
+                write_serialized(intents, out);
             }
             Err(failure) => {
                 out.extend_from_slice(b"{\"ok\":false,\"error\":");
-                write_plainly(&failure.form_for_client(), out);
+                write_serialized(&failure.json_for_client(), out);
             }
         }
         out.extend_from_slice(b",\"meta\":");
@@ -196,7 +197,7 @@ impl Meta {
         out.extend_from_slice(b",\"registryVersion\":");
         write_string(registry_version, out);
         out.extend_from_slice(b",\"duration\":");
-        write_plainly(duration, out);
+        write_serialized(duration, out);
         out.extend_from_slice(b",\"executionId\":");
         write_string(execution_id, out);
         if !more.is_empty() {
@@ -211,7 +212,7 @@ impl Envelope {
     fn serialize_with<'a, S: Serializer, F: Serialize>(
         &'a self,
         serializer: S,
-        form: impl FnOnce(&'a Failure) -> F,
+        failure_json: impl FnOnce(&'a Failure) -> F,
     ) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("ok", &self.outcome.is_ok())?;
@@ -220,7 +221,7 @@ impl Envelope {
                 map.serialize_entry("data", &*success.data)?;
                 map.serialize_entry("intents", &success.intents)?;
             }
-            Err(failure) => map.serialize_entry("error", &form(failure))?,
+            Err(failure) => map.serialize_entry("error", &failure_json(failure))?,
         }
         map.serialize_entry("meta", &self.meta)?;
         map.end()
@@ -236,14 +237,14 @@ impl Serialize for Envelope {
 
 impl Serialize for ClientEnvelope<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize_with(serializer, Failure::form_for_client)
+        self.0.serialize_with(serializer, Failure::json_for_client)
     }
 }
 
 impl<'de> Deserialize<'de> for Envelope {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        struct Form {
+        struct EnvelopeJson {
             ok: bool,
             #[serde(default)]
             data: Value,
@@ -252,7 +253,7 @@ impl<'de> Deserialize<'de> for Envelope {
             error: Option<Failure>,
             meta: Meta,
         }
-        let Form { ok, data, intents, error, meta } = Form::deserialize(deserializer)?;
+        let EnvelopeJson { ok, data, intents, error, meta } = EnvelopeJson::deserialize(deserializer)?;
         let outcome = match (ok, error) {
             (true, None) => Ok(Success { data: Arc::new(data), intents }),
             (false, Some(failure)) => Err(failure),
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn both_forms_are_as_the_contract_says() {
+    fn success_and_failure_have_the_documented_form() {
         let meta_json = json!({"tool": "echo", "toolVersion": "1.0.0", "registryVersion": "1.0.abcdef12",
             "duration": 3, "executionId": "call_1"});
         let success = Envelope {
@@ -290,7 +291,7 @@ mod tests {
             serde_json::to_value(&success).unwrap(),
             json!({"ok": true, "data": {"a": 1}, "intents": [], "meta": meta_json})
         );
-        let failure = Failure::new(ErrorKind::Validation, "no").suggest("mend it");
+        let failure = Failure::new(ErrorKind::Validation, "no").suggest("fix it");
         let mut failure = Envelope { outcome: Err(failure), meta: meta() };
         for envelope in [&success, &failure] {
             let text = serde_json::to_string(envelope).unwrap();
@@ -310,9 +311,10 @@ mod tests {
         assert_eq!(
             serde_json::to_value(&failure).unwrap(),
             json!({"ok": false, "error": {"type": "VALIDATION", "message": "no", "retryable": false,
-                "partialSideEffects": false, "suggestion": "mend it"}, "meta": meta_json})
+                "partialSideEffects": false, "suggestion": "fix it"}, "meta": meta_json})
         );
     }
+
     #[test]
     fn only_the_client_reads_the_token_of_a_confirmation_request() {
         let request = ConfirmationRequest {

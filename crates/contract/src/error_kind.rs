@@ -1,19 +1,19 @@
-//! The kinds of failure that an envelope may carry, whichever layer raised them.
+//! The kinds of failure in an envelope, of all layers.
 
-use crate::words::words;
+use crate::word_enum::word_enum;
 
-words! {
+word_enum! {
     /// `error.type` of a failed envelope.
     ErrorKind {
-        /// The arguments do not fit the tool's schema.
+        /// The arguments do not conform to the tool's schema.
         Validation = "VALIDATION",
         /// No such tool in the session's toolset.
         NotFound = "NOT_FOUND",
-        /// Something failed that nobody foresaw; the cause is in the log.
+        /// An unexpected failure; the log has the cause.
         Internal = "INTERNAL",
         /// The tool may not be used in this session's mode.
         ModeRestricted = "MODE_RESTRICTED",
-        /// The turn has used up its retrieval calls.
+        /// The turn has used all its retrieval calls.
         BudgetExceeded = "BUDGET_EXCEEDED",
         /// A person has to approve this call first.
         ConfirmationRequired = "CONFIRMATION_REQUIRED",
@@ -23,13 +23,13 @@ words! {
         Unavailable = "UNAVAILABLE",
         /// The session has ended.
         SessionInactive = "SESSION_INACTIVE",
-        /// A passing failure; the same call may succeed later.
+        /// A temporary failure; the same call may succeed later.
         Transient = "TRANSIENT",
-        /// A failure that a retry will not mend.
+        /// A failure that a retry does not fix.
         Permanent = "PERMANENT",
-        /// The call contradicts the state of things, or an earlier call.
+        /// The call conflicts with the current state or with an earlier call.
         Conflict = "CONFLICT",
-        /// The caller, or the tool's own credentials, may not do this.
+        /// The caller, or the tool's own credentials, lack permission.
         Auth = "AUTH",
     }
 }

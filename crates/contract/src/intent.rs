@@ -1,11 +1,11 @@
-//! The state changes that a handler may ask for. The orchestrator alone applies them.
+//! The state changes that a handler may request. Only the orchestrator applies them.
 
-use crate::words::words;
+use crate::word_enum::word_enum;
 
-words! {
+word_enum! {
     /// `type` of an intent in a successful envelope.
     IntentKind {
-        /// End the voice session, after the turn or after the farewell was spoken.
+        /// End the voice session, after the turn or after the farewell is spoken.
         EndVoiceSession = "END_VOICE_SESSION",
         /// Generate no audio for the answer.
         SuppressAudio = "SUPPRESS_AUDIO",

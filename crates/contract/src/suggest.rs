@@ -1,23 +1,23 @@
-//! "Did you mean": the known word that a misspelt one most likely stands for.
+//! Suggestions for misspelt words ("did you mean").
 
-/// Longer words are no slips of the pen, and comparing them costs time.
-const LONGEST: usize = 64;
+/// Longer words are not typing errors, and comparing them costs time.
+const MAX_WORD_BYTES: usize = 64;
 
 /// The candidate nearest to `word`: at most two edits, or a third of its length. Casing and separators do
 /// not count, so a word that differs only in them is the nearest of all.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    if word.is_empty() || word.len() > LONGEST {
+    if word.is_empty() || word.len() > MAX_WORD_BYTES {
         return None;
     }
     let folded = fold(word);
     candidates
         .into_iter()
-        .filter(|candidate| candidate.len() <= LONGEST && *candidate != word)
+        .filter(|candidate| candidate.len() <= MAX_WORD_BYTES && *candidate != word)
         .filter_map(|candidate| {
             let target = fold(candidate);
             let length = target.chars().count().max(folded.chars().count());
             let distance = strsim::osa_distance(&folded, &target);
-            // Two edits turn any two-letter word into any other: they must leave something over.
+            // Two edits turn any two-letter word into any other, so short words need a closer match.
             let near = distance <= length / 3 || (distance <= 2 && length > 3);
             near.then_some((distance, candidate))
         })
@@ -25,7 +25,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// ``did you mean `x`?`` when something is near, otherwise the whole list.
+/// ``did you mean `x`?`` for a near candidate, otherwise the whole list.
 pub fn did_you_mean(word: &str, candidates: &[&str]) -> String {
     match nearest(word, candidates.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
@@ -33,7 +33,7 @@ pub fn did_you_mean(word: &str, candidates: &[&str]) -> String {
     }
 }
 
-/// Words as a list of code: `` `a`, `b`, `c` ``.
+/// Quotes and joins words: `` `a`, `b`, `c` ``.
 pub fn list(words: &[&str]) -> String {
     words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
 }

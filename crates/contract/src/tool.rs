@@ -5,24 +5,24 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 
-use crate::words::words;
+use crate::word_enum::word_enum;
 
-words! {
-    /// What a tool is to the agent: eyes, hands or a deterministic helper.
+word_enum! {
+    /// What a tool is for.
     Category {
-        /// Reads context; idempotent, never writes.
+        /// Reads information; idempotent, never writes.
         Retrieval = "retrieval",
-        /// Does something on the user's behalf.
+        /// Acts on the user's behalf.
         Action = "action",
-        /// Transforms its arguments.
+        /// Computes its result from its arguments.
         Utility = "utility",
     }
 }
 
-words! {
-    /// What a call leaves behind in the world.
+word_enum! {
+    /// The effect of a call on external state.
     SideEffects {
-        /// Nothing is read or changed outside the call.
+        /// External state is neither read nor changed.
         None = "none",
         /// External state is read.
         ReadOnly = "read_only",
@@ -31,55 +31,55 @@ words! {
     }
 }
 
-words! {
-    /// How the session converses.
+word_enum! {
+    /// The medium of a conversation.
     Mode {
-        /// Written conversation.
+        /// By text.
         Text = "text",
-        /// Spoken conversation.
+        /// By voice.
         Voice = "voice",
     }
 }
 
-words! {
+word_enum! {
     /// Whether the caller waits for the result.
     Execution {
-        /// The call is answered with its result.
+        /// The call returns its result.
         Foreground = "foreground",
-        /// The call is answered with a task; the result follows.
+        /// The call returns a task; the result follows.
         Background = "background",
     }
 }
 
-/// When a person has to approve a call, and what they are shown.
+/// When a person has to approve a call, and the preview they see.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Confirmation {
     /// Always, or never.
     Always(bool),
-    /// When a rule says so.
+    /// When the condition of a rule holds.
     Rule(ConfirmationRule),
 }
 
 impl Confirmation {
-    /// True when no call of the tool ever asks.
+    /// True when no call of the tool needs confirmation.
     pub const fn is_never(&self) -> bool {
         matches!(self, Self::Always(false))
     }
 }
 
-/// A confirmation by policy.
+/// A conditional confirmation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConfirmationRule {
     /// CEL over `mode`, `session`, `user` and `args`.
     pub when: String,
-    /// Template of what the person is shown; `{{name}}` stands for an argument.
+    /// Template of the preview; `{{name}}` is replaced by an argument.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preview: Option<String>,
 }
 
-/// When the tool is there at all.
+/// When the tool is available.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Availability {
@@ -105,7 +105,7 @@ pub struct RateLimit {
     pub window: u64,
 }
 
-/// Everything that a tool declares, as the artifact carries it (`parameters` is named `jsonSchema` there).
+/// Everything that a tool declares, as in the artifact (where `parameters` is named `jsonSchema`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolSpec {
@@ -136,9 +136,9 @@ pub struct ToolSpec {
 }
 
 impl ToolSpec {
-    /// Whether somebody with these roles may use it.
+    /// Whether a principal with these roles may use it.
     pub fn admits(&self, roles: &[String]) -> bool {
-        let wanted = self.permissions.as_ref().map_or(&[][..], |permissions| &permissions.roles);
-        wanted.is_empty() || wanted.iter().any(|role| roles.contains(role))
+        let required = self.permissions.as_ref().map_or(&[][..], |permissions| &permissions.roles);
+        required.is_empty() || required.iter().any(|role| roles.contains(role))
     }
 }

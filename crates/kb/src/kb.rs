@@ -1,41 +1,41 @@
-//! The knowledge base as a whole: a store, what makes vectors for it, and what is done with both. All of it blocks.
+//! The knowledge base: a store and the embedder that makes its vectors. All methods block.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use toolwright_capabilities::Embedder;
 
 use crate::ingest::{Defaults, Ingest, Progress, Report};
 use crate::passages;
-use crate::record::{Key, Record};
+use crate::record::{Record, RecordKey};
 use crate::search::{self, Hit, Query};
-use crate::store::{Backend, Error, Maker, Result, Store};
+use crate::store::{self, Backend, EmbedderId, Error, Result, StoreWriter};
 
-/// Gives what makes vectors, or says why there is nothing and what mends it. Asked each time: a model may be installed
+/// Returns the embedder, or why there is none and how to fix it. Called for each search, because a model may be installed
 /// while a server runs.
-pub type Embedders = Arc<dyn Fn() -> std::result::Result<Arc<dyn Embedder>, String> + Send + Sync>;
+pub type EmbedderSource = Arc<dyn Fn() -> std::result::Result<Arc<dyn Embedder>, String> + Send + Sync>;
 
-/// Records that are read at a time to get their vectors, and vectors that are kept at a time.
-const BATCH: usize = 256;
-/// How long the making of vectors waits for another writer.
-const PATIENCE: Duration = Duration::from_secs(60);
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// The number of records, and of passages, that are embedded in one batch.
+const BATCH_SIZE: usize = 256;
+/// How long [`Kb::embed`] waits for another writer, and how often it retries.
+const WRITE_LOCK_TIMEOUT: Duration = Duration::from_secs(60);
+const WRITE_LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How a search was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retrieval {
-    /// By words and by vector.
+    /// By keyword and by vector.
     Hybrid,
-    /// By words alone: there are no vectors, or nothing that could make one of the query.
+    /// By keyword only: there are no vectors, or the query could not be embedded.
     Keyword,
 }
 
 impl Retrieval {
-    /// As it is told beside an answer.
+    /// The value of `meta.retrieval` in an envelope.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Hybrid => "hybrid",
@@ -44,12 +44,12 @@ impl Retrieval {
     }
 }
 
-/// A knowledge base that is open.
+/// An open knowledge base.
 pub struct Kb {
-    pub store: Store,
-    embedders: Embedders,
-    /// Why the last search by words alone was one.
-    told: Mutex<String>,
+    pub store: Box<dyn Backend>,
+    embedder_source: EmbedderSource,
+    /// The last reason for a keyword-only search, so that it is logged once.
+    last_warning: Mutex<String>,
 }
 
 impl fmt::Debug for Kb {
@@ -59,171 +59,170 @@ impl fmt::Debug for Kb {
 }
 
 impl Kb {
-    /// Opens what the address names; an embedded one is made where there is none.
-    pub fn open(url: &str, embedders: Embedders) -> Result<Self> {
-        Ok(Self::of(Store::open(url)?, embedders))
+    /// Opens the store at the URL; an embedded one is created if it does not exist.
+    pub fn open(url: &str, embedder_source: EmbedderSource) -> Result<Self> {
+        Ok(Self::new(store::open(url)?, embedder_source))
     }
 
-    /// A knowledge base over an open store.
-    pub fn of(store: Store, embedders: Embedders) -> Self {
-        Self { store, embedders, told: Mutex::default() }
+    pub fn new(store: Box<dyn Backend>, embedder_source: EmbedderSource) -> Self {
+        Self { store, embedder_source, last_warning: Mutex::default() }
     }
 
-    /// The best records, and how they were looked for.
+    /// The best records, and how they were found.
     pub fn search(&self, query: &Query) -> Result<(Vec<Hit>, Retrieval)> {
-        // Without a letter or a digit anything would be as near as anything else.
+        // Without a letter or digit, the vector of a query means nothing.
         if !query.text.contains(char::is_alphanumeric) {
             return Ok((Vec::new(), Retrieval::Keyword));
         }
-        let vector = self.vector_of(&query.text)?;
-        let retrieval = if vector.is_some() { Retrieval::Hybrid } else { Retrieval::Keyword };
-        let hits = search::search(&self.store, query, vector.as_deref())?;
-        Ok((hits, retrieval))
+        let (vector, retrieval) = match self.embed_query(&query.text)? {
+            Ok(vector) => {
+                self.last_warning().clear();
+                (Some(vector), Retrieval::Hybrid)
+            }
+            Err(reason) => {
+                self.warn_once(&format!("search falls back to keywords: {reason}"));
+                (None, Retrieval::Keyword)
+            }
+        };
+        Ok((search::search(&*self.store, query, vector.as_deref())?, retrieval))
     }
 
-    /// The records with these ids that the user may read; those of everybody when no user is named.
+    /// The records with these ids that the user may read; without a user, all of them.
     pub fn get(&self, ids: &[String], user: Option<&str>) -> Result<Vec<Record>> {
-        let keys: Vec<Key> = ids.iter().map(|id| Key::of(id)).collect();
+        let keys: Vec<RecordKey> = ids.iter().map(|id| RecordKey::from_id(id)).collect();
         let records = self.store.fetch(&keys)?.into_iter().map(|record| (record.id.clone(), record));
         let mut records: HashMap<String, Record> = records.collect();
         let found = ids.iter().filter_map(|id| records.remove(id));
         Ok(found.filter(|record| user.is_none_or(|user| record.is_readable_by(user))).collect())
     }
 
-    /// Removes records; the ids that were there.
+    /// Removes records. Returns the ids that existed.
     pub fn remove(&self, ids: &[String]) -> Result<Vec<String>> {
-        let there: Vec<String> = self.get(ids, None)?.into_iter().map(|record| record.id).collect();
-        let mut writer = self.store.write()?;
-        for id in &there {
-            writer.remove(Key::of(id))?;
+        let existing: Vec<String> = self.get(ids, None)?.into_iter().map(|record| record.id).collect();
+        let mut writer = self.store.begin_write()?;
+        for id in &existing {
+            writer.remove(RecordKey::from_id(id))?;
         }
         writer.commit()?;
-        Ok(there)
+        Ok(existing)
     }
 
-    /// Brings the store to what files and directories hold now. Vectors are made by [`Kb::embed`].
+    /// Updates the store from files and directories. [`Kb::embed`] makes the vectors.
     pub fn add(
         &self,
-        base: &std::path::Path,
+        base: &Path,
         paths: &[PathBuf],
         defaults: &Defaults,
         progress: &Progress,
     ) -> Result<Report> {
-        Ingest { base, defaults, progress }.run(&self.store, paths)
+        Ingest { base, defaults, progress }.run(&*self.store, paths)
     }
 
-    /// Makes the vectors that are missing; how many. Without an embedder there is nothing to do.
+    /// Makes the missing vectors, in batches, and returns their number. Does nothing without an embedder.
     pub fn embed(&self, progress: &Progress) -> Result<usize> {
-        let Ok(embedder) = (self.embedders)() else { return Ok(0) };
-        let maker = maker(embedder.as_ref())?;
-        if let Some(kept) = self.store.maker()?.filter(|kept| *kept != maker) {
-            let length = if kept.name == maker.name {
-                format!(" with {} numbers", maker.dimensions)
-            } else {
-                String::new()
-            };
-            return Err(Error::OtherEmbedder { kept: kept.name, asked: format!("{}{length}", maker.name) });
+        let Ok(embedder) = (self.embedder_source)() else { return Ok(0) };
+        let id = embedder_id(embedder.as_ref())?;
+        if let Some(stored) = self.store.embedder()?.filter(|stored| *stored != id) {
+            return Err(mismatch(&stored, &id));
         }
-        let lacking = self.store.without_vector()?;
-        if lacking.is_empty() {
-            return Ok(0);
-        }
-        progress.total.store(lacking.len(), Ordering::Relaxed);
-        let mut made = HashSet::new();
-        for keys in lacking.chunks(BATCH) {
+        let missing = self.store.keys_without_vector()?;
+        progress.total.store(missing.len(), Ordering::Relaxed);
+        let mut embedded = HashSet::new();
+        for keys in missing.chunks(BATCH_SIZE) {
             let records = self.store.fetch(keys)?;
-            let mut passages: Vec<passages::Passage> = records.iter().flat_map(passages::of).collect();
-            passages.retain(|passage| made.insert(passage.key));
-            for part in passages.chunks(BATCH) {
-                let texts: Vec<&str> = part.iter().map(|passage| passage.text.as_str()).collect();
-                let vectors = embedder.embed(&texts).map_err(|fault| Error::NoVectors(fault.message))?;
-                let keyed: Vec<_> = part.iter().map(|passage| passage.key).zip(vectors).collect();
-                // A batch at a time: others may write in between.
-                self.writer()?.put_vectors(&maker, &keyed)?;
+            let mut passages: Vec<passages::Passage> =
+                records.iter().flat_map(passages::split_record).collect();
+            passages.retain(|passage| embedded.insert(passage.key));
+            for batch in passages.chunks(BATCH_SIZE) {
+                let texts: Vec<&str> = batch.iter().map(|passage| passage.text.as_str()).collect();
+                let vectors = embedder.embed(&texts).map_err(|fault| Error::Embedding(fault.message))?;
+                let keyed: Vec<_> = batch.iter().map(|passage| passage.key).zip(vectors).collect();
+                // The lock is released after each batch, so that others can write in between.
+                self.wait_for_writer()?.put_vectors(&id, &keyed)?;
             }
             progress.done.fetch_add(keys.len(), Ordering::Relaxed);
         }
-        Ok(made.len())
+        Ok(embedded.len())
     }
 
-    /// Whether an embedder is set up while no record has a vector: a model was installed later.
-    pub fn awaits_vectors(&self) -> bool {
-        (self.embedders)().is_ok() && matches!(self.store.maker(), Ok(None))
+    /// Whether there is an embedder but no vector yet, as after the installation of a model.
+    pub fn lacks_vectors(&self) -> bool {
+        (self.embedder_source)().is_ok() && matches!(self.store.embedder(), Ok(None))
     }
 
-    /// The right to write, after a little waiting for whoever has it.
-    fn writer(&self) -> Result<Box<dyn crate::store::Write + '_>> {
-        let give_up = Instant::now() + PATIENCE;
+    /// Retries until another writer has released its lock.
+    fn wait_for_writer(&self) -> Result<Box<dyn StoreWriter + '_>> {
+        let deadline = Instant::now() + WRITE_LOCK_TIMEOUT;
         loop {
-            match self.store.write() {
-                Err(Error::Busy) if Instant::now() < give_up => std::thread::sleep(LOOK_AGAIN),
-                other => return other,
+            match self.store.begin_write() {
+                Err(Error::Locked) if Instant::now() < deadline => {
+                    std::thread::sleep(WRITE_LOCK_RETRY_INTERVAL);
+                }
+                result => return result,
             }
         }
     }
 
-    /// Makes the index anew; vectors of another embedder than the one that is set up are dropped.
+    /// Rebuilds the index. Drops the vectors if they are not from the configured embedder.
     pub fn rebuild(&self) -> Result<()> {
-        if let (Ok(embedder), Some(kept)) = ((self.embedders)(), self.store.maker()?) {
-            // A service that is away: its own vectors stay, and another's are not dropped for it.
-            let is_away = embedder.name() == kept.name && embedder.dimensions().is_err();
-            if !is_away && maker(embedder.as_ref())? != kept {
-                self.store.write()?.drop_vectors()?;
+        if let (Ok(embedder), Some(stored)) = ((self.embedder_source)(), self.store.embedder()?) {
+            // While a service is unreachable, its vectors are kept.
+            let is_unreachable = embedder.name() == stored.name && embedder.dimensions().is_err();
+            if !is_unreachable && embedder_id(embedder.as_ref())? != stored {
+                self.store.begin_write()?.drop_vectors()?;
             }
         }
         self.store.rebuild()
     }
 
-    /// A query's vector, if the kept ones and what is set up allow for one.
-    fn vector_of(&self, text: &str) -> Result<Option<Vec<f32>>> {
-        let embedder = match (self.embedders)() {
+    /// The vector of a query, or why the search must use keywords only.
+    fn embed_query(&self, text: &str) -> Result<std::result::Result<Vec<f32>, String>> {
+        let embedder = match (self.embedder_source)() {
             Ok(embedder) => embedder,
-            Err(why) => {
-                self.warn(&format!("the search is by words alone: {why}"));
-                return Ok(None);
-            }
+            Err(reason) => return Ok(Err(reason)),
         };
-        let Some(maker) = self.store.maker()? else {
-            self.warn(
-                "the search is by words alone: no record has a vector yet; run `toolwright kb rebuild`, which makes them",
-            );
-            return Ok(None);
+        let Some(stored) = self.store.embedder()? else {
+            return Ok(Err("no record has a vector; run `toolwright kb rebuild`".to_owned()));
         };
-        let other = |asked: String| Error::OtherEmbedder { kept: maker.name.clone(), asked };
-        if embedder.name() != maker.name {
-            self.warn(&format!("the search is by words alone: {}", other(embedder.name().to_owned())));
-            return Ok(None);
+        let configured = |dimensions| EmbedderId { name: embedder.name().to_owned(), dimensions };
+        if embedder.name() != stored.name {
+            return Ok(Err(mismatch(&stored, &configured(stored.dimensions)).to_string()));
         }
-        match embedder.embed_query(text) {
-            Ok(vector) if vector.len() == maker.dimensions => Ok(Some(vector)),
-            Ok(vector) => {
-                let asked = format!("{} with {} numbers", maker.name, vector.len());
-                self.warn(&format!("the search is by words alone: {}", other(asked)));
-                Ok(None)
-            }
-            Err(fault) => {
-                tracing::warn!("the query has no vector, the search is by words alone: {fault}");
-                Ok(None)
-            }
-        }
+        Ok(match embedder.embed_query(text) {
+            Ok(vector) if vector.len() == stored.dimensions => Ok(vector),
+            Ok(vector) => Err(mismatch(&stored, &configured(vector.len())).to_string()),
+            Err(fault) => Err(fault.to_string()),
+        })
     }
 
-    /// Told once: it holds for every search, until there is another reason.
-    fn warn(&self, message: &str) {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if *told != message {
+    fn last_warning(&self) -> MutexGuard<'_, String> {
+        self.last_warning.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Logs a warning unless it repeats the last one.
+    fn warn_once(&self, message: &str) {
+        let mut last = self.last_warning();
+        if *last != message {
             tracing::warn!("{message}");
-            message.clone_into(&mut told);
+            message.clone_into(&mut last);
         }
     }
 }
 
-fn maker(embedder: &dyn Embedder) -> Result<Maker> {
+/// Names the length of the vectors if only that differs.
+fn mismatch(stored: &EmbedderId, configured: &EmbedderId) -> Error {
+    let configured = match stored.name == configured.name {
+        true => format!("{} with {} dimensions", configured.name, configured.dimensions),
+        false => configured.name.clone(),
+    };
+    Error::EmbedderMismatch { stored: stored.name.clone(), configured }
+}
+
+fn embedder_id(embedder: &dyn Embedder) -> Result<EmbedderId> {
+    let name = embedder.name().to_owned();
     match embedder.dimensions() {
-        Err(fault) => Err(Error::NoVectors(fault.message)),
-        Ok(0) => {
-            Err(Error::NoVectors(format!("`{}` does not say how long its vectors are", embedder.name())))
-        }
-        Ok(dimensions) => Ok(Maker { name: embedder.name().to_owned(), dimensions }),
+        Ok(0) => Err(Error::Embedding(format!("`{name}` returned a vector without dimensions"))),
+        Ok(dimensions) => Ok(EmbedderId { name, dimensions }),
+        Err(fault) => Err(Error::Embedding(fault.message)),
     }
 }

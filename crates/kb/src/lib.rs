@@ -1,21 +1,22 @@
-//! The knowledge base of Toolwright: records, where they come from, how they are found, and where they are kept.
+//! The knowledge base: records, ingestion, hybrid search and storage.
 //!
-//! - `record`: one record, its rules and its key; `passages`: the parts of it that get vectors.
-//! - `ingest`: files become records.
-//! - `store`: what a back end must do, and the back ends.
-//! - `search`, `snippet`: the two lists of a back end become results; `kb`: all of it together.
-//! - `served`: what handlers reach of it.
+//! - `record`: a record, its validation and its key; `passages`: the parts of its text that get vectors.
+//! - `ingest`: turns files into records.
+//! - `tokenizer`: turns text into stemmed words, for indexing, queries and snippets.
+//! - `store`: the interface of a back end, and the back ends.
+//! - `search`, `snippet`: turn the candidates of a back end into results; `kb`: the library's entry point.
+//! - `capability`: the `kb` capability of handlers.
 
+mod capability;
 pub mod ingest;
 mod kb;
 pub mod passages;
 pub mod record;
 pub mod search;
-mod served;
 mod snippet;
-mod stems;
 pub mod store;
+mod tokenizer;
 
-pub use kb::{Embedders, Kb, Retrieval};
+pub use capability::{KbCapability, Options};
+pub use kb::{EmbedderSource, Kb, Retrieval};
 pub use record::{Namespace, Record};
-pub use served::{KnowledgeBase, Options};

@@ -1,4 +1,4 @@
-//! One record of the knowledge base: its fields, what they may hold, and what it is known by.
+//! A record of the knowledge base: its fields, their validation, its key and digest.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-/// The longest id, as the tools' schemas have it.
-const MOST_ID: usize = 200;
-/// More text than this belongs into several records.
-pub const MOST_TEXT: usize = 4 << 20;
+/// The same limit as in the schemas of the tools.
+const MAX_ID_BYTES: usize = 200;
+/// Longer texts must be split into several records.
+const MAX_TEXT_BYTES: usize = 4 << 20;
 
 /// Who may read a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
@@ -22,19 +22,26 @@ pub enum Namespace {
     Studio,
     /// The record's owner alone.
     Personal,
-    /// Everybody.
+    /// Everyone.
     Public,
 }
 
 impl Namespace {
     pub const ALL: [Self; 3] = [Self::Studio, Self::Personal, Self::Public];
 
-    /// As it is written.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Studio => "studio",
             Self::Personal => "personal",
             Self::Public => "public",
+        }
+    }
+
+    /// The scope that filters compare: the namespace, with the owner in `personal`. `personal` alone matches no record.
+    pub(crate) fn scope(self, owner: Option<&str>) -> String {
+        match (self, owner) {
+            (Self::Personal, Some(owner)) => format!("personal:{owner}"),
+            _ => self.as_str().to_owned(),
         }
     }
 }
@@ -53,18 +60,17 @@ impl FromStr for Namespace {
     }
 }
 
-/// What a record is known by in a back end and in candidate lists: the first 8 bytes of SHA-256 over its id.
+/// Identifies a record in a back end: the first 8 bytes of the SHA-256 of its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key(pub u64);
+pub struct RecordKey(pub u64);
 
-impl Key {
-    /// The key of the record with this id.
-    pub fn of(id: &str) -> Self {
+impl RecordKey {
+    pub fn from_id(id: &str) -> Self {
         Self(digest64([id.as_bytes()]))
     }
 }
 
-/// One record. [`Record::checked`] gives only sound ones.
+/// A record. [`Record::validate`] enforces the rules of its fields.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// `type:slug`, unique over all namespaces.
@@ -74,14 +80,14 @@ pub struct Record {
     pub title: String,
     pub text: String,
     pub namespace: Namespace,
-    /// The user whose record it is; there in `personal`, and only there.
+    /// The user who may read it: required in `personal`, not allowed elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_type: Option<String>,
-    /// RFC 3339, as it was given.
+    /// RFC 3339, unchanged from the input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_updated: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -92,7 +98,7 @@ pub struct Record {
     pub sources: Vec<Source>,
 }
 
-/// Where a record's content comes from.
+/// The origin of a record's content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
@@ -105,20 +111,19 @@ pub struct Source {
 }
 
 impl Record {
-    /// What it is known by.
-    pub fn key(&self) -> Key {
-        Key::of(&self.id)
+    pub fn key(&self) -> RecordKey {
+        RecordKey::from_id(&self.id)
     }
 
     /// Changes whenever anything in the record does.
     pub fn digest(&self) -> u64 {
-        // Maps keep their order and strings their bytes: the same record has the same form.
+        // JSON maps keep their order, so equal records have equal serializations.
         digest64([serde_json::to_vec(self).unwrap_or_default().as_slice()])
     }
 
     /// When it was last updated, in milliseconds since 1970.
     pub fn updated_ms(&self) -> Option<i64> {
-        self.last_updated.as_deref().and_then(|text| instant(text, DayEnd::First))
+        self.last_updated.as_deref().and_then(|text| parse_timestamp(text, DayBoundary::Start))
     }
 
     /// Whether this user may read it.
@@ -126,13 +131,13 @@ impl Record {
         self.namespace != Namespace::Personal || self.owner.as_deref() == Some(user)
     }
 
-    /// The record with its small liberties taken out (spaces around, a date without a time, repeated tags), or what is
+    /// Normalizes the record (trims the title, completes the id and the date, removes repeated tags), or returns what is
     /// wrong with it.
-    pub fn checked(mut self) -> Result<Self, String> {
+    pub fn validate(mut self) -> Result<Self, String> {
         self.title = self.title.trim().to_owned();
-        if !is_kind(&self.kind) {
+        if !is_valid_type(&self.kind) {
             return Err(format!(
-                "`type` must be a word in lower case such as \"doc\" or \"person\", not {:?}",
+                "`type` must be a lower-case word such as \"doc\" or \"person\", not {:?}",
                 self.kind
             ));
         }
@@ -141,47 +146,48 @@ impl Record {
             Some((kind, _)) if kind == self.kind => {}
             Some((kind, _)) => {
                 return Err(format!(
-                    "`id` begins with `{kind}:`, but `type` is {:?}: make them agree",
+                    "`id` begins with `{kind}:`, but `type` is {:?}: they must be the same",
                     self.kind
                 ));
             }
         }
         let slug = &self.id[self.kind.len() + 1..];
         if slug.is_empty()
-            || self.id.len() > MOST_ID
+            || self.id.len() > MAX_ID_BYTES
             || self.id.chars().any(|c| c.is_whitespace() || c.is_control())
         {
             return Err(format!(
-                "`id` must be `type:slug` without spaces, at most {MOST_ID} bytes, such as \"{}:opening_hours\"",
-                self.kind
+                "`id` must be `type:slug` without spaces and at most {MAX_ID_BYTES} bytes, such as \"{}:opening_hours\", not {:?}",
+                self.kind, self.id
             ));
         }
         if self.title.is_empty() {
-            return Err("`title` must not be empty: it is what a result is called".to_owned());
+            return Err("`title` must not be empty".to_owned());
         }
-        if self.text.len() > MOST_TEXT {
+        if self.text.len() > MAX_TEXT_BYTES {
             return Err(format!(
-                "`text` is longer than {} MiB: split it into several records",
-                MOST_TEXT >> 20
+                "`text` has {} bytes; the maximum is {MAX_TEXT_BYTES}: split it into several records",
+                self.text.len()
             ));
         }
         match (self.namespace, &self.owner) {
             (Namespace::Personal, None) => {
-                Err("a record in `personal` needs an `owner`, the id of the user who may read it".to_owned())
+                Err("`owner` is required in namespace `personal`: the id of the user who may read the record"
+                    .to_owned())
             }
             (Namespace::Studio | Namespace::Public, Some(_)) => {
-                Err(format!("`owner` is for records in `personal`; this one is in `{}`", self.namespace))
+                Err(format!("`owner` is only allowed in namespace `personal`, not in `{}`", self.namespace))
             }
-            _ => self.with_sound_tags()?.with_sound_date(),
+            _ => self.validate_tags()?.validate_date(),
         }
     }
 
-    fn with_sound_tags(mut self) -> Result<Self, String> {
+    fn validate_tags(mut self) -> Result<Self, String> {
         let mut tags: Vec<String> = Vec::with_capacity(self.tags.len());
         for tag in self.tags {
             let tag = tag.trim().to_owned();
             if tag.is_empty() || tag.len() > 100 {
-                return Err("a tag has 1 to 100 bytes".to_owned());
+                return Err(format!("a tag must have 1 to 100 bytes, not {}", tag.len()));
             }
             if !tags.contains(&tag) {
                 tags.push(tag);
@@ -191,9 +197,9 @@ impl Record {
         Ok(self)
     }
 
-    fn with_sound_date(mut self) -> Result<Self, String> {
+    fn validate_date(mut self) -> Result<Self, String> {
         if let Some(text) = &self.last_updated {
-            let Some(at) = instant(text, DayEnd::First) else {
+            let Some(at) = parse_timestamp(text, DayBoundary::Start) else {
                 return Err(format!(
                     "`last_updated` must be a date such as \"2026-01-31\" or \"2026-01-31T09:00:00Z\", not {text:?}"
                 ));
@@ -207,34 +213,34 @@ impl Record {
     }
 }
 
-/// Which moment a date without a time stands for.
+/// Which moment of the day a date without a time means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DayEnd {
-    First,
-    Last,
+pub enum DayBoundary {
+    Start,
+    End,
 }
 
 /// Milliseconds since 1970 of an RFC 3339 time, or of a date in UTC.
-pub fn instant(text: &str, end: DayEnd) -> Option<i64> {
+pub fn parse_timestamp(text: &str, end: DayBoundary) -> Option<i64> {
     if let Ok(at) = DateTime::parse_from_rfc3339(text) {
         return Some(at.timestamp_millis());
     }
     let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?;
-    let first = day.and_hms_opt(0, 0, 0)?.and_utc().timestamp_millis();
+    let start = day.and_hms_opt(0, 0, 0)?.and_utc().timestamp_millis();
     Some(match end {
-        DayEnd::First => first,
-        DayEnd::Last => first + 24 * 60 * 60 * 1000 - 1,
+        DayBoundary::Start => start,
+        DayBoundary::End => start + 24 * 60 * 60 * 1000 - 1,
     })
 }
 
-/// A type: what stands before the colon of an id.
-pub fn is_kind(text: &str) -> bool {
+/// Whether this may be a record's type.
+fn is_valid_type(text: &str) -> bool {
     let mut bytes = text.bytes();
     bytes.next().is_some_and(|b| b.is_ascii_lowercase())
         && bytes.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-')
 }
 
-/// The first 8 bytes of SHA-256 over the parts, each followed by a zero byte.
+/// The first 8 bytes of the SHA-256 of the parts, each followed by a zero byte.
 pub(crate) fn digest64<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u64 {
     let mut hash = Sha256::new();
     for part in parts {

@@ -1,20 +1,20 @@
-//! One search: the two lists of a back end made into one, with the fields that were asked for.
+//! Hybrid search: fuses the keyword and the vector candidates of a back end, and builds the results.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 use serde_json::{Map, Value};
 
-use crate::record::{Key, Record};
-use crate::store::{Backend, Candidate, Filter, Found, Result, Search};
+use crate::record::{Record, RecordKey};
+use crate::store::{Backend, Candidate, CandidateLists, CandidateQuery, Filter, Result};
 use crate::{passages, snippet};
 
-/// How long each of the two lists is.
-pub const CANDIDATES: usize = 200;
-/// What each list counts.
-const HALF: f32 = 0.5;
+/// The length of each candidate list, unless more results are requested.
+const CANDIDATE_LIMIT: usize = 200;
+/// The weight of each list if both have candidates.
+const HYBRID_WEIGHT: f32 = 0.5;
 
-/// What a result may carry beside id, type, title, source and date.
+/// The optional fields of a result, besides id, type, title, source and date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Field {
     Snippet,
@@ -27,7 +27,7 @@ pub enum Field {
 impl Field {
     pub const ALL: [Self; 5] = [Self::Snippet, Self::FullText, Self::Metadata, Self::Sources, Self::Url];
 
-    /// As it is asked for.
+    /// The name in `returnFields`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Snippet => "snippet",
@@ -39,7 +39,7 @@ impl Field {
     }
 }
 
-/// What is looked for.
+/// A search as a user makes it.
 #[derive(Debug, Clone)]
 pub struct Query {
     pub text: String,
@@ -48,87 +48,86 @@ pub struct Query {
     pub deadline: Option<Instant>,
 }
 
-/// A record that was found.
+/// A record that matches.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
     pub record: Record,
     /// From 0 to 1.
     pub score: f32,
-    /// The passage around the match.
+    /// The text around the match.
     pub snippet: String,
 }
 
-/// The best records, best first, equal ones in the order of their ids.
+/// The best records, best first; equal scores are ordered by id.
 pub fn search(store: &dyn Backend, query: &Query, vector: Option<&[f32]>) -> Result<Vec<Hit>> {
-    let limit = CANDIDATES.max(query.top_k);
-    let asked = Search { words: &query.text, vector, filter: &query.filter, limit, deadline: query.deadline };
-    let mut fused = fused(&store.search(&asked)?, limit);
-    // Equally good ones at the end are all read, for their ids decide.
-    if let Some(last) = fused.get(query.top_k.saturating_sub(1)).map(|hit| hit.score) {
-        fused.retain(|hit| hit.score >= last);
+    let limit = CANDIDATE_LIMIT.max(query.top_k);
+    let lists = store.find_candidates(&CandidateQuery {
+        text: &query.text,
+        vector,
+        filter: &query.filter,
+        limit,
+        deadline: query.deadline,
+    })?;
+    let mut candidates = fuse(&lists, limit);
+    // Keep all candidates that tie with the last result, because the ids decide between them.
+    if let Some(last) = candidates.get(query.top_k.saturating_sub(1)).map(|hit| hit.score) {
+        candidates.retain(|hit| hit.score >= last);
     }
-    let keys: Vec<Key> = fused.iter().map(|hit| hit.key).collect();
-    let mut records: HashMap<Key, Record> =
+    let keys: Vec<RecordKey> = candidates.iter().map(|hit| hit.key).collect();
+    let mut records: HashMap<RecordKey, Record> =
         store.fetch(&keys)?.into_iter().map(|record| (record.key(), record)).collect();
-    let mut hits: Vec<(Record, Fused)> =
-        fused.into_iter().filter_map(|hit| Some((records.remove(&hit.key)?, hit))).collect();
+    let mut hits: Vec<(Record, Candidate)> =
+        candidates.into_iter().filter_map(|hit| Some((records.remove(&hit.key)?, hit))).collect();
     hits.sort_by(|(left, l), (right, r)| r.score.total_cmp(&l.score).then_with(|| left.id.cmp(&right.id)));
     hits.truncate(query.top_k);
-    Ok(hits.into_iter().map(|(record, hit)| shown(record, hit, &query.text)).collect())
+    Ok(hits.into_iter().map(|(record, hit)| build_hit(record, hit, &query.text)).collect())
 }
 
-fn shown(record: Record, hit: Fused, query: &str) -> Hit {
-    let start = match hit.passage {
+fn build_hit(record: Record, candidate: Candidate, query: &str) -> Hit {
+    let start = match candidate.passage {
         0 => 0,
-        passage => passages::of(&record).get(passage as usize).map_or(0, |passage| passage.start),
+        passage => passages::split_record(&record).get(passage as usize).map_or(0, |passage| passage.start),
     };
-    let snippet = snippet::around(&record.text, query, start);
-    Hit { record, score: hit.score, snippet }
+    let snippet = snippet::extract_snippet(&record.text, query, start);
+    Hit { record, score: candidate.score, snippet }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Fused {
-    key: Key,
-    score: f32,
-    passage: u32,
-}
-
-/// Each list from 0 to 1, added half and half; one list alone counts whole. Best first.
-fn fused(found: &Found, limit: usize) -> Vec<Fused> {
-    let share_beside = |other: &[Candidate]| if other.is_empty() { 1.0 } else { HALF };
-    let (words_share, vectors_share) = (share_beside(&found.vectors), share_beside(&found.words));
-    let mut by_key: HashMap<Key, Fused> = HashMap::new();
-    // What is not in a list by words that has room has none of them: the scale begins at zero.
-    let floor = if found.words.len() < limit { Some(0.0) } else { None };
-    for (hit, part) in normalised(&found.words, floor) {
-        by_key.insert(hit.key, Fused { key: hit.key, score: part * words_share, passage: 0 });
+/// Scales each list to 0–1 and adds the scores with equal weights; a list without a counterpart counts fully.
+fn fuse(lists: &CandidateLists, limit: usize) -> Vec<Candidate> {
+    let weight_beside = |other: &[Candidate]| if other.is_empty() { 1.0 } else { HYBRID_WEIGHT };
+    let (keyword_weight, vector_weight) = (weight_beside(&lists.vector), weight_beside(&lists.keyword));
+    let mut fused: HashMap<RecordKey, Candidate> = HashMap::new();
+    // A keyword list below the limit holds every match: all other records score 0, so the scale begins there.
+    let floor = (lists.keyword.len() < limit).then_some(0.0);
+    for (candidate, score) in scaled(&lists.keyword, floor) {
+        fused.insert(candidate.key, Candidate { score: score * keyword_weight, ..*candidate });
     }
-    for (hit, part) in normalised(&found.vectors, None) {
-        let fused = by_key.entry(hit.key).or_insert(Fused { key: hit.key, score: 0.0, passage: 0 });
-        fused.score += part * vectors_share;
-        fused.passage = hit.passage;
+    for (candidate, score) in scaled(&lists.vector, None) {
+        let entry = fused.entry(candidate.key).or_insert(Candidate { score: 0.0, ..*candidate });
+        entry.score += score * vector_weight;
+        entry.passage = candidate.passage;
     }
-    let mut all: Vec<Fused> = by_key.into_values().collect();
-    all.sort_by(|left, right| right.score.total_cmp(&left.score).then(left.key.cmp(&right.key)));
-    all
+    let mut fused: Vec<Candidate> = fused.into_values().collect();
+    fused.sort_by(Candidate::order);
+    fused
 }
 
-/// The scores of a list on a scale from its last to its first.
-fn normalised(list: &[Candidate], floor: Option<f32>) -> impl Iterator<Item = (&Candidate, f32)> {
-    let first = list.first().map_or(0.0, |hit| hit.score);
-    let last = floor.unwrap_or_else(|| list.last().map_or(0.0, |hit| hit.score));
-    let width = first - last;
+/// Min-max normalization: the scores on a scale from the lowest, or `floor`, to the highest.
+fn scaled(list: &[Candidate], floor: Option<f32>) -> impl Iterator<Item = (&Candidate, f32)> {
+    let highest = list.first().map_or(0.0, |hit| hit.score);
+    let lowest = floor.unwrap_or_else(|| list.last().map_or(0.0, |hit| hit.score));
+    let width = highest - lowest;
     list.iter()
-        .map(move |hit| (hit, if width > 0.0 { ((hit.score - last) / width).clamp(0.0, 1.0) } else { 1.0 }))
+        .map(move |hit| (hit, if width > 0.0 { ((hit.score - lowest) / width).clamp(0.0, 1.0) } else { 1.0 }))
 }
 
-/// A score with four digits: what is behind them is noise.
-pub fn shown_score(score: f32) -> f64 {
+/// Rounds a score to four digits; the others are noise.
+pub fn round_score(score: f32) -> f64 {
     (f64::from(score) * 1e4).round() / 1e4
 }
 
-/// A record as docs/reference/capabilities.md has it; the score and the snippet are given where there are some.
-pub fn evidence(
+/// A record as `kb.search` and `kb.get` return it.
+pub fn result_json(
     record: Record,
     score: Option<f32>,
     snippet: Option<String>,
@@ -140,7 +139,7 @@ pub fn evidence(
     result.insert("type".to_owned(), record.kind.into());
     result.insert("title".to_owned(), record.title.into());
     if let Some(score) = score {
-        result.insert("score".to_owned(), shown_score(score).into());
+        result.insert("score".to_owned(), round_score(score).into());
     }
     result.insert("sourceType".to_owned(), text(record.source_type));
     result.insert("lastUpdated".to_owned(), text(record.last_updated));

@@ -1,69 +1,66 @@
-//! One suite that every back end of the knowledge base passes, and what lies above the back ends.
+//! The conformance suite of the back ends, and tests of the layers above them.
 //!
-//! # How a back end plugs in
-//!
-//! A type implements [`harness::Harness`]: `fresh` gives an empty knowledge base, `open` another handle on it, as another
-//! process would have. Below, `conformance!(name, Type);` runs all rules; each test calls `fresh` for itself, and tests
-//! run side by side.
+//! A new back end implements [`support::StoreFixture`] and adds a line `conformance!(name, Type);`. Each test creates its own
+//! fixture, and tests run concurrently.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "kb/capability.rs"]
+mod capability;
+#[path = "kb/crash.rs"]
+mod crash;
 #[path = "kb/filters.rs"]
 mod filters;
-#[path = "kb/harness.rs"]
-mod harness;
 #[path = "kb/ingest.rs"]
 mod ingest;
-#[path = "kb/keeping.rs"]
-mod keeping;
-#[path = "kb/killed.rs"]
-mod killed;
-#[path = "kb/pgvector.rs"]
-mod pgvector;
+#[path = "kb/keyword_search.rs"]
+mod keyword_search;
+#[path = "kb/postgres.rs"]
+mod postgres;
 #[path = "kb/quality.rs"]
 mod quality;
-#[path = "kb/served.rs"]
-mod served;
-#[path = "kb/vectors.rs"]
-mod vectors;
-#[path = "kb/words.rs"]
-mod words;
+#[path = "kb/records.rs"]
+mod records;
+#[path = "kb/support.rs"]
+mod support;
+#[path = "kb/vector_search.rs"]
+mod vector_search;
 
 macro_rules! conformance {
-    ($name:ident, $harness:ty) => {
-        rules!($name, $harness, {
-            keeping: what_is_committed_is_kept_whole_and_nothing_before,
-            keeping: a_put_replaces_and_a_removal_removes,
-            keeping: sources_are_noted_and_forgotten,
-            keeping: there_is_one_writer,
-            keeping: another_handle_sees_a_commit_with_its_next_search,
-            keeping: a_rebuild_keeps_everything_in_use,
-            keeping: records_are_visited_in_the_order_of_ids,
-            words: words_are_found_by_their_stems_in_title_text_and_tags,
-            words: any_text_is_a_query,
-            words: scores_do_not_tell_from_how_many_sources_records_came,
-            words: equal_scores_are_in_the_order_of_keys,
-            filters: both_lists_hold_exactly_what_passes,
-            filters: personal_records_are_their_owners,
-            filters: both_ends_of_a_range_are_inclusive,
-            vectors: vectors_may_come_later,
-            vectors: the_nearest_come_first_and_each_record_once,
-            vectors: makers_are_not_mixed,
+    ($name:ident, $fixture:ty) => {
+        rules!($name, $fixture, {
+            records: a_commit_stores_whole_records_and_nothing_is_visible_before,
+            records: a_put_replaces_and_a_removal_removes,
+            records: source_digests_are_set_and_removed,
+            records: a_second_writer_is_locked_out,
+            records: another_handle_sees_a_commit_with_its_next_search,
+            records: a_rebuild_keeps_records_sources_and_vectors,
+            records: records_are_visited_in_the_order_of_ids,
+            keyword_search: words_are_found_by_their_stems_in_title_text_and_tags,
+            keyword_search: any_text_is_a_valid_query,
+            keyword_search: the_number_of_sources_does_not_change_scores,
+            keyword_search: equal_scores_are_ordered_by_key,
+            filters: both_lists_contain_exactly_the_matching_records,
+            filters: personal_records_are_visible_to_their_owner_only,
+            filters: both_ends_of_a_date_range_are_inclusive,
+            vector_search: vectors_may_be_added_later,
+            vector_search: the_nearest_records_come_first_and_each_once,
+            vector_search: vectors_of_two_embedders_are_not_mixed,
         });
     };
 }
 
 macro_rules! rules {
-    ($name:ident, $harness:ty, { $($file:ident: $rule:ident,)* }) => {
+    ($name:ident, $fixture:ty, { $($file:ident: $rule:ident,)* }) => {
         mod $name {
             $(
                 #[test]
                 fn $rule() {
-                    crate::$file::$rule::<$harness>();
+                    crate::$file::$rule::<$fixture>();
                 }
             )*
         }
     };
 }
 
-conformance!(embedded, crate::harness::InDirectory);
-conformance!(postgres, crate::pgvector::Database);
+conformance!(embedded_store, crate::support::EmbeddedFixture);
+conformance!(postgres_store, crate::postgres::PostgresFixture);

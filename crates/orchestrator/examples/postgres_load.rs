@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
-use toolwright_contract::{Envelope, Meta, Mode, Success};
+use toolwright_contract::{Envelope, Meta, Mode, Principal, Success};
 use toolwright_orchestrator::store::postgres::Options;
 use toolwright_orchestrator::store::{
-    AuditEntry, Backend, Claim, Claimed, Durability, Postgres, Principal, SessionRecord, SessionStanding,
-    Settlement,
+    AuditEntry, Backend, Charge, Claim, ClaimOutcome, Durability, MeterScope, Postgres, RETRIEVAL_METER,
+    SessionRecord, SessionStatus, Settlement, Spent,
 };
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
@@ -65,7 +65,7 @@ async fn measure(
                 let start = Instant::now();
                 let execution = NUMBER.fetch_add(1, Ordering::Relaxed).to_string();
                 let claim = claim(&caller.to_string(), &execution, durability);
-                if store.claim(claim.clone()).await? != Claimed::New {
+                if store.claim(claim.clone()).await? != ClaimOutcome::New {
                     return Err("the store did not accept a new call".into());
                 }
                 store.settle(settlement(claim)).await?;
@@ -90,10 +90,10 @@ fn session(id: &str) -> SessionRecord {
         mode: Mode::Text,
         toolset: "1.0.0".to_owned(),
         turn: 0,
-        retrievals: 0,
+        spent: Spent::default(),
         state: Value::Null,
         remembered: Vec::new(),
-        standing: SessionStanding::Active,
+        status: SessionStatus::Active,
         created_at: 0,
         expires_at: i64::MAX,
         revision: 0,
@@ -108,7 +108,7 @@ fn claim(session: &str, execution: &str, durability: Durability) -> Claim {
         tool_version: "1.0.0".into(),
         digest: [7; 32],
         idempotent: durability == Durability::Relaxed,
-        budget: (durability == Durability::Relaxed).then_some((0, u32::MAX)),
+        charges: if durability == Durability::Relaxed { retrieval_charge() } else { Vec::new() },
         confirmation: None,
         now: 0,
         durability,
@@ -148,4 +148,8 @@ fn settlement(claim: Claim) -> Settlement {
         now: claim.now,
         durability: claim.durability,
     }
+}
+
+fn retrieval_charge() -> Vec<Charge> {
+    vec![Charge { meter: RETRIEVAL_METER, scope: MeterScope::Turn, amount: 1, limit: u32::MAX }]
 }

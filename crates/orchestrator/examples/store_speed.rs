@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 use tokio::task::JoinSet;
-use toolwright_contract::{Envelope, Meta, Mode, Success};
+use toolwright_contract::{Envelope, Meta, Mode, Principal, Success};
 use toolwright_orchestrator::store::sqlite::Options;
 use toolwright_orchestrator::store::{
-    AuditEntry, Backend, Claim, Claimed, Durability, Principal, SessionRecord, SessionStanding, Settlement,
+    AuditEntry, Backend, Claim, ClaimOutcome, Durability, SessionRecord, SessionStatus, Settlement, Spent,
     Sqlite,
 };
 
@@ -76,7 +76,7 @@ async fn load(store: &Arc<Sqlite>, callers: usize, limit: Duration, durability: 
             while begun.elapsed() < limit {
                 let call = claim(&id, format!("call_{:0>24}", times.len()), durability);
                 let (started, settlement) = (Instant::now(), settlement(&call));
-                assert_eq!(store.claim(call).await.unwrap(), Claimed::New);
+                assert_eq!(store.claim(call).await.unwrap(), ClaimOutcome::New);
                 store.settle(settlement).await.unwrap();
                 times.push(started.elapsed());
                 if durability == Durability::Relaxed {
@@ -97,10 +97,10 @@ fn session(id: &str) -> SessionRecord {
         mode: Mode::Text,
         toolset: "1.0.abcdef12".to_owned(),
         turn: 0,
-        retrievals: 0,
+        spent: Spent::default(),
         state: Value::Null,
         remembered: Vec::new(),
-        standing: SessionStanding::Active,
+        status: SessionStatus::Active,
         created_at: 0,
         expires_at: i64::MAX,
         revision: 0,
@@ -115,7 +115,7 @@ fn claim(session: &str, execution: String, durability: Durability) -> Claim {
         tool_version: "1.2.0".into(),
         digest: [7; 32],
         idempotent: durability == Durability::Relaxed,
-        budget: None,
+        charges: Vec::new(),
         confirmation: None,
         now: 1_780_000_000_000,
         durability,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use toolwright_contract::{Envelope, Failure};
 
 use crate::execution::Execution;
-use crate::gate::{self, GateInput, RateTokens, Stop, budget};
+use crate::gate::{self, GateInput, RateTokens, Stop, meter};
 use crate::invocation::MAX_TIMEOUT;
 use crate::orchestrator::Orchestrator;
 use crate::refusal::{
@@ -15,7 +15,7 @@ use crate::refusal::{
     toolset_unloaded, unknown_outcome, unknown_session,
 };
 use crate::state;
-use crate::store::{self, Backend, Claimed, Durability, Status};
+use crate::store::{self, Backend, ClaimOutcome, Durability, ExecutionStatus};
 
 /// How often the store is asked whether a call that runs in another process has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -57,17 +57,17 @@ impl Orchestrator {
         if !execution.is_stored {
             return Ok(None);
         }
-        let recorded = self.0.store.recorded(&execution.session.id, &execution.id).await;
+        let recorded = self.0.store.execution(&execution.session.id, &execution.id).await;
         let Some(record) = recorded.map_err(|error| store_unavailable(&error))? else { return Ok(None) };
         match record.status {
             _ if record.digest != execution.digest => Err(execution_id_conflict()),
-            Status::Finished(envelope) => Ok(Some(envelope)),
-            Status::InDoubt => Err(unknown_outcome()),
-            Status::Running => {
+            ExecutionStatus::Finished(envelope) => Ok(Some(envelope)),
+            ExecutionStatus::InDoubt => Err(unknown_outcome()),
+            ExecutionStatus::Running => {
                 Box::pin(self.wait_for_other_process(execution)).await?;
                 Box::pin(self.replay(execution)).await
             }
-            Status::Abandoned => {
+            ExecutionStatus::Abandoned => {
                 execution.has_spent_budget = true;
                 Ok(None)
             }
@@ -80,7 +80,7 @@ impl Orchestrator {
             if !state::is_active(&execution.session, execution.now) {
                 return Err(session_inactive("This session is no longer active."));
             }
-            self.let_in(execution).await?;
+            self.check_block(execution).await?;
         }
         let runtime = execution.runtime.clone().ok_or_else(toolset_unloaded)?;
         let tool =
@@ -122,7 +122,7 @@ impl Orchestrator {
         }
     }
 
-    /// Claims the execution id, and spends the turn's budget and the approval in the same step. `None` when another
+    /// Claims the execution id, charges its meters and uses up the approval in one step. `None` when another
     /// process runs it.
     async fn claim(&self, execution: &mut Execution) -> Result<Option<Admission>, Failure> {
         if !execution.is_stored {
@@ -131,19 +131,18 @@ impl Orchestrator {
         }
         let claimed = self.0.store.claim(self.store_claim(execution)).await;
         match claimed.map_err(|error| store_unavailable(&error))? {
-            Claimed::New => {
+            ClaimOutcome::New => {
                 execution.rate_tokens.spend();
                 Ok(Some(Admission::Claimed(ClaimKind::Stored)))
             }
-            Claimed::Finished(envelope) => Ok(Some(Admission::Recorded(envelope))),
-            Claimed::Running => Ok(None),
-            Claimed::InDoubt => Err(unknown_outcome()),
-            Claimed::Conflict => Err(execution_id_conflict()),
-            Claimed::OverBudget { .. } => {
-                let limit = self.0.policy.for_mode(execution.session.mode).retrieval_calls;
-                Err(budget::exceeded(limit))
+            ClaimOutcome::Finished(envelope) => Ok(Some(Admission::Recorded(envelope))),
+            ClaimOutcome::Running => Ok(None),
+            ClaimOutcome::InDoubt => Err(unknown_outcome()),
+            ClaimOutcome::Conflict => Err(execution_id_conflict()),
+            ClaimOutcome::OverBudget { meter, .. } => {
+                Err(meter::exceeded(&meter, self.0.policy.for_mode(execution.session.mode)))
             }
-            Claimed::Unapproved => Err(approval_already_used()),
+            ClaimOutcome::Unapproved => Err(approval_already_used()),
         }
     }
 
@@ -151,7 +150,7 @@ impl Orchestrator {
         let prepared = execution.prepared.as_ref();
         let spec = prepared.map(|prepared| &prepared.tool.spec);
         let idempotent = spec.is_some_and(|spec| spec.idempotent);
-        let limit = self.0.policy.for_mode(execution.session.mode).retrieval_calls;
+        let policy = self.0.policy.for_mode(execution.session.mode);
         store::Claim {
             session: execution.session.id.clone(),
             execution: Arc::clone(&execution.id),
@@ -159,7 +158,7 @@ impl Orchestrator {
             tool_version: prepared.map(|prepared| Arc::clone(&prepared.version)).unwrap_or_default(),
             digest: execution.digest,
             idempotent,
-            budget: spec.is_some_and(budget::costs).then_some((execution.session.turn, limit)),
+            charges: spec.map(|spec| meter::charges(spec, policy)).unwrap_or_default(),
             confirmation: execution.approval.as_ref().map(|approval| approval.id.clone()),
             now: execution.now,
             durability: if idempotent { Durability::Relaxed } else { Durability::Committed },
@@ -168,7 +167,7 @@ impl Orchestrator {
 
     /// Whether the store has this execution id for this very call.
     pub(crate) async fn is_recorded(&self, execution: &Execution) -> bool {
-        let recorded = self.0.store.recorded(&execution.session.id, &execution.id).await;
+        let recorded = self.0.store.execution(&execution.session.id, &execution.id).await;
         recorded.is_ok_and(|record| record.is_some_and(|record| record.digest == execution.digest))
     }
 
@@ -176,12 +175,12 @@ impl Orchestrator {
     async fn wait_for_other_process(&self, execution: &mut Execution) -> Result<(), Failure> {
         let deadline = execution.started + MAX_TIMEOUT;
         loop {
-            let recorded = self.0.store.recorded(&execution.session.id, &execution.id).await;
+            let recorded = self.0.store.execution(&execution.session.id, &execution.id).await;
             match recorded.map_err(|error| store_unavailable(&error))?.map(|record| record.status) {
-                Some(Status::Running) if Instant::now() < deadline => {
+                Some(ExecutionStatus::Running) if Instant::now() < deadline => {
                     tokio::time::sleep(POLL_INTERVAL).await;
                 }
-                Some(Status::Running) => return Err(still_running()),
+                Some(ExecutionStatus::Running) => return Err(still_running()),
                 _ => return self.reload_session(execution).await,
             }
         }

@@ -15,15 +15,15 @@ use crate::redact;
 use crate::refusal::{execution_id_conflict, store_unavailable, tool_not_prepared};
 use crate::request::{CallRequest, SessionRef, ToolCall};
 use crate::store::{
-    self, Answer, AuditEntry, Backend, Claim, Claimed, Confirmation, Decision, Durability, SessionRecord,
-    Settlement, Status,
+    self, AuditEntry, Backend, Claim, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Decision,
+    Durability, ExecutionStatus, SessionRecord, Settlement,
 };
 
 impl Orchestrator {
     /// The confirmation requests that wait for an answer, oldest first.
-    pub async fn pending(&self, session: Option<&str>) -> store::Result<Vec<Arc<Confirmation>>> {
+    pub async fn pending(&self, session: Option<&str>) -> store::Result<Vec<Arc<ConfirmationRecord>>> {
         let now = self.0.clock.now();
-        let mut pending = self.0.store.pending(session).await?;
+        let mut pending = self.0.store.pending_confirmations(session).await?;
         pending.retain(|request| request.expires_at > now);
         Ok(pending)
     }
@@ -31,10 +31,10 @@ impl Orchestrator {
     /// The recorded envelope of an execution, for clients that have missed a deferred result. `None` when nothing is
     /// recorded, the call is still running, or its outcome is unknown.
     pub async fn recorded(&self, session: &str, execution: &str) -> store::Result<Option<Arc<Envelope>>> {
-        let record = self.0.store.recorded(session, execution).await?;
+        let record = self.0.store.execution(session, execution).await?;
         Ok(record.and_then(|record| match record.status {
-            Status::Finished(envelope) => Some(envelope),
-            Status::Running | Status::InDoubt | Status::Abandoned => None,
+            ExecutionStatus::Finished(envelope) => Some(envelope),
+            ExecutionStatus::Running | ExecutionStatus::InDoubt | ExecutionStatus::Abandoned => None,
         }))
     }
 
@@ -44,34 +44,32 @@ impl Orchestrator {
         approver: &Approver<'_>,
         edited: Option<Value>,
     ) -> Result<Arc<Envelope>, Error> {
-        let request = self.answerable(approver).await?;
-        let (args, shown) = match edited {
-            Some(edited) => self.check_edited(&request, edited).await?,
-            None => (request.args.clone(), request.shown.clone()),
-        };
-        let decision = Decision::Approve { by: approver.by.to_owned(), args, shown };
-        self.approve_with(request, decision, Remember::No).await
+        self.approve_with(approver, edited, Remember::No).await
     }
 
     /// As [`Self::approve`]; and if policy allows it, the session needs no approval for this tool any more.
     pub async fn approve_and_remember(&self, approver: &Approver<'_>) -> Result<Arc<Envelope>, Error> {
-        let request = self.answerable(approver).await?;
-        let (args, shown) = (request.args.clone(), request.shown.clone());
-        let decision = Decision::Approve { by: approver.by.to_owned(), args, shown };
         let remember = if self.0.policy.may_remember { Remember::Tool } else { Remember::No };
-        self.approve_with(request, decision, remember).await
+        self.approve_with(approver, None, remember).await
     }
 
     async fn approve_with(
         &self,
-        request: Arc<Confirmation>,
-        decision: Decision,
+        approver: &Approver<'_>,
+        edited: Option<Value>,
         remember: Remember,
     ) -> Result<Arc<Envelope>, Error> {
+        let request = self.answerable(approver).await?;
+        let (args, redacted_args) = match edited {
+            Some(edited) => self.check_edited(&request, edited).await?,
+            None => (request.args.clone(), request.redacted_args.clone()),
+        };
+        let decision = Decision::Approve { by: approver.by.to_owned(), args, redacted_args };
         let this = self.clone();
         run_to_completion(Arc::clone(&self.0.detached), async move {
             let now = this.0.clock.now();
-            let approval = this.0.store.decide(&request.id, decision, now).await?.ok_or(Error::Refused)?;
+            let approval =
+                this.0.store.decide_confirmation(&request.id, decision, now).await?.ok_or(Error::Refused)?;
             let session = this.session_of(&approval).await;
             this.finish_answer(&approval, End::Approved, version_of(session.as_deref())).await;
             let envelope = this.run_approved(approval, session).await;
@@ -86,7 +84,7 @@ impl Orchestrator {
     }
 
     /// Stores that this session needs no approval for this tool any more.
-    async fn remember(&self, request: &Confirmation) -> store::Result<()> {
+    async fn remember(&self, request: &ConfirmationRecord) -> store::Result<()> {
         self.change(&request.session, |session| {
             if !session.remembered.contains(&request.tool) {
                 session.remembered.push(request.tool.clone());
@@ -106,7 +104,8 @@ impl Orchestrator {
         let this = self.clone();
         run_to_completion(Arc::clone(&self.0.detached), async move {
             let now = this.0.clock.now();
-            let rejection = this.0.store.decide(&request.id, decision, now).await?.ok_or(Error::Refused)?;
+            let rejection =
+                this.0.store.decide_confirmation(&request.id, decision, now).await?.ok_or(Error::Refused)?;
             let session = this.session_of(&rejection).await;
             let version = version_of(session.as_deref());
             let envelope = this.deliver_declined(&rejection, version);
@@ -118,7 +117,7 @@ impl Orchestrator {
 
     /// Runs approved calls that have not run, because the process stopped or the store failed. Returns their number.
     pub async fn resume(&self) -> store::Result<usize> {
-        let approved = self.0.store.approved().await?;
+        let approved = self.0.store.approved_confirmations().await?;
         for approval in &approved {
             self.run_approved(Arc::clone(approval), None).await;
         }
@@ -126,7 +125,7 @@ impl Orchestrator {
     }
 
     /// Delivers and audits that a confirmation request was not answered in time. The call may be made again.
-    pub(crate) async fn expire(&self, request: &Confirmation) {
+    pub(crate) async fn expire(&self, request: &ConfirmationRecord) {
         let session = self.session_of(request).await;
         let version = version_of(session.as_deref());
         self.deliver_declined(request, version);
@@ -136,7 +135,7 @@ impl Orchestrator {
     /// Runs an approved call and delivers its envelope.
     async fn run_approved(
         &self,
-        approval: Arc<Confirmation>,
+        approval: Arc<ConfirmationRecord>,
         session: Option<Arc<SessionRecord>>,
     ) -> Arc<Envelope> {
         let call = ToolCall {
@@ -152,7 +151,7 @@ impl Orchestrator {
         envelope
     }
 
-    fn deliver(&self, request: &Confirmation, envelope: &Arc<Envelope>) {
+    fn deliver(&self, request: &ConfirmationRecord, envelope: &Arc<Envelope>) {
         self.0.deferred_results.send(DeferredResult {
             session: request.session.clone(),
             execution_id: request.execution.clone(),
@@ -161,7 +160,7 @@ impl Orchestrator {
     }
 
     /// Delivers the failure of a call that was rejected, or not approved in time.
-    fn deliver_declined(&self, request: &Confirmation, registry_version: &str) -> Arc<Envelope> {
+    fn deliver_declined(&self, request: &ConfirmationRecord, registry_version: &str) -> Arc<Envelope> {
         let meta = Meta {
             tool: request.tool.clone(),
             tool_version: Some(request.tool_version.clone()),
@@ -178,7 +177,7 @@ impl Orchestrator {
     /// Claims and settles a call that must not run (any more): sent again, it is answered from the record.
     async fn settle_unrun(
         &self,
-        request: &Confirmation,
+        request: &ConfirmationRecord,
         envelope: &Arc<Envelope>,
         end: End,
         registry_version: &str,
@@ -194,19 +193,19 @@ impl Orchestrator {
             digest: request.digest,
             // If this is interrupted, the call must not be claimed again.
             idempotent: false,
-            budget: None,
+            charges: Vec::new(),
             confirmation: (end == End::Closed).then(|| request.id.clone()),
             now,
             durability,
         };
-        let is_claimed = self.0.store.claim(claim).await? == Claimed::New;
+        let is_claimed = self.0.store.claim(claim).await? == ClaimOutcome::New;
         if !is_claimed && end == End::Closed {
             return Ok(());
         }
         let audit = self.answer_entry(request, end, registry_version);
         let record = if is_claimed {
             let envelope = Arc::clone(envelope);
-            Record::Settle(Settlement { session, execution, envelope, audit, now, durability })
+            Record::Settle(Settlement { session, execution, envelope, audit, durability })
         } else {
             // The id was used for another call meanwhile; the answer is audited even so.
             Record::Append(audit)
@@ -217,7 +216,7 @@ impl Orchestrator {
     /// Closes the approval of a call that was refused, so that it does not run later. A transient failure keeps it.
     pub(crate) async fn close_approval(
         &self,
-        approval: &Confirmation,
+        approval: &ConfirmationRecord,
         execution: &Execution,
         envelope: &Arc<Envelope>,
     ) {
@@ -231,13 +230,13 @@ impl Orchestrator {
     }
 
     /// Audits the answer to a confirmation request, or that there was none.
-    async fn finish_answer(&self, request: &Confirmation, end: End, registry_version: &str) {
+    async fn finish_answer(&self, request: &ConfirmationRecord, end: End, registry_version: &str) {
         let record = Record::Append(self.answer_entry(request, end, registry_version));
         // A failure is logged; the answer itself is stored already.
         let _ = self.finish(Ending { end, execution: None, error: None, record }).await;
     }
 
-    fn answer_entry(&self, request: &Confirmation, end: End, registry_version: &str) -> AuditEntry {
+    fn answer_entry(&self, request: &ConfirmationRecord, end: End, registry_version: &str) -> AuditEntry {
         let mut data = json!({ "confirmation": request.id, "by": request.decided_by });
         if request.is_edited {
             data["edited"] = true.into();
@@ -261,12 +260,12 @@ impl Orchestrator {
     }
 
     /// The session of a confirmation request, if the store can tell.
-    async fn session_of(&self, request: &Confirmation) -> Option<Arc<SessionRecord>> {
+    async fn session_of(&self, request: &ConfirmationRecord) -> Option<Arc<SessionRecord>> {
         self.0.store.session(&request.session).await.ok().flatten()
     }
 
     /// The confirmation request of this approver, if they may answer it.
-    async fn answerable(&self, approver: &Approver<'_>) -> Result<Arc<Confirmation>, Error> {
+    async fn answerable(&self, approver: &Approver<'_>) -> Result<Arc<ConfirmationRecord>, Error> {
         let (id, _) = confirm::split_token(approver.token);
         let request = self.0.store.confirmation(id).await?.ok_or(Error::Refused)?;
         if confirm::may_answer(&request, approver, self.0.clock.now()) {
@@ -279,7 +278,7 @@ impl Orchestrator {
     /// Validates and clamps edited arguments. Returns them, and their redacted form if they contain secrets.
     async fn check_edited(
         &self,
-        request: &Confirmation,
+        request: &ConfirmationRecord,
         edited: Value,
     ) -> Result<(Value, Option<Value>), Error> {
         let session = self.0.store.session(&request.session).await?.ok_or(Error::Refused)?;
@@ -302,8 +301,8 @@ impl Orchestrator {
         match gate::pass(gate::OF_EDITED_ARGUMENTS, &mut input) {
             Ok(()) => {
                 let schema = &prepared.tool.spec.json_schema;
-                let shown = prepared.has_secrets.then(|| redact::redacted(schema, &input.args));
-                Ok((input.args, shown))
+                let redacted_args = prepared.has_secrets.then(|| redact::redacted(schema, &input.args));
+                Ok((input.args, redacted_args))
             }
             Err(Stop::Deny(failure)) => Err(Error::Edited(failure.message)),
             Err(Stop::Confirm) => Err(Error::Refused),
@@ -315,23 +314,24 @@ impl Orchestrator {
         let Some(prepared) = &execution.prepared else { return tool_not_prepared() };
         let spec = &prepared.tool.spec;
         let token = NewToken::random();
-        let shown = prepared.has_secrets.then(|| redact::redacted(&spec.json_schema, &execution.args));
-        let request = Confirmation {
+        let redacted_args =
+            prepared.has_secrets.then(|| redact::redacted(&spec.json_schema, &execution.args));
+        let request = ConfirmationRecord {
             id: token.id,
             session: execution.session.id.clone(),
             client_id: execution.session.client_id.clone(),
             execution: execution.id.as_ref().to_owned(),
             tool: execution.tool.clone(),
             tool_version: spec.version.clone(),
-            preview: confirm::preview(spec, shown.as_ref().unwrap_or(&execution.args)),
+            preview: confirm::preview(spec, redacted_args.as_ref().unwrap_or(&execution.args)),
             args: execution.args.clone(),
-            shown,
+            redacted_args,
             is_edited: false,
             digest: execution.digest,
             token_hash: token.hash,
             created_at: execution.now,
             expires_at: execution.now.saturating_add(self.0.policy.confirmation_ms),
-            answer: Answer::Pending,
+            status: ConfirmationStatus::Pending,
             decided_by: None,
             reason: None,
         };
@@ -349,15 +349,15 @@ impl Orchestrator {
     }
 
     /// Stores a confirmation request. If an expired one for the same call is still stored, the sweep closes it first.
-    async fn store_request(&self, request: Confirmation) -> store::Result<Arc<Confirmation>> {
-        let pending = self.0.store.pending(Some(&request.session)).await?;
-        let has_expired = |other: &Arc<Confirmation>| {
+    async fn store_request(&self, request: ConfirmationRecord) -> store::Result<Arc<ConfirmationRecord>> {
+        let pending = self.0.store.pending_confirmations(Some(&request.session)).await?;
+        let has_expired = |other: &Arc<ConfirmationRecord>| {
             other.execution == request.execution && other.expires_at <= request.created_at
         };
         if pending.iter().any(has_expired) {
             self.sweep().await?;
         }
-        self.0.store.ask(request).await
+        self.0.store.create_confirmation(request).await
     }
 }
 

@@ -1,4 +1,4 @@
-//! Confirmation requests: their tokens, their texts, and who may answer them.
+//! ConfirmationRecord requests: their tokens, their texts, and who may answer them.
 //!
 //! A token is `<id>.<secret>`: the id finds the request, the secret's hash is compared. What the request is bound to
 //! (session, client, tool, version, arguments) is in the store, so a token holds nothing that could be forged or swapped.
@@ -7,13 +7,13 @@
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use toolwright_contract::{
-    Confirmation as Rule, ConfirmationRequest, ConfirmationToken, ErrorKind, Failure, ToolSpec,
+    ConfirmationRecord as Rule, ConfirmationRequest, ConfirmationToken, ErrorKind, Failure, ToolSpec,
 };
 use toolwright_registry::{hex, preview};
 
 use crate::ids;
 use crate::redact;
-use crate::store::{Answer, Confirmation};
+use crate::store::{ConfirmationRecord, ConfirmationStatus};
 
 /// Who answers a confirmation request, and how they prove that it was sent to them.
 #[derive(Debug, Clone)]
@@ -70,7 +70,7 @@ pub(crate) fn split_token(token: &str) -> (&str, Option<&str>) {
 }
 
 /// Whether this approver may answer this request.
-pub(crate) fn may_answer(request: &Confirmation, approver: &Approver<'_>, now: i64) -> bool {
+pub(crate) fn may_answer(request: &ConfirmationRecord, approver: &Approver<'_>, now: i64) -> bool {
     let secret = split_token(approver.token).1;
     let is_proven = match (approver.proof, secret) {
         (_, Some(secret)) => constant_time_eq(&Sha256::digest(secret).into(), &request.token_hash),
@@ -78,7 +78,7 @@ pub(crate) fn may_answer(request: &Confirmation, approver: &Approver<'_>, now: i
         (Proof::Token, None) => false,
     };
     is_proven
-        && request.answer == Answer::Pending
+        && request.status == ConfirmationStatus::Pending
         && now < request.expires_at
         && request.session == approver.session
         && request.client_id == approver.client_id
@@ -100,7 +100,7 @@ pub(crate) fn preview(spec: &ToolSpec, redacted_args: &Value) -> String {
 
 /// The refusal of a call that needs approval. `secret` is for the client; a call of a handler has none.
 pub(crate) fn confirmation_required(
-    record: &Confirmation,
+    record: &ConfirmationRecord,
     spec: &ToolSpec,
     secret: Option<String>,
 ) -> Failure {
@@ -120,9 +120,9 @@ pub(crate) fn confirmation_required(
 }
 
 /// The failure of a call whose confirmation request was rejected or has expired.
-pub(crate) fn declined(record: &Confirmation) -> Failure {
-    let (message, suggestion) = match (&record.answer, &record.reason) {
-        (Answer::Expired, _) => {
+pub(crate) fn declined(record: &ConfirmationRecord) -> Failure {
+    let (message, suggestion) = match (&record.status, &record.reason) {
+        (ConfirmationStatus::Expired, _) => {
             ("The call was not approved in time.".to_owned(), "Ask the user whether they still want it.")
         }
         (_, Some(reason)) => (

@@ -16,7 +16,6 @@ use toolwright_contract::{Envelope, ErrorKind, Failure, Meta, SideEffects};
 use toolwright_registry::hex;
 
 use crate::admission::Admission;
-use crate::block;
 use crate::describe::{DESCRIBE, describe};
 use crate::execution::{Execution, replayed};
 use crate::finish::End;
@@ -138,7 +137,7 @@ impl Orchestrator {
             SessionRef::Loaded(session) => session,
             SessionRef::Id(id) => {
                 let found = self.0.store.session(&id).await.map_err(|error| store_unavailable(&error))?;
-                block::shown(found).ok_or_else(unknown_session)?
+                found.ok_or_else(unknown_session)?
             }
             SessionRef::Ephemeral(new) => {
                 let (current, version) = self.current_version();

@@ -16,7 +16,7 @@ use crate::observe::Span;
 use crate::prepared::PreparedTool;
 use crate::redact;
 use crate::runtime::Runtime;
-use crate::store::{AuditEntry, Confirmation, SessionRecord};
+use crate::store::{AuditEntry, ConfirmationRecord, SessionRecord};
 
 pub(crate) struct Execution {
     pub started: Instant,
@@ -39,7 +39,7 @@ pub(crate) struct Execution {
     /// Texts of `writeOnly` arguments, which must not appear in any output.
     pub secrets: Arc<[String]>,
     /// The approval that this call uses up.
-    pub approval: Option<Arc<Confirmation>>,
+    pub approval: Option<Arc<ConfirmationRecord>>,
     /// The invocation whose handler made this call.
     pub parent: Option<Arc<Invocation>>,
     pub cancel: LazyCancel,

@@ -8,12 +8,12 @@ use toolwright_contract::{Envelope, ErrorKind};
 
 use crate::describe::DESCRIBE;
 use crate::execution::Execution;
-use crate::gate::budget;
+use crate::gate::retrieval;
 use crate::metrics::Counters;
 use crate::observe::FinishedCall;
 use crate::orchestrator::Orchestrator;
 use crate::redact;
-use crate::store::{self, AuditEntry, Backend, Settled, Settlement};
+use crate::store::{self, AuditEntry, Backend, SettleOutcome, Settlement};
 
 /// The most bytes of the name that a handler gives an audit entry.
 const MAX_EVENT_BYTES: usize = 200;
@@ -66,7 +66,7 @@ impl End {
 
 impl Orchestrator {
     /// Writes the audit entry, metrics, span and log line of an end. Says what the store recorded.
-    pub(crate) async fn finish(&self, ending: Ending<'_>) -> store::Result<Settled> {
+    pub(crate) async fn finish(&self, ending: Ending<'_>) -> store::Result<SettleOutcome> {
         let Ending { end, execution, error, record } = ending;
         let elapsed = execution.map(|execution| execution.started.elapsed());
         let entry = match &record {
@@ -77,12 +77,12 @@ impl Orchestrator {
         tracing::debug!(session, tool, execution_id, event = end.event(), ?error);
         let counters = execution.map(|execution| self.counters(execution, tool_version));
         let recorded = match record {
-            Record::Append(entry) => self.0.store.append(entry).await.map(|()| Settled::First),
+            Record::Append(entry) => self.0.store.append_audit(entry).await.map(|()| SettleOutcome::Recorded),
             Record::Settle(settlement) => self.0.store.settle(settlement).await,
         };
         match &recorded {
-            Ok(Settled::First | Settled::Earlier(_)) => {}
-            Ok(Settled::Unclaimed) => {
+            Ok(SettleOutcome::Recorded | SettleOutcome::AlreadySettled(_)) => {}
+            Ok(SettleOutcome::Unclaimed) => {
                 tracing::error!("could not record the end of a call: its claim is gone")
             }
             Err(error) => tracing::error!("could not write the audit entry: {error}"),
@@ -116,7 +116,7 @@ impl Orchestrator {
             redact::scrub(&mut event, &execution.secrets);
             redact::scrub_value(&mut data, &execution.secrets);
             let entry = AuditEntry { data, ..execution.audit_entry(&format!("handler:{event}"), envelope) };
-            if let Err(error) = self.0.store.append(entry).await {
+            if let Err(error) = self.0.store.append_audit(entry).await {
                 tracing::error!("could not write an audit entry of a handler: {error}");
             }
         }
@@ -161,7 +161,7 @@ impl Orchestrator {
         let spec = &prepared.tool.spec;
         let budget = spec.latency_budget_ms.as_f64().unwrap_or(f64::MAX);
         let soft_limit = f64::from(self.0.policy.for_mode(execution.session.mode).retrieval_soft_limit_ms);
-        let budget = if budget::costs(spec) { budget.min(soft_limit) } else { budget };
+        let budget = if retrieval::is_retrieval(spec) { budget.min(soft_limit) } else { budget };
         let is_over = elapsed.as_secs_f64() * 1000.0 > budget;
         if is_over {
             let (tool, elapsed) = (&execution.tool, elapsed.as_millis());

@@ -148,7 +148,7 @@ pub(crate) fn call_capability(invocation: &Arc<Invocation>, path: &str, args: Ve
 /// Sends a message to the client. A message that blocks the client is recorded first, so that the block holds even if the
 /// client has disconnected.
 async fn send_message(invocation: &Invocation, args: Vec<Value>) -> Result<Value, HostError> {
-    let blocked_until = block::asked_for(args.first()).map_err(host_error)?;
+    let blocked_until = block::requested_block(args.first()).map_err(host_error)?;
     if let Some(until) = blocked_until {
         let blocked = invocation.orchestrator.block(&invocation.session, until).await;
         blocked.map_err(|error| {

@@ -16,7 +16,7 @@ use crate::observe::Trace;
 use crate::orchestrator::Orchestrator;
 use crate::prepared::PreparedTool;
 use crate::runtime::Runtime;
-use crate::store::{SessionRecord, SessionStanding};
+use crate::store::{SessionRecord, SessionStatus};
 
 /// The longest timeout of a call, whatever its tool declares.
 pub(crate) const MAX_TIMEOUT: Duration = Duration::from_secs(30);
@@ -102,7 +102,7 @@ impl Invocation {
 
     /// False only in a test of a session that has ended: other calls need an active session.
     pub fn is_active(&self) -> bool {
-        self.session.standing == SessionStanding::Active
+        self.session.status == SessionStatus::Active
     }
 
     pub fn cancel(&self) -> &Cancel {

@@ -6,7 +6,7 @@ use toolwright_contract::{Envelope, ErrorKind, Mode};
 use crate::orchestrator::Orchestrator;
 use crate::redact;
 use crate::runtime::Runtime;
-use crate::store::{self, Backend, Confirmation, SessionRecord};
+use crate::store::{self, Backend, ConfirmationRecord, SessionRecord};
 
 impl Orchestrator {
     /// What the model reads of a call in this session.
@@ -27,7 +27,7 @@ impl Orchestrator {
     }
 
     /// The arguments of a confirmation request, redacted for people. Null when the schema that marks secrets is unknown.
-    pub async fn redacted_args(&self, request: &Confirmation) -> store::Result<Value> {
+    pub async fn redacted_args(&self, request: &ConfirmationRecord) -> store::Result<Value> {
         let Some(session) = self.0.store.session(&request.session).await? else { return Ok(Value::Null) };
         let runtime = self.runtime(&session.toolset);
         let spec = runtime.as_ref().and_then(|runtime| runtime.toolset().metadata(&request.tool));

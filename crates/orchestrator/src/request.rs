@@ -8,7 +8,7 @@ use toolwright_engine::{Cancel, Host};
 
 use crate::invocation::Invocation;
 use crate::session::NewSession;
-use crate::store::{Confirmation, SessionRecord};
+use crate::store::{ConfirmationRecord, SessionRecord};
 
 /// A call as a model or a client makes it.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,7 +55,7 @@ pub struct CallRequest {
     /// The invocation whose handler makes this call.
     pub(crate) parent: Option<Arc<Invocation>>,
     /// The approval that this call uses up.
-    pub(crate) approval: Option<Arc<Confirmation>>,
+    pub(crate) approval: Option<Arc<ConfirmationRecord>>,
 }
 
 impl CallRequest {

@@ -5,13 +5,12 @@ use std::sync::{Arc, PoisonError};
 use serde_json::{Map, Value};
 use tokio::sync::broadcast;
 use toolwright_capabilities::Client;
-use toolwright_contract::Mode;
+use toolwright_contract::{Mode, Principal};
 
-use crate::block;
 use crate::deferred::DeferredResult;
 use crate::orchestrator::Orchestrator;
 use crate::state::{self, Event};
-use crate::store::{self, Backend, Principal, SessionRecord, SessionStanding};
+use crate::store::{self, Backend, SessionRecord, SessionStatus, Spent};
 
 /// What a session starts with.
 #[derive(Debug, Clone)]
@@ -49,10 +48,10 @@ impl NewSession {
             mode: self.mode,
             toolset,
             turn: 0,
-            retrievals: 0,
+            spent: Spent::default(),
             state: Value::Object(self.state),
             remembered: Vec::new(),
-            standing: SessionStanding::Active,
+            status: SessionStatus::Active,
             created_at: now,
             expires_at: now.saturating_add(lifetime_ms),
             revision: 0,
@@ -72,12 +71,12 @@ impl Orchestrator {
 
     /// The session as it is now: one that has expired is not active, even if no sweep has closed it yet.
     pub async fn session(&self, id: &str) -> store::Result<Option<Arc<SessionRecord>>> {
-        let Some(session) = block::shown(self.0.store.session(id).await?) else { return Ok(None) };
-        let standing = session.standing_at(self.0.clock.now());
-        if standing == session.standing {
+        let Some(session) = self.0.store.session(id).await? else { return Ok(None) };
+        let status = session.status_at(self.0.clock.now());
+        if status == session.status {
             return Ok(Some(session));
         }
-        Ok(Some(Arc::new(SessionRecord { standing, ..(*session).clone() })))
+        Ok(Some(Arc::new(SessionRecord { status, ..(*session).clone() })))
     }
 
     /// Sets the client that receives messages and progress of a session.
@@ -100,7 +99,7 @@ impl Orchestrator {
 
     /// Starts a turn, with a new budget.
     pub async fn begin_turn(&self, session: &str) -> store::Result<Turn> {
-        let record = self.0.store.begin_turn(session, self.0.clock.now()).await?;
+        let record = self.0.store.begin_turn(session).await?;
         // The turn before has ended, also where no transport has reported it.
         if record.is_ending() {
             self.notice(session, Event::TurnFinished).await?;
@@ -120,7 +119,7 @@ impl Orchestrator {
     }
 
     pub async fn end_session(&self, session: &str) -> store::Result<()> {
-        self.change(session, |session| session.standing = SessionStanding::Ended).await?;
+        self.change(session, |session| session.status = SessionStatus::Ended).await?;
         self.detach(session);
         Ok(())
     }
@@ -130,7 +129,7 @@ impl Orchestrator {
     pub async fn sweep(&self) -> store::Result<()> {
         let now = self.0.clock.now();
         let swept = self.0.store.sweep(now).await?;
-        for request in &swept.questions {
+        for request in &swept.confirmations {
             self.expire(request).await;
         }
         self.0.deferred_results.sweep();
@@ -156,7 +155,12 @@ impl Orchestrator {
             clients.keys().cloned().collect()
         };
         if !attached.is_empty() {
-            self.0.store.over(&attached, now).await?.iter().for_each(|session| self.detach(session));
+            self.0
+                .store
+                .inactive_sessions(&attached, now)
+                .await?
+                .iter()
+                .for_each(|session| self.detach(session));
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use crate::finish::{End, Ending, Record};
 use crate::orchestrator::Orchestrator;
 use crate::refusal::unrecorded_outcome;
 use crate::state;
-use crate::store::{Durability, Settled, Settlement};
+use crate::store::{Durability, SettleOutcome, Settlement};
 
 impl Orchestrator {
     /// Applies the intents and records the envelope. Returns the envelope that counts.
@@ -49,7 +49,6 @@ impl Orchestrator {
                 execution: Arc::clone(&execution.id),
                 audit,
                 envelope: Arc::clone(&envelope),
-                now: self.0.clock.now(),
                 durability: if writes || !spec.idempotent {
                     Durability::Committed
                 } else {
@@ -58,10 +57,12 @@ impl Orchestrator {
             }),
         };
         match self.finish(Ending { end: End::Ran, execution: Some(execution), error, record }).await {
-            Ok(Settled::First) => envelope,
+            Ok(SettleOutcome::Recorded) => envelope,
             // Another process took this one for dead and settled the execution: its record counts.
-            Ok(Settled::Earlier(recorded)) => Arc::new(replayed(&recorded)),
-            Ok(Settled::Unclaimed) | Err(_) => Arc::new(execution.envelope(Err(unrecorded_outcome(writes)))),
+            Ok(SettleOutcome::AlreadySettled(recorded)) => Arc::new(replayed(&recorded)),
+            Ok(SettleOutcome::Unclaimed) | Err(_) => {
+                Arc::new(execution.envelope(Err(unrecorded_outcome(writes))))
+            }
         }
     }
 

@@ -9,7 +9,7 @@
 use serde_json::{Value, json};
 use toolwright_contract::{IntentKind, Mode};
 
-use crate::store::{ENDING, SessionRecord, SessionStanding};
+use crate::store::{PENDING_END, SessionRecord, SessionStatus};
 
 const AUDIO: &str = "suppressAudio";
 const TRANSCRIPT: &str = "suppressTranscript";
@@ -26,7 +26,7 @@ pub enum Event {
 
 /// Whether the session is active now: an expired session is not, even if no sweep has closed it yet.
 pub(crate) fn is_active(session: &SessionRecord, now: i64) -> bool {
-    session.standing_at(now) == SessionStanding::Active
+    session.status_at(now) == SessionStatus::Active
 }
 
 /// Applies intents in order. Returns the type and the reason of each refused one.
@@ -67,14 +67,14 @@ fn apply_one(
             let after = intent.get("after").and_then(Value::as_str);
             let after = after.filter(|after| ["current_turn", "farewell_spoken"].contains(after));
             let after = after.ok_or("`after` must be current_turn or farewell_spoken")?;
-            let waiting = session.state.get(ENDING);
+            let waiting = session.state.get(PENDING_END);
             let end_by = waiting.and_then(|ending| ending.get("endBy")).and_then(Value::as_i64);
             // A second intent does not postpone the end.
             let end_by = end_by.unwrap_or(i64::MAX).min(now.saturating_add(farewell_ms));
             let at_once = waiting.is_some_and(|ending| ending["after"] == "current_turn");
             // The session ends by then even if no farewell is reported.
             session.expires_at = session.expires_at.min(end_by);
-            (ENDING, json!({ "after": if at_once { "current_turn" } else { after }, "endBy": end_by }))
+            (PENDING_END, json!({ "after": if at_once { "current_turn" } else { after }, "endBy": end_by }))
         }
         IntentKind::SuppressAudio => (AUDIO, switch()?.into()),
         IntentKind::SuppressTranscript => (TRANSCRIPT, switch()?.into()),
@@ -89,15 +89,15 @@ fn apply_one(
 
 /// Applies an event. True when it ends the session.
 pub(crate) fn notice(session: &mut SessionRecord, event: Event) -> bool {
-    let after = session.state.get(ENDING).and_then(|ending| ending.get("after")).and_then(Value::as_str);
+    let after = session.state.get(PENDING_END).and_then(|ending| ending.get("after")).and_then(Value::as_str);
     let ends = match after {
         Some("current_turn") => true,
         Some(_) => event == Event::FarewellSpoken,
         None => false,
     };
-    let ends = ends && session.standing == SessionStanding::Active;
+    let ends = ends && session.status == SessionStatus::Active;
     if ends {
-        session.standing = SessionStanding::Ended;
+        session.status = SessionStatus::Ended;
     }
     ends
 }

@@ -46,8 +46,8 @@ fn what_the_state_does_not_allow_is_refused_and_the_rest_stands() {
     assert_eq!(reasons(&mut text, &intents), ["this is not a voice session"]);
     assert_eq!(text.state, json!({ "suppressAudio": true }));
 
-    for standing in [SessionStanding::Ended, SessionStanding::Expired] {
-        let mut over = SessionRecord { standing, ..voice() };
+    for status in [SessionStatus::Ended, SessionStatus::Expired] {
+        let mut over = SessionRecord { status, ..voice() };
         assert_eq!(reasons(&mut over, &[end("current_turn")]), ["the session is not active"]);
         assert_eq!(over.state, json!({}));
     }
@@ -77,7 +77,7 @@ fn a_session_ends_with_the_event_that_its_end_waits_for() {
         let mut session = voice();
         apply(&mut session, &[end(after)], 10, 100);
         assert_eq!(notice(&mut session, event), ends, "{after} {event:?}");
-        assert_eq!(session.standing == SessionStanding::Ended, ends);
+        assert_eq!(session.status == SessionStatus::Ended, ends);
         assert!(!notice(&mut session, Event::TurnFinished) || !ends, "it ends once");
     }
     assert!(!notice(&mut voice(), Event::FarewellSpoken));

@@ -73,6 +73,13 @@ impl Orchestrator {
         self.0.installed.send_modify(|count| *count += 1);
     }
 
+    /// Moves a session to the current toolset, for a client that has read the current list of tools.
+    pub async fn adopt_current_toolset(&self, session: &str) -> store::Result<()> {
+        // Held until the session is stored: a toolset that is in use is not unloaded.
+        let (_runtime, key) = self.current_version();
+        self.change(session, |session| session.toolset.clone_from(&key)).await
+    }
+
     /// Reports each install.
     pub fn installs(&self) -> watch::Receiver<u64> {
         self.0.installed.subscribe()
@@ -85,7 +92,7 @@ impl Orchestrator {
             toolsets.unused().cloned().collect()
         };
         for key in unused {
-            if self.0.store.is_kept(&key).await? {
+            if self.0.store.is_toolset_in_use(&key).await? {
                 continue;
             }
             let mut toolsets = self.0.toolsets.write().unwrap_or_else(PoisonError::into_inner);

@@ -1,56 +1,62 @@
 //! One suite that every store passes. Each rule of `store::Backend` is a sentence below; each back end is one line.
 //!
-//! # How a back end plugs in
+//! # How to add a back end
 //!
-//! 1. A type in `store/` implements [`harness::Harness`]: `fresh` gives an empty store, `store` shares it. A back end
-//!    that keeps things beyond its process also implements [`harness::Reopen`]: `reopen` drops the store without
-//!    flushing, as a crash would, and opens what it left.
-//! 2. Below: `conformance!(name, Type);` runs the rules of every store, `reopening!(name, Type);` those of stores that
-//!    come back. Every test calls `fresh` for itself, and tests run side by side: stores must not see each other.
+//! 1. A type in `store/` implements [`support::StoreFixture`]: `fresh` creates an empty store, `store` shares it. A
+//!    back end that persists its records also implements [`support::Restart`]: `restart` drops the store without a
+//!    flush, as a crash would, and opens what is left.
+//! 2. Below: `conformance!(name, Type);` runs the rules of every store, `persistence!(name, Type);` those of stores
+//!    that survive a restart. Every test calls `fresh`, and tests run in parallel: stores must not share anything.
 //!
-//! A rule is a generic function in one of the files that `store/rules.rs` lists.
+//! A rule is a generic function in one of the files that `store/conformance.rs` lists.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "store/audit.rs"]
-mod audit;
-#[path = "store/claims.rs"]
-mod claims;
-#[path = "store/confirmations.rs"]
-mod confirmations;
-#[path = "store/faults.rs"]
-mod faults;
-#[path = "store/files.rs"]
-mod files;
-#[path = "store/forms.rs"]
-mod forms;
-#[path = "store/harness.rs"]
-mod harness;
-#[path = "store/postgres.rs"]
-mod in_postgres;
-#[path = "store/killed.rs"]
-mod killed;
-#[path = "store/on_disk.rs"]
-mod on_disk;
-#[path = "store/outages.rs"]
-mod outages;
-#[path = "store/racing.rs"]
-mod racing;
-#[path = "store/reopened.rs"]
-mod reopened;
-#[path = "store/replicas.rs"]
-mod replicas;
-#[path = "store/retention.rs"]
-mod retention;
+#[path = "store/audit_rules.rs"]
+mod audit_rules;
+#[path = "store/block_rules.rs"]
+mod block_rules;
+#[path = "store/claim_rules.rs"]
+mod claim_rules;
+#[path = "store/concurrency_rules.rs"]
+mod concurrency_rules;
+#[path = "store/confirmation_rules.rs"]
+mod confirmation_rules;
 #[macro_use]
-#[path = "store/rules.rs"]
-mod rules;
-#[path = "store/sessions.rs"]
-mod sessions;
+#[path = "store/conformance.rs"]
+mod conformance;
+#[path = "store/earlier_versions.rs"]
+mod earlier_versions;
+#[path = "store/meter_rules.rs"]
+mod meter_rules;
+#[path = "store/postgres_outages.rs"]
+mod postgres_outages;
+#[path = "store/postgres_replicas.rs"]
+mod postgres_replicas;
+#[path = "store/postgres_store.rs"]
+mod postgres_store;
+#[path = "store/restart_rules.rs"]
+mod restart_rules;
+#[path = "store/retention_rules.rs"]
+mod retention_rules;
+#[path = "store/session_rules.rs"]
+mod session_rules;
+#[path = "store/sqlite_faults.rs"]
+mod sqlite_faults;
+#[path = "store/sqlite_files.rs"]
+mod sqlite_files;
+#[path = "store/sqlite_format.rs"]
+mod sqlite_format;
+#[path = "store/sqlite_killed.rs"]
+mod sqlite_killed;
+#[path = "store/sqlite_store.rs"]
+mod sqlite_store;
+#[path = "store/support.rs"]
+mod support;
 
-conformance!(memory, crate::harness::InMemory);
-conformance!(sqlite, crate::on_disk::OnDisk);
-reopening!(sqlite_reopened, crate::on_disk::OnDisk);
-conformance!(sqlite_with_nothing_in_memory, crate::on_disk::Forgetful);
-reopening!(sqlite_with_nothing_in_memory_reopened, crate::on_disk::Forgetful);
-conformance!(postgres, crate::in_postgres::InPostgres);
-reopening!(postgres_reopened, crate::in_postgres::InPostgres);
+conformance!(memory, crate::support::MemoryStore);
+conformance!(sqlite, crate::sqlite_store::SqliteStore);
+persistence!(sqlite_restarted, crate::sqlite_store::SqliteStore);
+conformance!(sqlite_without_cache, crate::sqlite_store::UncachedSqliteStore);
+persistence!(sqlite_without_cache_restarted, crate::sqlite_store::UncachedSqliteStore);
+conformance!(postgres, crate::postgres_store::PostgresStore);
+persistence!(postgres_restarted, crate::postgres_store::PostgresStore);

@@ -1,5 +1,4 @@
-//! Where the database is: the URL and its encryption. What is wrong with a URL is never quoted, since it may hold a
-//! password in any place.
+//! The address of a database: its URL and its encryption. Errors never quote the URL, which may contain a password.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,33 +12,33 @@ use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use url::form_urlencoded;
 
-use crate::Failure;
+use crate::Error;
 
-/// How to reach the database.
+/// Where a database is.
 #[derive(Clone)]
 pub struct Address {
     pub(crate) config: Config,
-    /// `None` for connections that are not encrypted.
+    /// `None` for connections without encryption.
     pub(crate) tls: Option<MakeRustlsConnect>,
 }
 
 impl Address {
-    /// Reads a URL as libpq does, with three differences for safety: certificates are always verified in full
-    /// (`sslrootcert` names a file of other authorities than the system's), encryption is required unless all hosts are
-    /// this machine, and only `sslmode=disable` turns it off.
-    pub fn parse(url: &str) -> Result<Self, Failure> {
+    /// Parses a URL as libpq does, with three differences for safety: certificates are always verified in full
+    /// (`sslrootcert` names a file of authorities that replaces the system's), encryption is required unless all
+    /// hosts are this machine, and only `sslmode=disable` turns it off.
+    pub fn parse(url: &str) -> Result<Self, Error> {
         let (base, parameters) = url.split_once('?').unwrap_or((url, ""));
-        let mut kept = form_urlencoded::Serializer::new(String::new());
+        let mut remaining = form_urlencoded::Serializer::new(String::new());
         let mut authorities = None;
         for (name, value) in form_urlencoded::parse(parameters.as_bytes()) {
             match (&*name, &*value) {
                 ("sslrootcert", file) => authorities = Some(file.to_owned()),
-                ("sslmode", "verify-ca" | "verify-full") => _ = kept.append_pair("sslmode", "require"),
-                _ => _ = kept.append_pair(&name, &value),
+                ("sslmode", "verify-ca" | "verify-full") => _ = remaining.append_pair("sslmode", "require"),
+                _ => _ = remaining.append_pair(&name, &value),
             }
         }
-        // The serializer writes blanks as `+`, which only forms know.
-        let parameters = kept.finish().replace('+', "%20");
+        // The serializer writes spaces as `+`, which is valid in forms only.
+        let parameters = remaining.finish().replace('+', "%20");
         let mut config: Config = format!("{base}?{parameters}").parse().map_err(|_| malformed())?;
         if config.get_hosts().is_empty() {
             return Err(malformed());
@@ -60,10 +59,10 @@ impl Address {
     }
 }
 
-fn malformed() -> Failure {
-    Failure::Unsent(
-        "the URL of the database cannot be read; it looks like \
-         postgres://USER:PASSWORD@HOST:5432/DATABASE, special characters of a password percent-encoded"
+fn malformed() -> Error {
+    Error::NotSent(
+        "the URL of the database cannot be parsed; it must be \
+         postgres://USER:PASSWORD@HOST:5432/DATABASE, with special characters of the password percent-encoded"
             .to_owned(),
     )
 }
@@ -78,19 +77,19 @@ fn is_this_machine(host: &Host) -> bool {
     }
 }
 
-fn encryption(authorities: Option<&str>) -> Result<ClientConfig, Failure> {
-    let failed = |what: &str, error: &dyn std::fmt::Display| Failure::Unsent(format!("{what}: {error}"));
-    // The provider is named here rather than installed for the process: a library must not choose for its host.
+fn encryption(authorities: Option<&str>) -> Result<ClientConfig, Error> {
+    let failed = |what: &str, error: &dyn std::fmt::Display| Error::NotSent(format!("{what}: {error}"));
+    // The provider is passed rather than installed for the process: a library must not choose for its host.
     let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .map_err(|error| failed("TLS cannot be set up", &error))?;
+        .map_err(|error| failed("could not set up TLS", &error))?;
     let Some(file) = authorities else {
         let system = builder
             .with_platform_verifier()
-            .map_err(|error| failed("the system's certificates cannot be read", &error))?;
+            .map_err(|error| failed("could not read the system's certificates", &error))?;
         return Ok(system.with_no_client_auth());
     };
-    let unreadable = |error: &dyn std::fmt::Display| failed("the file of sslrootcert cannot be read", error);
+    let unreadable = |error: &dyn std::fmt::Display| failed("could not read the file of sslrootcert", error);
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(file).map_err(|error| unreadable(&error))? {
         let certificate = certificate.map_err(|error| unreadable(&error))?;
@@ -108,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn encryption_is_required_beyond_this_machine() {
+    fn encryption_is_required_for_other_machines() {
         for local in ["127.0.0.1", "localhost", "%2Ftmp", "[::1]"] {
             assert_eq!(mode(&format!("postgres://u@{local}/db")), SslMode::Disable, "{local}");
         }
@@ -120,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_kept() {
+    fn other_parameters_are_preserved() {
         let url =
             "postgresql://u:p%40ss@localhost:6000/db?application_name=my+app%26more&options=-c%20jit%3Doff";
         let config = Address::parse(url).unwrap().config;
@@ -131,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_url_is_not_quoted() {
+    fn errors_do_not_quote_the_url() {
         let urls = ["secret", "postgres://u:secret@h:port/d", "postgres://u:a?secret=b@h/d", "postgres://"];
         for url in urls {
             let error = Address::parse(url).err().unwrap().to_string();

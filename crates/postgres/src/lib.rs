@@ -1,22 +1,23 @@
-//! What every user of a PostgreSQL database needs before it can say anything: where the database is and how the way to
-//! it is encrypted, a few connections that replace themselves, how a statement fails, and which version a schema has.
+//! Connections to a PostgreSQL database: its address and encryption, pools, errors, and migrations of a schema.
 //!
-//! It knows nothing of what is kept there. Each user has a schema of its own, with its own migrations.
+//! This crate knows nothing of what is stored there. Each user has its own schema, with its own migrations.
 
 mod address;
-mod failure;
+mod connection;
+mod error;
 mod migrations;
 mod pool;
 
 pub use address::Address;
-pub use failure::Failure;
+pub use connection::{Connection, Parameters};
+pub use error::Error;
 pub use migrations::{check, migrate};
-pub use pool::{Borrowed, Connection, Connector, Parameters, Pool, Settings};
+pub use pool::{Pool, Settings};
 
-/// What holds an address shows nothing of itself: there may be a password in it.
-macro_rules! is_opaque {
-    ($($name:ident $(<$lifetime:lifetime>)?),*) => {$(
-        impl std::fmt::Debug for $name $(<$lifetime>)? {
+/// Implements `Debug` without fields: an address may contain a password.
+macro_rules! opaque_debug {
+    ($($name:ident),*) => {$(
+        impl std::fmt::Debug for $name {
             fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 formatter.debug_struct(stringify!($name)).finish_non_exhaustive()
             }
@@ -24,4 +25,4 @@ macro_rules! is_opaque {
     )*};
 }
 
-is_opaque!(Address, Connector, Connection, Pool, Borrowed<'_>);
+opaque_debug!(Address, Connection, Pool);

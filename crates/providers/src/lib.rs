@@ -34,7 +34,7 @@ mod gemini_native;
 mod items;
 mod loss;
 mod lower;
-mod mcp;
+pub mod mcp;
 mod ollama;
 mod openai_chat;
 mod openai_realtime;

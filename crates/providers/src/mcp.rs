@@ -1,4 +1,5 @@
-//! The Model Context Protocol: `tools/list` and `tools/call`. The frame of JSON-RPC around them is the transport's.
+//! The Model Context Protocol: the declarations of `tools/list`, the calls and results of `tools/call`. JSON-RPC framing
+//! belongs to the transport.
 
 use serde_json::{Map, Value, json};
 use toolwright_contract::{Execution, SideEffects, ToolSpec};
@@ -29,18 +30,62 @@ fn declare(tool: Declared<'_>) -> Value {
     declaration.insert("name".to_owned(), tool.spec.tool_id.as_str().into());
     declaration.insert("description".to_owned(), tool.description.into());
     declaration.insert("inputSchema".to_owned(), tool.parameters.into());
-    if let Some(output) = output(tool.spec) {
+    if let Some(output) = output_schema(tool.spec) {
         declaration.insert("outputSchema".to_owned(), output);
     }
     declaration.insert("annotations".to_owned(), hints(tool.spec));
     Value::Object(declaration)
 }
 
-/// A client holds every result against it, so it is there only when every result has that form.
-fn output(spec: &ToolSpec) -> Option<Value> {
-    let is_at_once = spec.execution != Some(Execution::Background);
-    let output = spec.output.as_ref().filter(|output| is_at_once && output["type"] == "object")?;
-    Some(Value::Object(normal(output)))
+/// One tool as `tools/list` declares it; nothing if MCP does not accept its name.
+pub fn declaration(spec: &ToolSpec) -> Option<Value> {
+    PROVIDER.view([spec]).declarations.pointer_mut("/tools/0").map(Value::take)
+}
+
+/// The member of `structuredContent` that holds a result that is not an object: MCP requires an object there.
+pub const RESULT_MEMBER: &str = "result";
+
+/// Whether the tool's results go below [`RESULT_MEMBER`], because its declared output is not an object.
+pub fn wraps_output(spec: &ToolSpec) -> bool {
+    declared_output(spec).is_some_and(|output| output["type"] != "object")
+}
+
+/// A call that runs in the background is answered with a task, whatever its output is.
+fn declared_output(spec: &ToolSpec) -> Option<&Value> {
+    spec.output.as_ref().filter(|_| spec.execution != Some(Execution::Background))
+}
+
+/// Clients validate every result against it, so it is declared only if every result conforms.
+fn output_schema(spec: &ToolSpec) -> Option<Value> {
+    let output = declared_output(spec)?;
+    if !wraps_output(spec) {
+        return Some(Value::Object(normal(output)));
+    }
+    refers_to_definitions_only(output).then(|| Value::Object(normal(&wrapped(output))))
+}
+
+/// A schema that refers to its own root cannot be moved below another one.
+fn refers_to_definitions_only(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => members.iter().all(|(name, value)| {
+            let is_other = name == "$ref" && !value.as_str().is_some_and(|to| to.starts_with("#/$defs/"));
+            !is_other && name != "$dynamicRef" && refers_to_definitions_only(value)
+        }),
+        Value::Array(items) => items.iter().all(refers_to_definitions_only),
+        _ => true,
+    }
+}
+
+/// The schema below [`RESULT_MEMBER`]; its definitions stay at the root, where references look for them.
+fn wrapped(schema: &Value) -> Value {
+    let mut inner = schema.clone();
+    let definitions = inner.as_object_mut().and_then(|inner| inner.shift_remove("$defs"));
+    let mut outer =
+        json!({ "type": "object", "properties": { RESULT_MEMBER: inner }, "required": [RESULT_MEMBER] });
+    if let Some(definitions) = definitions {
+        outer["$defs"] = definitions;
+    }
+    outer
 }
 
 fn hints(spec: &ToolSpec) -> Value {
@@ -81,7 +126,7 @@ fn result(answer: &Answer<'_>) -> Value {
     Value::Object(result)
 }
 
-/// Text is not quoted once more.
+/// Text stays as it is; other data becomes JSON.
 fn plain(data: &Value) -> String {
     data.as_str().map_or_else(|| data.to_string(), str::to_owned)
 }

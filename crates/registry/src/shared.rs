@@ -8,7 +8,7 @@ use std::{fs, io};
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
-use toolwright_schema::{visit, visit_mut};
+use toolwright_schema::{visit_subschemas, visit_subschemas_mut};
 
 use crate::json;
 use crate::reader::decode;
@@ -124,7 +124,7 @@ impl SharedFile {
 pub fn bundle<'v>(schema: &'v Value, shared: &Shared) -> Bundled<'v> {
     let mut missing = Vec::new();
     let mut wanted = BTreeSet::new();
-    visit(schema, &mut String::new(), &mut |pointer, subschema| {
+    visit_subschemas(schema, &mut |pointer, subschema| {
         if let Some((name, _)) = reference(subschema).and_then(|target| shared_target(target, false)) {
             match shared.definition(name) {
                 Ok(_) => drop(wanted.insert(name.to_owned())),
@@ -142,7 +142,7 @@ pub fn bundle<'v>(schema: &'v Value, shared: &Shared) -> Bundled<'v> {
         wanted.retain(|name| !pulled.contains_key(name));
     }
     let mut bundled = schema.clone();
-    visit_mut(&mut bundled, &mut |subschema| redirect(subschema, false));
+    visit_subschemas_mut(&mut bundled, &mut |subschema| redirect(subschema, false));
     let keys = pulled.keys().map(|name| (key_of(name), name.clone())).collect();
     if let Some(members) = bundled.as_object_mut() {
         let definitions = members.entry("$defs").or_insert_with(|| Value::Object(Map::new()));
@@ -160,7 +160,7 @@ fn localise(definition: &Value, name: &str, wanted: &mut BTreeSet<String>) -> Va
         members.shift_remove("$schema");
         members.shift_remove("$id");
     }
-    visit_mut(&mut definition, &mut |subschema| {
+    visit_subschemas_mut(&mut definition, &mut |subschema| {
         let Some(target) = reference(subschema) else { return };
         if let Some((other, _)) = shared_target(target, true) {
             wanted.insert(other.to_owned());

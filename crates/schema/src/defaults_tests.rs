@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 
 #[test]
-fn a_default_that_its_own_schema_refuses_is_found() {
+fn a_default_that_its_own_schema_rejects_is_found() {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -16,7 +16,7 @@ fn a_default_that_its_own_schema_refuses_is_found() {
         },
         "$defs": {"short": {"type": "string", "maxLength": 3}}
     });
-    let pointers: Vec<_> = refused_defaults(&schema).into_iter().map(|(pointer, _)| pointer).collect();
+    let pointers: Vec<_> = invalid_defaults(&schema).into_iter().map(|(pointer, _)| pointer).collect();
     let property = |name: &str| format!("/properties/{name}");
     assert_eq!(pointers, ["word", "range", "email", "linked", "list"].map(property));
 }

@@ -1,16 +1,25 @@
 //! JSON Schema 2020-12 as Ajv decides it: lint, validation, defaults, formats. Knows no tools and no files.
 
+mod class_sequence;
 #[cfg(test)]
+#[path = "../tests/schema/corpora.rs"]
 mod corpora;
 mod defaults;
+mod format;
+mod keyword;
 mod lint;
-mod misfit;
+mod number;
+mod pattern;
 pub mod pointer;
 mod subschemas;
+mod types;
+mod uri;
 mod validate;
+mod value_problem;
 
-pub use defaults::refused_defaults;
-pub use lint::{Problem, known_formats, lint};
-pub use misfit::{Misfit, known_properties, misfits};
-pub use subschemas::{visit, visit_mut};
-pub use validate::{CompileError, Error as ValidationError, Validator};
+pub use defaults::invalid_defaults;
+pub use lint::{Problem, lint};
+pub use pattern::is_supported_pattern;
+pub use subschemas::{visit_subschemas, visit_subschemas_mut};
+pub use validate::{CompileError, ValidationError, Validator};
+pub use value_problem::{ValueProblem, value_problems};

@@ -1,4 +1,6 @@
-//! JSON pointers (RFC 6901): how a diagnostic names a place in a document.
+//! JSON pointers (RFC 6901): how diagnostics and validation errors name a place in a document.
+
+use std::fmt::Write;
 
 /// Which half of an object's member a diagnostic is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,11 +12,19 @@ pub enum Part {
 /// Appends one segment to a pointer.
 pub fn push_pointer(pointer: &mut String, segment: &str) {
     pointer.push('/');
-    for c in segment.chars() {
-        match c {
+    push_escaped(pointer, segment);
+}
+
+/// Appends a segment with `~` and `/` escaped.
+pub(crate) fn push_escaped(pointer: &mut String, segment: &str) {
+    if !segment.contains(['~', '/']) {
+        return pointer.push_str(segment);
+    }
+    for character in segment.chars() {
+        match character {
             '~' => pointer.push_str("~0"),
             '/' => pointer.push_str("~1"),
-            c => pointer.push(c),
+            other => pointer.push(other),
         }
     }
 }
@@ -25,4 +35,46 @@ pub fn child_pointer(pointer: &str, segment: &str) -> String {
     child.push_str(pointer);
     push_pointer(&mut child, segment);
     child
+}
+
+/// A place in a document: a chain of borrowed segments on the stack, written as text only when it is reported.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Location<'p> {
+    Root,
+    /// A place reached through a reference, as a pointer.
+    Pointer(&'p str),
+    Key(&'p Location<'p>, &'p str),
+    Index(&'p Location<'p>, usize),
+}
+
+impl<'p> Location<'p> {
+    pub fn key(&'p self, key: &'p str) -> Location<'p> {
+        Location::Key(self, key)
+    }
+
+    pub fn index(&'p self, index: usize) -> Location<'p> {
+        Location::Index(self, index)
+    }
+
+    pub fn to_pointer(self) -> String {
+        let mut pointer = String::with_capacity(32);
+        self.write_to(&mut pointer);
+        pointer
+    }
+
+    fn write_to(&self, pointer: &mut String) {
+        match self {
+            Location::Root => {}
+            Location::Pointer(text) => pointer.push_str(text),
+            Location::Key(parent, key) => {
+                parent.write_to(pointer);
+                push_pointer(pointer, key);
+            }
+            Location::Index(parent, index) => {
+                parent.write_to(pointer);
+                // Writing to a String cannot fail.
+                let _ = write!(pointer, "/{index}");
+            }
+        }
+    }
 }

@@ -1,80 +1,54 @@
-//! Where schemas hold schemas. The one table of it; data such as `enum` or `default` is never entered.
+//! Visits a schema and all schemas inside it. Data such as `enum` or `default` is not entered.
 
 use serde_json::Value;
 
+use crate::keyword::{Keyword, Shape};
 use crate::pointer::push_pointer;
 
-/// How a keyword holds subschemas.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Holds {
-    One,
-    List,
-    Map,
+/// Calls `visit` for `schema` and every schema inside it, with its pointer.
+pub fn visit_subschemas<'v>(schema: &'v Value, visit: &mut dyn FnMut(&str, &'v Value)) {
+    visit_at(schema, &mut String::new(), visit);
 }
 
-/// How `keyword` holds subschemas, if it does.
-pub(crate) fn holds(keyword: &str) -> Option<Holds> {
-    match keyword {
-        "additionalProperties"
-        | "items"
-        | "contains"
-        | "not"
-        | "if"
-        | "then"
-        | "else"
-        | "propertyNames"
-        | "unevaluatedItems"
-        | "unevaluatedProperties"
-        | "contentSchema" => Some(Holds::One),
-        "allOf" | "anyOf" | "oneOf" | "prefixItems" => Some(Holds::List),
-        "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas"
-        | "dependencies" => Some(Holds::Map),
-        _ => None,
-    }
-}
-
-/// Calls `f` for `schema` and every schema inside it, with its pointer.
-pub fn visit<'v>(schema: &'v Value, pointer: &mut String, f: &mut dyn FnMut(&str, &'v Value)) {
-    f(pointer, schema);
-    let Value::Object(members) = schema else { return };
-    for (keyword, value) in members {
-        let Some(holds) = holds(keyword) else { continue };
-        let length = pointer.len();
-        push_pointer(pointer, keyword);
-        match (holds, value) {
-            (Holds::One, value) => visit(value, pointer, f),
-            (Holds::List, Value::Array(items)) => {
-                for (index, item) in items.iter().enumerate() {
-                    let length = pointer.len();
-                    push_pointer(pointer, &index.to_string());
-                    visit(item, pointer, f);
-                    pointer.truncate(length);
+fn visit_at<'v>(schema: &'v Value, pointer: &mut String, visit: &mut dyn FnMut(&str, &'v Value)) {
+    visit(pointer, schema);
+    for (name, value) in schema.as_object().into_iter().flatten() {
+        let Some(keyword) = Keyword::named(name) else { continue };
+        with_segment(pointer, name, |pointer| match (keyword.shape(), value) {
+            (Shape::Schema, schema) => visit_at(schema, pointer, visit),
+            (Shape::SchemaList, Value::Array(schemas)) => {
+                for (index, schema) in schemas.iter().enumerate() {
+                    with_segment(pointer, &index.to_string(), |pointer| visit_at(schema, pointer, visit));
                 }
             }
-            (Holds::Map, Value::Object(children)) => {
-                for (name, child) in children {
-                    let length = pointer.len();
-                    push_pointer(pointer, name);
-                    visit(child, pointer, f);
-                    pointer.truncate(length);
+            (Shape::SchemaMap | Shape::Dependencies, Value::Object(schemas)) => {
+                for (name, schema) in schemas {
+                    with_segment(pointer, name, |pointer| visit_at(schema, pointer, visit));
                 }
             }
             _ => {}
-        }
-        pointer.truncate(length);
+        });
     }
 }
 
-/// Calls `f` for `schema` and every schema inside it, for changing them.
-pub fn visit_mut(schema: &mut Value, f: &mut dyn FnMut(&mut Value)) {
-    f(schema);
-    let Value::Object(members) = schema else { return };
-    for (keyword, value) in members.iter_mut() {
-        match (holds(keyword), value) {
-            (Some(Holds::One), value) => visit_mut(value, f),
-            (Some(Holds::List), Value::Array(items)) => items.iter_mut().for_each(|item| visit_mut(item, f)),
-            (Some(Holds::Map), Value::Object(children)) => {
-                children.values_mut().for_each(|child| visit_mut(child, f));
+fn with_segment(pointer: &mut String, segment: &str, then: impl FnOnce(&mut String)) {
+    let length = pointer.len();
+    push_pointer(pointer, segment);
+    then(pointer);
+    pointer.truncate(length);
+}
+
+/// Calls `change` for `schema` and every schema inside it.
+pub fn visit_subschemas_mut(schema: &mut Value, change: &mut dyn FnMut(&mut Value)) {
+    change(schema);
+    for (name, value) in schema.as_object_mut().into_iter().flatten() {
+        match (Keyword::named(name).map(Keyword::shape), value) {
+            (Some(Shape::Schema), schema) => visit_subschemas_mut(schema, change),
+            (Some(Shape::SchemaList), Value::Array(schemas)) => {
+                schemas.iter_mut().for_each(|schema| visit_subschemas_mut(schema, change));
+            }
+            (Some(Shape::SchemaMap | Shape::Dependencies), Value::Object(schemas)) => {
+                schemas.values_mut().for_each(|schema| visit_subschemas_mut(schema, change));
             }
             _ => {}
         }

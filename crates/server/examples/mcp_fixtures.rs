@@ -1,5 +1,5 @@
-//! Serves what the MCP conformance runner asks for (`scripts/mcp-conformance`): tools of a real toolset, and around them
-//! a handler for what no tool of Toolwright can answer. `mcp_fixtures FIXTURES.json ADDR:PORT`.
+//! The server for the MCP conformance runner (`scripts/mcp-conformance`): the tools of a toolset, wrapped by a handler for
+//! features that Toolwright's tools do not have. `mcp_fixtures FIXTURES.json ADDR:PORT`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, deprecated)]
 
@@ -27,9 +27,9 @@ struct Fixtures {
     tools: Vec<Map<String, Value>>,
     /// Tools with fixed results.
     results: BTreeMap<String, CallToolResult>,
-    /// Tools that ask the client once, in a session.
+    /// Tools that send one elicitation, in a session.
     asks: BTreeMap<String, ElicitRequest>,
-    /// Tools and prompts that ask by `input_required`, round by round.
+    /// Tools and prompts that reply `input_required`, round by round.
     inputs: BTreeMap<String, Vec<InputRequests>>,
     resources: Vec<ResourceContents>,
     prompts: Vec<PromptFixture>,
@@ -52,23 +52,23 @@ async fn main() {
     ORCHESTRATOR.set((orchestrator.clone(), Arc::clone(&fixtures))).ok();
     let options = Options { listen: listen.parse().unwrap(), ..Options::default() };
     let auth = Auth::new(KeyFile::new("/nonexistent/keys.json"), None);
-    let wrap = move |inner| Around { inner, fixtures: Arc::clone(&fixtures) };
+    let wrap = move |inner| FixtureHandler { inner, fixtures: Arc::clone(&fixtures) };
     let server = Server::bind_with(orchestrator, auth, options, wrap).await.unwrap();
     println!("listening on {}", server.address());
     server.run(std::future::pending()).await;
 }
 
-/// For the tool that changes the toolset.
+/// For the tool that installs a new toolset.
 static ORCHESTRATOR: OnceLock<(Orchestrator, Arc<Fixtures>)> = OnceLock::new();
 
 fn runtime(fixtures: &Fixtures) -> Runtime {
-    let tools = fixtures.tools.iter().map(authored).collect();
+    let tools = fixtures.tools.iter().map(tool_from).collect();
     let (toolset, errors) = Toolset::empty().with_declared(Path::new("fixtures.json"), tools);
     assert_eq!(errors, []);
     Runtime::builder(Arc::new(toolset), ".").native("fixture", fixture).build()
 }
 
-fn authored(fields: &Map<String, Value>) -> Authored {
+fn tool_from(fields: &Map<String, Value>) -> Authored {
     let mut spec = json!({ "version": "1.0.0", "category": "utility", "sideEffects": "none", "idempotent": true,
         "requiresConfirmation": false, "allowedModes": ["text"], "latencyBudgetMs": 1000,
         "jsonSchema": { "type": "object", "additionalProperties": false } });
@@ -98,14 +98,14 @@ async fn fixture(_: Value, context: Context) -> Result<Success, Failure> {
     Ok(Value::from("This is a simple text response for testing.").into())
 }
 
-struct Around {
+struct FixtureHandler {
     inner: Handler,
     fixtures: Arc<Fixtures>,
 }
 
-impl Around {
-    /// What is still to be asked, if anything: the rounds in order, each answered by its own keys.
-    fn missing(
+impl FixtureHandler {
+    /// The next round of input requests, if any: each round is answered by its own keys.
+    fn next_round(
         &self,
         name: &str,
         given: Option<&InputResponses>,
@@ -113,13 +113,13 @@ impl Around {
         context: &RequestContext<RoleServer>,
     ) -> Option<InputRequiredResult> {
         let rounds = self.fixtures.inputs.get(name)?;
-        let done = state.and_then(|state| state.parse::<usize>().ok()).unwrap_or(0);
+        let round = state.and_then(|state| state.parse::<usize>().ok()).unwrap_or(0);
         let answered = |round: &InputRequests| {
             round.iter().all(|(key, asked)| {
                 given.and_then(|given| given.get(key)).is_some_and(|answer| is_valid(asked, answer))
             })
         };
-        let at = if rounds.get(done).is_some_and(answered) { done + 1 } else { done };
+        let at = if rounds.get(round).is_some_and(answered) { round + 1 } else { round };
         let mut asked = rounds.get(at)?.clone();
         if name == "test_input_required_result_capabilities" {
             let can = context.client_capabilities().unwrap_or_default();
@@ -132,7 +132,7 @@ impl Around {
         Some(InputRequiredResult::new(Some(asked), Some(at.to_string())))
     }
 
-    async fn legacy(
+    async fn call_fixture(
         &self,
         request: &CallToolRequestParams,
         context: &RequestContext<RoleServer>,
@@ -177,7 +177,7 @@ impl Around {
                 let needed = ClientCapabilities::builder().enable_sampling().build();
                 let can = context.client_capabilities().unwrap_or_default();
                 Some(match can.sampling {
-                    Some(_) => text("The capability is there.".to_owned()),
+                    Some(_) => text("The client has the capability.".to_owned()),
                     None => Err(ErrorData::missing_required_client_capability(needed)),
                 })
             }
@@ -200,7 +200,7 @@ fn is_valid(asked: &InputRequest, answer: &Value) -> bool {
 
 const EXTRA: [&str; 3] = ["test_sampling", "test_tool_with_logging", "test_missing_capability"];
 
-impl ServerHandler for Around {
+impl ServerHandler for FixtureHandler {
     fn get_info(&self) -> ServerConfig {
         let mut info = self.inner.get_info();
         info.capabilities.logging = Some(Default::default());
@@ -231,7 +231,7 @@ impl ServerHandler for Around {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let (name, given) = (request.name.as_ref(), request.input_responses.as_ref());
-        if let Some(asked) = self.missing(name, given, request.request_state.as_deref(), &context) {
+        if let Some(asked) = self.next_round(name, given, request.request_state.as_deref(), &context) {
             return Ok(asked.into());
         }
         if self.fixtures.inputs.contains_key(name) {
@@ -240,7 +240,7 @@ impl ServerHandler for Around {
         if let Some(result) = self.fixtures.results.get(name) {
             return Ok(result.clone().into());
         }
-        match self.legacy(&request, &context).await {
+        match self.call_fixture(&request, &context).await {
             Some(answer) => answer.map(Into::into),
             None => self.inner.call_tool(request, context).await,
         }
@@ -305,7 +305,7 @@ impl ServerHandler for Around {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let (name, given) = (request.name.as_str(), request.input_responses.as_ref());
-        if let Some(asked) = self.missing(name, given, request.request_state.as_deref(), &context) {
+        if let Some(asked) = self.next_round(name, given, request.request_state.as_deref(), &context) {
             return Ok(asked.into());
         }
         let Some(fixture) = self.fixtures.prompts.iter().find(|fixture| fixture.prompt.name == name) else {

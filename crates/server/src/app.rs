@@ -1,15 +1,12 @@
-//! What all requests share.
-
-use std::sync::atomic::AtomicBool;
+//! The state that all requests of a server share.
 
 use tokio::sync::watch;
 use toolwright_orchestrator::Orchestrator;
 
-use crate::access::Log;
+use crate::access_log::AccessLogger;
 use crate::auth::Auth;
 use crate::counters::Counters;
-use crate::deadline::Deadlines;
-use crate::mcp::Mount;
+use crate::mcp::McpService;
 use crate::options::Options;
 use crate::origin::Origins;
 use crate::request_id::RequestIds;
@@ -20,21 +17,22 @@ pub(crate) struct App {
     pub options: Options,
     pub origins: Origins,
     pub counters: Counters,
-    pub deadlines: Deadlines,
-    pub ids: RequestIds,
-    pub log: Log,
-    pub mcp: Mount,
-    /// No new work is wanted.
-    pub is_stopping: AtomicBool,
-    /// Turns true when the server is told to stop, for those who wait for something else.
-    pub stop: watch::Receiver<bool>,
+    pub request_ids: RequestIds,
+    pub access_log: AccessLogger,
+    pub mcp: McpService,
+    /// True once the server shuts down.
+    pub shutdown: watch::Receiver<bool>,
 }
 
 impl App {
-    /// Resolves when the server is told to stop.
-    pub async fn stopped(&self) {
-        let mut stop = self.stop.clone();
-        // An error means that the server is gone, which is the same.
-        let _ = stop.wait_for(|stop| *stop).await;
+    pub fn is_shutting_down(&self) -> bool {
+        *self.shutdown.borrow()
+    }
+
+    /// Resolves when the server begins to shut down.
+    pub async fn shutdown_requested(&self) {
+        let mut shutdown = self.shutdown.clone();
+        // An error means that the server itself was dropped.
+        let _ = shutdown.wait_for(|requested| *requested).await;
     }
 }

@@ -1,8 +1,7 @@
-//! Bodies: those that come in, with their limits, and the forms of those that go out.
+//! Request bodies, read within the limits, and the kinds of response bodies.
 
 use std::convert::Infallible;
-use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,25 +12,25 @@ use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::deadline::{Streaming, Watched};
+use crate::idle::RestartOnDrop;
 use crate::options::Limits;
 use crate::problem::{Kind, Problem};
 
-/// Of a body that is refused, so much is still read, so that the client sees the answer rather than a reset.
-const DRAINED: usize = 8 << 20;
-const DRAIN_TIME: Duration = Duration::from_secs(1);
+/// How much of a refused body is still read, so that the client sees the response rather than a reset.
+const MAX_DRAIN_BYTES: usize = 8 << 20;
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The body of a response.
 #[derive(Debug)]
 pub(crate) enum Body {
-    /// Until it was sent.
+    /// `None` when empty, or sent.
     Whole(Option<Bytes>),
-    /// Pieces as they come.
+    /// Chunks from a channel.
     Stream(mpsc::Receiver<Bytes>),
-    /// What another library has made: whole, or pieces as they come.
+    /// A body of another library.
     Boxed(BoxBody<Bytes, Infallible>),
-    /// A stream on a connection that is watched over.
-    Watched(Box<Body>, #[allow(dead_code, reason = "it is held, not used")] Streaming),
+    /// A stream that restarts the idle timer of its connection when it ends.
+    Guarded(Box<Body>, #[allow(dead_code, reason = "used when it is dropped")] RestartOnDrop),
 }
 
 impl Body {
@@ -43,13 +42,13 @@ impl Body {
         Self::Whole(None)
     }
 
-    /// Whether it goes on for as long as it likes.
+    /// Whether its length is unknown.
     pub fn is_stream(&self) -> bool {
         match self {
             Self::Whole(_) => false,
             Self::Stream(_) => true,
             Self::Boxed(body) => body.size_hint().exact().is_none(),
-            Self::Watched(..) => true,
+            Self::Guarded(..) => true,
         }
     }
 
@@ -58,7 +57,7 @@ impl Body {
             Self::Whole(bytes) => bytes.as_ref().map_or(0, |bytes| bytes.len() as u64),
             Self::Stream(_) => 0,
             Self::Boxed(body) => body.size_hint().exact().unwrap_or(0),
-            Self::Watched(body, _) => body.size(),
+            Self::Guarded(body, _) => body.size(),
         }
     }
 }
@@ -73,11 +72,11 @@ impl HttpBody for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match &mut *self {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Self::Stream(pieces) => {
-                pieces.poll_recv(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+            Self::Stream(chunks) => {
+                chunks.poll_recv(context).map(|chunk| chunk.map(|chunk| Ok(Frame::data(chunk))))
             }
             Self::Boxed(body) => Pin::new(body).poll_frame(context),
-            Self::Watched(body, _) => Pin::new(&mut **body).poll_frame(context),
+            Self::Guarded(body, _) => Pin::new(&mut **body).poll_frame(context),
         }
     }
 
@@ -86,7 +85,7 @@ impl HttpBody for Body {
             Self::Whole(bytes) => bytes.is_none(),
             Self::Stream(_) => false,
             Self::Boxed(body) => body.is_end_stream(),
-            Self::Watched(body, _) => body.is_end_stream(),
+            Self::Guarded(body, _) => body.is_end_stream(),
         }
     }
 
@@ -95,45 +94,32 @@ impl HttpBody for Body {
             Self::Whole(_) => SizeHint::with_exact(self.size()),
             Self::Stream(_) => SizeHint::default(),
             Self::Boxed(body) => body.size_hint(),
-            Self::Watched(body, _) => body.size_hint(),
+            Self::Guarded(body, _) => body.size_hint(),
         }
     }
 }
 
-/// Reads a body to its end, within the limits.
-pub(crate) async fn read(
-    body: &mut Incoming,
-    limits: &Limits,
-    watched: &Watched<'_>,
-) -> Result<Bytes, Problem> {
+/// Reads a whole body within the limits.
+pub(crate) async fn read(body: &mut Incoming, limits: &Limits) -> Result<Bytes, Problem> {
     if body.is_end_stream() {
         return Ok(Bytes::new());
     }
     if body.size_hint().lower() > limits.body_bytes as u64 {
         return Err(too_large(limits));
     }
-    watched.awaits_body();
-    let mut whole = pin!(collect(body, limits));
-    let read = poll_fn(|context| match whole.as_mut().poll(context) {
-        Poll::Pending if watched.is_late() => Poll::Ready(Err(slow(limits))),
-        poll => poll,
+    timeout(limits.body_timeout, collect(body, limits)).await.unwrap_or_else(|_| {
+        let detail = format!("The request's body took longer than {} s.", limits.body_timeout.as_secs());
+        Err(Problem::new(Kind::SlowRequest, detail))
     })
-    .await;
-    watched.works();
-    read
-}
-
-fn slow(limits: &Limits) -> Problem {
-    Problem::new(Kind::SlowRequest, format!("The body took longer than {} s.", limits.body_timeout.as_secs()))
 }
 
 async fn collect(body: &mut Incoming, limits: &Limits) -> Result<Bytes, Problem> {
-    let Some(first) = piece(body).await? else { return Ok(Bytes::new()) };
+    let Some(first) = next_chunk(body).await? else { return Ok(Bytes::new()) };
     if body.is_end_stream() {
         return if first.len() > limits.body_bytes { Err(too_large(limits)) } else { Ok(first) };
     }
     let mut whole = BytesMut::from(first);
-    while let Some(next) = piece(body).await? {
+    while let Some(next) = next_chunk(body).await? {
         if whole.len() + next.len() > limits.body_bytes {
             return Err(too_large(limits));
         }
@@ -142,8 +128,8 @@ async fn collect(body: &mut Incoming, limits: &Limits) -> Result<Bytes, Problem>
     Ok(whole.freeze())
 }
 
-/// The next piece of data; trailers are passed over.
-async fn piece(body: &mut Incoming) -> Result<Option<Bytes>, Problem> {
+/// The next chunk of data; trailers are skipped.
+async fn next_chunk(body: &mut Incoming) -> Result<Option<Bytes>, Problem> {
     loop {
         match body.frame().await {
             None => return Ok(None),
@@ -153,31 +139,31 @@ async fn piece(body: &mut Incoming) -> Result<Option<Bytes>, Problem> {
                 }
             }
             Some(Err(error)) => {
-                let detail = format!("The body did not arrive whole: {error}.");
+                let detail = format!("The body could not be read to its end: {error}.");
                 return Err(Problem::new(Kind::BadRequest, detail));
             }
         }
     }
 }
 
-/// Reads what is left of a body that is not wanted, up to a bound.
+/// Reads and drops the rest of a refused body, within limits.
 pub(crate) async fn drain(body: &mut Incoming) {
-    if body.is_end_stream() || body.size_hint().lower() > DRAINED as u64 {
+    if body.is_end_stream() || body.size_hint().lower() > MAX_DRAIN_BYTES as u64 {
         return;
     }
-    let mut left = DRAINED;
+    let mut left = MAX_DRAIN_BYTES;
     let all = async {
-        while let Ok(Some(next)) = piece(body).await {
+        while let Ok(Some(next)) = next_chunk(body).await {
             left = left.saturating_sub(next.len());
             if left == 0 {
                 return;
             }
         }
     };
-    // Whoever is slower than that is cut off.
-    let _ = timeout(DRAIN_TIME, all).await;
+    // A slower client gets a reset.
+    let _ = timeout(DRAIN_TIMEOUT, all).await;
 }
 
 fn too_large(limits: &Limits) -> Problem {
-    Problem::new(Kind::TooLarge, format!("At most {} bytes are read.", limits.body_bytes))
+    Problem::new(Kind::TooLarge, format!("A request body may have {} bytes.", limits.body_bytes))
 }

@@ -1,43 +1,43 @@
-//! What the server counts of itself; what tools do is counted by the orchestrator.
+//! The server's own counters. Calls are counted by the orchestrator.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Requests and connections.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    /// By the first digit of the status.
-    answered: [AtomicU64; 6],
+    /// Responses by the first digit of the status.
+    responses: [AtomicU64; 6],
     pub running: AtomicUsize,
     pub connections: AtomicUsize,
 }
 
 impl Counters {
     pub fn count(&self, status: u16) {
-        let class = usize::from(status / 100).min(self.answered.len() - 1);
-        self.answered[class].fetch_add(1, Ordering::Relaxed);
+        let class = usize::from(status / 100).min(self.responses.len() - 1);
+        self.responses[class].fetch_add(1, Ordering::Relaxed);
     }
 
     /// `("2xx", count)` and so on.
-    pub fn answered(&self) -> impl Iterator<Item = (&'static str, u64)> {
+    pub fn responses(&self) -> impl Iterator<Item = (&'static str, u64)> {
         const CLASSES: [&str; 6] = ["0xx", "1xx", "2xx", "3xx", "4xx", "5xx"];
-        let counts = self.answered.iter().map(|count| count.load(Ordering::Relaxed));
+        let counts = self.responses.iter().map(|count| count.load(Ordering::Relaxed));
         CLASSES.into_iter().zip(counts).skip(2)
     }
 
-    pub fn begin(counter: &AtomicUsize) -> Running<'_> {
+    pub fn begin(counter: &AtomicUsize) -> CountGuard<'_> {
         let now = counter.fetch_add(1, Ordering::Relaxed) + 1;
-        Running { counter, now }
+        CountGuard { counter, now }
     }
 }
 
-/// Counts something for as long as it is held.
-pub(crate) struct Running<'a> {
+/// Counts one until it is dropped.
+pub(crate) struct CountGuard<'a> {
     counter: &'a AtomicUsize,
-    /// How many there were, this one included.
+    /// The count when it began, itself included.
     pub now: usize,
 }
 
-impl Drop for Running<'_> {
+impl Drop for CountGuard<'_> {
     fn drop(&mut self) {
         self.counter.fetch_sub(1, Ordering::Relaxed);
     }

@@ -1,34 +1,36 @@
-//! JSON in and out. A body is parsed once, straight into its form; what is wrong with it is looked at only then.
+//! JSON bodies. A request body is parsed once, straight into its type; only a body that fails is examined for the cause.
+
+use std::collections::HashMap;
 
 use bytes::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
-use std::collections::HashMap;
 use toolwright_contract::suggest::did_you_mean;
 
 use crate::body::Body;
 use crate::problem::{Kind, Problem};
 
-/// The form of a request's body.
-pub(crate) trait Form: DeserializeOwned {
+/// The type of a request's body.
+pub(crate) trait JsonBody: DeserializeOwned {
+    /// The names that a suggestion may offer.
     const FIELDS: &'static [&'static str];
 }
 
-/// Parses a body. One that is empty stands for `{}`.
-pub(crate) fn parse<T: Form>(headers: &HeaderMap, body: &Bytes) -> Result<T, Problem> {
+/// Parses a body. An empty one means `{}`.
+pub(crate) fn parse<T: JsonBody>(headers: &HeaderMap, body: &Bytes) -> Result<T, Problem> {
     if body.is_empty() {
-        return of_text(b"{}");
+        return parse_text(b"{}");
     }
     if !headers.get(CONTENT_TYPE).is_some_and(is_json) {
-        return Err(Problem::new(Kind::NotJson, "Send it with `content-type: application/json`."));
+        return Err(Problem::new(Kind::NotJson, "Send the body with `content-type: application/json`."));
     }
-    of_text(body)
+    parse_text(body)
 }
 
-fn of_text<T: Form>(text: &[u8]) -> Result<T, Problem> {
-    serde_json::from_slice(text).map_err(|error| explained::<T>(text, &error))
+fn parse_text<T: JsonBody>(text: &[u8]) -> Result<T, Problem> {
+    serde_json::from_slice(text).map_err(|error| explain::<T>(text, &error))
 }
 
 fn is_json(value: &HeaderValue) -> bool {
@@ -37,8 +39,8 @@ fn is_json(value: &HeaderValue) -> bool {
     value[..end].trim_ascii().eq_ignore_ascii_case(b"application/json")
 }
 
-/// What is wrong, where, and what was perhaps meant.
-fn explained<T: Form>(text: &[u8], error: &serde_json::Error) -> Problem {
+/// Names the unknown field, with a suggestion, or gives the parser's message.
+fn explain<T: JsonBody>(text: &[u8], error: &serde_json::Error) -> Problem {
     let members = serde_json::from_slice::<HashMap<String, IgnoredAny>>(text).unwrap_or_default();
     let unknown = members.keys().filter(|name| !T::FIELDS.contains(&name.as_str())).min();
     let detail = match unknown {
@@ -48,23 +50,22 @@ fn explained<T: Form>(text: &[u8], error: &serde_json::Error) -> Problem {
     Problem::bad_json(detail, error.line(), error.column())
 }
 
-/// A response with a JSON body.
-pub(crate) fn answer(value: &impl Serialize) -> Response<Body> {
+pub(crate) fn response(value: &impl Serialize) -> Response<Body> {
     let mut text = Vec::with_capacity(512);
-    // Maps have text keys and nothing here refuses to be written.
+    // Serialization to memory fails only for maps whose keys are not text; there are none.
     let _ = serde_json::to_writer(&mut text, value);
-    answer_of(text)
+    response_from_text(text)
 }
 
-/// A response with a body that is JSON already.
-pub(crate) fn answer_of(text: Vec<u8>) -> Response<Body> {
+/// A response whose body is JSON text already.
+pub(crate) fn response_from_text(text: impl Into<Bytes>) -> Response<Body> {
     let mut response = Response::new(Body::whole(text));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
 pub(crate) fn created(value: &impl Serialize) -> Response<Body> {
-    let mut response = answer(value);
+    let mut response = response(value);
     *response.status_mut() = StatusCode::CREATED;
     response
 }

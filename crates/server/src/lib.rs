@@ -1,21 +1,20 @@
-//! Translates wires: HTTP in, calls of the orchestrator, envelopes out. Who asks is found out here; what they may do is
-//! the orchestrator's business.
+//! Translates wires: HTTP requests into calls of the orchestrator, envelopes into responses. It authenticates callers;
+//! what they may do is decided by the orchestrator.
 //!
 //! ```text
-//! connection (limits, time-outs) → exchange (id, origin, route, who) → rest/… → orchestrator → envelope → bytes
+//! connection (limits, timeouts) → service (id, origin, route, principal) → rest/…, mcp/… → orchestrator → envelope → response
 //! ```
-//! [`route`] is the table of all paths; a wire of its own (MCP, chat, voice) is a module beside `rest`, its rows in that
-//! table, and its arms in `dispatch.rs`.
+//! [`route`] is the table of all routes, each with its handler. Another wire (chat, voice) is a module beside `rest` and
+//! its rows in that table.
 
-mod access;
+mod access_log;
 mod app;
 pub mod auth;
 mod body;
-mod client;
+mod connection;
 mod counters;
-mod deadline;
-mod dispatch;
-mod exchange;
+mod http_client;
+mod idle;
 mod json;
 pub mod mcp;
 mod openapi;
@@ -25,12 +24,14 @@ pub mod otlp;
 mod problem;
 mod prometheus;
 mod query;
+mod request;
 mod request_id;
 mod rest;
 pub mod route;
-mod serve;
+mod server;
+mod service;
 
-pub use access::AccessLog;
+pub use access_log::AccessLog;
 pub use openapi::DOCUMENT as OPENAPI;
 pub use options::{Limits, Options};
-pub use serve::{Error, Server};
+pub use server::{Error, Server};

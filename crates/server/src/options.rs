@@ -1,40 +1,40 @@
-//! What a server is set up with. The caller reads configuration; nothing here touches the environment.
+//! The options of a server. The caller reads the configuration; nothing here reads the environment.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::access::AccessLog;
+use crate::access_log::AccessLog;
 use crate::mcp::Prompts;
 
-/// How a server is set up.
+/// The options of a server.
 #[derive(Debug, Clone)]
 pub struct Options {
     pub listen: SocketAddr,
     pub limits: Limits,
-    /// Origins of web pages that may ask besides the server's own. Empty: none.
+    /// Origins of web pages that may send requests, besides the server's own.
     pub cors_origins: Vec<String>,
     pub access_log: AccessLog,
-    /// What the prompts are put together from that MCP hosts can get.
+    /// The sources of the prompts that MCP hosts can get.
     pub prompts: Prompts,
-    /// Where the pictures are that tools have made; without it none are served.
+    /// The directory of the images that tools have made; without it none are served.
     pub images: Option<PathBuf>,
-    /// How long running requests may take once the server is told to stop.
+    /// How long running requests may take once shutdown begins.
     pub shutdown: Duration,
 }
 
-/// What one client, or all of them, may use up.
+/// Limits on what one client, or all of them, may use.
 #[derive(Debug, Clone)]
 pub struct Limits {
     pub body_bytes: usize,
-    /// Names and values of a request's headers, and its path.
+    /// The size of a request's headers and its path.
     pub header_bytes: usize,
     pub headers: usize,
-    /// At a time; others wait to be accepted.
+    /// Open at a time; further ones wait to be accepted.
     pub connections: usize,
-    /// At a time; others are refused.
+    /// Running at a time; further ones are refused.
     pub requests: usize,
-    /// For the head of a request, and for the pause before the next one.
+    /// For the head of a request, and for the idle time before it.
     pub header_timeout: Duration,
     pub body_timeout: Duration,
 }

@@ -1,6 +1,6 @@
-//! Web pages: a browser tells the origin of the page that asks. Only the server's own origin may, and those that are
-//! listed. A server on loopback also insists on a loopback name in `host`, or else any site could point its own name at
-//! 127.0.0.1 and be "the same origin".
+//! CORS: requests of web pages are accepted from the server's own origin and from listed ones. A server on loopback also
+//! requires a loopback name in `host`; otherwise any site could point its name at 127.0.0.1 (DNS rebinding) and be
+//! same-origin.
 
 use std::net::IpAddr;
 
@@ -18,10 +18,10 @@ static FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 static REQUESTED_METHOD: HeaderName = HeaderName::from_static("access-control-request-method");
 
 /// The headers that pages of listed origins may send.
-const ASKED: &str = "authorization, content-type, x-request-id, last-event-id, mcp-method, mcp-name, \
+const ALLOWED_HEADERS: &str = "authorization, content-type, x-request-id, last-event-id, mcp-method, mcp-name, \
     mcp-protocol-version, mcp-session-id";
 
-/// Which origins may ask.
+/// The origins whose pages may send requests.
 #[derive(Debug)]
 pub(crate) struct Origins {
     listed: Vec<String>,
@@ -34,11 +34,11 @@ impl Origins {
         Self { listed, loopback_only: listen.is_loopback() }
     }
 
-    /// Whether this request may be answered. Returns the listed origin that it comes from, if it does.
+    /// Refuses a request of a foreign origin. Returns the listed origin that it comes from, if any.
     pub fn check(&self, headers: &HeaderMap) -> Result<Option<HeaderValue>, Problem> {
-        let host = self.host(headers)?;
+        let host = self.check_host(headers)?;
         let Some(origin) = headers.get(ORIGIN) else {
-            // A page of another site that sends no origin: an image, a link, a form.
+            // Images, links and forms of another site's page carry no origin.
             return match headers.get(&FETCH_SITE).map(HeaderValue::as_bytes) {
                 Some(b"cross-site") => Err(foreign()),
                 _ => Ok(None),
@@ -51,19 +51,18 @@ impl Origins {
         let own = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
         if own.is_some_and(|own| own.eq_ignore_ascii_case(host)) { Ok(None) } else { Err(foreign()) }
     }
-}
 
-impl Origins {
-    /// The same for what the pages of any site may show, once they have its address.
+    /// As [`Self::check`], for resources that pages of any site may embed.
     pub fn check_link(&self, headers: &HeaderMap) -> Result<Option<HeaderValue>, Problem> {
-        self.host(headers)?;
+        self.check_host(headers)?;
         Ok(self.check(headers).unwrap_or_default())
     }
 
-    fn host<'a>(&self, headers: &'a HeaderMap) -> Result<&'a str, Problem> {
+    fn check_host<'a>(&self, headers: &'a HeaderMap) -> Result<&'a str, Problem> {
         let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
         if self.loopback_only && !is_loopback(host) {
-            let detail = "The server listens on loopback: `host` must be localhost or a loopback address.";
+            let detail =
+                "The server listens on loopback: the `host` header must be localhost or a loopback address.";
             return Err(Problem::new(Kind::CrossOrigin, detail));
         }
         Ok(host)
@@ -71,7 +70,7 @@ impl Origins {
 }
 
 fn foreign() -> Problem {
-    Problem::new(Kind::CrossOrigin, "List the page's origin in `[server] cors_origins` to let it ask.")
+    Problem::new(Kind::CrossOrigin, "To allow this page, add its origin to `[server] cors_origins`.")
 }
 
 /// `localhost`, `127.0.0.1`, `[::1]`, with or without a port.
@@ -84,22 +83,22 @@ fn is_loopback(host: &str) -> bool {
         || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// The answer to a browser that asks whether it may ask.
+/// The response to a CORS preflight request.
 pub(crate) fn preflight(method: &Method, headers: &HeaderMap) -> Option<Response<Body>> {
     if *method != Method::OPTIONS || !headers.contains_key(&REQUESTED_METHOD) {
         return None;
     }
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
-    let answer = response.headers_mut();
-    answer.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE"));
-    let names = HeaderValue::from_static(ASKED);
-    answer.insert(ACCESS_CONTROL_ALLOW_HEADERS, names);
-    answer.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    let allowed = response.headers_mut();
+    allowed.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE"));
+    let names = HeaderValue::from_static(ALLOWED_HEADERS);
+    allowed.insert(ACCESS_CONTROL_ALLOW_HEADERS, names);
+    allowed.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
     Some(response)
 }
 
-/// Lets the page of a listed origin read a response.
+/// Allows the page of a listed origin to read the response.
 pub(crate) fn allow(response: &mut Response<Body>, origin: HeaderValue) {
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
@@ -119,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_on_loopback_answers_loopback_names_and_its_own_pages() {
+    fn a_server_on_loopback_accepts_loopback_names_and_its_own_pages() {
         let origins = Origins::new(&["https://console.example/".to_owned()], "127.0.0.1".parse().unwrap());
         for host in
             ["localhost", "localhost:7300", "127.0.0.1:7300", "127.9.9.9", "[::1]:7300", "LOCALHOST:1"]
@@ -153,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn elsewhere_any_name_will_do_and_foreign_pages_will_not() {
+    fn another_server_accepts_any_host_name_but_no_foreign_pages() {
         let origins = Origins::new(&[], "0.0.0.0".parse().unwrap());
         assert!(check(&origins, &[("host", "tools.example")]));
         assert!(check(&origins, &[("host", "tools.example"), ("origin", "https://tools.example")]));

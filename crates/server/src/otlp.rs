@@ -1,5 +1,5 @@
-//! Spans of calls for an OpenTelemetry collector: OTLP over HTTP in its JSON form, in groups, behind the calls. A collector
-//! that is slow or gone costs spans, never calls.
+//! Exports a span per call to an OpenTelemetry collector: OTLP over HTTP as JSON, in batches, in the background. A collector
+//! that is slow or down costs spans, never calls.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,23 +11,22 @@ use tokio::sync::{mpsc, oneshot};
 use toolwright_orchestrator::observe::{FinishedCall, Observer};
 use toolwright_registry::hex;
 
-use crate::client;
+use crate::http_client;
 
-/// Spans that wait at most; more are dropped, and counted.
-const ROOM: usize = 4096;
-/// Of one request.
-const GROUP: usize = 512;
-const EVERY: Duration = Duration::from_secs(2);
+/// Spans that may be queued; further ones are dropped and counted.
+const QUEUE_CAPACITY: usize = 4096;
+const MAX_BATCH: usize = 512;
+const EXPORT_INTERVAL: Duration = Duration::from_secs(2);
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Where spans go.
+/// The collector that receives the spans.
 #[derive(Clone)]
 pub struct Collector {
     /// Such as `http://localhost:4318`.
     pub endpoint: String,
-    /// What this server is called there.
+    /// `service.name` of the spans.
     pub service: String,
-    /// Sent with every request; may hold secrets.
+    /// Sent with every request; may contain secrets.
     pub headers: Vec<(String, String)>,
 }
 
@@ -37,7 +36,7 @@ impl fmt::Debug for Collector {
     }
 }
 
-/// Turns calls that have ended into spans, and sends them.
+/// Turns finished calls into spans and sends them.
 pub struct Exporter {
     sender: mpsc::Sender<Message>,
     dropped: AtomicU64,
@@ -45,7 +44,7 @@ pub struct Exporter {
 
 enum Message {
     Span(Box<Value>),
-    /// Answered when all that came before it has been sent, or could not be.
+    /// Acknowledged when everything queued before it was sent, or failed to be.
     Flush(oneshot::Sender<()>),
 }
 
@@ -56,27 +55,27 @@ impl fmt::Debug for Exporter {
 }
 
 impl Exporter {
-    /// Starts to send, on the present tokio runtime.
+    /// Starts the export task on the current tokio runtime.
     pub fn start(collector: Collector) -> Result<Arc<Self>, String> {
-        let client = client::build(TIMEOUT)?;
+        let client = http_client::build(TIMEOUT)?;
         let mut request = client.post(format!("{}/v1/traces", collector.endpoint.trim_end_matches('/')));
         for (name, value) in &collector.headers {
             request = request.header(name, value);
         }
         let request = request.header("content-type", "application/json");
         request.try_clone().map(|request| request.build()).transpose().map_err(|error| {
-            format!("the collector's address or headers cannot be used: {}", error.without_url())
+            format!("the collector's endpoint or headers are invalid: {}", error.without_url())
         })?;
-        let (sender, receiver) = mpsc::channel(ROOM);
-        tokio::spawn(send(request, collector.service, receiver));
+        let (sender, receiver) = mpsc::channel(QUEUE_CAPACITY);
+        tokio::spawn(export(request, collector.service, receiver));
         Ok(Arc::new(Self { sender, dropped: AtomicU64::new(0) }))
     }
 
-    /// Sends what waits.
+    /// Sends everything that is queued.
     pub async fn flush(&self) {
         let (done, sent) = oneshot::channel();
         if self.sender.send(Message::Flush(done)).await.is_ok() {
-            // The task is gone with the runtime, if it does not answer.
+            // Fails only when the task ended with its runtime.
             let _ = sent.await;
         }
     }
@@ -87,12 +86,12 @@ impl Observer for Exporter {
         if self.sender.try_send(Message::Span(Box::new(span(call)))).is_err()
             && self.dropped.fetch_add(1, Ordering::Relaxed).is_multiple_of(1000)
         {
-            tracing::warn!("spans are dropped: the collector does not keep up");
+            tracing::warn!("dropping spans: the collector does not keep up");
         }
     }
 }
 
-/// By OpenTelemetry's conventions for generative AI: one span `execute_tool` a call.
+/// One `execute_tool` span per call, by OpenTelemetry's conventions for generative AI.
 fn span(call: &FinishedCall<'_>) -> Value {
     let text = |key: &str, value: &str| json!({ "key": key, "value": { "stringValue": value } });
     let mut attributes = vec![
@@ -124,39 +123,39 @@ fn span(call: &FinishedCall<'_>) -> Value {
     span
 }
 
-async fn send(request: reqwest::RequestBuilder, service: String, mut receiver: mpsc::Receiver<Message>) {
-    let mut group = Vec::new();
-    let mut due = tokio::time::interval(EVERY);
+async fn export(request: reqwest::RequestBuilder, service: String, mut receiver: mpsc::Receiver<Message>) {
+    let mut batch = Vec::new();
+    let mut due = tokio::time::interval(EXPORT_INTERVAL);
     loop {
         let message = tokio::select! {
             message = receiver.recv() => message,
             _ = due.tick() => {
-                post(&request, &service, &mut group).await;
+                post(&request, &service, &mut batch).await;
                 continue;
             }
         };
         match message {
             Some(Message::Span(span)) => {
-                group.push(*span);
-                if group.len() >= GROUP {
-                    post(&request, &service, &mut group).await;
+                batch.push(*span);
+                if batch.len() >= MAX_BATCH {
+                    post(&request, &service, &mut batch).await;
                 }
             }
             Some(Message::Flush(done)) => {
-                post(&request, &service, &mut group).await;
-                // Whoever asked may have gone.
+                post(&request, &service, &mut batch).await;
+                // The caller of `flush` may be gone.
                 let _ = done.send(());
             }
-            None => return post(&request, &service, &mut group).await,
+            None => return post(&request, &service, &mut batch).await,
         }
     }
 }
 
-async fn post(request: &reqwest::RequestBuilder, service: &str, group: &mut Vec<Value>) {
-    if group.is_empty() {
+async fn post(request: &reqwest::RequestBuilder, service: &str, batch: &mut Vec<Value>) {
+    if batch.is_empty() {
         return;
     }
-    let spans = std::mem::take(group);
+    let spans = std::mem::take(batch);
     let resource = json!({ "attributes": [{ "key": "service.name", "value": { "stringValue": service } }] });
     let scope = json!({ "name": "toolwright", "version": env!("CARGO_PKG_VERSION") });
     let body = json!({ "resourceSpans": [{
@@ -166,6 +165,6 @@ async fn post(request: &reqwest::RequestBuilder, service: &str, group: &mut Vec<
     let Some(request) = request.try_clone() else { return };
     let sent = request.body(body.to_string()).send().await.and_then(reqwest::Response::error_for_status);
     if let Err(error) = sent {
-        tracing::warn!("spans could not be sent to the collector: {}", error.without_url());
+        tracing::warn!("could not send spans to the collector: {}", error.without_url());
     }
 }

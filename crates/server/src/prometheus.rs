@@ -1,4 +1,4 @@
-//! `/metrics`: the counters in Prometheus' text format.
+//! `/metrics`: the counters in Prometheus text format.
 
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
@@ -9,43 +9,46 @@ use toolwright_orchestrator::metrics::ToolMetrics;
 
 use crate::app::App;
 use crate::body::Body;
+use crate::request::{ApiRequest, ApiResult};
 
-/// Upper bounds of the latency histogram, in microseconds: one row each.
+/// Upper bounds of the latency histogram's buckets, in microseconds.
 const BOUNDS: [u64; 14] = [
     100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 1_000_000, 5_000_000,
     30_000_000,
 ];
 
-pub(crate) fn answer(app: &App) -> Response<Body> {
-    let mut response = Response::new(Body::whole(text(app)));
-    let form = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-    response.headers_mut().insert(CONTENT_TYPE, form);
-    response
+pub(crate) async fn metrics(request: ApiRequest<'_>) -> ApiResult {
+    let mut response = Response::new(Body::whole(render(request.app)));
+    let media_type = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, media_type);
+    Ok(response)
 }
 
-fn text(app: &App) -> String {
+fn render(app: &App) -> String {
     let tools = app.orchestrator.metrics();
     let mut page = Page(String::with_capacity(4096));
-    page.of_tools(&tools, "toolwright_calls_total", "Calls that ran.", |tool| tool.calls);
-    page.of_tools(&tools, "toolwright_replays_total", "Answers from the record.", |tool| tool.replays);
-    page.of_tools(&tools, "toolwright_refusals_total", "Calls that a gate refused.", |tool| tool.refusals);
+    page.counter(&tools, "toolwright_calls_total", "Calls that ran.", |tool| tool.calls);
+    page.counter(&tools, "toolwright_replays_total", "Calls answered from their record.", |tool| {
+        tool.replays
+    });
+    page.counter(&tools, "toolwright_refusals_total", "Calls that a gate refused.", |tool| tool.refusals);
     let help = "Calls that took longer than the tool's latency budget.";
-    page.of_tools(&tools, "toolwright_overruns_total", help, |tool| tool.overruns);
-    page.of_tools(&tools, "toolwright_retries_total", "Calls that were tried again.", |tool| tool.retries);
+    page.counter(&tools, "toolwright_overruns_total", help, |tool| tool.overruns);
+    page.counter(&tools, "toolwright_retries_total", "Calls that were retried.", |tool| tool.retries);
     page.head("toolwright_errors_total", "counter", "Errors by type, refusals included.");
     for tool in &tools {
         for (kind, count) in &tool.errors {
             let label = format!(",type=\"{kind}\"");
-            page.row("toolwright_errors_total", tool, &label, count);
+            page.sample("toolwright_errors_total", tool, &label, count);
         }
     }
     page.latency(&tools);
-    page.head("toolwright_http_requests_total", "counter", "Requests answered, by class of status.");
-    for (class, count) in app.counters.answered() {
+    page.head("toolwright_http_requests_total", "counter", "Responses, by class of status.");
+    for (class, count) in app.counters.responses() {
         page.line(format_args!("toolwright_http_requests_total{{class=\"{class}\"}} {count}"));
     }
     let gauges = [
-        ("toolwright_http_requests_running", "Requests that are being answered.", &app.counters.running),
+        ("toolwright_http_requests_running", "Requests that are running.", &app.counters.running),
         ("toolwright_http_connections", "Open connections.", &app.counters.connections),
     ];
     for (name, help, gauge) in gauges {
@@ -59,7 +62,7 @@ struct Page(String);
 
 impl Page {
     fn line(&mut self, line: std::fmt::Arguments<'_>) {
-        // Writing to a text does not fail.
+        // Writing to a `String` does not fail.
         let _ = writeln!(self.0, "{line}");
     }
 
@@ -67,34 +70,33 @@ impl Page {
         self.line(format_args!("# HELP {name} {help}\n# TYPE {name} {kind}"));
     }
 
-    /// Ids and versions of tools have nothing in them that would have to be escaped; other names are shown as they are
-    /// known to the orchestrator, which has one for all that are invented.
-    fn row(&mut self, name: &str, tool: &ToolMetrics, more: &str, value: impl std::fmt::Display) {
+    /// Tool ids and versions need no escaping; the orchestrator counts unknown tools under one name.
+    fn sample(&mut self, name: &str, tool: &ToolMetrics, more: &str, value: impl std::fmt::Display) {
         let ToolMetrics { tool, version, .. } = tool;
         self.line(format_args!("{name}{{tool=\"{tool}\",version=\"{version}\"{more}}} {value}"));
     }
 
-    fn of_tools(&mut self, tools: &[ToolMetrics], name: &str, help: &str, value: fn(&ToolMetrics) -> u64) {
+    fn counter(&mut self, tools: &[ToolMetrics], name: &str, help: &str, value: fn(&ToolMetrics) -> u64) {
         self.head(name, "counter", help);
-        tools.iter().for_each(|tool| self.row(name, tool, "", value(tool)));
+        tools.iter().for_each(|tool| self.sample(name, tool, "", value(tool)));
     }
 
     fn latency(&mut self, tools: &[ToolMetrics]) {
         let name = "toolwright_call_duration_seconds";
-        self.head(name, "histogram", "How long calls took that ran.");
+        self.head(name, "histogram", "Duration of calls that ran.");
         for tool in tools {
             let below = |bound: u64| -> u64 {
                 tool.latency.iter().filter(|(upper, _)| *upper <= bound).map(|(_, count)| count).sum()
             };
             for bound in BOUNDS {
                 let label = format!(",le=\"{}\"", bound as f64 / 1e6);
-                self.row(&format!("{name}_bucket"), tool, &label, below(bound));
+                self.sample(&format!("{name}_bucket"), tool, &label, below(bound));
             }
             let sum: f64 =
                 tool.latency.iter().map(|(upper, count)| *upper as f64 / 1e6 * *count as f64).sum();
-            self.row(&format!("{name}_bucket"), tool, ",le=\"+Inf\"", below(u64::MAX));
-            self.row(&format!("{name}_sum"), tool, "", sum);
-            self.row(&format!("{name}_count"), tool, "", below(u64::MAX));
+            self.sample(&format!("{name}_bucket"), tool, ",le=\"+Inf\"", below(u64::MAX));
+            self.sample(&format!("{name}_sum"), tool, "", sum);
+            self.sample(&format!("{name}_count"), tool, "", below(u64::MAX));
         }
     }
 }

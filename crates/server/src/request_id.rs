@@ -1,18 +1,18 @@
-//! The id of a request: the client's `x-request-id` if it can be used, otherwise one of our own.
+//! The id of a request: the client's `x-request-id` if it is safe to log, otherwise a new one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bytes::Bytes;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-use toolwright_registry::{push_hex, push_hex_number};
+use toolwright_registry::hex;
 
 pub(crate) static HEADER: HeaderName = HeaderName::from_static("x-request-id");
-const LONGEST: usize = 128;
+const MAX_BYTES: usize = 128;
 
-/// Makes ids that no other process makes.
+/// Makes ids that are unique across processes.
 #[derive(Debug)]
 pub(crate) struct RequestIds {
-    process: [u8; 8],
+    /// Random, in hex.
+    process: String,
     next: AtomicU64,
 }
 
@@ -21,29 +21,23 @@ impl RequestIds {
         let mut process = [0; 8];
         // Without randomness ids are still unique in this process.
         let _ = getrandom::fill(&mut process);
-        Self { process, next: AtomicU64::new(1) }
+        Self { process: hex(&process), next: AtomicU64::new(1) }
     }
 
-    pub fn of(&self, headers: &HeaderMap) -> HeaderValue {
-        match headers.get(&HEADER).filter(|id| is_plain(id.as_bytes())) {
-            Some(id) => id.clone(),
-            None => self.fresh(),
-        }
+    pub fn for_request(&self, headers: &HeaderMap) -> HeaderValue {
+        headers.get(&HEADER).filter(|id| is_safe(id.as_bytes())).cloned().unwrap_or_else(|| self.new_id())
     }
 
-    fn fresh(&self) -> HeaderValue {
-        let mut text = String::with_capacity(36);
-        text.push_str("req_");
-        push_hex(&mut text, &self.process);
-        push_hex_number(&mut text, self.next.fetch_add(1, Ordering::Relaxed));
-        HeaderValue::from_maybe_shared(Bytes::from(text)).unwrap_or(HeaderValue::from_static("req_0"))
+    fn new_id(&self) -> HeaderValue {
+        let id = format!("req_{}{:x}", self.process, self.next.fetch_add(1, Ordering::Relaxed));
+        HeaderValue::from_maybe_shared(bytes::Bytes::from(id)).unwrap_or(HeaderValue::from_static("req_0"))
     }
 }
 
-/// It is written to logs: nothing in it may speak to a terminal or break a line.
-fn is_plain(id: &[u8]) -> bool {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:/+=".contains(byte);
-    !id.is_empty() && id.len() <= LONGEST && id.iter().all(plain)
+/// The id is written to logs: it must not contain terminal escapes or line breaks.
+fn is_safe(id: &[u8]) -> bool {
+    let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:/+=".contains(byte);
+    !id.is_empty() && id.len() <= MAX_BYTES && id.iter().all(is_allowed)
 }
 
 #[cfg(test)]
@@ -51,17 +45,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_plain_ids_are_taken_over() {
+    fn only_safe_ids_are_accepted() {
         let ids = RequestIds::new();
-        let of = |id: &'static str| {
+        let accepted = |id: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(&HEADER, HeaderValue::from_static(id));
-            ids.of(&headers).to_str().unwrap().to_owned()
+            ids.for_request(&headers).to_str().unwrap().to_owned()
         };
-        assert_eq!(of("4bf92f35-77b3"), "4bf92f35-77b3");
+        assert_eq!(accepted("4bf92f35-77b3"), "4bf92f35-77b3");
         for bad in ["", "a b", "<script>", "\"x\""] {
-            assert!(of(bad).starts_with("req_"), "{bad}");
+            assert!(accepted(bad).starts_with("req_"), "{bad}");
         }
-        assert_ne!(ids.of(&HeaderMap::new()), ids.of(&HeaderMap::new()));
+        assert_ne!(ids.for_request(&HeaderMap::new()), ids.for_request(&HeaderMap::new()));
     }
 }

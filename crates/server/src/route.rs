@@ -1,44 +1,23 @@
-//! The table of all paths. The OpenAPI document is compared with it by a test.
+//! The table of all routes: method, path, who may call it, and the handler. A test compares it with the OpenAPI document.
 
 use std::borrow::Cow;
 
 use hyper::Method;
 
-/// What a request asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operation {
-    CallTool,
-    Mcp,
-    ListTools,
-    DescribeTool,
-    CreateSession,
-    GetSession,
-    EndSession,
-    BeginTurn,
-    SessionEvents,
-    Image,
-    ListConfirmations,
-    GetConfirmation,
-    Approve,
-    Reject,
-    Metrics,
-    Audit,
-    OpenApi,
-    Prometheus,
-    Healthy,
-    Ready,
-}
+use crate::request::RouteHandler;
+use crate::rest::{calls, confirmations, images, monitoring, session_events, sessions, tools};
+use crate::{mcp, openapi, prometheus};
 
-/// Who may ask.
+/// Who may call a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Anyone.
     Open,
-    /// Anyone who has the address, which nobody can guess. Pages of any site may show what is there.
+    /// Anyone who has the URL, which cannot be guessed. Pages of any site may embed what is there.
     Link,
-    /// Whoever has authenticated.
-    Known,
-    /// Who has authenticated and has one of these roles.
+    /// Authenticated callers.
+    Authenticated,
+    /// Authenticated callers with one of these roles.
     Role(&'static [&'static str]),
 }
 
@@ -48,63 +27,65 @@ pub struct Route {
     pub method: &'static str,
     /// With at most one `{parameter}`.
     pub path: &'static str,
-    pub operation: Operation,
     pub access: Access,
+    pub(crate) handler: RouteHandler,
 }
 
-/// May look at everything.
+/// The role that may read everything.
 pub const ADMIN: &str = "admin";
+const METRICS: Access = Access::Role(&[ADMIN, "metrics"]);
 
-const fn route(method: &'static str, path: &'static str, operation: Operation, access: Access) -> Route {
-    Route { method, path, operation, access }
+const fn route(method: &'static str, path: &'static str, access: Access, handler: RouteHandler) -> Route {
+    Route { method, path, access, handler }
 }
 
-/// Every path there is; the busiest stands first.
+/// Every route; lookup goes from top to bottom, so the busiest ones come first.
+#[rustfmt::skip]
 pub const ROUTES: &[Route] = &[
-    route("POST", "/v1/tools/{toolId}/call", Operation::CallTool, Access::Known),
-    route("POST", "/mcp", Operation::Mcp, Access::Known),
-    route("GET", "/mcp", Operation::Mcp, Access::Known),
-    route("DELETE", "/mcp", Operation::Mcp, Access::Known),
-    route("GET", "/v1/tools", Operation::ListTools, Access::Known),
-    route("GET", "/v1/tools/{toolId}", Operation::DescribeTool, Access::Known),
-    route("POST", "/v1/sessions", Operation::CreateSession, Access::Known),
-    route("GET", "/v1/sessions/{sessionId}", Operation::GetSession, Access::Known),
-    route("DELETE", "/v1/sessions/{sessionId}", Operation::EndSession, Access::Known),
-    route("POST", "/v1/sessions/{sessionId}/turn", Operation::BeginTurn, Access::Known),
-    route("GET", "/v1/sessions/{sessionId}/events", Operation::SessionEvents, Access::Known),
-    route("GET", "/v1/confirmations", Operation::ListConfirmations, Access::Known),
-    route("GET", "/v1/confirmations/{confirmationId}", Operation::GetConfirmation, Access::Known),
-    route("POST", "/v1/confirmations/{confirmationId}/approve", Operation::Approve, Access::Known),
-    route("POST", "/v1/confirmations/{confirmationId}/reject", Operation::Reject, Access::Known),
-    route("GET", "/images/{imageName}", Operation::Image, Access::Link),
-    route("GET", "/v1/metrics", Operation::Metrics, Access::Role(&[ADMIN, "metrics"])),
-    route("GET", "/v1/audit", Operation::Audit, Access::Role(&[ADMIN])),
-    route("GET", "/openapi.json", Operation::OpenApi, Access::Open),
-    route("GET", "/metrics", Operation::Prometheus, Access::Role(&[ADMIN, "metrics"])),
-    route("GET", "/healthz", Operation::Healthy, Access::Open),
-    route("GET", "/readyz", Operation::Ready, Access::Open),
+    route("POST", "/v1/tools/{toolId}/call", Access::Authenticated, |r| Box::pin(calls::call_tool(r))),
+    route("POST", "/mcp", Access::Authenticated, |r| Box::pin(mcp::handle(r))),
+    route("GET", "/mcp", Access::Authenticated, |r| Box::pin(mcp::handle(r))),
+    route("DELETE", "/mcp", Access::Authenticated, |r| Box::pin(mcp::handle(r))),
+    route("GET", "/v1/tools", Access::Authenticated, |r| Box::pin(tools::list(r))),
+    route("GET", "/v1/tools/{toolId}", Access::Authenticated, |r| Box::pin(tools::describe(r))),
+    route("POST", "/v1/sessions", Access::Authenticated, |r| Box::pin(sessions::create(r))),
+    route("GET", "/v1/sessions/{sessionId}", Access::Authenticated, |r| Box::pin(sessions::get(r))),
+    route("DELETE", "/v1/sessions/{sessionId}", Access::Authenticated, |r| Box::pin(sessions::end(r))),
+    route("POST", "/v1/sessions/{sessionId}/turn", Access::Authenticated, |r| Box::pin(sessions::begin_turn(r))),
+    route("GET", "/v1/sessions/{sessionId}/events", Access::Authenticated, |r| Box::pin(session_events::stream(r))),
+    route("GET", "/v1/confirmations", Access::Authenticated, |r| Box::pin(confirmations::list(r))),
+    route("GET", "/v1/confirmations/{confirmationId}", Access::Authenticated, |r| Box::pin(confirmations::get(r))),
+    route("POST", "/v1/confirmations/{confirmationId}/approve", Access::Authenticated, |r| Box::pin(confirmations::approve(r))),
+    route("POST", "/v1/confirmations/{confirmationId}/reject", Access::Authenticated, |r| Box::pin(confirmations::reject(r))),
+    route("GET", "/images/{imageName}", Access::Link, |r| Box::pin(images::get(r))),
+    route("GET", "/v1/metrics", METRICS, |r| Box::pin(monitoring::metrics(r))),
+    route("GET", "/v1/audit", Access::Role(&[ADMIN]), |r| Box::pin(monitoring::audit(r))),
+    route("GET", "/openapi.json", Access::Open, |r| Box::pin(openapi::document(r))),
+    route("GET", "/metrics", METRICS, |r| Box::pin(prometheus::metrics(r))),
+    route("GET", "/healthz", Access::Open, |r| Box::pin(monitoring::healthy(r))),
+    route("GET", "/readyz", Access::Open, |r| Box::pin(monitoring::ready(r))),
 ];
 
-/// What a method and a path lead to.
+/// The result of a lookup.
 #[derive(Debug)]
-pub enum Found<'a> {
+pub enum RouteMatch<'a> {
     /// With the path's parameter.
     Route(&'static Route, Cow<'a, str>),
-    /// The path has these methods.
+    /// The path exists with these methods.
     OtherMethods(String),
-    Nothing,
+    None,
 }
 
-/// Looks a path up. HEAD is answered like GET.
-pub fn find<'a>(method: &Method, path: &'a str) -> Found<'a> {
+/// Finds the route of a request. HEAD is answered like GET.
+pub fn find<'a>(method: &Method, path: &'a str) -> RouteMatch<'a> {
     let wanted = if *method == Method::HEAD { "GET" } else { method.as_str() };
     let mut others: Vec<&str> = Vec::new();
     for route in ROUTES {
-        let Some(parameter) = fits(route.path, path) else { continue };
+        let Some(parameter) = match_template(route.path, path) else { continue };
         if route.method == wanted {
             return match percent_encoding::percent_decode_str(parameter).decode_utf8() {
-                Ok(parameter) => Found::Route(route, parameter),
-                Err(_) => Found::Nothing,
+                Ok(parameter) => RouteMatch::Route(route, parameter),
+                Err(_) => RouteMatch::None,
             };
         }
         others.push(route.method);
@@ -112,11 +93,11 @@ pub fn find<'a>(method: &Method, path: &'a str) -> Found<'a> {
             others.push("HEAD");
         }
     }
-    if others.is_empty() { Found::Nothing } else { Found::OtherMethods(others.join(", ")) }
+    if others.is_empty() { RouteMatch::None } else { RouteMatch::OtherMethods(others.join(", ")) }
 }
 
-/// The parameter of a path that fits a template; empty for a template without one.
-fn fits<'a>(template: &str, path: &'a str) -> Option<&'a str> {
+/// The parameter of a path that matches the template; empty for a template without one.
+fn match_template<'a>(template: &str, path: &'a str) -> Option<&'a str> {
     let Some((before, rest)) = template.split_once('{') else {
         return (template == path).then_some("");
     };
@@ -129,35 +110,35 @@ fn fits<'a>(template: &str, path: &'a str) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    fn told(method: &str, path: &str) -> String {
+    fn found(method: &str, path: &str) -> String {
         match find(&method.parse().unwrap(), path) {
-            Found::Route(route, parameter) => format!("{:?} {parameter}", route.operation),
-            Found::OtherMethods(allow) => allow,
-            Found::Nothing => "-".to_owned(),
+            RouteMatch::Route(route, parameter) => format!("{} {} {parameter}", route.method, route.path),
+            RouteMatch::OtherMethods(allow) => allow,
+            RouteMatch::None => "-".to_owned(),
         }
     }
 
     #[test]
-    fn paths_lead_where_they_should() {
+    fn a_path_is_matched_with_its_route_and_parameter() {
         let cases = [
-            ("POST", "/v1/tools/kb_search/call", "CallTool kb_search"),
-            ("GET", "/v1/tools/kb_search", "DescribeTool kb_search"),
-            ("HEAD", "/v1/tools", "ListTools "),
+            ("POST", "/v1/tools/kb_search/call", "POST /v1/tools/{toolId}/call kb_search"),
+            ("GET", "/v1/tools/kb_search", "GET /v1/tools/{toolId} kb_search"),
+            ("HEAD", "/v1/tools", "GET /v1/tools "),
             ("GET", "/v1/tools/", "-"),
             ("GET", "/v1/tools/a/b", "-"),
-            ("POST", "/v1/tools/a%2Fb/call", "CallTool a/b"),
+            ("POST", "/v1/tools/a%2Fb/call", "POST /v1/tools/{toolId}/call a/b"),
             ("POST", "/v1/tools/%ff/call", "-"),
             ("GET", "/v1/tools/kb_search/call", "POST"),
             ("PUT", "/v1/sessions/s1", "GET, HEAD, DELETE"),
-            ("GET", "/images/a.png", "Image a.png"),
+            ("GET", "/images/a.png", "GET /images/{imageName} a.png"),
             ("GET", "/images/../keys.json", "-"),
-            ("GET", "/images/..%2Fkeys.json", "Image ../keys.json"),
+            ("GET", "/images/..%2Fkeys.json", "GET /images/{imageName} ../keys.json"),
             ("GET", "/v2", "-"),
             ("GET", "/", "-"),
             ("POST", "//v1/sessions", "-"),
         ];
         for (method, path, expected) in cases {
-            assert_eq!(told(method, path), expected, "{method} {path}");
+            assert_eq!(found(method, path), expected, "{method} {path}");
         }
     }
 }

@@ -1,8 +1,9 @@
-//! A server on a free port of loopback, and clients that talk bytes to it. Every answer is compared with the OpenAPI
-//! document.
+//! Tests against a running server on a free port of loopback. Every response is validated against the OpenAPI document.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "server/authentication.rs"]
+mod authentication;
 #[path = "server/blocks.rs"]
 mod blocks;
 #[path = "server/calls.rs"]
@@ -11,12 +12,12 @@ mod calls;
 mod client;
 #[path = "server/confirmations.rs"]
 mod confirmations;
-#[path = "server/document.rs"]
-mod document;
-#[path = "server/hostile.rs"]
-mod hostile;
 #[path = "server/images.rs"]
 mod images;
+#[path = "server/invalid_requests.rs"]
+mod invalid_requests;
+#[path = "server/jwt.rs"]
+mod jwt;
 #[path = "server/mcp.rs"]
 mod mcp;
 #[path = "server/mcp_direct.rs"]
@@ -25,19 +26,17 @@ mod mcp_direct;
 mod mcp_host;
 #[path = "server/mcp_http.rs"]
 mod mcp_http;
-#[path = "server/mcp_pipe.rs"]
-mod mcp_pipe;
-#[path = "server/operation.rs"]
-mod operation;
+#[path = "server/mcp_stdio.rs"]
+mod mcp_stdio;
+#[path = "server/monitoring.rs"]
+mod monitoring;
+#[path = "server/openapi.rs"]
+mod openapi;
 #[path = "server/otlp.rs"]
 mod otlp;
-#[path = "server/principals.rs"]
-mod principals;
 #[path = "server/sessions.rs"]
 mod sessions;
-#[path = "server/stopping.rs"]
-mod stopping;
+#[path = "server/shutdown.rs"]
+mod shutdown;
 #[path = "server/support.rs"]
 mod support;
-#[path = "server/tokens.rs"]
-mod tokens;

@@ -1,4 +1,4 @@
-// The official TypeScript client lists, calls and confirms, over HTTP and over a pipe.
+// The official TypeScript client: lists, calls and confirms, over HTTP and stdio.
 // client.mjs URL TOOLWRIGHT ARGUMENT...
 import assert from 'node:assert/strict';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
@@ -8,11 +8,11 @@ import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 
 const [url, command, ...args] = process.argv.slice(2);
 
-async function check(what, transport) {
+async function check(name, transport) {
   const client = new Client({ name: 'check', version: '1.0.0' }, { capabilities: { elicitation: {} } });
-  const asked = [];
+  const elicitations = [];
   client.setRequestHandler(ElicitRequestSchema, async ({ params }) => {
-    asked.push(params.message);
+    elicitations.push(params.message);
     return { action: 'accept', content: {} };
   });
   await client.connect(transport);
@@ -24,11 +24,11 @@ async function check(what, transport) {
   assert(wrong.isError && wrong.content[0].text.includes('VALIDATION'));
   const sent = await client.callTool({ name: 'send_note', arguments: { text: 'Bring the contract.' } });
   assert.deepEqual(sent.structuredContent, { sent: true });
-  assert.equal(asked.length, 1);
+  assert.equal(elicitations.length, 1);
   const document = await client.readResource({ uri: 'tool://count_words/doc' });
   assert(document.contents[0].text.includes('## Summary'));
   assert.deepEqual((await client.listPrompts()).prompts.map((prompt) => prompt.name), ['text', 'voice']);
-  console.log(`typescript ${what}: lists, calls, confirms`);
+  console.log(`typescript ${name}: lists, calls, confirms`);
   await client.close();
 }
 

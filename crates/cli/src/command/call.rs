@@ -8,11 +8,11 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::Args;
 use serde_json::{Map, Value, json};
-use toolwright_contract::{ClientEnvelope, ConfirmationToken, Envelope, ErrorKind, Mode};
+use toolwright_contract::{ClientEnvelope, ConfirmationToken, Envelope, ErrorKind, Mode, Principal};
 use toolwright_orchestrator::capabilities::{Client, SendFuture};
 use toolwright_orchestrator::confirm::{Approver, Proof};
 use toolwright_orchestrator::session::NewSession;
-use toolwright_orchestrator::store::{Backend, Confirmation, Principal};
+use toolwright_orchestrator::store::{Backend, ConfirmationRecord};
 use toolwright_orchestrator::{CallRequest, Orchestrator, ToolCall};
 use toolwright_registry::json::duplicate_keys;
 
@@ -156,7 +156,7 @@ async fn find_pending_confirmation(
     orchestrator: &Orchestrator,
     args: &Call,
     call: &ToolCall,
-) -> Result<Option<Arc<Confirmation>>> {
+) -> Result<Option<Arc<ConfirmationRecord>>> {
     if !args.yes || args.id.is_some() || args.session_state.is_some() {
         return Ok(None);
     }
@@ -178,7 +178,7 @@ async fn find_pending_confirmation(
 }
 
 /// The user of the terminal may approve requests that began at the terminal.
-async fn approve_pending(orchestrator: &Orchestrator, request: &Confirmation) -> Result<Arc<Envelope>> {
+async fn approve_pending(orchestrator: &Orchestrator, request: &ConfirmationRecord) -> Result<Arc<Envelope>> {
     let (token, session, client_id) = (&request.id, &request.session, &request.client_id);
     let approver = Approver { token, proof: Proof::Transport, session, client_id, by: CLIENT_ID };
     Ok(orchestrator.approve(&approver, None).await?)

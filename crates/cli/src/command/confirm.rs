@@ -8,7 +8,7 @@ use anyhow::Result;
 use clap::Args;
 use serde_json::{Value, json};
 use toolwright_orchestrator::confirm::{Approver, Error, Proof};
-use toolwright_orchestrator::store::{Backend, Confirmation, Store};
+use toolwright_orchestrator::store::{Backend, ConfirmationRecord, Store};
 use toolwright_orchestrator::{Orchestrator, Runtime};
 use toolwright_registry::toolset::Toolset;
 
@@ -120,7 +120,7 @@ async fn orchestrator(runtime: Runtime, config: &Config, token: &str, action: &s
     Ok(Orchestrator::builder(runtime).store(store).policy(config.policy()).build()?)
 }
 
-async fn find(store: &Store, token: &str) -> Result<Arc<Confirmation>> {
+async fn find(store: &Store, token: &str) -> Result<Arc<ConfirmationRecord>> {
     let id = id_of(token);
     store.confirmation(id).await?.ok_or_else(|| {
         let help = "`toolwright confirmations` lists those that wait";
@@ -134,7 +134,7 @@ fn id_of(token: &str) -> &str {
 }
 
 /// The user of the terminal may answer for all users of the store. A token must be valid nevertheless.
-fn approver<'a>(token: &'a str, request: &'a Confirmation) -> Approver<'a> {
+fn approver<'a>(token: &'a str, request: &'a ConfirmationRecord) -> Approver<'a> {
     let (session, client_id) = (&request.session, &request.client_id);
     Approver { token, proof: Proof::Transport, session, client_id, by: CLIENT_ID }
 }
@@ -148,14 +148,14 @@ fn failure(error: Error) -> Failure {
     Failure::new(error, help)
 }
 
-fn to_json(request: &Confirmation) -> Value {
+fn to_json(request: &ConfirmationRecord) -> Value {
     json!({ "id": request.id, "session": request.session, "clientId": request.client_id, "tool": request.tool,
         "toolVersion": request.tool_version, "executionId": request.execution, "preview": request.preview,
-        "args": request.shown.as_ref().unwrap_or(&request.args), "createdAt": request.created_at,
+        "args": request.redacted_args.as_ref().unwrap_or(&request.args), "createdAt": request.created_at,
         "expiresAt": request.expires_at })
 }
 
-fn to_line(request: &Confirmation, now: i64) -> String {
+fn to_line(request: &ConfirmationRecord, now: i64) -> String {
     let seconds = (request.expires_at - now) / 1000;
     let left = if seconds < 120 { format!("{seconds} s") } else { format!("{} min", seconds / 60) };
     let (id, tool, session) =

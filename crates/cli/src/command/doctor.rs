@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 use toolwright_embed::install;
 use toolwright_kb::Kb;
-use toolwright_kb::store::{Backend as _, Stats};
+use toolwright_kb::store::Stats;
 use toolwright_orchestrator::store::{self, Sqlite, sqlite};
 use toolwright_registry::artifact;
 use toolwright_registry::build::{Options, Progress, compile};

@@ -8,9 +8,9 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use toolwright_kb::ingest::{Defaults, Progress, Report};
-use toolwright_kb::record::{DayEnd, instant};
+use toolwright_kb::record::{DayBoundary, parse_timestamp};
 use toolwright_kb::search::{self, Hit, Query};
-use toolwright_kb::store::{Backend as _, Error, Filter, Stats};
+use toolwright_kb::store::{Error, Filter, Stats};
 use toolwright_kb::{Kb, Namespace};
 
 use super::kb_model::{self, ModelCommand};
@@ -246,14 +246,14 @@ fn search(config: &Config, kb: &Kb, args: &Search) -> Result<()> {
         owner: args.owner.clone(),
         kind: args.kind.clone(),
         tags: args.tags.clone(),
-        from: parse_date(args.since.as_deref(), DayEnd::First)?,
-        until: parse_date(args.until.as_deref(), DayEnd::Last)?,
+        updated_from: parse_date(args.since.as_deref(), DayBoundary::Start)?,
+        updated_until: parse_date(args.until.as_deref(), DayBoundary::End)?,
     };
     if filter.namespace == Namespace::Personal && filter.owner.is_none() {
         let help = "add `--owner USER`: only the owner finds personal records";
         return Err(Failure::usage("a search of personal records needs an owner", help).into());
     }
-    if filter.from.zip(filter.until).is_some_and(|(from, until)| from > until) {
+    if filter.updated_from.zip(filter.updated_until).is_some_and(|(from, until)| from > until) {
         return Err(Failure::usage("`--since` is later than `--until`", "swap the dates").into());
     }
     if !args.query.contains(char::is_alphanumeric) {
@@ -282,7 +282,7 @@ fn search(config: &Config, kb: &Kb, args: &Search) -> Result<()> {
 
 fn to_json(hit: &Hit) -> Value {
     let record = &hit.record;
-    json!({ "id": record.id, "type": record.kind, "title": record.title, "score": search::shown_score(hit.score),
+    json!({ "id": record.id, "type": record.kind, "title": record.title, "score": search::round_score(hit.score),
         "snippet": hit.snippet, "source_type": record.source_type, "last_updated": record.last_updated,
         "url": record.url, "metadata": record.metadata })
 }
@@ -350,7 +350,7 @@ fn rebuild(config: &Config, kb: &Kb) -> Result<()> {
 }
 
 fn export(kb: &Kb) -> Result<()> {
-    let exported = kb.store.each(&mut |record| {
+    let exported = kb.store.for_each_record(&mut |record| {
         let line = serde_json::to_string(&record).map_err(|error| Error::Unusable(error.to_string()))?;
         output::print_line(line);
         Ok(())
@@ -363,17 +363,19 @@ fn parse_namespace(name: &str) -> Result<Namespace, Failure> {
     name.parse().map_err(|()| Failure::usage(format!("there is no namespace {name:?}"), help))
 }
 
-fn parse_date(text: Option<&str>, end: DayEnd) -> Result<Option<i64>, Failure> {
+fn parse_date(text: Option<&str>, end: DayBoundary) -> Result<Option<i64>, Failure> {
     let Some(text) = text else { return Ok(None) };
     let help = "write a date such as 2026-01-31, or a time such as 2026-01-31T09:00:00Z";
-    instant(text, end).map(Some).ok_or_else(|| Failure::usage(format!("{text:?} is not a date"), help))
+    parse_timestamp(text, end)
+        .map(Some)
+        .ok_or_else(|| Failure::usage(format!("{text:?} is not a date"), help))
 }
 
 fn failure(error: Error) -> Failure {
     let help = match &error {
-        Error::Busy => "one process writes at a time; try again when it has finished",
-        Error::OtherEmbedder { .. } => "or configure the embedder that computed them",
-        Error::NoVectors(_) => {
+        Error::Locked => "one process writes at a time; try again when it has finished",
+        Error::EmbedderMismatch { .. } => "or configure the embedder that computed them",
+        Error::Embedding(_) => {
             "the records are stored and found by keyword: fix `[kb.embedder]` or start its service, then run `toolwright kb rebuild`"
         }
         _ => "name another knowledge base with `--kb URL`",

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use toolwright_contract::Mode;
 use toolwright_orchestrator::store::Backend;
 use toolwright_orchestrator::{Orchestrator, Runtime};
-use toolwright_server::mcp::{rmcp, serve_pipe};
+use toolwright_server::mcp::{rmcp, serve_stdio};
 
 use super::pin::{self, Pin};
 use super::serve::{reload_on_change, shutdown_signal, warm_up};
@@ -73,7 +73,7 @@ async fn serve(config: &Arc<Config>, runtime: Runtime, args: &Mcp) -> Result<boo
     }
     let prompts = config.prompts_for_hosts();
     let maintenance = tokio::spawn(run_maintenance(orchestrator.clone()));
-    let served = serve_pipe(orchestrator.clone(), prompts, args.mode, rmcp::transport::stdio());
+    let served = serve_stdio(orchestrator.clone(), prompts, args.mode, rmcp::transport::stdio());
     tokio::select! {
         ended = served => ended.map_err(|error| anyhow!("the MCP connection with the host failed: {error}"))?,
         () = shutdown_signal() => {}

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::Args;
 use serde_json::json;
-use toolwright_orchestrator::store::{Backend, Principal};
+use toolwright_contract::Principal;
+use toolwright_orchestrator::store::Backend;
 use toolwright_orchestrator::{Orchestrator, Runtime};
 use toolwright_registry::toolset::Toolset;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 use toolwright_contract::Mode;
 use toolwright_embed::LazyEmbedder;
-use toolwright_kb::KnowledgeBase;
+use toolwright_kb::KbCapability;
 use toolwright_orchestrator::Limits as HandlerLimits;
 use toolwright_orchestrator::capabilities::Capabilities;
 use toolwright_orchestrator::capabilities::http::AllowList;
@@ -56,7 +56,7 @@ pub struct Config {
     /// The directory of the file.
     base: PathBuf,
     capabilities: OnceLock<Arc<Capabilities>>,
-    knowledge_base: OnceLock<Arc<KnowledgeBase>>,
+    knowledge_base: OnceLock<Arc<KbCapability>>,
 }
 
 impl Config {
@@ -142,7 +142,7 @@ impl Config {
     }
 
     /// The knowledge base of handlers. It is opened on first use.
-    pub fn knowledge_base(&self) -> Arc<KnowledgeBase> {
+    pub fn knowledge_base(&self) -> Arc<KbCapability> {
         Arc::clone(self.knowledge_base.get_or_init(|| Arc::new(crate::capabilities::knowledge_base(self))))
     }
 

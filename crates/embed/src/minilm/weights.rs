@@ -85,7 +85,7 @@ impl Weights {
                 .tensor("embeddings.position_embeddings.weight", &[MAX_POSITIONS, HIDDEN_SIZE])?,
             token_types: index.tensor("embeddings.token_type_embeddings.weight", &[2, HIDDEN_SIZE])?,
             norm: index.norm("embeddings.LayerNorm")?,
-            layers: (0..LAYER_COUNT).map(|index| index.layer(index)).collect::<Result<_, _>>()?,
+            layers: (0..LAYER_COUNT).map(|layer| index.layer(layer)).collect::<Result<_, _>>()?,
             map,
         })
     }

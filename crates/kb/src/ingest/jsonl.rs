@@ -1,33 +1,33 @@
-//! JSONL: a record a line.
+//! JSONL: one record per line.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::raw::Raw;
-use super::{Defaults, Parsed, Trouble};
+use super::record_input::RecordInput;
+use super::{Defaults, ParseError, ParseResult};
 
-/// The records, read as they are asked for: a file may hold a million. The bytes that were read are counted.
-pub fn records<'a>(
+/// The records, parsed lazily because a file may hold a million. Adds the bytes of each line to `done`.
+pub fn parse<'a>(
     text: &'a str,
     source: &'a str,
     defaults: &'a Defaults,
     done: &'a AtomicUsize,
-) -> impl Iterator<Item = Parsed> + 'a {
-    let lines = text.lines().enumerate().inspect(move |(_, line)| {
+) -> impl Iterator<Item = ParseResult> + 'a {
+    let lines = text.lines().zip(1..).inspect(move |(line, _)| {
         done.fetch_add(line.len() + 1, Ordering::Relaxed);
     });
-    let lines = lines.filter(|(_, line)| !line.trim().is_empty());
-    lines.map(move |(at, line)| {
-        let raw: Result<Raw, _> = serde_json::from_str(line);
-        raw.map_err(|error| {
-            format!("is not a record: {} (further fields belong into `metadata`)", without_line(&error))
-        })
-        .and_then(|raw| raw.record(source, "jsonl", defaults))
-        .map(|record| (at + 1, record))
-        .map_err(|message| Trouble { line: Some(at + 1), message })
+    let lines = lines.filter(|(line, _)| !line.trim().is_empty());
+    lines.map(move |(line, number)| {
+        serde_json::from_str::<RecordInput>(line)
+            .map_err(|error| {
+                format!("not a record: {} (put other fields into `metadata`)", without_line(&error))
+            })
+            .and_then(|input| input.into_record(source, "jsonl", defaults))
+            .map(|record| (number, record))
+            .map_err(|message| ParseError { line: Some(number), message })
     })
 }
 
-/// The parser counts lines from the one it was given.
+/// The parser always reports line 1, because it gets one line.
 fn without_line(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rsplit_once(" at line 1 column ") {

@@ -1,15 +1,15 @@
-//! How records come in: files are found, read, compared with what is kept, and put in one commit.
+//! Ingestion: finds and parses files, compares them with the store, and writes the changes in one commit.
 //!
-//! - What has not changed costs nothing: a file is known by its digest, a record of a changed file by its own.
-//! - What is gone from a file, and files that are gone from a directory, are removed.
-//! - A line or file that cannot be read is reported with its place; the others are ingested.
-//! - An id that is made of a file's name stays with its file; where two files would have one, a directory tells them apart.
+//! - Unchanged files are recognized by their digest, unchanged records of a changed file by their own.
+//! - Records that disappeared from a file, and files that disappeared from a directory, are removed.
+//! - A line or file that cannot be parsed is reported with its position; the others are ingested.
+//! - An id made from a file name stays with its file. If two files would get the same id, a directory name is added.
 
-mod front;
+mod files;
+mod front_matter;
 mod jsonl;
 mod markdown;
-mod raw;
-mod walk;
+mod record_input;
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -20,23 +20,23 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use crate::record::{Key, Namespace, Record};
-use crate::store::{Backend, Digest, Result, Write};
+use crate::record::{Namespace, Record, RecordKey};
+use crate::store::{Backend, Result, SourceDigest, StoreWriter};
 
-/// Goes up when the same file gives other records.
-const FORMAT: &[u8] = b"ingest 1";
-/// The digest of a file that could not be read whole: it is read again the next time.
-const UNSOUND: Digest = [0; 32];
+/// Part of every source digest. Change it when the same file yields other records.
+const FORMAT_VERSION: &[u8] = b"ingest 1";
+/// The digest of a file with problems, so that it is parsed again the next time.
+const INCOMPLETE_DIGEST: SourceDigest = [0; 32];
 
-/// What records have that do not say it themselves.
+/// The values of fields that a record leaves out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Defaults {
     pub namespace: Namespace,
-    /// Of records in `personal`.
+    /// The owner of records in `personal`.
     pub owner: Option<String>,
 }
 
-/// Something that could not be ingested.
+/// A file or line that could not be ingested.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
     pub file: String,
@@ -45,94 +45,91 @@ pub struct Problem {
     pub message: String,
 }
 
-/// What an ingest did.
+impl Problem {
+    fn at(file: impl ToString, line: Option<usize>, message: impl Into<String>) -> Self {
+        Self { file: file.to_string(), line, message: message.into() }
+    }
+}
+
+/// The result of an ingest.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// Files that were looked at.
+    /// All files.
     pub files: usize,
-    /// Of these, the ones that were as they had been.
+    /// The files that have not changed.
     pub unchanged_files: usize,
-    /// Records that are new or have changed.
+    /// The records that are new or have changed.
     pub put: usize,
-    /// Records of changed files that are as they were.
+    /// The unchanged records of changed files.
     pub unchanged: usize,
     pub removed: usize,
     pub problems: Vec<Problem>,
 }
 
-/// How far it is; read by whoever shows it. An ingest counts bytes of files, the making of vectors records.
+/// Progress counters for display: an ingest counts bytes of files, embedding counts records.
 #[derive(Debug, Default)]
 pub struct Progress {
     pub done: AtomicUsize,
     pub total: AtomicUsize,
 }
 
-/// One run over files and directories.
+/// An ingest of files and directories.
 #[derive(Debug)]
 pub struct Ingest<'a> {
-    /// Names of sources are relative to it: the project may move.
+    /// Source names are relative to this directory, so that a project may move.
     pub base: &'a Path,
     pub defaults: &'a Defaults,
     pub progress: &'a Progress,
 }
 
-/// A record with the line at which it begins, or what is wrong there.
-type Parsed = std::result::Result<(usize, Record), Trouble>;
+/// A record with the line at which it begins, or an error.
+type ParseResult = std::result::Result<(usize, Record), ParseError>;
 
 #[derive(Debug)]
-struct Trouble {
+struct ParseError {
     line: Option<usize>,
     message: String,
 }
 
-/// A file as its records are read.
+/// What a parser needs to know of a file besides its text.
 #[derive(Debug, Clone, Copy)]
-struct Reading<'a> {
+struct FileContext<'a> {
     path: &'a Path,
     source: &'a str,
-    /// What it is called in ids that it does not give.
+    /// The file's name in generated ids.
     name: &'a str,
     defaults: &'a Defaults,
 }
 
-/// A file that is not as it was.
-struct Changed {
+struct ChangedFile {
     path: PathBuf,
     source: String,
 }
 
 impl Ingest<'_> {
-    /// Brings the store to what the paths hold now. One commit, at the end.
+    /// Updates the store to the current content of the paths, in one commit.
     pub fn run(&self, store: &dyn Backend, paths: &[PathBuf]) -> Result<Report> {
-        let mut writer = store.write()?;
+        let mut writer = store.begin_write()?;
         let mut run = Run::default();
-        let files = walk::files(paths, &mut run.report.problems);
-        let noted = store.sources()?;
-        let size = |path: &PathBuf| fs::metadata(path).map_or(0, |found| found.len() as usize);
+        let files = files::find_files(paths, &mut run.report.problems);
+        let digests = store.source_digests()?;
+        let size = |path: &PathBuf| fs::metadata(path).map_or(0, |metadata| metadata.len() as usize);
         self.progress.total.store(files.iter().map(size).sum(), Ordering::Relaxed);
-        let changed = self.changed(&files, &noted, &mut run);
-        let directories: Vec<String> =
-            paths.iter().filter(|path| path.is_dir()).map(|path| self.name_of(path)).collect();
-        let is_below = |source: &str| {
-            directories.iter().any(|dir| {
-                dir.is_empty() || source.strip_prefix(dir).is_some_and(|rest| rest.starts_with('/'))
-            })
-        };
-        let present: HashSet<String> = files.iter().map(|file| self.name_of(file)).collect();
-        let elsewhere = noted.keys().filter(|source| !present.contains(*source) && !is_below(source));
-        run.others.extend(elsewhere.filter(|source| self.base.join(source).exists()).cloned());
+        let changed = self.find_changed(&files, &digests, &mut run);
+        let present: HashSet<String> = files.iter().map(|file| self.source_name(file)).collect();
+        let (removed, elsewhere) = self.split_absent(paths, digests.into_keys(), &present);
+        run.unread_sources.extend(elsewhere.into_iter().filter(|source| self.base.join(source).exists()));
         for file in &changed {
-            // The ids of files that are not read again are taken, too.
-            run.take_ids_of_others(store)?;
-            self.one(store, writer.as_mut(), file, &mut run)?;
+            run.claim_unread_ids(store)?;
+            self.ingest_file(store, writer.as_mut(), file, &mut run)?;
         }
-        for source in noted.keys().filter(|source| !present.contains(*source) && is_below(source)) {
-            run.gone.extend(store.of_source(source)?.iter().map(|known| known.key));
-            writer.note_source(source, None)?;
+        for source in &removed {
+            run.stale_keys.extend(store.records_of_source(source)?.iter().map(|known| known.key));
+            writer.set_source_digest(source, None)?;
         }
-        // Last: a record that moved to another file is there again.
-        for key in std::mem::take(&mut run.gone) {
-            if !run.seen.contains_key(&key) {
+        // Last, because a record may have moved to another file.
+        for key in std::mem::take(&mut run.stale_keys) {
+            if !run.claimed.contains_key(&key) {
                 writer.remove(key)?;
                 run.report.removed += 1;
             }
@@ -141,30 +138,58 @@ impl Ingest<'_> {
         Ok(run.report)
     }
 
-    /// Those of the files that must be read; the others are counted.
-    fn changed(&self, files: &[PathBuf], noted: &BTreeMap<String, Digest>, run: &mut Run) -> Vec<Changed> {
+    /// Splits the stored sources that are not present into those below the given directories, which were removed, and
+    /// those elsewhere.
+    fn split_absent(
+        &self,
+        paths: &[PathBuf],
+        sources: impl Iterator<Item = String>,
+        present: &HashSet<String>,
+    ) -> (Vec<String>, Vec<String>) {
+        let directories: Vec<String> =
+            paths.iter().filter(|path| path.is_dir()).map(|path| self.source_name(path)).collect();
+        let is_below = |source: &String| {
+            directories.iter().any(|dir| {
+                dir.is_empty() || source.strip_prefix(dir).is_some_and(|rest| rest.starts_with('/'))
+            })
+        };
+        sources.filter(|source| !present.contains(source)).partition(is_below)
+    }
+
+    /// The files whose digest has changed. Counts the others.
+    fn find_changed(
+        &self,
+        files: &[PathBuf],
+        digests: &BTreeMap<String, SourceDigest>,
+        run: &mut Run,
+    ) -> Vec<ChangedFile> {
         let mut changed = Vec::new();
         run.report.files = files.len();
         for path in files {
-            let source = self.name_of(path);
+            let source = self.source_name(path);
             match fs::read(path) {
                 Err(error) => run.report.problems.push(unreadable(&source, &error)),
-                Ok(bytes) if noted.get(&source) == Some(&self.digest(&bytes)) => {
+                Ok(bytes) if digests.get(&source) == Some(&self.digest(&bytes)) => {
                     run.report.unchanged_files += 1;
-                    run.others.push(source);
+                    run.unread_sources.push(source);
                     self.progress.done.fetch_add(bytes.len(), Ordering::Relaxed);
                 }
-                Ok(_) => changed.push(Changed { path: path.clone(), source }),
+                // Dropped and read again later: all files together may not fit into memory.
+                Ok(_) => changed.push(ChangedFile { path: path.clone(), source }),
             }
         }
         changed
     }
 
-    /// One file.
-    fn one(&self, store: &dyn Backend, writer: &mut dyn Write, file: &Changed, run: &mut Run) -> Result<()> {
+    fn ingest_file(
+        &self,
+        store: &dyn Backend,
+        writer: &mut dyn StoreWriter,
+        file: &ChangedFile,
+        run: &mut Run,
+    ) -> Result<()> {
         let source = &file.source;
-        run.names.push(source.clone());
-        // Not kept from the look before: all of them together may be more than the memory.
+        run.source_names.push(source.clone());
         let bytes = match fs::read(&file.path) {
             Ok(bytes) => bytes,
             Err(error) => {
@@ -172,15 +197,15 @@ impl Ingest<'_> {
                 return Ok(());
             }
         };
-        let known = store.of_source(source)?.into_iter().map(|known| (known.key, known.digest));
-        let mut known: HashMap<Key, u64> = known.collect();
-        let before = run.report.problems.len();
+        let stored = store.records_of_source(source)?.into_iter().map(|known| (known.key, known.digest));
+        let mut stored: HashMap<RecordKey, u64> = stored.collect();
+        let problems_before = run.report.problems.len();
         let done = self.progress.done.load(Ordering::Relaxed);
-        for parsed in self.parsed(file, &bytes, &known, &run.seen) {
-            match parsed.and_then(|found| run.seen_once(found)) {
-                Err(trouble) => run.report.problems.push(problem(source, trouble.line, trouble.message)),
-                Ok(record) if known.remove(&record.key()) == Some(record.digest()) => {
-                    run.report.unchanged += 1
+        for parsed in self.parse(file, &bytes, &stored, &run.claimed) {
+            match parsed.and_then(|parsed| run.claim_id(parsed)) {
+                Err(error) => run.report.problems.push(Problem::at(source, error.line, error.message)),
+                Ok(record) if stored.remove(&record.key()) == Some(record.digest()) => {
+                    run.report.unchanged += 1;
                 }
                 Ok(record) => {
                     writer.put(&record, source)?;
@@ -189,48 +214,47 @@ impl Ingest<'_> {
             }
         }
         self.progress.done.store(done + bytes.len(), Ordering::Relaxed);
-        run.gone.extend(known.into_keys());
-        let is_sound = run.report.problems.len() == before;
-        writer.note_source(source, Some(if is_sound { self.digest(&bytes) } else { UNSOUND }))
+        run.stale_keys.extend(stored.into_keys());
+        let is_complete = run.report.problems.len() == problems_before;
+        let digest = if is_complete { self.digest(&bytes) } else { INCOMPLETE_DIGEST };
+        writer.set_source_digest(source, Some(digest))
     }
 
-    fn parsed<'a>(
+    fn parse<'a>(
         &'a self,
-        file: &'a Changed,
+        file: &'a ChangedFile,
         bytes: &'a [u8],
-        known: &HashMap<Key, u64>,
-        seen: &Seen,
-    ) -> Box<dyn Iterator<Item = Parsed> + 'a> {
+        stored: &HashMap<RecordKey, u64>,
+        claimed: &ClaimedIds,
+    ) -> Box<dyn Iterator<Item = ParseResult> + 'a> {
         let Ok(text) = std::str::from_utf8(bytes) else {
-            let message = "is not UTF-8 text: convert it".to_owned();
-            return Box::new(std::iter::once(Err(Trouble { line: None, message })));
+            let message = "not UTF-8 text: convert it to UTF-8".to_owned();
+            return Box::new(std::iter::once(Err(ParseError { line: None, message })));
         };
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         if text.trim().is_empty() {
             return Box::new(std::iter::empty());
         }
-        let read = match walk::format_of(&file.path) {
-            Some(walk::Format::Jsonl) => {
-                return Box::new(jsonl::records(text, &file.source, self.defaults, &self.progress.done));
+        let parse = match files::detect_format(&file.path) {
+            Some(files::Format::Jsonl) => {
+                return Box::new(jsonl::parse(text, &file.source, self.defaults, &self.progress.done));
             }
-            Some(walk::Format::Markdown) => markdown::records,
-            Some(walk::Format::Text) => markdown::whole,
+            Some(files::Format::Markdown) => markdown::parse_markdown,
+            Some(files::Format::Text) => markdown::parse_text,
             None => return Box::new(std::iter::empty()),
         };
-        let named = |name: &String| {
-            read(Reading { path: &file.path, source: &file.source, name, defaults: self.defaults }, text)
+        let parse_as = |name: &String| {
+            parse(FileContext { path: &file.path, source: &file.source, name, defaults: self.defaults }, text)
         };
-        Box::new(fitting(walk::names(&file.path).iter().map(named), known, seen).into_iter())
+        let parsed = files::candidate_names(&file.path);
+        Box::new(choose_ids(parsed.iter().map(parse_as), stored, claimed).into_iter())
     }
 
-    /// Of the file and of all else that decides what its records are.
-    fn digest(&self, bytes: &[u8]) -> Digest {
+    /// The digest of everything that determines a file's records.
+    fn digest(&self, bytes: &[u8]) -> SourceDigest {
+        let owner = self.defaults.owner.as_deref().unwrap_or("");
         let mut hash = Sha256::new();
-        for part in [
-            FORMAT,
-            self.defaults.namespace.as_str().as_bytes(),
-            self.defaults.owner.as_deref().unwrap_or("").as_bytes(),
-        ] {
+        for part in [FORMAT_VERSION, self.defaults.namespace.as_str().as_bytes(), owner.as_bytes()] {
             hash.update(part);
             hash.update([0]);
         }
@@ -238,83 +262,83 @@ impl Ingest<'_> {
         hash.finalize().into()
     }
 
-    /// A path as it is noted: relative where it is below the base.
-    fn name_of(&self, path: &Path) -> String {
-        let whole = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let path = whole(path);
+    /// The path relative to the base directory, if it is below it.
+    fn source_name(&self, path: &Path) -> String {
+        let absolute = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let path = absolute(path);
         let base = if self.base.as_os_str().is_empty() { Path::new(".") } else { self.base };
-        path.strip_prefix(whole(base)).unwrap_or(&path).to_string_lossy().into_owned()
+        path.strip_prefix(absolute(base)).unwrap_or(&path).to_string_lossy().into_owned()
     }
 }
 
-/// Where each id is: the number of the file, and the line if the file was read.
-type Seen = HashMap<Key, (usize, Option<usize>)>;
+/// The place of each id: the index of its source, and the line if the source was parsed.
+type ClaimedIds = HashMap<RecordKey, (usize, Option<usize>)>;
 
+/// The state of an ingest.
 #[derive(Default)]
 struct Run {
     report: Report,
-    /// The files so far.
-    names: Vec<String>,
-    /// Files that are as they were, until their ids are taken.
-    others: Vec<String>,
-    seen: Seen,
-    /// What is no longer where it was.
-    gone: Vec<Key>,
+    /// The sources whose ids are claimed.
+    source_names: Vec<String>,
+    /// Sources that are not parsed, and whose ids are not claimed yet.
+    unread_sources: Vec<String>,
+    claimed: ClaimedIds,
+    /// The records that are no longer in their source.
+    stale_keys: Vec<RecordKey>,
 }
 
 impl Run {
-    fn take_ids_of_others(&mut self, store: &dyn Backend) -> Result<()> {
-        for source in std::mem::take(&mut self.others) {
-            let number = self.names.len();
-            self.seen.extend(store.of_source(&source)?.iter().map(|known| (known.key, (number, None))));
-            self.names.push(source);
+    /// Claims the ids of sources that are not parsed.
+    fn claim_unread_ids(&mut self, store: &dyn Backend) -> Result<()> {
+        for source in std::mem::take(&mut self.unread_sources) {
+            let index = self.source_names.len();
+            let records = store.records_of_source(&source)?;
+            self.claimed.extend(records.iter().map(|known| (known.key, (index, None))));
+            self.source_names.push(source);
         }
         Ok(())
     }
 
-    /// The record, unless its id was seen before.
-    fn seen_once(&mut self, (line, record): (usize, Record)) -> std::result::Result<Record, Trouble> {
-        match self.seen.entry(record.key()) {
-            Entry::Vacant(new) => {
-                new.insert((self.names.len() - 1, Some(line)));
+    /// The record, unless its id is already claimed.
+    fn claim_id(&mut self, (line, record): (usize, Record)) -> std::result::Result<Record, ParseError> {
+        match self.claimed.entry(record.key()) {
+            Entry::Vacant(vacant) => {
+                vacant.insert((self.source_names.len() - 1, Some(line)));
                 Ok(record)
             }
-            Entry::Occupied(other) => {
-                let (file, at) = other.get();
-                let at = at.map(|line| format!(":{line}")).unwrap_or_default();
-                let place = format!("{}{at}", self.names[*file]);
-                let message = format!("`{}` is also at {place}: an id is given once", record.id);
-                Err(Trouble { line: Some(line), message })
+            Entry::Occupied(occupied) => {
+                let (source, other_line) = occupied.get();
+                let other_line = other_line.map(|line| format!(":{line}")).unwrap_or_default();
+                let place = format!("{}{other_line}", self.source_names[*source]);
+                let message = format!("id `{}` is already used at {place}: ids must be unique", record.id);
+                Err(ParseError { line: Some(line), message })
             }
         }
     }
 }
 
-/// Of a file's records under several names: those with the ids that it has already, or else the first whose ids are free.
-fn fitting(
-    readings: impl Iterator<Item = Vec<Parsed>>,
-    known: &HashMap<Key, u64>,
-    seen: &Seen,
-) -> Vec<Parsed> {
-    let mut best: Option<(bool, Vec<Parsed>)> = None;
-    for reading in readings {
-        let keys: Vec<Key> = reading.iter().flatten().map(|(_, record)| record.key()).collect();
-        let is_free = !keys.iter().any(|key| seen.contains_key(key));
-        if is_free && (known.is_empty() || keys.iter().any(|key| known.contains_key(key))) {
-            return reading;
+/// Of a file's records under several names, those with the ids that the file already has in the store, or else the first
+/// whose ids are free.
+fn choose_ids(
+    alternatives: impl Iterator<Item = Vec<ParseResult>>,
+    stored: &HashMap<RecordKey, u64>,
+    claimed: &ClaimedIds,
+) -> Vec<ParseResult> {
+    let mut best: Option<(bool, Vec<ParseResult>)> = None;
+    for parsed in alternatives {
+        let keys: Vec<RecordKey> = parsed.iter().flatten().map(|(_, record)| record.key()).collect();
+        let is_free = !keys.iter().any(|key| claimed.contains_key(key));
+        if is_free && (stored.is_empty() || keys.iter().any(|key| stored.contains_key(key))) {
+            return parsed;
         }
         match &best {
-            Some((had_free, _)) if *had_free || !is_free => {}
-            _ => best = Some((is_free, reading)),
+            Some((was_free, _)) if *was_free || !is_free => {}
+            _ => best = Some((is_free, parsed)),
         }
     }
-    best.map(|(_, reading)| reading).unwrap_or_default()
+    best.map(|(_, parsed)| parsed).unwrap_or_default()
 }
 
 fn unreadable(source: &str, error: &std::io::Error) -> Problem {
-    problem(source, None, format!("cannot be read: {error}"))
-}
-
-fn problem(file: &str, line: Option<usize>, message: String) -> Problem {
-    Problem { file: file.to_owned(), line, message }
+    Problem::at(source, None, format!("cannot read it: {error}"))
 }

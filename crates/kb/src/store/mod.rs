@@ -1,197 +1,217 @@
-//! Where records and vectors are kept. One set of rules, several back ends; one conformance suite (`tests/kb.rs`) that
-//! all of them pass.
+//! Where records and vectors are stored. Every back end passes the conformance suite in `tests/kb.rs`.
 //!
-//! # The rules
+//! # Rules for back ends
 //!
-//! - **A back end gives candidates, not results.** It answers with two lists, by words and by vector, each filtered,
-//!   best first. Fusing them, snippets and scores from 0 to 1 are the same for all and lie above it (`search.rs`).
-//! - **Filters are exact**: a list holds the best `limit` of what passes, at any selectivity.
-//! - **A commit is all or nothing.** Until [`Write::commit`] returns nobody sees any of it; a process that dies before
-//!   leaves what the last commit left. Readers never wait for a writer, and see a commit with their next search, also
-//!   one that another process made.
-//! - **One writer.** A second one gets [`Error::Busy`].
-//! - **Vectors are apart from records.** They belong to passages by [`Passage::key`](crate::passages::Passage), are kept
-//!   as soon as [`Write::put_vectors`] returns, and may come long after the record. All of them have one maker;
-//!   another's are refused with [`Error::OtherEmbedder`] until [`Write::drop_vectors`].
-//! - **Order is the same every time**: equal scores in the order of their keys.
+//! - **A back end returns candidates, not results**: two lists, by keyword and by vector, each filtered, best first.
+//!   Fusing them, snippets and scores from 0 to 1 are the same for all back ends (`search.rs`).
+//! - **Filters are exact**: a list holds the best `limit` records that match, at any selectivity.
+//! - **A commit is atomic.** Nothing is visible before [`StoreWriter::commit`] returns; a process that dies earlier leaves
+//!   the last commit. Readers never wait for a writer, and see a commit of any process with their next search.
+//! - **One writer.** A second one gets [`Error::Locked`].
+//! - **Vectors are separate from records.** They belong to passages by [`Passage::key`](crate::passages::Passage), are
+//!   durable as soon as [`StoreWriter::put_vectors`] returns, and may be added long after the record. All of them are from
+//!   one embedder; others are refused with [`Error::EmbedderMismatch`] until [`StoreWriter::drop_vectors`].
+//! - **The order is deterministic**: equal scores are ordered by key.
 //!
-//! All functions block: call them beside the async threads.
+//! All functions block: do not call them on async threads.
 
-mod any;
 mod embedded;
 pub mod postgres;
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::any::Store;
 pub use self::embedded::Embedded;
 pub use self::postgres::Postgres;
-use crate::record::{Key, Namespace, Record};
+use crate::record::{Namespace, Record, RecordKey};
 
-/// What goes wrong in a back end. The text is for the operator.
+/// An error of a back end, for the operator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    #[error("another process is writing to the knowledge base: wait until it is done, or end it")]
-    Busy,
-    #[error("the knowledge base did not answer in time")]
+    #[error("the knowledge base is locked: another process is writing to it")]
+    Locked,
+    #[error("the knowledge base did not respond before the deadline")]
     Timeout,
-    #[error("the knowledge base cannot be reached: {0}")]
+    #[error("the knowledge base is unreachable: {0}")]
     Unreachable(String),
     #[error(
-        "the vectors were made by `{kept}`, but `{asked}` is set up now: `toolwright kb rebuild` makes them anew"
+        "the stored vectors are from `{stored}`, but `{configured}` is configured: `toolwright kb rebuild` replaces them"
     )]
-    OtherEmbedder { kept: String, asked: String },
-    #[error("the knowledge base cannot be read: {0}; `toolwright kb rebuild` makes its index anew")]
-    Damaged(String),
-    /// Why the embedder gave none.
+    EmbedderMismatch { stored: String, configured: String },
+    #[error("the knowledge base is corrupt: {0}; `toolwright kb rebuild` rebuilds its index")]
+    Corrupt(String),
+    /// The embedder failed.
     #[error("{0}")]
-    NoVectors(String),
+    Embedding(String),
     #[error("{0}")]
     Unusable(String),
 }
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What every hit must meet.
+/// Opens the store at a URL: `dir:PATH` or `postgres://…`. A database is connected to with the first call.
+pub fn open(url: &str) -> Result<Box<dyn Backend>> {
+    match url.split_once(':') {
+        Some(("dir", path)) if !path.is_empty() => Ok(Box::new(Embedded::open(Path::new(path))?)),
+        Some(("postgres" | "postgresql", _)) => {
+            Ok(Box::new(Postgres::new(url, postgres::Options::default())?))
+        }
+        // The URL is not quoted: it may contain a password.
+        _ => Err(Error::Unusable(
+            "`kb.url` must be `dir:PATH`, such as `dir:.toolwright/kb`, or \
+             `postgres://USER:PASSWORD@HOST:5432/DATABASE`"
+                .to_owned(),
+        )),
+    }
+}
+
+/// The conditions that every candidate meets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     pub namespace: Namespace,
-    /// In `personal`: whose records. Without it that namespace is empty.
+    /// In `personal`: whose records. Without an owner, that namespace is empty.
     pub owner: Option<String>,
     /// The record's type.
     pub kind: Option<String>,
-    /// All of them.
+    /// A record must have all of them.
     pub tags: Vec<String>,
-    /// `last_updated` in milliseconds since 1970, both ends inclusive. A record without a date is in no range.
-    pub from: Option<i64>,
-    pub until: Option<i64>,
+    /// The range of `last_updated` in milliseconds since 1970, inclusive. Records without a date match no range.
+    pub updated_from: Option<i64>,
+    pub updated_until: Option<i64>,
 }
 
-/// One search.
+/// A search in a back end.
 #[derive(Debug, Clone, Copy)]
-pub struct Search<'a> {
-    /// Words, never a query language: any text is allowed, and one without words finds nothing.
-    pub words: &'a str,
-    /// Of length 1, made by the maker of the kept vectors.
+pub struct CandidateQuery<'a> {
+    /// Plain words without syntax. A text without words matches nothing.
+    pub text: &'a str,
+    /// The normalized vector of the query, from the embedder of the stored vectors.
     pub vector: Option<&'a [f32]>,
     pub filter: &'a Filter,
-    /// Of each list.
+    /// The maximum length of each list.
     pub limit: usize,
-    /// When nobody waits for the answer any more.
     pub deadline: Option<Instant>,
 }
 
-/// A record in a list.
+/// A record in a candidate list.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Candidate {
-    pub key: Key,
-    /// Higher is better; comparable within its list only.
+    pub key: RecordKey,
+    /// Higher is better; comparable only within a list.
     pub score: f32,
-    /// In the list by vector: which of the record's passages it was.
+    /// In the vector list: the index of the record's best passage.
     pub passage: u32,
 }
 
-/// Both lists, best first, each record once a list, from one committed state.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Found {
-    pub words: Vec<Candidate>,
-    /// The score is the cosine.
-    pub vectors: Vec<Candidate>,
+impl Candidate {
+    /// Orders by descending score, then by key.
+    pub fn order(left: &Self, right: &Self) -> Ordering {
+        right.score.total_cmp(&left.score).then(left.key.cmp(&right.key))
+    }
 }
 
-/// What makes vectors.
+/// Both lists, best first, each record at most once per list, from one snapshot.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CandidateLists {
+    /// Scored by BM25.
+    pub keyword: Vec<Candidate>,
+    /// Scored by the cosine.
+    pub vector: Vec<Candidate>,
+}
+
+/// Identifies the embedder of the stored vectors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Maker {
+pub struct EmbedderId {
     /// `Embedder::name`.
     pub name: String,
     pub dimensions: usize,
 }
 
-/// What was read at a source when it was last ingested: SHA-256.
-pub type Digest = [u8; 32];
+/// The SHA-256 of a source's content at its last ingest.
+pub type SourceDigest = [u8; 32];
 
-/// A record of a source, as far as it takes to see whether it has changed.
+/// The key and digest of a stored record, to detect changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Known {
-    pub key: Key,
+pub struct RecordDigest {
+    pub key: RecordKey,
     /// [`Record::digest`].
     pub digest: u64,
 }
 
-/// How much there is.
+/// Statistics of a knowledge base.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Stats {
     pub records: u64,
     pub by_namespace: BTreeMap<String, u64>,
     pub by_type: BTreeMap<String, u64>,
     pub sources: u64,
-    /// Passages of all records.
+    /// The passages of all records.
     pub passages: u64,
-    /// Of these, the ones with a vector.
+    /// The passages that have a vector.
     pub with_vector: u64,
-    /// What made them; null without vectors.
-    pub embedder: Option<Maker>,
-    /// What it takes on disk.
+    /// The embedder of the vectors; null without vectors.
+    pub embedder: Option<EmbedderId>,
+    /// The size on disk.
     pub bytes: u64,
 }
 
-/// What a back end must do for readers.
+/// The interface of a back end.
 pub trait Backend: Send + Sync + fmt::Debug {
-    /// Both lists. Without a vector, or without any kept, the second is empty. A vector of the wrong length is
-    /// [`Error::OtherEmbedder`].
-    fn search(&self, search: &Search<'_>) -> Result<Found>;
+    /// Both lists. Without a query vector or stored vectors, the vector list is empty. A vector of the wrong length is
+    /// [`Error::EmbedderMismatch`].
+    fn find_candidates(&self, query: &CandidateQuery<'_>) -> Result<CandidateLists>;
 
-    /// The records with these keys, in any order. What is not there is left out.
-    fn fetch(&self, keys: &[Key]) -> Result<Vec<Record>>;
+    /// The records with these keys, in any order. Unknown keys are skipped.
+    fn fetch(&self, keys: &[RecordKey]) -> Result<Vec<Record>>;
 
-    /// All records in the order of their ids, until `visit` fails.
-    fn each(&self, visit: &mut dyn FnMut(Record) -> Result<()>) -> Result<()>;
+    /// Visits all records in the order of their ids, until `visit` fails.
+    fn for_each_record(&self, visit: &mut dyn FnMut(Record) -> Result<()>) -> Result<()>;
 
-    /// How much there is.
     fn stats(&self) -> Result<Stats>;
 
-    /// What has been ingested, by name.
-    fn sources(&self) -> Result<BTreeMap<String, Digest>>;
+    /// The digests of all ingested sources, by name.
+    fn source_digests(&self) -> Result<BTreeMap<String, SourceDigest>>;
 
     /// The records of one source.
-    fn of_source(&self, source: &str) -> Result<Vec<Known>>;
+    fn records_of_source(&self, source: &str) -> Result<Vec<RecordDigest>>;
 
-    /// What made the vectors, once there are any.
-    fn maker(&self) -> Result<Option<Maker>>;
+    /// The embedder of the stored vectors, if there are any.
+    fn embedder(&self) -> Result<Option<EmbedderId>>;
 
     /// The records with a passage that has no vector, in any order.
-    fn without_vector(&self) -> Result<Vec<Key>>;
+    fn keys_without_vector(&self) -> Result<Vec<RecordKey>>;
 
-    /// Begins to write, or [`Error::Busy`].
-    fn write(&self) -> Result<Box<dyn Write + '_>>;
+    /// Takes the write lock, or returns [`Error::Locked`].
+    fn begin_write(&self) -> Result<Box<dyn StoreWriter + '_>>;
 
-    /// Makes the index anew from the kept records, without the vectors that no passage needs any more. Readers see the
-    /// old one until it is done. A second writer is [`Error::Busy`] here too.
+    /// Rebuilds the index from the stored records and drops unused vectors. Readers see the old index until it is done.
+    /// Returns [`Error::Locked`] while another process writes.
     fn rebuild(&self) -> Result<()>;
 }
 
-/// What a back end must do for its one writer. What was not committed is forgotten when it is dropped.
-pub trait Write {
-    /// Puts a record in the place of the one with its id, if there is one, whichever source that came from.
+/// The writer of a back end. Holds the write lock; dropping it discards what was not committed.
+pub trait StoreWriter {
+    /// Stores a record and replaces the one with its id, from whichever source.
     fn put(&mut self, record: &Record, source: &str) -> Result<()>;
 
-    /// Removes a record, if it is there.
-    fn remove(&mut self, key: Key) -> Result<()>;
+    /// Removes a record, if it exists.
+    fn remove(&mut self, key: RecordKey) -> Result<()>;
 
-    /// Notes what was read at a source, or forgets the source; its records are put and removed one by one.
-    fn note_source(&mut self, source: &str, digest: Option<Digest>) -> Result<()>;
+    /// Stores the digest of a source, or removes it. Its records are put and removed one by one.
+    fn set_source_digest(&mut self, source: &str, digest: Option<SourceDigest>) -> Result<()>;
 
-    /// Makes all of the above visible and lasting, in one step. More may follow.
+    /// Makes the changes above visible and durable, atomically. The writer may be used again.
     fn commit(&mut self) -> Result<()>;
 
-    /// Keeps vectors of length 1 by their passages' keys. Lasting and visible when it returns.
-    fn put_vectors(&mut self, maker: &Maker, vectors: &[(u64, Vec<f32>)]) -> Result<()>;
+    /// Stores normalized vectors by the keys of their passages. They are visible and durable when it returns.
+    fn put_vectors(&mut self, embedder: &EmbedderId, vectors: &[(u64, Vec<f32>)]) -> Result<()>;
 
-    /// Forgets all vectors and their maker.
+    /// Removes all vectors.
     fn drop_vectors(&mut self) -> Result<()>;
 }

@@ -1,15 +1,15 @@
-//! Filters, exact in both lists.
+//! Conformance: filters are exact in both lists.
 
 use toolwright_kb::Namespace;
 use toolwright_kb::record::Record;
 use toolwright_kb::store::Filter;
 
-use crate::harness::{Harness, ids, put, put_vectors, record, search, vector};
+use crate::support::{StoreFixture, ids, put, put_vectors, record, search, vector};
 
-pub fn both_lists_hold_exactly_what_passes<H: Harness>() {
-    let place = H::fresh();
-    let store = place.open();
-    let many: Vec<Record> = (0..1200_u32).map(some_record).collect();
+pub fn both_lists_contain_exactly_the_matching_records<F: StoreFixture>() {
+    let fixture = F::new();
+    let store = fixture.open();
+    let many: Vec<Record> = (0..1200_u32).map(numbered_record).collect();
     put(&store, &many);
     let vectors: Vec<(&Record, Vec<f32>)> =
         many.iter().zip(0_u64..).map(|(record, seed)| (record, vector(seed, 64))).collect();
@@ -24,27 +24,27 @@ pub fn both_lists_hold_exactly_what_passes<H: Harness>() {
         Filter { namespace: Namespace::Public, kind: Some("doc".to_owned()), ..Filter::default() },
     ];
     for filter in &filters {
-        let passes = |record: &&Record| {
+        let matches = |record: &&Record| {
             record.namespace == filter.namespace
                 && filter.kind.as_ref().is_none_or(|kind| record.kind == *kind)
                 && filter.tags.iter().all(|tag| record.tags.contains(tag))
         };
-        let mut expected: Vec<String> = many.iter().filter(passes).map(|record| record.id.clone()).collect();
+        let mut expected: Vec<String> = many.iter().filter(matches).map(|record| record.id.clone()).collect();
         expected.sort();
         let query = vector(5, 64);
         let found = search(&store, "walrus", Some(&query), filter, 2000);
-        for list in [&found.words, &found.vectors] {
+        for list in [&found.keyword, &found.vector] {
             let mut found = ids(list, &many);
             found.sort();
             assert_eq!(found, expected, "{filter:?}");
         }
         let few = search(&store, "walrus", Some(&query), filter, 5);
-        assert_eq!(few.words, found.words[..expected.len().min(5)], "{filter:?}");
-        assert_eq!(few.vectors, found.vectors[..expected.len().min(5)], "{filter:?}");
+        assert_eq!(few.keyword, found.keyword[..expected.len().min(5)], "{filter:?}");
+        assert_eq!(few.vector, found.vector[..expected.len().min(5)], "{filter:?}");
     }
 }
 
-fn some_record(number: u32) -> Record {
+fn numbered_record(number: u32) -> Record {
     let kind = if number.is_multiple_of(7) { "person" } else { "doc" };
     let mut record = record(&format!("{kind}:{number}"), "Walrus", &format!("Number {number}."));
     let tags = [(2, "even"), (3, "third"), (101, "rare")];
@@ -59,9 +59,9 @@ fn some_record(number: u32) -> Record {
     record
 }
 
-pub fn personal_records_are_their_owners<H: Harness>() {
-    let place = H::fresh();
-    let store = place.open();
+pub fn personal_records_are_visible_to_their_owner_only<F: StoreFixture>() {
+    let fixture = F::new();
+    let store = fixture.open();
     let mut records = Vec::new();
     for owner in ["ann", "bob", "ann:x"] {
         let mut own = record(&format!("doc:{}", owner.replace(':', "_")), "Walrus", owner);
@@ -73,7 +73,7 @@ pub fn personal_records_are_their_owners<H: Harness>() {
     put(&store, &records);
     let find = |namespace, owner: Option<&str>| {
         let filter = Filter { namespace, owner: owner.map(str::to_owned), ..Filter::default() };
-        ids(&search(&store, "walrus", None, &filter, 10).words, &records)
+        ids(&search(&store, "walrus", None, &filter, 10).keyword, &records)
     };
     assert_eq!(find(Namespace::Personal, Some("ann")), ["doc:ann"]);
     assert_eq!(find(Namespace::Personal, Some("bob")), ["doc:bob"]);
@@ -83,21 +83,21 @@ pub fn personal_records_are_their_owners<H: Harness>() {
     assert_eq!(find(Namespace::Studio, None), ["doc:all"]);
 }
 
-pub fn both_ends_of_a_range_are_inclusive<H: Harness>() {
-    let place = H::fresh();
-    let store = place.open();
+pub fn both_ends_of_a_date_range_are_inclusive<F: StoreFixture>() {
+    let fixture = F::new();
+    let store = fixture.open();
     let dates =
         [None, Some("2026-01-01"), Some("2026-01-02T12:00:00+02:00"), Some("1969-12-31T23:59:59.999Z")];
     let mut records = Vec::new();
     for (number, date) in dates.iter().enumerate() {
         let mut dated = record(&format!("doc:{number}"), "Walrus", "");
         dated.last_updated = date.map(str::to_owned);
-        records.push(dated.checked().unwrap());
+        records.push(dated.validate().unwrap());
     }
     put(&store, &records);
     let find = |from: Option<i64>, until: Option<i64>| {
-        let filter = Filter { from, until, ..Filter::default() };
-        let mut found = ids(&search(&store, "walrus", None, &filter, 10).words, &records);
+        let filter = Filter { updated_from: from, updated_until: until, ..Filter::default() };
+        let mut found = ids(&search(&store, "walrus", None, &filter, 10).keyword, &records);
         found.sort();
         found
     };

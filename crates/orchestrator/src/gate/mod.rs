@@ -2,11 +2,12 @@
 //! suggestion, and is only recorded in the audit log.
 
 mod available;
-pub(crate) mod budget;
 mod clamp;
 mod confirmed;
+pub(crate) mod meter;
 mod mode;
 mod rate;
+pub(crate) mod retrieval;
 pub(crate) mod role;
 mod valid;
 
@@ -31,7 +32,7 @@ pub(crate) struct GateInput<'a> {
     pub now: i64,
     /// A person has approved this call.
     pub is_approved: bool,
-    /// An earlier claim has spent the turn's budget for it.
+    /// An earlier claim was charged for it.
     pub has_spent_budget: bool,
     /// The arguments that will run: defaults filled in, clamped.
     pub args: Value,
@@ -73,7 +74,7 @@ pub(crate) const OF_CALLS: &[Gate] = &[
     valid::pass,
     clamp::pass,
     valid::pass_again,
-    budget::pass,
+    meter::pass,
     confirmed::pass,
 ];
 

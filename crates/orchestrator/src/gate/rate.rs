@@ -4,25 +4,23 @@
 //! A call takes a token of each limit, and returns them unless it is claimed or becomes a confirmation request: a call
 //! that another gate refuses costs nothing.
 
-use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, VecDeque};
-use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use toolwright_contract::{ErrorKind, Failure, RateLimit};
 
 use super::{GateInput, Stop};
 
-const SHARDS: usize = 64;
-/// Expired windows are removed when a shard has more than this, and twice what remained after the last removal.
-const SWEEP_ABOVE: usize = 256;
+/// Expired windows are removed when there are more than this, and twice what remained after the last removal.
+const SWEEP_ABOVE: usize = 4096;
 
 /// The calls of the current windows.
-pub(crate) struct Rates(Vec<Mutex<Shard>>);
+#[derive(Default)]
+pub(crate) struct Rates(Mutex<Windows>);
 
 #[derive(Default)]
-struct Shard {
-    windows: HashMap<String, Window>,
+struct Windows {
+    by_key: HashMap<String, Window>,
     sweep_above: usize,
 }
 
@@ -83,7 +81,7 @@ impl RateTokens {
 impl TakenTokens {
     /// Takes a token; the error is the number of milliseconds until there is one.
     fn take(&mut self, key: String, limit: RateLimit) -> Result<(), i64> {
-        self.rates.shard(&key).take(&key, limit, self.at)?;
+        self.rates.windows().take(&key, limit, self.at)?;
         self.keys.push(key);
         Ok(())
     }
@@ -91,37 +89,30 @@ impl TakenTokens {
 
 impl Drop for TakenTokens {
     fn drop(&mut self) {
-        for key in &self.keys {
-            self.rates.shard(key).return_token(key, self.at);
+        if self.keys.is_empty() {
+            return;
         }
-    }
-}
-
-impl Default for Rates {
-    fn default() -> Self {
-        Self((0..SHARDS).map(|_| Mutex::default()).collect())
+        let mut windows = self.rates.windows();
+        for key in &self.keys {
+            windows.return_token(key, self.at);
+        }
     }
 }
 
 impl Rates {
-    fn shard(&self, key: &str) -> MutexGuard<'_, Shard> {
-        let mut hasher = DefaultHasher::new();
-        key.hash(&mut hasher);
-        self.0[hasher.finish() as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
+    fn windows(&self) -> MutexGuard<'_, Windows> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Shard {
+impl Windows {
     fn take(&mut self, key: &str, limit: RateLimit, now: i64) -> Result<(), i64> {
-        if self.windows.len() > self.sweep_above.max(SWEEP_ABOVE) {
-            self.windows.retain(|_, window| window.until > now);
-            self.sweep_above = self.windows.len() * 2;
+        if self.by_key.len() > self.sweep_above.max(SWEEP_ABOVE) {
+            self.by_key.retain(|_, window| window.until > now);
+            self.sweep_above = self.by_key.len() * 2;
         }
         let length = i64::try_from(limit.window).unwrap_or(i64::MAX);
-        if !self.windows.contains_key(key) {
-            self.windows.insert(key.to_owned(), Window::default());
-        }
-        let Some(window) = self.windows.get_mut(key) else { return Ok(()) };
+        let window = self.by_key.entry(key.to_owned()).or_default();
         while window.calls.front().is_some_and(|at| at.saturating_add(length) <= now) {
             window.calls.pop_front();
         }
@@ -139,7 +130,7 @@ impl Shard {
     }
 
     fn return_token(&mut self, key: &str, at: i64) {
-        let Some(window) = self.windows.get_mut(key) else { return };
+        let Some(window) = self.by_key.get_mut(key) else { return };
         if let Some(place) = window.calls.iter().rposition(|call| *call == at) {
             window.calls.remove(place);
         }
@@ -189,7 +180,7 @@ mod tests {
         for now in 0..200_000 {
             spend(&rates, now, &[(&format!("client {now}"), 1)]).unwrap();
         }
-        let kept: usize = rates.0.iter().map(|shard| shard.lock().unwrap().windows.len()).sum();
-        assert!(kept <= SHARDS * (SWEEP_ABOVE + 1), "{kept}");
+        let remaining = rates.windows().by_key.len();
+        assert!(remaining <= SWEEP_ABOVE + 1, "{remaining}");
     }
 }

@@ -1,9 +1,8 @@
 //! Whether the principal has one of the roles that the tool requires.
 
-use toolwright_contract::{ErrorKind, Failure, ToolSpec};
+use toolwright_contract::{ErrorKind, Failure, Principal, ToolSpec};
 
 use super::{GateInput, Stop};
-use crate::store::Principal;
 
 pub(super) fn pass(input: &mut GateInput<'_>) -> Result<(), Stop> {
     Ok(check(input.spec(), &input.session.principal)?)

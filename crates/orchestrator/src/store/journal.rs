@@ -1,5 +1,5 @@
-//! What a store in memory writes down as it goes. A back end that keeps its decisions in memory and its records on disk
-//! is a [`Memory`](super::Memory) with a journal.
+//! The journal of a store in memory. A back end that decides in memory and stores its records on disk is a
+//! [`Memory`](super::Memory) with a journal.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -8,130 +8,138 @@ use tokio::sync::oneshot;
 use toolwright_contract::Envelope;
 
 use super::chain;
-use super::records::{AuditEntry, AuditRow, Claim, Confirmation, Durability, SessionRecord, Standing};
+use super::records::{
+    AuditEntry, AuditRow, BlockRecord, Claim, ConfirmationRecord, Durability, ExecutionRecord, SessionRecord,
+};
 use super::{Error, Result};
 
-/// One change, in the order in which changes were made. Each is on disk as a whole or not at all.
+/// One change. Changes are journaled in the order in which they were made; each is on disk as a whole or not at all.
 #[derive(Debug)]
 pub enum Change {
-    /// A session as it is from now on, new or not.
+    /// A session was created or updated.
     Session(Arc<SessionRecord>),
-    /// A call that runs from now on, and the approval that it has used up. A call keeps its number when it is claimed
-    /// anew.
-    Claimed {
+    /// An execution was claimed. It has the same number when it is claimed again.
+    Claim {
         number: u64,
         claim: Arc<Claim>,
-        used: Option<Arc<Confirmation>>,
+        /// The session after the claim has charged its meters.
+        charged: Option<Arc<SessionRecord>>,
+        /// The confirmation that the claim has used up.
+        used: Option<Arc<ConfirmationRecord>>,
     },
-    /// What came of a call, in the form that [`Journal::text`] gave it.
-    Settled {
+    /// An execution was settled. The envelope has the form that [`Journal::serialize`] gave it.
+    Settlement {
         number: u64,
         envelope: String,
-        audit: Line,
+        audit: AuditText,
     },
-    /// A question as it is from now on, new or not.
-    Confirmation(Arc<Confirmation>),
-    Audit(Line),
-    /// What need not be kept any more.
-    Forgotten(Forgotten),
+    /// A confirmation was created or updated.
+    Confirmation(Arc<ConfirmationRecord>),
+    /// A client was blocked.
+    Block(Arc<BlockRecord>),
+    Audit(AuditText),
+    Deletion(Deletion),
 }
 
 impl Change {
-    /// What it is about, without what is in it: that may be somebody's secret.
+    /// What it is about, for the log. Contents are left out: they may be secret.
     pub fn subject(&self) -> String {
         match self {
             Self::Session(record) => format!("session {}", record.id),
-            Self::Claimed { claim, .. } => {
+            Self::Claim { claim, .. } => {
                 format!("claim of {} in session {}", claim.execution, claim.session)
             }
-            Self::Settled { audit, .. } => audit.entry().map_or_else(
+            Self::Settlement { audit, .. } => audit.parse().map_or_else(
                 || "a settlement".to_owned(),
                 |entry| format!("settlement of {} in session {}", entry.execution_id, entry.session),
             ),
-            Self::Confirmation(asked) => format!("confirmation {}", asked.id),
-            Self::Audit(line) => line.entry().map_or_else(
+            Self::Confirmation(confirmation) => format!("confirmation {}", confirmation.id),
+            Self::Block(block) => format!("block of client {}", block.client_id),
+            Self::Audit(text) => text.parse().map_or_else(
                 || "an audit entry".to_owned(),
                 |entry| format!("audit entry {} of session {}", entry.event, entry.session),
             ),
-            Self::Forgotten(_) => "what may be forgotten".to_owned(),
+            Self::Deletion(_) => "deletion of old records".to_owned(),
         }
     }
 }
 
-/// An entry of the audit as the text that is hashed and kept. Made by whoever writes it, outside of any lock: it goes to
-/// the writer as one piece.
+/// An audit entry as the JSON that is hashed and stored. Serialized outside of any lock.
 #[derive(Debug)]
-pub struct Line(pub String);
+pub struct AuditText(pub String);
 
-impl Line {
-    pub fn of(entry: &AuditEntry) -> Self {
+impl AuditText {
+    pub fn new(entry: &AuditEntry) -> Self {
         Self(chain::text(entry))
     }
 
-    /// The entry again.
-    fn entry(&self) -> Option<AuditEntry> {
+    fn parse(&self) -> Option<AuditEntry> {
         serde_json::from_str(&self.0).ok()
     }
 }
 
-/// What need not be kept any more: ids of sessions and questions, numbers of executions.
+/// Records to delete.
 #[derive(Debug, Default)]
-pub struct Forgotten {
+pub struct Deletion {
     pub session: Option<String>,
+    /// By number.
     pub executions: Vec<u64>,
-    pub questions: Vec<String>,
+    /// By id.
+    pub confirmations: Vec<String>,
+    pub blocks: Vec<BlockRecord>,
 }
 
-impl Forgotten {
+impl Deletion {
     pub const fn is_empty(&self) -> bool {
-        self.session.is_none() && self.executions.is_empty() && self.questions.is_empty()
+        self.session.is_none()
+            && self.executions.is_empty()
+            && self.confirmations.is_empty()
+            && self.blocks.is_empty()
     }
 }
 
-/// Where changes go.
+/// Stores changes.
 pub trait Journal: Send + Sync {
-    /// Takes a change. It is called under the lock of what has changed, so that the order is right; it must not block.
-    /// What it returns resolves when the change is on disk, or, if that need not be waited for, when there is room for
-    /// more.
-    fn write(&self, change: Change, durability: Durability) -> Written;
+    /// Queues a change. Called under the lock of what has changed, so that the order is right; it must not block. The
+    /// result resolves when the change is on disk, or, for a relaxed change, when the queue has room.
+    fn write(&self, change: Change, durability: Durability) -> PendingWrite;
 
-    /// Resolves when everything written before is on disk; an error if anything was lost since this was last asked.
-    fn flush(&self) -> Written;
+    /// Resolves when all changes before are on disk; an error if one was lost since the last flush.
+    fn flush(&self) -> PendingWrite;
 
-    /// Resolves when everything written before is on disk, or was lost.
-    fn caught_up(&self) -> Written;
+    /// Resolves when all changes before are on disk or were lost.
+    fn drain(&self) -> PendingWrite;
 
     /// An envelope in the form in which it is written. Called outside of any lock, since envelopes can be large.
-    fn text(&self, envelope: &Envelope) -> Result<String>;
+    fn serialize(&self, envelope: &Envelope) -> Result<String>;
 
-    /// Reads a call back that has left memory: what [`Backend::recorded`](super::Backend::recorded) says of it. Nothing
-    /// when the call with this number is another, or not on disk.
-    fn call(
+    /// Reads an execution that was evicted from memory. `None` when the execution with this number has other ids, or
+    /// is not on disk.
+    fn execution(
         &self,
         number: u64,
         session: &str,
         execution: &str,
-    ) -> impl Future<Output = Result<Option<Standing>>> + Send;
+    ) -> impl Future<Output = Result<Option<ExecutionRecord>>> + Send;
 
-    /// Rows of the audit, after the row with this number.
-    fn audit(&self, after: u64, limit: usize) -> impl Future<Output = Result<Vec<AuditRow>>> + Send;
+    /// Up to `limit` audit rows after the row with this number.
+    fn audit_rows(&self, after: u64, limit: usize) -> impl Future<Output = Result<Vec<AuditRow>>> + Send;
 }
 
-/// Waits for the disk.
+/// A change that may not be on disk yet.
 #[derive(Debug)]
-#[must_use = "nothing is certain before it was waited for"]
-pub struct Written(Option<oneshot::Receiver<Result<()>>>);
+#[must_use = "the change is on disk only after `wait`"]
+pub struct PendingWrite(Option<oneshot::Receiver<Result<()>>>);
 
-impl Written {
-    /// Nothing to wait for.
-    pub const NOW: Self = Self(None);
+impl PendingWrite {
+    /// There is nothing to wait for.
+    pub const READY: Self = Self(None);
 
-    /// Whether there is nothing to wait for.
-    pub const fn is_now(&self) -> bool {
+    pub const fn is_ready(&self) -> bool {
         self.0.is_none()
     }
 
-    pub const fn when(receiver: oneshot::Receiver<Result<()>>) -> Self {
+    pub const fn new(receiver: oneshot::Receiver<Result<()>>) -> Self {
         Self(Some(receiver))
     }
 

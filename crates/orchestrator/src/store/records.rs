@@ -1,21 +1,13 @@
-//! What is stored. Plain data; the back ends give it its form.
+//! The records of a store. Plain data; the back ends choose how to store it.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolwright_contract::Mode;
+use toolwright_contract::{Mode, Principal};
 
 use super::SharedEnvelope;
-
-/// On whose behalf a session acts.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Principal {
-    pub id: String,
-    pub org: Option<String>,
-    #[serde(default)]
-    pub roles: Vec<String>,
-}
+use super::meter::{Charge, Spent, spent_or_retrievals};
 
 /// A conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,66 +16,88 @@ pub struct SessionRecord {
     pub client_id: String,
     pub principal: Principal,
     pub mode: Mode,
-    /// The version of the toolset that it keeps until it ends.
+    /// The version of its toolset, which stays the same until the session ends.
     pub toolset: String,
     pub turn: u64,
-    /// Retrieval calls of this turn.
-    pub retrievals: u32,
-    /// What handlers see as `context.session.state`, and what the state controller keeps.
+    #[serde(default, alias = "retrievals", deserialize_with = "spent_or_retrievals")]
+    pub spent: Spent,
+    /// What handlers see as `context.session.state`, and the state controller's own fields.
     pub state: Value,
-    /// Tools that the person need not be asked about again.
+    /// Tools that run without a confirmation from now on.
     pub remembered: Vec<String>,
-    pub standing: SessionStanding,
+    #[serde(rename = "standing")]
+    pub status: SessionStatus,
     pub created_at: i64,
     pub expires_at: i64,
-    /// Goes up with every update.
+    /// Incremented by every update.
     pub revision: u64,
 }
 
 impl SessionRecord {
-    /// The version of its toolset, without what tells handlers apart.
+    /// The version of its toolset, without the digest of the handlers.
     pub fn registry_version(&self) -> &str {
         self.toolset.split('+').next().unwrap_or_default()
     }
 
-    /// Whether a tool has asked for its end.
+    /// Whether a tool has asked to end it.
     pub fn is_ending(&self) -> bool {
-        self.state.get(ENDING).is_some()
+        self.state.get(PENDING_END).is_some()
     }
 
-    /// How it stands at this time: one whose time is over does not go on, whether or not anyone has noticed.
-    pub fn standing_at(&self, now: i64) -> SessionStanding {
-        if self.standing != SessionStanding::Active || self.expires_at > now {
-            return self.standing;
+    /// Its status at this time, whether or not a sweep has recorded it.
+    pub fn status_at(&self, now: i64) -> SessionStatus {
+        if self.status != SessionStatus::Active || self.expires_at > now {
+            return self.status;
         }
-        // Its time was cut short: a tool has asked for its end, and nobody said that the farewell was heard.
-        let is_ending = self.is_ending();
-        if is_ending { SessionStanding::Ended } else { SessionStanding::Expired }
+        // A session that was asked to end has a short expiry, in case the farewell is never reported as played.
+        if self.is_ending() { SessionStatus::Ended } else { SessionStatus::Expired }
     }
 }
 
-/// The member of a session's state that says that it is about to end.
-pub(crate) const ENDING: &str = "pendingEndVoiceSession";
+/// The field of a session's state that says that it is about to end.
+pub(crate) const PENDING_END: &str = "pendingEndVoiceSession";
 
-/// Whether a session goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum SessionStanding {
+pub enum SessionStatus {
     Active,
     Ended,
     Expired,
 }
 
+/// A client of a principal that is refused until a time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlockRecord {
+    /// Empty when the principal has no org.
+    pub org: String,
+    pub principal: String,
+    pub client_id: String,
+    pub until: i64,
+}
+
+impl BlockRecord {
+    pub fn new(principal: &Principal, client_id: &str, until: i64) -> Self {
+        let org = principal.org.clone().unwrap_or_default();
+        Self { org, principal: principal.id.clone(), client_id: client_id.to_owned(), until }
+    }
+
+    /// Reads a block of a store of before: there it was a session that had this id and no toolset.
+    pub(super) fn from_session(session: &SessionRecord) -> Option<Self> {
+        let is_block = session.id.starts_with("block_") && session.toolset.is_empty();
+        is_block.then(|| Self::new(&session.principal, &session.client_id, session.expires_at))
+    }
+}
+
 /// Whether the caller waits for the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// It is on disk when the answer comes.
+    /// The change is on disk when the operation returns.
     Committed,
-    /// It is on disk soon.
+    /// The change reaches the disk soon after.
     Relaxed,
 }
 
-/// A call that wants to run.
+/// An execution that asks to run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claim {
     pub session: String,
@@ -94,122 +108,119 @@ pub struct Claim {
     pub digest: [u8; 32],
     /// It may run again after a crash.
     pub idempotent: bool,
-    /// The turn that it was made in, and how many retrieval calls a turn allows; `None` for calls that cost nothing.
-    /// The turn that is current when it is claimed pays.
-    pub budget: Option<(u64, u32)>,
+    /// What it costs. The turn that is current when it is claimed pays.
+    pub charges: Vec<Charge>,
     /// The confirmation that it uses up.
     pub confirmation: Option<String>,
     pub now: i64,
     pub durability: Durability,
 }
 
-/// What a call may do.
+/// Whether an execution may run.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Claimed {
-    /// Run: it is yours.
+pub enum ClaimOutcome {
+    /// Run it: this caller owns it.
     New,
-    /// Wait: its owner, this process or another, is at it.
+    /// Its owner, this process or another, is running it.
     Running,
-    /// Answer with what was recorded.
+    /// Return the recorded envelope.
     Finished(SharedEnvelope),
-    /// It was begun by a process that is gone, and must not be begun again.
+    /// Its owner is gone, and it must not be repeated.
     InDoubt,
     /// The id belongs to another tool or other arguments.
     Conflict,
-    /// The turn has used up its retrieval calls.
-    OverBudget { used: u32 },
+    /// A charge would exceed its limit.
+    OverBudget { meter: String, spent: u32 },
     /// The confirmation is not approved, or was used already.
     Unapproved,
 }
 
-/// How far a recorded execution has come.
+/// A claimed execution.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Standing {
+pub struct ExecutionRecord {
     pub digest: [u8; 32],
-    pub status: Status,
+    pub status: ExecutionStatus,
 }
 
-/// See [`Claimed`].
+/// See [`ClaimOutcome`].
 #[derive(Debug, Clone, PartialEq)]
-pub enum Status {
+pub enum ExecutionStatus {
     Running,
     Finished(SharedEnvelope),
     InDoubt,
-    /// Its owner is gone, and it may be claimed anew.
+    /// Its owner is gone, and it may be claimed again.
     Abandoned,
 }
 
-/// What came of a claimed call.
+/// The end of a claimed execution.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settlement {
     pub session: String,
     pub execution: Arc<str>,
     pub envelope: SharedEnvelope,
     pub audit: AuditEntry,
-    pub now: i64,
     pub durability: Durability,
 }
 
-/// What a settlement came to.
+/// Whether a settlement was recorded.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Settled {
-    /// It stands.
-    First,
-    /// An earlier one stands, with this envelope.
-    Earlier(SharedEnvelope),
-    /// Nobody had claimed the call.
+pub enum SettleOutcome {
+    Recorded,
+    /// An earlier settlement has recorded this envelope.
+    AlreadySettled(SharedEnvelope),
+    /// The execution was never claimed.
     Unclaimed,
 }
 
-/// What time has ended.
+/// What a sweep has expired.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Swept {
+pub struct SweepOutcome {
     /// How many sessions have expired or ended.
     pub sessions: usize,
-    /// The questions that have expired.
-    pub questions: Vec<Arc<Confirmation>>,
+    pub confirmations: Vec<Arc<ConfirmationRecord>>,
 }
 
-/// A question to a person: may this call run?
+/// A confirmation request: a person is asked whether an execution may run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Confirmation {
+pub struct ConfirmationRecord {
     pub id: String,
     pub session: String,
     pub client_id: String,
     pub execution: String,
     pub tool: String,
     pub tool_version: String,
-    /// The arguments as they would be run: validated, defaults filled in, clamped.
+    /// The arguments as they would run: validated, defaults filled in, clamped.
     pub args: Value,
-    /// What takes their place once the question is closed, if some of them must not be kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shown: Option<Value>,
-    /// Whoever approved it has changed the arguments.
+    /// Replaces the arguments once the confirmation is closed, if some of them are secret.
+    #[serde(default, rename = "shown", skip_serializing_if = "Option::is_none")]
+    pub redacted_args: Option<Value>,
+    /// The approver has changed the arguments.
     #[serde(default)]
     pub is_edited: bool,
-    /// SHA-256 of tool and arguments as the caller sent them; the claim carries the same.
+    /// SHA-256 of tool and arguments as the caller sent them; the claim has the same.
     pub digest: [u8; 32],
     pub preview: String,
     /// SHA-256 of the token; the token itself is never stored.
     pub token_hash: [u8; 32],
     pub created_at: i64,
     pub expires_at: i64,
-    pub answer: Answer,
-    /// Who answered.
+    #[serde(rename = "answer")]
+    pub status: ConfirmationStatus,
+    /// The approver.
     pub decided_by: Option<String>,
     /// Why it was rejected.
     pub reason: Option<String>,
 }
 
-impl Confirmation {
-    /// Whether this is the question about a call of this tool with these arguments, as its caller sent them.
+impl ConfirmationRecord {
+    /// Whether it is about a call of this tool with these arguments, as the caller sent them.
     pub fn is_about(&self, tool: &str, args: &Value) -> bool {
         self.digest == crate::ids::digest(tool, args)
     }
 
-    /// Whether this is the approval of that very call.
-    pub(super) fn fits(&self, claim: &Claim) -> bool {
-        self.answer == Answer::Approved
+    /// Whether it approves exactly this execution.
+    pub(super) fn approves(&self, claim: &Claim) -> bool {
+        self.status == ConfirmationStatus::Approved
             && self.session == claim.session
             && *self.execution == *claim.execution
             && *self.tool == *claim.tool
@@ -217,61 +228,68 @@ impl Confirmation {
             && self.digest == claim.digest
     }
 
-    /// The same question, asked again: only the newest token opens it. A question about another call does not change
-    /// the one that waits.
+    pub(super) fn is_pending_at(&self, now: i64) -> bool {
+        self.status == ConfirmationStatus::Pending && now < self.expires_at
+    }
+
+    /// Pending, or approved and not yet used.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.status, ConfirmationStatus::Pending | ConfirmationStatus::Approved)
+    }
+
+    /// The same request with the token of `again`: only the newest token is valid. A request for another call with
+    /// the same id does not change the token.
     pub(super) fn renewed(&self, again: &Self) -> Self {
         let token_hash = if self.digest == again.digest { again.token_hash } else { self.token_hash };
         Self { token_hash, ..self.clone() }
     }
 
-    /// As it is after a person's answer.
     pub(super) fn decided(&self, decision: Decision) -> Self {
         match decision {
-            Decision::Approve { by, args, shown } => Self {
-                answer: Answer::Approved,
+            Decision::Approve { by, args, redacted_args } => Self {
+                status: ConfirmationStatus::Approved,
                 decided_by: Some(by),
                 is_edited: args != self.args,
                 args,
-                shown,
+                redacted_args,
                 ..self.clone()
             },
             Decision::Reject { by, reason } => {
-                Self { decided_by: Some(by), reason, ..self.closed(Answer::Rejected) }
+                Self { decided_by: Some(by), reason, ..self.closed(ConfirmationStatus::Rejected) }
             }
         }
     }
 
-    /// As it is once nobody needs the arguments any more.
-    pub(super) fn closed(&self, answer: Answer) -> Self {
-        let mut closed = Self { answer, ..self.clone() };
-        if let Some(shown) = closed.shown.take() {
-            closed.args = shown;
+    /// The record without secret arguments.
+    pub(super) fn closed(&self, status: ConfirmationStatus) -> Self {
+        let mut closed = Self { status, ..self.clone() };
+        if let Some(redacted) = closed.redacted_args.take() {
+            closed.args = redacted;
         }
         closed
     }
 }
 
-/// Where a question stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum ConfirmationStatus {
     Pending,
     Approved,
     Rejected,
     Expired,
-    /// Approved, and its call has been claimed.
+    /// Approved, and its execution has been claimed.
     Used,
 }
 
-/// A person's answer.
+/// An approver's decision.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decision {
     /// With the arguments to run, which the approver may have edited.
     Approve {
         by: String,
         args: Value,
-        /// See [`Confirmation::shown`].
-        shown: Option<Value>,
+        /// See [`ConfirmationRecord::redacted_args`].
+        redacted_args: Option<Value>,
     },
     Reject {
         by: String,
@@ -279,7 +297,7 @@ pub enum Decision {
     },
 }
 
-/// One line of the audit, before it is chained.
+/// One audit entry, before it is chained.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditEntry {
@@ -291,7 +309,7 @@ pub struct AuditEntry {
     pub tool_version: String,
     pub registry_version: String,
     pub execution_id: String,
-    /// Hex of the digest of the arguments; `writeOnly` ones are left out of it.
+    /// Hex digest of the arguments without those that are `writeOnly`.
     pub args_digest: String,
     /// `ok`, or the error's type.
     pub outcome: String,
@@ -301,13 +319,13 @@ pub struct AuditEntry {
     pub data: Value,
 }
 
-/// One line of the audit, as it is kept.
+/// One audit entry in its chain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditRow {
     /// Its number in the store.
     pub number: u64,
-    /// The process that wrote it; each has a chain of its own.
+    /// The process that wrote it: each has its own chain.
     pub chain: String,
     /// Its position in the chain, from 1.
     pub position: u64,
@@ -315,6 +333,6 @@ pub struct AuditRow {
     pub previous: String,
     /// SHA-256 over previous, chain, position and the entry's text.
     pub hash: String,
-    /// The entry, exactly as it was hashed.
+    /// The entry's JSON, exactly as it was hashed.
     pub entry: String,
 }

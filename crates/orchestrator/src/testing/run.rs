@@ -11,7 +11,7 @@ use super::stub::StubHost;
 use crate::orchestrator::Orchestrator;
 use crate::request::{CallRequest, ToolCall};
 use crate::session::NewSession;
-use crate::store::SessionStanding;
+use crate::store::SessionStatus;
 
 /// The result of one test.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,7 +59,7 @@ fn request(orchestrator: &Orchestrator, tool_id: &str, case: &Case) -> CallReque
     let mut session = NewSession::new("test-client", mode).record(toolset, orchestrator.0.clock.now(), 0);
     session.state = case.session.state.clone();
     if !case.session.is_active {
-        session.standing = SessionStanding::Ended;
+        session.status = SessionStatus::Ended;
     }
     let id = Some("test-call".to_owned());
     let call = ToolCall { id, tool: tool_id.to_owned(), args: case.args.clone() };

@@ -2,20 +2,20 @@
 
 use serde_json::{Value, json};
 use toolwright_contract::Mode;
-use toolwright_orchestrator::store::chain::{Broken, Verifier};
+use toolwright_orchestrator::store::chain::{ChainError, Verifier};
 use toolwright_orchestrator::store::{AuditRow, Backend};
 
 use crate::support::{Fixture, Setup, retrieval};
 
 async fn rows(fixture: &Fixture) -> Vec<AuditRow> {
-    fixture.orchestrator.store().audit(0, 1000).await.unwrap()
+    fixture.orchestrator.store().audit_rows(0, 1000).await.unwrap()
 }
 
 fn entries(rows: &[AuditRow]) -> Vec<Value> {
     rows.iter().map(|row| serde_json::from_str(&row.entry).unwrap()).collect()
 }
 
-fn verify(rows: &[AuditRow]) -> Result<u64, Broken> {
+fn verify(rows: &[AuditRow]) -> Result<u64, ChainError> {
     let mut verifier = Verifier::default();
     rows.iter().try_for_each(|row| verifier.check(row))?;
     Ok(verifier.rows)
@@ -75,7 +75,7 @@ async fn edits_gaps_and_reordering_are_detected() {
     for at in 0..rows.len() {
         let mut changed = rows.clone();
         changed[at].entry = changed[at].entry.replace("\"ok\"", "\"no\"");
-        assert_eq!(verify(&changed), Err(Broken::Changed { number: at as u64 + 1 }));
+        assert_eq!(verify(&changed), Err(ChainError::Edited { number: at as u64 + 1 }));
         let mut missing = rows.clone();
         missing.remove(at);
         // A missing last row is only visible against the head.

@@ -5,12 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolwright_contract::{ErrorKind, Failure, Mode};
+use toolwright_contract::{ErrorKind, Failure, Mode, Principal};
 use toolwright_orchestrator::capabilities::{
     CallIdentity, Capabilities, Capability, CapabilityError, CapabilityFuture, CapabilityOutput,
 };
 use toolwright_orchestrator::session::NewSession;
-use toolwright_orchestrator::store::Principal;
 use toolwright_orchestrator::{CallRequest, Context, Orchestrator, Runtime};
 use toolwright_registry::toolset::Toolset;
 

@@ -301,7 +301,7 @@ async fn placeholders_in_edited_arguments_are_replaced_by_the_original_values() 
 }
 
 async fn audited(fixture: &Fixture) -> Vec<Value> {
-    let rows = fixture.orchestrator.store().audit(0, 100).await.unwrap();
+    let rows = fixture.orchestrator.store().audit_rows(0, 100).await.unwrap();
     rows.iter().map(|row| serde_json::from_str(&row.entry).unwrap()).collect()
 }
 
@@ -416,7 +416,7 @@ async fn an_approval_outlasts_a_short_outage_of_the_store() {
     let request = ask(&fixture, &session, "c1", "always", json!({})).await;
     let id = request["confirmation_id"].as_str().unwrap();
     let yes = Decision::Approve { by: "mira".to_owned(), args: json!({}), shown: None };
-    fixture.orchestrator.store().decide(id, yes, 1_000_000).await.unwrap().unwrap();
+    fixture.orchestrator.store().decide_confirmation(id, yes, 1_000_000).await.unwrap().unwrap();
     faults.set(Fault::CommitFails);
     assert_eq!(fixture.orchestrator.resume().await.unwrap(), 1);
     assert_eq!(fixture.done.runs(), 0);

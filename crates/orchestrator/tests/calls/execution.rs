@@ -9,7 +9,7 @@ use std::task::Poll;
 use serde_json::{Value, json};
 use toolwright_contract::{Failure, Mode, Success};
 use toolwright_orchestrator::session::NewSession;
-use toolwright_orchestrator::store::{Backend, Durability, Settled, Settlement};
+use toolwright_orchestrator::store::{Backend, Durability, SettleOutcome, Settlement};
 use toolwright_orchestrator::{CallRequest, Orchestrator, Runtime};
 use toolwright_registry::toolset::Toolset;
 
@@ -213,7 +213,7 @@ async fn a_late_owner_returns_the_recorded_envelope() {
     };
     until(|| fixture.done.runs() == 1).await;
     let other = fixture.orchestrator.call(CallRequest::new(&session, call("c2", "act", json!({})))).await;
-    let rows = fixture.orchestrator.store().audit(0, 10).await.unwrap();
+    let rows = fixture.orchestrator.store().audit_rows(0, 10).await.unwrap();
     let settlement = Settlement {
         session: session.clone(),
         execution: "c1".into(),
@@ -222,7 +222,7 @@ async fn a_late_owner_returns_the_recorded_envelope() {
         now: 0,
         durability: Durability::Committed,
     };
-    assert_eq!(fixture.orchestrator.store().settle(settlement).await, Ok(Settled::First));
+    assert_eq!(fixture.orchestrator.store().settle(settlement).await, Ok(SettleOutcome::Recorded));
     fixture.open.add_permits(1);
     let answer = running.await.unwrap();
     assert_eq!((&answer["data"]["call"], &answer["meta"]["replayed"]), (&json!("c2"), &json!(true)));

@@ -9,7 +9,7 @@ use toolwright_orchestrator::Runtime;
 use toolwright_orchestrator::capabilities::{Client, NoClient};
 use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::state::Event;
-use toolwright_orchestrator::store::{Backend, SessionStanding};
+use toolwright_orchestrator::store::{Backend, SessionStatus};
 use toolwright_registry::toolset::{Implementation, Toolset};
 
 use crate::support::{Fixture, Setup};
@@ -18,8 +18,8 @@ fn ending(after: &str) -> Value {
     json!({ "intents": [{ "type": "END_VOICE_SESSION", "after": after }] })
 }
 
-async fn standing(fixture: &Fixture, session: &str) -> SessionStanding {
-    fixture.orchestrator.session(session).await.unwrap().unwrap().standing
+async fn standing(fixture: &Fixture, session: &str) -> SessionStatus {
+    fixture.orchestrator.session(session).await.unwrap().unwrap().status
 }
 
 #[tokio::test]
@@ -32,7 +32,7 @@ async fn an_inactive_session_runs_nothing_and_still_replays() {
     assert_eq!(fixture.call(&ended, "c1", "act", json!({})).await["meta"]["replayed"], true);
     fixture.clock.advance(24 * 60 * 60 * 1000);
     assert_eq!(fixture.outcome(&expired, "c1", "act", json!({})).await, "SESSION_INACTIVE");
-    assert_eq!(standing(&fixture, &expired).await, SessionStanding::Expired);
+    assert_eq!(standing(&fixture, &expired).await, SessionStatus::Expired);
     assert_eq!(fixture.outcome("unknown", "c1", "act", json!({})).await, "SESSION_INACTIVE");
     assert_eq!(fixture.done.runs(), 1);
 }
@@ -62,23 +62,22 @@ async fn a_voice_session_ends_after_the_turn_or_the_farewell_or_by_the_watchdog(
         let fixture = Setup::new().tool("end", json!({})).build();
         let session = fixture.session(Mode::Voice).await;
         fixture.call(&session, "c1", "end", ending(after)).await;
-        assert_eq!(standing(&fixture, &session).await, SessionStanding::Active);
+        assert_eq!(standing(&fixture, &session).await, SessionStatus::Active);
         assert!(fixture.orchestrator.notice(&session, event).await.unwrap());
-        assert_eq!(standing(&fixture, &session).await, SessionStanding::Ended);
+        assert_eq!(standing(&fixture, &session).await, SessionStatus::Ended);
     }
     let fixture = Setup::new().tool("end", json!({})).build();
     let session = fixture.session(Mode::Voice).await;
     fixture.call(&session, "c1", "end", ending("farewell_spoken")).await;
     assert!(!fixture.orchestrator.notice(&session, Event::TurnFinished).await.unwrap());
     fixture.clock.advance(15_000);
-    assert_eq!(standing(&fixture, &session).await, SessionStanding::Ended);
+    assert_eq!(standing(&fixture, &session).await, SessionStatus::Ended);
     assert_eq!(fixture.outcome(&session, "c2", "end", json!({})).await, "SESSION_INACTIVE");
 }
 
 #[tokio::test]
 async fn the_next_turn_ends_a_session_that_ends_after_its_turn() {
-    for (after, then) in
-        [("current_turn", SessionStanding::Ended), ("farewell_spoken", SessionStanding::Active)]
+    for (after, then) in [("current_turn", SessionStatus::Ended), ("farewell_spoken", SessionStatus::Active)]
     {
         let fixture = Setup::new().tool("end", json!({})).build();
         let session = fixture.session(Mode::Voice).await;
@@ -142,8 +141,8 @@ async fn a_session_keeps_the_toolset_that_it_started_with() {
 }
 
 /// The standing as it is stored.
-async fn stored(fixture: &Fixture, session: &str) -> SessionStanding {
-    fixture.orchestrator.store().session(session).await.unwrap().unwrap().standing
+async fn stored(fixture: &Fixture, session: &str) -> SessionStatus {
+    fixture.orchestrator.store().session(session).await.unwrap().unwrap().status
 }
 
 #[tokio::test]
@@ -169,11 +168,11 @@ async fn a_sweep_records_how_sessions_ended_and_detaches_their_clients() {
     fixture.call(&watched, "c1", "end", ending("farewell_spoken")).await;
     fixture.clock.advance(15_000);
     fixture.orchestrator.sweep().await.unwrap();
-    assert_eq!(stored(&fixture, &watched).await, SessionStanding::Ended);
+    assert_eq!(stored(&fixture, &watched).await, SessionStatus::Ended);
     assert_eq!(attached(&clients), [0, 0, 1, 0]);
     fixture.clock.advance(24 * 60 * 60 * 1000);
     fixture.orchestrator.sweep().await.unwrap();
-    assert_eq!(stored(&fixture, &expired).await, SessionStanding::Expired);
+    assert_eq!(stored(&fixture, &expired).await, SessionStatus::Expired);
     assert_eq!(attached(&clients), [0, 0, 0, 0]);
 }
 

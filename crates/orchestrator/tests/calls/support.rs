@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
-use toolwright_contract::{ClientEnvelope, Envelope, ErrorKind, Failure, Mode, Success};
+use toolwright_contract::{ClientEnvelope, Envelope, ErrorKind, Failure, Mode, Principal, Success};
 use toolwright_orchestrator::clock::Clock;
 use toolwright_orchestrator::policy::Policy;
 use toolwright_orchestrator::session::NewSession;
-use toolwright_orchestrator::store::{Memory, Principal, Store};
+use toolwright_orchestrator::store::{Memory, Store};
 use toolwright_orchestrator::{CallRequest, Context, Orchestrator, Runtime, ToolCall};
 use toolwright_registry::toolset::{Implementation, Tool, Toolset};
 

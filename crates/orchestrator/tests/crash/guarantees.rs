@@ -134,7 +134,7 @@ async fn check_audit(ledger: &Ledger, location: &StoreLocation, counts: &mut Cou
     let (mut verifier, mut after) = (Verifier::default(), 0);
     let mut ran = HashMap::<String, usize>::new();
     loop {
-        let rows = store.audit(after, 5000).await.unwrap();
+        let rows = store.audit_rows(after, 5000).await.unwrap();
         let Some(last) = rows.last() else { break };
         after = last.number;
         for row in &rows {
@@ -152,7 +152,11 @@ async fn check_audit(ledger: &Ledger, location: &StoreLocation, counts: &mut Cou
             assert_eq!(rows, usize::from(was_ok), "{id} in the audit: {known:?}");
         }
     }
-    assert_eq!(store.approved().await, Ok(Vec::new()), "an approval was left over, and would run again");
+    assert_eq!(
+        store.approved_confirmations().await,
+        Ok(Vec::new()),
+        "an approval was left over, and would run again"
+    );
     counts.audit_rows = verifier.rows;
     counts.chains = verifier.heads().count();
     if let Store::Postgres(postgres) = &store {

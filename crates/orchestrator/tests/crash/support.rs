@@ -18,7 +18,7 @@ pub async fn store(location: &StoreLocation) -> Store {
     match location {
         // A small cache, so that envelopes are read from the file, too.
         StoreLocation::Sqlite(path) => {
-            let options = sqlite::Options { envelopes_in_memory: 64 << 10, ..sqlite::Options::default() };
+            let options = sqlite::Options { envelope_cache_bytes: 64 << 10, ..sqlite::Options::default() };
             Store::Sqlite(Sqlite::open(path, options).unwrap())
         }
         StoreLocation::Postgres { url, schema, lease_ms } => {

@@ -76,19 +76,19 @@ impl Player {
 
     async fn played(self) -> Played {
         let store = self.fixture.orchestrator.store();
-        let mut approved = store.approved().await.unwrap();
+        let mut approved = store.approved_confirmations().await.unwrap();
         // An approval whose sender disconnected may still be running.
         for _ in 0..MAX_POLLS {
             if approved.is_empty() {
                 break;
             }
             tokio::time::sleep(POLL_INTERVAL).await;
-            approved = store.approved().await.unwrap();
+            approved = store.approved_confirmations().await.unwrap();
         }
         let unused_approvals =
             approved.iter().map(|asked| (asked.session.clone(), asked.execution.clone())).collect();
         store.flush().await.unwrap();
-        let audit = store.audit(0, usize::MAX >> 1).await.unwrap();
+        let audit = store.audit_rows(0, usize::MAX >> 1).await.unwrap();
         Played { events: self.fixture.history.events(), audit, unused_approvals }
     }
 

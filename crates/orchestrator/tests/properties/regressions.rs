@@ -84,7 +84,7 @@ async fn an_approved_call_runs_even_if_the_approver_disconnects() {
     tokio::time::timeout(Duration::from_secs(60), until_it_runs).await.expect("the approved call never runs");
     let again = call(&fixture, PAY).await;
     assert_eq!((&again["ok"], &again["meta"]["replayed"]), (&json!(true), &json!(true)), "{again}");
-    assert_eq!(fixture.orchestrator.store().approved().await, Ok(Vec::new()));
+    assert_eq!(fixture.orchestrator.store().approved_confirmations().await, Ok(Vec::new()));
 }
 
 #[tokio::test]
@@ -93,7 +93,7 @@ async fn a_rejection_is_audited_even_if_the_id_was_used_for_another_call() {
     let token = request_approval(&fixture).await;
     assert_eq!(call(&fixture, TestCall { tool: Tool::Note, ..PAY }).await["ok"], true);
     fixture.orchestrator.reject(&approver(&token, "s0"), None).await.unwrap();
-    let rows = fixture.orchestrator.store().audit(0, 100).await.unwrap();
+    let rows = fixture.orchestrator.store().audit_rows(0, 100).await.unwrap();
     let events: Vec<_> =
         rows.iter().map(|row| serde_json::from_str::<Value>(&row.entry).unwrap()["event"].clone()).collect();
     assert_eq!(events, ["refused", "called", "rejected"]);

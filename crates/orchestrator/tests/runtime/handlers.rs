@@ -4,7 +4,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::json;
 use toolwright_registry::toolset::Implementation;
 
-use crate::support::{ToolsetBuilder, assert_internal, call, meta};
+use crate::support::{ToolsetBuilder, assert_unloadable, call, meta};
 
 #[tokio::test]
 async fn a_changed_handler_is_refused_with_the_tools_name() {
@@ -18,11 +18,11 @@ async fn a_changed_handler_is_refused_with_the_tools_name() {
     std::fs::remove_file(dir.path().join("missing/handler.js")).unwrap();
 
     let envelope = call(&runtime, "changed", json!({})).await;
-    assert_internal("changed", &envelope);
+    assert_unloadable("changed", &envelope);
     assert_eq!(envelope["error"]["partialSideEffects"], false);
     let message = envelope["error"]["message"].as_str().unwrap();
     assert_eq!(message, "The tool `changed` cannot be used: it failed to load.");
-    assert_internal("missing", &call(&runtime, "missing", json!({})).await);
+    assert_unloadable("missing", &call(&runtime, "missing", json!({})).await);
     assert_eq!(call(&runtime, "sound", json!({})).await["data"], 1);
 }
 
@@ -59,7 +59,7 @@ async fn the_source_of_a_handler_that_does_not_load_reaches_only_the_log() {
     let (runtime, _dir) =
         ToolsetBuilder::new().module("broken", json!({}), "export async function execute( {").runtime();
     let envelope = call(&runtime, "broken", json!({})).await;
-    assert_internal("broken", &envelope);
+    assert_unloadable("broken", &envelope);
     assert!(!envelope.to_string().contains("handler.js"), "{envelope}");
 }
 
@@ -69,9 +69,9 @@ async fn the_result_of_preparing_a_tool_is_final() {
     let (runtime, dir) = ToolsetBuilder::new().module("late", json!({}), text).runtime();
     let path = dir.path().join("late/handler.js");
     std::fs::write(&path, "").unwrap();
-    assert_internal("late", &call(&runtime, "late", json!({})).await);
+    assert_unloadable("late", &call(&runtime, "late", json!({})).await);
     std::fs::write(&path, text).unwrap();
-    assert_internal("late", &call(&runtime, "late", json!({})).await);
+    assert_unloadable("late", &call(&runtime, "late", json!({})).await);
 }
 
 #[tokio::test]

@@ -100,7 +100,7 @@ pub async fn request(
 
 /// The audit entries of handlers.
 pub async fn handler_entries(orchestrator: &Orchestrator) -> Vec<Value> {
-    let rows = orchestrator.store().audit(0, 100).await.unwrap();
+    let rows = orchestrator.store().audit_rows(0, 100).await.unwrap();
     let entries = rows.iter().map(|row| serde_json::from_str::<Value>(&row.entry).unwrap());
     entries.filter(|entry| entry["event"].as_str().unwrap().starts_with("handler:")).collect()
 }
@@ -119,11 +119,20 @@ pub fn meta(tool: &str) -> Value {
     json!({ "tool": tool, "toolVersion": "1.2.3", "executionId": "call-1" })
 }
 
-/// Asserts that an envelope is an INTERNAL failure.
+/// Asserts that an envelope is an INTERNAL failure of a tool that ran.
 pub fn assert_internal(tool: &str, envelope: &Value) {
+    assert_internal_with(&meta(tool), envelope);
+}
+
+/// Asserts that an envelope is an INTERNAL failure of a tool that could not be loaded.
+pub fn assert_unloadable(tool: &str, envelope: &Value) {
+    assert_internal_with(&json!({ "tool": tool, "toolVersion": null, "executionId": "call-1" }), envelope);
+}
+
+fn assert_internal_with(meta: &Value, envelope: &Value) {
     assert_eq!(envelope["ok"], false, "{envelope}");
     assert_eq!(envelope["error"]["type"], "INTERNAL", "{envelope}");
-    assert_eq!(envelope["meta"], meta(tool));
+    assert_eq!(envelope["meta"], *meta);
 }
 
 /// A client that records its messages.

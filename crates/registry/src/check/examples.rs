@@ -10,7 +10,7 @@ use crate::docs::{Example, ExampleKind};
 use crate::json::{self, duplicate_keys, locate};
 use toolwright_contract::suggest::did_you_mean;
 use toolwright_schema::pointer::{Part, child_pointer};
-use toolwright_schema::{Validator, misfits};
+use toolwright_schema::{Validator, value_problems};
 
 const FILE: &str = "doc.md";
 
@@ -64,7 +64,7 @@ fn check_arguments(
     findings: &mut Findings,
 ) {
     let Some((validator, schema)) = validator else { return };
-    for problem in misfits(validator, schema, arguments) {
+    for problem in value_problems(validator, schema, arguments) {
         let place = place(example, &problem.pointer, problem.part);
         let reported = findings.push(Finding::error(
             "example-refused",

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use toolwright_schema::pointer::push_pointer;
-use toolwright_schema::visit;
+use toolwright_schema::visit_subschemas;
 
 /// Every provider takes names of tools up to this length; snake_case is no trouble to any.
 pub(super) const LONGEST: usize = 64;
@@ -15,7 +15,7 @@ pub(super) const HELP: &str = "use letters, digits and `_`, beginning with a let
 /// Pointers to the parameters whose names some providers refuse, and the names.
 pub(super) fn refused(parameters: &Value) -> Vec<(String, String)> {
     let mut found = Vec::new();
-    visit(parameters, &mut String::new(), &mut |pointer, schema| {
+    visit_subschemas(parameters, &mut |pointer, schema| {
         let properties = schema.get("properties").and_then(Value::as_object);
         for name in properties.into_iter().flat_map(|properties| properties.keys()) {
             if !is_taken(name) {

@@ -11,7 +11,7 @@ use super::schema_file::{FILE, Schema, report_duplicates};
 use crate::diagnostic::{Finding, Place};
 use crate::shared::{Bundled, bundle};
 use toolwright_schema::pointer::child_pointer;
-use toolwright_schema::{Validator, lint, refused_defaults};
+use toolwright_schema::{Validator, invalid_defaults, lint};
 
 pub(super) fn check_parameters(schema: &mut Schema<'_>, value: &Value) {
     let at = "/parameters";
@@ -99,7 +99,7 @@ fn check_json_schema<'v>(schema: &mut Schema<'_>, value: &'v Value, at: &str) ->
     if !is_sound {
         return None;
     }
-    for (pointer, message) in refused_defaults(&bundled) {
+    for (pointer, message) in invalid_defaults(&bundled) {
         is_sound = false;
         let (file, pointer) = whose(&keys, &child_pointer(&pointer, "default"), at);
         schema

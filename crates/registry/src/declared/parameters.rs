@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{Report, fields, shown};
 use toolwright_schema::pointer::Part;
-use toolwright_schema::{Validator, lint};
+use toolwright_schema::{Validator, is_supported_pattern, lint};
 
 /// Any JSON Schema that can be used, of whatever draft; the strict rules are for the tools directory.
 pub(super) fn parameters<'v>(report: &mut Report<'_>, members: &'v Map<String, Value>) -> Option<&'v Value> {
@@ -39,10 +39,7 @@ fn broken_pattern(schema: &Value) -> Option<String> {
         let at = || schema.pointer(&problem.pointer).and_then(Value::as_str).map(str::to_owned);
         let key = || problem.pointer.rsplit('/').next().map(|key| key.replace("~1", "/").replace("~0", "~"));
         let pattern = if problem.part == Part::Key { key() } else { at() };
-        let builds = pattern.is_some_and(|pattern| {
-            jsonschema_regex::to_rust_regex(&pattern)
-                .is_ok_and(|pattern| fancy_regex::Regex::new(&pattern).is_ok())
-        });
+        let builds = pattern.is_some_and(|pattern| is_supported_pattern(&pattern));
         (!builds).then(|| format!("{} at `{}`", problem.message, problem.pointer))
     })
 }

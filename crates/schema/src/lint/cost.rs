@@ -1,19 +1,21 @@
-//! A bound on the work one instance can cause. Only references can make a small schema expensive:
-//! by fanning out (two references to a schema with two references …) or by going in circles.
+//! A bound on the work of validating one instance. Only references make a small schema expensive: they fan out (two
+//! references to a schema with two references …) or form a cycle.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::problem::{Part, Path, Report};
-use super::walk::address;
+use super::linter::address;
+use super::problem::{Problem, Report};
+use crate::keyword::{Keyword, Shape};
+use crate::pointer::Location;
 
-/// Schema visits per instance location before a schema is refused.
-pub const MOST_VISITS: u64 = 1_000_000;
-/// How deep an instance is followed.
+/// Schema visits per instance location; a schema that may need more is refused.
+const MAX_VISITS: u64 = 1_000_000;
+/// How deep an instance is assumed to be.
 const INSTANCE_DEPTH: u8 = 8;
 /// Schemas inside schemas for one instance location, through references.
-const DEEPEST: usize = 400;
+const MAX_DEPTH: usize = 400;
 
 pub fn check<'s>(
     schema: &'s Value,
@@ -22,42 +24,53 @@ pub fn check<'s>(
     report: &mut Report,
 ) {
     let mut cost = Cost { targets, anchors, known: HashMap::new(), depth: 0 };
-    let (pointer, message, help) = match cost.of(schema, INSTANCE_DEPTH) {
-        Ok(visits) if visits <= MOST_VISITS => return,
-        Err(Endless(reference)) => (
-            reference.and_then(|reference| find(schema, reference, &Path::Root)).unwrap_or_default(),
-            "checking a value would never end: this reference leads back to here for the same value",
+    let (pointer, message, help) = match cost.visits(schema, INSTANCE_DEPTH) {
+        Ok(visits) if visits <= MAX_VISITS => return,
+        Err(Cycle(reference)) => (
+            reference.and_then(|reference| find(schema, reference, &Location::Root)).unwrap_or_default(),
+            "validation would never end: this `$ref` refers back to itself for the same value",
             "a recursive reference must go through `properties`, `items` or the like",
         ),
         Ok(_) => (
             String::new(),
-            "checking one value against this schema can take more than a million steps",
+            "validating one value against this schema can take more than a million steps",
             "refer to each definition from fewer places",
         ),
     };
-    report.add(
-        "schema-unbounded-cost",
-        &Path::At(&pointer),
-        Part::Value,
-        message.to_owned(),
-        Some(help.to_owned()),
-    );
+    let problem = Problem::at_value("schema-unbounded-cost", &Location::Pointer(&pointer), message);
+    report.add(problem.help(help));
 }
 
-/// A circle of references on one instance, closed by the reference at this address.
-struct Endless(Option<usize>);
+/// A cycle of references on one instance, closed by the reference at this address.
+struct Cycle(Option<usize>);
 
-/// The place of a value in the document, by its address.
-fn find(value: &Value, wanted: usize, path: &Path<'_>) -> Option<String> {
+/// The pointer of a value in the document, by the value's address.
+fn find(value: &Value, wanted: usize, location: &Location<'_>) -> Option<String> {
     match value {
-        _ if address(value) == wanted => Some(path.render()),
+        _ if address(value) == wanted => Some(location.to_pointer()),
         Value::Array(items) => {
-            items.iter().enumerate().find_map(|(index, item)| find(item, wanted, &path.index(index)))
+            items.iter().enumerate().find_map(|(index, item)| find(item, wanted, &location.index(index)))
         }
         Value::Object(members) => {
-            members.iter().find_map(|(key, member)| find(member, wanted, &path.key(key)))
+            members.iter().find_map(|(key, member)| find(member, wanted, &location.key(key)))
         }
         _ => None,
+    }
+}
+
+const EVERY_MEMBER: [Keyword; 3] =
+    [Keyword::PropertyNames, Keyword::UnevaluatedProperties, Keyword::PatternProperties];
+const EITHER_MEMBER: [Keyword; 2] = [Keyword::AdditionalProperties, Keyword::Properties];
+const EVERY_ITEM: [Keyword; 2] = [Keyword::Contains, Keyword::UnevaluatedItems];
+const EITHER_ITEM: [Keyword; 2] = [Keyword::Items, Keyword::PrefixItems];
+
+/// The schemas that a keyword of `schema` contains.
+fn schemas_of(schema: &Value, keyword: Keyword) -> Vec<&Value> {
+    match (keyword.shape(), schema.get(keyword.name())) {
+        (Shape::Schema, Some(schema)) => vec![schema],
+        (Shape::SchemaList, Some(Value::Array(schemas))) => schemas.iter().collect(),
+        (Shape::SchemaMap, Some(Value::Object(schemas))) => schemas.values().collect(),
+        _ => Vec::new(),
     }
 }
 
@@ -70,29 +83,30 @@ struct Cost<'c, 's> {
 }
 
 impl<'s> Cost<'_, 's> {
-    fn of(&mut self, schema: &'s Value, levels: u8) -> Result<u64, Endless> {
+    fn visits(&mut self, schema: &'s Value, levels: u8) -> Result<u64, Cycle> {
         let Value::Object(object) = schema else {
             return Ok(1);
         };
         let key = (address(schema), levels);
         if let Some(known) = self.known.get(&key) {
-            return known.ok_or(Endless(None));
+            return known.ok_or(Cycle(None));
         }
-        if self.depth > DEEPEST {
+        if self.depth > MAX_DEPTH {
             return Ok(u64::MAX);
         }
         self.known.insert(key, None);
         self.depth += 1;
         let mut total = 1_u64;
         for (name, value) in object {
-            total = total.saturating_add(self.in_place(name, value, levels)?);
-            if total > MOST_VISITS {
+            total = total.saturating_add(self.in_place_visits(name, value, levels)?);
+            if total > MAX_VISITS {
                 break;
             }
         }
-        if let Some(below) = levels.checked_sub(1).filter(|_| total <= MOST_VISITS) {
-            let part = self.object_part(schema, below)?.max(self.array_part(schema, below)?);
-            total = total.saturating_add(part);
+        if let Some(below) = levels.checked_sub(1).filter(|_| total <= MAX_VISITS) {
+            let member = self.child_visits(schema, &EVERY_MEMBER, &EITHER_MEMBER, below)?;
+            let item = self.child_visits(schema, &EVERY_ITEM, &EITHER_ITEM, below)?;
+            total = total.saturating_add(member.max(item));
         }
         self.depth -= 1;
         self.known.insert(key, Some(total));
@@ -100,9 +114,9 @@ impl<'s> Cost<'_, 's> {
     }
 
     /// Schemas for the same instance.
-    fn in_place(&mut self, name: &str, value: &'s Value, levels: u8) -> Result<u64, Endless> {
+    fn in_place_visits(&mut self, name: &str, value: &'s Value, levels: u8) -> Result<u64, Cycle> {
         match (name, value) {
-            ("not" | "if" | "then" | "else", schema) => self.of(schema, levels),
+            ("not" | "if" | "then" | "else", schema) => self.visits(schema, levels),
             ("allOf" | "anyOf" | "oneOf", Value::Array(branches)) => self.sum(branches, levels),
             ("dependentSchemas" | "dependencies", Value::Object(dependents)) => {
                 self.sum(dependents.values(), levels)
@@ -112,13 +126,13 @@ impl<'s> Cost<'_, 's> {
                 let Some(target) = self.targets.get(&here) else {
                     return Ok(1);
                 };
-                self.of(target, levels).map_err(|Endless(closing)| Endless(closing.or(Some(here))))
+                self.visits(target, levels).map_err(|Cycle(closing)| Cycle(closing.or(Some(here))))
             }
             ("$dynamicRef", Value::String(reference)) => {
                 let wanted = reference.rsplit('#').next().unwrap_or_default();
                 let mut most = 1;
                 for (_, target) in self.anchors.iter().filter(|(anchor, _)| *anchor == wanted) {
-                    most = most.max(self.of(target, levels)?);
+                    most = most.max(self.visits(target, levels)?);
                 }
                 Ok(most)
             }
@@ -126,48 +140,28 @@ impl<'s> Cost<'_, 's> {
         }
     }
 
-    /// The dearest member an object can have.
-    fn object_part(&mut self, schema: &'s Value, levels: u8) -> Result<u64, Endless> {
-        let mut every = 0_u64;
-        for keyword in ["propertyNames", "unevaluatedProperties"] {
-            every = every.saturating_add(self.optional(schema.get(keyword), levels)?);
+    /// The most visits that a child of the instance can need: the schemas of all `every` keywords apply to it, and one
+    /// schema of the `either` keywords.
+    fn child_visits(
+        &mut self,
+        schema: &'s Value,
+        every: &[Keyword],
+        either: &[Keyword],
+        levels: u8,
+    ) -> Result<u64, Cycle> {
+        let total = self.sum(every.iter().flat_map(|keyword| schemas_of(schema, *keyword)), levels)?;
+        let mut most = 0;
+        for schema in either.iter().flat_map(|keyword| schemas_of(schema, *keyword)) {
+            most = most.max(self.visits(schema, levels)?);
         }
-        if let Some(Value::Object(patterns)) = schema.get("patternProperties") {
-            every = every.saturating_add(self.sum(patterns.values(), levels)?);
-        }
-        let mut most = self.optional(schema.get("additionalProperties"), levels)?;
-        if let Some(Value::Object(properties)) = schema.get("properties") {
-            for property in properties.values() {
-                most = most.max(self.of(property, levels)?);
-            }
-        }
-        Ok(every.saturating_add(most))
+        Ok(total.saturating_add(most))
     }
 
-    /// The dearest item an array can have.
-    fn array_part(&mut self, schema: &'s Value, levels: u8) -> Result<u64, Endless> {
-        let mut every = 0_u64;
-        for keyword in ["contains", "unevaluatedItems"] {
-            every = every.saturating_add(self.optional(schema.get(keyword), levels)?);
-        }
-        let mut most = self.optional(schema.get("items"), levels)?;
-        if let Some(Value::Array(tuple)) = schema.get("prefixItems") {
-            for item in tuple {
-                most = most.max(self.of(item, levels)?);
-            }
-        }
-        Ok(every.saturating_add(most))
-    }
-
-    fn optional(&mut self, schema: Option<&'s Value>, levels: u8) -> Result<u64, Endless> {
-        schema.map_or(Ok(0), |schema| self.of(schema, levels))
-    }
-
-    fn sum(&mut self, schemas: impl IntoIterator<Item = &'s Value>, levels: u8) -> Result<u64, Endless> {
+    fn sum(&mut self, schemas: impl IntoIterator<Item = &'s Value>, levels: u8) -> Result<u64, Cycle> {
         let mut total = 0_u64;
         for schema in schemas {
-            total = total.saturating_add(self.of(schema, levels)?);
-            if total > MOST_VISITS {
+            total = total.saturating_add(self.visits(schema, levels)?);
+            if total > MAX_VISITS {
                 break;
             }
         }

@@ -4,18 +4,18 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::super::linter::Linter;
 use super::super::problem::Report;
-use super::super::refs::Resolver;
-use super::super::sample::check;
-use super::super::walk::Linter;
-use super::super::{ids, lint, meta};
+use super::super::ref_resolver::RefResolver;
+use super::super::test_support::check;
+use super::super::{lint, meta_schema, schema_ids};
 
 #[test]
-fn a_circle_on_one_value_is_refused() {
+fn a_reference_cycle_on_one_value_is_refused() {
     check(
         r##"{"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"allOf": [{"$ref": "#/$defs/b"}]}, "b": {"anyOf": [{"$ref": "#/$defs/a"}]}}}"##,
         &[
-            "schema-unbounded-cost /$defs/b/anyOf/0/$ref Value: checking a value would never end: this reference leads back to here for the same value [a recursive reference must go through `properties`, `items` or the like]",
+            "schema-unbounded-cost /$defs/b/anyOf/0/$ref Value: validation would never end: this `$ref` refers back to itself for the same value [a recursive reference must go through `properties`, `items` or the like]",
         ],
     );
 }
@@ -25,13 +25,13 @@ fn a_reference_to_the_root_itself_is_refused() {
     check(
         r##"{"$ref": "#"}"##,
         &[
-            "schema-unbounded-cost /$ref Value: checking a value would never end: this reference leads back to here for the same value [a recursive reference must go through `properties`, `items` or the like]",
+            "schema-unbounded-cost /$ref Value: validation would never end: this `$ref` refers back to itself for the same value [a recursive reference must go through `properties`, `items` or the like]",
         ],
     );
 }
 
 #[test]
-fn recursion_through_parts_is_fine() {
+fn recursion_through_children_is_accepted() {
     check(
         r##"{"type": "object", "properties": {"children": {"type": "array", "items": {"$ref": "#"}}}}"##,
         &[],
@@ -43,7 +43,7 @@ fn recursion_through_parts_is_fine() {
 const TOO_STRICT: &[&str] = &["SchemaStore intlayer"];
 
 #[test]
-fn recursive_schemas_from_the_wild_pass() {
+fn recursive_schemas_of_public_projects_pass() {
     let Some(file) = crate::corpora::corpus("recursive_schemas.jsonl") else { return };
     let text = std::fs::read_to_string(file).unwrap();
     let cases: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -59,10 +59,10 @@ fn recursive_schemas_from_the_wild_pass() {
 /// The cost check alone: most schemas from the wild are not strict.
 fn is_bounded(schema: &Value) -> bool {
     let mut report = Report::default();
-    let contents = meta::check(schema, &mut report);
-    let refs = Resolver::new(schema);
-    let ids = ids::collect(schema, refs.root_base(), &mut report);
-    let mut linter = Linter::new(Report::default(), refs.with_ids(ids));
+    let contents = meta_schema::check(schema, &mut report);
+    let resolver = RefResolver::new(schema);
+    let ids = schema_ids::collect(schema, resolver.root_base(), &mut report);
+    let mut linter = Linter::new(Report::default(), resolver.with_ids(ids));
     linter.run(schema);
     let mut report = Report::default();
     super::check(schema, &linter.targets, &contents.dynamic_anchors, &mut report);

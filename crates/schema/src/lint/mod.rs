@@ -1,52 +1,52 @@
-//! Decides, as Ajv 8 (2020 build, `strict: true`, with ajv-formats) would, whether a JSON Schema
-//! compiles, and says what is wrong with it and where. Knows schemas only: no files, no tools.
+//! The linter: reports why Ajv 8 (2020 build, `strict: true`, with ajv-formats) would not compile a schema, and refuses
+//! schemas whose validation may take unbounded work.
 
-mod applicator;
-mod array;
 mod cost;
-mod defined;
-mod evaluated;
-mod format;
-mod ids;
-mod keyword;
-mod meta;
-mod object;
-mod pattern;
+mod known_properties;
+mod lint_array;
+mod lint_format;
+mod lint_help;
+mod lint_logic;
+mod lint_object;
+mod lint_pattern;
+pub(crate) mod lint_reference;
+mod linter;
+mod meta_schema;
 mod problem;
-pub(crate) mod reference;
-mod refs;
+mod ref_resolver;
+mod schema_ids;
+mod static_evaluation;
+mod strict_types;
 #[cfg(test)]
-mod sample;
-mod suggest;
-mod types;
-pub(crate) mod uri;
-mod walk;
+mod test_support;
 
-pub use format::known_formats;
-pub use problem::{Part, Problem};
+pub use problem::Problem;
 
-use problem::{Path, Report};
-use refs::Resolver;
+use linter::Linter;
+use problem::Report;
+use ref_resolver::RefResolver;
 use serde_json::Value;
-use walk::Linter;
 
-/// All problems of one schema, at most a hundred; none: Ajv would compile it, and checking a value
-/// against it costs a bounded amount of work.
+use crate::pointer::Location;
+use crate::uri;
+
+/// All problems of one schema, at most a hundred. Without any, Ajv would compile the schema, and validation takes a
+/// bounded amount of work.
 #[must_use]
 pub fn lint(schema: &Value) -> Vec<Problem> {
     let mut report = Report::default();
-    let contents = meta::check(schema, &mut report);
+    let contents = meta_schema::check(schema, &mut report);
     dialect(schema, &mut report);
-    let mut refs = Resolver::new(schema);
-    if refs::is_meta_schema(refs.root_base()) {
-        let message = "this `$id` belongs to a meta-schema".to_owned();
-        report.add("schema-ambiguous-id", &Path::Root.key("$id"), Part::Value, message, None);
+    let mut resolver = RefResolver::new(schema);
+    if ref_resolver::is_meta_schema(resolver.root_base()) {
+        let message = format!("`$id` `{}` belongs to a meta-schema", resolver.root_base());
+        report.add(Problem::at_value("schema-ambiguous-id", &Location::Root.key("$id"), message));
     }
     if contents.ids {
-        let ids = ids::collect(schema, refs.root_base(), &mut report);
-        refs = refs.with_ids(ids);
+        let ids = schema_ids::collect(schema, resolver.root_base(), &mut report);
+        resolver = resolver.with_ids(ids);
     }
-    let mut linter = Linter::new(report, refs);
+    let mut linter = Linter::new(report, resolver);
     linter.run(schema);
     let Linter { mut report, targets, .. } = linter;
     if contents.refs && report.is_empty() {
@@ -57,19 +57,15 @@ pub fn lint(schema: &Value) -> Vec<Problem> {
 
 /// `$schema` at the root must name a meta-schema that is built in.
 fn dialect(schema: &Value, report: &mut Report) {
-    let Some(Value::String(name)) = schema.get("$schema") else {
-        return;
-    };
+    let Some(Value::String(name)) = schema.get("$schema") else { return };
     let known = matches!(
-        uri::normal_id(name),
+        uri::normalize_id(name),
         "" | "https://json-schema.org/draft/2020-12/schema" | "http://json-schema.org/schema"
     );
     if !known {
-        let message = format!("unknown dialect `{name}`");
-        let help = Some("remove `$schema`, or use `https://json-schema.org/draft/2020-12/schema`".to_owned());
-        report.add("schema-unknown-dialect", &Path::Root.key("$schema"), Part::Value, message, help);
+        let message = format!("`$schema` names an unknown dialect: `{name}`");
+        let problem = Problem::at_value("schema-unknown-dialect", &Location::Root.key("$schema"), message);
+        let help = "remove `$schema`, or use `https://json-schema.org/draft/2020-12/schema`";
+        report.add(problem.help(help));
     }
 }
-
-#[cfg(test)]
-mod corpus_tests;

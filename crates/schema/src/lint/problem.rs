@@ -1,9 +1,6 @@
-//! What the linter hands back, and the place it is about. A path lives on the stack as a chain of
-//! borrowed steps and becomes text only when there is a problem to report.
+//! The linter's results, and where they are collected.
 
-use std::fmt::Write;
-
-pub use crate::pointer::Part;
+use crate::pointer::{Location, Part};
 
 /// One reason to refuse a schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,8 +14,28 @@ pub struct Problem {
     pub help: Option<String>,
 }
 
-/// After so many, more would only bury the first.
-pub const MOST_PROBLEMS: usize = 100;
+impl Problem {
+    pub(super) fn at_value(code: &'static str, location: &Location<'_>, message: impl Into<String>) -> Self {
+        Self { code, pointer: location.to_pointer(), part: Part::Value, message: message.into(), help: None }
+    }
+
+    pub(super) fn at_key(code: &'static str, location: &Location<'_>, message: impl Into<String>) -> Self {
+        Self { part: Part::Key, ..Self::at_value(code, location, message) }
+    }
+
+    pub(super) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    pub(super) fn help_if(mut self, help: Option<String>) -> Self {
+        self.help = help;
+        self
+    }
+}
+
+/// Further problems are not reported.
+const MAX_PROBLEMS: usize = 100;
 
 #[derive(Default)]
 pub struct Report {
@@ -26,27 +43,16 @@ pub struct Report {
 }
 
 impl Report {
-    /// Adds a problem, once: a definition is walked anew for each reference to it.
-    pub fn add(
-        &mut self,
-        code: &'static str,
-        path: &Path<'_>,
-        part: Part,
-        message: String,
-        help: Option<String>,
-    ) {
-        if self.problems.len() >= MOST_PROBLEMS {
-            return;
-        }
-        let problem = Problem { code, pointer: path.render(), part, message, help };
-        if !self.problems.contains(&problem) {
+    /// Adds a problem, once: a definition is visited for each reference to it.
+    pub fn add(&mut self, problem: Problem) {
+        if !self.is_full() && !self.problems.contains(&problem) {
             self.problems.push(problem);
         }
     }
 
-    /// The value of a keyword is not what the keyword takes.
-    pub fn invalid(&mut self, path: &Path<'_>, message: impl Into<String>) {
-        self.add("schema-invalid", path, Part::Value, message.into(), None);
+    /// The value of a keyword has the wrong form.
+    pub fn invalid(&mut self, location: &Location<'_>, message: impl Into<String>) {
+        self.add(Problem::at_value("schema-invalid", location, message));
     }
 
     pub fn is_empty(&self) -> bool {
@@ -54,63 +60,10 @@ impl Report {
     }
 
     pub fn is_full(&self) -> bool {
-        self.problems.len() >= MOST_PROBLEMS
+        self.problems.len() >= MAX_PROBLEMS
     }
 
     pub fn into_problems(self) -> Vec<Problem> {
         self.problems
-    }
-}
-
-#[derive(Debug, Clone, Copy)]
-pub enum Path<'p> {
-    Root,
-    /// A place reached through a reference, already rendered.
-    At(&'p str),
-    Key(&'p Path<'p>, &'p str),
-    Index(&'p Path<'p>, usize),
-}
-
-impl<'p> Path<'p> {
-    pub fn key(&'p self, key: &'p str) -> Path<'p> {
-        Path::Key(self, key)
-    }
-
-    pub fn index(&'p self, index: usize) -> Path<'p> {
-        Path::Index(self, index)
-    }
-
-    pub fn render(&self) -> String {
-        let mut text = String::new();
-        self.render_into(&mut text);
-        text
-    }
-
-    fn render_into(&self, text: &mut String) {
-        match self {
-            Path::Root => {}
-            Path::At(pointer) => text.push_str(pointer),
-            Path::Key(parent, key) => {
-                parent.render_into(text);
-                push_step(text, key);
-            }
-            Path::Index(parent, index) => {
-                parent.render_into(text);
-                // Writing into a String cannot fail.
-                let _ = write!(text, "/{index}");
-            }
-        }
-    }
-}
-
-/// Appends one escaped reference token.
-pub fn push_step(pointer: &mut String, step: &str) {
-    pointer.push('/');
-    for character in step.chars() {
-        match character {
-            '~' => pointer.push_str("~0"),
-            '/' => pointer.push_str("~1"),
-            other => pointer.push(other),
-        }
     }
 }

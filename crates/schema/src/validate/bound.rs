@@ -1,50 +1,43 @@
-//! The four sides on which a value can be bounded.
+//! The four bounds of a number or of a text with an ordered format.
 
 use std::cmp::Ordering;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bound {
-    Maximum,
-    Minimum,
-    ExclusiveMaximum,
-    ExclusiveMinimum,
-}
+use crate::keyword::Keyword;
 
-impl Bound {
-    pub const fn keyword(self) -> &'static str {
-        match self {
-            Self::Maximum => "maximum",
-            Self::Minimum => "minimum",
-            Self::ExclusiveMaximum => "exclusiveMaximum",
-            Self::ExclusiveMinimum => "exclusiveMinimum",
-        }
-    }
-
-    pub const fn format_keyword(self) -> &'static str {
-        match self {
-            Self::Maximum => "formatMaximum",
-            Self::Minimum => "formatMinimum",
-            Self::ExclusiveMaximum => "formatExclusiveMaximum",
-            Self::ExclusiveMinimum => "formatExclusiveMinimum",
-        }
-    }
-
-    pub const fn sign(self) -> &'static str {
-        match self {
-            Self::Maximum => "<=",
-            Self::Minimum => ">=",
-            Self::ExclusiveMaximum => "<",
-            Self::ExclusiveMinimum => ">",
-        }
-    }
-
+/// One bound: its keyword for numbers, its keyword for formats, its sign in messages.
+#[derive(Debug)]
+pub struct Bound {
+    pub keyword: Keyword,
+    pub format_keyword: Keyword,
+    pub sign: &'static str,
     /// Whether a value that compares so with the limit is allowed.
-    pub fn allows(self, order: Ordering) -> bool {
-        match self {
-            Self::Maximum => order.is_le(),
-            Self::Minimum => order.is_ge(),
-            Self::ExclusiveMaximum => order.is_lt(),
-            Self::ExclusiveMinimum => order.is_gt(),
-        }
-    }
+    pub allows: fn(Ordering) -> bool,
 }
+
+/// In Ajv's order.
+pub static BOUNDS: [Bound; 4] = [
+    Bound {
+        keyword: Keyword::Maximum,
+        format_keyword: Keyword::FormatMaximum,
+        sign: "<=",
+        allows: Ordering::is_le,
+    },
+    Bound {
+        keyword: Keyword::Minimum,
+        format_keyword: Keyword::FormatMinimum,
+        sign: ">=",
+        allows: Ordering::is_ge,
+    },
+    Bound {
+        keyword: Keyword::ExclusiveMaximum,
+        format_keyword: Keyword::FormatExclusiveMaximum,
+        sign: "<",
+        allows: Ordering::is_lt,
+    },
+    Bound {
+        keyword: Keyword::ExclusiveMinimum,
+        format_keyword: Keyword::FormatExclusiveMinimum,
+        sign: ">",
+        allows: Ordering::is_gt,
+    },
+];

@@ -1,4 +1,4 @@
-//! What a failed check says, in Ajv's shape.
+//! Errors: of a validation, in the form of Ajv, and of a compilation.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 /// One violated keyword.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Error {
+pub struct ValidationError {
     pub instance_path: String,
     pub schema_path: String,
     pub keyword: &'static str,

@@ -1,37 +1,34 @@
-//! A JSON Schema 2020-12 validator that decides, fills in defaults and reports as Ajv 8 does with
-//! `{allErrors: true, useDefaults: true}` and ajv-formats. A schema is compiled once; a check builds
-//! nothing unless it fails or fills something in. Knows no files and no network.
+//! A JSON Schema 2020-12 validator that decides, fills in defaults and reports errors as Ajv 8 does with
+//! `{allErrors: true, useDefaults: true}` and ajv-formats. A schema is compiled once. A validation allocates nothing
+//! unless it fails or fills in a default.
 
-mod bound;
+pub(crate) mod bound;
 mod compile;
-mod equal;
+mod compiled_schema;
+mod equality;
 mod error;
-mod format;
-mod leaf;
-mod node;
-mod number;
-mod path;
-pub(crate) mod pattern;
-mod run;
-mod sequence;
+mod leaf_schema;
+mod member_order;
+mod schema_path;
+mod validation;
 
-pub use error::{CompileError, Error};
+pub use error::{CompileError, ValidationError};
 
-use node::Arena;
-use run::{Fill, Read, Run};
+use compiled_schema::CompiledSchema;
 use serde_json::Value;
+use validation::{CheckOnly, FillAndCollect, Validation};
 
 /// A compiled schema: immutable, to be shared between threads.
 #[derive(Debug)]
 pub struct Validator {
-    arena: Arena,
+    schema: CompiledSchema,
 }
 
 impl Validator {
-    /// Compiles a schema. Unknown keywords are ignored; the strict rules are the linter's.
+    /// Compiles a schema. Unknown keywords are ignored; strictness is the linter's task.
     ///
     /// # Errors
-    /// When a reference leads nowhere or a keyword's value is not what the keyword takes.
+    /// When a reference does not resolve or a keyword's value has the wrong form.
     pub fn compile(schema: &Value) -> Result<Self, CompileError> {
         Self::compile_with(schema, &[])
     }
@@ -41,24 +38,24 @@ impl Validator {
     /// # Errors
     /// As [`Validator::compile`].
     pub fn compile_with(schema: &Value, others: &[(&str, &Value)]) -> Result<Self, CompileError> {
-        compile::compile(schema, others).map(|arena| Self { arena })
+        compile::compile(schema, others).map(|schema| Self { schema })
     }
 
-    /// Checks a value and fills in defaults, which stay even if the value then fails.
+    /// Validates a value and fills in defaults, which remain even if the value is invalid.
     ///
     /// # Errors
     /// Every violated keyword, in Ajv's order; at most a hundred.
-    pub fn validate(&self, value: &mut Value) -> Result<(), Vec<Error>> {
-        if !self.arena.has_defaults && self.is_valid(value) {
+    pub fn validate(&self, value: &mut Value) -> Result<(), Vec<ValidationError>> {
+        if !self.schema.has_defaults && self.is_valid(value) {
             return Ok(());
         }
-        let mut run = Run::new(&self.arena);
-        if run.root::<Fill>(value) { Ok(()) } else { Err(run.into_errors()) }
+        let mut validation = Validation::new(&self.schema);
+        if validation.run::<FillAndCollect>(value) { Ok(()) } else { Err(validation.into_errors()) }
     }
 
-    /// Decides only: fills in nothing and stops at the first failure.
+    /// Only decides: fills in nothing and stops at the first failure.
     #[must_use]
     pub fn is_valid(&self, value: &Value) -> bool {
-        Run::new(&self.arena).root::<Read>(value)
+        Validation::new(&self.schema).run::<CheckOnly>(value)
     }
 }

@@ -1,4 +1,4 @@
-//! The issuer's public keys: from a file, or from a URL, fetched when they are needed and not too often.
+//! The issuer's public keys (JWKS), from a file or a URL: fetched on demand, and cached.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use ring::signature::{self, RsaPublicKeyComponents, UnparsedPublicKey};
 use serde::Deserialize;
 use tokio::sync::Mutex;
 
-/// Keys are fetched anew after so long,
+/// Older keys are fetched again.
 const MAX_AGE: Duration = Duration::from_secs(600);
-/// and no sooner than that, whatever unknown key ids somebody makes up.
+/// Younger keys are not fetched again, whatever key ids tokens name.
 const MIN_AGE: Duration = Duration::from_secs(30);
 const TIMEOUT: Duration = Duration::from_secs(5);
-const LARGEST: usize = 1 << 20;
+const MAX_DOCUMENT_BYTES: usize = 1 << 20;
 
-/// Where the keys are.
+/// Where the keys come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     Url(String),
@@ -32,7 +32,7 @@ impl Source {
     }
 }
 
-/// A key in its JSON form.
+/// One JSON Web Key.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Jwk {
     kty: String,
@@ -55,53 +55,53 @@ pub(super) struct Jwk {
 }
 
 impl Jwk {
-    /// Whether it may have signed a token of this algorithm and key id.
-    pub fn fits(&self, algorithm: &str, kid: Option<&str>) -> bool {
-        let of_kind = match algorithm {
+    /// Whether it can have signed a token with this algorithm and key id.
+    pub fn matches(&self, algorithm: &str, kid: Option<&str>) -> bool {
+        let is_of_type = match algorithm {
             "RS256" => self.kty == "RSA",
             "ES256" => self.kty == "EC" && self.crv.as_deref() == Some("P-256"),
             "EdDSA" => self.kty == "OKP" && self.crv.as_deref() == Some("Ed25519"),
             _ => false,
         };
-        of_kind
+        is_of_type
             && self.alg.as_deref().is_none_or(|own| own == algorithm)
             && self.r#use.as_deref().is_none_or(|own| own == "sig")
             && kid.is_none_or(|kid| self.kid.as_deref() == Some(kid))
     }
 
-    /// Whether it has signed this.
-    pub fn verifies(&self, algorithm: &str, message: &[u8], signed: &[u8]) -> bool {
+    /// Whether it has signed this message.
+    pub fn verifies(&self, algorithm: &str, message: &[u8], signature: &[u8]) -> bool {
         let part = |part: &Option<String>| {
             URL_SAFE_NO_PAD.decode(part.as_deref().unwrap_or_default()).unwrap_or_default()
         };
         match algorithm {
             "RS256" => {
                 let key = RsaPublicKeyComponents { n: part(&self.n), e: part(&self.e) };
-                key.verify(&signature::RSA_PKCS1_2048_8192_SHA256, message, signed).is_ok()
+                key.verify(&signature::RSA_PKCS1_2048_8192_SHA256, message, signature).is_ok()
             }
             "ES256" => {
                 let point = [&[4], &part(&self.x)[..], &part(&self.y)[..]].concat();
                 UnparsedPublicKey::new(&signature::ECDSA_P256_SHA256_FIXED, point)
-                    .verify(message, signed)
+                    .verify(message, signature)
                     .is_ok()
             }
             "EdDSA" => {
-                UnparsedPublicKey::new(&signature::ED25519, part(&self.x)).verify(message, signed).is_ok()
+                UnparsedPublicKey::new(&signature::ED25519, part(&self.x)).verify(message, signature).is_ok()
             }
             _ => false,
         }
     }
 }
 
-/// The keys, as far as they are known.
+/// The cached keys.
 #[derive(Debug)]
 pub(super) struct Jwks {
     source: Arc<Source>,
-    known: Arc<Mutex<Known>>,
+    cache: Arc<Mutex<Cache>>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct Cache {
     keys: Arc<Vec<Jwk>>,
     read_at: Option<Instant>,
     client: Option<reqwest::Client>,
@@ -109,41 +109,41 @@ struct Known {
 
 impl Jwks {
     pub fn new(source: Source) -> Self {
-        Self { source: Arc::new(source), known: Arc::default() }
+        Self { source: Arc::new(source), cache: Arc::default() }
     }
 
-    /// The keys; read again when they are old, or when one is missing that `suffices` looks for. What is known stays in
-    /// force while it cannot be read. They are read by a task of its own: whoever asked may hang up meanwhile.
+    /// The keys, read again when they are old or when `suffices` finds one missing. If reading fails, the cached keys stay in
+    /// use. A separate task reads them, so that a client that disconnects does not interrupt it.
     pub async fn keys(&self, suffices: impl Fn(&[Jwk]) -> bool) -> Arc<Vec<Jwk>> {
-        let mut known = Arc::clone(&self.known).lock_owned().await;
-        let age = known.read_at.map(|read_at| read_at.elapsed());
+        let mut cache = Arc::clone(&self.cache).lock_owned().await;
+        let age = cache.read_at.map(|read_at| read_at.elapsed());
         let is_due = match age {
             None => true,
-            Some(age) => age > MAX_AGE || (age > MIN_AGE && !suffices(&known.keys)),
+            Some(age) => age > MAX_AGE || (age > MIN_AGE && !suffices(&cache.keys)),
         };
         if !is_due {
-            return Arc::clone(&known.keys);
+            return Arc::clone(&cache.keys);
         }
-        let (source, before) = (Arc::clone(&self.source), Arc::clone(&known.keys));
+        let (source, before) = (Arc::clone(&self.source), Arc::clone(&cache.keys));
         let reading = tokio::spawn(async move {
-            match read(&source, &mut known).await {
-                Ok(keys) => known.keys = Arc::new(keys),
-                Err(error) => tracing::error!("the issuer's keys cannot be read: {error}"),
+            match read(&source, &mut cache).await {
+                Ok(keys) => cache.keys = Arc::new(keys),
+                Err(error) => tracing::error!("could not read the issuer's keys: {error}"),
             }
-            known.read_at = Some(Instant::now());
-            Arc::clone(&known.keys)
+            cache.read_at = Some(Instant::now());
+            Arc::clone(&cache.keys)
         });
         reading.await.unwrap_or(before)
     }
 }
 
-async fn read(source: &Source, known: &mut Known) -> Result<Vec<Jwk>, String> {
+async fn read(source: &Source, cache: &mut Cache) -> Result<Vec<Jwk>, String> {
     let text = match source {
         Source::File(path) => std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?,
         Source::Url(url) => {
-            let client = match &known.client {
+            let client = match &cache.client {
                 Some(client) => client.clone(),
-                None => known.client.insert(crate::client::build(TIMEOUT)?).clone(),
+                None => cache.client.insert(crate::http_client::build(TIMEOUT)?).clone(),
             };
             fetch(&client, url).await?
         }
@@ -151,7 +151,7 @@ async fn read(source: &Source, known: &mut Known) -> Result<Vec<Jwk>, String> {
     parse(&text)
 }
 
-/// Keys of kinds that are not known are passed over: an issuer may have others, for other purposes.
+/// Keys of unknown types are skipped: an issuer may have some for other purposes.
 fn parse(text: &[u8]) -> Result<Vec<Jwk>, String> {
     #[derive(Deserialize)]
     struct Set {
@@ -166,10 +166,10 @@ async fn fetch(client: &reqwest::Client, url: &str) -> Result<Vec<u8>, String> {
     let mut response =
         client.get(url).send().await.and_then(reqwest::Response::error_for_status).map_err(failed)?;
     let mut text = Vec::new();
-    while let Some(piece) = response.chunk().await.map_err(failed)? {
-        text.extend_from_slice(&piece);
-        if text.len() > LARGEST {
-            return Err(format!("more than {LARGEST} bytes"));
+    while let Some(chunk) = response.chunk().await.map_err(failed)? {
+        text.extend_from_slice(&chunk);
+        if text.len() > MAX_DOCUMENT_BYTES {
+            return Err(format!("the document has more than {MAX_DOCUMENT_BYTES} bytes"));
         }
     }
     Ok(text)
@@ -183,12 +183,12 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn whoever_hangs_up_does_not_spoil_the_reading() {
+    async fn a_client_that_disconnects_does_not_interrupt_the_fetch() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/jwks", listener.local_addr().unwrap());
         let jwks = Jwks::new(Source::Url(url));
         let (mut stream, _) = tokio::select! {
-            _ = jwks.keys(|_| true) => panic!("nothing was answered"),
+            _ = jwks.keys(|_| true) => panic!("the issuer has not answered yet"),
             accepted = listener.accept() => accepted.unwrap(),
         };
         let mut request = [0; 1024];
@@ -196,7 +196,7 @@ mod tests {
         let set = r#"{"keys": [{"kty": "OKP", "crv": "Ed25519", "kid": "a"}]}"#;
         let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", set.len());
         stream.write_all(format!("{head}{set}").as_bytes()).await.unwrap();
-        // Answered by what the first one has asked for: nobody takes a second question.
-        assert!(jwks.keys(|_| true).await[0].fits("EdDSA", Some("a")));
+        // The first fetch fills the cache: the listener accepts no second connection.
+        assert!(jwks.keys(|_| true).await[0].matches("EdDSA", Some("a")));
     }
 }

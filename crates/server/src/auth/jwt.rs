@@ -1,20 +1,20 @@
-//! JSON Web Tokens of one issuer: RS256, ES256 or EdDSA, nothing else. An algorithm with a shared secret, or none, is not
-//! known here, so a token cannot ask for one.
+//! JSON Web Tokens of one issuer: RS256, ES256 or EdDSA only. Algorithms with a shared secret, and `none`, are not
+//! implemented, so a token cannot select them.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use toolwright_orchestrator::store::Principal;
+use toolwright_contract::Principal;
 
 use super::jwks::{Jwk, Jwks, Source};
 
 const ALGORITHMS: [&str; 3] = ["RS256", "ES256", "EdDSA"];
-/// Clocks differ.
+/// Tolerated difference between clocks.
 const LEEWAY_S: i64 = 60;
-const LONGEST: usize = 16 << 10;
+const MAX_TOKEN_BYTES: usize = 16 << 10;
 
-/// Whose tokens count, and what is read from them.
+/// Which tokens are accepted, and the claims that are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     pub jwks: Source,
@@ -26,7 +26,7 @@ pub struct Options {
     pub org_claim: String,
 }
 
-/// Why a token does not count.
+/// Why a token is refused.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Error {
     #[error("the token is not a JWT")]
@@ -35,15 +35,15 @@ pub(super) enum Error {
     Algorithm,
     #[error("no key of the issuer has signed the token")]
     Signature,
-    #[error("the token has expired, or does not say when it does")]
+    #[error("the token has expired, or has no `exp` claim")]
     Expired,
     #[error("the token is not valid yet")]
     TooEarly,
-    #[error("the token is of another issuer")]
+    #[error("the token is from another issuer")]
     Issuer,
     #[error("the token is for another audience")]
     Audience,
-    #[error("the token names no subject")]
+    #[error("the token has no `sub` claim")]
     Subject,
 }
 
@@ -52,7 +52,7 @@ struct Header {
     alg: String,
     #[serde(default)]
     kid: Option<String>,
-    /// Extensions that must be understood; none is.
+    /// Extensions that must be understood; none is supported.
     #[serde(default)]
     crit: Option<Value>,
 }
@@ -68,33 +68,33 @@ impl Verifier {
         Self { jwks: Jwks::new(options.jwks.clone()), options }
     }
 
-    /// The principal of a token that counts at this moment (seconds since 1970).
+    /// The principal of a token that is valid at `now`, in seconds since 1970.
     pub async fn principal(&self, token: &str, now: i64) -> Result<Principal, Error> {
-        if token.len() > LONGEST {
+        if token.len() > MAX_TOKEN_BYTES {
             return Err(Error::Malformed);
         }
         let (signed, signature) = token.rsplit_once('.').ok_or(Error::Malformed)?;
         let (head, body) = signed.split_once('.').ok_or(Error::Malformed)?;
-        let header: Header = decoded(head)?;
+        let header: Header = decode(head)?;
         let algorithm = header.alg.as_str();
         if !ALGORITHMS.contains(&algorithm) || header.crit.is_some() {
             return Err(Error::Algorithm);
         }
         let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| Error::Malformed)?;
-        let fits = |key: &Jwk| key.fits(algorithm, header.kid.as_deref());
-        let keys = self.jwks.keys(|keys| keys.iter().any(fits)).await;
-        let mut candidates = keys.iter().filter(|key| fits(key));
+        let matches = |key: &Jwk| key.matches(algorithm, header.kid.as_deref());
+        let keys = self.jwks.keys(|keys| keys.iter().any(matches)).await;
+        let mut candidates = keys.iter().filter(|key| matches(key));
         if !candidates.any(|key| key.verifies(algorithm, signed.as_bytes(), &signature)) {
             return Err(Error::Signature);
         }
-        claims(&decoded(body)?, &self.options, now)
+        principal(&decode(body)?, &self.options, now)
     }
 }
 
-/// What a token that was verified says.
-fn claims(claims: &Map<String, Value>, options: &Options, now: i64) -> Result<Principal, Error> {
+/// The principal in the claims of a verified token.
+fn principal(claims: &Map<String, Value>, options: &Options, now: i64) -> Result<Principal, Error> {
     let time = |name: &str| claims.get(name).map(|time| time.as_f64().map(|time| time as i64));
-    // A time that is no number is no time.
+    // A time that is not a number is invalid.
     match time("exp") {
         Some(Some(expires)) if now < expires.saturating_add(LEEWAY_S) => {}
         _ => return Err(Error::Expired),
@@ -126,7 +126,7 @@ fn claims(claims: &Map<String, Value>, options: &Options, now: i64) -> Result<Pr
     Ok(Principal { id: id.to_owned(), org, roles })
 }
 
-fn decoded<T: for<'a> Deserialize<'a>>(part: &str) -> Result<T, Error> {
+fn decode<T: for<'a> Deserialize<'a>>(part: &str) -> Result<T, Error> {
     let text = URL_SAFE_NO_PAD.decode(part).map_err(|_| Error::Malformed)?;
     serde_json::from_slice(&text).map_err(|_| Error::Malformed)
 }

@@ -1,7 +1,7 @@
-//! API keys in one file: made, listed, revoked, and looked up while a server runs.
+//! API keys in one file: created, listed, revoked, and looked up by a running server.
 //!
-//! A key is `twk_<id>_<secret>`. The secret is 256 random bits, so a salted SHA-256 of it is all that need be kept: there is
-//! nothing to guess that a slow hash would protect. The file is replaced in one step and read again when it changes.
+//! A key is `twk_<id>_<secret>`. The secret has 256 random bits, so a salted SHA-256 of it is stored; a slow hash protects
+//! guessable secrets only. The file is replaced atomically, and read again when it changes.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,18 +13,18 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use toolwright_orchestrator::store::Principal;
+use toolwright_contract::Principal;
 use toolwright_registry::hex;
 
-/// What every key begins with.
+/// The prefix of every key.
 pub const PREFIX: &str = "twk_";
 
-/// One key, as it is kept.
+/// One key, as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Key {
     pub id: String,
-    /// Of the principal that it stands for.
+    /// The id of its principal.
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub org: Option<String>,
@@ -33,7 +33,7 @@ pub struct Key {
     salt: String,
     /// Hex of SHA-256 over salt and secret.
     hash: String,
-    /// Seconds since 1970, like the others.
+    /// Seconds since 1970, like all times here.
     pub created_at: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<i64>,
@@ -41,7 +41,7 @@ pub struct Key {
     pub revoked_at: Option<i64>,
 }
 
-/// What a key is made of.
+/// The properties of a new key.
 #[derive(Debug, Clone, Default)]
 pub struct NewKey {
     pub name: String,
@@ -50,78 +50,79 @@ pub struct NewKey {
     pub expires_at: Option<i64>,
 }
 
-/// A file of keys that cannot be used. The text is for the operator.
+/// Why the key file cannot be used. The text is for the operator.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("the keys in {0} cannot be read: {1}")]
+    #[error("cannot read the keys in {0}: {1}")]
     Read(PathBuf, String),
-    #[error("the keys in {0} cannot be written: {1}")]
+    #[error("cannot write the keys in {0}: {1}")]
     Write(PathBuf, io::Error),
     #[error("there is no key `{0}`")]
     NoSuchKey(String),
-    #[error("no randomness from the system: {0}")]
+    #[error("the system provides no random bytes: {0}")]
     NoRandomness(String),
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Form {
+struct KeyFileContents {
     keys: Vec<Key>,
 }
 
-/// Where keys are kept. The file need not exist.
+/// The file of keys, which need not exist.
 #[derive(Debug)]
 pub struct KeyFile {
     path: PathBuf,
-    read: RwLock<Option<(Stamp, Arc<Keys>)>>,
-    /// When the file was last looked at, in seconds.
-    looked_at: AtomicI64,
+    cache: RwLock<Option<(FileVersion, Arc<Keys>)>>,
+    /// When the file was last checked for changes, in seconds.
+    checked_at: AtomicI64,
 }
 
-type Stamp = Option<(SystemTime, u64)>;
+/// Modification time and size; `None` for a missing file.
+type FileVersion = Option<(SystemTime, u64)>;
 
 /// The keys of a file, by id.
 #[derive(Debug, Default)]
 pub struct Keys(HashMap<String, (Key, Arc<Principal>)>);
 
 impl Keys {
-    /// None that could be used, now or again.
+    /// True when there are no keys, not even revoked ones.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The principal of a key that counts at this moment (seconds since 1970).
+    /// The principal of a key that is valid at `now`, in seconds since 1970.
     pub fn principal(&self, token: &str, now: i64) -> Option<Arc<Principal>> {
         let (id, secret) = token.strip_prefix(PREFIX)?.split_once('_')?;
         let (key, principal) = self.0.get(id)?;
-        let is_alive = key.revoked_at.is_none() && key.expires_at.is_none_or(|expires| now < expires);
-        (is_alive && same(hash(&key.salt, secret).as_bytes(), key.hash.as_bytes()))
+        let is_valid = key.revoked_at.is_none() && key.expires_at.is_none_or(|expires| now < expires);
+        (is_valid && equal_in_constant_time(hash(&key.salt, secret).as_bytes(), key.hash.as_bytes()))
             .then(|| Arc::clone(principal))
     }
 }
 
 impl KeyFile {
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), read: RwLock::default(), looked_at: AtomicI64::new(i64::MIN) }
+        Self { path: path.into(), cache: RwLock::default(), checked_at: AtomicI64::new(i64::MIN) }
     }
 
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The keys as they are now. The file is looked at once a second at the most.
+    /// The current keys. The file is checked for changes at most once a second.
     pub fn current(&self) -> Result<Arc<Keys>, Error> {
         let now = super::now();
-        let cached = || self.read.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let cached = || self.cache.read().unwrap_or_else(PoisonError::into_inner).clone();
         let before = cached();
         if let Some((_, keys)) = &before
-            && self.looked_at.swap(now, Ordering::Relaxed) == now
+            && self.checked_at.swap(now, Ordering::Relaxed) == now
         {
             return Ok(Arc::clone(keys));
         }
-        let stamp = self.stamp()?;
+        let version = self.file_version()?;
         if let Some((known, keys)) = before
-            && known == stamp
+            && known == version
         {
             return Ok(keys);
         }
@@ -130,34 +131,35 @@ impl KeyFile {
         let keys =
             self.list()?.into_iter().map(|key| (key.id.clone(), (key.clone(), Arc::new(principal(&key)))));
         let keys = Arc::new(Keys(keys.collect()));
-        *self.read.write().unwrap_or_else(PoisonError::into_inner) = Some((stamp, Arc::clone(&keys)));
-        self.looked_at.store(now, Ordering::Relaxed);
+        *self.cache.write().unwrap_or_else(PoisonError::into_inner) = Some((version, Arc::clone(&keys)));
+        self.checked_at.store(now, Ordering::Relaxed);
         Ok(keys)
     }
 
-    /// The principal of a key that counts at this moment. A key that is not known yet may just have been made.
+    /// The principal of a valid key. For an unknown key the file is checked again: it may be new.
     pub(super) fn principal(&self, token: &str, now: i64) -> Result<Option<Arc<Principal>>, Error> {
         let keys = self.current()?;
         let id = token.strip_prefix(PREFIX).and_then(|rest| rest.split('_').next()).unwrap_or_default();
         if keys.0.contains_key(id) {
             return Ok(keys.principal(token, now));
         }
-        self.looked_at.store(i64::MIN, Ordering::Relaxed);
+        self.checked_at.store(i64::MIN, Ordering::Relaxed);
         Ok(self.current()?.principal(token, now))
     }
 
-    /// All keys, in the order they were made.
+    /// All keys, oldest first.
     pub fn list(&self) -> Result<Vec<Key>, Error> {
         let text = match fs::read_to_string(&self.path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(self.unreadable(error)),
         };
-        let form: Form = serde_json::from_str(&text).map_err(|error| self.unreadable(error))?;
-        Ok(form.keys)
+        let contents: KeyFileContents =
+            serde_json::from_str(&text).map_err(|error| self.unreadable(error))?;
+        Ok(contents.keys)
     }
 
-    /// Makes a key. The text that is returned is shown once and kept nowhere.
+    /// Creates a key. The returned token is shown once and stored nowhere.
     pub fn create(&self, new: NewKey) -> Result<(Key, String), Error> {
         let (id, salt, secret) = (random::<6>()?, random::<16>()?, random::<32>()?);
         let key = Key {
@@ -171,16 +173,16 @@ impl KeyFile {
             expires_at: new.expires_at,
             revoked_at: None,
         };
-        let made = key.clone();
+        let stored = key.clone();
         self.change(|keys| {
-            keys.push(made);
+            keys.push(stored);
             Ok(())
         })?;
         let token = format!("{PREFIX}{}_{secret}", key.id);
         Ok((key, token))
     }
 
-    /// Revokes a key, by its id or by the whole key. Running servers notice within a second.
+    /// Revokes a key, given its id or the whole token. Running servers notice within a second.
     pub fn revoke(&self, id: &str) -> Result<Key, Error> {
         let id = id.strip_prefix(PREFIX).map_or(id, |rest| rest.split('_').next().unwrap_or(rest));
         let now = super::now();
@@ -192,7 +194,7 @@ impl KeyFile {
         })
     }
 
-    /// Changes the file while nobody else does, in one step.
+    /// Changes the file atomically, under a lock.
     fn change<T>(&self, change: impl FnOnce(&mut Vec<Key>) -> Result<T, Error>) -> Result<T, Error> {
         let failed = |error| Error::Write(self.path.clone(), error);
         if let Some(directory) = self.path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
@@ -207,14 +209,15 @@ impl KeyFile {
         lock.lock().map_err(failed)?;
         let mut keys = self.list()?;
         let outcome = change(&mut keys)?;
-        let text = serde_json::to_string_pretty(&Form { keys }).map_err(|error| failed(error.into()))?;
+        let text =
+            serde_json::to_string_pretty(&KeyFileContents { keys }).map_err(|error| failed(error.into()))?;
         let fresh = beside(".new");
         write_private(&fresh, text.as_bytes()).map_err(failed)?;
         fs::rename(&fresh, &self.path).map_err(failed)?;
         Ok(outcome)
     }
 
-    fn stamp(&self) -> Result<Stamp, Error> {
+    fn file_version(&self) -> Result<FileVersion, Error> {
         match fs::metadata(&self.path) {
             Ok(about) => Ok(Some((about.modified().map_err(|error| self.unreadable(error))?, about.len()))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -227,7 +230,7 @@ impl KeyFile {
     }
 }
 
-/// Only the owner can read it, from its first byte on.
+/// Creates the file readable by its owner only.
 fn write_private(path: &Path, text: &[u8]) -> io::Result<()> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);
@@ -252,8 +255,8 @@ fn random<const N: usize>() -> Result<String, Error> {
     Ok(hex(&bytes))
 }
 
-/// Compares in a time that tells nothing.
-fn same(a: &[u8], b: &[u8]) -> bool {
+/// Compares in constant time.
+fn equal_in_constant_time(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
 }
 
@@ -272,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_opens_until_it_is_revoked_or_expires() {
+    fn a_key_is_valid_until_it_is_revoked_or_expires() {
         let (_dir, file) = file();
         assert!(file.current().unwrap().is_empty());
         let (key, token) = file.create(new("mira")).unwrap();
@@ -289,12 +292,12 @@ mod tests {
         }
         file.revoke(&key.id).unwrap();
         assert!(fresh().principal(&token, 50).is_none());
-        assert!(matches!(file.revoke("nobody"), Err(Error::NoSuchKey(_))));
-        assert!(!fresh().is_empty(), "a revoked key does not open the server");
+        assert!(matches!(file.revoke("unknown"), Err(Error::NoSuchKey(_))));
+        assert!(!fresh().is_empty(), "a revoked key still counts as a key");
     }
 
     #[test]
-    fn the_secret_is_kept_nowhere_and_the_file_is_private() {
+    fn the_secret_is_not_stored_and_the_file_is_private() {
         let (dir, file) = file();
         let (_, token) = file.create(new("mira")).unwrap();
         let text = fs::read_to_string(file.path()).unwrap();
@@ -309,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_one_lets_nobody_in() {
+    fn an_invalid_file_does_not_open_the_server() {
         let (_dir, file) = file();
         fs::create_dir_all(file.path().parent().unwrap()).unwrap();
         fs::write(file.path(), "{").unwrap();

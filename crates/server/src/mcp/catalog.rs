@@ -1,128 +1,149 @@
-//! The declarations of one toolset: made once, shared by all who ask, in pages. They do not keep the toolset itself.
+//! The MCP declarations of one toolset: made once, shared by all sessions, listed in pages. A catalog does not keep its
+//! toolset loaded.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use rmcp::ErrorData;
 use rmcp::model::{JsonObject, PaginatedRequestParams, Tool as Declaration};
-use serde_json::Value;
-use toolwright_contract::{Category, Mode};
-use toolwright_orchestrator::store::Principal;
+use serde_json::{Value, json};
+use toolwright_contract::{Category, Confirmation, Mode, Principal, SideEffects, ToolSpec};
 use toolwright_orchestrator::{DESCRIBE, Runtime, WeakRuntime};
+use toolwright_providers::mcp;
 
-use super::declare::{self, Declared};
+const PAGE_SIZE: usize = 100;
 
-/// Declarations in one answer.
-pub(super) const PAGE: usize = 100;
-
-/// What is declared of one toolset.
 pub(super) struct Catalog {
-    of: WeakRuntime,
+    runtime: WeakRuntime,
     version: String,
-    rows: Vec<Row>,
+    tools: Vec<CatalogTool>,
     by_name: HashMap<String, usize>,
 }
 
-/// One tool.
-pub(super) struct Row {
-    pub tool: Declaration,
-    /// Its data goes below a member of its own.
-    pub wraps: bool,
-    /// Each call is a turn: MCP does not tell turns.
+pub(super) struct CatalogTool {
+    pub declaration: Declaration,
+    /// Its results go below a member of their own.
+    pub wraps_output: bool,
+    /// Each call begins a turn, since MCP has no turns.
     pub is_retrieval: bool,
-    /// Some of its arguments are repeated in headers.
+    /// Some of its arguments are repeated in HTTP headers.
     pub has_headers: bool,
-    modes: Vec<Mode>,
-    roles: Vec<String>,
+    spec: ToolSpec,
 }
 
 impl Catalog {
     pub fn new(runtime: &Runtime) -> Self {
-        let mut rows: Vec<Row> = runtime.toolset().list().map(|tool| row(&tool.spec)).collect();
-        if runtime.toolset().get(DESCRIBE).is_none() {
-            let Declared { tool, wraps } = declare::describe();
-            let modes = vec![Mode::Text, Mode::Voice];
-            rows.push(Row { tool, wraps, is_retrieval: false, has_headers: false, modes, roles: Vec::new() });
-        }
-        let by_name = rows.iter().enumerate().map(|(at, row)| (row.tool.name.to_string(), at)).collect();
-        let version = runtime.toolset().version.clone();
-        Self { of: runtime.downgrade(), version, rows, by_name }
+        let toolset = runtime.toolset();
+        let describe = toolset.get(DESCRIBE).is_none().then(describe_spec);
+        let specs = toolset.list().map(|tool| &tool.spec).chain(&describe);
+        let tools: Vec<CatalogTool> = specs.filter_map(CatalogTool::new).collect();
+        let names = tools.iter().map(|tool| tool.declaration.name.to_string());
+        let by_name = names.enumerate().map(|(index, name)| (name, index)).collect();
+        Self { runtime: runtime.downgrade(), version: toolset.version.clone(), tools, by_name }
     }
 
     pub fn is_of(&self, runtime: &Runtime) -> bool {
-        self.of.is_of(runtime)
+        self.runtime.is_of(runtime)
     }
 
-    /// Whether anybody still has its toolset. A catalog alone does not keep it.
-    pub fn is_wanted(&self) -> bool {
-        self.of.is_held()
+    /// Whether its toolset is still loaded.
+    pub fn is_loaded(&self) -> bool {
+        self.runtime.is_held()
     }
 
-    pub fn get(&self, name: &str) -> Option<&Row> {
-        self.by_name.get(name).and_then(|at| self.rows.get(*at))
+    pub fn get(&self, name: &str) -> Option<&CatalogTool> {
+        self.by_name.get(name).and_then(|index| self.tools.get(*index))
     }
 
     /// The tools that a session may use.
-    pub fn visible<'a>(&'a self, mode: Mode, principal: &'a Principal) -> impl Iterator<Item = &'a Row> {
-        self.rows.iter().filter(move |row| row.is_for(mode, principal))
+    pub fn visible<'a>(
+        &'a self,
+        mode: Mode,
+        principal: &'a Principal,
+    ) -> impl Iterator<Item = &'a CatalogTool> {
+        self.tools.iter().filter(move |tool| tool.is_visible(mode, principal))
     }
 
-    /// The schema that headers are compared with, if they have to be.
-    pub fn schema_of_headers(&self, name: &str) -> Option<Arc<JsonObject>> {
-        let row = self.get(name).filter(|row| row.has_headers)?;
-        Some(Arc::clone(&row.tool.input_schema))
+    /// The schema that request headers are validated against, if the tool has such headers.
+    pub fn header_schema(&self, name: &str) -> Option<Arc<JsonObject>> {
+        let tool = self.get(name).filter(|tool| tool.has_headers)?;
+        Some(Arc::clone(&tool.declaration.input_schema))
     }
 
-    /// One page of a list, and where the next one begins. A cursor is good for one toolset.
+    /// One page of a list, and the cursor of the next. A cursor is valid for one version of the toolset.
     pub fn page<T>(
         &self,
-        asked: Option<PaginatedRequestParams>,
+        params: Option<PaginatedRequestParams>,
         all: impl Iterator<Item = T>,
     ) -> Result<(Vec<T>, Option<String>), ErrorData> {
-        let version = &self.version;
-        let from = match asked.and_then(|asked| asked.cursor) {
+        let start = match params.and_then(|params| params.cursor) {
             None => 0,
-            Some(cursor) => cursor
-                .split_once('@')
-                .filter(|(_, of)| of == version)
-                .and_then(|(from, _)| from.parse::<usize>().ok())
-                .ok_or_else(|| {
-                    ErrorData::invalid_params("This cursor is of no current list: begin again.", None)
-                })?,
+            Some(cursor) => self.parse_cursor(&cursor)?,
         };
-        let mut items: Vec<T> = all.skip(from).take(PAGE + 1).collect();
-        let next = (items.len() > PAGE).then(|| format!("{}@{version}", from + PAGE));
-        items.truncate(PAGE);
+        let mut items: Vec<T> = all.skip(start).take(PAGE_SIZE + 1).collect();
+        let next = (items.len() > PAGE_SIZE).then(|| format!("{}@{}", start + PAGE_SIZE, self.version));
+        items.truncate(PAGE_SIZE);
         Ok((items, next))
     }
+
+    fn parse_cursor(&self, cursor: &str) -> Result<usize, ErrorData> {
+        let parts = cursor.split_once('@').filter(|(_, version)| *version == self.version);
+        parts.and_then(|(start, _)| start.parse().ok()).ok_or_else(|| {
+            let message = format!("The cursor `{cursor}` belongs to no current list: list again without it.");
+            ErrorData::invalid_params(message, None)
+        })
+    }
 }
 
-impl Row {
+impl CatalogTool {
+    fn new(spec: &ToolSpec) -> Option<Self> {
+        let declaration: Declaration = serde_json::from_value(mcp::declaration(spec)?)
+            .inspect_err(|error| tracing::error!("could not declare the tool `{}`: {error}", spec.tool_id))
+            .ok()?;
+        Some(Self {
+            has_headers: declaration.input_schema.values().any(names_header),
+            declaration,
+            wraps_output: mcp::wraps_output(spec),
+            is_retrieval: spec.category == Category::Retrieval,
+            spec: spec.clone(),
+        })
+    }
+
     /// Whether a session of this mode and principal may use it.
-    pub fn is_for(&self, mode: Mode, principal: &Principal) -> bool {
-        let may = self.roles.is_empty() || self.roles.iter().any(|role| principal.roles.contains(role));
-        may && self.modes.contains(&mode)
+    pub fn is_visible(&self, mode: Mode, principal: &Principal) -> bool {
+        self.spec.allowed_modes.contains(&mode) && self.spec.admits(&principal.roles)
     }
 }
 
-fn row(spec: &toolwright_contract::ToolSpec) -> Row {
-    let Declared { tool, wraps } = declare::declare(spec);
-    Row {
-        has_headers: tool.input_schema.values().any(names_a_header),
-        tool,
-        wraps,
-        is_retrieval: spec.category == Category::Retrieval,
-        modes: spec.allowed_modes.clone(),
-        roles: spec.permissions.as_ref().map(|permissions| permissions.roles.clone()).unwrap_or_default(),
-    }
-}
-
-fn names_a_header(schema: &Value) -> bool {
+fn names_header(schema: &Value) -> bool {
     match schema {
-        Value::Object(members) => {
-            members.contains_key("x-mcp-header") || members.values().any(names_a_header)
-        }
-        Value::Array(items) => items.iter().any(names_a_header),
+        Value::Object(members) => members.contains_key("x-mcp-header") || members.values().any(names_header),
+        Value::Array(items) => items.iter().any(names_header),
         _ => false,
+    }
+}
+
+/// `reg_describe`, which every session has.
+fn describe_spec() -> ToolSpec {
+    ToolSpec {
+        tool_id: DESCRIBE.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        description: "Returns the full documentation of a tool: preconditions, failure modes, examples."
+            .to_owned(),
+        category: Category::Utility,
+        side_effects: SideEffects::None,
+        idempotent: true,
+        requires_confirmation: Confirmation::Always(false),
+        allowed_modes: Mode::ALL.to_vec(),
+        latency_budget_ms: 10.into(),
+        timeout_ms: None,
+        execution: None,
+        availability: None,
+        permissions: None,
+        clamp: Default::default(),
+        tags: Vec::new(),
+        json_schema: json!({ "type": "object", "additionalProperties": false, "required": ["tool"],
+            "properties": { "tool": { "type": "string", "description": "The tool's name." } } }),
+        output: None,
     }
 }

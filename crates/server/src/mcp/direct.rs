@@ -1,59 +1,54 @@
-//! The way of nearly every call: a request that asks nobody and reports no progress. It is answered here, with the result
-//! that the library would give, in a third of the time; whatever is not exactly of this form goes to the library, which
-//! also says what is wrong with it. Both eras: a request that stands for itself, and one in a session.
+//! Plain calls, answered without the library: requests of one known form, for tools that need no confirmation, without
+//! progress. Any other request, and any invalid one, goes to the library. Both ways share the decoder of the arguments,
+//! the execution and the reply; this one avoids the library's parsing, tasks and channels (decision 0004).
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName};
-use rmcp::ErrorData;
 use rmcp::model::{ClientCapabilities, Implementation, RequestId};
 use serde::Deserialize;
 use serde_json::{Map, Number, Value};
-use toolwright_contract::arguments;
-use toolwright_orchestrator::store::SessionStanding;
-use toolwright_orchestrator::{CallRequest, Runtime, ToolCall};
+use toolwright_contract::{ToolSpec, arguments};
+use toolwright_orchestrator::ToolCall;
 
-use super::call::{begin_turn, cancelled, id_of};
-use super::caller::{Caller, unreachable};
-use super::catalog::{Catalog, Row};
-use super::mount::{STATELESS, VERSION};
-use super::shared::Shared;
-use super::written::{Era, Told, failed, text};
+use super::caller::Caller;
+use super::http::{McpService, PROTOCOL_VERSION, STATELESS_REVISION};
+use super::reply::{error_text, result_text};
+use super::running_calls::RunningCall;
+use super::tool_call::{CallScope, cancelled, execution_id};
 use crate::counters::Counters;
-use crate::dispatch::Answer;
-use crate::json;
 
 static METHOD: HeaderName = HeaderName::from_static("mcp-method");
 static NAME: HeaderName = HeaderName::from_static("mcp-name");
-const CALL: &str = "tools/call";
-/// Of a call that may take longer, a host in a session hears through a stream that it is not dead.
-const QUIET_MS: f64 = 30_000.0;
+const TOOLS_CALL: &str = "tools/call";
+/// In a session, a call that may take longer goes to the library, whose stream keeps the connection alive.
+const MAX_TIMEOUT_MS: f64 = 30_000.0;
 /// The revisions with sessions whose results have this form.
-const WITH_SESSIONS: [&str; 2] = ["2025-11-25", "2025-06-18"];
+const SESSION_REVISIONS: [&str; 2] = ["2025-11-25", "2025-06-18"];
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields, bound(deserialize = "P: Deserialize<'de>"))]
-struct Request<'a, P> {
+#[serde(deny_unknown_fields)]
+struct PlainCall<'a> {
     jsonrpc: &'a str,
     id: RequestId,
     method: &'a str,
-    params: P,
+    #[serde(borrow)]
+    params: PlainParams<'a>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Alone<'a> {
+struct PlainParams<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
     #[serde(default, deserialize_with = "arguments::members")]
     arguments: Map<String, Value>,
     #[serde(borrow, rename = "_meta")]
-    meta: RequestMeta<'a>,
+    meta: Option<RequestMeta<'a>>,
 }
 
-/// What every request of the later era says, and nothing else: no progress to be told, no name of the call, no trace.
+/// What every stateless request has, and nothing else: no progress token, no execution id, no trace.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RequestMeta<'a> {
@@ -65,122 +60,101 @@ struct RequestMeta<'a> {
     _capabilities: ClientCapabilities,
 }
 
-/// No `_meta`, in which progress would be asked for.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct InSession<'a> {
-    #[serde(borrow)]
-    name: Cow<'a, str>,
-    #[serde(default, deserialize_with = "arguments::members")]
-    arguments: Map<String, Value>,
-}
-
-/// The answer to a POST, if it is of the form that is answered here.
+/// The reply to a POST, if it is a plain call.
 pub(super) async fn answer(
-    shared: &Shared,
+    service: &McpService,
     headers: &HeaderMap,
     caller: &Caller,
     body: &Bytes,
-) -> Option<Answer> {
-    let text = match &caller.session {
-        None => alone(shared, headers, caller, body).await?,
-        Some(session) => in_session(shared, headers, session, body).await?,
-    };
-    Some(Ok(json::answer_of(text)))
-}
-
-async fn alone(shared: &Shared, headers: &HeaderMap, caller: &Caller, body: &Bytes) -> Option<Vec<u8>> {
-    let Request { id, params: Alone { name, arguments, .. }, .. } = read_alone(headers, body)?;
-    let runtime = shared.orchestrator.current();
-    let catalog = shared.catalog(&runtime);
-    let row = plain(&runtime, &catalog, &name)?;
-    let _counted = Counters::begin(&shared.calls);
-    let call = ToolCall { id: None, tool: name.into_owned(), args: Value::Object(arguments) };
-    let own = caller.begin(None, shared.mode);
-    Some(match shared.orchestrator.session_for(own, &call).await {
-        Ok(session) => {
-            let envelope = shared.orchestrator.call(CallRequest::new(session, call)).await;
-            let words = || shared.orchestrator.for_model_ephemeral(shared.mode, &envelope);
-            text(&Told { row, id: &id, envelope: &envelope, left: None, era: Era::Stateless }, words)
-        }
-        Err(error) => failed(&id, &unreachable(error)),
-    })
-}
-
-async fn in_session(
-    shared: &Shared,
-    headers: &HeaderMap,
-    name_of_session: &Arc<str>,
-    body: &Bytes,
 ) -> Option<Vec<u8>> {
-    let Request { id, params: InSession { name, arguments }, .. } = read_in_session(headers, body)?;
-    // As it is now: the body may have taken its time.
-    let session = shared.orchestrator.session(name_of_session).await.ok()??;
-    let runtime = shared.orchestrator.runtime_for(&session)?;
-    let catalog = shared.catalog(&runtime);
-    let row = plain(&runtime, &catalog, &name)?;
-    let spec = runtime.toolset().metadata(&name)?;
-    let is_patient = spec.timeout_ms.as_ref().and_then(Number::as_f64).is_some_and(|most| most > QUIET_MS);
-    if is_patient || session.standing != SessionStanding::Active {
+    let session = caller.session.as_ref();
+    let PlainCall { id, params, .. } = decode(headers, session.is_some(), body)?;
+    let state = &service.state;
+    let runtime = state.runtime(session.map(|session| &**session));
+    let catalog = state.catalog(&runtime);
+    let spec = runtime.toolset().metadata(&params.name)?;
+    let tool = catalog.get(&params.name).filter(|tool| !tool.has_headers)?;
+    if !spec.requires_confirmation.is_never() {
         return None;
     }
-    let mut running = shared.sessions.enter(name_of_session, &id)?;
-    let _counted = Counters::begin(&shared.calls);
-    let call = ToolCall { id: Some(id_of(&id)), tool: name.into_owned(), args: Value::Object(arguments) };
-    let performed = async {
-        let (session, left) = begin_turn(&shared.orchestrator, session, Some(row)).await?;
-        let envelope = shared.orchestrator.call(CallRequest::new(Arc::clone(&session), call)).await;
-        let words = || shared.orchestrator.for_model(&session, &envelope);
-        Ok(text(&Told { row, id: &id, envelope: &envelope, left, era: Era::Sessions }, words))
+    let running = match session {
+        Some(session) if !is_slow(spec) && service.touch(session).await => {
+            Some(state.running_calls.begin(&session.id, &id)?)
+        }
+        Some(_) => return None,
+        None => None,
     };
-    let text = tokio::select! {
-        text = performed => text,
-        () = running.cancelled() => Err(cancelled()),
+    let _counted = Counters::begin(&state.call_count);
+    let mut scope = CallScope { state, caller, session: session.cloned(), tool: Some(tool) };
+    let call = ToolCall {
+        id: session.map(|_| execution_id(&id)),
+        tool: params.name.into_owned(),
+        args: Value::Object(params.arguments),
     };
-    Some(text.unwrap_or_else(|error: ErrorData| failed(&id, &error)))
+    let executed = async {
+        let message = scope.begin_turn().await?;
+        let envelope = scope.execute(call, None).await?;
+        let mut reply = scope.reply(&envelope, message);
+        reply.result_type = session.is_none().then_some("complete");
+        Ok(result_text(&id, &reply))
+    };
+    let reply = tokio::select! {
+        reply = executed => reply,
+        () = cancellation(running) => Err(cancelled()),
+    };
+    Some(reply.unwrap_or_else(|error| error_text(Some(&id), &error)))
 }
 
-/// A tool that asks nobody and compares no headers.
-fn plain<'c>(runtime: &Runtime, catalog: &'c Catalog, name: &str) -> Option<&'c Row> {
-    runtime.toolset().metadata(name).filter(|spec| spec.requires_confirmation.is_never())?;
-    catalog.get(name).filter(|row| !row.has_headers)
+/// Resolves when the call is cancelled. A stateless call ends with its connection and cannot be cancelled otherwise.
+async fn cancellation(running: Option<RunningCall<'_>>) {
+    match running {
+        Some(mut running) => running.cancelled().await,
+        None => std::future::pending().await,
+    }
 }
 
-/// The request, if it stands for itself and is of the form.
-fn read_alone<'a>(headers: &HeaderMap, body: &'a [u8]) -> Option<Request<'a, Alone<'a>>> {
-    let is_plain = only(headers, &VERSION) == Some(STATELESS.as_bytes())
-        && only(headers, &METHOD) == Some(CALL.as_bytes())
-        && takes_both(headers);
-    let request: Request<'_, Alone<'_>> = is_plain.then(|| read(body))??;
-    let params = &request.params;
-    let is_as_told = params.meta.version == STATELESS && only(headers, &NAME) == Some(params.name.as_bytes());
-    is_as_told.then_some(request)
+fn is_slow(spec: &ToolSpec) -> bool {
+    spec.timeout_ms.as_ref().and_then(Number::as_f64).is_some_and(|timeout| timeout > MAX_TIMEOUT_MS)
 }
 
-/// The request, if it is of the form in a session.
-fn read_in_session<'a>(headers: &HeaderMap, body: &'a [u8]) -> Option<Request<'a, InSession<'a>>> {
-    let version = only(headers, &VERSION)?;
-    let is_plain = WITH_SESSIONS.iter().any(|known| known.as_bytes() == version) && takes_both(headers);
-    is_plain.then(|| read(body))?
+/// The call, if headers and body have the plain form of its revision.
+fn decode<'a>(headers: &HeaderMap, in_session: bool, body: &'a [u8]) -> Option<PlainCall<'a>> {
+    let revision = single(headers, &PROTOCOL_VERSION)?;
+    let is_plain = match in_session {
+        true => SESSION_REVISIONS.iter().any(|known| known.as_bytes() == revision),
+        false => {
+            revision == STATELESS_REVISION.as_bytes()
+                && single(headers, &METHOD) == Some(TOOLS_CALL.as_bytes())
+        }
+    };
+    if !is_plain || !has_plain_media_types(headers) {
+        return None;
+    }
+    let call: PlainCall<'_> = serde_json::from_slice(body).ok()?;
+    let PlainParams { name, meta, .. } = &call.params;
+    let is_consistent = match meta {
+        None => in_session,
+        Some(meta) => {
+            !in_session
+                && meta.version == STATELESS_REVISION
+                && single(headers, &NAME) == Some(name.as_bytes())
+        }
+    };
+    (is_consistent && call.jsonrpc == "2.0" && call.method == TOOLS_CALL).then_some(call)
 }
 
-fn read<'a, P: Deserialize<'a>>(body: &'a [u8]) -> Option<Request<'a, P>> {
-    let request: Request<'_, P> = serde_json::from_slice(body).ok()?;
-    (request.jsonrpc == "2.0" && request.method == CALL).then_some(request)
-}
-
-/// JSON, from a host that takes both JSON and a stream.
-fn takes_both(headers: &HeaderMap) -> bool {
-    let has = |name, part: &str| {
-        headers.get(name).is_some_and(|value| value.to_str().is_ok_and(|value| value.contains(part)))
+/// A JSON body, from a host that accepts JSON and event streams, as the protocol requires.
+fn has_plain_media_types(headers: &HeaderMap) -> bool {
+    let accepts = |media_type: &str| {
+        headers.get(ACCEPT).is_some_and(|value| value.to_str().is_ok_and(|value| value.contains(media_type)))
     };
     let is_json =
         headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
-    is_json && has(ACCEPT, "application/json") && has(ACCEPT, "text/event-stream")
+    is_json && accepts("application/json") && accepts("text/event-stream")
 }
 
-/// The one value of a header.
-fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h [u8]> {
+/// The value of a header that is given exactly once.
+fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h [u8]> {
     let mut values = headers.get_all(name).iter();
     let first = values.next()?;
     values.next().is_none().then(|| first.as_bytes())
@@ -195,8 +169,8 @@ mod tests {
     const HEADERS: [(&str, &str); 5] = [
         ("content-type", "application/json"),
         ("accept", "application/json, text/event-stream"),
-        ("mcp-protocol-version", STATELESS),
-        ("mcp-method", CALL),
+        ("mcp-protocol-version", STATELESS_REVISION),
+        ("mcp-method", TOOLS_CALL),
         ("mcp-name", "echo"),
     ];
 
@@ -208,27 +182,27 @@ mod tests {
         headers
     }
 
-    fn plain() -> Value {
-        json!({ "jsonrpc": "2.0", "id": 1, "method": CALL, "params": {
+    fn plain_call() -> Value {
+        json!({ "jsonrpc": "2.0", "id": 1, "method": TOOLS_CALL, "params": {
             "name": "echo", "arguments": { "message": "hi" }, "_meta": {
-                "io.modelcontextprotocol/protocolVersion": STATELESS,
+                "io.modelcontextprotocol/protocolVersion": STATELESS_REVISION,
                 "io.modelcontextprotocol/clientInfo": { "name": "host", "version": "1", "title": "Host" },
                 "io.modelcontextprotocol/clientCapabilities": { "elicitation": {} } } } })
     }
 
     #[test]
-    fn a_plain_call_is_answered_here_and_nothing_else() {
-        let headers_of_call = headers(&HEADERS);
-        let is_read =
-            |headers: &HeaderMap, body: &Value| read_alone(headers, body.to_string().as_bytes()).is_some();
-        assert!(is_read(&headers_of_call, &plain()));
-        for at in 0..HEADERS.len() {
+    fn only_plain_stateless_calls_are_decoded() {
+        let complete = headers(&HEADERS);
+        let is_decoded =
+            |headers: &HeaderMap, body: &Value| decode(headers, false, body.to_string().as_bytes()).is_some();
+        assert!(is_decoded(&complete, &plain_call()));
+        for index in 0..HEADERS.len() {
             let mut fewer = HEADERS.to_vec();
-            let left_out = fewer.remove(at);
-            assert!(!is_read(&headers(&fewer), &plain()), "without {left_out:?}");
+            let left_out = fewer.remove(index);
+            assert!(!is_decoded(&headers(&fewer), &plain_call()), "without {left_out:?}");
         }
         let twice = headers(&[&HEADERS[..], &[("mcp-name", "other")]].concat());
-        assert!(!is_read(&twice, &plain()));
+        assert!(!is_decoded(&twice, &plain_call()));
         for (pointer, value) in [
             ("/jsonrpc", json!("1.0")),
             ("/id", Value::Null),
@@ -239,41 +213,42 @@ mod tests {
             ("/params/_meta/io.modelcontextprotocol~1protocolVersion", json!("2025-11-25")),
             ("/params/_meta/io.modelcontextprotocol~1clientCapabilities", json!(null)),
         ] {
-            let mut other = plain();
+            let mut other = plain_call();
             *other.pointer_mut(pointer).unwrap() = value;
-            assert!(!is_read(&headers_of_call, &other), "{pointer}");
+            assert!(!is_decoded(&complete, &other), "{pointer}");
         }
         for more in ["progressToken", "traceparent", "toolwright/executionId"] {
-            let mut other = plain();
+            let mut other = plain_call();
             other["params"]["_meta"][more] = json!("x");
-            assert!(!is_read(&headers_of_call, &other), "{more}");
+            assert!(!is_decoded(&complete, &other), "{more}");
         }
-        let mut resumed = plain();
+        let mut resumed = plain_call();
         resumed["params"]["requestState"] = json!("conf_1.secret");
-        assert!(!is_read(&headers_of_call, &resumed));
+        assert!(!is_decoded(&complete, &resumed));
     }
 
     #[test]
-    fn a_plain_call_in_a_session_is_answered_here_and_nothing_else() {
-        const OF_CALL: [(&str, &str); 3] = [HEADERS[0], HEADERS[1], ("mcp-protocol-version", "2025-11-25")];
-        let is_read = |headers: &HeaderMap, body: &Value| {
-            read_in_session(headers, body.to_string().as_bytes()).is_some()
-        };
-        let call = || json!({ "jsonrpc": "2.0", "id": "a", "method": CALL, "params": { "name": "echo" } });
-        let headers_of_call = headers(&OF_CALL);
-        assert!(is_read(&headers_of_call, &call()));
-        assert!(is_read(
-            &headers(&[OF_CALL[0], OF_CALL[1], ("mcp-protocol-version", "2025-06-18")]),
+    fn only_plain_calls_in_a_session_are_decoded() {
+        const SESSION_HEADERS: [(&str, &str); 3] =
+            [HEADERS[0], HEADERS[1], ("mcp-protocol-version", "2025-11-25")];
+        let is_decoded =
+            |headers: &HeaderMap, body: &Value| decode(headers, true, body.to_string().as_bytes()).is_some();
+        let call =
+            || json!({ "jsonrpc": "2.0", "id": "a", "method": TOOLS_CALL, "params": { "name": "echo" } });
+        let complete = headers(&SESSION_HEADERS);
+        assert!(is_decoded(&complete, &call()));
+        assert!(is_decoded(
+            &headers(&[SESSION_HEADERS[0], SESSION_HEADERS[1], ("mcp-protocol-version", "2025-06-18")]),
             &call()
         ));
-        for at in 0..OF_CALL.len() {
-            let mut fewer = OF_CALL.to_vec();
-            let left_out = fewer.remove(at);
-            assert!(!is_read(&headers(&fewer), &call()), "without {left_out:?}");
+        for index in 0..SESSION_HEADERS.len() {
+            let mut fewer = SESSION_HEADERS.to_vec();
+            let left_out = fewer.remove(index);
+            assert!(!is_decoded(&headers(&fewer), &call()), "without {left_out:?}");
         }
-        for version in [STATELESS, "2025-03-26", "2024-11-05", "1"] {
-            let other = headers(&[OF_CALL[0], OF_CALL[1], ("mcp-protocol-version", version)]);
-            assert!(!is_read(&other, &call()), "{version}");
+        for version in [STATELESS_REVISION, "2025-03-26", "2024-11-05", "1"] {
+            let other = headers(&[SESSION_HEADERS[0], SESSION_HEADERS[1], ("mcp-protocol-version", version)]);
+            assert!(!is_decoded(&other, &call()), "{version}");
         }
         for (member, value) in [
             ("_meta", json!({ "progressToken": 1 })),
@@ -283,9 +258,9 @@ mod tests {
         ] {
             let mut other = call();
             other["params"][member] = value;
-            assert!(!is_read(&headers_of_call, &other), "{member}");
+            assert!(!is_decoded(&complete, &other), "{member}");
         }
         let batch = json!([call(), call()]);
-        assert!(!is_read(&headers_of_call, &batch));
+        assert!(!is_decoded(&complete, &batch));
     }
 }

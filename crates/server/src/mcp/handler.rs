@@ -1,4 +1,4 @@
-//! What MCP asks of a server, answered from a toolset.
+//! The MCP server: the library calls it for each message of a host.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,90 +14,78 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use tokio::sync::oneshot;
+use toolwright_contract::Principal;
 use toolwright_orchestrator::Runtime;
 use toolwright_orchestrator::observe::Trace;
-use toolwright_orchestrator::store::SessionRecord;
 
-use super::call::Calling;
-use super::caller::{Caller, unreachable};
+use super::caller::{Caller, store_unavailable};
 use super::catalog::Catalog;
-use super::shared::Shared;
-use super::{completion, documents, prompts};
+use super::state::McpState;
+use super::tool_call::{CallScope, LibraryCall};
+use super::{completion, prompts, tool_docs};
 
 const INSTRUCTIONS: &str = "Call `reg_describe` or read `tool://<id>/doc` before the first use of a tool that is not \
     obvious. A failed call says what to do next in `suggestion`.";
 
-/// Names the span that a request belongs to, in `_meta` as in HTTP.
+/// Names the parent span of a request, in `_meta` as in HTTP.
 const TRACE_PARENT: &str = "traceparent";
 
-/// One MCP session, or one request that stands alone.
+/// Handles the messages of one MCP session, or one stateless request.
 pub struct Handler {
-    shared: Arc<Shared>,
-    /// Who is at the other end of a pipe; over HTTP each request says so.
-    at_pipe: Option<Caller>,
-    /// The orchestrator's session since the host has taken on a newer toolset.
-    newer: Mutex<Option<Arc<str>>>,
-    /// Dropped with the session: ends what was begun for it.
-    ends: Mutex<Option<oneshot::Sender<()>>>,
+    state: Arc<McpState>,
+    /// Over HTTP each request has its own caller.
+    stdio: Option<StdioSession>,
+    /// Dropped with the handler: ends the task that reports newer toolsets.
+    notifications: Mutex<Option<oneshot::Sender<()>>>,
+}
+
+/// The session of a host that is connected over stdio.
+#[derive(Debug)]
+pub(super) struct StdioSession {
+    pub principal: Arc<Principal>,
+    pub session_id: String,
 }
 
 impl std::fmt::Debug for Handler {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Handler").field("at_pipe", &self.at_pipe).finish_non_exhaustive()
+        formatter.debug_struct("Handler").field("stdio", &self.stdio).finish_non_exhaustive()
     }
 }
 
 impl Handler {
-    pub(super) fn new(shared: Arc<Shared>, at_pipe: Option<Caller>) -> Self {
-        Self { shared, at_pipe, newer: Mutex::default(), ends: Mutex::default() }
+    pub(super) fn new(state: Arc<McpState>, stdio: Option<StdioSession>) -> Self {
+        Self { state, stdio, notifications: Mutex::default() }
     }
 
-    fn caller<'a>(&'a self, context: &'a RequestContext<RoleServer>) -> Result<&'a Caller, ErrorData> {
-        let caller = self.at_pipe.as_ref().or_else(|| Caller::of(&context.extensions));
-        caller.ok_or_else(|| ErrorData::internal_error("Who asks is not known.", None))
+    async fn caller(&self, context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
+        let Some(stdio) = &self.stdio else {
+            let caller = Caller::from_extensions(&context.extensions).cloned();
+            return caller.ok_or_else(|| ErrorData::internal_error("The request has no principal.", None));
+        };
+        let session = self.state.orchestrator.session(&stdio.session_id).await.map_err(store_unavailable)?;
+        let session = session.ok_or_else(|| {
+            ErrorData::invalid_request("The session has ended: initialize a new one.", None)
+        })?;
+        Ok(Caller { principal: Arc::clone(&stdio.principal), session: Some(session) })
     }
 
-    /// The session of a caller, as it is now.
-    async fn session(&self, caller: &Caller) -> Result<Option<Arc<SessionRecord>>, ErrorData> {
-        let newer = self.newer.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(id) = newer.or_else(|| caller.session.clone()) else { return Ok(None) };
-        let session = self.shared.orchestrator.session(&id).await.map_err(unreachable)?;
-        session.map(Some).ok_or_else(|| ErrorData::invalid_request("This session is over: begin anew.", None))
+    /// The toolset of a caller's session.
+    fn runtime(&self, caller: &Caller) -> Runtime {
+        self.state.runtime(caller.session.as_deref())
     }
 
-    /// The toolset that holds for a session.
-    fn runtime(&self, session: Option<&SessionRecord>) -> Runtime {
-        let orchestrator = &self.shared.orchestrator;
-        let kept = session.and_then(|session| orchestrator.runtime_for(session));
-        kept.unwrap_or_else(|| orchestrator.current())
+    fn catalog(&self, caller: &Caller) -> Arc<Catalog> {
+        self.state.catalog(&self.runtime(caller))
     }
 
-    /// Its declarations.
-    fn catalog(&self, session: Option<&SessionRecord>) -> Arc<Catalog> {
-        self.shared.catalog(&self.runtime(session))
-    }
-
-    async fn runtime_for(&self, caller: &Caller) -> Result<Runtime, ErrorData> {
-        Ok(self.runtime(self.session(caller).await?.as_deref()))
-    }
-
-    async fn catalog_for(&self, caller: &Caller) -> Result<Arc<Catalog>, ErrorData> {
-        Ok(self.shared.catalog(&self.runtime_for(caller).await?))
-    }
-
-    /// A session keeps its toolset until its host lists the tools anew: then it takes on the current one.
-    async fn take_on(&self, caller: &Caller) -> Result<Arc<Catalog>, ErrorData> {
-        let current = self.shared.catalog(&self.shared.orchestrator.current());
-        let Some(session) = self.session(caller).await? else { return Ok(current) };
-        let kept = self.catalog(Some(&session));
-        if Arc::ptr_eq(&kept, &current) {
-            return Ok(kept);
-        }
-        let new = caller.begin(None, self.shared.mode);
-        let begun = self.shared.orchestrator.create_session(new).await.map_err(unreachable)?;
-        *self.newer.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::from(begun.id.as_str()));
-        if let Some(name) = &caller.session {
-            self.shared.sessions.renew(name);
+    /// A session keeps its toolset until its host lists the tools again; then it moves to the current one.
+    async fn current_catalog(&self, caller: &Caller) -> Result<Arc<Catalog>, ErrorData> {
+        let current = self.state.catalog(&self.state.orchestrator.current());
+        if let Some(session) = &caller.session
+            && !Arc::ptr_eq(&current, &self.catalog(caller))
+        {
+            let adopted = self.state.orchestrator.adopt_current_toolset(&session.id).await;
+            adopted.map_err(store_unavailable)?;
         }
         Ok(current)
     }
@@ -123,10 +111,10 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let caller = self.caller(&context)?;
+        let caller = self.caller(&context).await?;
         let is_first = request.as_ref().is_none_or(|request| request.cursor.is_none());
-        let catalog = if is_first { self.take_on(caller).await? } else { self.catalog_for(caller).await? };
-        let tools = catalog.visible(self.shared.mode, &caller.principal).map(|row| row.tool.clone());
+        let catalog = if is_first { self.current_catalog(&caller).await? } else { self.catalog(&caller) };
+        let tools = catalog.visible(self.state.mode, &caller.principal).map(|tool| tool.declaration.clone());
         let (tools, next_cursor) = catalog.page(request, tools)?;
         Ok(ListToolsResult { next_cursor, ..ListToolsResult::with_all_items(tools) })
     }
@@ -136,22 +124,22 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let caller = self.caller(&context)?;
-        let session = self.session(caller).await?;
-        let catalog = self.catalog(session.as_deref());
-        let calling = Calling { shared: &self.shared, caller, session, catalog: &catalog, context: &context };
-        // The library moves this future from hand to hand: it must stay small.
-        let running = Box::pin(calling.run(request));
-        match traced(&context) {
+        let caller = self.caller(&context).await?;
+        let catalog = self.catalog(&caller);
+        let tool = catalog.get(&request.name);
+        let scope = CallScope { state: &self.state, caller: &caller, session: caller.session.clone(), tool };
+        // The library moves this future several times: boxed, it stays small.
+        let running = Box::pin(LibraryCall { scope, context: &context }.run(request));
+        match trace_of(&context) {
             Some(trace) => trace.scope(running).await,
             None => running.await,
         }
     }
 
-    /// Only asked for a schema that request headers are compared with.
+    /// The library needs it only for the schema that request headers are validated against.
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        let catalog = self.shared.catalog(&self.shared.orchestrator.current());
-        let schema = catalog.schema_of_headers(name)?;
+        let catalog = self.state.catalog(&self.state.orchestrator.current());
+        let schema = catalog.header_schema(name)?;
         Some(Tool::new_with_raw(Cow::Owned(name.to_owned()), None, schema))
     }
 
@@ -160,11 +148,11 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let caller = self.caller(&context)?;
-        let runtime = self.runtime_for(caller).await?;
-        let catalog = self.shared.catalog(&runtime);
-        let visible = catalog.visible(self.shared.mode, &caller.principal);
-        let resources = visible.filter_map(|row| documents::resource(&runtime, row));
+        let caller = self.caller(&context).await?;
+        let runtime = self.runtime(&caller);
+        let catalog = self.state.catalog(&runtime);
+        let visible = catalog.visible(self.state.mode, &caller.principal);
+        let resources = visible.filter_map(|tool| tool_docs::resource(&runtime, tool));
         let (resources, next_cursor) = catalog.page(request, resources)?;
         Ok(ListResourcesResult { next_cursor, ..ListResourcesResult::with_all_items(resources) })
     }
@@ -174,7 +162,7 @@ impl ServerHandler for Handler {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Ok(ListResourceTemplatesResult::with_all_items(vec![documents::template()]))
+        Ok(ListResourceTemplatesResult::with_all_items(vec![tool_docs::template()]))
     }
 
     async fn read_resource(
@@ -182,15 +170,15 @@ impl ServerHandler for Handler {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let caller = self.caller(&context)?;
-        let runtime = self.runtime_for(caller).await?;
-        let catalog = self.shared.catalog(&runtime);
-        // What is not listed does not exist.
-        let row = documents::tool_of(&request.uri).and_then(|tool| catalog.get(tool));
-        let read = row
-            .filter(|row| row.is_for(self.shared.mode, &caller.principal))
-            .and_then(|row| documents::read(&runtime, row, &request.uri));
-        read.map(Into::into).ok_or_else(|| documents::unknown(&request.uri))
+        let caller = self.caller(&context).await?;
+        let runtime = self.runtime(&caller);
+        let catalog = self.state.catalog(&runtime);
+        // To a caller who may not use a tool, its documentation does not exist.
+        let tool = tool_docs::tool_id(&request.uri).and_then(|id| catalog.get(id));
+        let read = tool
+            .filter(|tool| tool.is_visible(self.state.mode, &caller.principal))
+            .and_then(|tool| tool_docs::read(&runtime, tool, &request.uri));
+        read.map(Into::into).ok_or_else(|| tool_docs::not_found(&request.uri))
     }
 
     async fn list_prompts(
@@ -206,10 +194,10 @@ impl ServerHandler for Handler {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let caller = self.caller(&context)?;
-        let runtime = self.runtime_for(caller).await?;
+        let caller = self.caller(&context).await?;
+        let runtime = self.runtime(&caller);
         let roles = &caller.principal.roles;
-        prompts::get(&self.shared.prompts, runtime.toolset(), roles, &request.name).map(Into::into)
+        prompts::get(&self.state.prompts, runtime.toolset(), roles, &request.name).map(Into::into)
     }
 
     async fn complete(
@@ -217,50 +205,51 @@ impl ServerHandler for Handler {
         request: CompleteRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        let caller = self.caller(&context)?;
-        let catalog = self.catalog_for(caller).await?;
-        Ok(completion::complete(&catalog, self.shared.mode, &caller.principal, &request))
+        let caller = self.caller(&context).await?;
+        let catalog = self.catalog(&caller);
+        Ok(completion::complete(&catalog, self.state.mode, &caller.principal, &request))
     }
 
-    /// Tells the host of a session when there is a newer toolset, until the session ends.
+    /// Notifies the host of newer toolsets until the session ends.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let mut installs = self.shared.orchestrator.installs();
-        let (ends, mut ended) = oneshot::channel();
-        *self.ends.lock().unwrap_or_else(PoisonError::into_inner) = Some(ends);
+        let mut installs = self.state.orchestrator.installs();
+        let (end, mut ended) = oneshot::channel();
+        *self.notifications.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
         tokio::spawn(async move {
             loop {
                 tokio::select! {
                     _ = &mut ended => break,
                     changed = installs.changed() => if changed.is_err() { break },
                 }
-                let told = context.peer.notify_tool_list_changed().await;
-                if told.is_err() || context.peer.notify_resource_list_changed().await.is_err() {
+                let notified = context.peer.notify_tool_list_changed().await;
+                if notified.is_err() || context.peer.notify_resource_list_changed().await.is_err() {
                     break;
                 }
             }
         });
     }
 
-    /// The library cancels what it knows; the rest is here.
+    /// The library cancels its own calls; direct calls are cancelled here.
     async fn on_cancelled(
         &self,
         cancelled: CancelledNotificationParam,
         context: NotificationContext<RoleServer>,
     ) {
-        let name = Caller::of(&context.extensions).and_then(|caller| caller.session.as_deref());
-        if let (Some(name), Some(request)) = (name, &cancelled.request_id) {
-            self.shared.sessions.cancel(name, request);
+        let caller = Caller::from_extensions(&context.extensions);
+        let session = caller.and_then(|caller| caller.session.as_deref());
+        if let (Some(session), Some(request)) = (session, &cancelled.request_id) {
+            self.state.running_calls.cancel(&session.id, request);
         }
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        let ours = SubscriptionFilter::builder().tools_list_changed().resources_list_changed().build();
-        Some(requested.intersection(&ours))
+        let supported = SubscriptionFilter::builder().tools_list_changed().resources_list_changed().build();
+        Some(requested.intersection(&supported))
     }
 
-    /// Tells whoever listens when there is a newer toolset.
+    /// Notifies a subscriber of newer toolsets.
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let mut installs = self.shared.orchestrator.installs();
+        let mut installs = self.state.orchestrator.installs();
         let wants = context.accepted().clone();
         loop {
             tokio::select! {
@@ -280,9 +269,9 @@ impl ServerHandler for Handler {
     }
 }
 
-/// The trace that a request is part of: by its `_meta`, or by the header of its HTTP request.
-fn traced(context: &RequestContext<RoleServer>) -> Option<Trace> {
-    let told = context.meta.get(TRACE_PARENT).and_then(serde_json::Value::as_str);
-    let sent = || context.extensions.get::<Parts>()?.headers.get(TRACE_PARENT)?.to_str().ok();
-    Trace::parse(told.or_else(sent)?)
+/// The trace that a request names in its `_meta`, or in a header of its HTTP request.
+fn trace_of(context: &RequestContext<RoleServer>) -> Option<Trace> {
+    let in_meta = context.meta.get(TRACE_PARENT).and_then(serde_json::Value::as_str);
+    let in_header = || context.extensions.get::<Parts>()?.headers.get(TRACE_PARENT)?.to_str().ok();
+    Trace::parse(in_meta.or_else(in_header)?)
 }

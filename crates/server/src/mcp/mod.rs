@@ -1,34 +1,33 @@
-//! The Model Context Protocol: a toolset for any MCP host, over HTTP at `/mcp` and over pipes. Both eras: sessions that
-//! begin with a handshake (2025-11-25 and before) and requests that stand alone (2026-07-28).
+//! The Model Context Protocol: a toolset for any MCP host, over HTTP at `/mcp` and over stdio. Revision 2026-07-28 is
+//! stateless; in older revisions `initialize` opens a session.
 //!
 //! ```text
-//! mount (who asks, whose session) → rmcp (framing, versions) → handler → orchestrator → envelope → result
-//!                                 → direct (a plain call)             ↗
+//! http (principal, session) → rmcp (framing, revisions) → handler → tool_call → orchestrator → reply
+//!                           → direct (plain calls)                ↗
 //! ```
-//! What a model may do is decided by the orchestrator; whether a person has agreed is asked of the host by elicitation
-//! (`confirm.rs`), and never taken from anything that came as arguments.
+//! Policy belongs to the orchestrator. Whether a person approves a call is asked through the host (`elicitation.rs`), and
+//! never read from the call's arguments.
 
-mod call;
 mod caller;
 mod catalog;
 mod completion;
-mod confirm;
-mod declare;
 mod direct;
-mod documents;
+mod elicitation;
 mod handler;
-mod lines;
-mod mount;
+mod http;
+mod message;
 mod progress;
 mod prompts;
-mod result;
-mod sessions;
-mod shared;
+mod reply;
+mod running_calls;
+mod state;
 mod stdio;
-mod written;
+mod stdio_transport;
+mod tool_call;
+mod tool_docs;
 
 pub use handler::Handler;
-pub(crate) use mount::{Mount, Plain, answer};
+pub(crate) use http::{McpService, PlainCalls, handle};
 pub use prompts::Prompts;
 pub use rmcp;
-pub use stdio::serve_pipe;
+pub use stdio::serve_stdio;

@@ -1,4 +1,4 @@
-//! Progress of one call, on its way to the host that asked for it.
+//! Progress of one call, sent to the host that asked for it.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -10,65 +10,64 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use toolwright_orchestrator::capabilities::{CapabilityError, Client, SendFuture};
 
-/// Steps that a slow host may be behind; more are left out.
-const WAITING: usize = 64;
-/// For a host to take what is left, once the call is over.
-pub(super) const PATIENCE: Duration = Duration::from_millis(250);
+/// Steps that may be queued for a slow host; further ones are dropped.
+const QUEUE_CAPACITY: usize = 64;
+/// How long a host may take to read queued progress once the call has ended.
+pub(super) const DRAIN_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// The call's client as its handler sees it, and what tells the host.
-pub(super) fn pair(peer: Peer<RoleServer>, token: ProgressToken) -> (Arc<dyn Client>, Reporter) {
-    let (sender, steps) = mpsc::channel(WAITING);
-    (Arc::new(Listener(sender)), Reporter { peer, token, steps, last: f64::NEG_INFINITY })
+/// The call's client, as its handler sees it, and the reporter that notifies the host.
+pub(super) fn channel(peer: Peer<RoleServer>, token: ProgressToken) -> (Arc<dyn Client>, ProgressReporter) {
+    let (sender, steps) = mpsc::channel(QUEUE_CAPACITY);
+    (Arc::new(ProgressClient(sender)), ProgressReporter { peer, token, steps, last: f64::NEG_INFINITY })
 }
 
-/// How far a call has come.
-struct Step {
+struct ProgressStep {
     fraction: f64,
     message: Option<String>,
 }
 
 #[derive(Debug)]
-struct Listener(mpsc::Sender<Step>);
+struct ProgressClient(mpsc::Sender<ProgressStep>);
 
-impl Client for Listener {
+impl Client for ProgressClient {
     fn send(&self, _: Value) -> SendFuture {
-        Box::pin(ready(Err(CapabilityError::new("CLOSED", "an MCP host takes no messages"))))
+        Box::pin(ready(Err(CapabilityError::new("CLOSED", "MCP hosts do not receive messages"))))
     }
 
     fn progress(&self, fraction: f64, message: Option<&str>) {
-        // Progress that cannot be shown is no loss.
-        let _ = self.0.try_send(Step { fraction, message: message.map(str::to_owned) });
+        // Progress may be lost.
+        let _ = self.0.try_send(ProgressStep { fraction, message: message.map(str::to_owned) });
     }
 }
 
-/// Tells the host; progress that goes back is left out, as the protocol asks.
-pub(super) struct Reporter {
+/// Notifies the host. The protocol requires progress to increase, so steps back are dropped.
+pub(super) struct ProgressReporter {
     peer: Peer<RoleServer>,
     token: ProgressToken,
-    steps: mpsc::Receiver<Step>,
+    steps: mpsc::Receiver<ProgressStep>,
     last: f64,
 }
 
-impl Reporter {
-    /// Tells each step; once the call has ended, what is left of them.
-    pub async fn tell_until(mut self, mut ended: oneshot::Receiver<()>) {
+impl ProgressReporter {
+    /// Reports steps until the call has finished and the queue is empty.
+    pub async fn report_until(mut self, mut finished: oneshot::Receiver<()>) {
         loop {
             tokio::select! {
                 biased;
-                Some(step) = self.steps.recv() => self.tell(step).await,
-                _ = &mut ended => return,
+                Some(step) = self.steps.recv() => self.report(step).await,
+                _ = &mut finished => return,
             }
         }
     }
 
-    async fn tell(&mut self, step: Step) {
+    async fn report(&mut self, step: ProgressStep) {
         if step.fraction <= self.last {
             return;
         }
         self.last = step.fraction;
-        let mut told = ProgressNotificationParam::new(self.token.clone(), step.fraction).with_total(1.0);
-        told.message = step.message;
-        // A host that has gone away is noticed elsewhere.
-        let _ = self.peer.notify_progress(told).await;
+        let mut progress = ProgressNotificationParam::new(self.token.clone(), step.fraction).with_total(1.0);
+        progress.message = step.message;
+        // The transport notices a host that is gone.
+        let _ = self.peer.notify_progress(progress).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Prompts `text` and `voice`: the system prompt that a session of that mode gets.
+//! The prompts `text` and `voice`: the system prompts of sessions of that mode.
 
 use rmcp::ErrorData;
 use rmcp::model::{GetPromptResult, Prompt, PromptMessage, Role};
@@ -7,14 +7,14 @@ use toolwright_contract::suggest::did_you_mean;
 use toolwright_registry::prompt::{Limits, Words, compose};
 use toolwright_registry::toolset::Toolset;
 
-/// What prompts are put together from, besides the tools.
+/// The sources of the prompts, besides the toolset.
 #[derive(Debug, Clone)]
 pub struct Prompts {
     /// `prompts/core.md`.
     pub core: String,
     /// `prompts/voice-behavior.md`.
     pub voice_behavior: String,
-    /// The numbers in force.
+    /// The limits in force.
     pub text: Limits,
     pub voice: Limits,
 }
@@ -31,15 +31,15 @@ impl Default for Prompts {
 }
 
 pub(super) fn list() -> Vec<Prompt> {
-    let of = |mode: Mode| {
-        let words =
+    let prompt = |mode: Mode| {
+        let description =
             format!("The system prompt of a {mode} session: the team's rules, the tools, the agent loop.");
-        Prompt::new(mode.as_str(), Some(words), None)
+        Prompt::new(mode.as_str(), Some(description), None)
     };
-    vec![of(Mode::Text), of(Mode::Voice)]
+    vec![prompt(Mode::Text), prompt(Mode::Voice)]
 }
 
-/// The prompt, with the tools that somebody with these roles may use.
+/// The prompt, with the tools that a principal with these roles may use.
 pub(super) fn get(
     prompts: &Prompts,
     toolset: &Toolset,

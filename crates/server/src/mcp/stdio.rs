@@ -1,25 +1,24 @@
-//! MCP over a pipe: one process, one host, one session.
+//! MCP over stdio: one process, one host, one session.
 
 use std::sync::Arc;
 
 use rmcp::ServiceExt;
 use tokio::io::{AsyncRead, AsyncWrite};
-use toolwright_contract::Mode;
+use toolwright_contract::{Mode, Principal};
 use toolwright_orchestrator::Orchestrator;
-use toolwright_orchestrator::store::Principal;
 
-use super::caller::Caller;
-use super::handler::Handler;
-use super::lines::Lines;
+use super::handler::{Handler, StdioSession};
 use super::prompts::Prompts;
-use super::shared::Shared;
-use crate::route::ADMIN;
+use super::state::McpState;
+use super::stdio_transport::StdioTransport;
+use crate::auth::local_principal;
+use crate::request::new_session;
 
-/// Serves whoever sits at the machine over a pair of pipes, until the host closes them.
+/// Serves the local user over a pair of pipes until the host closes them.
 ///
 /// # Errors
-/// When the session cannot be kept, or the host does not speak MCP.
-pub async fn serve_pipe<R, W>(
+/// When the session cannot be stored, or the host does not speak MCP.
+pub async fn serve_stdio<R, W>(
     orchestrator: Orchestrator,
     prompts: Prompts,
     mode: Mode,
@@ -29,12 +28,11 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let principal = Principal { id: "local".to_owned(), org: None, roles: vec![ADMIN.to_owned()] };
-    let mut caller = Caller { principal: Arc::new(principal), session: None };
-    let session = orchestrator.create_session(caller.begin(None, mode)).await?;
-    caller.session = Some(Arc::from(session.id.as_str()));
-    let shared = Arc::new(Shared::new(orchestrator.clone(), prompts, mode));
-    let running = Handler::new(shared, Some(caller)).serve(Lines::new(pipes)).await?;
+    let principal: Arc<Principal> = Arc::new(local_principal());
+    let session = orchestrator.create_session(new_session(&principal, mode)).await?;
+    let state = Arc::new(McpState::new(orchestrator.clone(), prompts, mode));
+    let stdio = StdioSession { principal, session_id: session.id.clone() };
+    let running = Handler::new(state, Some(stdio)).serve(StdioTransport::new(pipes)).await?;
     running.waiting().await?;
     orchestrator.end_session(&session.id).await?;
     Ok(())

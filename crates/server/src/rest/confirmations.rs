@@ -1,129 +1,132 @@
-//! `/v1/confirmations`: the questions to people, and their answers. Whoever owns the session may answer, and an admin.
+//! `/v1/confirmations`: confirmation requests and their answers. The session's principal and admins may answer.
 
 use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolwright_orchestrator::confirm::{Approver, Error, Proof};
-use toolwright_orchestrator::store::{Backend, Confirmation};
+use toolwright_orchestrator::store::{Backend, ConfirmationRecord};
 
-use crate::dispatch::{Answer, Asked};
-use crate::json::{self, Form};
+use crate::json::{self, JsonBody};
 use crate::problem::{Kind, Problem};
-use crate::rest::sessions;
+use crate::request::{ApiRequest, ApiResult};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Yes {
+struct ApproveBody {
     args: Option<Value>,
     #[serde(default)]
     remember: bool,
 }
 
-impl Form for Yes {
+impl JsonBody for ApproveBody {
     const FIELDS: &'static [&'static str] = &["args", "remember"];
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct No {
+struct RejectBody {
     reason: Option<String>,
 }
 
-impl Form for No {
+impl JsonBody for RejectBody {
     const FIELDS: &'static [&'static str] = &["reason"];
 }
 
-/// Those of one session, or of all sessions that the asker may see.
-pub(crate) async fn list(asked: &Asked<'_>) -> Answer {
-    let [session] = asked.query(["sessionId"])?;
-    if let Some(session) = session.as_deref().filter(|_| !asked.is_admin()) {
-        sessions::own(asked, session).await?;
+/// Those of one session, or of all sessions that the caller may see.
+pub(crate) async fn list(request: ApiRequest<'_>) -> ApiResult {
+    let [session] = request.query(["sessionId"])?;
+    if let Some(session) = session.as_deref().filter(|_| !request.is_admin()) {
+        request.own_session(session).await?;
     }
     let mut all = Vec::new();
-    for waiting in asked.app.orchestrator.pending(session.as_deref()).await? {
-        if asked.is_admin() || sessions::own(asked, &waiting.session).await.is_ok() {
-            all.push(shown(asked, &waiting).await?);
+    for pending in request.app.orchestrator.pending(session.as_deref()).await? {
+        if request.is_admin() || request.own_session(&pending.session).await.is_ok() {
+            all.push(to_json(&request, &pending).await?);
         }
     }
-    Ok(json::answer(&json!({ "confirmations": all })))
+    Ok(json::response(&json!({ "confirmations": all })))
 }
 
-pub(crate) async fn get(asked: &Asked<'_>) -> Answer {
-    let question = visible(asked).await?;
-    Ok(json::answer(&shown(asked, &question).await?))
+pub(crate) async fn get(request: ApiRequest<'_>) -> ApiResult {
+    let confirmation = find(&request).await?;
+    Ok(json::response(&to_json(&request, &confirmation).await?))
 }
 
-pub(crate) async fn approve(mut asked: Asked<'_>) -> Answer {
-    let Yes { args, remember } = asked.form().await?;
+pub(crate) async fn approve(mut request: ApiRequest<'_>) -> ApiResult {
+    let ApproveBody { args, remember } = request.read_json().await?;
     if remember && args.is_some() {
-        let detail = "`remember` is about the call as it was asked: leave `args` out.";
+        let detail = "`remember` applies to the call as it was requested: leave `args` out.";
         return Err(Problem::new(Kind::Unprocessable, detail));
     }
-    let question = visible(&asked).await?;
-    let answerer = answerer(&asked, &question)?;
-    let orchestrator = &asked.app.orchestrator;
+    let confirmation = find(&request).await?;
+    let approver = approver(&request, &confirmation)?;
+    let orchestrator = &request.app.orchestrator;
     let envelope = if remember {
-        orchestrator.approve_and_remember(&answerer).await
+        orchestrator.approve_and_remember(&approver).await
     } else {
-        orchestrator.approve(&answerer, args).await
+        orchestrator.approve(&approver, args).await
     };
-    Ok(json::answer(&*envelope.map_err(refused)?))
+    Ok(json::response(&*envelope.map_err(to_problem)?))
 }
 
-pub(crate) async fn reject(mut asked: Asked<'_>) -> Answer {
-    let No { reason } = asked.form().await?;
-    let question = visible(&asked).await?;
-    let envelope = asked.app.orchestrator.reject(&answerer(&asked, &question)?, reason).await;
-    Ok(json::answer(&*envelope.map_err(refused)?))
+pub(crate) async fn reject(mut request: ApiRequest<'_>) -> ApiResult {
+    let RejectBody { reason } = request.read_json().await?;
+    let confirmation = find(&request).await?;
+    let envelope = request.app.orchestrator.reject(&approver(&request, &confirmation)?, reason).await;
+    Ok(json::response(&*envelope.map_err(to_problem)?))
 }
 
-/// The question of the path, which may be named by its id or by its token.
-async fn visible(asked: &Asked<'_>) -> Result<Arc<Confirmation>, Problem> {
-    let id = asked.parameter.split('.').next().unwrap_or_default();
-    let question = asked.app.orchestrator.store().confirmation(id).await?;
-    let question = question.ok_or_else(|| Problem::not_found("confirmation"))?;
-    if !asked.is_admin() {
-        sessions::own(asked, &question.session).await.map_err(|_| Problem::not_found("confirmation"))?;
+/// The confirmation request that the path names by its id or its token, if the caller may see it.
+async fn find(request: &ApiRequest<'_>) -> Result<Arc<ConfirmationRecord>, Problem> {
+    let id = request.parameter.split('.').next().unwrap_or_default();
+    let confirmation = request.app.orchestrator.store().confirmation(id).await?;
+    let confirmation = confirmation.ok_or_else(|| Problem::not_found("confirmation"))?;
+    if !request.is_admin() {
+        request.own_session(&confirmation.session).await.map_err(|_| Problem::not_found("confirmation"))?;
     }
-    Ok(question)
+    Ok(confirmation)
 }
 
-/// The transport has authenticated the person; a token that is given must be right even so.
-fn answerer<'a>(asked: &'a Asked<'_>, question: &'a Confirmation) -> Result<Approver<'a>, Problem> {
+/// The principal is authenticated by the transport; a token, where one is given, must be valid as well.
+fn approver<'a>(
+    request: &'a ApiRequest<'_>,
+    confirmation: &'a ConfirmationRecord,
+) -> Result<Approver<'a>, Problem> {
     Ok(Approver {
-        token: asked.parameter,
+        token: request.parameter,
         proof: Proof::Transport,
-        session: &question.session,
-        client_id: &question.client_id,
-        by: &asked.principal()?.id,
+        session: &confirmation.session,
+        client_id: &confirmation.client_id,
+        by: &request.principal()?.id,
     })
 }
 
-fn refused(error: Error) -> Problem {
+fn to_problem(error: Error) -> Problem {
     match error {
-        Error::Refused => {
-            Problem::new(Kind::Conflict, "It was answered already, has expired, or the token is wrong.")
-        }
+        Error::Refused => Problem::new(
+            Kind::Conflict,
+            "The confirmation request was answered already or has expired, or the token is wrong.",
+        ),
         Error::Edited(message) => Problem::new(Kind::Unprocessable, message),
         Error::Store(error) => error.into(),
     }
 }
 
-async fn shown(asked: &Asked<'_>, question: &Confirmation) -> Result<Value, Problem> {
+async fn to_json(request: &ApiRequest<'_>, confirmation: &ConfirmationRecord) -> Result<Value, Problem> {
     Ok(json!({
-        "confirmationId": question.id,
-        "sessionId": question.session,
-        "clientId": question.client_id,
-        "executionId": question.execution,
-        "tool": question.tool,
-        "toolVersion": question.tool_version,
-        "args": asked.app.orchestrator.redacted_args(question).await?,
-        "preview": question.preview,
-        "answer": question.answer,
-        "decidedBy": question.decided_by,
-        "reason": question.reason,
-        "createdAt": question.created_at,
-        "expiresAt": question.expires_at,
+        "confirmationId": confirmation.id,
+        "sessionId": confirmation.session,
+        "clientId": confirmation.client_id,
+        "executionId": confirmation.execution,
+        "tool": confirmation.tool,
+        "toolVersion": confirmation.tool_version,
+        "args": request.app.orchestrator.redacted_args(confirmation).await?,
+        "preview": confirmation.preview,
+        "answer": confirmation.status,
+        "decidedBy": confirmation.decided_by,
+        "reason": confirmation.reason,
+        "createdAt": confirmation.created_at,
+        "expiresAt": confirmation.expires_at,
     }))
 }

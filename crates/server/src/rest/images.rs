@@ -1,5 +1,5 @@
-//! `GET /images/{imageName}`: the pictures that tools have made. Whoever has an address may see its picture: a browser or a
-//! phone that shows it sends no key, and the name is 128 random bits. Nothing else of the directory is served.
+//! `GET /images/{imageName}`: the images that tools have made. The URL is the permission: a browser that embeds an image
+//! sends no key, and the name has 128 random bits. No other file of the directory is served.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use hyper::header::{
 use toolwright_orchestrator::capabilities::images::{ImageStore, is_image_name};
 
 use crate::body::Body;
-use crate::dispatch::{Answer, Asked};
 use crate::problem::{Kind, Problem};
+use crate::request::{ApiRequest, ApiResult};
 
-/// A picture never changes, and is nobody's but its users'.
+/// An image never changes, and must not be cached by shared proxies.
 const HEADERS: [(HeaderName, &str); 5] = [
     (CACHE_CONTROL, "private, max-age=31536000, immutable"),
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -23,13 +23,18 @@ const HEADERS: [(HeaderName, &str); 5] = [
     (HeaderName::from_static("cross-origin-resource-policy"), "cross-origin"),
 ];
 
-pub(crate) async fn get(asked: &Asked<'_>) -> Answer {
+pub(crate) async fn get(request: ApiRequest<'_>) -> ApiResult {
     let missing = || Problem::not_found("image");
-    let dir =
-        asked.app.options.images.as_deref().filter(|_| is_image_name(asked.parameter)).ok_or_else(missing)?;
-    let (store, name) = (ImageStore::new(Path::new(dir)), asked.parameter.to_owned());
+    let dir = request
+        .app
+        .options
+        .images
+        .as_deref()
+        .filter(|_| is_image_name(request.parameter))
+        .ok_or_else(missing)?;
+    let (store, name) = (ImageStore::new(Path::new(dir)), request.parameter.to_owned());
     let read = tokio::task::spawn_blocking(move || store.read(&name)).await;
-    let read = read.map_err(|_| Problem::new(Kind::Internal, "The cause is in the log."))?;
+    let read = read.map_err(|_| Problem::new(Kind::Internal, "The log has the cause."))?;
     let (kind, bytes) = read.ok_or_else(missing)?;
     let mut response = Response::new(Body::whole(bytes));
     let headers = response.headers_mut();

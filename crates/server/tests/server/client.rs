@@ -1,4 +1,4 @@
-//! A client that speaks HTTP/1.1 by hand, one request a connection, and compares what it is told with the document.
+//! A minimal HTTP/1.1 client, one connection per request, that validates every response against the OpenAPI document.
 
 use std::net::SocketAddr;
 
@@ -6,16 +6,16 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::document;
+use super::openapi;
 
-/// Where to ask, and the headers that go with every request.
+/// The server's address, and the headers of every request.
 #[derive(Debug, Clone)]
 pub struct Client {
     pub address: SocketAddr,
     headers: Vec<(String, String)>,
 }
 
-/// A whole response.
+/// A complete response.
 #[derive(Debug)]
 pub struct Response {
     pub status: u16,
@@ -35,34 +35,34 @@ impl Client {
     }
 
     pub async fn get(&self, path: &str) -> Response {
-        self.ask("GET", path, "").await
+        self.request("GET", path, "").await
     }
 
     pub async fn delete(&self, path: &str) -> Response {
-        self.ask("DELETE", path, "").await
+        self.request("DELETE", path, "").await
     }
 
     pub async fn post(&self, path: &str, body: Value) -> Response {
-        self.ask("POST", path, &body.to_string()).await
+        self.request("POST", path, &body.to_string()).await
     }
 
     pub async fn call(&self, tool: &str, body: Value) -> Value {
         self.post(&format!("/v1/tools/{tool}/call"), body).await.expect(200)
     }
 
-    pub async fn ask(&self, method: &str, path: &str, body: &str) -> Response {
+    pub async fn request(&self, method: &str, path: &str, body: &str) -> Response {
         let mut stream = self.send(method, path, body).await;
         let mut bytes = Vec::new();
         stream.read_to_end(&mut bytes).await.unwrap();
         if method == "HEAD" {
-            assert!(bytes.ends_with(b"\r\n\r\n"), "an answer to HEAD has no body");
+            assert!(bytes.ends_with(b"\r\n\r\n"), "a response to HEAD has no body");
         }
         let response = Response::parse(&bytes);
-        document::check(method, path, &response);
+        openapi::check(method, path, &response);
         response
     }
 
-    /// Sends a request and leaves the answer to the caller.
+    /// Sends a request and leaves the response to the caller.
     pub async fn send(&self, method: &str, path: &str, body: &str) -> TcpStream {
         let mut text = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
         let own = |name: &str| self.headers.iter().any(|(own, _)| own == name);
@@ -81,26 +81,26 @@ impl Client {
         stream
     }
 
-    /// Sends the bytes of a whole request, and reads to the end.
-    pub async fn raw(&self, bytes: &[u8]) -> Vec<u8> {
-        self.raw_then(bytes, false).await
+    /// Sends the bytes of a request, and reads until the server closes the connection.
+    pub async fn send_raw(&self, bytes: &[u8]) -> Vec<u8> {
+        self.send_raw_then(bytes, false).await
     }
 
-    /// Sends bytes and nothing more: to the server, the client has gone away.
-    pub async fn raw_end(&self, bytes: &[u8]) -> Vec<u8> {
-        self.raw_then(bytes, true).await
+    /// As [`Self::send_raw`], and closes its own side of the connection.
+    pub async fn send_raw_and_close(&self, bytes: &[u8]) -> Vec<u8> {
+        self.send_raw_then(bytes, true).await
     }
 
-    async fn raw_then(&self, bytes: &[u8], closes: bool) -> Vec<u8> {
+    async fn send_raw_then(&self, bytes: &[u8], closes: bool) -> Vec<u8> {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
-        // The server may have answered and closed by then.
+        // The server may have closed the connection already.
         let _ = stream.write_all(bytes).await;
         if closes {
             let _ = stream.shutdown().await;
         }
-        let mut answer = Vec::new();
-        let _ = stream.read_to_end(&mut answer).await;
-        answer
+        let mut response = Vec::new();
+        let _ = stream.read_to_end(&mut response).await;
+        response
     }
 }
 
@@ -131,14 +131,14 @@ impl Response {
         std::str::from_utf8(&self.body).unwrap()
     }
 
-    /// The body of a response that must have this status; nothing, if it has none.
+    /// The body of a response that must have this status; null if it is empty.
     #[track_caller]
     pub fn expect(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{}\n{}", self.head, String::from_utf8_lossy(&self.body));
         if self.body.is_empty() { Value::Null } else { self.json() }
     }
 
-    /// A problem of this status, whose detail has this in it.
+    /// A problem of this status, whose detail contains `part`.
     #[track_caller]
     pub fn problem(&self, status: u16, part: &str) -> Value {
         let problem = self.expect(status);

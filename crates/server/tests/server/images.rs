@@ -1,34 +1,34 @@
-//! `/images/{imageName}`: pictures, and nothing but pictures.
+//! `/images/{imageName}`: images, and no other files.
 
 use std::fs;
 
 use tempfile::TempDir;
 
-use super::support::Served;
+use super::support::TestServer;
 
 const NAME: &str = "0123456789abcdef0123456789abcdef";
 
-/// A server with a directory of pictures.
-async fn gallery() -> (Served, TempDir) {
+/// A server with a directory of images.
+async fn server_with_images() -> (TestServer, TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let images = dir.path().join("images");
     fs::create_dir(&images).unwrap();
-    fs::write(images.join(format!("{NAME}.png")), b"a picture").unwrap();
+    fs::write(images.join(format!("{NAME}.png")), b"an image").unwrap();
     fs::write(images.join(format!("{NAME}.json")), b"a record").unwrap();
     fs::write(images.join("notes.png"), b"something else").unwrap();
     fs::write(dir.path().join("keys.json"), b"secrets").unwrap();
-    let served = Served::with(|options| options.images = Some(images), None).await;
-    (served, dir)
+    let server = TestServer::with(|options| options.images = Some(images), None).await;
+    (server, dir)
 }
 
 #[tokio::test]
-async fn a_picture_is_served_as_what_it_is_to_whoever_has_its_address() {
-    let (served, _dir) = gallery().await;
-    // There is a key, so others have to say who they are.
-    served.key_of("mira", &[]);
-    served.client.get("/v1/tools").await.problem(401, "");
-    let answer = served.client.get(&format!("/images/{NAME}.png")).await;
-    assert_eq!((answer.status, answer.body.as_slice()), (200, &b"a picture"[..]));
+async fn an_image_is_served_with_its_type_to_anyone_with_its_url() {
+    let (server, _dir) = server_with_images().await;
+    // Other routes require authentication, because a key exists.
+    server.create_key("mira", &[]);
+    server.client.get("/v1/tools").await.problem(401, "");
+    let answer = server.client.get(&format!("/images/{NAME}.png")).await;
+    assert_eq!((answer.status, answer.body.as_slice()), (200, &b"an image"[..]));
     for (name, value) in [
         ("content-type", "image/png"),
         ("x-content-type-options", "nosniff"),
@@ -37,21 +37,21 @@ async fn a_picture_is_served_as_what_it_is_to_whoever_has_its_address() {
     ] {
         assert_eq!(answer.header(name), Some(value), "{}", answer.head);
     }
-    let head = served.client.ask("HEAD", &format!("/images/{NAME}.png"), "").await;
+    let head = server.client.request("HEAD", &format!("/images/{NAME}.png"), "").await;
     assert_eq!((head.status, head.header("content-length")), (200, Some("9")));
-    // A page of another site shows it; only its scripts may not read it.
-    let page = served.client.with("sec-fetch-site", "cross-site");
+    // A page of another site may embed it; its scripts may not read it.
+    let page = server.client.with("sec-fetch-site", "cross-site");
     assert_eq!(page.get(&format!("/images/{NAME}.png")).await.status, 200);
     let script =
-        served.client.with("origin", "https://other.example").get(&format!("/images/{NAME}.png")).await;
+        server.client.with("origin", "https://other.example").get(&format!("/images/{NAME}.png")).await;
     assert_eq!((script.status, script.header("access-control-allow-origin")), (200, None));
-    let rebound = served.client.with("host", "evil.example").get(&format!("/images/{NAME}.png")).await;
+    let rebound = server.client.with("host", "evil.example").get(&format!("/images/{NAME}.png")).await;
     rebound.problem(403, "loopback");
 }
 
 #[tokio::test]
-async fn nothing_else_is_served() {
-    let (served, _dir) = gallery().await;
+async fn no_other_file_is_served() {
+    let (server, _dir) = server_with_images().await;
     for name in [
         format!("{NAME}.json"),
         format!("{NAME}.webp"),
@@ -65,12 +65,12 @@ async fn nothing_else_is_served() {
         "ffffffffffffffffffffffffffffffff.png".to_owned(),
         "x".repeat(5000),
     ] {
-        served.client.get(&format!("/images/{name}")).await.problem(404, "no such image");
+        server.client.get(&format!("/images/{name}")).await.problem(404, "no such image");
     }
     for path in ["/images", "/images/", "/images/../keys.json", "/images/x/y.png"] {
-        served.client.get(path).await.problem(404, "no such path");
+        server.client.get(path).await.problem(404, "no such path");
     }
-    served.client.post(&format!("/images/{NAME}.png"), serde_json::json!({})).await.problem(405, "GET");
-    let without = Served::start().await;
+    server.client.post(&format!("/images/{NAME}.png"), serde_json::json!({})).await.problem(405, "GET");
+    let without = TestServer::start().await;
     without.client.get(&format!("/images/{NAME}.png")).await.problem(404, "no such image");
 }

@@ -1,5 +1,5 @@
-//! A plain call is answered without the library: with the very bytes that the library gives, and in a session, where that
-//! gives a stream, with the same result.
+//! Plain calls, which bypass the library: stateless ones get the same bytes as through the library, those in a session the
+//! same result, where the library would open a stream.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use toolwright_registry::toolset::{Implementation, Tool, Toolset};
 
 use super::client::Client;
 use super::mcp_http::{ACCEPT, initialize};
-use super::support::{Served, tool, until};
+use super::support::{TestServer, tool, wait_until};
 
 const VERSION: &str = "2026-07-28";
 
-fn gives(id: &str, data: Value, fields: Value) -> Tool {
+fn constant_tool(id: &str, data: Value, fields: Value) -> Tool {
     let mut tool = tool(id, &fields);
     tool.implementation = Implementation::Mock(data);
     tool
@@ -34,25 +34,25 @@ fn orchestrator() -> Orchestrator {
     let nested =
         json!({ "found": [{ "title": "a \"b\" \\ \n é 🦀", "score": 0.25 }, {}], "none": null, "n": -1 });
     let tools = vec![
-        gives("gives_object", nested.clone(), reads(Value::Null)),
-        gives("gives_text", json!("a \"text\"\n"), reads(Value::Null)),
-        gives("gives_list", json!([1, "two", 3.5]), reads(Value::Null)),
-        gives("gives_nothing", Value::Null, reads(Value::Null)),
-        gives("gives_declared", nested, reads(json!({ "type": "object" }))),
-        gives("gives_number", json!(7), reads(json!({ "type": "integer" }))),
-        gives("gives_wrong", json!("no number"), reads(json!({ "type": "integer" }))),
-        gives("writes", json!({ "done": true }), json!({})),
-        gives("of_staff", json!({}), json!({ "permissions": { "roles": ["staff"] } })),
-        gives("only_spoken", json!({}), json!({ "allowedModes": ["voice"] })),
+        constant_tool("returns_object", nested.clone(), reads(Value::Null)),
+        constant_tool("returns_text", json!("a \"text\"\n"), reads(Value::Null)),
+        constant_tool("returns_list", json!([1, "two", 3.5]), reads(Value::Null)),
+        constant_tool("returns_null", Value::Null, reads(Value::Null)),
+        constant_tool("returns_declared", nested, reads(json!({ "type": "object" }))),
+        constant_tool("returns_number", json!(7), reads(json!({ "type": "integer" }))),
+        constant_tool("returns_wrong_type", json!("no number"), reads(json!({ "type": "integer" }))),
+        constant_tool("writes", json!({ "done": true }), json!({})),
+        constant_tool("staff_only", json!({}), json!({ "permissions": { "roles": ["staff"] } })),
+        constant_tool("voice_only", json!({}), json!({ "allowedModes": ["voice"] })),
     ];
     let (toolset, errors) = Toolset::empty().with_declared(Path::new("tools.json"), tools);
     assert_eq!(errors, []);
     Orchestrator::builder(Runtime::builder(Arc::new(toolset), ".").build()).build().unwrap()
 }
 
-/// With something in `_meta` that only the library looks at, the call is its business.
-async fn answered(
-    served: &Served,
+/// Status, headers and body of a call. An unknown member `more` in `_meta` sends it through the library.
+async fn call_stateless(
+    server: &TestServer,
     tool: &str,
     args: &Value,
     more: Option<&str>,
@@ -66,105 +66,115 @@ async fn answered(
     }
     let body = json!({ "jsonrpc": "2.0", "id": "a \"b\"", "method": "tools/call", "params": {
         "name": tool, "arguments": args, "_meta": meta } });
-    let client = served.client.with("accept", "application/json, text/event-stream");
+    let client = server.client.with("accept", "application/json, text/event-stream");
     let client =
         client.with("mcp-protocol-version", VERSION).with("mcp-method", "tools/call").with("mcp-name", tool);
     let response = client.post("/mcp", body).await;
-    let mut told: Value = response.json();
-    // Every call without a name has a session, and so an id, of its own when it writes; and its own duration.
+    let mut reply: Value = response.json();
+    // These differ from call to call.
     for own in ["executionId", "duration"] {
-        if let Some(value) = told.pointer_mut(&format!("/result/_meta/toolwright~1meta/{own}")) {
+        if let Some(value) = reply.pointer_mut(&format!("/result/_meta/toolwright~1meta/{own}")) {
             *value = Value::Null;
         }
     }
-    let is_own = |line: &&str| {
+    let is_compared = |line: &&str| {
         !line.starts_with("date") && !line.starts_with("x-request-id") && !line.starts_with("content-length")
     };
-    let head = response.head.lines().skip(1).filter(is_own).map(str::to_owned).collect();
-    (response.status, head, told.to_string())
+    let head = response.head.lines().skip(1).filter(is_compared).map(str::to_owned).collect();
+    (response.status, head, reply.to_string())
 }
 
 const TOOLS: [&str; 12] = [
-    "gives_object",
-    "gives_text",
-    "gives_list",
-    "gives_nothing",
-    "gives_declared",
-    "gives_number",
-    "gives_wrong",
+    "returns_object",
+    "returns_text",
+    "returns_list",
+    "returns_null",
+    "returns_declared",
+    "returns_number",
+    "returns_wrong_type",
     "writes",
-    "of_staff",
-    "only_spoken",
+    "staff_only",
+    "voice_only",
     "reg_describe",
     "unknown",
 ];
 
 #[tokio::test]
-async fn a_plain_call_gets_the_bytes_that_the_library_gives() {
-    let served = Served::of(orchestrator(), Arc::default(), Arc::new(tokio::sync::Semaphore::new(0))).await;
+async fn a_plain_call_gets_the_same_bytes_as_through_the_library() {
+    let server = TestServer::with_orchestrator(
+        orchestrator(),
+        Arc::default(),
+        Arc::new(tokio::sync::Semaphore::new(0)),
+    )
+    .await;
     for tool in TOOLS {
         for args in [json!({}), json!({ "text": 1, "txt": "x" })] {
-            let direct = answered(&served, tool, &args, None).await;
-            let library = answered(&served, tool, &args, Some("x.example/looked-at-by-the-library")).await;
+            let direct = call_stateless(&server, tool, &args, None).await;
+            let library = call_stateless(&server, tool, &args, Some("x.example/other")).await;
             assert_eq!(direct, library, "{tool} {args}");
         }
     }
 }
 
-/// A host with a session that speaks HTTP by hand.
-struct Host {
+/// A host with a session, over plain HTTP.
+struct SessionHost {
     client: Client,
     session: String,
     next: AtomicI64,
 }
 
-impl Host {
-    async fn of(served: &Served) -> Self {
-        Self::with(served.client.clone()).await
+impl SessionHost {
+    async fn new(server: &TestServer) -> Self {
+        Self::with_client(server.client.clone()).await
     }
 
-    async fn with(client: Client) -> Self {
+    async fn with_client(client: Client) -> Self {
         let client = client.with("accept", ACCEPT).with("mcp-protocol-version", "2025-11-25");
         let begun = client.post("/mcp", initialize()).await;
         let session = begun.header("mcp-session-id").unwrap().to_owned();
         let client = client.with("mcp-session-id", session.clone());
-        let told = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-        assert_eq!(client.post("/mcp", told).await.status, 202);
+        let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        assert_eq!(client.post("/mcp", initialized).await.status, 202);
         Self { client, session, next: AtomicI64::new(2) }
     }
 
-    /// Whether it came past the library, and the answer.
-    async fn asks(&self, method: &str, params: Value) -> (bool, Value) {
-        self.asks_as(self.next.fetch_add(1, Ordering::Relaxed), method, params).await
+    /// Whether the reply bypassed the library, and the reply.
+    async fn send(&self, method: &str, params: Value) -> (bool, Value) {
+        self.send_as(self.next.fetch_add(1, Ordering::Relaxed), method, params).await
     }
 
-    async fn asks_as(&self, id: i64, method: &str, params: Value) -> (bool, Value) {
+    async fn send_as(&self, id: i64, method: &str, params: Value) -> (bool, Value) {
         let body = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         let response = self.client.post("/mcp", body).await;
         assert_eq!(response.status, 200);
         let is_direct = response.header("content-type") == Some("application/json");
-        let told = response.text();
-        let data = told.lines().filter_map(|line| line.strip_prefix("data: ")).find(|data| !data.is_empty());
-        let answer: Value = serde_json::from_str(data.unwrap_or(told)).unwrap();
+        let text = response.text();
+        let data = text.lines().filter_map(|line| line.strip_prefix("data: ")).find(|data| !data.is_empty());
+        let answer: Value = serde_json::from_str(data.unwrap_or(text)).unwrap();
         assert_eq!(answer["id"], id);
         (is_direct, answer)
     }
 
-    async fn calls(&self, tool: &str, args: Value) -> (bool, Value) {
-        self.asks("tools/call", json!({ "name": tool, "arguments": args })).await
+    async fn call(&self, tool: &str, args: Value) -> (bool, Value) {
+        self.send("tools/call", json!({ "name": tool, "arguments": args })).await
     }
 }
 
 #[tokio::test]
-async fn a_plain_call_in_a_session_gets_the_result_that_the_library_gives() {
-    let served = Served::of(orchestrator(), Arc::default(), Arc::new(tokio::sync::Semaphore::new(0))).await;
-    let host = Host::of(&served).await;
+async fn a_plain_call_in_a_session_gets_the_same_result_as_through_the_library() {
+    let server = TestServer::with_orchestrator(
+        orchestrator(),
+        Arc::default(),
+        Arc::new(tokio::sync::Semaphore::new(0)),
+    )
+    .await;
+    let host = SessionHost::new(&server).await;
     for tool in TOOLS {
         for args in [json!({}), json!({ "text": 1, "txt": "x" })] {
-            let (was_direct, mut direct) = host.calls(tool, args.clone()).await;
-            let params = json!({ "name": tool, "arguments": args, "_meta": { "x.example/looked-at": "x" } });
-            let (was_library, mut library) = host.asks("tools/call", params).await;
-            // What is in no toolset is the library's business.
+            let (was_direct, mut direct) = host.call(tool, args.clone()).await;
+            let params = json!({ "name": tool, "arguments": args, "_meta": { "x.example/other": "x" } });
+            let (was_library, mut library) = host.send("tools/call", params).await;
+            // Tools that are not in the toolset go through the library.
             let is_known = !["reg_describe", "unknown"].contains(&tool);
             assert_eq!((was_direct, was_library), (is_known, false), "{tool}");
             for answer in [&mut direct, &mut library] {
@@ -182,95 +192,116 @@ async fn a_plain_call_in_a_session_gets_the_result_that_the_library_gives() {
 }
 
 #[tokio::test]
-async fn every_retrieval_of_a_session_is_a_turn_and_a_resent_call_is_not_run_again() {
-    let served = Served::start().await;
-    let host = Host::of(&served).await;
+async fn a_retrieval_call_begins_a_turn_and_a_resent_call_is_replayed() {
+    let server = TestServer::start().await;
+    let host = SessionHost::new(&server).await;
     for run in 1..=10 {
-        let (was_direct, answer) = host.calls("look", json!({})).await;
+        let (was_direct, answer) = host.call("look", json!({})).await;
         assert_eq!((was_direct, &answer["result"]["structuredContent"]["run"]), (true, &json!(run)));
     }
-    let send = || host.asks_as(77, "tools/call", json!({ "name": "write", "arguments": {} }));
+    let send = || host.send_as(77, "tools/call", json!({ "name": "write", "arguments": {} }));
     let ((_, first), (was_direct, again)) = (send().await, send().await);
     assert!(was_direct);
     assert_eq!(again["result"]["structuredContent"], first["result"]["structuredContent"]);
     assert_eq!(again["result"]["_meta"]["toolwright/meta"]["replayed"], true);
-    assert_eq!(served.runs(), 11);
-    let other = host.asks_as(77, "tools/call", json!({ "name": "write", "arguments": { "more": 1 } })).await;
+    assert_eq!(server.runs(), 11);
+    let other = host.send_as(77, "tools/call", json!({ "name": "write", "arguments": { "more": 1 } })).await;
     assert_eq!(other.1["result"]["structuredContent"]["type"], "CONFLICT");
 }
 
 #[tokio::test]
-async fn a_message_that_a_tool_left_is_told_with_the_next_retrieval() {
-    let served = Served::start().await;
-    let host = Host::of(&served).await;
+async fn a_pending_message_is_delivered_with_the_next_retrieval_call() {
+    let server = TestServer::start().await;
+    let host = SessionHost::new(&server).await;
     let intents = json!([{ "type": "SET_PENDING_MESSAGE", "message": "Welcome back." }]);
-    let (was_direct, left) = host.calls("write", json!({ "intents": intents })).await;
+    let (was_direct, left) = host.call("write", json!({ "intents": intents })).await;
     assert_eq!((was_direct, &left["result"]["isError"]), (true, &json!(false)));
-    let (was_direct, answer) = host.calls("look", json!({})).await;
+    let (was_direct, answer) = host.call("look", json!({})).await;
     assert!(was_direct);
     assert_eq!(answer["result"]["content"][1], json!({ "type": "text", "text": "Welcome back." }));
 }
 
 #[tokio::test]
-async fn a_plain_call_in_a_session_is_cancelled_by_its_host() {
-    let served = Served::start().await;
-    let host = Host::of(&served).await;
+async fn a_host_can_cancel_a_plain_call_in_its_session() {
+    let server = TestServer::start().await;
+    let host = SessionHost::new(&server).await;
     let call = json!({ "name": "read", "arguments": { "wait": true } });
     let cancel = async {
-        until(|| served.runs() == 1).await;
+        wait_until(|| server.runs() == 1).await;
         let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
             "params": { "requestId": 5, "reason": "no longer wanted" } });
         assert_eq!(host.client.post("/mcp", cancelled).await.status, 202);
     };
-    let ((was_direct, answer), ()) = tokio::join!(host.asks_as(5, "tools/call", call), cancel);
+    let ((was_direct, answer), ()) = tokio::join!(host.send_as(5, "tools/call", call), cancel);
     assert_eq!((was_direct, &answer["error"]["message"]), (true, &json!("The call was cancelled.")));
-    until(|| served.at_work() == 0).await;
-    let (was_direct, answer) = host.calls("echo", json!({ "message": "on" })).await;
+    wait_until(|| server.running_handlers() == 0).await;
+    let (was_direct, answer) = host.call("echo", json!({ "message": "on" })).await;
     assert_eq!((was_direct, &answer["result"]["isError"]), (true, &json!(false)));
 }
 
 #[tokio::test]
-async fn after_a_newer_toolset_was_listed_calls_are_its() {
-    let served = Served::start().await;
-    let host = Host::of(&served).await;
-    let tools = vec![gives("gives_new", json!({ "is": "new" }), json!({}))];
+async fn plain_calls_use_a_newer_toolset_once_it_was_listed() {
+    let server = TestServer::start().await;
+    let host = SessionHost::new(&server).await;
+    let tools = vec![constant_tool("returns_new", json!({ "is": "new" }), json!({}))];
     let (toolset, errors) = Toolset::empty().with_declared(Path::new("tools.json"), tools);
     assert_eq!(errors, []);
-    served.orchestrator.install(Runtime::builder(Arc::new(toolset), ".").build());
-    let (was_direct, answer) = host.calls("echo", json!({ "message": "still" })).await;
+    server.orchestrator.install(Runtime::builder(Arc::new(toolset), ".").build());
+    let (was_direct, answer) = host.call("echo", json!({ "message": "still" })).await;
     assert_eq!((was_direct, &answer["result"]["isError"]), (true, &json!(false)));
-    host.asks("tools/list", json!({})).await;
-    let (was_direct, answer) = host.calls("gives_new", json!({})).await;
-    assert_eq!((was_direct, &answer["result"]["structuredContent"]["is"]), (false, &json!("new")));
-    assert!(host.calls("echo", json!({ "message": "gone" })).await.1["error"].is_object());
+    host.send("tools/list", json!({})).await;
+    let (was_direct, answer) = host.call("returns_new", json!({})).await;
+    assert_eq!((was_direct, &answer["result"]["structuredContent"]["is"]), (true, &json!("new")));
+    assert!(host.call("echo", json!({ "message": "gone" })).await.1["error"].is_object());
 }
 
 #[tokio::test]
-async fn a_plain_call_in_the_session_of_another_is_refused() {
-    let served = Served::start().await;
-    let (mira, eve) = (served.client_of("mira", &[]), served.client_of("eve", &[]));
-    let host = Host::with(mira).await;
-    let (was_direct, _) = host.calls("echo", json!({ "message": "hi" })).await;
+async fn a_plain_call_in_the_session_of_another_principal_is_refused() {
+    let server = TestServer::start().await;
+    let (mira, eve) = (server.client_with_key("mira", &[]), server.client_with_key("eve", &[]));
+    let host = SessionHost::with_client(mira).await;
+    let (was_direct, _) = host.call("echo", json!({ "message": "hi" })).await;
     assert!(was_direct);
     let thief = eve.with("accept", ACCEPT).with("mcp-protocol-version", "2025-11-25");
     let thief = thief.with("mcp-session-id", host.session.clone());
     let call = json!({ "jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": { "name": "write" } });
     assert_eq!(thief.post("/mcp", call).await.status, 404);
-    assert_eq!(served.runs(), 1);
+    assert_eq!(server.runs(), 1);
 }
 
 #[tokio::test]
-async fn with_its_session_a_plain_call_ends_and_no_other_begins() {
-    let served = Served::start().await;
-    let host = Host::of(&served).await;
+async fn the_end_of_a_session_cancels_its_plain_calls() {
+    let server = TestServer::start().await;
+    let host = SessionHost::new(&server).await;
     let call = json!({ "name": "read", "arguments": { "wait": true } });
     let end = async {
-        until(|| served.runs() == 1).await;
+        wait_until(|| server.runs() == 1).await;
         assert_eq!(host.client.delete("/mcp").await.status, 204);
     };
-    let ((was_direct, answer), ()) = tokio::join!(host.asks_as(5, "tools/call", call), end);
+    let ((was_direct, answer), ()) = tokio::join!(host.send_as(5, "tools/call", call), end);
     assert_eq!((was_direct, &answer["error"]["message"]), (true, &json!("The call was cancelled.")));
     let late = json!({ "jsonrpc": "2.0", "id": 6, "method": "tools/call", "params": { "name": "write" } });
     assert_eq!(host.client.post("/mcp", late).await.status, 404);
-    assert_eq!(served.runs(), 1);
+    assert_eq!(server.runs(), 1);
+}
+
+#[tokio::test]
+async fn a_name_that_is_given_twice_is_refused_on_every_path() {
+    let server = TestServer::start().await;
+    let host = SessionHost::new(&server).await;
+    for arguments in [r#"{"message":"a","message":"b"}"#, r#"{"message":"a","more":[{"x":1,"x":1}]}"#] {
+        let params = format!(r#"{{"name":"echo","arguments":{arguments}}}"#);
+        let call = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{params}}}"#);
+        let in_session = host.client.request("POST", "/mcp", &call).await;
+        let stateless = server.client.with("accept", ACCEPT).with("mcp-protocol-version", VERSION);
+        let stateless = stateless.with("mcp-method", "tools/call").with("mcp-name", "echo");
+        let meta = format!(r#"{{"io.modelcontextprotocol/protocolVersion":"{VERSION}"}}"#);
+        let call = call.replace(r#"{"name""#, &format!(r#"{{"_meta":{meta},"name""#));
+        for refused in [in_session, stateless.request("POST", "/mcp", &call).await] {
+            let reply = refused.expect(400);
+            assert_eq!((&reply["id"], &reply["error"]["code"]), (&json!(7), &json!(-32600)), "{reply}");
+            assert!(reply["error"]["message"].as_str().unwrap().contains("is given twice"), "{reply}");
+        }
+    }
+    assert_eq!(server.runs(), 0);
 }

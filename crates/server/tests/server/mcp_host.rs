@@ -1,4 +1,4 @@
-//! An MCP host: the library's own client, and a person who answers its questions.
+//! An MCP host: the library's client, with a fixed answer to elicitations.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,38 +15,38 @@ use rmcp::{ClientHandler, ErrorData, RoleClient};
 use serde_json::Value;
 use toolwright_contract::Mode;
 use toolwright_orchestrator::Orchestrator;
-use toolwright_server::mcp::{Prompts, serve_pipe};
+use toolwright_server::mcp::{Prompts, serve_stdio};
 
-/// How a host begins.
+/// The protocol revision of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Era {
-    /// 2025-11-25: a handshake, then a session.
+pub enum Revision {
+    /// 2025-11-25: `initialize` opens a session.
     Session,
-    /// 2026-07-28: every request stands alone.
+    /// 2026-07-28.
     Stateless,
 }
 
-pub const ERAS: [Era; 2] = [Era::Session, Era::Stateless];
+pub const REVISIONS: [Revision; 2] = [Revision::Session, Revision::Stateless];
 
-/// Who sits before the host, and what they have seen.
+/// The host's answer to elicitations, and what it has received.
 #[derive(Debug, Clone)]
-pub struct Person {
-    /// Nothing: the host cannot ask.
-    pub says: Option<ElicitationAction>,
-    pub asked: Arc<Mutex<Vec<String>>>,
+pub struct TestHost {
+    /// `None`: the host has no elicitation capability.
+    pub answer: Option<ElicitationAction>,
+    pub elicitations: Arc<Mutex<Vec<String>>>,
     pub progress: Arc<Mutex<Vec<f64>>>,
-    pub changes: Arc<Mutex<usize>>,
+    pub list_changes: Arc<Mutex<usize>>,
 }
 
-impl Person {
-    pub fn who_says(says: Option<ElicitationAction>) -> Self {
-        Self { says, asked: Arc::default(), progress: Arc::default(), changes: Arc::default() }
+impl TestHost {
+    pub fn answering(answer: Option<ElicitationAction>) -> Self {
+        Self { answer, elicitations: Arc::default(), progress: Arc::default(), list_changes: Arc::default() }
     }
 }
 
-impl ClientHandler for Person {
+impl ClientHandler for TestHost {
     fn get_info(&self) -> ClientConfig {
-        let capabilities = match self.says {
+        let capabilities = match self.answer {
             Some(_) => ClientCapabilities::builder().enable_elicitation().build(),
             None => ClientCapabilities::default(),
         };
@@ -56,62 +56,67 @@ impl ClientHandler for Person {
 
     async fn create_elicitation(
         &self,
-        asked: ElicitRequestParams,
+        params: ElicitRequestParams,
         _: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        if let ElicitRequestParams::FormElicitationParams { message, .. } = asked {
-            self.asked.lock().unwrap().push(message);
+        if let ElicitRequestParams::FormElicitationParams { message, .. } = params {
+            self.elicitations.lock().unwrap().push(message);
         }
-        Ok(ElicitResult::new(self.says.clone().unwrap()))
+        Ok(ElicitResult::new(self.answer.clone().unwrap()))
     }
 
-    async fn on_progress(&self, told: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        self.progress.lock().unwrap().push(told.progress);
+    async fn on_progress(&self, progress: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        self.progress.lock().unwrap().push(progress.progress);
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        *self.changes.lock().unwrap() += 1;
+        *self.list_changes.lock().unwrap() += 1;
     }
 }
 
-pub type Host = RunningService<RoleClient, Person>;
+pub type Host = RunningService<RoleClient, TestHost>;
 
-fn lifecycle(era: Era) -> ClientLifecycleMode {
-    match era {
-        Era::Session => ClientLifecycleMode::Initialize,
-        Era::Stateless => {
+fn lifecycle(revision: Revision) -> ClientLifecycleMode {
+    match revision {
+        Revision::Session => ClientLifecycleMode::Initialize,
+        Revision::Stateless => {
             ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] }
         }
     }
 }
 
-/// A host that speaks HTTP.
-pub async fn over_http(address: std::net::SocketAddr, key: Option<&str>, era: Era, person: Person) -> Host {
-    try_http(address, key, era, person).await.unwrap()
-}
-
-pub async fn try_http(
+/// A host that is connected over HTTP.
+pub async fn connect_http(
     address: std::net::SocketAddr,
     key: Option<&str>,
-    era: Era,
-    person: Person,
+    revision: Revision,
+    test_host: TestHost,
+) -> Host {
+    try_connect_http(address, key, revision, test_host).await.unwrap()
+}
+
+pub async fn try_connect_http(
+    address: std::net::SocketAddr,
+    key: Option<&str>,
+    revision: Revision,
+    test_host: TestHost,
 ) -> Result<Host, String> {
-    // The HTTP client is built without a provider of TLS, which it asks for even when nothing is encrypted.
+    // The HTTP client needs a TLS provider even for plain HTTP.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut config = StreamableHttpClientTransportConfig::with_uri(format!("http://{address}/mcp"));
     config.auth_header = key.map(str::to_owned);
     let transport = StreamableHttpClientTransport::from_config(config);
-    person.serve_with_lifecycle(transport, lifecycle(era)).await.map_err(|error| error.to_string())
+    test_host.serve_with_lifecycle(transport, lifecycle(revision)).await.map_err(|error| error.to_string())
 }
 
-/// A host at the other end of a pipe.
-pub async fn over_pipe(orchestrator: Orchestrator, era: Era, person: Person) -> Host {
+/// A host that is connected over stdio.
+pub async fn connect_stdio(orchestrator: Orchestrator, revision: Revision, test_host: TestHost) -> Host {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let prompts = Prompts { core: "# Core\n\nBe kind.".to_owned(), ..Prompts::default() };
     tokio::spawn(async move {
-        serve_pipe(orchestrator, prompts, Mode::Text, tokio::io::split(theirs)).await.unwrap();
+        serve_stdio(orchestrator, prompts, Mode::Text, tokio::io::split(theirs)).await.unwrap();
     });
-    person.serve_with_lifecycle(tokio::io::split(ours), lifecycle(era)).await.unwrap()
+    test_host.serve_with_lifecycle(tokio::io::split(ours), lifecycle(revision)).await.unwrap()
 }
 
 pub async fn call(host: &Host, name: &str, args: Value) -> Result<CallToolResult, ServiceError> {

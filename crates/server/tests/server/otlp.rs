@@ -1,4 +1,4 @@
-//! Spans of calls, as a collector gets them.
+//! The spans that a collector receives.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -9,11 +9,11 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc};
 use toolwright_server::otlp::{Collector, Exporter};
 
-use super::mcp_host::{ERAS, Person, over_http, params};
+use super::mcp_host::{REVISIONS, TestHost, connect_http, params};
 use super::mcp_http::{ACCEPT, initialize};
-use super::support::{Served, orchestrator_with};
+use super::support::{TestServer, orchestrator_with};
 
-/// A collector that takes everything, and hands on what it was sent: head and body.
+/// A collector that passes on the requests it receives: head and body.
 async fn collector() -> (String, mpsc::UnboundedReceiver<(String, Value)>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -50,12 +50,12 @@ fn attribute<'a>(span: &'a Value, key: &str) -> &'a Value {
 async fn every_call_is_a_span_in_its_callers_trace() {
     let (endpoint, mut sent) = collector().await;
     let headers = vec![("x-key".to_owned(), "k".to_owned())];
-    let exporter = Exporter::start(Collector { endpoint, service: "desk".to_owned(), headers }).unwrap();
-    let (runs, open) = (Arc::<AtomicUsize>::default(), Arc::new(Semaphore::new(0)));
-    let orchestrator = orchestrator_with(&runs, &open, |builder| builder.observer(exporter.clone()));
-    let served = Served::of(orchestrator, runs, open).await;
+    let exporter = Exporter::start(Collector { endpoint, service: "support".to_owned(), headers }).unwrap();
+    let (runs, permits) = (Arc::<AtomicUsize>::default(), Arc::new(Semaphore::new(0)));
+    let orchestrator = orchestrator_with(&runs, &permits, |builder| builder.observer(exporter.clone()));
+    let server = TestServer::with_orchestrator(orchestrator, runs, permits).await;
     let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
-    let client = served.client.with("traceparent", format!("00-{trace}-00f067aa0ba902b7-01"));
+    let client = server.client.with("traceparent", format!("00-{trace}-00f067aa0ba902b7-01"));
     let outer = json!({ "args": { "call": "echo", "with": { "message": "hi" } } });
     client.post("/v1/tools/write/call", outer).await.expect(200);
     client.post("/v1/tools/echo/call", json!({ "args": { "massage": "hi" } })).await.expect(200);
@@ -63,7 +63,7 @@ async fn every_call_is_a_span_in_its_callers_trace() {
     let (head, body) = sent.recv().await.unwrap();
     assert!(head.starts_with("POST /v1/traces ") && head.contains("x-key: k"), "{head}");
     let group = &body["resourceSpans"][0];
-    assert_eq!(group["resource"]["attributes"][0]["value"]["stringValue"], "desk");
+    assert_eq!(group["resource"]["attributes"][0]["value"]["stringValue"], "support");
     let spans = group["scopeSpans"][0]["spans"].as_array().unwrap();
     let [inner, outer, refused] = spans.as_slice() else { panic!("{spans:?}") };
     for span in spans {
@@ -79,26 +79,26 @@ async fn every_call_is_a_span_in_its_callers_trace() {
         (&refused["status"]["code"], attribute(refused, "toolwright.end")),
         (&json!(2), &json!("refused"))
     );
-    // Neither arguments nor results.
+    // Spans contain neither arguments nor results.
     assert!(!body.to_string().contains("hi\""), "{body}");
 }
 
 #[tokio::test]
-async fn a_call_over_mcp_lies_in_the_trace_that_its_request_names() {
+async fn a_call_over_mcp_belongs_to_the_trace_of_its_request() {
     let (endpoint, mut sent) = collector().await;
-    let collector = Collector { endpoint, service: "desk".to_owned(), headers: Vec::new() };
+    let collector = Collector { endpoint, service: "support".to_owned(), headers: Vec::new() };
     let exporter = Exporter::start(collector).unwrap();
-    let (runs, open) = (Arc::<AtomicUsize>::default(), Arc::new(Semaphore::new(0)));
-    let orchestrator = orchestrator_with(&runs, &open, |builder| builder.observer(exporter.clone()));
-    let served = Served::of(orchestrator, runs, open).await;
+    let (runs, permits) = (Arc::<AtomicUsize>::default(), Arc::new(Semaphore::new(0)));
+    let orchestrator = orchestrator_with(&runs, &permits, |builder| builder.observer(exporter.clone()));
+    let server = TestServer::with_orchestrator(orchestrator, runs, permits).await;
     let parent = |digit: &str| format!("00-{}-00f067aa0ba902b7-01", digit.repeat(32));
-    for era in ERAS {
-        let host = over_http(served.client.address, None, era, Person::who_says(None)).await;
+    for revision in REVISIONS {
+        let host = connect_http(server.client.address, None, revision, TestHost::answering(None)).await;
         let mut named = params("echo", json!({ "message": "hi" }));
         named.meta = Some(json!({ "traceparent": parent("a") }).as_object().unwrap().clone().into());
         host.call_tool(named).await.unwrap();
     }
-    let client = served.client.with("accept", ACCEPT).with("traceparent", parent("b"));
+    let client = server.client.with("accept", ACCEPT).with("traceparent", parent("b"));
     let begun = client.post("/mcp", initialize()).await;
     let client = client.with("mcp-session-id", begun.header("mcp-session-id").unwrap());
     client.post("/mcp", json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
@@ -114,18 +114,18 @@ async fn a_call_over_mcp_lies_in_the_trace_that_its_request_names() {
 }
 
 #[tokio::test]
-async fn a_collector_that_is_gone_costs_no_call() {
+async fn an_unreachable_collector_fails_no_call() {
     let collector = Collector {
         endpoint: "http://127.0.0.1:1".to_owned(),
-        service: "desk".to_owned(),
+        service: "support".to_owned(),
         headers: Vec::new(),
     };
     let exporter = Exporter::start(collector).unwrap();
-    let (runs, open) = (Arc::<AtomicUsize>::default(), Arc::new(Semaphore::new(0)));
-    let orchestrator = orchestrator_with(&runs, &open, |builder| builder.observer(exporter.clone()));
-    let served = Served::of(orchestrator, runs, open).await;
+    let (runs, permits) = (Arc::<AtomicUsize>::default(), Arc::new(Semaphore::new(0)));
+    let orchestrator = orchestrator_with(&runs, &permits, |builder| builder.observer(exporter.clone()));
+    let server = TestServer::with_orchestrator(orchestrator, runs, permits).await;
     let envelope =
-        served.client.post("/v1/tools/echo/call", json!({ "args": { "message": "hi" } })).await.expect(200);
+        server.client.post("/v1/tools/echo/call", json!({ "args": { "message": "hi" } })).await.expect(200);
     assert_eq!(envelope["ok"], true);
     exporter.flush().await;
 }

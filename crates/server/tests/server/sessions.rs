@@ -1,14 +1,14 @@
-//! `/v1/sessions`, and the events that reach them.
+//! `/v1/sessions`, and their events.
 
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use super::support::Served;
+use super::support::TestServer;
 
 #[tokio::test]
-async fn a_session_is_begun_looked_at_and_ended() {
-    let served = Served::start().await;
-    let made = served
+async fn a_session_is_created_read_and_ended() {
+    let server = TestServer::start().await;
+    let made = server
         .client
         .post("/v1/sessions", json!({ "mode": "voice", "clientId": "phone-7" }))
         .await
@@ -18,22 +18,22 @@ async fn a_session_is_begun_looked_at_and_ended() {
         (&"voice".into(), &"phone-7".into(), &"active".into())
     );
     let path = format!("/v1/sessions/{}", made["sessionId"].as_str().unwrap());
-    assert_eq!(served.client.get(&path).await.expect(200), made);
-    served.client.delete(&path).await.expect(204);
-    assert_eq!(served.client.get(&path).await.expect(200)["standing"], "ended");
-    let late = served
+    assert_eq!(server.client.get(&path).await.expect(200), made);
+    server.client.delete(&path).await.expect(204);
+    assert_eq!(server.client.get(&path).await.expect(200)["standing"], "ended");
+    let late = server
         .client
         .call("echo", json!({ "sessionId": made["sessionId"], "args": { "message": "x" } }))
         .await;
     assert_eq!(late["error"]["type"], "SESSION_INACTIVE");
-    served.client.get("/v1/sessions/sess_none").await.problem(404, "no such session");
-    served.client.post("/v1/sessions", json!({})).await.problem(400, "missing field `mode`");
-    served
+    server.client.get("/v1/sessions/sess_none").await.problem(404, "no such session");
+    server.client.post("/v1/sessions", json!({})).await.problem(400, "missing field `mode`");
+    server
         .client
         .post("/v1/sessions", json!({ "mode": "text", "clientID": "x" }))
         .await
         .problem(400, "did you mean `clientId`?");
-    served
+    server
         .client
         .post("/v1/sessions", json!({ "mode": "text", "clientId": "x".repeat(300) }))
         .await
@@ -41,16 +41,16 @@ async fn a_session_is_begun_looked_at_and_ended() {
 }
 
 #[tokio::test]
-async fn what_reaches_a_session_unasked_is_streamed() {
-    let mut served = Served::start().await;
-    let session = served.session("text").await;
-    let stream = served.client.send("GET", &format!("/v1/sessions/{session}/events"), "").await;
+async fn events_of_a_session_are_streamed() {
+    let mut server = TestServer::start().await;
+    let session = server.session("text").await;
+    let stream = server.client.send("GET", &format!("/v1/sessions/{session}/events"), "").await;
     let mut lines = BufReader::new(stream).lines();
     while lines.next_line().await.unwrap().unwrap() != "\u{3a} still here" {}
-    let asked = served.client.call("send", json!({ "sessionId": session, "args": { "to": "mira" } })).await;
+    let refused = server.client.call("send", json!({ "sessionId": session, "args": { "to": "mira" } })).await;
     let id =
-        asked["error"]["details"]["confirmation_request"]["confirmation_id"].as_str().unwrap().to_owned();
-    served.client.post(&format!("/v1/confirmations/{id}/approve"), json!({})).await.expect(200);
+        refused["error"]["details"]["confirmation_request"]["confirmation_id"].as_str().unwrap().to_owned();
+    server.client.post(&format!("/v1/confirmations/{id}/approve"), json!({})).await.expect(200);
     let mut data = None;
     while data.is_none() {
         let line = lines.next_line().await.unwrap().expect("the stream goes on");
@@ -60,9 +60,9 @@ async fn what_reaches_a_session_unasked_is_streamed() {
     let data = data.unwrap();
     assert_eq!(
         (&data["envelope"]["ok"], &data["executionId"]),
-        (&true.into(), &asked["meta"]["executionId"])
+        (&true.into(), &refused["meta"]["executionId"])
     );
-    served.tell_to_stop();
+    server.request_shutdown();
     while lines.next_line().await.unwrap().is_some() {}
-    assert!(served.stopped().await, "a stream does not hold the server up");
+    assert!(server.wait_for_shutdown().await, "an open stream delayed the shutdown");
 }

@@ -1,4 +1,4 @@
-//! A served toolset of native tools that do as their arguments say.
+//! A running server with native tools whose arguments say what they do.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,38 +19,42 @@ use toolwright_server::{Options, Server};
 
 use super::client::Client;
 
-/// A running server, what its tools did, and the gate that slow ones wait at.
-pub struct Served {
+/// A running server, the number of handler runs, and the permits that waiting handlers need.
+pub struct TestServer {
     pub client: Client,
     pub orchestrator: Orchestrator,
     pub runs: Arc<AtomicUsize>,
-    pub open: Arc<Semaphore>,
+    pub permits: Arc<Semaphore>,
     pub keys: KeyFile,
     stop: Option<oneshot::Sender<()>>,
     running: JoinHandle<bool>,
     _dir: TempDir,
 }
 
-impl Served {
+impl TestServer {
     pub async fn start() -> Self {
         Self::with(|_| {}, None).await
     }
 
     pub async fn with(change: impl FnOnce(&mut Options), jwt: Option<JwtOptions>) -> Self {
-        let (runs, open) = (Arc::<AtomicUsize>::default(), Arc::new(Semaphore::new(0)));
-        let orchestrator = orchestrator(&runs, &open);
-        Self::set_up(orchestrator, runs, open, change, jwt).await
+        let (runs, permits) = (Arc::<AtomicUsize>::default(), Arc::new(Semaphore::new(0)));
+        let orchestrator = orchestrator(&runs, &permits);
+        Self::set_up(orchestrator, runs, permits, change, jwt).await
     }
 
-    /// With an orchestrator that was set up otherwise.
-    pub async fn of(orchestrator: Orchestrator, runs: Arc<AtomicUsize>, open: Arc<Semaphore>) -> Self {
-        Self::set_up(orchestrator, runs, open, |_| {}, None).await
+    /// With another orchestrator.
+    pub async fn with_orchestrator(
+        orchestrator: Orchestrator,
+        runs: Arc<AtomicUsize>,
+        permits: Arc<Semaphore>,
+    ) -> Self {
+        Self::set_up(orchestrator, runs, permits, |_| {}, None).await
     }
 
     async fn set_up(
         orchestrator: Orchestrator,
         runs: Arc<AtomicUsize>,
-        open: Arc<Semaphore>,
+        permits: Arc<Semaphore>,
         change: impl FnOnce(&mut Options),
         jwt: Option<JwtOptions>,
     ) -> Self {
@@ -60,28 +64,28 @@ impl Served {
         change(&mut options);
         let server = Server::bind(orchestrator.clone(), Auth::new(keys(), jwt), options).await.unwrap();
         let client = Client::new(server.address());
-        let (stop, stopped) = oneshot::channel();
+        let (stop, stop_requested) = oneshot::channel();
         let running = tokio::spawn(server.run(async {
-            let _ = stopped.await;
+            let _ = stop_requested.await;
         }));
-        Self { client, orchestrator, runs, open, keys: keys(), stop: Some(stop), running, _dir: dir }
+        Self { client, orchestrator, runs, permits, keys: keys(), stop: Some(stop), running, _dir: dir }
     }
 
     pub fn runs(&self) -> usize {
         self.runs.load(Ordering::SeqCst)
     }
 
-    /// Handlers at this moment: each holds the gate, besides this and the toolset.
-    pub fn at_work(&self) -> usize {
-        Arc::strong_count(&self.open) - 2
+    /// Handlers that run now: each holds a reference, as do this struct and the toolset.
+    pub fn running_handlers(&self) -> usize {
+        Arc::strong_count(&self.permits) - 2
     }
 
-    /// A client with a key of its own.
-    pub fn client_of(&self, name: &str, roles: &[&str]) -> Client {
-        self.client.with("authorization", format!("Bearer {}", self.key_of(name, roles)))
+    /// A client with a new key.
+    pub fn client_with_key(&self, name: &str, roles: &[&str]) -> Client {
+        self.client.with("authorization", format!("Bearer {}", self.create_key(name, roles)))
     }
 
-    pub fn key_of(&self, name: &str, roles: &[&str]) -> String {
+    pub fn create_key(&self, name: &str, roles: &[&str]) -> String {
         let roles = roles.iter().map(|role| (*role).to_owned()).collect();
         let org = Some("studio".to_owned());
         let (_, token) =
@@ -94,27 +98,27 @@ impl Served {
         session["sessionId"].as_str().unwrap().to_owned()
     }
 
-    pub fn tell_to_stop(&mut self) {
+    pub fn request_shutdown(&mut self) {
         self.stop.take().unwrap().send(()).unwrap();
     }
 
-    /// Whether everything was finished in time.
-    pub async fn stopped(self) -> bool {
+    /// Whether everything finished in time.
+    pub async fn wait_for_shutdown(self) -> bool {
         tokio::time::timeout(Duration::from_secs(30), self.running).await.unwrap().unwrap()
     }
 }
 
-pub fn orchestrator(runs: &Arc<AtomicUsize>, open: &Arc<Semaphore>) -> Orchestrator {
-    orchestrator_with(runs, open, |builder| builder)
+pub fn orchestrator(runs: &Arc<AtomicUsize>, permits: &Arc<Semaphore>) -> Orchestrator {
+    orchestrator_with(runs, permits, |builder| builder)
 }
 
 pub fn orchestrator_with(
     runs: &Arc<AtomicUsize>,
-    open: &Arc<Semaphore>,
+    permits: &Arc<Semaphore>,
     change: impl FnOnce(Builder) -> Builder,
 ) -> Orchestrator {
     let reads = json!({ "category": "utility", "sideEffects": "none", "idempotent": true });
-    let asks = json!({ "requiresConfirmation": { "when": "true", "preview": "Send to {{to}}?" }, "jsonSchema": {
+    let confirmed = json!({ "requiresConfirmation": { "when": "true", "preview": "Send to {{to}}?" }, "jsonSchema": {
         "type": "object", "additionalProperties": false, "required": ["to"],
         "properties": { "to": { "type": "string" }, "password": { "type": "string", "writeOnly": true } } } });
     let staff = json!({ "permissions": { "roles": ["staff"] } });
@@ -127,15 +131,15 @@ pub fn orchestrator_with(
         ("look", retrieval),
         ("read", reads),
         ("write", json!({})),
-        ("send", asks),
-        ("of_staff", staff),
+        ("send", confirmed),
+        ("staff_only", staff),
     ];
     let tools = tools.iter().map(|(id, fields)| tool(id, fields)).collect();
     let (toolset, errors) = Toolset::empty().with_declared(Path::new("tools.json"), tools);
     assert_eq!(errors, []);
-    let (runs, open) = (Arc::clone(runs), Arc::clone(open));
+    let (runs, permits) = (Arc::clone(runs), Arc::clone(permits));
     let runtime = Runtime::builder(Arc::new(toolset), ".")
-        .native("work", move |args, context| work(args, context, Arc::clone(&runs), Arc::clone(&open)))
+        .native("work", move |args, context| work(args, context, Arc::clone(&runs), Arc::clone(&permits)))
         .build();
     let policy = Policy { may_remember: true, ..Policy::default() };
     change(Orchestrator::builder(runtime).policy(policy)).build().unwrap()
@@ -154,19 +158,19 @@ pub fn tool(id: &str, fields: &Value) -> Tool {
     Tool { spec, summary: "Does work.".to_owned(), implementation: Implementation::Native("work".to_owned()) }
 }
 
-/// Echoes its arguments; `progress`, `wait`, `send`, `call`, `intents` first.
+/// Follows `progress`, `wait`, `send`, `call` and `intents` in its arguments, then echoes them.
 async fn work(
     args: Value,
     context: Context,
     runs: Arc<AtomicUsize>,
-    open: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 ) -> Result<Success, Failure> {
     let run = runs.fetch_add(1, Ordering::SeqCst) + 1;
     for fraction in args["progress"].as_array().into_iter().flatten() {
         context.progress(fraction.as_f64().unwrap(), Some("working"));
     }
     if args["wait"] == true {
-        open.acquire().await.unwrap().forget();
+        permits.acquire().await.unwrap().forget();
     }
     if args["send"].is_object() {
         context.call("messaging.send", vec![args["send"].clone()]).await.unwrap();
@@ -179,11 +183,11 @@ async fn work(
     Ok(Success { data: json!({ "run": run, "args": args }).into(), intents })
 }
 
-/// Waits until something is so.
-pub async fn until(mut so: impl FnMut() -> bool) {
+/// Waits until the condition holds.
+pub async fn wait_until(mut condition: impl FnMut() -> bool) {
     let started = std::time::Instant::now();
-    while !so() {
-        assert!(started.elapsed() < Duration::from_secs(30), "it never was so");
+    while !condition() {
+        assert!(started.elapsed() < Duration::from_secs(30), "the condition did not hold within 30 s");
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }

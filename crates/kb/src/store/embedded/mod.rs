@@ -1,139 +1,158 @@
-//! The knowledge base in one directory: words in a tantivy index, vectors in files beside it.
+//! The embedded back end: a directory with a tantivy index and vector files.
 //!
 //! ```text
-//! DIR/lock         held by the one writer
-//! DIR/current      the folder in force: a rebuild makes another one and then replaces this file
-//! DIR/<n>/words    the index, with the records; a commit replaces its `meta.json`
-//! DIR/<n>/vectors  files that never change (`vectors.rs`)
+//! DIR/lock         locked by the writer
+//! DIR/current      names the current generation; a rebuild creates another one and then replaces this file
+//! DIR/<n>/words    the tantivy index, which contains the records; a commit replaces its `meta.json`
+//! DIR/<n>/vectors  immutable vector files (`vector_files.rs`)
 //! ```
-//! A vector belongs to a text and not to a record: words and vectors need no common commit.
+//! A vector belongs to a text, not to a record, so the index and the vectors need no common commit.
 
-mod bits;
-mod fields;
-mod folder;
-mod kernel;
-mod scan;
-mod table;
-mod vectors;
-mod view;
-mod words;
+mod distance;
+mod doc_bitset;
+mod generation;
+mod keyword_search;
+mod passage_table;
+mod schema;
+mod snapshot;
+mod vector_files;
+mod vector_search;
 mod writer;
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tantivy::{DocAddress, TantivyError, Term};
 
-use self::fields::{Kept, Noted};
-use self::folder::Opened;
-use self::view::View;
-use self::writer::Writer;
-use super::{Backend, Digest, Error, Found, Known, Maker, Result, Search, Stats, Write};
-use crate::record::{Key, Record};
+use self::generation::OpenGeneration;
+use self::schema::StoredSource;
+use self::snapshot::Snapshot;
+use self::writer::EmbeddedWriter;
+use super::{
+    Backend, CandidateLists, CandidateQuery, EmbedderId, Error, RecordDigest, Result, SourceDigest, Stats,
+    StoreWriter,
+};
+use crate::record::{Record, RecordKey};
 
 /// The embedded back end.
-#[derive(Debug)]
 pub struct Embedded {
     dir: PathBuf,
-    opened: Mutex<Option<Opened>>,
+    opened: Mutex<Option<OpenGeneration>>,
+}
+
+impl fmt::Debug for Embedded {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Embedded").field("dir", &self.dir).finish_non_exhaustive()
+    }
 }
 
 impl Embedded {
-    /// The knowledge base in a directory, which is made when it is not there.
+    /// Opens the knowledge base in a directory, or creates it.
     pub fn open(dir: &Path) -> Result<Self> {
-        folder::prepare(dir)?;
+        generation::initialize(dir)?;
         Ok(Self { dir: dir.to_owned(), opened: Mutex::default() })
     }
 
-    /// What was committed last, by whichever process.
-    fn view(&self) -> Result<Arc<View>> {
+    /// The last commit of any process.
+    fn snapshot(&self) -> Result<Arc<Snapshot>> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        Opened::current(&self.dir, &mut opened)
+        OpenGeneration::snapshot(&self.dir, &mut opened)
     }
 }
 
 impl Backend for Embedded {
-    fn search(&self, search: &Search<'_>) -> Result<Found> {
-        let view = self.view()?;
-        if let (Some(vector), Some(maker)) = (search.vector, view.vectors.maker())
-            && vector.len() != maker.dimensions
+    fn find_candidates(&self, query: &CandidateQuery<'_>) -> Result<CandidateLists> {
+        let snapshot = self.snapshot()?;
+        if let (Some(vector), Some(stored)) = (query.vector, snapshot.vectors.embedder())
+            && vector.len() != stored.dimensions
         {
-            let asked = format!("another with {} dimensions", vector.len());
-            return Err(Error::OtherEmbedder { kept: maker.name.clone(), asked });
+            let configured = format!("an embedder with {} dimensions", vector.len());
+            return Err(Error::EmbedderMismatch { stored: stored.name.clone(), configured });
         }
-        view.search(search)
+        snapshot.find_candidates(query)
     }
 
-    fn fetch(&self, keys: &[Key]) -> Result<Vec<Record>> {
-        let view = self.view()?;
-        keys.iter().filter_map(|key| view.record(*key).transpose()).collect()
+    fn fetch(&self, keys: &[RecordKey]) -> Result<Vec<Record>> {
+        let snapshot = self.snapshot()?;
+        let mut records = Vec::new();
+        for key in keys {
+            if let Some(address) = snapshot.find(*key)? {
+                records.push(snapshot.record(address)?.record);
+            }
+        }
+        Ok(records)
     }
 
-    fn each(&self, visit: &mut dyn FnMut(Record) -> Result<()>) -> Result<()> {
-        let view = self.view()?;
+    fn for_each_record(&self, visit: &mut dyn FnMut(Record) -> Result<()>) -> Result<()> {
+        let snapshot = self.snapshot()?;
         let mut ids: Vec<(String, DocAddress)> = Vec::new();
-        view.each_record(&mut |address| {
-            ids.push((view.stored::<Kept<Record>>(address)?.record.id, address));
-            Ok(())
-        })?;
+        for address in snapshot.record_addresses()? {
+            ids.push((snapshot.record(address)?.record.id, address));
+        }
         ids.sort();
-        ids.into_iter().try_for_each(|(_, address)| visit(view.stored::<Kept<Record>>(address)?.record))
+        ids.into_iter().try_for_each(|(_, address)| visit(snapshot.record(address)?.record))
     }
 
     fn stats(&self) -> Result<Stats> {
-        let view = self.view()?;
-        let mut stats = Stats { embedder: view.vectors.maker().cloned(), ..Stats::default() };
-        view.each_term(view.fields.scope, &mut |scope, count| {
+        let snapshot = self.snapshot()?;
+        let mut stats = Stats { embedder: snapshot.vectors.embedder().cloned(), ..Stats::default() };
+        snapshot.for_each_term(snapshot.fields.scope, &mut |scope, count| {
             let namespace = scope.split(':').next().unwrap_or_default();
             *stats.by_namespace.entry(namespace.to_owned()).or_default() += count;
             stats.records += count;
         })?;
-        view.each_term(view.fields.kind, &mut |kind, count| {
+        snapshot.for_each_term(snapshot.fields.kind, &mut |kind, count| {
             *stats.by_type.entry(kind.to_owned()).or_default() += count;
         })?;
-        view.each_term(view.fields.noted, &mut |_, _| stats.sources += 1)?;
-        (stats.passages, stats.with_vector) = view.passages()?;
-        stats.bytes = folder::size(&self.dir);
+        snapshot.for_each_term(snapshot.fields.source_name, &mut |_, _| stats.sources += 1)?;
+        snapshot.for_each_passage_list(&mut |_, keys, with_vector| {
+            stats.passages += keys.len() as u64;
+            stats.with_vector += with_vector as u64;
+        })?;
+        stats.bytes = generation::size_on_disk(&self.dir);
         Ok(stats)
     }
 
-    fn sources(&self) -> Result<BTreeMap<String, Digest>> {
-        let view = self.view()?;
-        let mut sources = BTreeMap::new();
-        view.each_note(&mut |noted: Noted| {
-            sources.insert(noted.source, noted.digest);
-            Ok(())
-        })?;
-        Ok(sources)
+    fn source_digests(&self) -> Result<BTreeMap<String, SourceDigest>> {
+        let sources = self.snapshot()?.sources()?.into_iter();
+        Ok(sources.map(|StoredSource { source, digest }| (source, digest)).collect())
     }
 
-    fn of_source(&self, source: &str) -> Result<Vec<Known>> {
-        let view = self.view()?;
-        let term = Term::from_field_text(view.fields.source, source);
-        let mut known = Vec::new();
-        for segment in view.searcher.segment_readers() {
-            let column = |name| segment.fast_fields().u64(name).map_err(damaged);
+    fn records_of_source(&self, source: &str) -> Result<Vec<RecordDigest>> {
+        let snapshot = self.snapshot()?;
+        let term = Term::from_field_text(snapshot.fields.source, source);
+        let mut records = Vec::new();
+        for segment in snapshot.searcher.segment_readers() {
+            let column = |name| segment.fast_fields().u64(name).map_err(corrupt);
             let (keys, digests) = (column("key")?, column("digest")?);
-            let of = |doc: u32| Known {
-                key: Key(keys.first(doc).unwrap_or_default()),
+            let digest_of = |doc: u32| RecordDigest {
+                key: RecordKey(keys.first(doc).unwrap_or_default()),
                 digest: digests.first(doc).unwrap_or_default(),
             };
-            known.extend(view.documents(segment, &term)?.into_iter().map(of));
+            records.extend(snapshot::documents_with(segment, &term)?.into_iter().map(digest_of));
         }
-        Ok(known)
+        Ok(records)
     }
 
-    fn maker(&self) -> Result<Option<Maker>> {
-        Ok(self.view()?.vectors.maker().cloned())
+    fn embedder(&self) -> Result<Option<EmbedderId>> {
+        Ok(self.snapshot()?.vectors.embedder().cloned())
     }
 
-    fn without_vector(&self) -> Result<Vec<Key>> {
-        self.view()?.without_vector()
+    fn keys_without_vector(&self) -> Result<Vec<RecordKey>> {
+        let mut missing = Vec::new();
+        self.snapshot()?.for_each_passage_list(&mut |record, keys, with_vector| {
+            if keys.len() > with_vector {
+                missing.push(record);
+            }
+        })?;
+        Ok(missing)
     }
 
-    fn write(&self) -> Result<Box<dyn Write + '_>> {
-        Ok(Box::new(Writer::begin(self)?))
+    fn begin_write(&self) -> Result<Box<dyn StoreWriter + '_>> {
+        Ok(Box::new(EmbeddedWriter::begin(self)?))
     }
 
     fn rebuild(&self) -> Result<()> {
@@ -141,7 +160,10 @@ impl Backend for Embedded {
     }
 }
 
-/// An index that cannot be read, in the words of the error.
-fn damaged(error: TantivyError) -> Error {
-    Error::Damaged(error.to_string())
+fn corrupt(error: TantivyError) -> Error {
+    Error::Corrupt(error.to_string())
+}
+
+fn io_error(path: &Path, error: &io::Error) -> Error {
+    Error::Unusable(format!("cannot use {}: {error}", path.display()))
 }

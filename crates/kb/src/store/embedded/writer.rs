@@ -1,140 +1,154 @@
-//! The one writer, and how the index is made anew.
+//! The writer of the embedded back end, and the rebuild of its index.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use tantivy::{Index, IndexWriter, Term};
 
-use super::fields::{Fields, Kept, Noted};
-use super::vectors::Vectors;
-use super::{Embedded, damaged, folder};
-use crate::record::{Key, Record};
-use crate::store::{Digest, Error, Maker, Result, Write};
+use super::schema::Fields;
+use super::snapshot::Snapshot;
+use super::vector_files::Vectors;
+use super::{Embedded, corrupt, generation, io_error};
+use crate::record::{Record, RecordKey};
+use crate::store::{EmbedderId, Error, Result, SourceDigest, StoreWriter};
 
-/// Of each thread that indexes.
-const MEMORY: usize = 64 << 20;
-const MOST_THREADS: usize = 4;
+/// The memory of each indexing thread.
+const THREAD_MEMORY_BYTES: usize = 64 << 20;
+const MAX_THREADS: usize = 4;
 
-/// Holds the lock until it is dropped.
-pub struct Writer<'a> {
+/// Holds the write lock until it is dropped.
+pub struct EmbeddedWriter<'a> {
     store: &'a Embedded,
-    folder: PathBuf,
+    generation: PathBuf,
     index: Index,
     fields: Fields,
-    /// Made when the first record comes: threads and memory that vectors alone do not need.
-    open: Option<IndexWriter>,
-    /// What was put since the last commit.
-    put: HashSet<Key>,
+    /// The state of the last commit.
+    snapshot: Arc<Snapshot>,
+    /// Created for the first record, because it starts threads that vectors do not need.
+    index_writer: Option<IndexWriter>,
+    /// The records put since the last commit.
+    put_keys: HashSet<RecordKey>,
     _lock: File,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> EmbeddedWriter<'a> {
     pub fn begin(store: &'a Embedded) -> Result<Self> {
-        let lock = folder::lock(&store.dir)?;
-        let folder = folder::in_force(&store.dir)?;
-        let (index, fields) = folder::open_index(&folder)?;
-        Ok(Self { store, folder, index, fields, open: None, put: HashSet::new(), _lock: lock })
+        let lock = generation::lock(&store.dir)?;
+        let generation = generation::current_generation(&store.dir)?;
+        let (index, fields) = generation::open_index(&generation)?;
+        let snapshot = store.snapshot()?;
+        let put_keys = HashSet::new();
+        Ok(Self { store, generation, index, fields, snapshot, index_writer: None, put_keys, _lock: lock })
     }
 
-    fn open(&mut self) -> Result<&mut IndexWriter> {
-        match &mut self.open {
-            Some(open) => Ok(open),
-            none => Ok(none.insert(index_writer(&self.index)?)),
+    fn index_writer(&mut self) -> Result<&mut IndexWriter> {
+        match &mut self.index_writer {
+            Some(writer) => Ok(writer),
+            none => Ok(none.insert(create_index_writer(&self.index)?)),
         }
-    }
-
-    fn replace(&mut self, term: Term) -> Result<()> {
-        self.open()?.delete_term(term);
-        Ok(())
     }
 }
 
-impl Write for Writer<'_> {
+impl StoreWriter for EmbeddedWriter<'_> {
     fn put(&mut self, record: &Record, source: &str) -> Result<()> {
         let key = record.key();
-        let document = self.fields.document(record, source)?;
-        // A deletion is looked up in every segment: most records of a first ingest need none.
-        if !self.put.insert(key) || self.store.view()?.holds(key)? {
-            self.replace(self.fields.of_key(key))?;
+        let document = self.fields.record_document(record, source)?;
+        // Deleting searches every segment; most records of a first ingest do not exist yet.
+        if !self.put_keys.insert(key) || self.snapshot.find(key)?.is_some() {
+            let term = self.fields.key_term(key);
+            self.index_writer()?.delete_term(term);
         }
-        self.open()?.add_document(document).map_err(damaged)?;
+        self.index_writer()?.add_document(document).map_err(corrupt)?;
         Ok(())
     }
 
-    fn remove(&mut self, key: Key) -> Result<()> {
-        self.put.remove(&key);
-        self.replace(self.fields.of_key(key))
+    fn remove(&mut self, key: RecordKey) -> Result<()> {
+        self.put_keys.remove(&key);
+        let term = self.fields.key_term(key);
+        self.index_writer()?.delete_term(term);
+        Ok(())
     }
 
-    fn note_source(&mut self, source: &str, digest: Option<Digest>) -> Result<()> {
-        self.replace(Term::from_field_text(self.fields.noted, source))?;
+    fn set_source_digest(&mut self, source: &str, digest: Option<SourceDigest>) -> Result<()> {
+        let term = Term::from_field_text(self.fields.source_name, source);
+        self.index_writer()?.delete_term(term);
         if let Some(digest) = digest {
-            let note = self.fields.note(source, digest)?;
-            self.open()?.add_document(note).map_err(damaged)?;
+            let document = self.fields.source_document(source, digest)?;
+            self.index_writer()?.add_document(document).map_err(corrupt)?;
         }
         Ok(())
     }
 
     fn commit(&mut self) -> Result<()> {
-        self.put.clear();
-        let Some(mut open) = self.open.take() else { return Ok(()) };
-        open.commit().map_err(damaged)?;
-        open.wait_merging_threads().map_err(damaged)
+        self.put_keys.clear();
+        let Some(writer) = self.index_writer.take() else { return Ok(()) };
+        commit_index(writer)?;
+        self.snapshot = self.store.snapshot()?;
+        Ok(())
     }
 
-    fn put_vectors(&mut self, maker: &Maker, vectors: &[(u64, Vec<f32>)]) -> Result<()> {
+    fn put_vectors(&mut self, embedder: &EmbedderId, vectors: &[(u64, Vec<f32>)]) -> Result<()> {
         if vectors.is_empty() {
             return Ok(());
         }
-        if vectors.iter().any(|(_, vector)| vector.len() != maker.dimensions) {
+        if let Some((_, vector)) = vectors.iter().find(|(_, vector)| vector.len() != embedder.dimensions) {
             return Err(Error::Unusable(format!(
-                "`{}` gave a vector of another length than it says",
-                maker.name
+                "`{}` returned a vector with {} dimensions instead of {}",
+                embedder.name,
+                vector.len(),
+                embedder.dimensions
             )));
         }
-        let view = self.store.view()?;
-        match view.vectors.maker() {
-            Some(kept) if kept != maker => {
-                Err(Error::OtherEmbedder { kept: kept.name.clone(), asked: maker.name.clone() })
+        let snapshot = self.store.snapshot()?;
+        match snapshot.vectors.embedder() {
+            Some(other) if other != embedder => {
+                Err(Error::EmbedderMismatch { stored: other.name.clone(), configured: embedder.name.clone() })
             }
-            _ => view.vectors.add(&folder::vectors_in(&self.folder), maker, vectors),
+            _ => snapshot.vectors.add(&generation::vectors_dir(&self.generation), embedder, vectors),
         }
     }
 
     fn drop_vectors(&mut self) -> Result<()> {
-        Vectors::remove_all(&folder::vectors_in(&self.folder))
+        Vectors::remove_all(&generation::vectors_dir(&self.generation))
     }
 }
 
-/// All records into a new folder, with the vectors that they still need; then that one is in force.
+/// Writes all records and their vectors into a new generation, and makes it the current one.
 pub fn rebuild(store: &Embedded) -> Result<()> {
-    let lock = folder::lock(&store.dir)?;
-    let view = store.view()?;
-    let old = folder::in_force(&store.dir)?;
+    let lock = generation::lock(&store.dir)?;
+    let snapshot = store.snapshot()?;
+    let old = generation::current_generation(&store.dir)?;
     let number = old.file_name().and_then(|name| name.to_string_lossy().parse::<u64>().ok()).unwrap_or(0);
     let new = store.dir.join((number + 1).to_string());
-    let (index, fields) = folder::create(&new)?;
-    let mut writer = index_writer(&index)?;
-    view.each_record(&mut |address| {
-        let kept: Kept<Record> = view.stored(address)?;
-        writer.add_document(fields.document(&kept.record, &kept.source)?).map_err(damaged)?;
-        Ok(())
-    })?;
-    view.each_note(&mut |noted: Noted| {
-        writer.add_document(fields.note(&noted.source, noted.digest)?).map_err(damaged)?;
-        Ok(())
-    })?;
-    writer.commit().map_err(damaged)?;
-    writer.wait_merging_threads().map_err(damaged)?;
-    view.vectors.copy(&folder::vectors_in(&new), &mut view.passage_keys()?.into_iter())?;
-    folder::put_in_force(&store.dir, &new)?;
+    let (index, fields) = generation::create_generation(&new)?;
+    let writer = create_index_writer(&index)?;
+    for address in snapshot.record_addresses()? {
+        let stored = snapshot.record(address)?;
+        let document = fields.record_document(&stored.record, &stored.source)?;
+        writer.add_document(document).map_err(corrupt)?;
+    }
+    for stored in snapshot.sources()? {
+        let document = fields.source_document(&stored.source, stored.digest)?;
+        writer.add_document(document).map_err(corrupt)?;
+    }
+    commit_index(writer)?;
+    let mut passage_keys = HashSet::new();
+    snapshot.for_each_passage_list(&mut |_, keys, _| passage_keys.extend(keys))?;
+    snapshot.vectors.copy(&generation::vectors_dir(&new), &passage_keys)?;
+    generation::set_current(&store.dir, &new)?;
     drop(lock);
-    // Readers that still have it open keep it until they look again.
-    fs::remove_dir_all(&old).map_err(|error| folder::unusable(&old, &error))
+    // Readers that have the old files open can still read them.
+    fs::remove_dir_all(&old).map_err(|error| io_error(&old, &error))
 }
 
-fn index_writer(index: &Index) -> Result<IndexWriter> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
-    index.writer_with_num_threads(threads, threads * MEMORY).map_err(damaged)
+fn create_index_writer(index: &Index) -> Result<IndexWriter> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
+    index.writer_with_num_threads(threads, threads * THREAD_MEMORY_BYTES).map_err(corrupt)
+}
+
+fn commit_index(mut writer: IndexWriter) -> Result<()> {
+    writer.commit().map_err(corrupt)?;
+    writer.wait_merging_threads().map_err(corrupt)
 }

@@ -1,10 +1,10 @@
-//! The lists of words: which records a word is in, how often, and how long the field is. PostgreSQL's own ranking knows
-//! neither how rare a word is nor how long texts are on the average, so the lists are ours and the ranking is BM25.
+//! Postings: which records a word is in, how often, and how long the field is. PostgreSQL's own ranking knows neither
+//! how rare a word is nor the average length of texts, so we store postings and rank by BM25.
 //!
-//! A list belongs to a word, a field and a block of [`BLOCK`] record numbers. It is four bytes an entry, in the order of
-//! the numbers, so that new entries are appended without reading the list: the number within the block as u16, how
-//! often, and the length of the field on the scale of the embedded index. What has been removed stays in the lists until
-//! half of its block is gone; the block names it, and it is neither counted nor found.
+//! A list belongs to a word, a field and a block of [`BLOCK_SIZE`] record numbers. An entry has four bytes: the number
+//! within the block as u16, the count, and the length of the field on the scale of the embedded index. Entries are in
+//! the order of the numbers, so that new ones are appended without reading the list. Deleted records stay in the
+//! lists until half of their block is deleted; the block lists them, and they are neither counted nor found.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -13,39 +13,39 @@ use tantivy::query::Bm25Weight;
 use tantivy::tokenizer::{TextAnalyzer, TokenStream as _};
 
 use crate::record::Record;
-use crate::stems;
+use crate::tokenizer;
 
 /// How many record numbers a block has.
-pub const BLOCK: u32 = 8192;
+pub const BLOCK_SIZE: u32 = 8192;
 /// Text, title, tags.
-pub const FIELDS: usize = 3;
+pub const FIELD_COUNT: usize = 3;
 
-const ENTRY: usize = 4;
+const ENTRY_BYTES: usize = 4;
 
 /// How many words each field has.
-pub type Lengths = [i64; FIELDS];
+pub type FieldLengths = [i64; FIELD_COUNT];
 
-/// The lists of one word in one block, a field each.
-pub type Lists = [Vec<u8>; FIELDS];
+/// The lists of one word in one block, one for each field.
+pub type FieldLists = [Vec<u8>; FIELD_COUNT];
 
-/// What is to be appended to the lists, by word and block.
-pub struct Additions {
+/// Entries to append to the lists, by word and block.
+pub struct NewPostings {
     analyzer: TextAnalyzer,
-    pub lists: BTreeMap<(String, i32), Lists>,
+    pub lists: BTreeMap<(String, i32), FieldLists>,
 }
 
-impl Default for Additions {
+impl Default for NewPostings {
     fn default() -> Self {
-        Self { analyzer: stems::english(), lists: BTreeMap::new() }
+        Self { analyzer: tokenizer::english_analyzer(), lists: BTreeMap::new() }
     }
 }
 
-impl Additions {
+impl NewPostings {
     /// Adds a record. Numbers must come in ascending order.
-    pub fn add(&mut self, doc: u32, record: &Record) -> Lengths {
-        let fields = stems::fields(record);
-        let (block, slot) = place(doc);
-        let mut lengths = Lengths::default();
+    pub fn add(&mut self, doc: u32, record: &Record) -> FieldLengths {
+        let fields = tokenizer::indexed_texts(record);
+        let (block, slot) = block_and_slot(doc);
+        let mut lengths = FieldLengths::default();
         for (field, texts) in fields.into_iter().enumerate() {
             let mut counts: HashMap<String, u32> = HashMap::new();
             for text in texts {
@@ -70,47 +70,47 @@ impl Additions {
     }
 }
 
-/// The block of a record's number, and where in it.
-pub fn place(doc: u32) -> (i32, u16) {
-    // A number is an i32 in the database, so that both parts fit.
-    ((doc / BLOCK) as i32, (doc % BLOCK) as u16)
+/// The block of a record's number, and its slot in the block.
+pub fn block_and_slot(doc: u32) -> (i32, u16) {
+    // Both parts fit: a number is an i32 in the database.
+    ((doc / BLOCK_SIZE) as i32, (doc % BLOCK_SIZE) as u16)
 }
 
-/// The slots that a block names as gone.
-pub fn gone(bytes: &[u8]) -> HashSet<u16> {
+/// The deleted slots of a block.
+pub fn deleted_slots(bytes: &[u8]) -> HashSet<u16> {
     bytes.as_chunks().0.iter().map(|slot| u16::from_le_bytes(*slot)).collect()
 }
 
-/// A list without what is gone.
-pub fn swept(list: &[u8], gone: &HashSet<u16>) -> Vec<u8> {
-    entries(list).filter(|entry| !gone.contains(&entry.slot)).flat_map(|entry| entry.bytes).collect()
+/// A list without the deleted slots.
+pub fn without_deleted(list: &[u8], deleted: &HashSet<u16>) -> Vec<u8> {
+    entries(list).filter(|entry| !deleted.contains(&entry.slot)).flat_map(|entry| entry.bytes).collect()
 }
 
-/// What BM25 needs to know of all records.
+/// The totals that BM25 needs.
 #[derive(Debug, Default)]
 pub struct Totals {
     pub records: u64,
-    pub lengths: Lengths,
-    /// What is gone, by block.
-    pub gone: HashMap<i32, HashSet<u16>>,
+    pub lengths: FieldLengths,
+    /// Deleted slots, by block.
+    pub deleted: HashMap<i32, HashSet<u16>>,
 }
 
-/// The lists of one of the wanted words in one block.
-pub struct Row<'a> {
-    /// Which of the words.
+/// The lists of one word in one block.
+pub struct PostingRow<'a> {
+    /// The index of the word.
     pub word: usize,
     pub block: i32,
-    pub lists: [&'a [u8]; FIELDS],
+    pub lists: [&'a [u8]; FIELD_COUNT],
 }
 
-/// The score of every record with one of the words, in no order. `words` are given with what each counts.
-pub fn scores(words: &[(String, f32)], mut rows: Vec<Row<'_>>, totals: &Totals) -> Vec<(f32, u32)> {
-    let nothing = HashSet::new();
-    let gone = |block: i32| totals.gone.get(&block).unwrap_or(&nothing);
-    let weights = weights(words, &rows, totals, &gone);
+/// The scores of all records with one of the words, unordered. Each word has a weight.
+pub fn scores(words: &[(String, f32)], mut rows: Vec<PostingRow<'_>>, totals: &Totals) -> Vec<(f32, u32)> {
+    let none = HashSet::new();
+    let deleted = |block: i32| totals.deleted.get(&block).unwrap_or(&none);
+    let weights = weights(words, &rows, totals, &deleted);
     rows.sort_unstable_by_key(|row| (row.block, row.word));
     let mut scores = Vec::new();
-    let mut sums = vec![0.0_f32; BLOCK as usize];
+    let mut sums = vec![0.0_f32; BLOCK_SIZE as usize];
     for rows in rows.chunk_by(|left, right| left.block == right.block) {
         sums.fill(0.0);
         for row in rows {
@@ -123,52 +123,52 @@ pub fn scores(words: &[(String, f32)], mut rows: Vec<Row<'_>>, totals: &Totals) 
             }
         }
         let block = rows[0].block;
-        let gone = gone(block);
-        let found = (0..).zip(&sums).filter(|(slot, sum)| **sum > 0.0 && !gone.contains(slot));
-        scores.extend(found.map(|(slot, sum)| (*sum, block as u32 * BLOCK + u32::from(slot))));
+        let deleted = deleted(block);
+        let found = (0..).zip(&sums).filter(|(slot, sum)| **sum > 0.0 && !deleted.contains(slot));
+        scores.extend(found.map(|(slot, sum)| (*sum, block as u32 * BLOCK_SIZE + u32::from(slot))));
     }
     scores
 }
 
-/// What each word counts in each field: the rarer the more.
+/// The BM25 weight of each word in each field.
 fn weights<'a>(
     words: &[(String, f32)],
-    rows: &[Row<'_>],
+    rows: &[PostingRow<'_>],
     totals: &Totals,
-    gone: &impl Fn(i32) -> &'a HashSet<u16>,
-) -> Vec<[Bm25Weight; FIELDS]> {
-    let mut frequencies = vec![[0_u64; FIELDS]; words.len()];
+    deleted: &impl Fn(i32) -> &'a HashSet<u16>,
+) -> Vec<[Bm25Weight; FIELD_COUNT]> {
+    let mut frequencies = vec![[0_u64; FIELD_COUNT]; words.len()];
     for row in rows {
-        let gone = gone(row.block);
+        let deleted = deleted(row.block);
         for (list, frequency) in row.lists.iter().zip(&mut frequencies[row.word]) {
-            let there = match gone.is_empty() {
-                true => list.len() / ENTRY,
-                false => entries(list).filter(|entry| !gone.contains(&entry.slot)).count(),
+            let count = match deleted.is_empty() {
+                true => list.len() / ENTRY_BYTES,
+                false => entries(list).filter(|entry| !deleted.contains(&entry.slot)).count(),
             };
-            *frequency += there as u64;
+            *frequency += count as u64;
         }
     }
     let records = totals.records.max(1);
     let weight = |field: usize, frequency: u64, times: f32| {
         let average = (totals.lengths[field] as f32 / records as f32).max(f32::MIN_POSITIVE);
         Bm25Weight::for_one_term_without_explain(frequency.min(records), records, average)
-            .boost_by(stems::WEIGHTS[field] * times)
+            .boost_by(tokenizer::FIELD_WEIGHTS[field] * times)
     };
-    let of = |(frequencies, (_, times)): (&[u64; FIELDS], &(String, f32))| {
+    let field_weights = |(frequencies, (_, times)): (&[u64; FIELD_COUNT], &(String, f32))| {
         std::array::from_fn(|field| weight(field, frequencies[field], *times))
     };
-    frequencies.iter().zip(words).map(of).collect()
+    frequencies.iter().zip(words).map(field_weights).collect()
 }
 
 struct Entry {
     slot: u16,
     times: u8,
     length: u8,
-    bytes: [u8; ENTRY],
+    bytes: [u8; ENTRY_BYTES],
 }
 
 fn entries(list: &[u8]) -> impl Iterator<Item = Entry> {
-    list.as_chunks().0.iter().map(|bytes: &[u8; ENTRY]| {
+    list.as_chunks().0.iter().map(|bytes: &[u8; ENTRY_BYTES]| {
         let [low, high, times, length] = *bytes;
         Entry { slot: u16::from_le_bytes([low, high]), times, length, bytes: *bytes }
     })

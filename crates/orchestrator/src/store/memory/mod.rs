@@ -1,14 +1,15 @@
-//! Everything in memory: for tests, and for decisions of a back end that keeps its records on disk (see the journal).
-//! Sessions are spread over shards, so that calls of different sessions do not wait for one another. A change is made
-//! under a lock, written to the journal under the same lock, and waited for outside of it.
+//! The store in memory. With a journal it makes the decisions of a back end that stores its records on disk. Sessions
+//! are sharded, so that calls of different sessions do not wait for one another. A change is made and journaled under
+//! one lock, and waited for after the lock is released.
 
-mod backend;
-mod claiming;
-mod held;
-mod nothing;
-mod questions;
-mod recent;
-mod stored;
+mod blocks;
+mod claim;
+mod confirmations;
+mod envelope_cache;
+mod evicted;
+mod memory_backend;
+mod session_entry;
+mod volatile_journal;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,30 +17,34 @@ use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use blocks::Blocks;
+use confirmations::Confirmations;
+use envelope_cache::EnvelopeCache;
+use evicted::EvictedExecution;
 use foldhash::fast::RandomState;
-use held::{Execution, Held, Stage};
-use nothing::Nothing;
-use questions::Questions;
-use recent::Recent;
+use session_entry::{Execution, SessionEntry, Stage};
+use volatile_journal::VolatileJournal;
 
 use super::Result;
 use super::journal::Journal;
-use super::records::{Claim, Confirmation, SessionRecord, Standing, Status};
+use super::records::{
+    BlockRecord, Claim, ConfirmationRecord, ExecutionRecord, ExecutionStatus, SessionRecord,
+};
 
 const SHARDS: usize = 64;
 
-/// A store in memory, with a journal or without one.
-pub struct Memory<J = Nothing> {
+/// A store in memory, with a journal on disk or without one.
+pub struct Memory<J = VolatileJournal> {
     shards: Vec<Mutex<Shard>>,
     hasher: RandomState,
-    questions: Mutex<Questions>,
-    recent: Recent,
-    /// The number of the next execution.
-    next: AtomicU64,
+    confirmations: Mutex<Confirmations>,
+    blocks: Mutex<Blocks>,
+    envelope_cache: EnvelopeCache,
+    next_execution: AtomicU64,
     journal: J,
 }
 
-type Shard = HashMap<String, Held, RandomState>;
+type Shard = HashMap<String, SessionEntry, RandomState>;
 
 impl<J> fmt::Debug for Memory<J> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -49,39 +54,45 @@ impl<J> fmt::Debug for Memory<J> {
 
 impl Default for Memory {
     fn default() -> Self {
-        Self::with(Nothing::default(), usize::MAX)
+        Self::with_journal(VolatileJournal::default(), usize::MAX)
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<J: Journal> Memory<J> {
-    /// `room` is how many bytes of envelopes are kept in memory; the journal reads the others back.
-    pub(super) fn with(journal: J, room: usize) -> Self {
-        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
-        let (hasher, questions) = (RandomState::default(), Mutex::default());
-        Self { shards, hasher, questions, recent: Recent::new(room), next: AtomicU64::new(1), journal }
+    /// `cache_bytes` is how many bytes of envelopes stay in memory; the others are read from the journal.
+    pub(super) fn with_journal(journal: J, cache_bytes: usize) -> Self {
+        Self {
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            hasher: RandomState::default(),
+            confirmations: Mutex::default(),
+            blocks: Mutex::default(),
+            envelope_cache: EnvelopeCache::new(cache_bytes),
+            next_execution: AtomicU64::new(1),
+            journal,
+        }
     }
 
     fn shard(&self, session: &str) -> MutexGuard<'_, Shard> {
-        locked(&self.shards[self.hasher.hash_one(session) as usize % SHARDS])
+        lock(&self.shards[self.hasher.hash_one(session) as usize % SHARDS])
     }
 
     pub(super) const fn journal(&self) -> &J {
         &self.journal
     }
 
-    fn questions(&self) -> MutexGuard<'_, Questions> {
-        locked(&self.questions)
+    fn confirmations(&self) -> MutexGuard<'_, Confirmations> {
+        lock(&self.confirmations)
     }
 
-    fn number(&self) -> u64 {
-        self.next.fetch_add(1, Ordering::Relaxed)
+    fn blocks(&self) -> MutexGuard<'_, Blocks> {
+        lock(&self.blocks)
     }
 
-    /// Does something to an execution, if it is known.
+    /// Calls `act` with an execution that is in memory.
     fn with_execution<T>(
         &self,
         session: &str,
@@ -91,58 +102,58 @@ impl<J: Journal> Memory<J> {
         self.shard(session).get_mut(session)?.executions.get_mut(execution).map(act)
     }
 
-    /// Reads back what is known of a call that is on disk alone. Nothing when the call with this number is another one.
-    async fn stored(&self, session: &str, execution: &str, call: stored::Call) -> Result<Option<Standing>> {
-        let standing = self.journal.call(call.number, session, execution).await?;
-        if let Some(Standing { digest, status }) = &standing
-            && !matches!(status, Status::Finished(_))
-            && let Some(held) = self.shard(session).get_mut(session)
+    /// Reads an execution that is on disk only. `None` when the one with this number has another id.
+    async fn read_evicted(
+        &self,
+        session: &str,
+        execution: &str,
+        evicted: EvictedExecution,
+    ) -> Result<Option<ExecutionRecord>> {
+        let record = self.journal.execution(evicted.number, session, execution).await?;
+        if let Some(ExecutionRecord { digest, status }) = &record
+            && !matches!(status, ExecutionStatus::Finished(_))
+            && let Some(entry) = self.shard(session).get_mut(session)
         {
-            // Its settlement was relaxed and has not reached the disk: it is as if it had not been made.
-            held.orphan(execution, call, *digest, *status == Status::Abandoned);
+            // Its relaxed settlement was lost on the way to the disk.
+            entry.orphan_evicted(execution, evicted, *digest, *status == ExecutionStatus::Abandoned);
         }
-        Ok(standing)
+        Ok(record)
     }
 
-    /// Notes that an envelope is in memory, and lets older ones go.
-    fn remember(&self, session: &str, execution: &str, bytes: usize) {
-        for call in self.recent.push(session, execution, bytes) {
-            if let Some(held) = self.shard(&call.session).get_mut(&*call.session) {
-                held.let_go(&call.execution);
+    /// Counts an envelope that is in memory, and evicts the oldest ones beyond the limit.
+    fn cache_envelope(&self, session: &str, execution: &str, bytes: usize) {
+        for evicted in self.envelope_cache.insert(session, execution, bytes) {
+            if let Some(entry) = self.shard(&evicted.session).get_mut(&*evicted.session) {
+                entry.evict(&evicted.execution);
             }
         }
     }
 }
 
-/// What a back end has read back from disk, when it is opened.
+/// Loads what a back end has read from disk when it is opened.
 impl<J: Journal> Memory<J> {
     pub(super) fn load_session(&self, record: SessionRecord) {
         let id = record.id.clone();
-        self.shard(&id).insert(id.clone(), Held::new(Arc::new(record)));
+        self.shard(&id).insert(id.clone(), SessionEntry::new(Arc::new(record)));
     }
 
-    /// What had not finished has lost its owner. Executions come in the order of their numbers, after the sessions.
+    /// Executions come in the order of their numbers, after the sessions. The owner of an unsettled one is gone.
     pub(super) fn load_execution(&self, number: u64, claim: &Claim, is_settled: bool) {
-        self.next.fetch_max(number + 1, Ordering::Relaxed);
+        self.next_execution.fetch_max(number + 1, Ordering::Relaxed);
         let mut shard = self.shard(&claim.session);
-        let Some(held) = shard.get_mut(&claim.session) else { return };
+        let Some(entry) = shard.get_mut(&claim.session) else { return };
         if is_settled {
-            held.keep_stored(&claim.execution, number, claim.now);
+            entry.insert_evicted(&claim.execution, number, claim.now);
         } else {
-            held.keep(&claim.execution, Execution::new(number, claim, Stage::Orphaned));
+            entry.insert(&claim.execution, Execution::new(number, claim, Stage::Orphaned));
         }
     }
 
-    /// How many calls of the session's turn are on disk: the record may say less.
-    pub(super) fn load_spent(&self, session: &str, turn: u64, spent: u32) {
-        if let Some(held) = self.shard(session).get_mut(session)
-            && held.record.turn == turn
-        {
-            held.retrievals = held.retrievals.max(spent);
-        }
+    pub(super) fn load_confirmation(&self, confirmation: ConfirmationRecord) {
+        self.confirmations().insert(Arc::new(confirmation));
     }
 
-    pub(super) fn load_confirmation(&self, confirmation: Confirmation) {
-        self.questions().put(Arc::new(confirmation));
+    pub(super) fn load_block(&self, block: BlockRecord) {
+        self.blocks().insert(Arc::new(block));
     }
 }

@@ -1,58 +1,59 @@
 //! The store of several servers at once, in PostgreSQL.
 //!
-//! - **Claims** are decided by one function in the database (`migrations/`), in one round trip.
-//! - **Owners** are instances with a lease, which a background task renews by the database's clock. Whose lease has run
-//!   out, or who has ended it, owns nothing any more. It still may settle: the first settlement stands, whoever made it.
+//! - **Claims** are decided by a function in the database (`migrations/`), in one round trip.
+//! - **Owners** are instances with a lease, which a background task renews by the database's clock. An instance whose
+//!   lease has expired or ended owns nothing. It may still settle: the first settlement wins, whoever made it.
 //! - **Committed** is `synchronous_commit = on`, relaxed is `off`.
-//! - **The audit** is a chain of each instance, written in order by one task. If the server loses relaxed rows in a
-//!   crash, the instance begins a new chain.
-//! - **A lost connection** fails the calls of that moment; what they may have left in the database is undone as soon as
-//!   it can be reached.
+//! - **The audit** is one chain for each instance, written in order by one task. If the server loses relaxed rows in
+//!   a crash, the instance starts a new chain.
+//! - **A lost connection** fails the calls that use it; what they may have left in the database is taken back as soon
+//!   as the server is reachable.
 //!
-//! A connection pooler between this and the server must keep sessions apart: settings and prepared statements belong to
+//! A connection pooler between this and the server must pool by session: settings and prepared statements belong to
 //! connections.
 
-mod backend;
-mod keeper;
-mod reader;
-mod rows;
-mod writer;
+mod maintenance;
+mod postgres_backend;
+mod postgres_rows;
+mod read_only;
+mod settlement_writer;
+mod statements;
 
 use std::fmt;
 use std::sync::atomic::AtomicI64;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-use toolwright_postgres::{Address, Connector, Failure, Pool, Settings, migrate};
+use toolwright_postgres::{Address, Pool, Settings, migrate};
 
-use self::keeper::{Keeper, Loose, milliseconds};
-pub use self::reader::ReadOnly;
-use self::writer::{Job, Writer};
+use self::maintenance::{Cleanup, Maintenance, milliseconds};
+pub use self::read_only::ReadOnly;
+use self::settlement_writer::{SettlementWriter, WriteRequest};
 use super::{Error, Result};
 
-/// What makes version n of the schema of version n - 1, from 1.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001.sql")];
+/// Migration n makes version n of the schema from version n - 1.
+const MIGRATIONS: &[&str] = &[include_str!("migrations/0001.sql"), include_str!("migrations/0002.sql")];
 
-/// How many settlements may wait for the writer before callers wait for their place.
-const QUEUE: usize = 1024;
+/// How many settlements may wait for the writer before callers wait to add theirs.
+const WRITE_QUEUE_LENGTH: usize = 1024;
 
 /// How the store uses its database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Everything is kept in this schema, which is made if it is missing.
+    /// The schema of all tables. It is created if it is missing.
     pub schema: String,
-    /// Connections for calls; two more are the store's own.
+    /// Connections for calls; the store uses two more in the background.
     pub connections: usize,
-    /// How long an instance that vanishes is taken for alive.
+    /// How long the claims of an instance that has died stay its own.
     pub lease: Duration,
     /// How long a statement may take.
     pub statement_timeout: Duration,
     /// How long opening a connection may take.
     pub connect_timeout: Duration,
-    /// How long a settlement waits for a server that is away: its call has run already.
-    pub patience: Duration,
+    /// How long a settlement is retried while the server is unavailable: its call has run already.
+    pub settle_timeout: Duration,
 }
 
 impl Default for Options {
@@ -63,7 +64,7 @@ impl Default for Options {
             lease: Duration::from_secs(15),
             statement_timeout: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(5),
-            patience: Duration::from_secs(5),
+            settle_timeout: Duration::from_secs(5),
         }
     }
 }
@@ -79,22 +80,22 @@ impl Options {
     }
 }
 
-impl From<Failure> for Error {
-    fn from(failure: Failure) -> Self {
-        Self::Unavailable(failure.to_string())
+impl From<toolwright_postgres::Error> for Error {
+    fn from(error: toolwright_postgres::Error) -> Self {
+        Self::Unavailable(error.to_string())
     }
 }
 
 /// A store in PostgreSQL. Dropping it ends its lease in the background; [`Postgres::close`] waits for that.
 pub struct Postgres {
-    calls: Pool,
+    pool: Pool,
     instance: String,
     lease_ms: i64,
     attempts: AtomicI64,
-    jobs: mpsc::Sender<Job>,
-    loose: mpsc::UnboundedSender<Loose>,
+    writes: mpsc::Sender<WriteRequest>,
+    cleanups: mpsc::UnboundedSender<Cleanup>,
     closing: watch::Sender<bool>,
-    keeper: Mutex<Option<JoinHandle<()>>>,
+    maintenance: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl fmt::Debug for Postgres {
@@ -104,60 +105,65 @@ impl fmt::Debug for Postgres {
 }
 
 impl Postgres {
-    /// Opens the store: brings the schema up to date, and takes a lease.
+    /// Opens the store: migrates the schema, and takes a lease.
     pub async fn connect(url: &str, options: Options) -> Result<Self> {
-        let address = Address::parse(url)?;
-        let connector = Arc::new(Connector::new(address, options.settings()));
-        let mut connection = connector.open().await?;
+        let (address, settings) = (Address::parse(url)?, options.settings());
+        let pool = Pool::new(&address, &settings, options.connections)?;
+        let mut connection = pool.get().await?;
         migrate(&mut connection, &options.schema, MIGRATIONS).await?;
         let instance = new_instance()?;
         let lease_ms = milliseconds(options.lease);
-        connection.query(backend::FLUSH, &[&instance, &lease_ms]).await?;
+        connection.query(statements::FLUSH, &[&instance, &lease_ms]).await?;
+        drop(connection);
 
         let (closing, closed) = watch::channel(false);
-        let (loose, loose_ends) = mpsc::unbounded_channel();
-        let (jobs, queue) = mpsc::channel(QUEUE);
-        let own = || Arc::new(Pool::new(Arc::clone(&connector), 1));
-        let writer = Writer::new(own(), instance.clone(), loose.clone(), options.patience);
-        let keeper = Keeper {
-            pool: own(),
+        let (cleanups, pending_cleanups) = mpsc::unbounded_channel();
+        let (writes, requests) = mpsc::channel(WRITE_QUEUE_LENGTH);
+        let own_pool = || Pool::new(&address, &settings, 1);
+        let writer =
+            SettlementWriter::new(own_pool()?, instance.clone(), cleanups.clone(), options.settle_timeout);
+        let maintenance = Maintenance {
+            pool: own_pool()?,
             instance: instance.clone(),
             lease: options.lease,
-            aftermath: options.statement_timeout * 2,
-            loose: loose_ends,
+            max_statement_age: options.statement_timeout * 2,
+            cleanups: pending_cleanups,
             closing: closed.clone(),
-            writer: tokio::spawn(writer.run(queue, closed)),
+            writer: tokio::spawn(writer.run(requests, closed)),
         };
-        Ok(Self {
-            calls: Pool::new(connector, options.connections),
+        let store = Self {
+            pool,
             instance,
             lease_ms,
             attempts: AtomicI64::new(0),
-            jobs,
-            loose,
+            writes,
+            cleanups,
             closing,
-            keeper: Mutex::new(Some(tokio::spawn(keeper.keep()))),
-        })
+            maintenance: Mutex::new(Some(tokio::spawn(maintenance.run()))),
+        };
+        store.move_blocks().await?;
+        Ok(store)
     }
 
-    /// Opens the store to look at it: an older or newer schema is refused and nothing is changed.
+    /// Opens the store for reading. An older or newer schema is refused, and nothing is changed.
     pub async fn read_only(url: &str, options: Options) -> Result<ReadOnly> {
-        ReadOnly::connect(url, options).await
+        ReadOnly::connect(url, &options).await
     }
 
-    /// The name of this instance: of its lease, and of its chain in the audit.
+    /// The name of this instance: of its lease, and of its audit chain.
     pub fn instance(&self) -> &str {
         &self.instance
     }
 
-    /// Records what waits and ends the lease, so that others need not wait for it to run out. Later calls fail.
+    /// Records the queued settlements and ends the lease, so that other instances need not wait for it to expire. Later
+    /// calls fail.
     pub async fn close(&self) {
-        self.calls.close();
+        self.pool.close();
         self.closing.send_replace(true);
-        let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(keeper) = keeper {
-            // It ends by itself; a panic in it has been reported already.
-            _ = keeper.await;
+        let maintenance = self.maintenance.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(maintenance) = maintenance {
+            // A panic in it has been reported already.
+            _ = maintenance.await;
         }
     }
 }

@@ -1,19 +1,22 @@
-//! What the file looks like, and how an older one becomes one of today.
+//! The tables of the file, and migrations from older versions.
 //!
-//! Everything that a call writes goes to the end of a table, so that a commit touches few pages: `calls` is in the order of
-//! numbers that memory gives out, and there is no index on ids, which memory knows.
+//! Everything that a call writes goes to the end of a table, so that a commit touches few pages: `calls` is ordered by
+//! numbers that memory assigns, and has no index on ids, which are indexed in memory.
 
 use std::path::Path;
 
 use rusqlite::Connection;
 
+use super::batch::write_block;
+use super::load::for_each_record;
+use crate::store::records::{BlockRecord, SessionRecord};
 use crate::store::{Error, Result};
 
-/// "Twrt": tells our files from other SQLite files.
-const APPLICATION: i32 = 0x5477_7274;
+/// "Twrt": distinguishes our files from other SQLite files.
+const APPLICATION_ID: i32 = 0x5477_7274;
 
-/// One script a version; a file's `user_version` says how many it has seen.
-const STEPS: &[&str] = &["
+/// Migration n makes version n + 1; a file's `user_version` is how many were applied.
+const MIGRATIONS: &[&str] = &["
     CREATE TABLE sessions (id TEXT PRIMARY KEY NOT NULL, record TEXT NOT NULL);
     CREATE TABLE claims (
         number INTEGER PRIMARY KEY,
@@ -35,8 +38,8 @@ const STEPS: &[&str] = &["
         entry TEXT NOT NULL
     );
 ", "
-    -- One row a call, and several lines of the audit in one row, each on a line of `entry`: number, position and previous
-    -- are those of the first, the hash is that of the last.
+    -- A call is one row. A row of the audit has several entries, each on a line of `entry`: number, position and
+    -- previous are those of the first, the hash is that of the last.
     CREATE TABLE calls (
         number INTEGER PRIMARY KEY,
         session TEXT NOT NULL,
@@ -51,50 +54,87 @@ const STEPS: &[&str] = &["
     DROP TABLE claims;
     DROP TABLE envelopes;
 ", "
-    -- Many lines of the audit are packed: `entry` is a BLOB then.
+    -- Many audit entries are compressed: `entry` is a BLOB then.
+", "
+    -- Blocks have their own table; `migrate_blocks` fills it.
+    CREATE TABLE blocks (
+        org TEXT NOT NULL,
+        principal TEXT NOT NULL,
+        client_id TEXT NOT NULL,
+        until INTEGER NOT NULL,
+        PRIMARY KEY (org, principal, client_id)
+    ) WITHOUT ROWID;
+    -- What a session has spent is in its record. Until now it was the larger of the record's `retrievals` and the
+    -- number of calls that belong to its turn.
+    UPDATE sessions SET record = json_set(record, '$.retrievals', counted.calls)
+        FROM (
+            SELECT session, turn, count(*) AS calls FROM calls WHERE turn IS NOT NULL GROUP BY session, turn
+        ) AS counted
+        WHERE counted.session = sessions.id AND counted.turn = record ->> '$.turn'
+            AND counted.calls > record ->> '$.retrievals';
+    ALTER TABLE calls DROP COLUMN turn;
 "];
 
-/// Brings a file of this version up to date, in one step.
+/// The version before blocks had their own table.
+const VERSION_WITHOUT_BLOCKS: usize = 3;
+
+/// Migrates a file of this version to the newest one, in one transaction.
 pub fn migrate(connection: &Connection, version: usize) -> Result<()> {
-    if version == STEPS.len() {
+    if version == MIGRATIONS.len() {
         return Ok(());
     }
     let transaction = connection.unchecked_transaction()?;
-    for step in &STEPS[version..] {
-        transaction.execute_batch(step)?;
+    for migration in &MIGRATIONS[version..] {
+        transaction.execute_batch(migration)?;
     }
-    transaction.pragma_update(None, "application_id", APPLICATION)?;
-    transaction.pragma_update(None, "user_version", STEPS.len() as u32)?;
+    if version <= VERSION_WITHOUT_BLOCKS {
+        migrate_blocks(&transaction)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", MIGRATIONS.len() as u32)?;
     Ok(transaction.commit()?)
 }
 
-/// Makes sure that a file can be read as it is.
+/// Moves the blocks that were stored as sessions.
+fn migrate_blocks(connection: &Connection) -> Result<()> {
+    let mut blocks = Vec::new();
+    for_each_record(connection, "sessions", |session: SessionRecord| {
+        blocks.extend(BlockRecord::from_session(&session).map(|block| (session.id, block)));
+    })?;
+    for (session, block) in blocks {
+        write_block(connection, &block)?;
+        connection.execute("DELETE FROM sessions WHERE id = ?1", [session])?;
+    }
+    Ok(())
+}
+
+/// Checks that a file can be read without a migration.
 pub fn check(connection: &Connection, path: &Path) -> Result<()> {
     match version(connection, path)? {
-        version if version == STEPS.len() => Ok(()),
+        version if version == MIGRATIONS.len() => Ok(()),
         _ => Err(Error::Unavailable(format!(
-            "{} is of an older Toolwright: start the server once, which brings it up to date",
+            "{} was written by an older Toolwright: start the server once, which migrates it",
             path.display()
         ))),
     }
 }
 
-/// Which version a file is; files of others, and of the future, are refused.
+/// The version of a file. Files of other programs and of newer versions are refused.
 pub fn version(connection: &Connection, path: &Path) -> Result<usize> {
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     let (version, application) = (number("user_version")?, number("application_id")?);
     let path = path.display();
     let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-    if application != APPLICATION && (tables > 0 || version != 0) {
+    if application != APPLICATION_ID && (tables > 0 || version != 0) {
         let why = format!("{path} is a database of another program: name another file; nothing was changed");
         return Err(Error::Corrupt(why));
     }
     match usize::try_from(version) {
-        Ok(version) if version <= STEPS.len() => Ok(version),
+        Ok(version) if version <= MIGRATIONS.len() => Ok(version),
         _ => Err(Error::Unavailable(format!(
-            "{path} is of a newer Toolwright (form {version}, this one knows {}): update Toolwright, or name another \
-             file; nothing was changed",
-            STEPS.len()
+            "{path} was written by a newer Toolwright (version {version} of the file; this one reads up to {}): update \
+             Toolwright, or name another file; nothing was changed",
+            MIGRATIONS.len()
         ))),
     }
 }

@@ -1,5 +1,5 @@
-//! Where references lead: by pointer, by `$id` and by anchor, in the schema, in documents given
-//! beside it and in the built-in meta-schemas. Follows Ajv's resolution where both agree to resolve.
+//! Resolves references by pointer, by `$id` and by anchor: in the schema, in the documents given beside it and in the
+//! built-in meta-schemas.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -7,50 +7,46 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
+use super::constrains;
 use super::dialect::Dialect;
-use super::keyword::is_rule;
-use crate::lint::uri;
+use crate::uri;
 use crate::validate::CompileError;
 
-/// A schema and the URI that references in it start from.
+/// A schema and the base URI of references in it.
 #[derive(Clone)]
-pub struct Found<'s> {
+pub struct SchemaWithBase<'s> {
     pub schema: &'s Value,
     pub base: Rc<str>,
-}
-
-pub struct Anchored<'s> {
-    pub name: &'s str,
-    pub found: Found<'s>,
 }
 
 pub struct Documents<'s> {
     root: &'s Value,
     pub root_base: Rc<str>,
     others: &'s [(&'s str, &'s Value)],
-    names: Option<HashMap<String, Found<'s>>>,
-    /// Schemas with a `$dynamicAnchor`.
-    pub anchored: Vec<Anchored<'s>>,
-    knows_meta_schemas: bool,
+    /// Schemas by URI; `None` until a reference needs them.
+    names: Option<HashMap<String, SchemaWithBase<'s>>>,
+    /// Schemas with a `$dynamicAnchor`, and its name.
+    dynamic_anchors: Vec<(&'s str, SchemaWithBase<'s>)>,
+    has_meta_schemas: bool,
     root_dialect: Dialect,
-    /// Of documents and embedded schemas, where it is not the current draft.
+    /// Dialects of documents and embedded schemas that do not use the current draft.
     dialects: HashMap<Rc<str>, Dialect>,
 }
 
-/// So long a chain of nothing but references counts as endless.
-const LONGEST_CHAIN: usize = 200;
+/// A longer chain of bare references counts as a loop.
+const MAX_REF_CHAIN: usize = 200;
 
 impl<'s> Documents<'s> {
     pub fn new(root: &'s Value, others: &'s [(&'s str, &'s Value)]) -> Self {
         let id = root.get("$id").and_then(Value::as_str).unwrap_or_default();
         Self {
             root,
-            root_base: uri::normal_id(id).into(),
+            root_base: uri::normalize_id(id).into(),
             others,
             names: None,
-            anchored: Vec::new(),
-            knows_meta_schemas: false,
-            root_dialect: named_in(root, others).unwrap_or_default(),
+            dynamic_anchors: Vec::new(),
+            has_meta_schemas: false,
+            root_dialect: own_dialect(root, others).unwrap_or_default(),
             dialects: HashMap::new(),
         }
     }
@@ -68,42 +64,46 @@ impl<'s> Documents<'s> {
         Dialect::named(uri, self.others)
     }
 
-    pub fn resolve(&mut self, base: &Rc<str>, reference: &str) -> Result<Found<'s>, CompileError> {
+    pub fn resolve(&mut self, base: &Rc<str>, reference: &str) -> Result<SchemaWithBase<'s>, CompileError> {
         let found = if base == &self.root_base && matches!(reference, "#" | "#/") {
-            Some(self.root_place())
+            Some(self.root_schema())
         } else {
             self.search(base, reference, 0)
         };
-        found.ok_or_else(|| CompileError::new(format!("can't resolve reference {reference} from id {base}")))
+        found.ok_or_else(|| {
+            CompileError::new(format!(
+                "`$ref` `{reference}` does not resolve to a schema (base URI `{base}`)"
+            ))
+        })
     }
 
-    fn root_place(&self) -> Found<'s> {
-        Found { schema: self.root, base: Rc::clone(&self.root_base) }
+    fn root_schema(&self) -> SchemaWithBase<'s> {
+        SchemaWithBase { schema: self.root, base: Rc::clone(&self.root_base) }
     }
 
-    fn search(&mut self, base: &Rc<str>, reference: &str, chain: usize) -> Option<Found<'s>> {
-        if chain > LONGEST_CHAIN {
+    fn search(&mut self, base: &Rc<str>, reference: &str, chain: usize) -> Option<SchemaWithBase<'s>> {
+        if chain > MAX_REF_CHAIN {
             return None;
         }
         let found = match reference.strip_prefix("#/") {
-            Some(steps) if base == &self.root_base => by_pointer(self.root_place(), steps)?,
+            Some(segments) if base == &self.root_base => by_pointer(self.root_schema(), segments)?,
             _ => {
-                let name = uri::resolve(base, uri::normal_id(reference))?;
+                let name = uri::resolve(base, uri::normalize_id(reference))?;
                 self.by_name(&name, base)?
             }
         };
-        // A schema that is nothing but a reference stands for its target.
+        // A schema that is only a reference is replaced by its target.
         let Some(next) = bare_reference(found.schema) else { return Some(found) };
         let base = Rc::clone(&found.base);
         let Some(target) = self.search(&base, next, chain + 1) else { return Some(found) };
-        // Except that dynamic references must know every resource on the way.
-        let skips_resource = !self.anchored.is_empty() && target.base != found.base;
+        // Except where dynamic references need every resource on the way.
+        let skips_resource = !self.dynamic_anchors.is_empty() && target.base != found.base;
         Some(if skips_resource { found } else { target })
     }
 
-    fn by_name(&mut self, name: &str, base: &Rc<str>) -> Option<Found<'s>> {
+    fn by_name(&mut self, name: &str, base: &Rc<str>) -> Option<SchemaWithBase<'s>> {
         if name == &*self.root_base {
-            return Some(self.root_place());
+            return Some(self.root_schema());
         }
         self.index();
         let document = uri::document(name);
@@ -115,22 +115,22 @@ impl<'s> Documents<'s> {
             return Some(found.clone());
         }
         let owner = if document == uri::document(&self.root_base) {
-            self.root_place()
+            self.root_schema()
         } else {
-            names.get(&document).or_else(|| names.get(uri::normal_id(&document)))?.clone()
+            names.get(&document).or_else(|| names.get(uri::normalize_id(&document)))?.clone()
         };
         match uri::fragment(name) {
             None | Some("") => Some(owner),
             Some(fragment) => match fragment.strip_prefix('/') {
-                Some(steps) => by_pointer(owner, steps),
-                // Anchors without a document belong to wherever the reference stands.
+                Some(segments) => by_pointer(owner, segments),
+                // An anchor without a document belongs to the resource of the reference.
                 None => names.get(&format!("{base}#{fragment}")).cloned(),
             },
         }
     }
 
-    /// Notes every named schema, the first time that a reference needs one.
-    pub fn index(&mut self) {
+    /// Collects all named schemas, when a reference first needs one.
+    fn index(&mut self) {
         if self.names.is_some() {
             return;
         }
@@ -138,26 +138,27 @@ impl<'s> Documents<'s> {
         let base = Rc::clone(&self.root_base);
         self.collect(self.root, &base, Dialect::default());
         for (uri, document) in self.others {
-            let base: Rc<str> = uri::normal_id(uri).into();
+            let base: Rc<str> = uri::normalize_id(uri).into();
             self.collect(document, &base, Dialect::default());
-            let own = document.get("$id").and_then(Value::as_str).map(uri::normal_id);
+            let own = document.get("$id").and_then(Value::as_str).map(uri::normalize_id);
             let own = own.and_then(|own| uri::resolve(&base, own));
-            let found = Found { schema: document, base: own.map_or_else(|| Rc::clone(&base), Into::into) };
+            let found =
+                SchemaWithBase { schema: document, base: own.map_or_else(|| Rc::clone(&base), Into::into) };
             if let Some(names) = &mut self.names {
                 names.entry(base.to_string()).or_insert(found);
             }
         }
     }
 
-    pub fn anchored_as(&mut self, name: &str) -> Vec<Found<'s>> {
+    pub fn with_dynamic_anchor(&mut self, name: &str) -> Vec<SchemaWithBase<'s>> {
         self.index();
-        let same = self.anchored.iter().filter(|anchored| anchored.name == name);
-        same.map(|anchored| anchored.found.clone()).collect()
+        let same = self.dynamic_anchors.iter().filter(|(anchor, _)| *anchor == name);
+        same.map(|(_, found)| found.clone()).collect()
     }
 
     fn index_meta_schemas(&mut self) {
-        if !self.knows_meta_schemas {
-            self.knows_meta_schemas = true;
+        if !self.has_meta_schemas {
+            self.has_meta_schemas = true;
             META_SCHEMAS.iter().for_each(|schema| self.collect(schema, &Rc::from(""), Dialect::default()));
         }
     }
@@ -166,15 +167,15 @@ impl<'s> Documents<'s> {
         let Value::Object(object) = schema else { return };
         let mut base = Rc::clone(base);
         if let Some(Value::String(id)) = object.get("$id")
-            && let Some(resolved) = uri::resolve(&base, uri::normal_id(id))
+            && let Some(resolved) = uri::resolve(&base, uri::normalize_id(id))
         {
             base = resolved.into();
         }
-        let dialect = named_in(schema, self.others).unwrap_or(dialect);
+        let dialect = own_dialect(schema, self.others).unwrap_or(dialect);
         if dialect != Dialect::default() {
             self.dialects.insert(Rc::clone(&base), dialect);
         }
-        let found = Found { schema, base: Rc::clone(&base) };
+        let found = SchemaWithBase { schema, base: Rc::clone(&base) };
         let dynamic = object.get("$dynamicAnchor").and_then(Value::as_str);
         let plain = object.get("$anchor").and_then(Value::as_str);
         if let Some(names) = &mut self.names {
@@ -187,7 +188,7 @@ impl<'s> Documents<'s> {
             }
         }
         if let Some(name) = dynamic {
-            self.anchored.push(Anchored { name, found });
+            self.dynamic_anchors.push((name, found));
         }
         for (key, member) in object {
             self.collect_members(key, member, &base, dialect);
@@ -211,34 +212,34 @@ impl<'s> Documents<'s> {
     }
 }
 
-fn named_in(schema: &Value, documents: &[(&str, &Value)]) -> Option<Dialect> {
+fn own_dialect(schema: &Value, documents: &[(&str, &Value)]) -> Option<Dialect> {
     schema.get("$schema").and_then(Value::as_str).map(|uri| Dialect::named(uri, documents))
 }
 
-fn by_pointer<'s>(from: Found<'s>, steps: &str) -> Option<Found<'s>> {
-    let Found { mut schema, mut base } = from;
-    for step in steps.split('/') {
-        let name = uri::decode_step(step)?;
+fn by_pointer<'s>(from: SchemaWithBase<'s>, segments: &str) -> Option<SchemaWithBase<'s>> {
+    let SchemaWithBase { mut schema, mut base } = from;
+    for segment in segments.split('/') {
+        let name = uri::decode_segment(segment)?;
         schema = match schema {
             Value::Object(object) => object.get(&name)?,
             Value::Array(items) => items.get(name.parse::<usize>().ok()?)?,
             _ => return None,
         };
-        let scoped =
-            !matches!(step, "properties" | "patternProperties" | "enum" | "dependencies" | "definitions");
+        let may_have_id =
+            !matches!(segment, "properties" | "patternProperties" | "enum" | "dependencies" | "definitions");
         if let Some(id) = schema.get("$id").and_then(Value::as_str)
-            && scoped
+            && may_have_id
         {
-            base = uri::resolve(&base, uri::normal_id(id))?.into();
+            base = uri::resolve(&base, uri::normalize_id(id))?.into();
         }
     }
-    (schema.is_object() || schema.is_boolean()).then_some(Found { schema, base })
+    (schema.is_object() || schema.is_boolean()).then_some(SchemaWithBase { schema, base })
 }
 
 fn bare_reference(schema: &Value) -> Option<&str> {
     let object = schema.as_object()?;
     let reference = object.get("$ref")?.as_str()?;
-    object.keys().all(|name| name == "$ref" || !is_rule(name)).then_some(reference)
+    object.keys().all(|name| name == "$ref" || !constrains(name)).then_some(reference)
 }
 
 pub fn is_meta_schema(document: &str) -> bool {

@@ -1,36 +1,33 @@
-//! Turns a schema into nodes. A `$ref` whose target holds no reference is written into its place,
-//! any other target becomes a unit that is called: the difference shows in schema paths and in
-//! where defaults are filled in, so it is Ajv's.
+//! Compiles a schema into nodes. As in Ajv, a `$ref` whose target contains no reference is inlined, and any other target
+//! becomes a function that is called. The difference shows in schema paths and in where defaults are filled in.
 
-mod any;
-mod array;
+mod compile_array;
+mod compile_logic;
+mod compile_object;
+mod compile_scalar;
 mod dialect;
 mod documents;
-mod keyword;
-mod object;
-mod read;
-mod scalar;
+mod keyword_values;
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use serde_json::Value;
 
-use crate::lint::uri;
-use crate::validate::CompileError;
-use crate::validate::node::{Arena, Id, Node, Place, Sub, Sub2};
+use super::CompileError;
+use super::compiled_schema::{CompiledSchema, Node, NodeId, Remainder, SchemaLocation, Subschema};
+use crate::keyword::{Keyword, Keywords, is_rule};
+use crate::uri;
 use dialect::Dialect;
 use documents::Documents;
-use keyword::{Keywords, always_valid};
 
-type Done<T> = Result<T, CompileError>;
+type Result<T> = std::result::Result<T, CompileError>;
 
-pub fn compile(schema: &Value, others: &[(&str, &Value)]) -> Done<Arena> {
-    let documents = Documents::new(schema, others);
+pub fn compile(schema: &Value, others: &[(&str, &Value)]) -> Result<CompiledSchema> {
     let mut compiler = Compiler {
-        arena: Arena::default(),
-        documents,
-        units: HashMap::new(),
+        compiled: CompiledSchema::default(),
+        documents: Documents::new(schema, others),
+        functions: HashMap::new(),
         inlined: HashMap::new(),
         resources: Vec::new(),
         queue: Vec::new(),
@@ -38,158 +35,209 @@ pub fn compile(schema: &Value, others: &[(&str, &Value)]) -> Done<Arena> {
         anchors: Vec::new(),
     };
     let base = Rc::clone(&compiler.documents.root_base);
-    compiler.arena.root = compiler.unit(schema, &base);
-    // Units wait in a queue, so that a long chain of references needs no stack.
+    compiler.compiled.root = compiler.function(schema, &base);
+    // Functions wait in a queue, so that a long chain of references needs no stack.
     loop {
-        while let Some(Unit { id, schema, base }) = compiler.queue.pop() {
+        while let Some(Function { id, schema, base }) = compiler.queue.pop() {
             // Ajv compiles its meta-schemas without defaults.
-            let composite = documents::is_meta_schema(&base);
+            let is_composite = documents::is_meta_schema(&base);
             let dialect = compiler.documents.dialect(&base);
-            compiler.fill(id, schema, &Scope { base, composite, dialect }, Place::Root)?;
+            let scope = Scope { base, is_composite, dialect };
+            compiler.compile_node(id, schema, &scope, SchemaLocation::Root)?;
         }
         if !compiler.add_dynamic_targets() {
             break;
         }
     }
-    compiler.arena.fills_in_branches = compiler.arena.has_defaults && compiler.calls_in_branches;
-    Ok(compiler.arena)
+    let mut compiled = compiler.compiled;
+    compiled.fills_in_branches = compiled.has_defaults && compiler.calls_in_branches;
+    Ok(compiled)
 }
 
 struct Compiler<'s> {
-    arena: Arena,
+    compiled: CompiledSchema,
     documents: Documents<'s>,
-    units: HashMap<(*const Value, Rc<str>), Id>,
+    functions: HashMap<(*const Value, Rc<str>), NodeId>,
     /// By target, text of the reference and whether defaults are ignored there.
-    inlined: HashMap<(*const Value, &'s str, bool), Id>,
+    inlined: HashMap<(*const Value, &'s str, bool), NodeId>,
+    /// The base URIs; a node stores the index of its own.
     resources: Vec<Rc<str>>,
-    queue: Vec<Unit<'s>>,
+    queue: Vec<Function<'s>>,
     calls_in_branches: bool,
-    /// Names that dynamic references ask for; the arena has a table for each.
+    /// The anchors that dynamic references name, each with a table of dynamic targets.
     anchors: Vec<&'s str>,
 }
 
-struct Unit<'s> {
-    id: Id,
+/// A schema that is compiled on its own.
+struct Function<'s> {
+    id: NodeId,
     schema: &'s Value,
     base: Rc<str>,
 }
 
-/// What a subschema takes over from the schema around it.
+/// What a subschema inherits from the enclosing schema.
 #[derive(Clone)]
 struct Scope {
     base: Rc<str>,
     /// Inside `anyOf` and the like, where defaults are ignored.
-    composite: bool,
+    is_composite: bool,
     dialect: Dialect,
 }
 
 impl Scope {
     fn branch(&self) -> Self {
-        Self { base: Rc::clone(&self.base), composite: true, dialect: self.dialect }
+        Self { is_composite: true, ..self.clone() }
     }
 }
 
-/// The most nodes of one schema; beyond it, something generates schemas to do harm.
-const MOST_NODES: usize = 1_000_000;
+/// Nodes of one schema; more are only needed by a schema that is meant to do harm.
+const MAX_NODES: usize = 1_000_000;
+
+/// Whether a schema accepts every instance.
+fn allows_everything(schema: &Value) -> bool {
+    match schema {
+        Value::Object(object) => !object.keys().any(|name| constrains(name)),
+        other => *other != Value::Bool(false),
+    }
+}
+
+/// Whether a keyword constrains an instance, in the current draft or an older one.
+fn constrains(name: &str) -> bool {
+    is_rule(name) || name == Keyword::AdditionalItems.name()
+}
 
 impl<'s> Compiler<'s> {
-    /// The unit of a schema, which is compiled later if it is new.
-    fn unit(&mut self, schema: &'s Value, base: &Rc<str>) -> Id {
+    /// The function of a schema, which is compiled later if it is new.
+    fn function(&mut self, schema: &'s Value, base: &Rc<str>) -> NodeId {
         let key = (std::ptr::from_ref(schema), Rc::clone(base));
-        if let Some(known) = self.units.get(&key) {
+        if let Some(known) = self.functions.get(&key) {
             return *known;
         }
         let id = self.reserve();
-        self.units.insert(key, id);
-        self.queue.push(Unit { id, schema, base: Rc::clone(base) });
+        self.functions.insert(key, id);
+        self.queue.push(Function { id, schema, base: Rc::clone(base) });
         id
     }
 
-    fn reserve(&mut self) -> Id {
-        self.arena.nodes.push(Node::default());
-        Id::try_from(self.arena.nodes.len() - 1).unwrap_or(Id::MAX)
+    fn reserve(&mut self) -> NodeId {
+        self.compiled.nodes.push(Node::default());
+        NodeId::try_from(self.compiled.nodes.len() - 1).unwrap_or(NodeId::MAX)
     }
 
-    fn node(&mut self, schema: &'s Value, scope: &Scope, place: Place) -> Done<Id> {
-        if self.arena.nodes.len() >= MOST_NODES {
-            return Err(CompileError::new("the schema is too large once its references are written out"));
+    fn node(&mut self, schema: &'s Value, scope: &Scope, location: SchemaLocation) -> Result<NodeId> {
+        if self.compiled.nodes.len() >= MAX_NODES {
+            return Err(CompileError::new("the schema is too large once its references are expanded"));
         }
         let id = self.reserve();
-        self.fill(id, schema, scope, place)?;
+        self.compile_node(id, schema, scope, location)?;
         Ok(id)
     }
 
-    fn sub(&mut self, schema: &'s Value, scope: &Scope, place: Place) -> Done<Sub> {
-        if always_valid(schema) { Ok(Sub::Always) } else { self.node(schema, scope, place).map(Sub::Node) }
+    fn subschema(&mut self, schema: &'s Value, scope: &Scope, location: SchemaLocation) -> Result<Subschema> {
+        if allows_everything(schema) {
+            return Ok(Subschema::Always);
+        }
+        self.node(schema, scope, location).map(Subschema::Node)
     }
 
-    fn sub2(&mut self, schema: &'s Value, scope: &Scope, place: Place) -> Done<Sub2> {
-        Ok(match schema {
-            Value::Bool(false) => Sub2::Never,
-            schema if always_valid(schema) => Sub2::Always,
-            schema => Sub2::Node(self.node(schema, scope, place)?),
+    /// The schemas of a list, such as the branches of `anyOf`.
+    fn list(
+        &mut self,
+        id: NodeId,
+        keyword: Keyword,
+        schemas: &'s [Value],
+        scope: &Scope,
+    ) -> Result<Box<[Subschema]>> {
+        let schemas = schemas.iter().enumerate();
+        schemas
+            .map(|(index, schema)| self.subschema(schema, scope, SchemaLocation::Index(id, keyword, index)))
+            .collect()
+    }
+
+    /// An `additional…` or `unevaluated…` keyword.
+    fn remainder(
+        &mut self,
+        id: NodeId,
+        keywords: &Keywords<'s>,
+        keyword: Keyword,
+        scope: &Scope,
+    ) -> Result<Option<Remainder>> {
+        Ok(match keywords.get(keyword) {
+            None => None,
+            Some(Value::Bool(false)) => Some(Remainder::Forbidden),
+            Some(schema) if allows_everything(schema) => Some(Remainder::Allowed),
+            Some(schema) => {
+                let location = SchemaLocation::Keyword(id, keyword);
+                Some(Remainder::Schema(self.node(schema, scope, location)?))
+            }
         })
     }
 
-    fn fill(&mut self, id: Id, schema: &'s Value, scope: &Scope, place: Place) -> Done<()> {
+    fn compile_node(
+        &mut self,
+        id: NodeId,
+        schema: &'s Value,
+        scope: &Scope,
+        location: SchemaLocation,
+    ) -> Result<()> {
         let node = match schema {
-            Value::Bool(allowed) => Node { never: !allowed, ..Node::default() },
+            Value::Bool(allows) => Node { is_false: !allows, ..Node::default() },
             Value::Object(object) => {
-                let mut words = Keywords::of(object);
-                match words.id.and_then(Value::as_str) {
-                    // The target of a reference comes with the base that its own `$id` gives it.
-                    Some(own) if !matches!(place, Place::Root | Place::Reference(_)) => {
-                        let base = uri::resolve(&scope.base, uri::normal_id(own));
-                        let base = base.map_or_else(|| Rc::clone(&scope.base), Into::into);
-                        let named = words.schema.and_then(Value::as_str);
-                        let dialect =
-                            named.map_or(scope.dialect, |named| self.documents.dialect_named(named));
-                        dialect.restrict(&mut words);
-                        self.object_schema(id, &words, &Scope { base, dialect, ..*scope })?
-                    }
-                    _ => {
-                        scope.dialect.restrict(&mut words);
-                        self.object_schema(id, &words, scope)?
-                    }
-                }
+                let mut keywords = Keywords::read(object, |_| {});
+                // The target of a reference already has the base of its own `$id`.
+                let is_target = matches!(location, SchemaLocation::Root | SchemaLocation::Reference(_));
+                let own_scope = if is_target { None } else { self.embedded_resource(&keywords, scope) };
+                let scope = own_scope.as_ref().unwrap_or(scope);
+                scope.dialect.restrict(&mut keywords);
+                self.object_schema(id, &keywords, scope)?
             }
-            _ => return Err(CompileError::new("schema must be object or boolean")),
+            _ => {
+                return Err(CompileError::new(format!(
+                    "a schema must be an object or a boolean, got {schema}"
+                )));
+            }
         };
-        if let Some(slot) = self.arena.nodes.get_mut(id as usize) {
-            *slot = Node { place, is_leaf: node.has_no_parts(), ..node };
+        if let Some(slot) = self.compiled.nodes.get_mut(id as usize) {
+            *slot = Node { location, is_leaf: node.constrains_scalars_only(), ..node };
         }
         Ok(())
     }
 
-    fn object_schema(&mut self, id: Id, words: &Keywords<'s>, scope: &Scope) -> Done<Node> {
-        let types = read::types(words)?;
-        let any = self.any(id, words, scope)?;
-        let number = scalar::number(words)?;
-        let string = scalar::string(words)?;
-        let array = self.array(id, words, scope)?;
-        let object = self.object(id, words, scope)?;
+    /// The scope of a schema with an `$id` of its own.
+    fn embedded_resource(&self, keywords: &Keywords<'s>, scope: &Scope) -> Option<Scope> {
+        let id = keywords.get(Keyword::Id).and_then(Value::as_str)?;
+        let base = uri::resolve(&scope.base, uri::normalize_id(id));
+        let base = base.map_or_else(|| Rc::clone(&scope.base), Into::into);
+        let named = keywords.get(Keyword::Schema).and_then(Value::as_str);
+        let dialect = named.map_or(scope.dialect, |named| self.documents.dialect_named(named));
+        Some(Scope { base, dialect, is_composite: scope.is_composite })
+    }
+
+    fn object_schema(&mut self, id: NodeId, keywords: &Keywords<'s>, scope: &Scope) -> Result<Node> {
+        let declared = keyword_values::types(keywords)?;
         Ok(Node {
-            type_first: types.are_checked_first(words),
-            types: types.types,
-            type_value: read::type_as_reported(words, types.types),
-            tracks: words.unevaluated_items.is_some() || words.unevaluated_properties.is_some(),
+            checks_type_first: declared.are_checked_first(keywords),
+            types: declared.types,
+            type_value: keyword_values::type_in_errors(keywords, declared.types),
+            tracks_evaluated: keywords.has(Keyword::UnevaluatedItems)
+                || keywords.has(Keyword::UnevaluatedProperties),
             resource: self.resource(&scope.base),
-            any,
-            number,
-            string,
-            array,
-            object,
+            any: self.any(id, keywords, scope)?,
+            number: compile_scalar::number(keywords)?,
+            string: compile_scalar::string(keywords)?,
+            array: self.array(id, keywords, scope)?,
+            object: self.object(id, keywords, scope)?,
             ..Node::default()
         })
     }
 
-    /// The number of a base URI.
+    /// The index of a base URI.
     fn resource(&mut self, base: &Rc<str>) -> u32 {
         let known = self.resources.iter().position(|other| Rc::ptr_eq(other, base) || other == base);
-        let number = known.unwrap_or_else(|| {
+        let index = known.unwrap_or_else(|| {
             self.resources.push(Rc::clone(base));
             self.resources.len() - 1
         });
-        u32::try_from(number).unwrap_or(u32::MAX)
+        u32::try_from(index).unwrap_or(u32::MAX)
     }
 }

@@ -1,20 +1,20 @@
--- Keys and digests are unsigned in Rust: here they are the same bits with a sign.
+-- Keys and digests are u64 in Rust, stored as the same bits in a signed bigint.
 
 CREATE TABLE record (
     key bigint PRIMARY KEY,
     id text COLLATE "C" NOT NULL UNIQUE,
-    -- The record's number in the lists of words; a record that is put again gets a new one.
+    -- The document number in the postings; a replaced record gets a new one.
     doc integer NOT NULL UNIQUE,
-    -- Who may read it: the namespace, and in `personal` the owner with it.
+    -- The namespace, with the owner in `personal`.
     scope text COLLATE "C" NOT NULL,
     kind text COLLATE "C" NOT NULL,
     tags text[] COLLATE "C" NOT NULL,
     updated bigint,
     digest bigint NOT NULL,
     source text COLLATE "C" NOT NULL,
-    -- How many words each field has.
+    -- The number of words in each field.
     lengths integer[] NOT NULL,
-    -- The record as JSON, out of the way of what filters read.
+    -- The record as JSON, stored out of line so that filters read less.
     body text NOT NULL
 ) WITH (toast_tuple_target = 256);
 CREATE INDEX record_scope ON record (scope, kind);
@@ -22,7 +22,7 @@ CREATE INDEX record_tags ON record USING gin (tags) WITH (fastupdate = off);
 CREATE INDEX record_updated ON record (updated);
 CREATE INDEX record_source ON record (source);
 
--- The parts of records that have vectors. Two with the same text share one.
+-- The passages of records. Passages with the same text share a vector.
 CREATE TABLE passage (
     record bigint NOT NULL,
     ordinal integer NOT NULL,
@@ -31,7 +31,7 @@ CREATE TABLE passage (
 );
 CREATE INDEX passage_vector ON passage (vector);
 
--- The column gets its dimensions, and its index, with the first vector (see vectors.rs).
+-- The column gets its dimensions and its index with the first vector (see postgres_vectors.rs).
 CREATE TABLE vector (key bigint PRIMARY KEY, embedding halfvec NOT NULL);
 CREATE TABLE maker (
     single boolean PRIMARY KEY DEFAULT true CHECK (single),
@@ -39,7 +39,7 @@ CREATE TABLE maker (
     dimensions integer NOT NULL
 );
 
--- In which records a word is: for a block of numbers one list a field (see postings.rs for its form).
+-- The postings: one list per word, block of document numbers and field (see postings.rs for the format).
 CREATE TABLE posting (
     word text COLLATE "C" NOT NULL,
     block integer NOT NULL,
@@ -52,12 +52,12 @@ ALTER TABLE posting ALTER text SET STORAGE EXTERNAL;
 ALTER TABLE posting ALTER title SET STORAGE EXTERNAL;
 ALTER TABLE posting ALTER labels SET STORAGE EXTERNAL;
 
--- Numbers that are gone, but still in the lists.
+-- The deleted documents that are still in the postings.
 CREATE TABLE block (block integer PRIMARY KEY, gone bytea NOT NULL DEFAULT '');
 
 CREATE TABLE source (name text COLLATE "C" PRIMARY KEY, digest bytea NOT NULL);
 
--- What BM25 needs to know of all records.
+-- The BM25 statistics.
 CREATE TABLE total (
     single boolean PRIMARY KEY DEFAULT true CHECK (single),
     records bigint NOT NULL,

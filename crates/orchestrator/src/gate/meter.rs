@@ -1,0 +1,48 @@
+//! The gate of the meters: refuses a call early that would exceed the limit of a meter. The claim charges them, and
+//! decides.
+//!
+//! A new limit is a file with a `METER` beside this one, a line in [`METERS`], and its setting in the policy.
+
+use toolwright_contract::{ErrorKind, Failure, ToolSpec};
+
+use super::{GateInput, Stop, retrieval};
+use crate::policy::ModePolicy;
+use crate::store::{Charge, MeterScope};
+
+/// A counted allowance of a turn or a session.
+pub(crate) struct Meter {
+    pub name: &'static str,
+    pub scope: MeterScope,
+    /// What a call of this tool costs.
+    pub amount: fn(&ToolSpec) -> u32,
+    pub limit: fn(&ModePolicy) -> u32,
+    /// The refusal of a call that would exceed this limit.
+    pub refusal: fn(u32) -> Failure,
+}
+
+const METERS: &[Meter] = &[retrieval::METER];
+
+pub(super) fn pass(input: &mut GateInput<'_>) -> Result<(), Stop> {
+    let policy = input.mode_policy();
+    match input.session.spent.exceeded(&charges(input.spec(), policy)) {
+        Some(charge) if !input.has_spent_budget => Err(exceeded(charge.meter, policy).into()),
+        _ => Ok(()),
+    }
+}
+
+/// What a call of this tool is charged.
+pub(crate) fn charges(spec: &ToolSpec, policy: &ModePolicy) -> Vec<Charge> {
+    let charge = |meter: &Meter| {
+        let (amount, limit) = ((meter.amount)(spec), (meter.limit)(policy));
+        (amount > 0).then_some(Charge { meter: meter.name, scope: meter.scope, amount, limit })
+    };
+    METERS.iter().filter_map(charge).collect()
+}
+
+/// The refusal of a call that would exceed the limit of this meter.
+pub(crate) fn exceeded(meter: &str, policy: &ModePolicy) -> Failure {
+    match METERS.iter().find(|known| known.name == meter) {
+        Some(known) => (known.refusal)((known.limit)(policy)),
+        None => Failure::new(ErrorKind::BudgetExceeded, format!("The limit of `{meter}` is used up.")),
+    }
+}

@@ -1,0 +1,161 @@
+//! Decides claims, and takes a claim back if it does not reach its owner.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::Memory;
+use super::evicted::EvictedExecution;
+use super::session_entry::{Execution, SessionEntry, Stage};
+use crate::store::journal::{Change, Deletion, Journal, PendingWrite};
+use crate::store::records::{Claim, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Durability};
+use crate::store::{Error, Result};
+
+pub enum ClaimDecision<'a, J: Journal> {
+    Decided(ClaimOutcome),
+    /// This execution on disk may be the one that is claimed.
+    ReadEvicted(EvictedExecution),
+    New(PendingWrite, NewClaim<'a, J>),
+}
+
+/// A claim that its owner has not received yet. Dropping it takes the claim back: the disk failed, or the caller has
+/// gone away, and the execution never ran.
+pub struct NewClaim<'a, J: Journal> {
+    memory: &'a Memory<J>,
+    claim: Arc<Claim>,
+    number: u64,
+    /// The turn that was charged. `None` for an orphan, which was charged when it was first claimed.
+    charged_turn: Option<u64>,
+    approval: Option<Approval>,
+    is_received: bool,
+}
+
+/// A confirmation before and after its use.
+struct Approval {
+    approved: Arc<ConfirmationRecord>,
+    used: Arc<ConfirmationRecord>,
+}
+
+impl<J: Journal> Memory<J> {
+    /// Decides a claim, charges its meters and uses up its approval. `excluded` are the numbers of executions on disk
+    /// that are known to have another id.
+    pub(super) fn decide_claim(&self, claim: &Arc<Claim>, excluded: &[u64]) -> Result<ClaimDecision<'_, J>> {
+        let mut shard = self.shard(&claim.session);
+        let entry = shard.get_mut(&claim.session).ok_or_else(|| Error::NoSession(claim.session.clone()))?;
+        if let Some(known) = entry.executions.get_mut(&*claim.execution) {
+            let outcome = known.claim_outcome(&claim.digest);
+            if outcome != ClaimOutcome::New {
+                return Ok(ClaimDecision::Decided(outcome));
+            }
+            known.stage = Stage::Running;
+            let number = known.number;
+            // It needs no second approval, but a new one is used up.
+            let approval = claim.confirmation.as_ref().and_then(|id| self.use_approval(id, claim));
+            return Ok(self.journal_claim(entry, claim, number, None, approval));
+        }
+        if let Some(evicted) = entry.evicted.candidates(&claim.execution, excluded).next() {
+            return Ok(ClaimDecision::ReadEvicted(evicted));
+        }
+        if let Some(charge) = entry.record.spent.exceeded(&claim.charges) {
+            let spent = entry.record.spent.get(charge.scope, charge.meter);
+            let outcome = ClaimOutcome::OverBudget { meter: charge.meter.to_owned(), spent };
+            return Ok(ClaimDecision::Decided(outcome));
+        }
+        let approval = match &claim.confirmation {
+            None => None,
+            Some(id) => match self.use_approval(id, claim) {
+                None => return Ok(ClaimDecision::Decided(ClaimOutcome::Unapproved)),
+                approval => approval,
+            },
+        };
+        if !claim.charges.is_empty() {
+            Arc::make_mut(&mut entry.record).spent.add(&claim.charges);
+        }
+        let number = self.next_execution.fetch_add(1, Ordering::Relaxed);
+        entry.insert(&claim.execution, Execution::new(number, claim, Stage::Running));
+        let turn = entry.record.turn;
+        Ok(self.journal_claim(entry, claim, number, Some(turn), approval))
+    }
+
+    /// Journals a claim under the lock of its session.
+    fn journal_claim(
+        &self,
+        entry: &SessionEntry,
+        claim: &Arc<Claim>,
+        number: u64,
+        charged_turn: Option<u64>,
+        approval: Option<Approval>,
+    ) -> ClaimDecision<'_, J> {
+        let is_charged = charged_turn.is_some() && !claim.charges.is_empty();
+        let change = Change::Claim {
+            number,
+            claim: Arc::clone(claim),
+            charged: is_charged.then(|| Arc::clone(&entry.record)),
+            used: approval.as_ref().map(|approval| Arc::clone(&approval.used)),
+        };
+        let written = self.journal.write(change, claim.durability);
+        let claim = Arc::clone(claim);
+        let new = NewClaim { memory: self, claim, number, charged_turn, approval, is_received: false };
+        ClaimDecision::New(written, new)
+    }
+
+    fn use_approval(&self, id: &str, claim: &Claim) -> Option<Approval> {
+        let mut confirmations = self.confirmations();
+        let approved = confirmations.get(id).filter(|approval| approval.approves(claim)).cloned()?;
+        let used = Arc::new(approved.closed(ConfirmationStatus::Used));
+        confirmations.insert(Arc::clone(&used));
+        Some(Approval { approved, used })
+    }
+}
+
+impl<J: Journal> NewClaim<'_, J> {
+    /// The claim is on disk, and its owner is told.
+    pub fn receive(mut self) -> ClaimOutcome {
+        self.is_received = true;
+        ClaimOutcome::New
+    }
+
+    /// Removes the claim from memory and, with a relaxed write, from the disk: a failed commit may have reached it,
+    /// and a commit without a waiter surely does. If this write is lost too, the execution is in doubt after a
+    /// restart.
+    fn take_back(&self, entry: &mut SessionEntry) {
+        let Some(known) = entry.executions.get_mut(&*self.claim.execution) else { return };
+        if known.number != self.number {
+            return;
+        }
+        let Some(turn) = self.charged_turn else {
+            known.stage = Stage::Orphaned;
+            return;
+        };
+        entry.executions.remove(&*self.claim.execution);
+        let deletion = Deletion { executions: vec![self.number], ..Deletion::default() };
+        self.memory.write_unawaited(Change::Deletion(deletion));
+        if !self.claim.charges.is_empty() {
+            let is_same_turn = turn == entry.record.turn;
+            Arc::make_mut(&mut entry.record).spent.refund(&self.claim.charges, is_same_turn);
+            self.memory.write_unawaited(Change::Session(Arc::clone(&entry.record)));
+        }
+    }
+}
+
+impl<J: Journal> Drop for NewClaim<'_, J> {
+    fn drop(&mut self) {
+        if self.is_received {
+            return;
+        }
+        let mut shard = self.memory.shard(&self.claim.session);
+        if let Some(entry) = shard.get_mut(&self.claim.session) {
+            self.take_back(entry);
+        }
+        if let Some(Approval { approved, used }) = &self.approval {
+            self.memory.confirmations().restore(used, Some(Arc::clone(approved)));
+            self.memory.write_unawaited(Change::Confirmation(Arc::clone(approved)));
+        }
+    }
+}
+
+impl<J: Journal> Memory<J> {
+    /// Journals a change without waiting for it.
+    pub(super) fn write_unawaited(&self, change: Change) {
+        drop(self.journal.write(change, Durability::Relaxed));
+    }
+}

@@ -1,0 +1,421 @@
+//! The store's operations in memory.
+
+use std::collections::HashSet;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+
+use toolwright_contract::Principal;
+
+use super::claim::ClaimDecision;
+use super::session_entry::{SessionEntry, Stage};
+use super::{Memory, lock};
+use crate::store::journal::{AuditText, Change, Deletion, Journal, PendingWrite};
+use crate::store::records::{
+    AuditEntry, AuditRow, BlockRecord, Claim, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Decision,
+    Durability, ExecutionRecord, ExecutionStatus, SessionRecord, SessionStatus, SettleOutcome, Settlement,
+    SweepOutcome,
+};
+use crate::store::{Backend, Error, Result};
+
+impl<J: Journal> Backend for Memory<J> {
+    async fn create_session(&self, session: SessionRecord) -> Result<()> {
+        let record = Arc::new(session);
+        let written = match self.shard(&record.id).entry(record.id.clone()) {
+            Entry::Occupied(_) => return Err(Error::Exists(record.id.clone())),
+            Entry::Vacant(vacant) => {
+                vacant.insert(SessionEntry::new(Arc::clone(&record)));
+                self.journal.write(Change::Session(Arc::clone(&record)), Durability::Committed)
+            }
+        };
+        let written = written.wait().await;
+        if written.is_err()
+            && let Entry::Occupied(entry) = self.shard(&record.id).entry(record.id.clone())
+            && Arc::ptr_eq(&entry.get().record, &record)
+        {
+            entry.remove();
+        }
+        written
+    }
+
+    async fn session(&self, id: &str) -> Result<Option<Arc<SessionRecord>>> {
+        Ok(self.shard(id).get(id).map(|entry| Arc::clone(&entry.record)))
+    }
+
+    async fn begin_turn(&self, id: &str) -> Result<Arc<SessionRecord>> {
+        let (record, written) = {
+            let mut shard = self.shard(id);
+            let entry = shard.get_mut(id).ok_or_else(|| Error::NoSession(id.to_owned()))?;
+            let record = Arc::make_mut(&mut entry.record);
+            record.turn += 1;
+            record.spent.begin_turn();
+            let change = Change::Session(Arc::clone(&entry.record));
+            (Arc::clone(&entry.record), self.journal.write(change, Durability::Relaxed))
+        };
+        written.wait().await.map(|()| record)
+    }
+
+    async fn update_session(&self, session: &SessionRecord) -> Result<bool> {
+        let (before, revision, written) = {
+            let mut shard = self.shard(&session.id);
+            let entry = shard.get_mut(&session.id).ok_or_else(|| Error::NoSession(session.id.clone()))?;
+            let before = Arc::clone(&entry.record);
+            if before.revision != session.revision {
+                return Ok(false);
+            }
+            let revision = before.revision + 1;
+            entry.replace_record(SessionRecord { revision, ..session.clone() });
+            let change = Change::Session(Arc::clone(&entry.record));
+            (before, revision, self.journal.write(change, Durability::Committed))
+        };
+        let written = written.wait().await;
+        if written.is_err()
+            && let Some(entry) = self.shard(&session.id).get_mut(&session.id)
+            && entry.record.revision == revision
+        {
+            entry.replace_record((*before).clone());
+        }
+        written.map(|()| true)
+    }
+
+    async fn execution(&self, session: &str, execution: &str) -> Result<Option<ExecutionRecord>> {
+        let mut excluded = Vec::new();
+        loop {
+            let evicted = {
+                let shard = self.shard(session);
+                let Some(entry) = shard.get(session) else { return Ok(None) };
+                if let Some(known) = entry.executions.get(execution) {
+                    return Ok(Some(known.record()));
+                }
+                let Some(evicted) = entry.evicted.candidates(execution, &excluded).next() else {
+                    return Ok(None);
+                };
+                evicted
+            };
+            let record = Box::pin(self.read_evicted(session, execution, evicted)).await?;
+            if record.is_some() {
+                return Ok(record);
+            }
+            excluded.push(evicted.number);
+        }
+    }
+
+    async fn claim(&self, claim: Claim) -> Result<ClaimOutcome> {
+        let claim = Arc::new(claim);
+        let mut excluded = Vec::new();
+        loop {
+            let evicted = match self.decide_claim(&claim, &excluded)? {
+                ClaimDecision::Decided(outcome) => return Ok(outcome),
+                ClaimDecision::New(written, new) => {
+                    written.wait().await?;
+                    return Ok(new.receive());
+                }
+                ClaimDecision::ReadEvicted(evicted) => evicted,
+            };
+            match Box::pin(self.read_evicted(&claim.session, &claim.execution, evicted)).await? {
+                None => excluded.push(evicted.number),
+                Some(record) if record.digest != claim.digest => return Ok(ClaimOutcome::Conflict),
+                Some(ExecutionRecord { status: ExecutionStatus::Finished(envelope), .. }) => {
+                    return Ok(ClaimOutcome::Finished(envelope));
+                }
+                // It is an orphan now: decide again.
+                Some(_) => {}
+            }
+        }
+    }
+
+    async fn settle(&self, settlement: Settlement) -> Result<SettleOutcome> {
+        let Settlement { session, execution, envelope, audit, durability } = settlement;
+        let text = self.journal.serialize(&envelope)?;
+        let (bytes, audit) = (text.len(), AuditText::new(&audit));
+        let written = {
+            let mut shard = self.shard(&session);
+            let entry = shard.get_mut(&session).ok_or_else(|| Error::NoSession(session.clone()))?;
+            entry.executions.get_mut(&*execution).filter(|known| known.is_unsettled()).map(|known| {
+                let change = Change::Settlement { number: known.number, envelope: text, audit };
+                let written = self.journal.write(change, durability);
+                known.stage = match durability {
+                    Durability::Committed if !written.is_ready() => Stage::Settling(envelope),
+                    _ => Stage::Finished(envelope),
+                };
+                written
+            })
+        };
+        let Some(written) = written else {
+            return Box::pin(self.earlier_settlement(&session, &execution)).await;
+        };
+        if written.is_ready() {
+            self.cache_envelope(&session, &execution, bytes);
+            return Ok(SettleOutcome::Recorded);
+        }
+        let mut unwritten = UnwrittenSettlement {
+            memory: self,
+            session: &session,
+            execution: &execution,
+            bytes,
+            has_failed: false,
+        };
+        let written = written.wait().await;
+        unwritten.has_failed = written.is_err();
+        written.map(|()| SettleOutcome::Recorded)
+    }
+
+    async fn release(&self, session: &str, execution: &str) -> Result<()> {
+        // On disk it is a claim without a settlement already.
+        self.with_execution(session, execution, |known| {
+            if known.idempotent && matches!(known.stage, Stage::Running) {
+                known.stage = Stage::Orphaned;
+            }
+        });
+        Ok(())
+    }
+
+    async fn create_confirmation(&self, confirmation: ConfirmationRecord) -> Result<Arc<ConfirmationRecord>> {
+        let (before, created, written) = {
+            let mut confirmations = self.confirmations();
+            let before = confirmations
+                .of_execution(&confirmation.session, &confirmation.execution)
+                .filter(|earlier| earlier.is_pending_at(confirmation.created_at))
+                .cloned();
+            let created = match &before {
+                Some(earlier) => Arc::new(earlier.renewed(&confirmation)),
+                None => Arc::new(confirmation),
+            };
+            confirmations.insert(Arc::clone(&created));
+            let change = Change::Confirmation(Arc::clone(&created));
+            (before, created, self.journal.write(change, Durability::Committed))
+        };
+        self.confirmation_written(before, created, written).await
+    }
+
+    async fn confirmation(&self, id: &str) -> Result<Option<Arc<ConfirmationRecord>>> {
+        Ok(self.confirmations().get(id).cloned())
+    }
+
+    async fn pending_confirmations(&self, session: Option<&str>) -> Result<Vec<Arc<ConfirmationRecord>>> {
+        let confirmations = self.confirmations();
+        let pending = confirmations.open(ConfirmationStatus::Pending);
+        Ok(pending.filter(|pending| session.is_none_or(|id| pending.session == id)).cloned().collect())
+    }
+
+    async fn decide_confirmation(
+        &self,
+        id: &str,
+        decision: Decision,
+        now: i64,
+    ) -> Result<Option<Arc<ConfirmationRecord>>> {
+        let (before, decided, written) = {
+            let mut confirmations = self.confirmations();
+            let pending = confirmations.get(id).filter(|confirmation| confirmation.is_pending_at(now));
+            let Some(before) = pending.cloned() else { return Ok(None) };
+            let decided = Arc::new(before.decided(decision));
+            confirmations.insert(Arc::clone(&decided));
+            let change = Change::Confirmation(Arc::clone(&decided));
+            (before, decided, self.journal.write(change, Durability::Committed))
+        };
+        self.confirmation_written(Some(before), decided, written).await.map(Some)
+    }
+
+    async fn approved_confirmations(&self) -> Result<Vec<Arc<ConfirmationRecord>>> {
+        Ok(self.confirmations().open(ConfirmationStatus::Approved).cloned().collect())
+    }
+
+    async fn block(&self, block: BlockRecord) -> Result<()> {
+        let block = Arc::new(block);
+        let (before, written) = {
+            let mut blocks = self.blocks();
+            let before = blocks.insert(Arc::clone(&block));
+            if let Some(longer) = before.as_ref().filter(|before| before.until >= block.until) {
+                blocks.insert(Arc::clone(longer));
+                return Ok(());
+            }
+            (before, self.journal.write(Change::Block(Arc::clone(&block)), Durability::Committed))
+        };
+        let written = written.wait().await;
+        if written.is_err() {
+            self.blocks().restore(&block, before);
+        }
+        written
+    }
+
+    async fn blocked_until(&self, principal: &Principal, client_id: &str) -> Result<Option<i64>> {
+        Ok(self.blocks().get(principal, client_id).map(|block| block.until))
+    }
+
+    async fn unblock(&self, principal: &Principal, client_id: &str, now: i64) -> Result<bool> {
+        let (block, written) = {
+            let mut blocks = self.blocks();
+            let Some(block) = blocks.get(principal, client_id).cloned() else { return Ok(false) };
+            blocks.remove(&block);
+            let deletion = Deletion { blocks: vec![(*block).clone()], ..Deletion::default() };
+            (block, self.journal.write(Change::Deletion(deletion), Durability::Committed))
+        };
+        let written = written.wait().await;
+        if written.is_err() && self.blocks().get(principal, client_id).is_none() {
+            self.blocks().insert(Arc::clone(&block));
+        }
+        written.map(|()| block.until > now)
+    }
+
+    async fn append_audit(&self, entry: AuditEntry) -> Result<()> {
+        self.journal.write(Change::Audit(AuditText::new(&entry)), Durability::Relaxed).wait().await
+    }
+
+    async fn audit_rows(&self, after: u64, limit: usize) -> Result<Vec<AuditRow>> {
+        self.journal.audit_rows(after, limit).await
+    }
+
+    async fn sweep(&self, now: i64) -> Result<SweepOutcome> {
+        let (sessions, deleted) = self.sweep_sessions(now);
+        let confirmations = self.sweep_confirmations(now, &deleted);
+        self.sweep_blocks(now);
+        Ok(SweepOutcome { sessions, confirmations })
+    }
+
+    async fn inactive_sessions(&self, sessions: &[String], now: i64) -> Result<Vec<String>> {
+        let is_active = |id: &str| {
+            let shard = self.shard(id);
+            shard.get(id).is_some_and(|entry| entry.record.status_at(now) == SessionStatus::Active)
+        };
+        Ok(sessions.iter().filter(|id| !is_active(id)).cloned().collect())
+    }
+
+    async fn is_toolset_in_use(&self, toolset: &str) -> Result<bool> {
+        let uses = |entry: &SessionEntry| {
+            entry.record.status == SessionStatus::Active && entry.record.toolset == toolset
+        };
+        Ok(self.shards.iter().any(|shard| lock(shard).values().any(uses)))
+    }
+
+    async fn flush(&self) -> Result<()> {
+        self.journal.flush().wait().await
+    }
+}
+
+impl SessionEntry {
+    /// Replaces everything but turn and meters.
+    fn replace_record(&mut self, record: SessionRecord) {
+        let SessionRecord { turn, spent, .. } = &*self.record;
+        self.record = Arc::new(SessionRecord { turn: *turn, spent: spent.clone(), ..record });
+    }
+}
+
+impl<J: Journal> Memory<J> {
+    /// Waits until a confirmation is on disk; restores `before` if the write fails.
+    async fn confirmation_written(
+        &self,
+        before: Option<Arc<ConfirmationRecord>>,
+        current: Arc<ConfirmationRecord>,
+        written: PendingWrite,
+    ) -> Result<Arc<ConfirmationRecord>> {
+        match written.wait().await {
+            Ok(()) => Ok(current),
+            Err(error) => {
+                self.confirmations().restore(&current, before);
+                Err(error)
+            }
+        }
+    }
+
+    /// The settlement that came first, once it is on disk.
+    async fn earlier_settlement(&self, session: &str, execution: &str) -> Result<SettleOutcome> {
+        self.journal.drain().wait().await?;
+        let settling = self.with_execution(session, execution, |known| match &known.stage {
+            Stage::Settling(envelope) => Some(Arc::clone(envelope)),
+            _ => None,
+        });
+        if let Some(envelope) = settling.flatten() {
+            return Ok(SettleOutcome::AlreadySettled(envelope));
+        }
+        match self.execution(session, execution).await?.map(|record| record.status) {
+            Some(ExecutionStatus::Finished(envelope)) => Ok(SettleOutcome::AlreadySettled(envelope)),
+            // It was lost on the way to the disk.
+            Some(_) => Err(Error::Unavailable("an earlier settlement failed".to_owned())),
+            None => Ok(SettleOutcome::Unclaimed),
+        }
+    }
+
+    /// Returns how many sessions have expired, and the ids of those that were deleted.
+    fn sweep_sessions(&self, now: i64) -> (usize, HashSet<String>) {
+        let mut expired = 0;
+        let mut deleted = HashSet::new();
+        for shard in &self.shards {
+            lock(shard).retain(|id, entry| {
+                let status = entry.record.status_at(now);
+                if entry.record.status != status {
+                    let record = Arc::make_mut(&mut entry.record);
+                    record.status = status;
+                    record.revision += 1;
+                    self.write_unawaited(Change::Session(Arc::clone(&entry.record)));
+                    expired += 1;
+                }
+                let is_old = entry.is_old(now);
+                let executions = match is_old {
+                    true => entry.numbers().collect(),
+                    false => entry.remove_old(now),
+                };
+                let session = is_old.then(|| id.clone());
+                deleted.extend(session.clone());
+                self.delete(Deletion { session, executions, ..Deletion::default() });
+                !is_old
+            });
+        }
+        (expired, deleted)
+    }
+
+    fn sweep_confirmations(
+        &self,
+        now: i64,
+        deleted_sessions: &HashSet<String>,
+    ) -> Vec<Arc<ConfirmationRecord>> {
+        let mut confirmations = self.confirmations();
+        let pending = confirmations.open(ConfirmationStatus::Pending);
+        let expired: Vec<_> = pending
+            .filter(|pending| pending.expires_at <= now)
+            .map(|pending| Arc::new(pending.closed(ConfirmationStatus::Expired)))
+            .collect();
+        for confirmation in &expired {
+            confirmations.insert(Arc::clone(confirmation));
+            self.write_unawaited(Change::Confirmation(Arc::clone(confirmation)));
+        }
+        let confirmations = confirmations.remove_old(deleted_sessions, now);
+        self.delete(Deletion { confirmations, ..Deletion::default() });
+        expired
+    }
+
+    fn sweep_blocks(&self, now: i64) {
+        let mut blocks = self.blocks();
+        let old = blocks.remove_old(now);
+        self.delete(Deletion { blocks: old, ..Deletion::default() });
+    }
+
+    fn delete(&self, deletion: Deletion) {
+        if !deletion.is_empty() {
+            // If it is lost, a later sweep deletes the same.
+            self.write_unawaited(Change::Deletion(deletion));
+        }
+    }
+}
+
+/// A settlement on its way to the disk. If its caller goes away it counts as finished: the write goes on.
+struct UnwrittenSettlement<'a, J: Journal> {
+    memory: &'a Memory<J>,
+    session: &'a str,
+    execution: &'a str,
+    bytes: usize,
+    has_failed: bool,
+}
+
+impl<J: Journal> Drop for UnwrittenSettlement<'_, J> {
+    fn drop(&mut self) {
+        let has_failed = self.has_failed;
+        self.memory.with_execution(self.session, self.execution, |known| match &known.stage {
+            // The outcome is not on disk: the same as if this process had died while it ran.
+            _ if has_failed => known.stage = Stage::Orphaned,
+            Stage::Settling(envelope) => known.stage = Stage::Finished(Arc::clone(envelope)),
+            _ => {}
+        });
+        if !has_failed {
+            self.memory.cache_envelope(self.session, self.execution, self.bytes);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! One session in memory: its record and its executions.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+
+use super::evicted::{EvictedExecution, EvictedExecutions};
+use crate::store::records::{
+    Claim, ClaimOutcome, ExecutionRecord, ExecutionStatus, SessionRecord, SessionStatus,
+};
+use crate::store::{RETAINED_PER_SESSION, RETENTION_MS, SharedEnvelope};
+
+pub struct SessionEntry {
+    pub record: Arc<SessionRecord>,
+    /// Executions in memory.
+    pub executions: HashMap<Arc<str>, Execution, RandomState>,
+    /// Executions on disk only.
+    pub evicted: EvictedExecutions,
+    /// No execution was claimed before this time.
+    oldest_claimed_at: i64,
+}
+
+pub struct Execution {
+    /// Its number in the journal, in the order of claims.
+    pub number: u64,
+    pub claimed_at: i64,
+    pub digest: [u8; 32],
+    pub idempotent: bool,
+    pub stage: Stage,
+}
+
+pub enum Stage {
+    Running,
+    /// Its owner is gone.
+    Orphaned,
+    /// Its settlement is on the way to the disk.
+    Settling(SharedEnvelope),
+    Finished(SharedEnvelope),
+}
+
+impl Execution {
+    pub const fn new(number: u64, claim: &Claim, stage: Stage) -> Self {
+        Self { number, claimed_at: claim.now, digest: claim.digest, idempotent: claim.idempotent, stage }
+    }
+
+    /// The outcome of another claim with this digest.
+    pub fn claim_outcome(&self, digest: &[u8; 32]) -> ClaimOutcome {
+        match self.status() {
+            _ if self.digest != *digest => ClaimOutcome::Conflict,
+            ExecutionStatus::Running => ClaimOutcome::Running,
+            ExecutionStatus::Finished(envelope) => ClaimOutcome::Finished(envelope),
+            ExecutionStatus::Abandoned => ClaimOutcome::New,
+            ExecutionStatus::InDoubt => ClaimOutcome::InDoubt,
+        }
+    }
+
+    pub fn record(&self) -> ExecutionRecord {
+        ExecutionRecord { digest: self.digest, status: self.status() }
+    }
+
+    fn status(&self) -> ExecutionStatus {
+        match &self.stage {
+            Stage::Running | Stage::Settling(_) => ExecutionStatus::Running,
+            Stage::Finished(envelope) => ExecutionStatus::Finished(Arc::clone(envelope)),
+            Stage::Orphaned if self.idempotent => ExecutionStatus::Abandoned,
+            Stage::Orphaned => ExecutionStatus::InDoubt,
+        }
+    }
+
+    pub const fn is_unsettled(&self) -> bool {
+        matches!(self.stage, Stage::Running | Stage::Orphaned)
+    }
+
+    /// Executions that are running or in doubt are retained whatever their age.
+    const fn may_be_deleted(&self) -> bool {
+        match self.stage {
+            Stage::Running | Stage::Settling(_) => false,
+            Stage::Orphaned => self.idempotent,
+            Stage::Finished(_) => true,
+        }
+    }
+}
+
+impl SessionEntry {
+    pub fn new(record: Arc<SessionRecord>) -> Self {
+        Self {
+            record,
+            executions: HashMap::default(),
+            evicted: EvictedExecutions::default(),
+            oldest_claimed_at: i64::MAX,
+        }
+    }
+
+    pub fn insert(&mut self, id: &Arc<str>, execution: Execution) {
+        self.oldest_claimed_at = self.oldest_claimed_at.min(execution.claimed_at);
+        self.executions.insert(Arc::clone(id), execution);
+    }
+
+    pub fn insert_evicted(&mut self, id: &str, number: u64, claimed_at: i64) {
+        self.oldest_claimed_at = self.oldest_claimed_at.min(claimed_at);
+        self.evicted.insert(id, number, claimed_at);
+    }
+
+    /// Drops the envelope of a finished execution from memory.
+    pub fn evict(&mut self, id: &str) {
+        if self.executions.get(id).is_some_and(|known| matches!(known.stage, Stage::Finished(_)))
+            && let Some(known) = self.executions.remove(id)
+        {
+            self.evicted.insert(id, known.number, known.claimed_at);
+        }
+    }
+
+    /// Marks an evicted execution whose settlement is not on disk as orphaned.
+    pub fn orphan_evicted(
+        &mut self,
+        id: &str,
+        evicted: EvictedExecution,
+        digest: [u8; 32],
+        idempotent: bool,
+    ) {
+        // If it is gone, another caller has noticed first, and may have claimed it.
+        if self.evicted.remove(evicted) {
+            let execution = Execution {
+                number: evicted.number,
+                claimed_at: evicted.claimed_at(),
+                digest,
+                idempotent,
+                stage: Stage::Orphaned,
+            };
+            self.executions.insert(id.into(), execution);
+        }
+    }
+
+    /// The numbers of all executions.
+    pub fn numbers(&self) -> impl Iterator<Item = u64> + '_ {
+        let evicted = self.evicted.iter().map(|entry| entry.number);
+        self.executions.values().map(|known| known.number).chain(evicted)
+    }
+
+    /// Drops the executions that are beyond the retention, and returns their numbers.
+    pub fn remove_old(&mut self, now: i64) -> Vec<u64> {
+        let surplus = (self.executions.len() + self.evicted.len()).saturating_sub(RETAINED_PER_SESSION);
+        let is_old = |at: i64| now.saturating_sub(at) >= RETENTION_MS;
+        if surplus == 0 || !is_old(self.oldest_claimed_at) {
+            return Vec::new();
+        }
+        let mut numbers: Vec<u64> = self.numbers().collect();
+        let (_, first_retained, _) = numbers.select_nth_unstable(surplus);
+        let first_retained = *first_retained;
+        let mut removed = Vec::new();
+        self.executions.retain(|_, known| {
+            let is_removed =
+                known.number < first_retained && is_old(known.claimed_at) && known.may_be_deleted();
+            removed.extend(is_removed.then_some(known.number));
+            !is_removed
+        });
+        self.evicted.retain(|entry| {
+            let is_removed = entry.number < first_retained && is_old(entry.claimed_at());
+            removed.extend(is_removed.then_some(entry.number));
+            !is_removed
+        });
+        let evicted = self.evicted.iter().map(EvictedExecution::claimed_at);
+        let all = self.executions.values().map(|known| known.claimed_at).chain(evicted);
+        self.oldest_claimed_at = all.min().unwrap_or(i64::MAX);
+        removed
+    }
+
+    /// Whether the session and all of its executions are beyond the retention.
+    pub fn is_old(&self, now: i64) -> bool {
+        let is_past = |at: i64| now.saturating_sub(at) >= RETENTION_MS;
+        let is_over = |known: &Execution| {
+            is_past(known.claimed_at) && !matches!(known.stage, Stage::Running | Stage::Settling(_))
+        };
+        self.record.status != SessionStatus::Active
+            && is_past(self.record.expires_at)
+            && self.executions.values().all(is_over)
+            && self.evicted.iter().all(|entry| is_past(entry.claimed_at()))
+    }
+}

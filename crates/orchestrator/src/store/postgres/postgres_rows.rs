@@ -1,0 +1,187 @@
+//! Converts records to rows and back. Columns that change often are beside the record's JSON, and override it.
+
+use std::borrow::Cow;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio_postgres::Row;
+use tokio_postgres::types::FromSqlOwned;
+use toolwright_contract::Envelope;
+
+use crate::store::records::{
+    AuditRow, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Decision, ExecutionRecord,
+    ExecutionStatus, SessionRecord,
+};
+use crate::store::{Error, Result};
+
+/// The columns that [`session`] reads.
+macro_rules! session_columns {
+    () => {
+        "record, turn, spent::text AS spent, standing, expires_at, revision"
+    };
+}
+
+/// The columns that [`confirmation`] reads.
+macro_rules! confirmation_columns {
+    () => {
+        "asked, decided, secrets, token_hash, answer"
+    };
+}
+
+pub(super) use {confirmation_columns, session_columns};
+
+/// The column `decided` of a confirmation.
+#[derive(Serialize, Deserialize)]
+pub(super) struct StoredDecision {
+    by: String,
+    reason: Option<String>,
+    args: Option<Value>,
+}
+
+impl StoredDecision {
+    /// The new status, the column `decided`, and the column `secrets`: the arguments, if they must not be stored for
+    /// longer than they are needed.
+    pub(super) fn new(decision: Decision) -> (ConfirmationStatus, Self, Option<Value>) {
+        match decision {
+            Decision::Approve { by, args, redacted_args } => {
+                let (args, secrets) = match redacted_args {
+                    Some(redacted) => (redacted, Some(args)),
+                    None => (args, None),
+                };
+                (ConfirmationStatus::Approved, Self { by, reason: None, args: Some(args) }, secrets)
+            }
+            Decision::Reject { by, reason } => {
+                (ConfirmationStatus::Rejected, Self { by, reason, args: None }, None)
+            }
+        }
+    }
+}
+
+/// An id in a form that PostgreSQL can store: its texts have no NUL.
+pub(super) fn key(id: &str) -> Cow<'_, str> {
+    if id.contains(['\0', '\\']) { id.replace('\\', r"\\").replace('\0', r"\0").into() } else { id.into() }
+}
+
+/// The name of an enum variant, as in its JSON.
+pub(super) fn variant_name<T: Serialize>(value: &T) -> Result<String> {
+    json(value).map(|text| text.trim_matches('"').to_owned())
+}
+
+pub(super) fn json<T: Serialize>(value: &T) -> Result<String> {
+    serde_json::to_string(value).map_err(|error| Error::Corrupt(error.to_string()))
+}
+
+pub(super) fn session(row: &Row) -> Result<SessionRecord> {
+    let record: SessionRecord = parse(&get::<String>(row, "record")?)?;
+    Ok(SessionRecord {
+        turn: get::<i64>(row, "turn")?.cast_unsigned(),
+        spent: parse(&get::<String>(row, "spent")?)?,
+        status: variant(get(row, "standing")?)?,
+        expires_at: get(row, "expires_at")?,
+        revision: get::<i64>(row, "revision")?.cast_unsigned(),
+        ..record
+    })
+}
+
+pub(super) fn confirmation(row: &Row) -> Result<ConfirmationRecord> {
+    let mut confirmation: ConfirmationRecord = parse(&get::<String>(row, "asked")?)?;
+    confirmation.token_hash = digest(row, "token_hash")?;
+    confirmation.status = variant(get(row, "answer")?)?;
+    if let Some(decided) = get::<Option<String>>(row, "decided")? {
+        let StoredDecision { by, reason, args } = parse(&decided)?;
+        confirmation.decided_by = Some(by);
+        confirmation.reason = reason;
+        if let Some(args) = args {
+            confirmation.is_edited = args != confirmation.args;
+            confirmation.args = args;
+        }
+    }
+    if let Some(secrets) = get::<Option<String>>(row, "secrets")? {
+        let redacted = std::mem::replace(&mut confirmation.args, parse(&secrets)?);
+        confirmation.redacted_args = Some(redacted);
+    }
+    Ok(confirmation)
+}
+
+/// From `digest, envelope, idempotent, is_owned`.
+pub(super) fn execution(row: &Row) -> Result<ExecutionRecord> {
+    let envelope: Option<String> = get(row, "envelope")?;
+    let status = match envelope {
+        Some(text) => ExecutionStatus::Finished(parse::<Envelope>(&text)?.into()),
+        None if get(row, "is_owned")? => ExecutionStatus::Running,
+        None if get(row, "idempotent")? => ExecutionStatus::Abandoned,
+        None => ExecutionStatus::InDoubt,
+    };
+    Ok(ExecutionRecord { digest: digest(row, "digest")?, status })
+}
+
+/// What the function `claim` has decided; `None` when the session does not exist.
+pub(super) fn claim_outcome(row: &Row) -> Result<Option<ClaimOutcome>> {
+    let verdict: String = get(row, "verdict")?;
+    Ok(Some(match verdict.as_str() {
+        "new" => ClaimOutcome::New,
+        "running" => ClaimOutcome::Running,
+        "finished" => {
+            let text: String = get(row, "recorded")?;
+            ClaimOutcome::Finished(parse::<Envelope>(&text)?.into())
+        }
+        "in_doubt" => ClaimOutcome::InDoubt,
+        "conflict" => ClaimOutcome::Conflict,
+        "over_budget" => {
+            let spent = u32::try_from(get::<i64>(row, "exceeded_spent")?).unwrap_or(u32::MAX);
+            ClaimOutcome::OverBudget { meter: get(row, "exceeded_meter")?, spent }
+        }
+        "unapproved" => ClaimOutcome::Unapproved,
+        "no_session" => return Ok(None),
+        other => return Err(Error::Corrupt(format!("a claim was decided as {other}"))),
+    }))
+}
+
+pub(super) fn audit(row: &Row) -> Result<AuditRow> {
+    Ok(AuditRow {
+        number: get::<i64>(row, "number")?.cast_unsigned(),
+        chain: get(row, "chain")?,
+        position: get::<i64>(row, "position")?.cast_unsigned(),
+        previous: get(row, "previous")?,
+        hash: get(row, "hash")?,
+        entry: get(row, "entry")?,
+    })
+}
+
+pub(super) fn get<T: FromSqlOwned>(row: &Row, column: &str) -> Result<T> {
+    row.try_get(column).map_err(|error| Error::Corrupt(format!("column {column}: {error}")))
+}
+
+/// A column of the only row.
+pub(super) fn get_only<T: FromSqlOwned>(rows: &[Row], column: &str) -> Result<T> {
+    let row = rows.first().ok_or_else(|| Error::Corrupt("a statement returned no row".to_owned()))?;
+    get(row, column)
+}
+
+pub(super) fn parse<T: DeserializeOwned>(text: &str) -> Result<T> {
+    serde_json::from_str(text).map_err(|error| Error::Corrupt(error.to_string()))
+}
+
+fn variant<T: DeserializeOwned>(name: String) -> Result<T> {
+    serde_json::from_value(Value::String(name)).map_err(|error| Error::Corrupt(error.to_string()))
+}
+
+fn digest(row: &Row, column: &str) -> Result<[u8; 32]> {
+    let bytes: Vec<u8> = get(row, column)?;
+    bytes.try_into().map_err(|_| Error::Corrupt(format!("column {column}: a digest has 32 bytes")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_hold_any_id_and_do_not_collide() {
+        let ids = ["plain", "a\0b", r"a\0b", r"a\\0b", "a\\\0b", "größe"];
+        let keys: std::collections::BTreeSet<_> = ids.iter().map(|id| key(id)).collect();
+        assert_eq!(keys.len(), ids.len());
+        assert!(keys.iter().all(|key| !key.contains('\0')));
+        assert_eq!(key("plain"), "plain");
+    }
+}

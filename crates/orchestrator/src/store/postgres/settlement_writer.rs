@@ -1,0 +1,300 @@
+//! Records settlements and the audit. All of a process go through one writer: the audit is a chain, so its rows have
+//! to be written in order, and those that wait together are written in one transaction.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, sleep};
+use tokio_postgres::Row;
+use toolwright_contract::Envelope;
+use toolwright_postgres::{Connection, Error as PostgresError, Parameters, Pool};
+
+use super::maintenance::Cleanup;
+use super::postgres_rows::{get, parse};
+use super::statements;
+use crate::store::chain::{self, Chain};
+use crate::store::records::{AuditEntry, AuditRow, Durability, SettleOutcome};
+use crate::store::{Error, Result};
+
+const MAX_BATCH: usize = 256;
+const MAX_BATCH_BYTES: usize = 8 << 20;
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
+
+/// A settlement or an audit entry to record.
+pub(super) struct WriteRequest {
+    /// `None` for an audit entry alone.
+    pub(super) settlement: Option<SettlementRow>,
+    pub(super) entry: AuditEntry,
+    pub(super) durability: Durability,
+    pub(super) reply: oneshot::Sender<Result<SettleOutcome>>,
+}
+
+pub(super) struct SettlementRow {
+    /// For errors; the other ids are keys.
+    pub(super) session_id: String,
+    pub(super) session: String,
+    pub(super) execution: String,
+    pub(super) envelope: String,
+}
+
+pub(super) struct SettlementWriter {
+    pool: Pool,
+    instance: String,
+    cleanups: mpsc::UnboundedSender<Cleanup>,
+    /// How long it retries while the server is unavailable.
+    retry_timeout: Duration,
+    end: ChainEnd,
+    /// Where the chain ends if a statement whose reply was lost has run, and the batch of that statement.
+    unconfirmed: Option<(ChainEnd, u64)>,
+    batch: u64,
+    chains: u32,
+    connection_opened_at: Option<std::time::Instant>,
+}
+
+/// The end of this process's chain. The hash is `None` while it has no rows.
+#[derive(Clone)]
+struct ChainEnd {
+    chain: Chain,
+    position: u64,
+    hash: Option<String>,
+}
+
+enum Attempt {
+    Recorded,
+    /// Nothing was recorded, because these settlements, by place, do not count.
+    Refused(BTreeMap<usize, Result<SettleOutcome>>),
+}
+
+impl SettlementWriter {
+    pub(super) fn new(
+        pool: Pool,
+        instance: String,
+        cleanups: mpsc::UnboundedSender<Cleanup>,
+        retry_timeout: Duration,
+    ) -> Self {
+        let end = ChainEnd::new(&instance);
+        Self {
+            pool,
+            instance,
+            cleanups,
+            retry_timeout,
+            end,
+            unconfirmed: None,
+            batch: 0,
+            chains: 1,
+            connection_opened_at: None,
+        }
+    }
+
+    /// Runs until the store is closed or dropped and all requests are recorded.
+    pub(super) async fn run(
+        mut self,
+        mut requests: mpsc::Receiver<WriteRequest>,
+        mut closing: watch::Receiver<bool>,
+    ) {
+        let mut waiting = Vec::new();
+        let mut is_closing = false;
+        loop {
+            tokio::select! {
+                count = requests.recv_many(&mut waiting, MAX_BATCH) => {
+                    if count == 0 {
+                        break;
+                    }
+                    while !waiting.is_empty() {
+                        let batch = waiting.drain(..batch_size(&waiting)).collect();
+                        self.write(batch).await;
+                    }
+                }
+                _ = closing.changed(), if !is_closing => {
+                    is_closing = true;
+                    requests.close();
+                }
+            }
+        }
+    }
+
+    async fn write(&mut self, mut requests: Vec<WriteRequest>) {
+        self.batch += 1;
+        let start = Instant::now();
+        while !requests.is_empty() {
+            match self.attempt(&requests).await {
+                Ok(Attempt::Recorded) => requests.drain(..).for_each(WriteRequest::succeed),
+                Ok(Attempt::Refused(refused)) => requests = without_refused(requests, refused),
+                // One bad row must not fail the others.
+                Err(PostgresError::Rejected { .. }) if requests.len() > 1 => {
+                    for request in std::mem::take(&mut requests) {
+                        Box::pin(self.write(vec![request])).await;
+                    }
+                }
+                Err(error) => {
+                    let is_final = matches!(error, PostgresError::Rejected { .. }) && !error.is_duplicate();
+                    if is_final || start.elapsed() >= self.retry_timeout {
+                        let error = Error::from(error);
+                        requests.drain(..).for_each(|request| request.fail(&error, &self.cleanups));
+                    } else {
+                        sleep(RETRY_INTERVAL).await;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn attempt(&mut self, requests: &[WriteRequest]) -> std::result::Result<Attempt, PostgresError> {
+        let mut connection = self.pool.get().await?;
+        // After a crash of the server, relaxed rows may be missing.
+        let is_new = self.connection_opened_at != connection.opened_at();
+        if (is_new || self.unconfirmed.is_some()) && self.resume(&mut connection).await? {
+            return Ok(Attempt::Recorded);
+        }
+        let mut end = self.end.clone();
+        let rows: Vec<AuditRow> = requests.iter().map(|request| end.append(&request.entry)).collect();
+        match self.send(&mut connection, requests, &rows).await {
+            Ok(refused) if refused.is_empty() => {
+                self.end = end;
+                self.unconfirmed = None;
+                Ok(Attempt::Recorded)
+            }
+            Ok(refused) => Ok(Attempt::Refused(refused)),
+            Err(error) => {
+                if matches!(error, PostgresError::NoReply(_)) || error.is_duplicate() {
+                    self.unconfirmed = Some((end, self.batch));
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn send(
+        &self,
+        connection: &mut Connection,
+        requests: &[WriteRequest],
+        rows: &[AuditRow],
+    ) -> std::result::Result<BTreeMap<usize, Result<SettleOutcome>>, PostgresError> {
+        let settlements = || requests.iter().map(|request| request.settlement.as_ref());
+        let sessions: Vec<_> = settlements().map(|row| row.map(|row| &*row.session)).collect();
+        let executions: Vec<_> = settlements().map(|row| row.map(|row| &*row.execution)).collect();
+        let envelopes: Vec<_> = settlements().map(|row| row.map(|row| &*row.envelope)).collect();
+        let position = (self.end.position + 1).cast_signed();
+        let previous: Vec<_> = rows.iter().map(|row| &*row.previous).collect();
+        let hashes: Vec<_> = rows.iter().map(|row| &*row.hash).collect();
+        let entries: Vec<_> = rows.iter().map(|row| &*row.entry).collect();
+        let relaxed = requests.iter().all(|request| request.durability == Durability::Relaxed);
+        let parameters: Parameters<'_> = &[
+            &sessions,
+            &executions,
+            &envelopes,
+            &self.end.chain.name(),
+            &position,
+            &previous,
+            &hashes,
+            &entries,
+            &relaxed,
+        ];
+        let refused = connection.query(statements::SETTLE, parameters).await?;
+        let outcome = |row| {
+            let place = get::<i64>(row, "place").ok()?;
+            let place = usize::try_from(place - 1).ok()?;
+            Some((place, refused_outcome(row, requests.get(place)?)))
+        };
+        Ok(refused.iter().filter_map(outcome).collect())
+    }
+
+    /// Reads where the chain ends in the database. True when that proves that the current batch is recorded.
+    async fn resume(&mut self, connection: &mut Connection) -> std::result::Result<bool, PostgresError> {
+        let rows = connection.query(statements::CHAIN_HEAD, &[&self.end.chain.name()]).await?;
+        let stored = rows.first().and_then(|row| {
+            Some((get::<i64>(row, "position").ok()?.cast_unsigned(), get::<String>(row, "hash").ok()?))
+        });
+        self.connection_opened_at = connection.opened_at();
+        if self.end.is_at(stored.as_ref()) {
+            return Ok(false);
+        }
+        if let Some((end, batch)) = self.unconfirmed.take_if(|(end, _)| end.is_at(stored.as_ref())) {
+            self.end = end;
+            return Ok(batch == self.batch);
+        }
+        self.chains += 1;
+        self.unconfirmed = None;
+        tracing::warn!(
+            chain = self.end.chain.name(),
+            position = self.end.position,
+            "the database has lost audit rows of this process: starting a new audit chain"
+        );
+        self.end = ChainEnd::new(&format!("{}.{}", self.instance, self.chains));
+        Ok(false)
+    }
+}
+
+impl ChainEnd {
+    fn new(name: &str) -> Self {
+        Self { chain: Chain::new(name), position: 0, hash: None }
+    }
+
+    /// The next row; the database assigns its number.
+    fn append(&mut self, entry: &AuditEntry) -> AuditRow {
+        let row = self.chain.append(0, chain::text(entry));
+        self.position = row.position;
+        self.hash = Some(row.hash.clone());
+        row
+    }
+
+    fn is_at(&self, stored: Option<&(u64, String)>) -> bool {
+        match (&self.hash, stored) {
+            (None, None) => true,
+            (Some(hash), Some((position, stored))) => hash == stored && self.position == *position,
+            _ => false,
+        }
+    }
+}
+
+impl WriteRequest {
+    fn succeed(self) {
+        // The caller may have gone away.
+        _ = self.reply.send(Ok(SettleOutcome::Recorded));
+    }
+
+    fn fail(self, error: &Error, cleanups: &mpsc::UnboundedSender<Cleanup>) {
+        if let Some(SettlementRow { session, execution, .. }) = self.settlement {
+            _ = cleanups.send(Cleanup::Abandon { session, execution });
+        }
+        _ = self.reply.send(Err(error.clone()));
+    }
+}
+
+/// How many of these requests make one transaction.
+fn batch_size(waiting: &[WriteRequest]) -> usize {
+    let mut bytes = 0;
+    let fitting = waiting.iter().take_while(|request| {
+        bytes += request.settlement.as_ref().map_or(0, |row| row.envelope.len());
+        bytes <= MAX_BATCH_BYTES
+    });
+    fitting.count().max(1)
+}
+
+/// Answers the refused requests, and returns the others.
+fn without_refused(
+    requests: Vec<WriteRequest>,
+    mut refused: BTreeMap<usize, Result<SettleOutcome>>,
+) -> Vec<WriteRequest> {
+    let mut remaining = Vec::new();
+    for (place, request) in requests.into_iter().enumerate() {
+        match refused.remove(&place) {
+            Some(outcome) => _ = request.reply.send(outcome),
+            None => remaining.push(request),
+        }
+    }
+    remaining
+}
+
+/// Why a settlement was refused: it is settled already, was never claimed, or has no session.
+fn refused_outcome(row: &Row, request: &WriteRequest) -> Result<SettleOutcome> {
+    match get::<Option<String>>(row, "recorded")? {
+        Some(envelope) => Ok(SettleOutcome::AlreadySettled(parse::<Envelope>(&envelope)?.into())),
+        None if get(row, "has_session")? => Ok(SettleOutcome::Unclaimed),
+        None => {
+            let id = request.settlement.as_ref().map(|row| row.session_id.clone());
+            Err(Error::NoSession(id.unwrap_or_default()))
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The SQL statements of the store. Functions in them are those of `migrations/`.
+
+use super::postgres_rows::{confirmation_columns, session_columns};
+
+pub(super) const CREATE_SESSION: &str =
+    "INSERT INTO session (id, record, turn, spent, standing, expires_at, revision)
+    VALUES ($1, $2, $3, $4::text::jsonb, $5, $6, $7) ON CONFLICT DO NOTHING RETURNING true";
+pub(super) const SESSION: &str = concat!("SELECT ", session_columns!(), " FROM session WHERE id = $1");
+pub(super) const BEGIN_TURN: &str = concat!(
+    "UPDATE session SET turn = turn + 1, retrievals = 0, spent = spent - 'turn'
+    FROM set_config('synchronous_commit', 'off', true) WHERE id = $1 RETURNING ",
+    session_columns!()
+);
+pub(super) const UPDATE_SESSION: &str = "WITH changed AS (
+        UPDATE session SET record = $2, standing = $3, expires_at = $4, revision = revision + 1
+        WHERE id = $1 AND revision = $5 RETURNING true)
+    SELECT EXISTS (SELECT FROM changed) AS is_changed, EXISTS (SELECT FROM session WHERE id = $1) AS is_known";
+pub(super) const INACTIVE_SESSIONS: &str = "SELECT wanted.id FROM unnest($1::text[]) AS wanted (id)
+    LEFT JOIN session s ON s.id = wanted.id AND s.standing = 'active' AND s.expires_at > $2
+    WHERE s.id IS NULL";
+/// The toolset's name is in the record as it is; inside a JSON string its quotation marks would be escaped.
+pub(super) const IS_TOOLSET_IN_USE: &str = "SELECT EXISTS (SELECT FROM session
+    WHERE standing = 'active' AND position('\"toolset\":\"' || $1 || '\"' IN record) > 0) AS is_in_use";
+
+pub(super) const EXECUTION: &str =
+    "SELECT digest, envelope, idempotent, coalesce(owner = $3, false) OR is_alive(owner) AS is_owned
+    FROM execution WHERE session = $1 AND id = $2";
+pub(super) const CLAIM: &str = "SELECT verdict, recorded, exceeded_meter, exceeded_spent
+    FROM claim($1, $2, $3, $4, $5, $6, $7::text::jsonb, $8, $9, $10, $11, $12, $13)";
+pub(super) const UNCLAIM: &str = "SELECT unclaim($1, $2, $3, $4, $5) AS is_done";
+pub(super) const RELEASE: &str =
+    "UPDATE execution SET owner = NULL FROM set_config('synchronous_commit', 'off', true)
+    WHERE session = $1 AND id = $2 AND owner = $3 AND idempotent AND envelope IS NULL";
+pub(super) const ABANDON: &str = "UPDATE execution SET owner = NULL
+    WHERE session = $1 AND id = $2 AND owner = $3 AND envelope IS NULL";
+pub(super) const SETTLE: &str =
+    "SELECT place, has_session, recorded FROM settle($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+
+pub(super) const CREATE_CONFIRMATION: &str = concat!(
+    "SELECT ",
+    confirmation_columns!(),
+    " FROM ask($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"
+);
+pub(super) const CONFIRMATION: &str =
+    concat!("SELECT ", confirmation_columns!(), " FROM confirmation WHERE id = $1");
+pub(super) const PENDING_CONFIRMATIONS: &str = concat!(
+    "SELECT ",
+    confirmation_columns!(),
+    " FROM confirmation WHERE answer = 'pending' ORDER BY created_at, id"
+);
+pub(super) const PENDING_CONFIRMATIONS_OF_SESSION: &str = concat!(
+    "SELECT ",
+    confirmation_columns!(),
+    " FROM confirmation WHERE answer = 'pending' AND session = $1 ORDER BY created_at, id"
+);
+pub(super) const APPROVED_CONFIRMATIONS: &str = concat!(
+    "SELECT ",
+    confirmation_columns!(),
+    " FROM confirmation WHERE answer = 'approved' ORDER BY created_at, id"
+);
+pub(super) const DECIDE_CONFIRMATION: &str = concat!(
+    "UPDATE confirmation SET answer = $2, decided = $3, secrets = $5
+    WHERE id = $1 AND answer = 'pending' AND expires_at > $4 RETURNING ",
+    confirmation_columns!()
+);
+
+pub(super) const BLOCK: &str = "INSERT INTO block (org, principal, client_id, until) VALUES ($1, $2, $3, $4)
+    ON CONFLICT (org, principal, client_id) DO UPDATE SET until = greatest(block.until, excluded.until)";
+pub(super) const BLOCKED_UNTIL: &str =
+    "SELECT until FROM block WHERE org = $1 AND principal = $2 AND client_id = $3";
+pub(super) const UNBLOCK: &str =
+    "DELETE FROM block WHERE org = $1 AND principal = $2 AND client_id = $3 RETURNING until";
+/// Blocks that servers of the version before have stored as sessions.
+pub(super) const SESSION_BLOCKS: &str =
+    concat!("SELECT ", session_columns!(), " FROM session WHERE id LIKE 'block\\_%' AND standing = 'active'");
+/// The row stays for servers of the version before, which ignore its standing, until it is swept.
+pub(super) const END_SESSION_BLOCK: &str = "UPDATE session SET standing = 'ended' WHERE id = $1";
+
+/// The last number up to which no row of an open transaction is missing.
+pub(super) const AUDIT_HORIZON: &str = "SELECT audit_horizon() AS last";
+pub(super) const AUDIT_ROWS: &str = "SELECT number, chain, position, previous, hash, entry FROM audit
+    WHERE number > $1 AND number <= $2 ORDER BY number LIMIT $3";
+pub(super) const CHAIN_HEAD: &str =
+    "SELECT position, hash FROM audit WHERE chain = $1 ORDER BY position DESC LIMIT 1";
+
+pub(super) const DELETE_SESSIONS: &str = "SELECT forget_sessions($1, $2) AS count";
+pub(super) const DELETE_EXECUTIONS: &str = "SELECT forget_executions($1, $2, $3) AS count";
+/// Rows are locked in order, so that two sweeps at once cannot deadlock. The status is as in
+/// `SessionRecord::status_at`; inside a JSON string the quotation marks of the field would be escaped.
+pub(super) const EXPIRE_SESSIONS: &str = "WITH late AS (
+        SELECT id FROM session WHERE standing = 'active' AND expires_at <= $1 ORDER BY id FOR NO KEY UPDATE
+    ), expired AS (
+        UPDATE session SET revision = revision + 1,
+            standing = CASE WHEN position('\"pendingEndVoiceSession\":' IN record) > 0 THEN 'ended' ELSE 'expired' END
+        FROM late WHERE session.id = late.id RETURNING 1
+    ) SELECT count(*) FROM expired";
+pub(super) const EXPIRE_CONFIRMATIONS: &str = concat!(
+    "WITH late AS (
+        SELECT id FROM confirmation WHERE answer = 'pending' AND expires_at <= $1 ORDER BY id FOR NO KEY UPDATE
+    ), expired AS (
+        UPDATE confirmation SET answer = 'expired', secrets = NULL FROM late WHERE confirmation.id = late.id
+        RETURNING ",
+    confirmation_columns!(),
+    ", created_at, confirmation.id
+    ) SELECT * FROM expired ORDER BY created_at, id"
+);
+/// Of used confirmations whose execution was never settled.
+pub(super) const DELETE_SECRETS: &str = "UPDATE confirmation SET secrets = NULL
+    WHERE secrets IS NOT NULL AND answer = 'used' AND expires_at <= $1";
+pub(super) const DELETE_CONFIRMATIONS: &str =
+    "DELETE FROM confirmation WHERE answer IN ('rejected', 'expired', 'used') AND expires_at <= $1";
+pub(super) const DELETE_BLOCKS: &str = "DELETE FROM block WHERE until <= $1";
+/// A missing row means the same as an expired lease; rows stay for a day so that people can look at them.
+pub(super) const DELETE_INSTANCES: &str =
+    "DELETE FROM instance WHERE lease_until < clock_timestamp() - interval '1 day' AND NOT is_alive(id)";
+
+/// Renews the lease. A synchronous commit also flushes all earlier commits.
+pub(super) const FLUSH: &str = "SELECT renew($1, $2)";
+pub(super) const RENEW_LEASE: &str = "SELECT set_config('synchronous_commit', 'off', true), renew($1, $2)";
+pub(super) const END_LEASE: &str = "DELETE FROM instance WHERE id = $1";

@@ -1,0 +1,197 @@
+//! Applies changes as SQL statements in one transaction. Several changes of one record are written once, and audit
+//! entries in rows of many.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use rusqlite::{CachedStatement, Connection};
+use serde::Serialize;
+
+use super::{audit_compression, signed};
+use crate::store::chain::{Chain, Link};
+use crate::store::journal::{AuditText, Change, Deletion};
+use crate::store::records::{BlockRecord, Claim, ConfirmationRecord, SessionRecord};
+use crate::store::{Error, Result};
+
+/// The most audit entries in one row. A reader of one entry reads the whole row.
+const MAX_ENTRIES_PER_ROW: u64 = 256;
+
+/// The end of the audit: this process's chain and the number of the next entry.
+#[derive(Debug, Clone)]
+pub struct AuditEnd {
+    pub chain: Chain,
+    pub next: u64,
+}
+
+/// The changes of a transaction that are not written yet. `'a` is the lifetime of the changes.
+pub struct Batch<'c, 'a> {
+    connection: &'c Connection,
+    insert_call: CachedStatement<'c>,
+    update_envelope: CachedStatement<'c>,
+    insert_audit: CachedStatement<'c>,
+    end: AuditEnd,
+    /// Claims. Most are settled in the same batch, and become one row.
+    claims: HashMap<u64, &'a Claim, RandomState>,
+    /// The latest record of each session.
+    sessions: HashMap<&'a str, &'a SessionRecord, RandomState>,
+    row: AuditRowBuilder,
+}
+
+/// Audit entries that become one row.
+#[derive(Default)]
+struct AuditRowBuilder {
+    text: String,
+    count: u64,
+    first: Option<Link>,
+}
+
+impl<'c, 'a> Batch<'c, 'a> {
+    pub fn new(connection: &'c Connection, end: AuditEnd) -> Result<Self> {
+        let call =
+            "INSERT OR REPLACE INTO calls (number, session, execution, digest, idempotent, at, envelope)
+                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        let envelope = "UPDATE calls SET envelope = ?2 WHERE number = ?1";
+        let audit = "INSERT INTO audit (number, chain, position, previous, hash, entry)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        Ok(Self {
+            connection,
+            insert_call: connection.prepare_cached(call)?,
+            update_envelope: connection.prepare_cached(envelope)?,
+            insert_audit: connection.prepare_cached(audit)?,
+            end,
+            claims: HashMap::default(),
+            sessions: HashMap::default(),
+            row: AuditRowBuilder::default(),
+        })
+    }
+
+    pub fn apply(&mut self, change: &'a Change) -> Result<()> {
+        match change {
+            Change::Session(record) => _ = self.sessions.insert(&record.id, record),
+            Change::Claim { number, claim, charged, used } => {
+                self.claims.insert(*number, claim);
+                if let Some(record) = charged {
+                    self.sessions.insert(&record.id, record);
+                }
+                if let Some(used) = used {
+                    write_confirmation(self.connection, used)?;
+                }
+            }
+            Change::Settlement { number, envelope, audit } => {
+                match self.claims.remove(number) {
+                    Some(claim) => self.write_call(*number, claim, Some(envelope))?,
+                    None => _ = self.update_envelope.execute((signed(*number), envelope))?,
+                }
+                self.append_audit(audit)?;
+            }
+            Change::Confirmation(confirmation) => write_confirmation(self.connection, confirmation)?,
+            Change::Block(block) => write_block(self.connection, block)?,
+            Change::Audit(text) => self.append_audit(text)?,
+            Change::Deletion(deletion) => {
+                self.write_sessions_and_claims()?;
+                delete(self.connection, deletion)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the rest, and returns the new end of the audit.
+    pub fn finish(mut self) -> Result<AuditEnd> {
+        self.write_sessions_and_claims()?;
+        self.write_audit_row()?;
+        Ok(self.end)
+    }
+
+    fn write_sessions_and_claims(&mut self) -> Result<()> {
+        for (_, record) in self.sessions.drain() {
+            write_session(self.connection, record)?;
+        }
+        let mut claims: Vec<_> = self.claims.drain().collect();
+        claims.sort_unstable_by_key(|(number, _)| *number);
+        claims.into_iter().try_for_each(|(number, claim)| self.write_call(number, claim, None))
+    }
+
+    fn write_call(&mut self, number: u64, claim: &Claim, envelope: Option<&String>) -> Result<()> {
+        let Claim { session, execution, digest, idempotent, now, .. } = claim;
+        let row = (signed(number), session, &**execution, digest.as_slice(), idempotent, now, envelope);
+        self.insert_call.execute(row)?;
+        Ok(())
+    }
+
+    fn append_audit(&mut self, AuditText(text): &AuditText) -> Result<()> {
+        let link = self.end.chain.link(text);
+        self.end.next += 1;
+        let row = &mut self.row;
+        row.first.get_or_insert(link);
+        if row.count > 0 {
+            row.text.push('\n');
+        }
+        row.text.push_str(text);
+        row.count += 1;
+        if row.count == MAX_ENTRIES_PER_ROW { self.write_audit_row() } else { Ok(()) }
+    }
+
+    /// Writes the collected entries as one row: number, position and previous hash of the first, hash of the last.
+    fn write_audit_row(&mut self) -> Result<()> {
+        let AuditRowBuilder { text, count, first: Some(Link { position, previous, .. }) } =
+            std::mem::take(&mut self.row)
+        else {
+            return Ok(());
+        };
+        let AuditEnd { chain, next } = &self.end;
+        let row = (
+            signed(next - count),
+            chain.name(),
+            signed(position),
+            previous.as_slice(),
+            chain.head(),
+            audit_compression::compress(text),
+        );
+        self.insert_audit.execute(row)?;
+        Ok(())
+    }
+}
+
+fn write_session(connection: &Connection, record: &SessionRecord) -> Result<()> {
+    let sql = "INSERT INTO sessions (id, record) VALUES (?1, ?2)
+               ON CONFLICT (id) DO UPDATE SET record = excluded.record";
+    connection.prepare_cached(sql)?.execute((&record.id, json(record)?))?;
+    Ok(())
+}
+
+fn write_confirmation(connection: &Connection, confirmation: &ConfirmationRecord) -> Result<()> {
+    let sql = "INSERT INTO confirmations (id, record) VALUES (?1, ?2)
+               ON CONFLICT (id) DO UPDATE SET record = excluded.record";
+    connection.prepare_cached(sql)?.execute((&confirmation.id, json(confirmation)?))?;
+    Ok(())
+}
+
+pub fn write_block(connection: &Connection, block: &BlockRecord) -> Result<()> {
+    let sql = "INSERT INTO blocks (org, principal, client_id, until) VALUES (?1, ?2, ?3, ?4)
+               ON CONFLICT (org, principal, client_id) DO UPDATE SET until = excluded.until";
+    let BlockRecord { org, principal, client_id, until } = block;
+    connection.prepare_cached(sql)?.execute((org, principal, client_id, until))?;
+    Ok(())
+}
+
+fn delete(connection: &Connection, deletion: &Deletion) -> Result<()> {
+    let Deletion { session, executions, confirmations, blocks } = deletion;
+    for number in executions {
+        connection.prepare_cached("DELETE FROM calls WHERE number = ?1")?.execute([signed(*number)])?;
+    }
+    for id in confirmations {
+        connection.prepare_cached("DELETE FROM confirmations WHERE id = ?1")?.execute([id])?;
+    }
+    for BlockRecord { org, principal, client_id, .. } in blocks {
+        let sql = "DELETE FROM blocks WHERE org = ?1 AND principal = ?2 AND client_id = ?3";
+        connection.prepare_cached(sql)?.execute((org, principal, client_id))?;
+    }
+    if let Some(id) = session {
+        connection.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([id])?;
+    }
+    Ok(())
+}
+
+fn json(record: &impl Serialize) -> Result<String> {
+    serde_json::to_string(record).map_err(|cause| Error::Corrupt(cause.to_string()))
+}

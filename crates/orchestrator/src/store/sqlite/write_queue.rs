@@ -1,0 +1,192 @@
+//! The changes that wait for the writer thread, in the order in which they were decided.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use crate::store::Result;
+use crate::store::journal::{Change, PendingWrite};
+use crate::store::records::Durability;
+
+/// The most changes in one transaction.
+const MAX_BATCH: usize = 4096;
+/// While more bytes are queued, callers of relaxed changes wait too.
+const MAX_QUEUED_BYTES: usize = 8 << 20;
+/// How long changes without a waiter are collected. A longer delay saves commits, but lets slow calls wait for a longer
+/// write on a machine with few cores.
+const BATCH_DELAY: Duration = Duration::from_millis(6);
+/// The approximate size of a change without its envelope.
+const CHANGE_BYTES: usize = 512;
+
+/// A task for the writer, and who waits for it.
+#[derive(Debug)]
+pub struct QueuedTask {
+    pub task: Task,
+    waiter: Option<oneshot::Sender<Result<()>>>,
+}
+
+#[derive(Debug)]
+pub enum Task {
+    Write(Change),
+    /// Wakes its waiter once all tasks before are done, with an error if a change was lost.
+    Flush,
+    /// Wakes its waiter once all tasks before are done.
+    Drain,
+}
+
+#[derive(Debug, Default)]
+pub struct WriteQueue {
+    state: Mutex<State>,
+    is_ready: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    tasks: VecDeque<QueuedTask>,
+    waiters: usize,
+    bytes: usize,
+    is_closed: bool,
+    /// When to wake the writer.
+    wake_at: Threshold,
+}
+
+/// This many tasks, or this many waiters.
+#[derive(Debug, Clone, Copy, Default)]
+struct Threshold {
+    tasks: usize,
+    waiters: usize,
+}
+
+impl WriteQueue {
+    pub fn push(&self, change: Change, durability: Durability) -> PendingWrite {
+        let state = self.lock();
+        let must_wait =
+            durability == Durability::Committed || state.bytes > MAX_QUEUED_BYTES || state.is_closed;
+        self.add(state, Task::Write(change), must_wait)
+    }
+
+    pub fn push_flush(&self) -> PendingWrite {
+        self.add(self.lock(), Task::Flush, true)
+    }
+
+    pub fn push_drain(&self) -> PendingWrite {
+        self.add(self.lock(), Task::Drain, true)
+    }
+
+    fn add(&self, mut state: MutexGuard<'_, State>, task: Task, must_wait: bool) -> PendingWrite {
+        let (waiter, written) = if must_wait {
+            let (sender, receiver) = oneshot::channel();
+            (Some(sender), PendingWrite::new(receiver))
+        } else {
+            (None, PendingWrite::READY)
+        };
+        if state.is_closed {
+            // Dropping the sender fails the waiter.
+            return written;
+        }
+        state.waiters += usize::from(waiter.is_some());
+        let task = QueuedTask { task, waiter };
+        state.bytes += task.bytes();
+        state.tasks.push_back(task);
+        let is_ready = state.is_ready();
+        drop(state);
+        if is_ready {
+            self.is_ready.notify_one();
+        }
+        written
+    }
+
+    /// Takes the next batch in order, and sleeps while there is none. `None` once the queue is closed and empty.
+    ///
+    /// While fewer than `expected_waiters` wait, it delays the batch by up to `delay`: callers that were woken last are
+    /// about to write again, and one commit for all is cheaper than two.
+    pub fn take(&self, expected_waiters: usize, delay: Duration) -> Option<Vec<QueuedTask>> {
+        let any = Threshold { tasks: 1, waiters: 1 };
+        let mut state = self.sleep(self.lock(), any, Duration::MAX);
+        if state.waiters == 0 {
+            state = self.sleep(state, Threshold { tasks: MAX_BATCH, waiters: 1 }, BATCH_DELAY);
+        }
+        if state.waiters > 0 && state.waiters < expected_waiters {
+            state = self.sleep(state, Threshold { tasks: MAX_BATCH, waiters: expected_waiters }, delay);
+        }
+        let count = state.tasks.len().min(MAX_BATCH);
+        let batch: Vec<_> = state.tasks.drain(..count).collect();
+        state.waiters -= batch.iter().filter(|task| task.is_awaited()).count();
+        state.bytes -= batch.iter().map(QueuedTask::bytes).sum::<usize>();
+        (!batch.is_empty()).then_some(batch)
+    }
+
+    /// Accepts no more tasks; those in the queue can still be taken.
+    pub fn close(&self) {
+        self.lock().is_closed = true;
+        self.is_ready.notify_one();
+    }
+
+    /// Accepts no more tasks, and fails the waiters of those in the queue.
+    pub fn abort(&self) {
+        let mut state = self.lock();
+        state.is_closed = true;
+        state.tasks.clear();
+    }
+
+    fn sleep<'a>(
+        &self,
+        mut state: MutexGuard<'a, State>,
+        wake_at: Threshold,
+        timeout: Duration,
+    ) -> MutexGuard<'a, State> {
+        let start = Instant::now();
+        state.wake_at = wake_at;
+        while !state.is_ready() && !state.is_closed {
+            let left = timeout.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                break;
+            }
+            let woken = self.is_ready.wait_timeout(state, left);
+            state = woken.map_or_else(|poisoned| poisoned.into_inner().0, |(state, _)| state);
+        }
+        // The writer is awake: pushes need not notify it.
+        state.wake_at = Threshold { tasks: usize::MAX, waiters: usize::MAX };
+        state
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn is_ready(&self) -> bool {
+        self.tasks.len() >= self.wake_at.tasks || self.waiters >= self.wake_at.waiters
+    }
+}
+
+impl QueuedTask {
+    pub const fn is_awaited(&self) -> bool {
+        self.waiter.is_some()
+    }
+
+    pub const fn change(&self) -> Option<&Change> {
+        match &self.task {
+            Task::Write(change) => Some(change),
+            Task::Flush | Task::Drain => None,
+        }
+    }
+
+    pub fn complete(self, outcome: Result<()>) {
+        if let Some(waiter) = self.waiter {
+            // The waiter may have gone away.
+            let _ = waiter.send(outcome);
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match &self.task {
+            Task::Write(Change::Settlement { envelope, .. }) => CHANGE_BYTES + envelope.len(),
+            Task::Write(_) => CHANGE_BYTES,
+            Task::Flush | Task::Drain => 0,
+        }
+    }
+}

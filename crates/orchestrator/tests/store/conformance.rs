@@ -1,0 +1,107 @@
+//! The list of rules. A rule that is not listed here does not run.
+
+/// The rules of every store.
+macro_rules! conformance {
+    ($name:ident, $fixture:ty) => {
+        rules!($name, $fixture, {
+            session_rules: a_session_is_stored_unchanged,
+            session_rules: an_existing_session_id_is_refused_and_changes_nothing,
+            session_rules: an_unknown_session_is_none_and_cannot_be_changed,
+            session_rules: an_update_succeeds_on_the_revision_that_was_read,
+            block_rules: a_client_is_blocked_until_the_latest_time,
+            block_rules: a_block_is_of_one_client_of_one_principal,
+            block_rules: a_block_can_be_removed,
+            block_rules: a_sweep_deletes_blocks_that_are_over,
+            block_rules: no_session_id_collides_with_a_block,
+            meter_rules: a_session_meter_is_charged_across_turns,
+            meter_rules: all_meters_are_charged_or_none,
+            meter_rules: meters_of_two_scopes_may_have_one_name,
+            meter_rules: the_meters_are_charged_by_new_claims_only,
+            meter_rules: a_claim_beyond_the_limit_leaves_nothing_behind,
+            meter_rules: claims_without_charges_cost_nothing,
+            meter_rules: a_turn_resets_its_meters,
+            meter_rules: an_update_keeps_turn_and_meters,
+            meter_rules: a_refused_charge_uses_up_no_approval,
+            claim_rules: an_execution_is_claimed_once,
+            claim_rules: execution_ids_are_separate_for_each_session,
+            claim_rules: an_id_with_other_arguments_is_a_conflict,
+            claim_rules: a_claim_needs_its_session,
+            claim_rules: a_settled_execution_returns_its_envelope,
+            claim_rules: the_first_settlement_wins,
+            claim_rules: an_unclaimed_execution_cannot_be_settled,
+            claim_rules: an_envelope_with_an_error_is_stored_unchanged,
+            claim_rules: a_released_idempotent_execution_can_be_claimed_again,
+            claim_rules: only_running_idempotent_executions_can_be_released,
+            confirmation_rules: a_confirmation_is_stored_unchanged,
+            confirmation_rules: a_second_request_keeps_the_confirmation_and_renews_its_token,
+            confirmation_rules: a_decided_or_expired_confirmation_is_not_renewed,
+            confirmation_rules: pending_confirmations_are_listed_by_session_oldest_first,
+            confirmation_rules: an_approval_records_the_approver_and_the_arguments,
+            confirmation_rules: a_rejection_records_the_approver_and_the_reason,
+            confirmation_rules: a_confirmation_is_decided_once,
+            confirmation_rules: an_expired_confirmation_cannot_be_decided,
+            confirmation_rules: a_claim_needs_an_approval,
+            confirmation_rules: an_approval_is_valid_for_one_execution_only,
+            confirmation_rules: an_approval_is_used_once,
+            confirmation_rules: a_refused_claim_uses_up_no_approval,
+            confirmation_rules: approved_confirmations_are_listed_until_their_execution_is_claimed,
+            confirmation_rules: a_closed_confirmation_stores_no_secrets,
+            retention_rules: a_session_that_was_asked_to_end_ends_instead_of_expiring,
+            retention_rules: a_toolset_is_in_use_while_an_active_session_has_it,
+            retention_rules: a_sweep_expires_sessions,
+            retention_rules: a_sweep_expires_confirmations,
+            retention_rules: the_last_hundred_executions_are_retained_whatever_their_age,
+            retention_rules: all_executions_of_the_last_day_are_retained,
+            retention_rules: running_executions_are_never_deleted,
+            retention_rules: a_session_is_deleted_a_day_after_its_end,
+            audit_rules: rows_are_chained_in_the_order_they_were_written,
+            audit_rules: rows_are_read_in_pages,
+            audit_rules: a_settlement_writes_one_audit_row,
+            concurrency_rules: one_of_many_claims_is_new,
+            concurrency_rules: a_meter_never_exceeds_its_limit,
+            concurrency_rules: one_approval_admits_one_execution,
+            concurrency_rules: one_of_many_deciders_wins,
+            concurrency_rules: one_of_many_updates_wins,
+            concurrency_rules: one_of_many_sessions_with_an_id_is_created,
+            concurrency_rules: concurrent_requests_create_one_confirmation,
+            concurrency_rules: one_of_many_settlements_wins,
+            concurrency_rules: concurrent_sessions_are_independent,
+        });
+    };
+}
+
+/// The rules of stores that survive a crash.
+macro_rules! persistence {
+    ($name:ident, $fixture:ty) => {
+        rules!($name, $fixture, {
+            restart_rules: sessions_survive,
+            block_rules: blocks_survive_a_restart,
+            meter_rules: spent_meters_survive_a_restart,
+            restart_rules: a_turn_survives_once_it_is_flushed,
+            restart_rules: a_settled_execution_survives,
+            restart_rules: an_unfinished_idempotent_execution_can_be_claimed_again,
+            restart_rules: any_other_unfinished_execution_stays_in_doubt,
+            restart_rules: an_execution_in_doubt_conflicts_with_other_arguments,
+            restart_rules: confirmations_survive,
+            restart_rules: an_approval_is_not_used_twice,
+            restart_rules: an_abandoned_execution_needs_no_second_approval,
+            restart_rules: an_expired_session_stays_expired,
+            restart_rules: the_audit_continues,
+            restart_rules: relaxed_changes_survive_once_they_are_flushed,
+            restart_rules: deleted_records_stay_deleted,
+        });
+    };
+}
+
+macro_rules! rules {
+    ($name:ident, $fixture:ty, { $($file:ident: $rule:ident,)* }) => {
+        mod $name {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $rule() {
+                    crate::$file::$rule::<$fixture>().await;
+                }
+            )*
+        }
+    };
+}

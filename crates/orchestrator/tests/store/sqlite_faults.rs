@@ -1,0 +1,237 @@
+//! Disk failures: nothing is acknowledged that is not on disk, and the store recovers.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use serde_json::json;
+use toolwright_orchestrator::store::sqlite::{Fault, FaultSwitch, Options};
+use toolwright_orchestrator::store::{
+    Backend, Claim, ClaimOutcome, ConfirmationStatus, Durability, Error, ExecutionStatus, Result,
+    SessionRecord, Settlement, Sqlite,
+};
+
+use crate::audit_rules::{entries, verified};
+use crate::sqlite_store::SqliteStore;
+use crate::support::{
+    NOW, approve, approved, claim, confirmation, confirmed, entry, envelope, idempotent, over_budget,
+    retrieval, retrieval_charge, retrievals, run, session, settlement, status,
+};
+
+/// A store with the session `s`, and its fault switch.
+async fn with_faults() -> (SqliteStore, Arc<Sqlite>, FaultSwitch) {
+    let faults = FaultSwitch::default();
+    let fixture = SqliteStore::with(Options { faults: faults.clone(), ..Options::default() });
+    let store = fixture.store();
+    store.create_session(session("s")).await.unwrap();
+    (fixture, store, faults)
+}
+
+fn is_unavailable<T>(outcome: Result<T>) -> bool {
+    matches!(outcome, Err(Error::Unavailable(_)))
+}
+
+#[tokio::test]
+async fn a_failed_claim_costs_nothing_and_can_be_repeated() {
+    let (fixture, store, faults) = with_faults().await;
+    let approval = approved(&*store, confirmation("q", "s", "call")).await;
+    let call = Claim { charges: retrieval_charge(1), ..confirmed(&approval) };
+    faults.set(Fault::CommitFails);
+    assert!(is_unavailable(store.claim(call.clone()).await));
+    assert_eq!(store.execution("s", "call").await, Ok(None));
+    assert_eq!(retrievals(&*store).await, 0);
+    assert_eq!(*store.confirmation("q").await.unwrap().unwrap(), approval);
+    faults.set(Fault::None);
+    assert_eq!(store.claim(call.clone()).await, Ok(ClaimOutcome::New));
+    assert_eq!(store.claim(retrieval("s", "more", 1)).await, Ok(over_budget(1)));
+    store.settle(settlement(&call)).await.unwrap();
+    drop(store);
+    let fixture = fixture.restart().await;
+    let store = fixture.store();
+    assert!(matches!(store.claim(call).await, Ok(ClaimOutcome::Finished(_))));
+    assert_eq!(store.confirmation("q").await.unwrap().unwrap().status, ConfirmationStatus::Used);
+}
+
+#[tokio::test]
+async fn a_failed_claim_does_not_survive_a_restart() {
+    let (fixture, store, faults) = with_faults().await;
+    let approval = approved(&*store, confirmation("q", "s", "call")).await;
+    faults.set(Fault::CommitFails);
+    assert!(is_unavailable(store.claim(confirmed(&approval)).await));
+    drop(store);
+    let fixture = fixture.restart().await;
+    let store = fixture.store();
+    assert_eq!(store.execution("s", "call").await, Ok(None));
+    assert_eq!(*store.approved_confirmations().await.unwrap()[0], approval);
+    assert_eq!(store.claim(confirmed(&approval)).await, Ok(ClaimOutcome::New));
+}
+
+#[tokio::test]
+async fn failed_changes_are_rolled_back_in_memory() {
+    let (fixture, store, faults) = with_faults().await;
+    store.create_confirmation(confirmation("pending", "s", "a")).await.unwrap();
+    let before = store.session("s").await.unwrap().unwrap();
+    let changed = SessionRecord { state: json!(1), ..(*before).clone() };
+    faults.set(Fault::CommitFails);
+    assert!(is_unavailable(store.create_session(session("t")).await));
+    assert!(is_unavailable(store.update_session(&changed).await));
+    assert!(is_unavailable(store.create_confirmation(confirmation("q", "s", "b")).await));
+    assert!(is_unavailable(store.decide_confirmation("pending", approve("ada"), NOW).await));
+    assert_eq!(store.session("t").await, Ok(None));
+    assert_eq!(store.session("s").await.unwrap().unwrap(), before);
+    assert_eq!(store.confirmation("q").await, Ok(None));
+    assert_eq!(store.pending_confirmations(None).await.unwrap().len(), 1);
+    faults.set(Fault::None);
+    store.create_session(session("t")).await.unwrap();
+    assert_eq!(store.update_session(&changed).await, Ok(true));
+    store.create_confirmation(confirmation("q", "s", "b")).await.unwrap();
+    assert!(store.decide_confirmation("pending", approve("ada"), NOW).await.unwrap().is_some());
+    let after = store.session("s").await.unwrap().unwrap();
+    drop(store);
+    let fixture = fixture.restart().await;
+    let store = fixture.store();
+    assert_eq!(store.session("s").await.unwrap().unwrap(), after);
+    assert_eq!(store.session("t").await.unwrap().unwrap().id, "t");
+    assert_eq!(store.pending_confirmations(None).await.unwrap()[0].id, "q");
+    assert_eq!(store.approved_confirmations().await.unwrap()[0].id, "pending");
+}
+
+#[tokio::test]
+async fn a_failed_settlement_leaves_the_execution_in_doubt() {
+    let (fixture, store, faults) = with_faults().await;
+    let (once, again) = (claim("s", "once"), idempotent("s", "again"));
+    for call in [&once, &again] {
+        assert_eq!(store.claim(call.clone()).await, Ok(ClaimOutcome::New));
+    }
+    faults.set(Fault::CommitFails);
+    for call in [&once, &again] {
+        assert!(is_unavailable(store.settle(settlement(call)).await));
+    }
+    faults.set(Fault::None);
+    assert_eq!(store.claim(once.clone()).await, Ok(ClaimOutcome::InDoubt));
+    assert_eq!(status(&*store, "s", "again").await, Some(ExecutionStatus::Abandoned));
+    drop(store);
+    let fixture = fixture.restart().await;
+    let store = fixture.store();
+    assert_eq!(store.claim(once).await, Ok(ClaimOutcome::InDoubt));
+    run(&*store, again).await;
+    assert_eq!(entries(&verified(&*store).await), [entry("s", "again")]);
+}
+
+#[tokio::test]
+async fn the_owner_can_settle_again_after_a_disk_failure() {
+    let (fixture, store, faults) = with_faults().await;
+    let call = claim("s", "call");
+    assert_eq!(store.claim(call.clone()).await, Ok(ClaimOutcome::New));
+    faults.set(Fault::CommitFails);
+    assert!(is_unavailable(store.settle(settlement(&call)).await));
+    faults.set(Fault::None);
+    store.settle(settlement(&call)).await.unwrap();
+    drop(store);
+    let fixture = fixture.restart().await;
+    assert_eq!(
+        fixture.store().claim(call.clone()).await,
+        Ok(ClaimOutcome::Finished(settlement(&call).envelope))
+    );
+}
+
+#[tokio::test]
+async fn a_store_recovers_from_a_full_disk() {
+    let (fixture, store, faults) = with_faults().await;
+    run(&*store, claim("s", "before")).await;
+    let (large, call) = (json!("x".repeat(1 << 20)), claim("s", "large"));
+    let settled = Settlement { envelope: envelope("large", large), ..settlement(&call) };
+    assert_eq!(store.claim(call.clone()).await, Ok(ClaimOutcome::New));
+    faults.set(Fault::DiskFull);
+    let error = store.settle(settled.clone()).await.unwrap_err();
+    assert!(error.to_string().contains("full"), "{error}");
+    assert_eq!(store.claim(call.clone()).await, Ok(ClaimOutcome::InDoubt));
+    faults.set(Fault::None);
+    store.settle(settled.clone()).await.unwrap();
+    run(&*store, claim("s", "after")).await;
+    drop(store);
+    let fixture = fixture.restart().await;
+    let store = fixture.store();
+    assert_eq!(store.claim(call).await, Ok(ClaimOutcome::Finished(settled.envelope)));
+    let expected = ["before", "large", "after"].map(|call| entry("s", call));
+    assert_eq!(entries(&verified(&*store).await), expected);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_failed_change_does_not_fail_the_others() {
+    let (_fixture, store, faults) = with_faults().await;
+    let large = claim("s", "large");
+    assert_eq!(store.claim(large.clone()).await, Ok(ClaimOutcome::New));
+    let large = Settlement { envelope: envelope("large", json!("x".repeat(1 << 20))), ..settlement(&large) };
+    faults.set(Fault::DiskFull);
+    let (failed, claimed) = tokio::join!(store.settle(large), store.claim(claim("s", "another")));
+    assert!(is_unavailable(failed));
+    // A row fits in the last page of its table.
+    assert_eq!(claimed, Ok(ClaimOutcome::New));
+}
+
+#[tokio::test]
+async fn a_flush_reports_a_lost_relaxed_change() {
+    let (fixture, store, faults) = with_faults().await;
+    store.append_audit(entry("s", "first")).await.unwrap();
+    store.flush().await.unwrap();
+    faults.set(Fault::CommitFails);
+    store.append_audit(entry("s", "lost")).await.unwrap();
+    assert!(is_unavailable(store.flush().await));
+    faults.set(Fault::None);
+    store.append_audit(entry("s", "last")).await.unwrap();
+    store.flush().await.unwrap();
+    assert_eq!(entries(&verified(&*store).await), [entry("s", "first"), entry("s", "last")]);
+    drop(store);
+    let fixture = fixture.restart().await;
+    assert_eq!(verified(&*fixture.store()).await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_store_without_its_writer_refuses_every_write() {
+    let (fixture, store, faults) = with_faults().await;
+    let call = claim("s", "call");
+    assert_eq!(store.claim(call.clone()).await, Ok(ClaimOutcome::New));
+    faults.set(Fault::WriterDies);
+    assert!(is_unavailable(store.settle(settlement(&call)).await));
+    faults.set(Fault::None);
+    let relaxed = Claim { durability: Durability::Relaxed, ..idempotent("s", "another") };
+    assert!(is_unavailable(store.claim(relaxed).await));
+    assert!(is_unavailable(store.claim(claim("s", "third")).await));
+    assert!(is_unavailable(store.begin_turn("s").await));
+    assert!(is_unavailable(store.append_audit(entry("s", "x")).await));
+    assert!(is_unavailable(store.flush().await));
+    drop(store);
+    let fixture = fixture.restart().await;
+    let store = fixture.store();
+    assert_eq!(store.claim(call).await, Ok(ClaimOutcome::InDoubt));
+    assert_eq!(store.claim(claim("s", "third")).await, Ok(ClaimOutcome::New));
+}
+
+/// Starts a claim, and drops it before it is on disk.
+async fn start_and_drop(store: &Sqlite, call: Claim) {
+    let mut claimed = pin!(store.claim(call));
+    let polled = poll_fn(|context| Poll::Ready(claimed.as_mut().poll(context))).await;
+    assert!(polled.is_pending(), "a committed claim waits for the disk");
+}
+
+#[tokio::test]
+async fn a_claim_whose_caller_went_away_can_be_repeated() {
+    let (fixture, store, _faults) = with_faults().await;
+    let approval = approved(&*store, confirmation("q", "s", "call")).await;
+    let call = Claim { charges: retrieval_charge(1), ..confirmed(&approval) };
+    start_and_drop(&store, call.clone()).await;
+    assert_eq!(store.execution("s", "call").await, Ok(None));
+    store.flush().await.unwrap();
+    drop(store);
+    let fixture = fixture.restart().await;
+    let store = fixture.store();
+    assert_eq!(store.execution("s", "call").await, Ok(None));
+    assert_eq!(retrievals(&*store).await, 0);
+    start_and_drop(&store, call.clone()).await;
+    assert_eq!(store.claim(call.clone()).await, Ok(ClaimOutcome::New));
+    drop(store);
+    let fixture = fixture.restart().await;
+    assert_eq!(fixture.store().claim(call).await, Ok(ClaimOutcome::InDoubt));
+}

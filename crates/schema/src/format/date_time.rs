@@ -1,0 +1,229 @@
+//! Dates, times and durations of RFC 3339, and the forms of ISO 8601 that ajv-formats adds.
+
+use std::cmp::Ordering;
+
+pub fn is_date(text: &str) -> bool {
+    parse_date(text.as_bytes()).is_some()
+}
+
+fn parse_date(text: &[u8]) -> Option<(u32, u32, u32)> {
+    let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] = text else { return None };
+    let year = two_digits(*y1, *y2)? * 100 + two_digits(*y3, *y4)?;
+    let (month, day) = (two_digits(*m1, *m2)?, two_digits(*d1, *d2)?);
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days = match month {
+        2 if leap => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => return None,
+    };
+    (1..=days).contains(&day).then_some((year, month, day))
+}
+
+fn two_digits(tens: u8, ones: u8) -> Option<u32> {
+    let valid = tens.is_ascii_digit() && ones.is_ascii_digit();
+    valid.then(|| u32::from(tens - b'0') * 10 + u32::from(ones - b'0'))
+}
+
+pub fn is_time(text: &str) -> bool {
+    Time::parse(text.as_bytes()).is_some_and(|time| time.zone.is_rfc_3339() && time.is_valid())
+}
+
+pub fn is_iso_time(text: &str) -> bool {
+    Time::parse(text.as_bytes()).is_some_and(|time| time.is_valid())
+}
+
+pub fn is_date_time(text: &str) -> bool {
+    split_date_time(text).is_some_and(|(date, time)| is_date(date) && is_time(time))
+}
+
+pub fn is_iso_date_time(text: &str) -> bool {
+    split_date_time(text).is_some_and(|(date, time)| is_date(date) && is_iso_time(time))
+}
+
+/// Splits a date and time at a `t` or white space.
+fn split_date_time(text: &str) -> Option<(&str, &str)> {
+    let (date, rest) = text.split_at_checked(10)?;
+    if let [b't' | b'T' | b' ', ..] = rest.as_bytes() {
+        return Some((date, rest.get(1..)?));
+    }
+    let mut rest = rest.chars();
+    let separator = rest.next()?;
+    jsonschema_regex::is_ecma_whitespace(separator).then_some((date, rest.as_str()))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Zone {
+    Missing,
+    Utc,
+    /// Sign, hours and minutes.
+    Offset(i32, i32, i32, OffsetStyle),
+}
+
+/// How an offset is written. RFC 3339 allows only the form with a colon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OffsetStyle {
+    HoursOnly,
+    WithoutColon,
+    WithColon,
+}
+
+impl Zone {
+    const fn is_rfc_3339(self) -> bool {
+        matches!(self, Self::Utc | Self::Offset(_, _, _, OffsetStyle::WithColon))
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Time<'t> {
+    hour: i32,
+    minute: i32,
+    second: i32,
+    fraction: &'t [u8],
+    zone: Zone,
+}
+
+impl<'t> Time<'t> {
+    fn parse(text: &'t [u8]) -> Option<Self> {
+        let (head, mut rest) = text.split_at_checked(8)?;
+        let [h1, h2, b':', m1, m2, b':', s1, s2] = head else { return None };
+        let number = |tens: u8, ones: u8| two_digits(tens, ones).and_then(|value| i32::try_from(value).ok());
+        let (hour, minute, second) = (number(*h1, *h2)?, number(*m1, *m2)?, number(*s1, *s2)?);
+        let mut fraction: &[u8] = &[];
+        if let [b'.', after @ ..] = rest {
+            let digits = after.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            if digits == 0 {
+                return None;
+            }
+            (fraction, rest) = after.split_at_checked(digits)?;
+        }
+        let zone = match rest {
+            [] => Zone::Missing,
+            [b'z' | b'Z'] => Zone::Utc,
+            [sign @ (b'+' | b'-'), h1, h2, minutes @ ..] => {
+                let sign = if *sign == b'-' { -1 } else { 1 };
+                let (minutes, style) = match minutes {
+                    [] => (0, OffsetStyle::HoursOnly),
+                    [m1, m2] => (number(*m1, *m2)?, OffsetStyle::WithoutColon),
+                    [b':', m1, m2] => (number(*m1, *m2)?, OffsetStyle::WithColon),
+                    _ => return None,
+                };
+                Zone::Offset(sign, number(*h1, *h2)?, minutes, style)
+            }
+            _ => return None,
+        };
+        Some(Self { hour, minute, second, fraction, zone })
+    }
+
+    fn is_valid(self) -> bool {
+        let (sign, hours, minutes) = match self.zone {
+            Zone::Offset(sign, hours, minutes, _) => (sign, hours, minutes),
+            _ => (1, 0, 0),
+        };
+        if hours > 23 || minutes > 59 || self.hour > 23 || self.minute > 59 {
+            return false;
+        }
+        // A leap second is the last second of a day in UTC.
+        let minute_in_utc = (self.hour - sign * hours) * 60 + self.minute - sign * minutes;
+        self.second < 60 || (self.second == 60 && minute_in_utc.rem_euclid(24 * 60) == 24 * 60 - 1)
+    }
+
+    /// Milliseconds since midnight UTC, if JavaScript's `Date` can parse the time. A time without a zone counts as UTC.
+    fn millis(self) -> Option<i64> {
+        let offset = match self.zone {
+            Zone::Offset(_, _, _, OffsetStyle::HoursOnly) => return None,
+            Zone::Offset(sign, hours, minutes, _) => sign * (hours * 60 + minutes),
+            _ => 0,
+        };
+        let all = i64::from(self.hour * 60 + self.minute - offset) * 60_000 + i64::from(self.second) * 1000;
+        let part = self.fraction.iter().chain(b"000").take(3);
+        let part = part.fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0'));
+        (self.second < 60 && self.minute < 60 && self.hour < 24).then_some(all + part)
+    }
+}
+
+pub fn compare_dates(left: &str, right: &str) -> Option<Ordering> {
+    Some(left.cmp(right))
+}
+
+pub fn compare_times(left: &str, right: &str) -> Option<Ordering> {
+    let millis = |text: &str| Time::parse(text.as_bytes()).and_then(Time::millis);
+    Some(millis(left)?.cmp(&millis(right)?))
+}
+
+pub fn compare_date_times(left: &str, right: &str) -> Option<Ordering> {
+    Some(epoch_millis(left)?.cmp(&epoch_millis(right)?))
+}
+
+pub fn compare_iso_times(left: &str, right: &str) -> Option<Ordering> {
+    let (left, right) = (Time::parse(left.as_bytes())?, Time::parse(right.as_bytes())?);
+    let key = |time: Time<'_>| (time.hour, time.minute, time.second);
+    Some(key(left).cmp(&key(right)).then_with(|| left.fraction.cmp(right.fraction)))
+}
+
+pub fn compare_iso_date_times(left: &str, right: &str) -> Option<Ordering> {
+    let ((date, time), (other_date, other_time)) = (first_parts(left), first_parts(right));
+    if date.is_empty() || other_date.is_empty() {
+        return None;
+    }
+    match date.cmp(other_date) {
+        Ordering::Equal => compare_times(time, other_time),
+        different => Some(different),
+    }
+}
+
+/// The date and the time of a text. Ajv also compares texts that are no dates.
+fn first_parts(text: &str) -> (&str, &str) {
+    let separator =
+        |character: char| matches!(character, 't' | 'T') || jsonschema_regex::is_ecma_whitespace(character);
+    let mut parts = text.split(separator);
+    (parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
+}
+
+/// Milliseconds since 1970. Zero counts as no time, because Ajv tests the number for truth.
+fn epoch_millis(text: &str) -> Option<i64> {
+    // A limit may be a date alone: its midnight in UTC.
+    let (day, time) = if text.len() == 10 { (text, "00:00:00Z") } else { split_date_time(text)? };
+    let (year, month, day) = parse_date(day.as_bytes())?;
+    let (year, month, day) = (i64::from(year), i64::from(month), i64::from(day));
+    let shifted = if month <= 2 { year - 1 } else { year };
+    let era = shifted.div_euclid(400);
+    let of_era = shifted.rem_euclid(400);
+    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let days = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468;
+    let millis = days * 86_400_000 + Time::parse(time.as_bytes())?.millis()?;
+    (millis != 0).then_some(millis)
+}
+
+/// `P` with years, months and days, then `T` with hours, minutes and seconds; or weeks alone. A unit between two others
+/// must not be omitted.
+pub fn is_duration(text: &str) -> bool {
+    let Some(rest) = text.strip_prefix('P').filter(|rest| !rest.is_empty()) else { return false };
+    if skip_units(rest, "W") == Some("") {
+        return true;
+    }
+    match skip_units(rest, "YMD") {
+        Some("") => true,
+        Some(rest) => rest.strip_prefix('T').is_some_and(|time| {
+            time.starts_with(|first: char| first.is_ascii_digit()) && skip_units(time, "HMS") == Some("")
+        }),
+        None => false,
+    }
+}
+
+/// Skips numbers with these units. The first may be any of them, the others must follow in order.
+fn skip_units<'t>(mut text: &'t str, mut names: &str) -> Option<&'t str> {
+    let mut is_first = true;
+    loop {
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        if digits == 0 {
+            return Some(text);
+        }
+        let unit = text.get(digits..)?.chars().next()?;
+        let at = names.find(unit).filter(|at| is_first || *at == 0)?;
+        is_first = false;
+        names = names.get(at + 1..)?;
+        text = text.get(digits + 1..)?;
+    }
+}

@@ -1,0 +1,137 @@
+//! The formats: one row a format. A format of JSON Schema is checked as the document says that the specification names
+//! for it, one that ajv-formats 3 adds as that library does. Unknown names constrain nothing.
+
+mod date_time;
+mod email;
+mod host;
+mod idn;
+mod json_pointer;
+mod text;
+mod uri_grammar;
+mod uri_template;
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use serde_json::Number;
+
+use crate::number;
+
+/// To add a format, add a row and its function.
+pub static FORMATS: &[Format] = &[
+    Format::text("date", date_time::is_date).ordered(date_time::compare_dates),
+    Format::text("time", date_time::is_time).ordered(date_time::compare_times),
+    Format::text("date-time", date_time::is_date_time).ordered(date_time::compare_date_times),
+    Format::text("iso-time", date_time::is_iso_time).ordered(date_time::compare_iso_times),
+    Format::text("iso-date-time", date_time::is_iso_date_time).ordered(date_time::compare_iso_date_times),
+    Format::text("duration", date_time::is_duration),
+    Format::text("uri", uri_grammar::is_uri),
+    Format::text("uri-reference", uri_grammar::is_uri_reference),
+    Format::text("uri-template", uri_template::is_uri_template),
+    Format::text("iri", uri_grammar::is_iri).unknown_to_ajv(),
+    Format::text("iri-reference", uri_grammar::is_iri_reference).unknown_to_ajv(),
+    Format::text("url", text::is_url),
+    Format::text("email", email::is_email),
+    Format::text("idn-email", email::is_idn_email).unknown_to_ajv(),
+    Format::text("hostname", host::is_hostname),
+    Format::text("idn-hostname", idn::is_idn_hostname).unknown_to_ajv(),
+    Format::text("ipv4", host::is_ipv4),
+    Format::text("ipv6", host::is_ipv6),
+    Format::text("regex", text::is_regex),
+    Format::text("uuid", host::is_uuid),
+    Format::text("json-pointer", json_pointer::is_pointer),
+    Format::text("json-pointer-uri-fragment", json_pointer::is_pointer_fragment),
+    Format::text("relative-json-pointer", json_pointer::is_relative_pointer),
+    Format::text("byte", text::is_base64),
+    Format::number("int32", is_int32),
+    Format::number("int64", number::is_integer),
+    Format::number("float", |_| true),
+    Format::number("double", |_| true),
+    Format::annotation("password"),
+    Format::annotation("binary"),
+];
+
+/// One format.
+pub struct Format {
+    pub name: &'static str,
+    pub check: Check,
+    /// Whether strict mode accepts the name: whether ajv-formats registers it.
+    pub is_strict: bool,
+    order: Option<Compare>,
+}
+
+/// Orders two texts for `formatMinimum` and the like; `None` where Ajv finds no order either.
+type Compare = fn(&str, &str) -> Option<Ordering>;
+
+/// What a format constrains.
+#[derive(Clone, Copy)]
+pub enum Check {
+    Text(fn(&str) -> bool),
+    Number(fn(&Number) -> bool),
+    Nothing,
+}
+
+impl Format {
+    const fn text(name: &'static str, check: fn(&str) -> bool) -> Self {
+        Self { name, check: Check::Text(check), is_strict: true, order: None }
+    }
+
+    const fn number(name: &'static str, check: fn(&Number) -> bool) -> Self {
+        Self { name, check: Check::Number(check), is_strict: true, order: None }
+    }
+
+    const fn annotation(name: &'static str) -> Self {
+        Self { name, check: Check::Nothing, is_strict: true, order: None }
+    }
+
+    const fn ordered(mut self, compare: Compare) -> Self {
+        self.order = Some(compare);
+        self
+    }
+
+    const fn unknown_to_ajv(mut self) -> Self {
+        self.is_strict = false;
+        self
+    }
+
+    pub fn named(name: &str) -> Option<&'static Self> {
+        FORMATS.iter().find(|format| format.name == name)
+    }
+
+    pub fn accepts(&self, text: &str) -> bool {
+        match self.check {
+            Check::Text(check) => check(text),
+            Check::Number(_) | Check::Nothing => true,
+        }
+    }
+
+    pub fn accepts_number(&self, value: &Number) -> bool {
+        match self.check {
+            Check::Number(check) => check(value),
+            Check::Text(_) | Check::Nothing => true,
+        }
+    }
+
+    /// Whether `formatMinimum` and the like may stand beside it. A format that checks nothing compares nothing either.
+    pub fn is_comparable(&self) -> bool {
+        self.order.is_some() || matches!(self.check, Check::Nothing)
+    }
+
+    pub fn compare(&self, left: &str, right: &str) -> Option<Ordering> {
+        let compare = self.order.filter(|_| !left.is_empty() && !right.is_empty())?;
+        compare(left, right)
+    }
+}
+
+impl fmt::Debug for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+fn is_int32(value: &Number) -> bool {
+    number::is_integer(value) && (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&number::float(value))
+}
+
+#[cfg(test)]
+mod format_tests;

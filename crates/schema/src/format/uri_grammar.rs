@@ -1,0 +1,130 @@
+//! URIs and IRIs with their references: the grammars of RFC 3986 and RFC 3987.
+
+use super::host;
+use crate::uri::has_valid_escapes;
+
+pub fn is_uri(text: &str) -> bool {
+    split_scheme(text).is_some() && is_reference(text, &ASCII)
+}
+
+pub fn is_iri(text: &str) -> bool {
+    split_scheme(text).is_some() && is_reference(text, &UNICODE)
+}
+
+pub fn is_uri_reference(text: &str) -> bool {
+    is_reference(text, &ASCII)
+}
+
+pub fn is_iri_reference(text: &str) -> bool {
+    is_reference(text, &UNICODE)
+}
+
+fn is_reference(text: &str, non_ascii: &NonAscii) -> bool {
+    match split_scheme(text) {
+        Some((scheme, rest)) => is_scheme(scheme) && is_hierarchy(rest, non_ascii),
+        None => is_hierarchy(text, non_ascii),
+    }
+}
+
+/// Splits at a colon in the first segment, which can only end a scheme.
+fn split_scheme(text: &str) -> Option<(&str, &str)> {
+    let end = text.bytes().position(|byte| matches!(byte, b':' | b'/' | b'?' | b'#'))?;
+    text.get(end..)?.strip_prefix(':').and_then(|rest| Some((text.get(..end)?, rest)))
+}
+
+fn is_scheme(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_alphabetic())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+}
+
+/// Which characters beyond ASCII are allowed: in general and in the query.
+struct NonAscii {
+    anywhere: fn(char) -> bool,
+    query: fn(char) -> bool,
+}
+
+static ASCII: NonAscii = NonAscii { anywhere: |_| false, query: |_| false };
+static UNICODE: NonAscii =
+    NonAscii { anywhere: is_ucschar, query: |character| is_ucschar(character) || is_iprivate(character) };
+
+pub fn is_ucschar(character: char) -> bool {
+    match u32::from(character) {
+        0xa0..=0xd7ff | 0xf900..=0xfdcf | 0xfdf0..=0xffef | 0xe1000..=0xefffd => true,
+        // The planes between, without their last two code points; plane 14 starts with tags, which are not allowed.
+        other @ 0x10000..=0xdffff => other & 0xffff <= 0xfffd,
+        _ => false,
+    }
+}
+
+pub fn is_iprivate(character: char) -> bool {
+    matches!(u32::from(character), 0xe000..=0xf8ff | 0xf0000..=0xffffd | 0x0010_0000..=0x0010_fffd)
+}
+
+/// Authority, path, query and fragment.
+fn is_hierarchy(text: &str, non_ascii: &NonAscii) -> bool {
+    let (text, fragment) = text.split_once('#').unwrap_or((text, ""));
+    let (text, query) = text.split_once('?').unwrap_or((text, ""));
+    let (authority, path) = match text.strip_prefix("//") {
+        Some(after) => after.split_once('/').unwrap_or((after, "")),
+        None => ("", text),
+    };
+    is_authority(authority, non_ascii)
+        && has_only(path, NAME | COLON | AT | SLASH, non_ascii.anywhere)
+        && has_only(query, NAME | COLON | AT | SLASH | QUESTION, non_ascii.query)
+        && has_only(fragment, NAME | COLON | AT | SLASH | QUESTION, non_ascii.anywhere)
+}
+
+fn is_authority(text: &str, non_ascii: &NonAscii) -> bool {
+    let (user, host) = text.split_once('@').unwrap_or(("", text));
+    let (is_host, port) = match host.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
+        Some((literal, port)) => (is_ip_literal(literal), port),
+        None => {
+            let (name, port) = host.find(':').map_or((host, ""), |colon| host.split_at(colon));
+            (has_only(name, NAME, non_ascii.anywhere), port)
+        }
+    };
+    let is_port = port.is_empty()
+        || port.strip_prefix(':').is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+    is_host && is_port && has_only(user, NAME | COLON, non_ascii.anywhere)
+}
+
+/// An address in brackets: `IPv6address` or `IPvFuture`.
+fn is_ip_literal(text: &str) -> bool {
+    let Some(future) = text.strip_prefix(['v', 'V']) else { return host::is_ipv6(text) };
+    future.split_once('.').is_some_and(|(version, name)| {
+        let is_version = !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_hexdigit());
+        // A name may hold percent escapes, an IP literal may not.
+        is_version && !name.is_empty() && !name.contains('%') && has_only(name, NAME | COLON, |_| false)
+    })
+}
+
+const NAME: u8 = 1;
+const COLON: u8 = 2;
+const AT: u8 = 4;
+const SLASH: u8 = 8;
+const QUESTION: u8 = 16;
+
+const fn class(byte: u8) -> u8 {
+    match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => NAME,
+        b'-' | b'.' | b'_' | b'~' => NAME,
+        b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=' => NAME,
+        b':' => COLON,
+        b'@' => AT,
+        b'/' => SLASH,
+        b'?' => QUESTION,
+        _ => 0,
+    }
+}
+
+fn has_only(text: &str, classes: u8, non_ascii: fn(char) -> bool) -> bool {
+    let is_plain = |byte: u8| class(byte) & classes != 0;
+    if text.bytes().all(is_plain) {
+        return true;
+    }
+    let allowed = |character: char| match u8::try_from(character) {
+        Ok(byte) if byte.is_ascii() => byte == b'%' || is_plain(byte),
+        _ => non_ascii(character),
+    };
+    text.chars().all(allowed) && has_valid_escapes(text)
+}

@@ -1,0 +1,128 @@
+//! `$ref`, `$dynamicRef` and `$recursiveRef`. Ajv inlines a target without references of its own, with the context of
+//! the reference; it compiles any other target as a function of its own.
+
+use serde_json::Value;
+
+use super::linter::{Linter, Position, SchemaVisit, Scope, address, is_truthy};
+use super::problem::Problem;
+use super::ref_resolver::{Base, Target, Unresolved};
+use super::static_evaluation::{Evaluated, Extent};
+use crate::keyword::Keyword;
+use crate::pointer::Location;
+use crate::types::TypeSet;
+
+impl<'s> Linter<'s> {
+    pub(super) fn reference(&mut self, schema: &SchemaVisit<'s, '_>, scope: &mut Scope) {
+        let Some(value @ Value::String(reference)) = schema.get(Keyword::Ref) else { return };
+        let at = schema.key("$ref");
+        match self.resolver.resolve(scope.base, reference) {
+            Err(reason) => self.unresolved(reference, reason, &at),
+            Ok(Target::MetaSchema) => scope.evaluated.properties.merge(Extent::Some),
+            Ok(Target::Schema { schema, pointer, base }) => {
+                self.targets.insert(address(value), schema);
+                if !schema.is_object() && !schema.is_boolean() {
+                    return self.not_a_schema(reference, schema, &at);
+                }
+                let target = Location::Pointer(&pointer);
+                if self.has_references(schema) {
+                    let evaluated = self.compile(schema, base, &target);
+                    self.async_reference(reference, schema, scope, &at);
+                    scope.evaluated.merge(evaluated);
+                } else if let Some(evaluated) =
+                    self.same_instance(schema, Scope { types: TypeSet::NONE, ..*scope }, &target)
+                {
+                    scope.evaluated.merge(evaluated);
+                }
+            }
+        }
+    }
+
+    fn unresolved(&mut self, reference: &str, reason: Unresolved, at: &Location<'_>) {
+        let code = "schema-unresolved-ref";
+        self.report.add(match reason {
+            Unresolved::Loop => {
+                Problem::at_value(code, at, format!("`$ref` `{reference}` only refers back to itself"))
+            }
+            Unresolved::NotFound => {
+                let message = format!("`$ref` `{reference}` does not resolve to a schema");
+                Problem::at_value(code, at, message).help(self.reference_help(reference))
+            }
+        });
+    }
+
+    fn reference_help(&self, reference: &str) -> String {
+        if !reference.starts_with('#') {
+            return "other documents are not loaded: copy the schema into `$defs`".to_owned();
+        }
+        let wanted = reference.rsplit('/').next().unwrap_or_default();
+        self.resolver.nearest_definition(wanted).map_or_else(
+            || "a reference is a pointer from the root of the schema, as in `#/$defs/name`".to_owned(),
+            |found| format!("did you mean `{found}`?"),
+        )
+    }
+
+    /// Ajv accepts numbers and empty values as schemas that allow everything.
+    fn not_a_schema(&mut self, reference: &str, target: &Value, at: &Location<'_>) {
+        let is_accepted = match target {
+            Value::Number(_) => true,
+            Value::String(text) => text.is_empty(),
+            Value::Array(items) => items.is_empty(),
+            _ => false,
+        };
+        if !is_accepted {
+            let message = format!("`$ref` `{reference}` resolves to a value that is not a schema");
+            self.report.add(Problem::at_value("schema-unresolved-ref", at, message));
+        }
+    }
+
+    fn async_reference(&mut self, reference: &str, target: &Value, scope: &Scope, at: &Location<'_>) {
+        if target.get("$async").is_some_and(is_truthy) && !scope.is_async {
+            let message = format!("`$ref` `{reference}` refers to a schema with `$async`");
+            self.report.add(Problem::at_value("schema-async", at, message).help("remove `$async` there"));
+        }
+    }
+
+    /// [`contains_reference`], remembered by the schema's address.
+    fn has_references(&mut self, schema: &Value) -> bool {
+        *self.has_references.entry(address(schema)).or_insert_with(|| contains_reference(schema))
+    }
+
+    pub(super) fn dynamic_reference(&mut self, schema: &SchemaVisit<'s, '_>, scope: &mut Scope) {
+        if schema.has(Keyword::DynamicAnchor) && scope.position == Position::Inner {
+            self.compile(schema.value, Base::ROOT, schema.location);
+        }
+        for keyword in [Keyword::DynamicRef, Keyword::RecursiveRef] {
+            let Some(Value::String(reference)) = schema.get(keyword) else { continue };
+            if !reference.starts_with('#') {
+                let name = keyword.name();
+                let message = format!("`{name}` must start with `#`, got `{reference}`");
+                let problem = Problem::at_value("schema-unresolved-ref", &schema.key(name), message);
+                self.report.add(problem.help("name a `$dynamicAnchor` of this schema, as in `#node`"));
+            }
+            scope.evaluated.merge(Evaluated::both(Extent::Dynamic));
+        }
+        if schema.get(Keyword::RecursiveAnchor).is_some_and(Value::is_string) {
+            let message = "`$recursiveAnchor` is a keyword of an older draft";
+            let help = "use `$dynamicAnchor` and `$dynamicRef`";
+            self.ignored(&schema.key("$recursiveAnchor"), message, help);
+        }
+    }
+}
+
+/// Whether a schema contains a reference anywhere, even in data: Ajv does not distinguish.
+pub(crate) fn contains_reference(value: &Value) -> bool {
+    match value {
+        Value::Object(object) => object.iter().any(|(name, member)| {
+            matches!(
+                name.as_str(),
+                "$ref" | "$recursiveRef" | "$recursiveAnchor" | "$dynamicRef" | "$dynamicAnchor"
+            ) || contains_reference(member)
+        }),
+        Value::Array(items) => items.iter().any(contains_reference),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+#[path = "lint_reference_tests.rs"]
+mod tests;

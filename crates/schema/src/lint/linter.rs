@@ -1,0 +1,302 @@
+//! Visits the schemas that Ajv would compile, in the same order and with the same context. The rules of the keywords are
+//! in the files beside this one.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use super::known_properties::{KnownProperties, SetId};
+use super::lint_help;
+use super::problem::{Problem, Report};
+use super::ref_resolver::{Base, RefResolver};
+use super::static_evaluation::{Evaluated, Extent};
+use crate::keyword::{Keyword, Keywords};
+use crate::pointer::{Location, Part};
+use crate::types::TypeSet;
+
+/// The context of a schema; Ajv calls it `it`.
+#[derive(Clone, Copy)]
+pub struct Scope {
+    /// Types that the instance can have.
+    pub types: TypeSet,
+    /// Inside `anyOf`, `not` and the like, where defaults are not filled in.
+    pub composite: bool,
+    pub known_properties: SetId,
+    pub base: Base,
+    pub position: Position,
+    pub is_async: bool,
+    pub evaluated: Evaluated,
+}
+
+/// A schema object that is being visited.
+pub struct SchemaVisit<'s, 'p> {
+    pub value: &'s Value,
+    pub keywords: Keywords<'s>,
+    pub location: &'p Location<'p>,
+}
+
+impl<'s, 'p> SchemaVisit<'s, 'p> {
+    pub fn get(&self, keyword: Keyword) -> Option<&'s Value> {
+        self.keywords.get(keyword)
+    }
+
+    pub fn has(&self, keyword: Keyword) -> bool {
+        self.keywords.has(keyword)
+    }
+
+    /// The location of a member.
+    pub fn key(&self, name: &'p str) -> Location<'p> {
+        self.location.key(name)
+    }
+}
+
+/// Whether Ajv compiles a schema as a function of its own.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Position {
+    Top,
+    Inner,
+}
+
+pub struct Linter<'s> {
+    pub report: Report,
+    pub resolver: RefResolver<'s>,
+    pub known_properties: KnownProperties<'s>,
+    /// Schemas compiled as functions, with what they evaluate; `None` while in progress.
+    compiled: HashMap<(usize, Base), Option<Evaluated>>,
+    /// Whether a schema contains references, by its address.
+    pub has_references: HashMap<usize, bool>,
+    /// The target of each `$ref`, by the address of the keyword's value.
+    pub targets: HashMap<usize, &'s Value>,
+    /// Compilations that are postponed because the stack is deep.
+    postponed: Vec<(&'s Value, Base, String)>,
+    depth: usize,
+    /// Members visited so far.
+    members: usize,
+}
+
+/// A schema with more members, counted over all visits, is refused.
+const MAX_MEMBERS: usize = 4_000_000;
+
+impl<'s> Linter<'s> {
+    pub fn new(report: Report, resolver: RefResolver<'s>) -> Self {
+        Self {
+            report,
+            resolver,
+            known_properties: KnownProperties::default(),
+            compiled: HashMap::new(),
+            has_references: HashMap::new(),
+            targets: HashMap::new(),
+            postponed: Vec::new(),
+            depth: 0,
+            members: 0,
+        }
+    }
+
+    /// Visits the whole schema.
+    pub fn run(&mut self, schema: &'s Value) {
+        self.compile(schema, Base::ROOT, &Location::Root);
+        while let Some((schema, base, pointer)) = self.postponed.pop() {
+            self.compile(schema, base, &Location::Pointer(&pointer));
+        }
+        if self.members > MAX_MEMBERS {
+            let message = "the schema is too large once its `$ref`s are expanded";
+            self.report.add(Problem::at_value("schema-unbounded-cost", &Location::Root, message));
+        }
+    }
+
+    /// Reads a schema's keywords and reports those that strict mode does not know.
+    fn read<'p>(
+        &mut self,
+        value: &'s Value,
+        object: &'s Map<String, Value>,
+        location: &'p Location<'p>,
+    ) -> SchemaVisit<'s, 'p> {
+        self.members = self.members.saturating_add(object.len() + 1);
+        let report = &mut self.report;
+        let keywords = Keywords::read(object, |name| {
+            let message = format!("unknown keyword `{name}`");
+            let problem = Problem::at_key("schema-unknown-keyword", &location.key(name), message);
+            report.add(problem.help_if(lint_help::for_keyword(name)));
+        });
+        SchemaVisit { value, keywords, location }
+    }
+
+    /// Visits a schema for the same instance. `None` when the schema rejects nothing.
+    pub fn same_instance(
+        &mut self,
+        schema: &'s Value,
+        scope: Scope,
+        location: &Location<'_>,
+    ) -> Option<Evaluated> {
+        let Value::Object(object) = schema else {
+            return is_false(schema).then(Evaluated::default);
+        };
+        let schema = self.read(schema, object, location);
+        if !schema.keywords.has_rules() {
+            return None;
+        }
+        let mut inner = Scope { position: Position::Inner, evaluated: Evaluated::default(), ..scope };
+        self.inner(&schema, &mut inner);
+        Some(inner.evaluated)
+    }
+
+    /// Visits a schema for a member, an item or a property name of the instance.
+    pub fn child(
+        &mut self,
+        schema: &'s Value,
+        scope: &mut Scope,
+        context: ChildContext,
+        location: &Location<'_>,
+    ) {
+        let Value::Object(object) = schema else {
+            if is_false(schema) {
+                scope.known_properties = self.known_properties.new_set();
+            }
+            return;
+        };
+        let schema = self.read(schema, object, location);
+        if !schema.keywords.has_rules() {
+            return;
+        }
+        // In Ajv, parent and child share a new set from here on.
+        scope.known_properties = self.known_properties.new_set();
+        let mut inner = Scope {
+            types: context.types,
+            composite: scope.composite || context.composite,
+            position: Position::Inner,
+            evaluated: Evaluated::default(),
+            ..*scope
+        };
+        self.inner(&schema, &mut inner);
+    }
+
+    fn inner(&mut self, schema: &SchemaVisit<'s, '_>, scope: &mut Scope) {
+        if let Some(Value::String(id)) = schema.get(Keyword::Id)
+            && !id.is_empty()
+        {
+            match self.resolver.base_with_id(scope.base, id) {
+                Some(base) => scope.base = base,
+                None => self
+                    .report
+                    .invalid(&schema.key("$id"), format!("`$id` `{id}` is not a valid URI reference")),
+            }
+        }
+        if schema.get(Keyword::Async).is_some_and(is_truthy) && !scope.is_async {
+            let message = "`$async` is not allowed inside a synchronous schema";
+            let problem = Problem::at_key("schema-async", &schema.key("$async"), message);
+            self.report.add(problem.help("remove `$async`"));
+        }
+        self.check_keywords(schema, scope);
+    }
+
+    /// All keywords of one schema, in the order of Ajv's rule groups.
+    fn check_keywords(&mut self, schema: &SchemaVisit<'s, '_>, scope: &mut Scope) {
+        if self.members > MAX_MEMBERS || self.report.is_full() {
+            return;
+        }
+        self.depth += 1;
+        let types = self.own_types(schema);
+        if schema.has(Keyword::Ref) && !schema.keywords.has_rules_besides(Keyword::Ref) {
+            self.reference(schema, scope);
+        } else {
+            self.strict_types(schema, scope, types);
+            self.any_group(schema, scope);
+            self.format(schema);
+            if let Some(Value::String(pattern)) = schema.get(Keyword::Pattern) {
+                self.pattern(pattern, &schema.key("pattern"), Part::Value);
+            }
+            self.array_group(schema, scope);
+            self.object_group(schema, scope);
+        }
+        self.depth -= 1;
+    }
+
+    /// Visits a schema that Ajv compiles as a function of its own, once.
+    pub fn compile(&mut self, schema: &'s Value, base: Base, location: &Location<'_>) -> Evaluated {
+        let key = (address(schema), base);
+        if let Some(done) = self.compiled.get(&key) {
+            return done.unwrap_or(Evaluated::both(Extent::Dynamic));
+        }
+        if self.depth > MAX_DEPTH {
+            self.postponed.push((schema, base, location.to_pointer()));
+            return Evaluated::both(Extent::Dynamic);
+        }
+        self.compiled.insert(key, None);
+        let evaluated = match schema {
+            Value::Object(object) => self.compile_object(object, schema, base, location),
+            _ => Evaluated::default(),
+        };
+        self.compiled.insert(key, Some(evaluated));
+        evaluated
+    }
+
+    fn compile_object(
+        &mut self,
+        object: &'s Map<String, Value>,
+        schema: &'s Value,
+        base: Base,
+        location: &Location<'_>,
+    ) -> Evaluated {
+        let schema = self.read(schema, object, location);
+        let mut scope = Scope {
+            types: TypeSet::NONE,
+            composite: false,
+            known_properties: self.known_properties.new_set(),
+            base,
+            position: Position::Top,
+            is_async: schema.get(Keyword::Async).is_some_and(is_truthy),
+            evaluated: Evaluated::default(),
+        };
+        if !schema.keywords.has_rules() {
+            return scope.evaluated;
+        }
+        if schema.has(Keyword::Default) {
+            let is_root = matches!(location, Location::Root);
+            let owner = if is_root { "the whole schema" } else { "a referenced schema" };
+            let message = format!("the `default` of {owner} is never filled in");
+            let problem = Problem::at_key("schema-ignored-default", &schema.key("default"), message);
+            self.report.add(problem.help("put `default` on the property itself, or remove it"));
+        }
+        self.check_keywords(&schema, &mut scope);
+        scope.evaluated
+    }
+}
+
+/// Beyond this depth, referenced schemas are postponed.
+const MAX_DEPTH: usize = 64;
+
+/// The context of a schema for a child of the instance.
+#[derive(Clone, Copy)]
+pub struct ChildContext {
+    pub types: TypeSet,
+    pub composite: bool,
+}
+
+impl ChildContext {
+    pub const PLAIN: Self = Self { types: TypeSet::NONE, composite: false };
+    pub const COMPOSITE: Self = Self { types: TypeSet::NONE, composite: true };
+}
+
+pub fn address<T: ?Sized>(value: &T) -> usize {
+    std::ptr::from_ref(value).cast::<()>() as usize
+}
+
+/// Anything else that is not an object is not a schema.
+fn is_false(schema: &Value) -> bool {
+    matches!(schema, Value::Bool(false))
+}
+
+/// As JavaScript decides it.
+pub fn is_truthy(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(value) => *value,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(_) | Value::Object(_) => true,
+    }
+}
+
+#[cfg(test)]
+#[path = "linter_tests.rs"]
+mod tests;

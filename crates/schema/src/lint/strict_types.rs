@@ -1,0 +1,134 @@
+//! Ajv's `strictTypes`: union types, types that the enclosing schema excludes, and keywords whose type is not declared.
+
+use serde_json::Value;
+
+use super::lint_help;
+use super::linter::{Linter, SchemaVisit, Scope};
+use super::problem::Problem;
+use crate::keyword::Keyword;
+use crate::types::TypeSet;
+
+impl TypeSet {
+    /// The types that a `type` keyword declares; unknown names, which the meta-schema refuses, are skipped.
+    fn declared(value: Option<&Value>) -> Self {
+        let names = match value {
+            Some(Value::Array(names)) => names.as_slice(),
+            Some(name) => std::slice::from_ref(name),
+            None => &[],
+        };
+        names.iter().filter_map(Value::as_str).fold(Self::NONE, |types, name| types.with(Self::named(name)))
+    }
+
+    /// With `integer` if `number` is included.
+    const fn widened(self) -> Self {
+        if self.intersects(Self::NUMBER) { self.with(Self::INTEGER) } else { self }
+    }
+
+    /// Whether a keyword for `wanted` can apply to these types.
+    const fn suits(self, wanted: Self) -> bool {
+        self.intersects(wanted) || (wanted.intersects(Self::NUMBER) && self.intersects(Self::INTEGER))
+    }
+
+    /// The types that remain when `inner` is required too.
+    const fn narrowed(self, inner: Self) -> Self {
+        let excluded = Self::ALL.without(inner.widened());
+        let integer_of_number = self.intersects(Self::NUMBER)
+            && !inner.intersects(Self::NUMBER)
+            && inner.intersects(Self::INTEGER);
+        let remaining = self.without(excluded);
+        if integer_of_number { remaining.with(Self::INTEGER) } else { remaining }
+    }
+
+    /// More than one type, not counting `null`.
+    const fn is_union(self) -> bool {
+        self.without(Self::NULL).count() > 1
+    }
+
+    /// For messages: `string or number`.
+    fn listed(self) -> String {
+        lint_help::either(self.names())
+    }
+}
+
+impl<'s> Linter<'s> {
+    /// `type` and `nullable` together, as Ajv's `getSchemaTypes` reads them.
+    pub(super) fn own_types(&mut self, schema: &SchemaVisit<'s, '_>) -> TypeSet {
+        let types = TypeSet::declared(schema.get(Keyword::Type));
+        let Some(value) = schema.get(Keyword::Nullable) else { return types };
+        let at = schema.key("nullable");
+        let Some(nullable) = value.as_bool() else {
+            self.report.invalid(
+                &at,
+                format!("`nullable` must be true or false, got {}", lint_help::describe(value)),
+            );
+            return types;
+        };
+        let message = if types.intersects(TypeSet::NULL) {
+            (!nullable).then_some("`nullable` is false, but `type` allows null")
+        } else {
+            types.is_empty().then_some("`nullable` has no effect without `type`")
+        };
+        if let Some(message) = message {
+            let help = "remove `nullable` and list the types: `\"type\": [\"string\", \"null\"]`";
+            self.report.add(Problem::at_key("schema-nullable", &at, message).help(help));
+        }
+        if nullable && !types.is_empty() { types.with(TypeSet::NULL) } else { types }
+    }
+
+    pub(super) fn strict_types(&mut self, schema: &SchemaVisit<'s, '_>, scope: &mut Scope, own: TypeSet) {
+        if !own.is_empty() {
+            self.context_types(schema, scope, own);
+        }
+        if own.is_union() {
+            let message = format!("`type` must not be a union of types, got {}", own.listed());
+            let help =
+                "split it into `anyOf` with one type each, or choose one type (one type and null is allowed)";
+            let problem = Problem::at_value("schema-union-type", &schema.key("type"), message);
+            self.report.add(problem.help(help));
+        }
+        for keyword in schema.keywords.rules() {
+            let wanted = keyword.types();
+            if !wanted.is_empty() && !scope.types.suits(wanted) {
+                self.missing_type(schema, keyword, scope.types);
+            }
+        }
+    }
+
+    fn context_types(&mut self, schema: &SchemaVisit<'s, '_>, scope: &mut Scope, own: TypeSet) {
+        if scope.types.is_empty() {
+            scope.types = own;
+            return;
+        }
+        let excluded = own.without(scope.types.widened());
+        if !excluded.is_empty() {
+            let (excluded, allowed) = (excluded.listed(), scope.types.listed());
+            let message =
+                format!("`type` {excluded} is excluded by the enclosing schema, which allows {allowed}");
+            let code = "schema-type-not-allowed-by-context";
+            let help = "add this type to the enclosing schema, or change this one";
+            self.report.add(Problem::at_value(code, &schema.key("type"), message).help(help));
+        }
+        scope.types = scope.types.narrowed(own);
+    }
+
+    fn missing_type(&mut self, schema: &SchemaVisit<'s, '_>, keyword: Keyword, types: TypeSet) {
+        let (name, wanted) = (keyword.name(), keyword.types());
+        let (message, help) = if types.is_empty() {
+            let suggestion = wanted.names().last().unwrap_or("string");
+            (
+                format!("`{name}` needs a `type` beside it: {}", wanted.listed()),
+                format!("add `\"type\": \"{suggestion}\"`"),
+            )
+        } else {
+            (
+                format!("`{name}` applies to {}, but `type` is {}", wanted.listed(), types.listed()),
+                format!("remove `{name}` or change `type`"),
+            )
+        };
+        self.report.add(Problem::at_key("schema-missing-type", &schema.key(name), message).help(help));
+    }
+}
+
+#[cfg(test)]
+#[path = "strict_types_tests.rs"]
+mod tests;

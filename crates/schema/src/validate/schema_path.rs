@@ -1,0 +1,52 @@
+//! Schema paths of errors: URI fragments, as Ajv writes them.
+
+use std::fmt::Write;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use super::compiled_schema::{CompiledSchema, NodeId, SchemaLocation};
+use crate::pointer::push_escaped;
+
+/// What `encodeURIComponent` of JavaScript encodes.
+const URI_COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'!')
+    .remove(b'~')
+    .remove(b'*')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')');
+
+/// The schema path of a keyword in a node.
+pub fn schema_path(schema: &CompiledSchema, node: NodeId, keyword: &str) -> String {
+    let mut path = String::with_capacity(64);
+    push_location(schema, node, &mut path);
+    path.push('/');
+    path.push_str(keyword);
+    path
+}
+
+// Writing to a String cannot fail.
+fn push_location(schema: &CompiledSchema, node: NodeId, path: &mut String) {
+    let Some(node) = schema.nodes.get(node as usize) else { return };
+    match &node.location {
+        SchemaLocation::Root => path.push('#'),
+        SchemaLocation::Reference(reference) => path.push_str(reference),
+        SchemaLocation::Keyword(parent, keyword) => {
+            push_location(schema, *parent, path);
+            let _ = write!(path, "/{}", keyword.name());
+        }
+        SchemaLocation::Index(parent, keyword, index) => {
+            push_location(schema, *parent, path);
+            let _ = write!(path, "/{}/{index}", keyword.name());
+        }
+        SchemaLocation::Member(parent, keyword, name) => {
+            push_location(schema, *parent, path);
+            let mut escaped = String::with_capacity(name.len());
+            push_escaped(&mut escaped, name);
+            let _ = write!(path, "/{}/{}", keyword.name(), utf8_percent_encode(&escaped, URI_COMPONENT));
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The two modes of a validation. One implementation of the keywords serves both.
+
+use std::ops::Deref;
+
+use serde_json::{Map, Value};
+
+/// How a value is borrowed, and whether errors are collected.
+pub trait Mode {
+    /// Whether to collect every error and fill in defaults, or to stop at the first failure.
+    const COLLECTS: bool;
+    type Ref<'a>: Deref<Target = Value>;
+
+    fn reborrow<'a>(data: &'a mut Self::Ref<'_>) -> Self::Ref<'a>;
+    fn member<'a>(data: &'a mut Self::Ref<'_>, name: &str) -> Option<Self::Ref<'a>>;
+    fn members<'a>(data: &'a mut Self::Ref<'_>) -> Option<impl Iterator<Item = (&'a str, Self::Ref<'a>)>>;
+    fn items<'a>(data: &'a mut Self::Ref<'_>) -> impl Iterator<Item = Self::Ref<'a>>;
+    /// Passes on a value that is not part of the data, such as a property's name.
+    fn with_temporary<T>(value: Value, then: impl FnOnce(Self::Ref<'_>) -> T) -> T;
+
+    fn object_to_fill<'a>(_data: &'a mut Self::Ref<'_>) -> Option<&'a mut Map<String, Value>> {
+        None
+    }
+
+    fn array_to_fill<'a>(_data: &'a mut Self::Ref<'_>) -> Option<&'a mut Vec<Value>> {
+        None
+    }
+}
+
+/// Decides only, and stops at the first failure.
+pub enum CheckOnly {}
+
+impl Mode for CheckOnly {
+    const COLLECTS: bool = false;
+    type Ref<'a> = &'a Value;
+
+    fn reborrow<'a>(data: &'a mut Self::Ref<'_>) -> Self::Ref<'a> {
+        data
+    }
+
+    fn member<'a>(data: &'a mut Self::Ref<'_>, name: &str) -> Option<Self::Ref<'a>> {
+        data.get(name)
+    }
+
+    fn members<'a>(data: &'a mut Self::Ref<'_>) -> Option<impl Iterator<Item = (&'a str, Self::Ref<'a>)>> {
+        Some(data.as_object()?.iter().map(|(name, value)| (name.as_str(), value)))
+    }
+
+    fn items<'a>(data: &'a mut Self::Ref<'_>) -> impl Iterator<Item = Self::Ref<'a>> {
+        data.as_array().map(Vec::as_slice).unwrap_or_default().iter()
+    }
+
+    fn with_temporary<T>(value: Value, then: impl FnOnce(Self::Ref<'_>) -> T) -> T {
+        then(&value)
+    }
+}
+
+/// Fills in defaults and collects every error.
+pub enum FillAndCollect {}
+
+impl Mode for FillAndCollect {
+    const COLLECTS: bool = true;
+    type Ref<'a> = &'a mut Value;
+
+    fn reborrow<'a>(data: &'a mut Self::Ref<'_>) -> Self::Ref<'a> {
+        data
+    }
+
+    fn member<'a>(data: &'a mut Self::Ref<'_>, name: &str) -> Option<Self::Ref<'a>> {
+        data.get_mut(name)
+    }
+
+    fn members<'a>(data: &'a mut Self::Ref<'_>) -> Option<impl Iterator<Item = (&'a str, Self::Ref<'a>)>> {
+        Some(data.as_object_mut()?.iter_mut().map(|(name, value)| (name.as_str(), value)))
+    }
+
+    fn items<'a>(data: &'a mut Self::Ref<'_>) -> impl Iterator<Item = Self::Ref<'a>> {
+        data.as_array_mut().map(Vec::as_mut_slice).unwrap_or_default().iter_mut()
+    }
+
+    fn with_temporary<T>(mut value: Value, then: impl FnOnce(Self::Ref<'_>) -> T) -> T {
+        then(&mut value)
+    }
+
+    fn object_to_fill<'a>(data: &'a mut Self::Ref<'_>) -> Option<&'a mut Map<String, Value>> {
+        data.as_object_mut()
+    }
+
+    fn array_to_fill<'a>(data: &'a mut Self::Ref<'_>) -> Option<&'a mut Vec<Value>> {
+        data.as_array_mut()
+    }
+}

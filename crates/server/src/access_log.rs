@@ -1,0 +1,153 @@
+//! The access log: one line per request, to stderr. Lines are buffered and written a few times a second, so that a
+//! request does not pay for a system call of its own.
+
+use std::borrow::Cow;
+use std::io::Write as _;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde::Serialize;
+
+/// How often buffered lines are written.
+pub(crate) const FLUSH_INTERVAL: Duration = Duration::from_millis(200);
+/// A larger buffer is written at once.
+const MAX_BUFFER_BYTES: usize = 64 << 10;
+
+/// The format of the access log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AccessLog {
+    Off,
+    Text,
+    Json,
+}
+
+/// One request.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Entry<'a> {
+    pub peer: &'a str,
+    pub principal: &'a str,
+    pub method: &'a str,
+    /// Without the query, which may contain secrets.
+    pub path: &'a str,
+    pub status: u16,
+    pub bytes: u64,
+    pub micros: u64,
+    pub request_id: &'a str,
+}
+
+#[derive(Serialize)]
+struct JsonLine<'a> {
+    timestamp: &'a str,
+    level: &'static str,
+    target: &'static str,
+    #[serde(flatten)]
+    entry: &'a Entry<'a>,
+}
+
+pub(crate) struct AccessLogger {
+    format: AccessLog,
+    buffer: Mutex<Vec<u8>>,
+}
+
+impl AccessLogger {
+    pub fn new(format: AccessLog) -> Self {
+        Self { format, buffer: Mutex::default() }
+    }
+
+    pub fn write(&self, entry: &Entry<'_>) {
+        if self.format == AccessLog::Off {
+            return;
+        }
+        let now = DateTime::<Utc>::from(SystemTime::now());
+        let timestamp = now.to_rfc3339_opts(SecondsFormat::Millis, true);
+        let mut buffer = self.locked();
+        match self.format {
+            AccessLog::Json => write_json(&mut buffer, &timestamp, entry),
+            _ => write_text(&mut buffer, &timestamp, entry),
+        }
+        if buffer.len() >= MAX_BUFFER_BYTES {
+            write_to_stderr(&mut buffer);
+        }
+    }
+
+    pub fn flush(&self) {
+        write_to_stderr(&mut self.locked());
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn write_to_stderr(buffer: &mut Vec<u8>) {
+    if !buffer.is_empty() {
+        // There is nowhere to report that stderr cannot be written.
+        let _ = std::io::stderr().lock().write_all(buffer);
+        buffer.clear();
+    }
+}
+
+fn write_text(buffer: &mut Vec<u8>, timestamp: &str, entry: &Entry<'_>) {
+    let Entry { peer, principal, method, path, status, bytes, micros, request_id } = entry;
+    // A token's subject must not be able to forge a line of the log.
+    let principal = match principal.contains(char::is_control) {
+        true => Cow::Owned(principal.replace(char::is_control, "?")),
+        false => Cow::Borrowed(*principal),
+    };
+    // Writing to a `Vec` does not fail.
+    let _ = writeln!(
+        buffer,
+        "{timestamp} {peer} {principal} {method} {path} {status} {bytes} {micros}us {request_id}"
+    );
+}
+
+fn write_json(buffer: &mut Vec<u8>, timestamp: &str, entry: &Entry<'_>) {
+    let line = JsonLine { timestamp, level: "INFO", target: "access", entry };
+    // Writing to a `Vec` does not fail, and every key is text.
+    let _ = serde_json::to_writer(&mut *buffer, &line);
+    buffer.push(b'\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMESTAMP: &str = "2026-01-01T00:00:00.005Z";
+    const ENTRY: Entry<'_> = Entry {
+        peer: "127.0.0.1:9",
+        principal: "a\"b\\c\u{1}",
+        method: "GET",
+        path: "/v1/\"x\"",
+        status: 200,
+        bytes: 7,
+        micros: 42,
+        request_id: "req_1",
+    };
+
+    #[test]
+    fn a_text_entry_is_one_line_whatever_its_values_contain() {
+        let mut buffer = Vec::new();
+        write_text(&mut buffer, TIMESTAMP, &ENTRY);
+        write_text(&mut buffer, TIMESTAMP, &Entry { bytes: 0, micros: 2_000_000, ..ENTRY });
+        assert_eq!(
+            String::from_utf8(buffer).unwrap(),
+            "2026-01-01T00:00:00.005Z 127.0.0.1:9 a\"b\\c? GET /v1/\"x\" 200 7 42us req_1\n\
+             2026-01-01T00:00:00.005Z 127.0.0.1:9 a\"b\\c? GET /v1/\"x\" 200 0 2000000us req_1\n"
+        );
+    }
+
+    #[test]
+    fn a_json_entry_is_valid_json_whatever_its_values_contain() {
+        let mut buffer = Vec::new();
+        write_json(&mut buffer, TIMESTAMP, &ENTRY);
+        assert_eq!(
+            String::from_utf8(buffer).unwrap(),
+            r#"{"timestamp":"2026-01-01T00:00:00.005Z","level":"INFO","target":"access","peer":"127.0.0.1:9","#
+                .to_owned()
+                + r#""principal":"a\"b\\c\u0001","method":"GET","path":"/v1/\"x\"","status":200,"bytes":7,"#
+                + "\"micros\":42,\"requestId\":\"req_1\"}\n"
+        );
+    }
+}

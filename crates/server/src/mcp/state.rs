@@ -1,0 +1,80 @@
+//! The state that all MCP sessions and requests share.
+
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use toolwright_contract::Mode;
+use toolwright_orchestrator::store::SessionRecord;
+use toolwright_orchestrator::{Orchestrator, Runtime};
+
+use super::catalog::Catalog;
+use super::prompts::Prompts;
+use super::running_calls::RunningCalls;
+
+pub(super) struct McpState {
+    pub orchestrator: Orchestrator,
+    pub prompts: Prompts,
+    /// The mode of all sessions.
+    pub mode: Mode,
+    /// How many calls run now.
+    pub call_count: AtomicUsize,
+    /// Those that bypass the library in a session.
+    pub running_calls: RunningCalls,
+    catalogs: RwLock<Vec<Arc<Catalog>>>,
+}
+
+impl McpState {
+    pub fn new(orchestrator: Orchestrator, prompts: Prompts, mode: Mode) -> Self {
+        let (call_count, running_calls) = (AtomicUsize::new(0), RunningCalls::default());
+        Self { orchestrator, prompts, mode, call_count, running_calls, catalogs: RwLock::default() }
+    }
+
+    /// The toolset of a session; the current one for a stateless request.
+    pub fn runtime(&self, session: Option<&SessionRecord>) -> Runtime {
+        let of_session = session.and_then(|session| self.orchestrator.runtime_for(session));
+        of_session.unwrap_or_else(|| self.orchestrator.current())
+    }
+
+    /// The declarations of a toolset.
+    pub fn catalog(&self, runtime: &Runtime) -> Arc<Catalog> {
+        let find = |all: &[Arc<Catalog>]| all.iter().find(|catalog| catalog.is_of(runtime)).cloned();
+        if let Some(catalog) = find(&self.catalogs.read().unwrap_or_else(PoisonError::into_inner)) {
+            return catalog;
+        }
+        let catalog = Arc::new(Catalog::new(runtime));
+        let mut all = self.catalogs.write().unwrap_or_else(PoisonError::into_inner);
+        // Another request may have made it meanwhile.
+        if let Some(existing) = find(&all) {
+            return existing;
+        }
+        all.retain(|catalog| catalog.is_loaded());
+        all.push(Arc::clone(&catalog));
+        catalog
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolwright_registry::toolset::Toolset;
+
+    use super::*;
+
+    fn runtime() -> Runtime {
+        Runtime::builder(Arc::new(Toolset::empty()), ".").build()
+    }
+
+    #[test]
+    fn a_catalog_does_not_keep_its_toolset_loaded() {
+        let current = runtime();
+        let orchestrator = Orchestrator::builder(current.clone()).build().unwrap();
+        let state = McpState::new(orchestrator, Prompts::default(), Mode::Text);
+        let older = runtime();
+        let catalog = state.catalog(&older);
+        assert!(Arc::ptr_eq(&catalog, &state.catalog(&older)));
+        let weak = older.downgrade();
+        drop(older);
+        assert!(!weak.is_held() && !catalog.is_loaded());
+        state.catalog(&current);
+        assert_eq!(state.catalogs.read().unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,308 @@
+//! `tools/call`: one call through the orchestrator. Calls that come through the library also have progress, cancellation
+//! and confirmation.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use rmcp::model::{CallToolRequestParams, CallToolResponse, NumberOrString, ProgressToken, RequestId};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+use toolwright_contract::Envelope;
+use toolwright_orchestrator::capabilities::Client;
+use toolwright_orchestrator::confirm::{Approver, Error, Proof};
+use toolwright_orchestrator::store::{Backend, ConfirmationRecord, ExecutionStatus, SessionRecord};
+use toolwright_orchestrator::{CallRequest, Orchestrator, SessionRef, ToolCall};
+use toolwright_registry::hex;
+
+use super::caller::{Caller, store_unavailable};
+use super::catalog::CatalogTool;
+use super::elicitation::{self, ConfirmationPrompt, Decision, PromptMethod};
+use super::progress;
+use super::reply::CallReply;
+use super::state::McpState;
+use crate::counters::Counters;
+use crate::request::{new_session, owns};
+
+/// The member of `_meta` by which a host names a call, so that a resend is recognised on any connection.
+const EXECUTION_ID: &str = "toolwright/executionId";
+/// Longer request ids are replaced by their digest.
+const MAX_REQUEST_ID_BYTES: usize = 128;
+
+/// A call, and the session that it runs in.
+pub(super) struct CallScope<'a> {
+    pub state: &'a McpState,
+    pub caller: &'a Caller,
+    /// `None`: a session of its own.
+    pub session: Option<Arc<SessionRecord>>,
+    /// `None`: no such tool.
+    pub tool: Option<&'a CatalogTool>,
+}
+
+impl CallScope<'_> {
+    /// MCP has no turns, so a retrieval call in a session begins one. Returns the message that a tool left for the turn.
+    pub async fn begin_turn(&mut self) -> Result<Option<String>, ErrorData> {
+        let is_retrieval = self.tool.is_some_and(|tool| tool.is_retrieval);
+        // A session that is ending would end with a new turn.
+        let Some(session) = self.session.as_ref().filter(|session| is_retrieval && !session.is_ending())
+        else {
+            return Ok(None);
+        };
+        let turn = self.orchestrator().begin_turn(&session.id).await.map_err(store_unavailable)?;
+        let updated = self.orchestrator().session(&session.id).await.map_err(store_unavailable)?;
+        self.session = updated.or_else(|| self.session.take());
+        Ok(turn.message)
+    }
+
+    /// Runs the call in its session.
+    pub async fn execute(
+        &self,
+        call: ToolCall,
+        client: Option<Arc<dyn Client>>,
+    ) -> Result<Arc<Envelope>, ErrorData> {
+        let session = match &self.session {
+            Some(session) => SessionRef::Loaded(Arc::clone(session)),
+            None => {
+                let session = new_session(&self.caller.principal, self.state.mode);
+                self.orchestrator().session_for(session, &call).await.map_err(store_unavailable)?
+            }
+        };
+        let mut request = CallRequest::new(session, call);
+        request.client = client;
+        Ok(self.orchestrator().call(request).await)
+    }
+
+    pub fn reply<'e>(&self, envelope: &'e Envelope, message: Option<String>) -> CallReply<'e> {
+        CallReply::new(self.tool, envelope, || self.failure(envelope), message)
+    }
+
+    /// The model's form of a failed envelope.
+    fn failure(&self, envelope: &Envelope) -> Value {
+        match &self.session {
+            Some(session) => self.orchestrator().for_model(session, envelope),
+            None => self.orchestrator().for_model_ephemeral(self.state.mode, envelope),
+        }
+    }
+
+    fn orchestrator(&self) -> &Orchestrator {
+        &self.state.orchestrator
+    }
+}
+
+/// A call that came through the library.
+pub(super) struct LibraryCall<'a> {
+    pub scope: CallScope<'a>,
+    pub context: &'a RequestContext<RoleServer>,
+}
+
+impl LibraryCall<'_> {
+    pub async fn run(mut self, params: CallToolRequestParams) -> Result<CallToolResponse, ErrorData> {
+        let _counted = Counters::begin(&self.scope.state.call_count);
+        let id = self.execution_id();
+        let args = Value::Object(params.arguments.unwrap_or_default());
+        let call = ToolCall { id, tool: params.name.into_owned(), args };
+        if let Some(token) = &params.request_state {
+            let decision = elicitation::decision(params.input_responses.as_ref())?;
+            return Box::pin(self.resume(call, token, decision)).await;
+        }
+        let message = self.scope.begin_turn().await?;
+        let envelope = self.execute(call).await?;
+        self.respond_or_confirm(envelope, message).await
+    }
+
+    /// Runs the call until it ends or the host cancels it.
+    async fn execute(&self, call: ToolCall) -> Result<Arc<Envelope>, ErrorData> {
+        if let Some(token) = self.context.meta.get_progress_token() {
+            return Box::pin(self.execute_with_progress(call, token)).await;
+        }
+        tokio::select! {
+            envelope = self.scope.execute(call, None) => envelope,
+            () = self.context.ct.cancelled() => Err(cancelled()),
+        }
+    }
+
+    /// As [`execute`](Self::execute), and reports progress to the host.
+    async fn execute_with_progress(
+        &self,
+        call: ToolCall,
+        token: ProgressToken,
+    ) -> Result<Arc<Envelope>, ErrorData> {
+        let (client, reporter) = progress::channel(self.context.peer.clone(), token);
+        let (finish, finished) = oneshot::channel();
+        let mut call = pin!(self.scope.execute(call, Some(client)));
+        let mut reporting = pin!(reporter.report_until(finished));
+        // Concurrently: a host that does not read its progress does not delay its call.
+        let envelope = tokio::select! {
+            envelope = &mut call => envelope?,
+            () = self.context.ct.cancelled() => return Err(cancelled()),
+            () = &mut reporting => return Err(cancelled()), // It ends after the call.
+        };
+        // A host that does read gets its progress before the result.
+        let _ = finish.send(());
+        let _ = timeout(progress::DRAIN_TIMEOUT, reporting).await;
+        Ok(envelope)
+    }
+
+    /// Asks for confirmation if the call needs one and the host can ask; otherwise replies.
+    async fn respond_or_confirm(
+        &self,
+        envelope: Arc<Envelope>,
+        message: Option<String>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(prompt) = ConfirmationPrompt::from_envelope(&envelope) else {
+            return self.respond(&envelope, message);
+        };
+        match PromptMethod::of(self.context) {
+            PromptMethod::None => self.respond(&envelope, message),
+            PromptMethod::InputRequired => Ok(prompt.input_required()),
+            PromptMethod::Elicitation => Box::pin(self.elicit(&prompt, envelope, message)).await,
+        }
+    }
+
+    /// Asks, and waits for the answer.
+    async fn elicit(
+        &self,
+        prompt: &ConfirmationPrompt,
+        envelope: Arc<Envelope>,
+        message: Option<String>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(decision) = prompt.elicit(self.context).await else {
+            return self.respond(&envelope, message);
+        };
+        let confirmation = self.confirmation(&prompt.token).await?;
+        let envelope = match self.decide(&confirmation, &prompt.token, decision).await {
+            Ok(decided) => decided,
+            // Another approver was faster: the record has the result.
+            Err(Error::Refused) => self.recorded(&confirmation).await?.unwrap_or(envelope),
+            Err(error) => return Err(decision_failed(&error)),
+        };
+        self.respond(&envelope, message)
+    }
+
+    /// The same request again, with the person's decision.
+    async fn resume(
+        &self,
+        call: ToolCall,
+        token: &str,
+        decision: Option<Decision>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let confirmation = self.confirmation(token).await?;
+        if !confirmation.is_about(&call.tool, &call.args) {
+            return Err(invalid_state());
+        }
+        let Some(decision) = decision else {
+            // The host has not asked yet.
+            let session = self.orchestrator().session(&confirmation.session).await;
+            let session = session.map_err(store_unavailable)?.ok_or_else(invalid_state)?;
+            let same = ToolCall { id: Some(confirmation.execution.clone()), ..call };
+            let envelope = self.orchestrator().call(CallRequest::new(session, same)).await;
+            return self.respond_or_confirm(envelope, None).await;
+        };
+        let envelope = match self.decide(&confirmation, token, decision).await {
+            Ok(decided) => decided,
+            // The decision may have arrived before, and the response to it was lost.
+            Err(Error::Refused) => self.recorded(&confirmation).await?.ok_or_else(invalid_state)?,
+            Err(error) => return Err(decision_failed(&error)),
+        };
+        self.respond(&envelope, None)
+    }
+
+    /// The confirmation request of a token, if its session belongs to the caller.
+    async fn confirmation(&self, token: &str) -> Result<Arc<ConfirmationRecord>, ErrorData> {
+        let id = token.split('.').next().unwrap_or_default();
+        let confirmation = self.orchestrator().store().confirmation(id).await.map_err(store_unavailable)?;
+        let confirmation = confirmation.ok_or_else(invalid_state)?;
+        let session = self.orchestrator().session(&confirmation.session).await.map_err(store_unavailable)?;
+        match session {
+            Some(session) if owns(&self.scope.caller.principal, &session) => Ok(confirmation),
+            _ => Err(invalid_state()),
+        }
+    }
+
+    async fn decide(
+        &self,
+        confirmation: &ConfirmationRecord,
+        token: &str,
+        decision: Decision,
+    ) -> Result<Arc<Envelope>, Error> {
+        let approver = Approver {
+            token,
+            proof: Proof::Token,
+            session: &confirmation.session,
+            client_id: &confirmation.client_id,
+            by: &self.scope.caller.principal.id,
+        };
+        let reason = match decision {
+            Decision::Approve => return self.orchestrator().approve(&approver, None).await,
+            Decision::Reject => None,
+            Decision::Dismiss => Some("the confirmation request was dismissed".to_owned()),
+        };
+        self.orchestrator().reject(&approver, reason).await
+    }
+
+    /// The recorded envelope of a confirmed call, once it has ended.
+    async fn recorded(&self, confirmation: &ConfirmationRecord) -> Result<Option<Arc<Envelope>>, ErrorData> {
+        let store = self.orchestrator().store();
+        let record = store.execution(&confirmation.session, &confirmation.execution).await;
+        Ok(match record.map_err(store_unavailable)?.map(|record| record.status) {
+            Some(ExecutionStatus::Finished(envelope)) => Some(envelope),
+            _ => None,
+        })
+    }
+
+    /// An unknown tool is an error of the protocol; any other failure is a result that the model reads.
+    fn respond(&self, envelope: &Envelope, message: Option<String>) -> Result<CallToolResponse, ErrorData> {
+        if self.scope.tool.is_none() && !envelope.is_ok() {
+            let failure = self.scope.failure(envelope);
+            let message = failure.get("error").and_then(Value::as_str).unwrap_or("There is no such tool.");
+            return Err(ErrorData::invalid_params(message.to_owned(), Some(failure)));
+        }
+        self.scope.reply(envelope, message).into_result().map(Into::into)
+    }
+
+    /// The host's name for the call, or in a session the id of the request. Ids of stateless requests restart with each
+    /// connection, so they do not identify a call. A named call can come again on another connection, so it has a session of
+    /// its own, which is found by the name and the principal.
+    fn execution_id(&mut self) -> Option<String> {
+        if let Some(id) = self.context.meta.get(EXECUTION_ID).and_then(Value::as_str) {
+            self.scope.session = None;
+            return Some(id.to_owned());
+        }
+        self.scope.session.as_ref()?;
+        Some(execution_id(&self.context.id))
+    }
+
+    fn orchestrator(&self) -> &Orchestrator {
+        &self.scope.state.orchestrator
+    }
+}
+
+/// The execution id of a request in a session.
+pub(super) fn execution_id(request: &RequestId) -> String {
+    match request {
+        NumberOrString::Number(number) => format!("mcp_{number}"),
+        NumberOrString::String(text) if text.len() <= MAX_REQUEST_ID_BYTES => format!("mcp_s_{text}"),
+        NumberOrString::String(text) => {
+            let digest: [u8; 32] = Sha256::digest(text.as_bytes()).into();
+            format!("mcp_d_{}", hex(&digest))
+        }
+    }
+}
+
+pub(super) fn cancelled() -> ErrorData {
+    ErrorData::internal_error("The call was cancelled.", None)
+}
+
+fn invalid_state() -> ErrorData {
+    let message =
+        "`requestState` belongs to another call, was used already, or has expired: call without it.";
+    ErrorData::invalid_params(message, None)
+}
+
+fn decision_failed(error: &Error) -> ErrorData {
+    tracing::error!("could not record the decision on a confirmation request: {error}");
+    ErrorData::internal_error("The decision could not be recorded. Try again.", None)
+}

@@ -1,0 +1,52 @@
+//! `POST /v1/tools/{toolId}/call`: answered with an envelope, whether the call succeeds or fails.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use toolwright_contract::{Mode, arguments};
+use toolwright_orchestrator::{CallRequest, SessionRef, ToolCall};
+
+use crate::json::{self, JsonBody};
+use crate::problem::{Kind, Problem};
+use crate::request::{ApiRequest, ApiResult, new_session};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct CallBody {
+    #[serde(default = "no_arguments", deserialize_with = "arguments::value")]
+    args: Value,
+    mode: Option<Mode>,
+    session_id: Option<String>,
+    execution_id: Option<String>,
+}
+
+impl JsonBody for CallBody {
+    const FIELDS: &'static [&'static str] = &["args", "mode", "sessionId", "executionId"];
+}
+
+fn no_arguments() -> Value {
+    Value::Object(Map::new())
+}
+
+pub(crate) async fn call_tool(mut request: ApiRequest<'_>) -> ApiResult {
+    let CallBody { args, mode, session_id, execution_id } = request.read_json().await?;
+    let call = ToolCall { id: execution_id, tool: request.parameter.to_owned(), args };
+    let orchestrator = &request.app.orchestrator;
+    let session = match session_id {
+        Some(id) => {
+            let session = request.own_session(&id).await?;
+            if let Some(mode) = mode.filter(|mode| *mode != session.mode) {
+                let detail = format!("The session's mode is {}, not {mode}. Leave out `mode`.", session.mode);
+                return Err(Problem::new(Kind::Conflict, detail));
+            }
+            SessionRef::Loaded(session)
+        }
+        None => {
+            let session = new_session(request.principal()?, mode.unwrap_or(Mode::Text));
+            orchestrator.session_for(session, &call).await?
+        }
+    };
+    let envelope = orchestrator.call(CallRequest::new(session, call)).await;
+    let mut text = Vec::with_capacity(512);
+    envelope.write(&mut text);
+    Ok(json::response_from_text(text))
+}

@@ -1,0 +1,74 @@
+//! For operators: counters, the audit log, liveness and readiness.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use hyper::Response;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use serde_json::{Value, json};
+use toolwright_orchestrator::store::{AuditRow, Backend};
+
+use crate::body::Body;
+use crate::json;
+use crate::problem::{Kind, Problem};
+use crate::query::number;
+use crate::request::{ApiRequest, ApiResult};
+
+/// Audit entries in one response.
+const MAX_ENTRIES: u64 = 1000;
+/// A store that takes longer counts as not ready.
+const STORE_TIMEOUT: Duration = Duration::from_secs(2);
+
+pub(crate) async fn metrics(request: ApiRequest<'_>) -> ApiResult {
+    let counters = &request.app.counters;
+    let responses: serde_json::Map<String, Value> =
+        counters.responses().map(|(class, count)| (class.to_owned(), count.into())).collect();
+    Ok(json::response(&json!({
+        "tools": request.app.orchestrator.metrics(),
+        "http": {
+            "answered": responses,
+            "running": counters.running.load(Ordering::Relaxed),
+            "connections": counters.connections.load(Ordering::Relaxed),
+        },
+    })))
+}
+
+pub(crate) async fn audit(request: ApiRequest<'_>) -> ApiResult {
+    let [after, limit] = request.query(["after", "limit"])?;
+    let after = number("after", after.as_deref(), 0, i64::MAX as u64)?;
+    let limit = number("limit", limit.as_deref(), 100, MAX_ENTRIES)?;
+    let rows = request.app.orchestrator.store().audit_rows(after, limit as usize).await?;
+    let next = rows.last().map_or(after, |row| row.number);
+    let entries: Vec<Value> = rows.iter().map(to_json).collect();
+    Ok(json::response(&json!({ "entries": entries, "next": next })))
+}
+
+/// The entry, with its position in the hash chain.
+fn to_json(row: &AuditRow) -> Value {
+    let entry: Value = serde_json::from_str(&row.entry).unwrap_or(Value::Null);
+    json!({ "number": row.number, "chain": row.chain, "position": row.position, "previous": row.previous,
+        "hash": row.hash, "entry": entry })
+}
+
+pub(crate) async fn healthy(_: ApiRequest<'_>) -> ApiResult {
+    Ok(text("ok\n"))
+}
+
+/// The toolset was loaded before the server began to listen, so readiness depends on the store.
+pub(crate) async fn ready(request: ApiRequest<'_>) -> ApiResult {
+    if request.app.is_shutting_down() {
+        return Err(Problem::new(Kind::Unavailable, "The server is shutting down."));
+    }
+    let store = request.app.orchestrator.store();
+    match tokio::time::timeout(STORE_TIMEOUT, store.audit_rows(i64::MAX as u64, 1)).await {
+        Ok(Ok(_)) => Ok(text("ready\n")),
+        Ok(Err(error)) => Err(error.into()),
+        Err(_) => Err(Problem::new(Kind::Unavailable, "The store did not answer in time.")),
+    }
+}
+
+fn text(text: &'static str) -> Response<Body> {
+    let mut response = Response::new(Body::whole(text));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}

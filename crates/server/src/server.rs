@@ -1,0 +1,191 @@
+//! Listens, accepts connections, runs the periodic jobs, and shuts down in order: running calls finish, then the store
+//! is flushed.
+
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rmcp::ServerHandler;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use toolwright_orchestrator::Orchestrator;
+use toolwright_orchestrator::store::Backend;
+
+use crate::access_log::{self, AccessLogger};
+use crate::app::App;
+use crate::auth::Auth;
+use crate::connection::serve_connection;
+use crate::counters::Counters;
+use crate::mcp::{Handler, McpService, PlainCalls};
+use crate::options::Options;
+use crate::origin::Origins;
+use crate::request_id::RequestIds;
+
+/// How often expired sessions and confirmation requests are closed.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
+/// The pause after a failed `accept`, for example when no file descriptors are left.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
+
+/// Why a server cannot be started.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot listen on {0}: {1}")]
+    Listen(SocketAddr, std::io::Error),
+    #[error("{0} is reachable from other machines, and there is no key and no JWT issuer")]
+    Unprotected(SocketAddr),
+}
+
+impl Error {
+    /// How to fix it, for the person at the terminal.
+    pub const fn help(&self) -> &'static str {
+        match self {
+            Self::Listen(..) => "another program may be using the port: choose one with `--listen ADDR:PORT`",
+            Self::Unprotected(_) => {
+                "make a key with `toolwright keys create NAME`, set `[server.jwt]`, or listen on 127.0.0.1"
+            }
+        }
+    }
+}
+
+/// A server that listens.
+pub struct Server {
+    listener: TcpListener,
+    app: Arc<App>,
+    shutdown: watch::Sender<bool>,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Server").field("options", &self.app.options).finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// Begins to listen. An address that other machines can reach is refused unless callers have to authenticate.
+    pub async fn bind(orchestrator: Orchestrator, auth: Auth, options: Options) -> Result<Self, Error> {
+        Self::bind_as(orchestrator, auth, options, |handler| handler, PlainCalls::Direct).await
+    }
+
+    /// As [`Self::bind`], with an MCP handler that wraps the toolset's, for a program that offers more than its tools.
+    pub async fn bind_with<S: ServerHandler>(
+        orchestrator: Orchestrator,
+        auth: Auth,
+        options: Options,
+        wrap: impl Fn(Handler) -> S + Send + Sync + 'static,
+    ) -> Result<Self, Error> {
+        Self::bind_as(orchestrator, auth, options, wrap, PlainCalls::Library).await
+    }
+
+    async fn bind_as<S: ServerHandler>(
+        orchestrator: Orchestrator,
+        mut auth: Auth,
+        options: Options,
+        wrap: impl Fn(Handler) -> S + Send + Sync + 'static,
+        plain_calls: PlainCalls,
+    ) -> Result<Self, Error> {
+        let address = options.listen;
+        match address.ip().is_loopback() {
+            true => auth.allow_anonymous_local(),
+            false if auth.is_open() => return Err(Error::Unprotected(address)),
+            false => {}
+        }
+        let listener = TcpListener::bind(address).await.map_err(|error| Error::Listen(address, error))?;
+        let (shutdown, shutdown_requested) = watch::channel(false);
+        let app = App {
+            mcp: McpService::new(orchestrator.clone(), &options, wrap, plain_calls),
+            orchestrator,
+            auth,
+            origins: Origins::new(&options.cors_origins, address.ip()),
+            counters: Counters::default(),
+            request_ids: RequestIds::new(),
+            access_log: AccessLogger::new(options.access_log),
+            shutdown: shutdown_requested,
+            options,
+        };
+        Ok(Self { listener, app: Arc::new(app), shutdown })
+    }
+
+    /// The address that it listens on, with the real port where port 0 was given.
+    pub fn address(&self) -> SocketAddr {
+        self.listener.local_addr().unwrap_or(self.app.options.listen)
+    }
+
+    /// Serves until `stop` resolves, then finishes running requests. True when all of them finished in time.
+    pub async fn run(self, stop: impl Future<Output = ()>) -> bool {
+        let Self { listener, app, shutdown } = self;
+        let jobs = tokio::spawn(run_periodic_jobs(Arc::clone(&app)));
+        let max_connections = app.options.limits.connections;
+        let permits = Arc::new(Semaphore::new(max_connections));
+        let mut stop = pin!(stop);
+        loop {
+            let accepted = tokio::select! {
+                () = &mut stop => break,
+                accepted = accept(&listener, &permits) => accepted,
+            };
+            if let Some((stream, peer, permit)) = accepted {
+                tokio::spawn(serve_connection(Arc::clone(&app), stream, peer, permit));
+            }
+        }
+        drop(listener);
+        shutdown.send_replace(true);
+        let finished = finish(&app, &permits, max_connections).await;
+        jobs.abort();
+        app.access_log.flush();
+        finished
+    }
+}
+
+async fn accept(
+    listener: &TcpListener,
+    permits: &Arc<Semaphore>,
+) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
+    let permit = Arc::clone(permits).acquire_owned().await.ok()?;
+    match listener.accept().await {
+        Ok((stream, peer)) => Some((stream, peer, permit)),
+        Err(error) => {
+            tracing::warn!("could not accept a connection: {error}");
+            tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
+            None
+        }
+    }
+}
+
+/// Waits for connections and detached calls, then flushes the store.
+async fn finish(app: &App, permits: &Semaphore, max_connections: usize) -> bool {
+    let deadline = Instant::now() + app.options.shutdown;
+    let all = u32::try_from(max_connections).unwrap_or(u32::MAX);
+    app.mcp.close(deadline).await;
+    let are_closed = tokio::time::timeout_at(deadline.into(), permits.acquire_many(all)).await.is_ok();
+    let is_idle = app.orchestrator.wait_until_idle(deadline.saturating_duration_since(Instant::now())).await;
+    let flushed = app.orchestrator.store().flush().await;
+    if let Err(error) = &flushed {
+        tracing::error!("could not flush the store: {error}");
+    }
+    are_closed && is_idle && flushed.is_ok()
+}
+
+/// Runs approved calls that have not run: their process ended, or the store could not be reached.
+async fn resume_approved_calls(app: &App) {
+    match app.orchestrator.resume().await {
+        Ok(0) => {}
+        Ok(count) => tracing::info!("resumed {count} approved calls"),
+        Err(error) => tracing::error!("could not resume approved calls: {error}"),
+    }
+}
+
+async fn run_periodic_jobs(app: Arc<App>) {
+    let mut sweep = tokio::time::interval(SWEEP_INTERVAL);
+    let mut flush = tokio::time::interval(access_log::FLUSH_INTERVAL);
+    loop {
+        tokio::select! {
+            _ = flush.tick() => app.access_log.flush(),
+            _ = sweep.tick() => {
+                resume_approved_calls(&app).await;
+                if let Err(error) = app.orchestrator.sweep().await {
+                    tracing::error!("could not close expired sessions and confirmation requests: {error}");
+                }
+            }
+        }
+    }
+}
