@@ -1,6 +1,6 @@
 import { ToolError, ErrorType } from '../_core/error-types.js';
 
-/** Commits one slot of a draft as an event. The orchestrator has obtained the user's confirmation before. */
+/** Commits one slot of a draft as an event. The orchestrator has already obtained the user's confirmation. */
 export async function execute({ args, context }) {
   if (!context.session.isActive) {
     return failure(ErrorType.SESSION_INACTIVE, 'Cannot create the event: the session has ended');
@@ -42,17 +42,17 @@ function checkDraft(args, draft, slotIndex) {
     return failure(ErrorType.CONFLICT, `This draft has already become the event ${draft.eventId}`);
   }
   if (draft.status === 'expired') {
-    return failure(ErrorType.CONFLICT, 'This draft has lapsed; propose new times');
+    return failure(ErrorType.CONFLICT, 'This draft has expired; propose new times');
   }
   const slot = draft.slots[slotIndex];
   if (slot === undefined) {
     return failure(ErrorType.VALIDATION, `slot_index must be between 0 and ${draft.slots.length - 1}`);
   }
   if (args.expected_title !== undefined && args.expected_title !== draft.title) {
-    return failure(ErrorType.CONFLICT, `expected_title does not agree with the draft, which says “${draft.title}”`);
+    return failure(ErrorType.CONFLICT, `expected_title differs from the title of the draft, “${draft.title}”`);
   }
   if (args.expected_start !== undefined && Date.parse(args.expected_start) !== Date.parse(slot.start)) {
-    return failure(ErrorType.CONFLICT, `expected_start does not agree with slot ${slotIndex}, which starts at ${slot.start}`);
+    return failure(ErrorType.CONFLICT, `expected_start differs from slot ${slotIndex}, which starts at ${slot.start}`);
   }
   return null;
 }
@@ -65,28 +65,28 @@ async function attempt(step, writes) {
   }
 }
 
-/** An unanswered commit may have succeeded; commits are bound to their draft, so a second one books nothing twice. */
+/** A commit without a response may have succeeded. A draft becomes one event at most, so a retry cannot book it twice. */
 function translate(error, writes) {
-  const unanswered = { retryable: true, partialSideEffects: writes, idempotencyRequired: writes };
+  const noResponse = { retryable: true, partialSideEffects: writes, idempotencyRequired: writes };
   switch (error?.code) {
     case 'TIMEOUT':
-      return new ToolError(ErrorType.TRANSIENT, 'The calendar took too long', unanswered);
+      return new ToolError(ErrorType.TRANSIENT, 'The calendar did not respond in time', noResponse);
     case 'UNREACHABLE':
-      return new ToolError(ErrorType.TRANSIENT, 'The calendar cannot be reached, or another call is at work on this draft', { retryable: true });
+      return new ToolError(ErrorType.TRANSIENT, 'The calendar is not reachable, or another call is committing this draft', { retryable: true });
     case 'RATE_LIMIT':
-      return new ToolError(ErrorType.RATE_LIMIT, 'The calendar asks for a pause', { retryable: true });
+      return new ToolError(ErrorType.RATE_LIMIT, 'The calendar limits the request rate; wait before trying again', { retryable: true });
     case 'NOT_FOUND':
       return new ToolError(ErrorType.NOT_FOUND, 'This user has no such event draft; propose the event first');
     case 'EXPIRED':
-      return new ToolError(ErrorType.CONFLICT, 'This draft has lapsed; propose new times');
+      return new ToolError(ErrorType.CONFLICT, 'This draft has expired; propose new times');
     case 'CONFLICT':
       return new ToolError(ErrorType.CONFLICT, 'The chosen time is no longer free; propose new times');
     case 'INVALID_ARGUMENT':
-      return new ToolError(ErrorType.VALIDATION, `The calendar refused the request: ${error.message}`);
+      return new ToolError(ErrorType.VALIDATION, `The calendar rejected the request: ${error.message}`);
     case 'FORBIDDEN':
       return new ToolError(ErrorType.AUTH, 'The calendar does not allow creating this event');
     case 'NOT_CONFIGURED':
-      return new ToolError(ErrorType.PERMANENT, 'No calendar is set up on this server');
+      return new ToolError(ErrorType.PERMANENT, 'No calendar is configured on this server');
     default:
       return error;
   }

@@ -3,7 +3,7 @@ import { ToolError, ErrorType } from '../_core/error-types.js';
 const MINUTE = 60 * 1000;
 const DEFAULT_WINDOW = 7 * 24 * 60 * MINUTE;
 
-/** Proposes times at which all attendees are free, and keeps them as a draft. */
+/** Proposes times at which all attendees are free, and stores them as a draft. */
 export async function execute({ args, context }) {
   if (!context.session.isActive) {
     return failure(ErrorType.SESSION_INACTIVE, 'Cannot plan an event: the session has ended');
@@ -32,8 +32,8 @@ export async function execute({ args, context }) {
 
 function planWindow(args, now) {
   const length = args.duration_minutes * MINUTE;
-  const asked = args.window_start === undefined ? now : Date.parse(args.window_start);
-  const start = Math.max(asked, now);
+  const requested = args.window_start === undefined ? now : Date.parse(args.window_start);
+  const start = Math.max(requested, now);
   if (args.window_end !== undefined) return { now, start, end: Date.parse(args.window_end), length };
   const preferredEnds = (args.preferred_times ?? []).map((time) => Date.parse(time) + length);
   return { now, start, end: Math.max(start + DEFAULT_WINDOW, ...preferredEnds), length };
@@ -74,19 +74,19 @@ function proposal(args, plan) {
 function translate(error, timezone) {
   switch (error?.code) {
     case 'TIMEOUT':
-      return new ToolError(ErrorType.TRANSIENT, 'The calendar took too long', { retryable: true });
+      return new ToolError(ErrorType.TRANSIENT, 'The calendar did not respond in time', { retryable: true });
     case 'UNREACHABLE':
-      return new ToolError(ErrorType.TRANSIENT, 'The calendar cannot be reached', { retryable: true });
+      return new ToolError(ErrorType.TRANSIENT, 'The calendar is not reachable', { retryable: true });
     case 'RATE_LIMIT':
-      return new ToolError(ErrorType.RATE_LIMIT, 'The calendar asks for a pause', { retryable: true });
+      return new ToolError(ErrorType.RATE_LIMIT, 'The calendar limits the request rate; wait before trying again', { retryable: true });
     case 'INVALID_TIMEZONE':
       return new ToolError(ErrorType.VALIDATION, `timezone: ${timezone} is not a known IANA time zone`);
     case 'INVALID_ARGUMENT':
-      return new ToolError(ErrorType.VALIDATION, `The calendar refused the request: ${error.message}`);
+      return new ToolError(ErrorType.VALIDATION, `The calendar rejected the request: ${error.message}`);
     case 'FORBIDDEN':
       return new ToolError(ErrorType.AUTH, 'The calendar does not allow this access');
     case 'NOT_CONFIGURED':
-      return new ToolError(ErrorType.PERMANENT, 'No calendar is set up on this server');
+      return new ToolError(ErrorType.PERMANENT, 'No calendar is configured on this server');
     default:
       return error;
   }

@@ -1,6 +1,6 @@
 import { ErrorType, IntentType } from '../_core/error-types.js';
 
-/** Asks for the end of the voice session; the orchestrator waits for the right moment. */
+/** Requests the end of the voice session; the orchestrator waits for the right moment. */
 export async function execute({ args, context }) {
   const { reason = 'user_request', farewell_message } = args;
 

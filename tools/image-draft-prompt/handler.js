@@ -47,11 +47,11 @@ function translate(error) {
     case 'RATE_LIMIT':
       return new ToolError(ErrorType.RATE_LIMIT, 'The drafting service asks for a pause', { retryable: true });
     case 'REJECTED':
-      return new ToolError(ErrorType.PERMANENT, 'The idea was refused by the content rules');
+      return new ToolError(ErrorType.PERMANENT, 'The idea was rejected by the content rules');
     case 'INVALID_ARGUMENT':
       return new ToolError(ErrorType.VALIDATION, `The idea cannot be drafted: ${error.message}`);
     case 'NOT_CONFIGURED':
-      return new ToolError(ErrorType.PERMANENT, `Image making is not set up on this server: ${error.message}`);
+      return new ToolError(ErrorType.PERMANENT, `Image generation is not configured on this server: ${error.message}`);
     default:
       return error;
   }

@@ -17,7 +17,7 @@ export async function execute({ args, context }) {
 
   context.progress(0, count === 1 ? 'Generating one image' : `Generating ${count} images`);
 
-  let answer;
+  let result;
   try {
     answer = await context.images.generate({ prompt, size, count, quality, executionId: context.executionId });
   } catch (error) {
@@ -46,22 +46,22 @@ function stored(image) {
 
 /** After a request without a picture, for lack of time or of a usable answer, some may have been made and charged. */
 function translate(error) {
-  const unanswered = { retryable: true, partialSideEffects: true, idempotencyRequired: true };
+  const noResponse = { retryable: true, partialSideEffects: true, idempotencyRequired: true };
   switch (error?.code) {
     case 'TIMEOUT':
       return new ToolError(ErrorType.TRANSIENT, `The image service gave no picture: ${error.message}`, unanswered);
     case 'UNREACHABLE':
       return new ToolError(ErrorType.TRANSIENT, 'The image service cannot be reached', { retryable: true });
     case 'RATE_LIMIT':
-      return new ToolError(ErrorType.RATE_LIMIT, 'The image service asks for a pause', { retryable: true });
+      return new ToolError(ErrorType.RATE_LIMIT, 'The image service limits the request rate; wait before trying again', { retryable: true });
     case 'REJECTED':
-      return new ToolError(ErrorType.PERMANENT, 'The prompt was refused by the content rules');
+      return new ToolError(ErrorType.PERMANENT, 'The prompt was rejected by the content rules');
     case 'INVALID_ARGUMENT':
-      return new ToolError(ErrorType.VALIDATION, `The image service refused the request: ${error.message}`);
+      return new ToolError(ErrorType.VALIDATION, `The image service rejected the request: ${error.message}`);
     case 'FORBIDDEN':
-      return new ToolError(ErrorType.AUTH, 'The image service does not accept the credentials of this server');
+      return new ToolError(ErrorType.AUTH, 'The image service rejects the credentials of this server');
     case 'NOT_CONFIGURED':
-      return new ToolError(ErrorType.PERMANENT, `Image making is not set up on this server: ${error.message}`);
+      return new ToolError(ErrorType.PERMANENT, `Image generation is not configured on this server: ${error.message}`);
     default:
       return error;
   }

@@ -2,7 +2,7 @@ import { ToolError, ErrorType } from '../_core/error-types.js';
 
 const DEFAULT_FIELDS = ['full_text', 'metadata', 'url'];
 
-/** Fetches records by id; every asked id ends up in `records` or in `not_found`. */
+/** Fetches records by id; every requested id is in `records` or in `not_found`. */
 export async function execute({ args, context }) {
   const { ids, return_fields } = args;
 
@@ -19,14 +19,14 @@ export async function execute({ args, context }) {
 
   const fields = return_fields ?? DEFAULT_FIELDS;
   const startedAt = Date.now();
-  let answer;
+  let result;
   try {
-    answer = await context.kb.get({ ids, returnFields: fields });
+    result = await context.kb.get({ ids, returnFields: fields });
   } catch (error) {
     throw translate(error);
   }
 
-  const byId = new Map(answer.records.map((record) => [record.id, record]));
+  const byId = new Map(result.records.map((record) => [record.id, record]));
   const wanted = new Set(fields);
   return {
     ok: true,
@@ -57,15 +57,15 @@ function project(record, wanted) {
 function translate(error) {
   switch (error?.code) {
     case 'TIMEOUT':
-      return new ToolError(ErrorType.TRANSIENT, 'The knowledge base took too long', { retryable: true });
+      return new ToolError(ErrorType.TRANSIENT, 'The knowledge base did not respond in time', { retryable: true });
     case 'UNREACHABLE':
-      return new ToolError(ErrorType.TRANSIENT, 'The knowledge base cannot be reached', { retryable: true });
+      return new ToolError(ErrorType.TRANSIENT, 'The knowledge base is not reachable', { retryable: true });
     case 'RATE_LIMIT':
-      return new ToolError(ErrorType.RATE_LIMIT, 'The knowledge base asks for a pause', { retryable: true });
+      return new ToolError(ErrorType.RATE_LIMIT, 'The knowledge base limits the request rate; wait before trying again', { retryable: true });
     case 'INVALID_ARGUMENT':
-      return new ToolError(ErrorType.VALIDATION, `The look-up was refused: ${error.message}`);
+      return new ToolError(ErrorType.VALIDATION, `The request was rejected: ${error.message}`);
     case 'NOT_CONFIGURED':
-      return new ToolError(ErrorType.PERMANENT, 'No knowledge base is set up on this server');
+      return new ToolError(ErrorType.PERMANENT, 'No knowledge base is configured on this server');
     default:
       return error;
   }

@@ -61,19 +61,19 @@ function evidence(record, wanted) {
 function translate(error, namespace) {
   switch (error?.code) {
     case 'TIMEOUT':
-      return new ToolError(ErrorType.TRANSIENT, 'The search took too long', { retryable: true });
+      return new ToolError(ErrorType.TRANSIENT, 'The knowledge base did not respond in time', { retryable: true });
     case 'UNREACHABLE':
-      return new ToolError(ErrorType.TRANSIENT, 'The knowledge base cannot be reached', { retryable: true });
+      return new ToolError(ErrorType.TRANSIENT, 'The knowledge base is not reachable', { retryable: true });
     case 'RATE_LIMIT':
-      return new ToolError(ErrorType.RATE_LIMIT, 'The knowledge base asks for a pause', { retryable: true });
+      return new ToolError(ErrorType.RATE_LIMIT, 'The knowledge base limits the request rate; wait before trying again', { retryable: true });
     case 'INVALID_NAMESPACE':
       return new ToolError(ErrorType.VALIDATION, `Invalid namespace: ${namespace}`);
     case 'INVALID_ARGUMENT':
-      return new ToolError(ErrorType.VALIDATION, `The search was refused: ${error.message}`);
+      return new ToolError(ErrorType.VALIDATION, `The search was rejected: ${error.message}`);
     case 'FORBIDDEN':
       return new ToolError(ErrorType.AUTH, `The user may not read the namespace ${namespace}`);
     case 'NOT_CONFIGURED':
-      return new ToolError(ErrorType.PERMANENT, 'No knowledge base is set up on this server');
+      return new ToolError(ErrorType.PERMANENT, 'No knowledge base is configured on this server');
     default:
       return error;
   }

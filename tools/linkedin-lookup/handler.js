@@ -1,17 +1,17 @@
 import { ToolError, ErrorType } from '../_core/error-types.js';
 
-/** More records are read than returned, because most of them hold no LinkedIn address. */
+/** More records are read than returned, because most have no LinkedIn URL. */
 const CANDIDATES = 10;
-const LINKEDIN_ADDRESS = /^https:\/\/([a-z0-9-]+\.)*linkedin\.com\/\S+$/i;
+const LINKEDIN_URL = /^https:\/\/([a-z0-9-]+\.)*linkedin\.com\/\S+$/i;
 
-/** Finds LinkedIn addresses stored in records of people and links. */
+/** Finds LinkedIn URLs in records of people and links. */
 export async function execute({ args, context }) {
   const { name, company, namespace, top_k = 3 } = args;
 
   if (!context.session.isActive) {
     return failure(ErrorType.SESSION_INACTIVE, 'Cannot look up the person: the session has ended');
   }
-  // Every word of nothing is in every title.
+  // Without words, every title would match.
   if (words(name).length === 0) {
     return failure(ErrorType.VALIDATION, 'name must have a letter or a digit');
   }
@@ -39,12 +39,12 @@ export async function execute({ args, context }) {
 function select(found, name, limit) {
   const matches = new Map();
   for (const record of found) {
-    const address = storedAddress(record);
-    if (address === null || matches.has(address) || !isNamed(record, name)) continue;
-    matches.set(address, {
+    const url = storedUrl(record);
+    if (url === null || matches.has(url) || !isNamed(record, name)) continue;
+    matches.set(url, {
       id: record.id,
       title: record.title,
-      linkedin_url: address,
+      linkedin_url: url,
       score: record.score,
       source_type: record.sourceType ?? null,
       last_updated: record.lastUpdated ?? null,
@@ -53,10 +53,10 @@ function select(found, name, limit) {
   return [...matches.values()].slice(0, limit);
 }
 
-function storedAddress(record) {
+function storedUrl(record) {
   if (record.type !== 'person' && record.type !== 'link') return null;
   const stored = [record.metadata?.linkedin_url, record.metadata?.linkedin, record.url];
-  return stored.find((value) => typeof value === 'string' && LINKEDIN_ADDRESS.test(value)) ?? null;
+  return stored.find((value) => typeof value === 'string' && LINKEDIN_URL.test(value)) ?? null;
 }
 
 function isNamed(record, name) {
@@ -77,17 +77,17 @@ function failure(type, message) {
 function translate(error, namespace) {
   switch (error?.code) {
     case 'TIMEOUT':
-      return new ToolError(ErrorType.TRANSIENT, 'The look-up took too long', { retryable: true });
+      return new ToolError(ErrorType.TRANSIENT, 'The knowledge base did not respond in time', { retryable: true });
     case 'UNREACHABLE':
-      return new ToolError(ErrorType.TRANSIENT, 'The knowledge base cannot be reached', { retryable: true });
+      return new ToolError(ErrorType.TRANSIENT, 'The knowledge base is not reachable', { retryable: true });
     case 'RATE_LIMIT':
-      return new ToolError(ErrorType.RATE_LIMIT, 'The knowledge base asks for a pause', { retryable: true });
+      return new ToolError(ErrorType.RATE_LIMIT, 'The knowledge base limits the request rate; wait before trying again', { retryable: true });
     case 'INVALID_NAMESPACE':
       return new ToolError(ErrorType.VALIDATION, `Invalid namespace: ${namespace}`);
     case 'FORBIDDEN':
       return new ToolError(ErrorType.AUTH, `The user may not read the namespace ${namespace}`);
     case 'NOT_CONFIGURED':
-      return new ToolError(ErrorType.PERMANENT, 'No knowledge base is set up on this server');
+      return new ToolError(ErrorType.PERMANENT, 'No knowledge base is configured on this server');
     default:
       return error;
   }

@@ -2,7 +2,7 @@ import { ErrorType } from '../_core/error-types.js';
 
 const DAY = 24 * 60 * 60 * 1000;
 
-/** Orders results by weighted relevance, recency and type. Pure: it touches no capability. */
+/** Orders results by weighted relevance, recency and type. Uses no capability. */
 export async function execute({ args }) {
   const rule = ruleOf(args);
   const sum = rule.weights.score + rule.weights.recency + rule.weights.type;
@@ -11,7 +11,7 @@ export async function execute({ args }) {
       ok: false,
       error: {
         type: ErrorType.VALIDATION,
-        message: 'At least one weight that takes part must be above 0 (type takes part only with preferred_types)',
+        message: 'At least one weight must be above 0 (type counts only with preferred_types)',
         retryable: false,
       },
     };
@@ -19,9 +19,9 @@ export async function execute({ args }) {
 
   const rated = args.results.map((result) => rate(result, rule, sum));
   rated.sort((a, b) => b.total - a.total); // stable: equal totals keep their order
-  const kept = firstOfEachId(rated);
-  const ranked = kept.slice(0, args.limit ?? kept.length).map((entry, index) => ({ rank: index + 1, ...entry }));
-  return { ok: true, data: { ranked, duplicates_dropped: rated.length - kept.length } };
+  const unique = firstOfEachId(rated);
+  const ranked = unique.slice(0, args.limit ?? unique.length).map((entry, index) => ({ rank: index + 1, ...entry }));
+  return { ok: true, data: { ranked, duplicates_dropped: rated.length - unique.length } };
 }
 
 function ruleOf(args) {
@@ -58,8 +58,8 @@ function recencyOf(lastUpdated, { asOf, halfLife }) {
 }
 
 function preferenceOf(type, preferred) {
-  const place = preferred.indexOf(type);
-  return place < 0 ? 0 : (preferred.length - place) / preferred.length;
+  const position = preferred.indexOf(type);
+  return position < 0 ? 0 : (preferred.length - position) / preferred.length;
 }
 
 function firstOfEachId(entries) {
@@ -67,7 +67,7 @@ function firstOfEachId(entries) {
   return entries.filter(({ id }) => !seen.has(id) && seen.add(id));
 }
 
-/** Six decimals, so that engines whose powers differ in the last bit still agree. */
+/** Six decimals, because engines may differ in the last bit of a power. */
 function rounded(value) {
   return Math.round(value * 1e6) / 1e6;
 }

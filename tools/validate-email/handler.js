@@ -1,4 +1,4 @@
-/** Checks the form of an address; the rules are the host's, through `context.text`. */
+/** Checks the form of an address with `context.text.validateEmail`. */
 export async function execute({ args, context }) {
   const { email } = args;
   const checked = await context.text.validateEmail(email);

@@ -1,162 +1,167 @@
-//! The door: a function of `calendar.*` asked for, one answer. What is behind it is opened when it is first needed.
+//! The entry of the capability: dispatches the functions of `calendar.*`, and opens the backend on first use.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
-use toolwright_capabilities::{Answer, Answered, Asker, Capability, Fault};
+use toolwright_capabilities::http::service_client;
+use toolwright_capabilities::{
+    CallIdentity, Capability, CapabilityError, CapabilityFuture, CapabilityOutput, Result,
+};
 
-use crate::answer;
-use crate::asked;
-use crate::back::Back;
-use crate::busy::Span;
-use crate::caldav::CalDav;
+use crate::arguments::{self, GetDraftArgs};
+use crate::backend::CalendarBackend;
+use crate::caldav::CalDavClient;
+use crate::output;
 use crate::records::Owner;
-use crate::service::Secret;
+use crate::remote_service::Secret;
 use crate::settings::Settings;
+use crate::span::Span;
 use crate::store::{self, Store};
-use crate::zoom::Zoom;
+use crate::zoom_client::ZoomClient;
 
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Passwords and keys, by the name of the environment variable that holds them.
-pub type Secrets = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
+/// Looks up a password or key by the name of its environment variable.
+pub type SecretLookup = fn(&str) -> Option<String>;
 
-/// The calendar of a server.
+/// The functions of `context.calendar`.
+#[derive(Debug)]
 pub struct Calendar {
     settings: Arc<Settings>,
     file: PathBuf,
-    secrets: Secrets,
-    back: Mutex<Option<Arc<Back>>>,
+    secrets: SecretLookup,
+    backend: Mutex<Option<Arc<CalendarBackend>>>,
 }
 
-/// For whom, until when, and at which time.
+/// The owner, deadline and time of one call.
 #[derive(Debug, Clone)]
-pub struct Asking {
+pub struct CallContext {
     pub owner: Owner,
-    /// Where the ids of calls mean something: a session, or a client that has none.
+    /// The session, or the client of a call without one. Execution ids are unique within it.
     pub scope: String,
     pub deadline: Instant,
     pub now: DateTime<Utc>,
 }
 
-impl fmt::Debug for Calendar {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Calendar")
-            .field("settings", &self.settings)
-            .field("file", &self.file)
-            .finish()
-    }
-}
-
 impl Calendar {
-    /// Opens nothing yet. `file` keeps drafts, and events too unless they are on a CalDAV server.
-    pub fn new(settings: Settings, file: PathBuf, secrets: Secrets) -> Self {
-        Self { settings: Arc::new(settings), file, secrets, back: Mutex::new(None) }
+    /// Opens nothing yet. `file` stores the drafts, and the events unless they are on a CalDAV server.
+    pub fn new(settings: Settings, file: PathBuf, secrets: SecretLookup) -> Self {
+        Self { settings: Arc::new(settings), file, secrets, backend: Mutex::new(None) }
     }
 
-    fn back(&self) -> Result<Arc<Back>, Fault> {
-        let mut kept = self.back.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(back) = &*kept {
-            return Ok(Arc::clone(back));
-        }
-        let back = Arc::new(self.open()?);
-        *kept = Some(Arc::clone(&back));
-        Ok(back)
+    fn backend(&self) -> Result<Arc<CalendarBackend>> {
+        let mut backend = self.backend.lock().unwrap_or_else(PoisonError::into_inner);
+        let opened = match backend.take() {
+            Some(opened) => opened,
+            None => Arc::new(self.open()?),
+        };
+        Ok(Arc::clone(backend.insert(opened)))
     }
 
-    fn open(&self) -> Result<Back, Fault> {
-        let store = Store::open(&self.file).map_err(|error| told(&error))?;
-        let settings = &self.settings;
-        let caldav = self.caldav()?;
-        let zoom = match &settings.zoom {
+    fn open(&self) -> Result<CalendarBackend> {
+        let store = Store::open(&self.file)?;
+        let settings = Arc::clone(&self.settings);
+        let caldav = self.caldav_client()?;
+        let zoom = match settings.zoom.clone() {
             Some(zoom) => {
-                Some(Zoom::new(zoom.clone(), self.secret(&zoom.client_secret_env)?, client_of_service()?))
+                let secret = self.secret(&zoom.client_secret_env)?;
+                Some(ZoomClient::new(zoom, secret, http_client()?))
             }
             None => None,
         };
-        Ok(Back { settings: Arc::clone(settings), store, caldav, zoom, at_work: Mutex::default() })
+        Ok(CalendarBackend { settings, store, caldav, zoom, active_drafts: Mutex::default() })
     }
 
-    fn caldav(&self) -> Result<Option<CalDav>, Fault> {
+    fn caldav_client(&self) -> Result<Option<CalDavClient>> {
         let settings = &self.settings;
         let Some(url) = &settings.url else { return Ok(None) };
-        let login = settings.user.clone().zip(settings.password_env.as_deref());
-        let login = login.map(|(user, variable)| Ok((user, self.secret(variable)?))).transpose()?;
-        Ok(Some(CalDav::new(client_of_service()?, &url.0, login, Arc::clone(settings))))
+        let login = match (&settings.user, &settings.password_env) {
+            (Some(user), Some(variable)) => Some((user.clone(), self.secret(variable)?)),
+            _ => None,
+        };
+        Ok(Some(CalDavClient::new(http_client()?, &url.0, login, Arc::clone(settings))))
     }
 
-    /// Asks the CalDAV server, if there is one, what is on today. Opens no file.
+    /// Queries the configured CalDAV server for today's events. Does nothing without one; opens no file.
     ///
     /// # Errors
-    /// When it cannot be asked, or does not answer as such a server does.
-    pub async fn reach(&self) -> Result<(), Fault> {
-        let Some(caldav) = self.caldav()? else { return Ok(()) };
+    /// When the server does not respond, or not like a CalDAV server.
+    pub async fn check_connection(&self) -> Result<()> {
+        let Some(caldav) = self.caldav_client()? else { return Ok(()) };
         let start = Utc::now();
         let today = Span { start, end: start + chrono::Duration::days(1) };
-        caldav.busy(&[], today, Instant::now() + CONNECT).await.map(drop)
+        caldav.availability(&[], today, Instant::now() + CONNECT_TIMEOUT).await.map(drop)
     }
 
-    fn secret(&self, variable: &str) -> Result<Secret, Fault> {
+    fn secret(&self, variable: &str) -> Result<Secret> {
         let secret = (self.secrets)(variable).filter(|secret| !secret.is_empty()).map(Secret);
         secret.ok_or_else(|| not_configured(&format!("the environment variable {variable} is not set")))
     }
 }
 
 impl Capability for Calendar {
-    fn call(&self, asker: &Asker<'_>, function: &str, args: Vec<Value>) -> Answer {
-        let now = asker.now.and_then(DateTime::from_timestamp_millis).unwrap_or_else(Utc::now);
-        let owner = Owner { org: asker.org.unwrap_or_default().to_owned(), user: asker.user.to_owned() };
-        let scope =
-            asker.session.map_or_else(|| format!("client {}", asker.client_id), |id| format!("session {id}"));
-        let asking = Asking { owner, scope, deadline: asker.deadline, now };
-        let (back, function) = (self.back(), function.to_owned());
-        Box::pin(async move { run(&*back?, asking, &function, args).await.map(Answered::from) })
+    fn call(&self, caller: &CallIdentity<'_>, function: &str, args: Vec<Value>) -> CapabilityFuture {
+        let context = CallContext {
+            owner: Owner { org: caller.org.unwrap_or_default().to_owned(), user: caller.user.to_owned() },
+            scope: match caller.session {
+                Some(id) => format!("session {id}"),
+                None => format!("client {}", caller.client_id),
+            },
+            deadline: caller.deadline,
+            now: caller.now.and_then(DateTime::from_timestamp_millis).unwrap_or_else(Utc::now),
+        };
+        let (backend, function) = (self.backend(), function.to_owned());
+        Box::pin(async move { run(&*backend?, context, &function, args).await.map(CapabilityOutput::from) })
     }
 }
 
-async fn run(back: &Back, asking: Asking, function: &str, args: Vec<Value>) -> Result<Value, Fault> {
+async fn run(
+    backend: &CalendarBackend,
+    context: CallContext,
+    function: &str,
+    args: Vec<Value>,
+) -> Result<Value> {
     match function {
-        "freeBusy" => back.free_busy(&asking, &asked::read(args)?).await,
-        "propose" => back.propose(asking, asked::read(args)?).await,
+        "freeBusy" => backend.free_busy(&context, &arguments::parse(args)?).await,
+        "propose" => backend.propose(context, arguments::parse(args)?).await,
         "getDraft" => {
-            let asked::GetDraft { draft_id } = asked::read(args)?;
-            let (owner, now) = (asking.owner, asking.now);
-            let looked = back.store.run(move |store| store.look(&owner, &draft_id)).await;
-            let (draft, progress) = looked.map_err(|error| told(&error))?;
-            Ok(answer::draft(&draft, progress.as_ref(), now))
+            let GetDraftArgs { draft_id } = arguments::parse(args)?;
+            let now = context.now;
+            let (draft, reservation) = backend.find_draft(context.owner, draft_id).await?;
+            Ok(output::draft(&draft, reservation.as_ref(), now))
         }
-        "commit" => back.commit(asking, asked::read(args)?).await.map(|event| answer::event(&event)),
-        _ => Err(Fault::new("NOT_CONFIGURED", format!("there is no `calendar.{function}`"))),
+        "commit" => Ok(output::event(&backend.commit(context, arguments::parse(args)?).await?)),
+        _ => Err(CapabilityError::not_configured(format!("unknown function `calendar.{function}`"))),
     }
 }
 
-fn client_of_service() -> Result<reqwest::Client, Fault> {
-    toolwright_capabilities::http::for_service(CONNECT).map_err(|error| not_configured(&error))
+fn http_client() -> Result<reqwest::Client> {
+    service_client(CONNECT_TIMEOUT).map_err(|error| not_configured(&error))
 }
 
-/// What the file says, as a handler is told.
-pub fn told(error: &store::Error) -> Fault {
-    use store::Error;
-    let code = match error {
-        Error::NotFound => "NOT_FOUND",
-        Error::Expired => "EXPIRED",
-        Error::NoSuchSlot(_) => "INVALID_ARGUMENT",
-        Error::Used(_) | Error::Taken => "CONFLICT",
-        Error::InProgress => "UNREACHABLE",
-        Error::Sqlite(_) | Error::File(_) => {
-            tracing::error!("{error}");
-            return Fault::new("UNREACHABLE", "the calendar's file cannot be used");
-        }
-    };
-    Fault::new(code, error.to_string())
+impl From<store::Error> for CapabilityError {
+    fn from(error: store::Error) -> Self {
+        use store::Error;
+        let code = match error {
+            Error::NotFound => "NOT_FOUND",
+            Error::Expired => "EXPIRED",
+            Error::NoSuchSlot(_) => "INVALID_ARGUMENT",
+            Error::Used(_) | Error::Taken => "CONFLICT",
+            Error::InProgress => "UNREACHABLE",
+            Error::Sqlite(_) | Error::File(_) => {
+                tracing::error!("{error}");
+                return Self::new("UNREACHABLE", "the calendar's file is not available");
+            }
+        };
+        Self::new(code, error.to_string())
+    }
 }
 
-fn not_configured(why: &str) -> Fault {
-    tracing::error!("the calendar cannot be used: {why}");
-    Fault::new("NOT_CONFIGURED", "the calendar is not set up rightly on this server")
+/// The cause is only logged: it is not for handlers.
+fn not_configured(cause: &str) -> CapabilityError {
+    tracing::error!("the calendar is not configured correctly: {cause}");
+    CapabilityError::not_configured("the calendar is not configured correctly on this server")
 }

@@ -1,235 +1,254 @@
-//! A draft becomes an event, once.
+//! `calendar.commit`: turns a draft into an event, at most once.
 //!
-//! The event's id follows from the draft's, in the file and on a CalDAV server alike, so that there can never be two.
-//! Without a server and without a meeting, everything is one transaction. Otherwise:
+//! The event's id is derived from the draft's, in the file and on a CalDAV server alike, so there can never be two.
+//! Without CalDAV and Zoom, one transaction does everything. Otherwise:
 //!
-//! 1. The time is *held* in the file: for other drafts it is taken, for as long as the call may last.
-//! 2. The server is asked again whether the time is free, the meeting is made and noted in the file, the event is put.
+//! 1. The time is *held* in the file: it blocks other drafts for as long as the call may run.
+//! 2. The CalDAV server is asked again whether the time is free, the meeting is created and recorded in the file, the
+//!    event is put on the server.
 //! 3. The event is *booked* in the file.
 //!
-//! A call that dies in between leaves what it held. The same call again goes on with it; another one, once the time is up,
-//! looks first for what was left: an event on the server is booked for the call that put it there, a meeting is
-//! removed. What fails without effects gives the time back; what may have had effects keeps it until the time is up.
+//! A call that dies in between leaves its hold. The same call again continues with it. Another call waits until the hold
+//! has expired and then looks for what the first one did: an event on the server is booked for the call that put it
+//! there, a meeting is cancelled. An error without side effects releases the hold; one with possible side effects keeps
+//! it until it expires.
 //!
-//! What remains possible: a meeting without an event, if Zoom makes one after the call that asked for it was given up and
-//! after whoever took up the draft has looked; and an event beside one that another program puts into the same
-//! CalDAV calendar between the second look and ours, which CalDAV cannot prevent.
+//! What remains possible: a meeting without an event, if Zoom creates it after another call has already looked for it; and
+//! two events at one time, if another program puts one into the same CalDAV calendar between our query and our PUT.
 
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
-use toolwright_capabilities::Fault;
+use toolwright_capabilities::{CapabilityError, Result};
 
-use crate::asked::Commit;
-use crate::back::Back;
-use crate::busy::merged;
-use crate::calendar::{Asking, told};
-use crate::records::{Event, Progress};
-use crate::service::harmless;
-use crate::store::{Error, Hold, Holding};
+use crate::arguments::CommitArgs;
+use crate::backend::CalendarBackend;
+use crate::calendar::CallContext;
+use crate::records::{Event, Reservation};
+use crate::remote_service::without_effects;
+use crate::span::merge_spans;
+use crate::store::{Error, HoldOutcome, HoldRequest};
 
-/// How much longer than its call a time is held.
-const GRACE: Duration = Duration::from_secs(5);
+/// How much longer than its call a hold lasts.
+const HOLD_GRACE: Duration = Duration::from_secs(5);
 
-/// What an earlier call may have done for the event elsewhere.
+/// Whether an earlier call may have created a meeting for the event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Past {
-    None,
-    Unknown,
+enum EarlierMeeting {
+    Impossible,
+    Possible,
 }
 
-impl Back {
-    pub async fn commit(&self, asking: Asking, mut asked: Commit) -> Result<Event, Fault> {
-        // Ids of calls mean something in their session only.
-        asked.execution_id = format!("{} {}", asking.scope, asked.execution_id);
-        let (owner, id) = (asking.owner.clone(), asked.draft_id.clone());
-        let looked = self.store.run(move |store| store.look(&owner, &id)).await;
-        let (_, progress) = looked.map_err(|error| told(&error))?;
-        if !self.has_outside() {
-            let hold = self.hold(&asking, asked);
-            let held = self.store.run(move |store| store.hold(&hold)).await.map_err(|error| told(&error))?;
-            let (Holding::Booked(event) | Holding::Fresh(event) | Holding::Resumed(event)) = held;
+impl CalendarBackend {
+    pub async fn commit(&self, context: CallContext, mut args: CommitArgs) -> Result<Event> {
+        // Execution ids are unique within their session only.
+        args.execution_id = format!("{} {}", context.scope, args.execution_id);
+        let (_, reservation) = self.find_draft(context.owner.clone(), args.draft_id.clone()).await?;
+        if !self.has_remote_service() {
+            let hold = self.hold_request(&context, args);
+            let outcome = self.store.run(move |store| store.hold(&hold)).await?;
+            let (HoldOutcome::Booked(event) | HoldOutcome::New(event) | HoldOutcome::Resumed(event)) =
+                outcome;
             return Ok(event);
         }
-        let _at_work = AtWork::begin(self, &asked.draft_id).ok_or_else(|| told(&Error::InProgress))?;
-        self.commit_outside(asking, asked, progress).await
+        let _active = ActiveDraft::begin(self, &args.draft_id).ok_or(Error::InProgress)?;
+        self.commit_remotely(context, args, reservation).await
     }
 
-    async fn commit_outside(
+    async fn commit_remotely(
         &self,
-        asking: Asking,
-        asked: Commit,
-        progress: Option<Progress>,
-    ) -> Result<Event, Fault> {
-        let execution = asked.execution_id.clone();
-        let left = progress.filter(|progress| progress.held_until.is_some());
-        if let Some(left) = &left
-            && let Some(event) = self.take_up(&asking, &execution, left).await?
+        context: CallContext,
+        args: CommitArgs,
+        reservation: Option<Reservation>,
+    ) -> Result<Event> {
+        let execution = args.execution_id.clone();
+        let held = reservation.filter(|reservation| reservation.held_until.is_some());
+        if let Some(held) = &held
+            && let Some(event) = self.resume(&context, &execution, held).await?
         {
             return Ok(event);
         }
-        let hold = self.hold(&asking, asked);
-        let (mut event, past) = match self.store.run(move |store| store.hold(&hold)).await {
-            Ok(Holding::Booked(event)) => return Ok(event),
-            Ok(Holding::Fresh(event)) => (event, Past::None),
-            Ok(Holding::Resumed(event)) => (event, Past::Unknown),
+        let hold = self.hold_request(&context, args);
+        let (mut event, earlier) = match self.store.run(move |store| store.hold(&hold)).await {
+            Ok(HoldOutcome::Booked(event)) => return Ok(event),
+            Ok(HoldOutcome::New(event)) => (event, EarlierMeeting::Impossible),
+            Ok(HoldOutcome::Resumed(event)) => (event, EarlierMeeting::Possible),
             Err(error) => {
-                // Another draft was quicker while this call was interrupted.
-                if let (Error::Taken, Some(left)) = (&error, left.filter(|left| left.execution == execution))
+                // Another draft took the time while this call was interrupted.
+                if let (Error::Taken, Some(held)) = (&error, held.filter(|held| held.execution == execution))
                 {
-                    self.give_back(&asking, &left.event, Past::Unknown, execution).await?;
+                    self.abandon(&context, &held.event, EarlierMeeting::Possible, execution).await?;
                 }
-                return Err(told(&error));
+                return Err(error.into());
             }
         };
-        match self.complete(&asking, &mut event, past).await {
+        match self.complete(&context, &mut event, earlier).await {
             Ok(()) => Ok(event),
-            // Effects are possible: what is held stays so, for whoever takes it up.
-            Err(fault) if fault.code == "TIMEOUT" => Err(fault),
-            Err(fault) => {
-                self.give_back(&asking, &event, past, execution).await?;
-                Err(fault)
+            // Side effects are possible: the hold remains for the next call.
+            Err(error) if error.code == "TIMEOUT" => Err(error),
+            Err(error) => {
+                self.abandon(&context, &event, earlier, execution).await?;
+                Err(error)
             }
         }
     }
 
-    /// Nothing comes of it: its meeting goes, and its time is free again. A meeting without an event would only
-    /// mislead; if it cannot be removed, that is told to the operator.
-    async fn give_back(
+    /// Cancels the meeting and releases the time of an event that will not be booked.
+    async fn abandon(
         &self,
-        asking: &Asking,
+        context: &CallContext,
         event: &Event,
-        past: Past,
+        earlier: EarlierMeeting,
         execution: String,
-    ) -> Result<(), Fault> {
-        if let Err(fault) = self.clear_away(asking, event, past).await {
-            tracing::warn!("a Zoom meeting may have been made in vain for {}: {fault}", event.id);
+    ) -> Result<()> {
+        if let Err(error) = self.cancel_meeting(context, event, earlier).await {
+            tracing::warn!("a Zoom meeting of {} may be left over without an event: {error}", event.id);
         }
         let id = event.id.clone();
-        let released = self.store.run(move |store| store.release(&id, &execution)).await;
-        released.map_err(|error| told(&error))
+        Ok(self.store.run(move |store| store.release(&id, &execution)).await?)
     }
 
-    /// Whether anything has to be done but in the file.
-    fn has_outside(&self) -> bool {
+    fn has_remote_service(&self) -> bool {
         self.caldav.is_some() || self.zoom.is_some()
     }
 
-    fn hold(&self, asking: &Asking, asked: Commit) -> Hold {
-        Hold {
-            owner: asking.owner.clone(),
-            draft: asked.draft_id,
-            slot: asked.slot_index,
-            note: asked.note,
-            execution: asked.execution_id,
+    fn hold_request(&self, context: &CallContext, args: CommitArgs) -> HoldRequest {
+        HoldRequest {
+            owner: context.owner.clone(),
+            draft: args.draft_id,
+            slot: args.slot_index,
+            note: args.note,
+            execution: args.execution_id,
             organizer: self.settings.organizer().to_owned(),
             conference: self.settings.conference.clone(),
-            now: asking.now,
-            until: self.has_outside().then(|| held_until(asking)),
-            blocking: self.blocking(),
+            now: context.now,
+            until: self.has_remote_service().then(|| held_until(context)),
+            blocking_events: self.blocking_events(),
         }
     }
 
-    /// Looks after what an earlier call left. The event, if that is all there is to do.
-    async fn take_up(
+    /// Handles the hold of an earlier call. Returns the event if there is nothing left to do.
+    async fn resume(
         &self,
-        asking: &Asking,
+        context: &CallContext,
         execution: &str,
-        left: &Progress,
-    ) -> Result<Option<Event>, Fault> {
-        let is_same = left.execution == execution;
-        if !is_same && left.held_until.is_some_and(|until| until > asking.now) {
-            return Err(told(&Error::InProgress));
+        held: &Reservation,
+    ) -> Result<Option<Event>> {
+        let is_same = held.execution == execution;
+        if !is_same && held.held_until.is_some_and(|until| until > context.now) {
+            return Err(Error::InProgress.into());
         }
         if let Some(caldav) = &self.caldav
-            && caldav.find(&left.event, asking.deadline).await?.is_some()
+            && caldav.find_start(&held.event, context.deadline).await?.is_some()
         {
-            self.book(&left.event).await?;
-            let event = left.event.clone();
-            return if is_same { Ok(Some(event)) } else { Err(told(&Error::Used(event.id))) };
+            self.book(&held.event).await?;
+            let event = held.event.clone();
+            return if is_same { Ok(Some(event)) } else { Err(Error::Used(event.id).into()) };
         }
         if !is_same {
-            self.clear_away(asking, &left.event, Past::Unknown).await?;
+            self.cancel_meeting(context, &held.event, EarlierMeeting::Possible).await?;
         }
         Ok(None)
     }
 
-    /// Removes the meeting of an event that will not be.
-    async fn clear_away(&self, asking: &Asking, event: &Event, past: Past) -> Result<(), Fault> {
+    /// Cancels the meeting of an event that will not be booked. One without an event would mislead its attendees.
+    async fn cancel_meeting(
+        &self,
+        context: &CallContext,
+        event: &Event,
+        earlier: EarlierMeeting,
+    ) -> Result<()> {
         let Some(zoom) = &self.zoom else { return Ok(()) };
-        let meeting = match (&event.meeting, past) {
-            (Some(noted), _) => Some(noted.clone()),
-            (None, Past::Unknown) => zoom.find(event, asking.deadline).await?.map(|meeting| meeting.id),
-            (None, Past::None) => None,
+        let meeting = match (&event.meeting, earlier) {
+            (Some(recorded), _) => Some(recorded.clone()),
+            (None, EarlierMeeting::Possible) => {
+                zoom.find(event, context.deadline).await?.map(|meeting| meeting.id)
+            }
+            (None, EarlierMeeting::Impossible) => None,
         };
         match meeting {
-            Some(meeting) => zoom.cancel(&meeting, asking.deadline).await.map_err(harmless),
+            Some(meeting) => zoom.cancel(&meeting, context.deadline).await.map_err(without_effects),
             None => Ok(()),
         }
     }
 
-    /// What has to be done elsewhere for an event that is held.
-    async fn complete(&self, asking: &Asking, event: &mut Event, past: Past) -> Result<(), Fault> {
+    /// Creates a held event at the remote services and books it.
+    async fn complete(
+        &self,
+        context: &CallContext,
+        event: &mut Event,
+        earlier: EarlierMeeting,
+    ) -> Result<()> {
         if let Some(caldav) = &self.caldav {
-            let known = caldav.busy(&event.attendees, event.span, asking.deadline).await.map_err(harmless)?;
-            if !merged(known.busy.into_values().flatten().collect(), event.span).is_empty() {
-                return Err(told(&Error::Taken));
+            let queried = caldav.availability(&event.attendees, event.span, context.deadline).await;
+            let busy = queried.map_err(without_effects)?.busy.into_values().flatten().collect();
+            if !merge_spans(busy, event.span).is_empty() {
+                return Err(Error::Taken.into());
             }
         }
-        self.add_meeting(asking, event, past).await?;
+        self.add_meeting(context, event, earlier).await?;
         if let Some(caldav) = &self.caldav {
-            caldav.put(event, asking.deadline).await?;
+            caldav.put(event, context.deadline).await?;
         }
         self.book(event).await
     }
 
-    async fn add_meeting(&self, asking: &Asking, event: &mut Event, past: Past) -> Result<(), Fault> {
+    async fn add_meeting(
+        &self,
+        context: &CallContext,
+        event: &mut Event,
+        earlier: EarlierMeeting,
+    ) -> Result<()> {
         let Some(zoom) = self.zoom.as_ref().filter(|_| event.meeting.is_none()) else { return Ok(()) };
-        let found = match past {
-            Past::Unknown => zoom.find(event, asking.deadline).await?,
-            Past::None => None,
+        let found = match earlier {
+            EarlierMeeting::Possible => zoom.find(event, context.deadline).await?,
+            EarlierMeeting::Impossible => None,
         };
         let meeting = match found {
             Some(meeting) => meeting,
-            None => zoom.create(event, asking.deadline).await?,
+            None => zoom.create(event, context.deadline).await?,
         };
         event.meeting = Some(meeting.id.clone());
         event.conference = Some(meeting.link.clone());
         let id = event.id.clone();
-        let noted = self.store.run(move |store| store.note_meeting(&id, &meeting.id, &meeting.link)).await;
-        // The meeting exists: whoever takes this up will find it.
-        noted.map_err(|error| Fault::new("TIMEOUT", told(&error).message))
+        let recorded =
+            self.store.run(move |store| store.record_meeting(&id, &meeting.id, &meeting.link)).await;
+        recorded.map_err(with_effects)
     }
 
-    /// The event exists; the file only has to learn it.
-    async fn book(&self, event: &Event) -> Result<(), Fault> {
+    /// Records that the event exists.
+    async fn book(&self, event: &Event) -> Result<()> {
         let id = event.id.clone();
-        let booked = self.store.run(move |store| store.book(&id)).await;
-        booked.map_err(|error| Fault::new("TIMEOUT", told(&error).message))
+        self.store.run(move |store| store.book(&id)).await.map_err(with_effects)
     }
 }
 
-/// Two calls of one process, even if they have the same id, never work on one draft at a time.
-struct AtWork<'a> {
-    back: &'a Back,
+/// An error of the store after a remote service has done its part.
+fn with_effects(error: Error) -> CapabilityError {
+    CapabilityError::timeout(CapabilityError::from(error).message)
+}
+
+/// Ensures that two calls of one process, even with the same id, never commit one draft at the same time.
+struct ActiveDraft<'a> {
+    backend: &'a CalendarBackend,
     draft: String,
 }
 
-impl<'a> AtWork<'a> {
-    fn begin(back: &'a Back, draft: &str) -> Option<Self> {
-        let is_first = back.at_work.lock().unwrap_or_else(PoisonError::into_inner).insert(draft.to_owned());
-        is_first.then(|| Self { back, draft: draft.to_owned() })
+impl<'a> ActiveDraft<'a> {
+    fn begin(backend: &'a CalendarBackend, draft: &str) -> Option<Self> {
+        let mut active = backend.active_drafts.lock().unwrap_or_else(PoisonError::into_inner);
+        active.insert(draft.to_owned()).then(|| Self { backend, draft: draft.to_owned() })
     }
 }
 
-impl Drop for AtWork<'_> {
+impl Drop for ActiveDraft<'_> {
     fn drop(&mut self) {
-        self.back.at_work.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.draft);
+        self.backend.active_drafts.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.draft);
     }
 }
 
-fn held_until(asking: &Asking) -> DateTime<Utc> {
-    let left = asking.deadline.saturating_duration_since(Instant::now()) + GRACE;
-    asking.now + chrono::Duration::from_std(left).unwrap_or_default()
+fn held_until(context: &CallContext) -> DateTime<Utc> {
+    let left = context.deadline.saturating_duration_since(Instant::now()) + HOLD_GRACE;
+    context.now + chrono::Duration::from_std(left).unwrap_or_default()
 }

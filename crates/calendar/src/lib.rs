@@ -1,26 +1,26 @@
-//! The calendar capability: free and taken times, drafts, events; embedded in a file by default, on a CalDAV server by
-//! configuration, with conference links from a template or from Zoom.
+//! The calendar capability: free and busy times, drafts and events. Events are stored in a file or on a CalDAV server,
+//! with conference links from a template or from Zoom.
 //!
-//! A crate of its own for what it brings along (SQLite, the rules of all time zones, iCalendar, XML), so that the inner
-//! loop of the other capabilities stays short. It must not know tools, models or the JavaScript engine.
+//! A crate of its own because of its dependencies (SQLite, time zones, iCalendar, XML). It must not know tools, models or
+//! the JavaScript engine.
 
-mod answer;
-mod asked;
-mod back;
-mod busy;
+mod arguments;
+mod backend;
 mod caldav;
 mod calendar;
 mod commit;
+mod event_list;
 mod ics;
-mod listing;
+mod local_time;
+mod output;
 mod records;
-mod service;
+mod remote_service;
 mod settings;
 mod slots;
+mod span;
 mod store;
-mod zone;
-mod zoom;
+mod zoom_client;
 
-pub use calendar::{Calendar, Secrets};
-pub use listing::{Listed, Listing};
+pub use calendar::{Calendar, SecretLookup};
+pub use event_list::{EventList, EventRow};
 pub use settings::Settings;

@@ -1,19 +1,19 @@
-//! What is kept: drafts and events.
+//! The stored records: drafts, events and reservations.
 
 use chrono::{DateTime, Utc};
 
-use crate::busy::Span;
 use crate::slots::Slot;
+use crate::span::Span;
 
-/// Whose draft it is. Sessions come and go; a person stays.
+/// The principal that a draft belongs to, whatever the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
-    /// Empty without one.
+    /// Empty if there is none.
     pub org: String,
     pub user: String,
 }
 
-/// A plan that lapses by itself.
+/// A proposal that can be committed until it expires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Draft {
     pub id: String,
@@ -28,13 +28,13 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// The id of the event that comes of it. There is one at most, whoever tries and how often.
+    /// The id of the event that the draft becomes. It is derived, so that a draft can become at most one event.
     pub fn event_id(&self) -> String {
         format!("evt_{}", self.id.trim_start_matches("draft_"))
     }
 }
 
-/// An event that Toolwright made, or is making.
+/// An event that Toolwright has booked or is booking.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     pub id: String,
@@ -44,18 +44,19 @@ pub struct Event {
     pub timezone: String,
     pub organizer: String,
     pub note: Option<String>,
+    /// The conference link.
     pub conference: Option<String>,
     /// The id of the meeting at the conference service.
     pub meeting: Option<String>,
     pub created: DateTime<Utc>,
 }
 
-/// How far a draft has come.
+/// The event of a draft, booked or held.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Progress {
+pub struct Reservation {
     pub event: Event,
-    /// Whose call made it so.
+    /// The execution that made it.
     pub execution: String,
-    /// Until when its call may still be at work; `None` once it is booked.
+    /// How long its call may still run; `None` once the event is booked.
     pub held_until: Option<DateTime<Utc>>,
 }

@@ -1,52 +1,56 @@
-//! Which times are proposed: free preferred times in their order, then the earliest others within working hours.
+//! Finds the slots to propose: free preferred times in their order, then the earliest other times in working hours.
 
 use chrono::{DateTime, Duration, NaiveDateTime, NaiveTime, Offset, TimeZone, Timelike, Utc};
 use chrono_tz::Tz;
 
-use crate::busy::Span;
+use crate::local_time;
 use crate::settings::Settings;
-use crate::zone;
+use crate::span::Span;
 
-/// As many as are proposed.
-const MOST: usize = 10;
+const MAX_SLOTS: usize = 10;
 
-/// What is looked for.
+/// The requirements for the slots.
 #[derive(Debug)]
-pub struct Wish<'a> {
+pub struct SlotSearch<'a> {
     pub length: Duration,
     pub preferred: &'a [DateTime<Utc>],
-    /// Nothing begins before it, or ends after it.
+    /// Contains every slot.
     pub window: Span,
     pub zone: Tz,
 }
 
+/// A free time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
     pub span: Span,
     pub preferred: bool,
 }
 
-/// The best first. `busy` is merged.
-pub fn find(wish: &Wish<'_>, busy: &[Span], settings: &Settings) -> Vec<Slot> {
+/// The slots, best first. `busy` must be merged.
+pub fn find_slots(search: &SlotSearch<'_>, busy: &[Span], settings: &Settings) -> Vec<Slot> {
     let mut slots: Vec<Slot> = Vec::new();
-    for start in wish.preferred {
-        let span = Span { start: *start, end: *start + wish.length };
+    for start in search.preferred {
+        let span = Span { start: *start, end: *start + search.length };
         let is_new = slots.iter().all(|slot| slot.span != span);
-        if is_new && wish.window.holds(&span) && blocking(&span, busy).is_none() && slots.len() < MOST {
+        if is_new
+            && search.window.contains(&span)
+            && first_conflict(&span, busy).is_none()
+            && slots.len() < MAX_SLOTS
+        {
             slots.push(Slot { span, preferred: true });
         }
     }
-    let first = wish.window.start.with_timezone(&wish.zone).date_naive();
-    // A day before: working hours may reach over midnight of UTC, and clocks may be changed at midnight.
+    let first = search.window.start.with_timezone(&search.zone).date_naive();
+    // Starts a day early: the window may begin in the working hours of the day before, or at a clock change.
     let days = first.pred_opt().unwrap_or(first).iter_days();
     for day in days {
-        let opens = zone::opening(wish.zone, day.and_time(settings.working_hours.from));
-        if slots.len() >= MOST || opens >= wish.window.end {
+        let opens = local_time::first_instant(search.zone, day.and_time(settings.working_hours.from));
+        if slots.len() >= MAX_SLOTS || opens >= search.window.end {
             break;
         }
         if settings.days.iter().any(|of| of.0 == chrono::Datelike::weekday(&day)) {
-            let closes = zone::closing(wish.zone, end_of(day, settings.working_hours.to));
-            fill(Span { start: opens, end: closes }, wish, busy, &mut slots);
+            let closes = local_time::last_instant(search.zone, end_of(day, settings.working_hours.to));
+            add_slots_of_day(Span { start: opens, end: closes }, search, busy, &mut slots);
         }
     }
     slots
@@ -59,37 +63,38 @@ fn end_of(day: chrono::NaiveDate, to: Option<NaiveTime>) -> NaiveDateTime {
     }
 }
 
-/// Adds what fits into one day, one after the other.
-fn fill(hours: Span, wish: &Wish<'_>, busy: &[Span], slots: &mut Vec<Slot>) {
-    let end = hours.end.min(wish.window.end);
-    let mut start = round_up(hours.start.max(wish.window.start), wish);
-    while start + wish.length <= end && slots.len() < MOST {
-        let span = Span { start, end: start + wish.length };
-        let taken = slots.iter().map(|slot| slot.span).find(|other| other.overlaps(&span));
-        start = match blocking(&span, busy).or(taken) {
-            Some(other) => round_up(other.end, wish),
+/// Adds the free slots of one day, one after the other.
+fn add_slots_of_day(hours: Span, search: &SlotSearch<'_>, busy: &[Span], slots: &mut Vec<Slot>) {
+    let end = hours.end.min(search.window.end);
+    let mut start = round_up(hours.start.max(search.window.start), search);
+    while start + search.length <= end && slots.len() < MAX_SLOTS {
+        let span = Span { start, end: start + search.length };
+        let proposed = slots.iter().map(|slot| slot.span).find(|other| other.overlaps(&span));
+        start = match first_conflict(&span, busy).or(proposed) {
+            Some(other) => round_up(other.end, search),
             None => {
                 slots.push(Slot { span, preferred: false });
-                round_up(span.end, wish)
+                round_up(span.end, search)
             }
         };
     }
 }
 
-/// What stands in the way.
-fn blocking(span: &Span, busy: &[Span]) -> Option<Span> {
+/// The first busy span that overlaps.
+fn first_conflict(span: &Span, busy: &[Span]) -> Option<Span> {
     let after = busy.partition_point(|other| other.end <= span.start);
     busy.get(after).copied().filter(|other| other.overlaps(span))
 }
 
-/// Events begin at full and half hours of the clock on the wall, short ones also at the quarters.
-fn round_up(instant: DateTime<Utc>, wish: &Wish<'_>) -> DateTime<Utc> {
-    let step = if wish.length < Duration::minutes(30) { 900 } else { 1800 };
-    let ahead = i64::from(wish.zone.offset_from_utc_datetime(&instant.naive_utc()).fix().local_minus_utc());
-    let up = if instant.nanosecond() > 0 { 1 } else { 0 };
-    let shown = instant.timestamp() + up + ahead;
-    let rounded = shown + (step - shown.rem_euclid(step)) % step;
-    DateTime::from_timestamp(rounded - ahead, 0).unwrap_or(instant)
+/// Rounds up to a full or half hour of local time, or to a quarter for slots of less than 30 minutes.
+fn round_up(instant: DateTime<Utc>, search: &SlotSearch<'_>) -> DateTime<Utc> {
+    let step = if search.length < Duration::minutes(30) { 900 } else { 1800 };
+    let offset =
+        i64::from(search.zone.offset_from_utc_datetime(&instant.naive_utc()).fix().local_minus_utc());
+    let up = i64::from(instant.nanosecond() > 0);
+    let local = instant.timestamp() + up + offset;
+    let rounded = local + (step - local.rem_euclid(step)) % step;
+    DateTime::from_timestamp(rounded - offset, 0).unwrap_or(instant)
 }
 
 #[cfg(test)]

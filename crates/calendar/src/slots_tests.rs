@@ -2,10 +2,10 @@ use chrono::{DateTime, Datelike, Duration, SecondsFormat, Utc};
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::{Slot, Wish, find};
-use crate::busy::{Span, merged};
+use super::{Slot, SlotSearch, find_slots};
+use crate::local_time;
 use crate::settings::Settings;
-use crate::zone;
+use crate::span::{Span, merge_spans};
 
 fn at(text: &str) -> DateTime<Utc> {
     DateTime::parse_from_rfc3339(text).unwrap().to_utc()
@@ -25,14 +25,14 @@ fn starts(
     settings: &Settings,
 ) -> Vec<String> {
     let preferred: Vec<_> = preferred.iter().map(|time| at(time)).collect();
-    let zone = zone::named(zone).unwrap();
-    let wish = Wish { length: Duration::minutes(minutes), preferred: &preferred, window, zone };
-    let shown = |slot: &Slot| {
-        assert_eq!(slot.span.end - slot.span.start, wish.length);
+    let zone = local_time::parse_zone(zone).unwrap();
+    let search = SlotSearch { length: Duration::minutes(minutes), preferred: &preferred, window, zone };
+    let text = |slot: &Slot| {
+        assert_eq!(slot.span.end - slot.span.start, search.length);
         let start = slot.span.start.with_timezone(&zone).to_rfc3339_opts(SecondsFormat::Secs, false);
         format!("{start}{}", if slot.preferred { "*" } else { "" })
     };
-    find(&wish, &merged(busy.to_vec(), window), settings).iter().map(shown).collect()
+    find_slots(&search, &merge_spans(busy.to_vec(), window), settings).iter().map(text).collect()
 }
 
 fn all_days(hours: &str) -> Settings {
@@ -64,8 +64,8 @@ fn preferred_times_come_first_in_their_order_and_need_not_be_working_hours() {
 }
 
 #[test]
-fn at_most_ten_are_proposed_and_weekends_are_free() {
-    // From a Friday afternoon on.
+fn at_most_ten_slots_are_proposed_and_none_on_weekends() {
+    // The window begins on a Friday afternoon.
     let window = span("2026-03-06T15:50:00Z", "2026-03-20T00:00:00Z");
     let found = starts("UTC", 60, window, &[], &[], &Settings::default());
     assert_eq!(found.len(), 10);
@@ -75,7 +75,7 @@ fn at_most_ten_are_proposed_and_weekends_are_free() {
 }
 
 #[test]
-fn working_hours_are_those_of_the_zone_on_both_sides_of_a_change_of_clocks() {
+fn working_hours_are_those_of_the_zone_before_and_after_a_clock_change() {
     let window = span("2026-03-28T00:00:00Z", "2026-03-30T23:00:00Z");
     let found = starts("Europe/Berlin", 480, window, &[], &[], &all_days("09:00-17:00"));
     let expected = ["2026-03-28T09:00:00+01:00", "2026-03-29T09:00:00+02:00", "2026-03-30T09:00:00+02:00"];
@@ -85,7 +85,7 @@ fn working_hours_are_those_of_the_zone_on_both_sides_of_a_change_of_clocks() {
 }
 
 #[test]
-fn an_hour_that_the_clock_skips_is_not_proposed_and_one_that_it_shows_twice_is_proposed_twice() {
+fn a_skipped_hour_is_not_proposed_and_a_repeated_hour_is_proposed_twice() {
     let night = all_days("01:00-04:00");
     let window = span("2026-03-28T23:30:00Z", "2026-03-29T12:00:00Z");
     let found = starts("Europe/Berlin", 60, window, &[], &[], &night);
@@ -99,13 +99,13 @@ fn an_hour_that_the_clock_skips_is_not_proposed_and_one_that_it_shows_twice_is_p
         "2026-10-25T03:00:00+01:00",
     ];
     assert_eq!(found, expected);
-    // A day whose hours lie in the gap alone has none.
+    // Working hours inside the gap have no slot.
     let window = span("2026-03-28T23:30:00Z", "2026-03-29T12:00:00Z");
     assert!(starts("Europe/Berlin", 15, window, &[], &[], &all_days("02:00-03:00")).is_empty());
 }
 
 #[test]
-fn clocks_that_are_not_whole_hours_ahead_are_rounded_as_they_show() {
+fn slots_are_rounded_in_local_time_also_with_fractional_offsets() {
     let window = span("2026-03-02T03:40:00Z", "2026-03-02T12:00:00Z");
     let found = starts("Asia/Kathmandu", 30, window, &[], &[], &Settings::default());
     assert_eq!(found[0], "2026-03-02T09:30:00+05:45");
@@ -114,7 +114,7 @@ fn clocks_that_are_not_whole_hours_ahead_are_rounded_as_they_show() {
 }
 
 #[test]
-fn a_zone_far_from_utc_has_its_own_days() {
+fn days_are_those_of_the_time_zone() {
     let window = span("2026-03-01T20:00:00Z", "2026-03-02T20:00:00Z");
     let found = starts("Pacific/Auckland", 240, window, &[], &[], &Settings::default());
     assert_eq!(found, ["2026-03-02T09:00:00+13:00", "2026-03-02T13:00:00+13:00"]);
@@ -123,7 +123,7 @@ fn a_zone_far_from_utc_has_its_own_days() {
 }
 
 #[test]
-fn nothing_free_is_no_slot() {
+fn without_free_time_there_is_no_slot() {
     let window = span("2026-03-02T00:00:00Z", "2026-03-03T00:00:00Z");
     let busy = [span("2026-03-02T08:00:00Z", "2026-03-02T16:30:00Z")];
     assert!(starts("UTC", 60, window, &["2026-03-02T09:00:00Z"], &busy, &Settings::default()).is_empty());
@@ -131,7 +131,7 @@ fn nothing_free_is_no_slot() {
 
 proptest! {
     #[test]
-    fn every_slot_keeps_the_contract(
+    fn every_slot_fulfils_the_documented_rules(
         zone in prop::sample::select(vec!["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu"]),
         minutes in 5_i64..480,
         begin in 1_770_000_000_i64..1_800_000_000,
@@ -142,17 +142,17 @@ proptest! {
         let at = |second: i64| DateTime::from_timestamp(begin + second, 0).unwrap();
         let window = Span { start: at(0), end: at(length) };
         let busy = busy.into_iter().map(|(start, long)| Span { start: at(start), end: at(start + long) }).collect();
-        let busy = merged(busy, window);
+        let busy = merge_spans(busy, window);
         let preferred: Vec<_> = wanted.into_iter().map(at).collect();
         let settings = Settings::default();
-        let zone = zone::named(zone).unwrap();
-        let wish = Wish { length: Duration::minutes(minutes), preferred: &preferred, window, zone };
-        let slots = find(&wish, &busy, &settings);
-        prop_assert_eq!(&slots, &find(&wish, &busy, &settings));
+        let zone = local_time::parse_zone(zone).unwrap();
+        let search = SlotSearch { length: Duration::minutes(minutes), preferred: &preferred, window, zone };
+        let slots = find_slots(&search, &busy, &settings);
+        prop_assert_eq!(&slots, &find_slots(&search, &busy, &settings));
         prop_assert!(slots.len() <= 10);
         for (index, slot) in slots.iter().enumerate() {
-            prop_assert_eq!(slot.span.end - slot.span.start, wish.length);
-            prop_assert!(window.holds(&slot.span));
+            prop_assert_eq!(slot.span.end - slot.span.start, search.length);
+            prop_assert!(window.contains(&slot.span));
             prop_assert!(busy.iter().all(|other| !other.overlaps(&slot.span)));
             if slot.preferred {
                 prop_assert!(preferred.contains(&slot.span.start));

@@ -3,7 +3,7 @@
 
 use std::fmt::Debug;
 
-use crate::Fault;
+use crate::CapabilityError;
 
 /// Turns texts into vectors of one length. All methods block: do not call them on async threads.
 pub trait Embedder: Send + Sync + Debug {
@@ -11,13 +11,13 @@ pub trait Embedder: Send + Sync + Debug {
     fn name(&self) -> &str;
 
     /// The length of the vectors. An HTTP service may have to be asked.
-    fn dimensions(&self) -> Result<usize, Fault>;
+    fn dimensions(&self) -> Result<usize, CapabilityError>;
 
     /// One normalized vector per text, in order.
-    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Fault>;
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, CapabilityError>;
 
     /// The vector of a search query. A caller waits for it: a service that is slow or unavailable fails fast.
-    fn embed_query(&self, text: &str) -> Result<Vec<f32>, Fault> {
+    fn embed_query(&self, text: &str) -> Result<Vec<f32>, CapabilityError> {
         Ok(self.embed(&[text])?.pop().unwrap_or_default())
     }
 }

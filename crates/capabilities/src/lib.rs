@@ -1,16 +1,18 @@
-//! What handlers may touch, each with its back ends: the network and the client of the session are here; what has heavy
-//! dependencies or keeps data comes from other crates, behind [`Capability`].
+//! What handlers may touch: the HTTP client, the image generator and the client of the session are implemented here.
+//! Capabilities with heavy dependencies or data of their own live in other crates, behind [`Capability`].
 //!
 //! It must not know tools, models or the JavaScript engine.
 
-mod client;
+mod capability;
 mod embedder;
-mod fault;
+mod error;
 pub mod http;
 pub mod images;
-mod served;
+mod session_client;
 
-pub use client::{Client, Delivery, Silent};
+pub use capability::{
+    CallIdentity, CallResources, Capabilities, Capability, CapabilityFuture, CapabilityOutput,
+};
 pub use embedder::Embedder;
-pub use fault::Fault;
-pub use served::{Answer, Answered, Asker, Capabilities, Capability, Scope};
+pub use error::{CapabilityError, Result};
+pub use session_client::{Client, NoClient, SendFuture};

@@ -22,7 +22,7 @@ pub fn set_up(config: &Config) -> Capabilities {
 
 /// The calendar of `[calendar]`.
 pub fn calendar(config: &Config) -> Calendar {
-    let secrets = Box::new(|variable: &str| std::env::var(variable).ok());
+    let secrets = |variable: &str| std::env::var(variable).ok();
     Calendar::new(config.calendar().clone(), config.calendar_file(), secrets)
 }
 

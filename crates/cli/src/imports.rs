@@ -21,7 +21,7 @@ impl Imports {
     pub fn load(config: &Config) -> Result<Self, Failure> {
         let (file, servers) = (config.beside(pins::FILE_NAME), config.mcp_servers());
         for (index, server) in servers.iter().enumerate() {
-            server.check().map_err(|error| Failure::new(&error, error.help()))?;
+            server.check().map_err(|error| Failure::new(&error, &error.help))?;
             if servers.iter().take(index).any(|other| other.name == server.name) {
                 let message = format!("there are two `[[mcp_servers]]` with the name `{}`", server.name);
                 return Err(Failure::new(message, "rename one of them"));
@@ -32,7 +32,8 @@ impl Imports {
         } else {
             Pins::load(&file).map_err(|error| Failure::new(&error, error.help()))?
         };
-        Ok(Self { servers: servers.iter().cloned().map(Import::new).collect(), pins, file })
+        let import = |server| Import::new(server, |name| std::env::var_os(name));
+        Ok(Self { servers: servers.iter().cloned().map(import).collect(), pins, file })
     }
 
     /// Adds the accepted tools. Returns why others are left out.
@@ -40,13 +41,13 @@ impl Imports {
         let mut refused = Vec::new();
         for import in &self.servers {
             let name = &import.server().name;
-            if self.pins.of(name).next().is_none() {
+            if self.pins.of_server(name).next().is_none() {
                 let message = format!("no tool of the MCP server `{name}` was accepted yet");
                 refused.push(Failure::new(message, format_args!("run `toolwright mcp pin {name}`")));
                 continue;
             }
-            let pinned: Vec<&str> = self.pins.of(name).map(|(tool, _)| tool).collect();
-            for tool in import.server().named().filter(|tool| !pinned.contains(tool)) {
+            let pinned: Vec<&str> = self.pins.of_server(name).map(|(tool, _)| tool).collect();
+            for tool in import.server().named_tools().filter(|tool| !pinned.contains(tool)) {
                 let message =
                     format!("`[[mcp_servers]]` `{name}` names the tool `{tool}`, which is not pinned");
                 refused.push(Failure::new(message, did_you_mean(tool, &pinned)));
@@ -65,7 +66,7 @@ impl Imports {
         let Some(Implementation::Native(handler)) = tool.map(|tool| &tool.implementation) else { return };
         for import in &self.servers {
             if import.handlers(&self.pins).any(|imported| imported.handler == *handler) {
-                let _ = import.ready().await;
+                let _ = import.wait_until_ready().await;
             }
         }
     }

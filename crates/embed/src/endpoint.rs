@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use reqwest::{Client, Response, StatusCode, header, redirect};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Runtime;
-use toolwright_capabilities::{Embedder, Fault};
+use toolwright_capabilities::{CapabilityError, Embedder};
 use url::Url;
 
 use crate::http_client::{build_client, build_runtime, error_chain};
@@ -78,7 +78,7 @@ pub struct Endpoint {
     /// Configured, or known from the first response.
     dimensions: OnceLock<usize>,
     /// While open: until when queries are rejected, and the error that they get.
-    circuit_breaker: Mutex<Option<(Instant, Fault)>>,
+    circuit_breaker: Mutex<Option<(Instant, CapabilityError)>>,
 }
 
 #[derive(Serialize)]
@@ -149,7 +149,7 @@ impl Endpoint {
     async fn send_with_retry(
         &self,
         texts: &[&str],
-        last_error: &Mutex<Fault>,
+        last_error: &Mutex<CapabilityError>,
     ) -> Result<EmbeddingResponse, AttemptError> {
         let mut attempt = 1;
         loop {
@@ -203,7 +203,7 @@ impl Endpoint {
         };
         let body = read_body(response).await.unwrap_or_default();
         let reason = error_reason(&body, self.settings.key.as_ref());
-        let fault = Fault::new(code, embedder_failed(&format!("it responded {status}{reason}")));
+        let fault = CapabilityError::new(code, embedder_failed(&format!("it responded {status}{reason}")));
         Err(AttemptError { fault, retry })
     }
 }
@@ -214,14 +214,14 @@ impl Embedder for Endpoint {
     }
 
     /// Embeds a text to find out, unless the length is configured or known from an earlier response.
-    fn dimensions(&self) -> Result<usize, Fault> {
+    fn dimensions(&self) -> Result<usize, CapabilityError> {
         match self.dimensions.get() {
             Some(length) => Ok(*length),
             None => Ok(self.embed(&["length"])?.first().map_or(0, Vec::len)),
         }
     }
 
-    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Fault> {
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, CapabilityError> {
         let mut vectors = Vec::with_capacity(texts.len());
         let mut rest = texts;
         while !rest.is_empty() {
@@ -239,7 +239,7 @@ impl Embedder for Endpoint {
         Ok(vectors)
     }
 
-    fn embed_query(&self, text: &str) -> Result<Vec<f32>, Fault> {
+    fn embed_query(&self, text: &str) -> Result<Vec<f32>, CapabilityError> {
         let circuit_breaker = || self.circuit_breaker.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((until, fault)) = &*circuit_breaker()
             && Instant::now() < *until
@@ -269,7 +269,7 @@ fn replace_empty(text: &str) -> &str {
 
 /// A failed attempt, and whether to retry it.
 struct AttemptError {
-    fault: Fault,
+    fault: CapabilityError,
     retry: Retry,
 }
 
@@ -287,7 +287,10 @@ impl AttemptError {
 
     fn transient(error: reqwest::Error) -> Self {
         let code = if error.is_timeout() { "TIMEOUT" } else { "UNREACHABLE" };
-        Self { fault: Fault::new(code, embedder_failed(&error_chain(error))), retry: Retry::AfterBackoff }
+        Self {
+            fault: CapabilityError::new(code, embedder_failed(&error_chain(error))),
+            retry: Retry::AfterBackoff,
+        }
     }
 
     /// Whether any other text would fail too: the service is down, overloaded, or refuses the key.
@@ -296,8 +299,8 @@ impl AttemptError {
     }
 }
 
-fn unreachable(message: &str) -> Fault {
-    Fault::new("UNREACHABLE", embedder_failed(message))
+fn unreachable(message: &str) -> CapabilityError {
+    CapabilityError::new("UNREACHABLE", embedder_failed(message))
 }
 
 fn embedder_failed(message: &str) -> String {

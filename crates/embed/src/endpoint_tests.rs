@@ -26,7 +26,7 @@ fn embed_response(request: &str) -> (String, Vec<u8>) {
     ("200 OK\r\ncontent-type: application/json".to_owned(), answer.to_string().into_bytes())
 }
 
-fn embed_fault(status: &'static str, body: &'static str) -> (Fault, usize) {
+fn embed_fault(status: &'static str, body: &'static str) -> (CapabilityError, usize) {
     let server = Server::start(move |_, _| (status.to_owned(), body.into()));
     let fault = endpoint(&server).embed(&["one"]).unwrap_err();
     (fault, server.requests().len())

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use toolwright_capabilities::{Embedder, Fault};
+use toolwright_capabilities::{CapabilityError, Embedder};
 
 use crate::install;
 use crate::minilm::{HIDDEN_SIZE, Model};
@@ -26,16 +26,16 @@ impl Embedder for LocalModel {
         install::MODEL_NAME
     }
 
-    fn dimensions(&self) -> Result<usize, Fault> {
+    fn dimensions(&self) -> Result<usize, CapabilityError> {
         Ok(HIDDEN_SIZE)
     }
 
-    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Fault> {
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, CapabilityError> {
         match self.model.get_or_init(|| Model::open(&self.dir)) {
             Ok(model) => Ok(model.embed(texts)),
             Err(error) => {
                 let message = format!("cannot load the model: {error}; run `{}`", install::INSTALL_COMMAND);
-                Err(Fault::new("NOT_CONFIGURED", message))
+                Err(CapabilityError::new("NOT_CONFIGURED", message))
             }
         }
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use toolwright_capabilities::{Embedder, Fault};
+use toolwright_capabilities::{CapabilityError, Embedder};
 
 /// The maximum number of vectors in each of the two generations.
 const GENERATION_SIZE: usize = 1024;
@@ -41,16 +41,16 @@ impl<E: Embedder> Embedder for QueryCache<E> {
         self.inner.name()
     }
 
-    fn dimensions(&self) -> Result<usize, Fault> {
+    fn dimensions(&self) -> Result<usize, CapabilityError> {
         self.inner.dimensions()
     }
 
     /// Not cached: the texts of an ingest would evict the queries.
-    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Fault> {
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, CapabilityError> {
         self.inner.embed(texts)
     }
 
-    fn embed_query(&self, text: &str) -> Result<Vec<f32>, Fault> {
+    fn embed_query(&self, text: &str) -> Result<Vec<f32>, CapabilityError> {
         if text.len() > MAX_CACHED_QUERY_BYTES {
             return self.inner.embed_query(text);
         }

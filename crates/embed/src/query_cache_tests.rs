@@ -15,11 +15,11 @@ impl Embedder for CountingEmbedder {
         "counting"
     }
 
-    fn dimensions(&self) -> Result<usize, Fault> {
+    fn dimensions(&self) -> Result<usize, CapabilityError> {
         Ok(1)
     }
 
-    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Fault> {
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, CapabilityError> {
         self.texts.fetch_add(texts.len(), Ordering::SeqCst);
         Ok(texts.iter().map(|text| vec![text.len() as f32]).collect())
     }

@@ -1,4 +1,4 @@
-//! What the ways to isolate calls cost, in bare rquickjs: the figures of DECISION.md.
+//! The cost of different ways to isolate calls, in bare rquickjs: the figures of docs/decisions/0002.
 #![allow(clippy::unwrap_used, clippy::print_stdout, unsafe_code)]
 use std::time::Duration;
 

@@ -1,11 +1,12 @@
-//! Runs one handler over and over and prints the resident memory: it must level off.
+//! Runs one handler repeatedly and prints the resident memory, which must level off.
 //! usage: soak [CALLS]
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 use std::{fs, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use toolwright_engine::{
-    Call, Cancel, Engine, Function, Host, HostError, HostFuture, Level, Limits, Options, Program, Source,
+    Cancel, Engine, HandlerCall, Host, HostError, HostFunction, HostFuture, Level, Limits, Options, Program,
+    Source,
 };
 
 struct Echo;
@@ -39,14 +40,14 @@ const HANDLER: &str = "import { ToolError } from '../_core/error-types.js';
 async fn main() {
     let calls: u64 = std::env::args().nth(1).and_then(|count| count.parse().ok()).unwrap_or(20_000);
     let engine = Engine::new(Options {
-        functions: vec![Function::asynchronous("echo")],
+        functions: vec![HostFunction::asynchronous("echo")],
         threads: 2,
         ..Options::default()
     });
     let source = Source { path: "handler.js".to_owned(), text: HANDLER.into() };
     let program = Arc::new(Program::new("soak".to_owned(), vec![source]));
     for n in 0..calls {
-        let call = Call {
+        let call = HandlerCall {
             program: program.clone(),
             args: json!({ "n": n }),
             context: json!({ "session": { "state": {} } }),

@@ -1,4 +1,4 @@
-//! What a call costs: reference handlers with a host of stubs, one after the other and with all threads busy.
+//! The cost of a call: reference handlers with a stubbed host, sequentially and with all threads busy.
 //! usage: speed [TOOLS_DIR]
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 use std::{
@@ -9,8 +9,8 @@ use std::{
 
 use serde_json::{Value, json};
 use toolwright_engine::{
-    Call, Cancel, Engine, Failure, Function, Host, HostError, HostFuture, Level, Limits, Options, Program,
-    Source,
+    Cancel, Engine, Failure, HandlerCall, Host, HostError, HostFunction, HostFuture, Level, Limits, Options,
+    Program, Source,
 };
 
 const TRIVIAL: &str = "export async function execute({ args }) { return { ok: true, data: args }; }";
@@ -32,7 +32,7 @@ impl Host for Stub {
     fn console(&self, _level: Level, _text: String) {}
 }
 
-fn capabilities() -> Vec<Function> {
+fn capabilities() -> Vec<HostFunction> {
     let asynchronous = [
         "messaging.send",
         "voice.endSession",
@@ -52,12 +52,12 @@ fn capabilities() -> Vec<Function> {
         "callTool",
     ];
     let synchronous = ["voice.isActive", "audit.log", "progress"];
-    let asynchronous = asynchronous.into_iter().map(Function::asynchronous);
-    asynchronous.chain(synchronous.into_iter().map(Function::synchronous)).collect()
+    let asynchronous = asynchronous.into_iter().map(HostFunction::asynchronous);
+    asynchronous.chain(synchronous.into_iter().map(HostFunction::synchronous)).collect()
 }
 
-fn call(program: &Arc<Program>, args: &Value, host: &Arc<Stub>) -> Call {
-    Call {
+fn call(program: &Arc<Program>, args: &Value, host: &Arc<Stub>) -> HandlerCall {
+    HandlerCall {
         program: program.clone(),
         args: args.clone(),
         context: json!({
@@ -176,7 +176,7 @@ async fn saturated(
     );
 }
 
-/// How long after its budget a hostile handler is stopped.
+/// How long after its CPU limit a hostile handler is stopped.
 async fn stops(engine: &Engine, host: &Arc<Stub>) {
     let budget = Duration::from_millis(100);
     for (name, body) in [

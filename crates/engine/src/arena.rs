@@ -1,9 +1,9 @@
-//! The memory of one realm: a region that can be put back to how it was, and large blocks beside it. The engine asks for
-//! pages of 4 KB and for blocks of more than half a kilobyte only (it keeps its own free lists within pages), so a few
-//! dozen requests make a call; size classes without coalescing serve them well.
+//! The memory of one realm: a region that can be restored from a snapshot, and large blocks outside of it. QuickJS only
+//! allocates pages of 4 KB and blocks of more than half a kilobyte (it has its own free lists within pages), so a call
+//! makes a few dozen requests, and size classes without coalescing are enough.
 //!
-//! Everything that the engine knows lies in this memory, its runtime included, so copying the region back brings back
-//! all of it: see `Arena::restore`.
+//! All state of QuickJS lies in this memory, its runtime included, so copying the region back restores all of it: see
+//! `Arena::restore`.
 #![allow(unsafe_code)]
 use std::{
     alloc::{Layout, alloc, alloc_zeroed, dealloc, handle_alloc_error, realloc},
@@ -12,23 +12,23 @@ use std::{
 
 const ALIGN: usize = 16;
 
-/// Sizes of whole blocks, with their headers. One of them fits the engine's pages closely.
+/// The sizes of blocks with their headers. 4160 fits QuickJS's pages.
 const CLASSES: [usize; 39] = [
     64, 128, 192, 256, 384, 512, 640, 768, 896, 1024, 1280, 1536, 1792, 2048, 2560, 3072, 3584, 4160, 5120,
     6144, 7168, 8192, 10240, 12288, 14336, 16384, 20480, 24576, 28672, 32768, 40960, 49152, 57344, 65536,
     81920, 98304, 114_688, 131_072, 163_840,
 ];
-/// In place of a class: the block lies outside the region.
+/// Instead of a class: the block is outside the region.
 const OUTSIDE: usize = usize::MAX;
 
-/// Stands before every block.
+/// Precedes every block.
 #[repr(C, align(16))]
 struct Header {
     usable: usize,
     class: usize,
 }
 
-/// Stands before the header of a block outside the region: all of them form a ring, to be freed at once.
+/// Precedes the header of a block outside the region: a doubly linked list, to free all of them.
 #[repr(C, align(16))]
 struct Link {
     previous: *mut Link,
@@ -41,37 +41,37 @@ const LINK: usize = size_of::<Link>();
 #[cfg(any(test, debug_assertions))]
 static ZEROS: [u8; 4096] = [0; 4096];
 
-/// The first word of a free block.
+/// The first word of a free block: the next free block.
 type Free = *mut u8;
 
-/// What the allocator itself knows; saved and put back with the region.
+/// The state of the allocator, saved and restored with the region.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Books {
-    /// Where memory that nobody has had since the last restore begins; it is all zeros.
+struct Bookkeeping {
+    /// The start of the memory that is unused since the last restore; it is zeroed.
     top: usize,
     used: usize,
     free: [Free; CLASSES.len()],
 }
 
-/// The states that can be put back.
+/// The states that can be restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// What is the same for every call.
+    /// The initial state of every call.
     Pristine,
-    /// With the modules of one program read in addition.
+    /// With the modules of one program loaded.
     Primed,
 }
 
 struct Snapshot {
     bytes: Box<[u8]>,
-    books: Books,
+    bookkeeping: Bookkeeping,
 }
 
 pub(crate) struct Arena {
     region: NonNull<u8>,
     size: usize,
-    books: Books,
-    /// Heads the ring of blocks outside the region.
+    bookkeeping: Bookkeeping,
+    /// The head of the list of blocks outside the region.
     outside: NonNull<Link>,
     snapshots: [Option<Snapshot>; 2],
 }
@@ -80,7 +80,7 @@ pub(crate) struct Arena {
 unsafe impl Send for Arena {}
 
 impl Arena {
-    /// With a region of that size; parts of it that are never touched cost nothing.
+    /// Untouched parts of the region use no physical memory.
     pub fn new(size: usize) -> Self {
         // SAFETY: the layout is not empty.
         let region = unsafe { alloc_zeroed(layout(size)) };
@@ -89,39 +89,39 @@ impl Arena {
             NonNull::from(Box::leak(Box::new(Link { previous: ptr::null_mut(), next: ptr::null_mut() })));
         // SAFETY: it was made a line above; `drop` frees it.
         unsafe { outside.write(Link { previous: outside.as_ptr(), next: outside.as_ptr() }) };
-        let books = Books { top: 0, used: 0, free: [ptr::null_mut(); CLASSES.len()] };
-        Self { region, size, books, outside, snapshots: [None, None] }
+        let bookkeeping = Bookkeeping { top: 0, used: 0, free: [ptr::null_mut(); CLASSES.len()] };
+        Self { region, size, bookkeeping, outside, snapshots: [None, None] }
     }
 
-    /// What all living blocks hold, without their headers.
+    /// The bytes in all allocated blocks, without their headers.
     pub fn used(&self) -> usize {
-        self.books.used
+        self.bookkeeping.used
     }
 
-    /// A block of at least that size, or null. Its contents are zeros if wanted, and anything otherwise.
+    /// A block of at least that size, or null.
     pub fn alloc(&mut self, size: usize, zeroed: bool) -> *mut u8 {
         let class = CLASSES.partition_point(|class| *class < size.saturating_add(HEADER));
         let Some(&whole) = CLASSES.get(class) else { return self.alloc_outside(size, zeroed) };
-        let start = match NonNull::new(self.books.free[class]) {
+        let start = match NonNull::new(self.bookkeeping.free[class]) {
             Some(free) => {
                 // SAFETY: a free block holds the address of the next in its first word, and is as large as its class.
                 unsafe {
-                    self.books.free[class] = free.cast::<Free>().read();
+                    self.bookkeeping.free[class] = free.cast::<Free>().read();
                     if zeroed {
                         free.write_bytes(0, whole);
                     }
                 }
                 free
             }
-            None if whole <= self.size - self.books.top => {
+            None if whole <= self.size - self.bookkeeping.top => {
                 // SAFETY: it lies within the region. Blocks are multiples of `ALIGN`, so all of them are aligned.
-                let fresh = unsafe { self.region.add(self.books.top) };
-                self.books.top += whole;
+                let fresh = unsafe { self.region.add(self.bookkeeping.top) };
+                self.bookkeeping.top += whole;
                 fresh
             }
             None => return self.alloc_outside(size, zeroed),
         };
-        self.books.used += whole - HEADER;
+        self.bookkeeping.used += whole - HEADER;
         // SAFETY: the block is this function's alone, aligned, and larger than a header.
         unsafe {
             start.cast::<Header>().write(Header { usable: whole - HEADER, class });
@@ -134,19 +134,19 @@ impl Arena {
         // SAFETY: the layout is not empty.
         let start = unsafe { if zeroed { alloc_zeroed(layout) } else { alloc(layout) } };
         let Some(start) = NonNull::new(start) else { return ptr::null_mut() };
-        self.books.used += size;
+        self.bookkeeping.used += size;
         // SAFETY: the block is fresh and has room for both heads.
-        unsafe { self.enter(start, size) }
+        unsafe { self.link(start, size) }
     }
 
-    /// Writes the heads of a block outside the region and puts it into the ring.
+    /// Writes the link and header of a block outside the region and adds it to the list.
     ///
     /// # Safety
-    /// The block must come from the global allocator, with the layout of `size`, and be in no ring.
-    unsafe fn enter(&mut self, start: NonNull<u8>, size: usize) -> *mut u8 {
+    /// The block must come from the global allocator, with the layout of `size`, and be in no list.
+    unsafe fn link(&mut self, start: NonNull<u8>, size: usize) -> *mut u8 {
         let link = start.cast::<Link>();
         let head = self.outside.as_ptr();
-        // SAFETY: by the caller's promise; the neighbours in the ring are alive.
+        // SAFETY: guaranteed by the caller; the neighbours in the list are valid.
         unsafe {
             link.write(Link { previous: head, next: (*head).next });
             (*(*head).next).previous = link.as_ptr();
@@ -159,18 +159,18 @@ impl Arena {
     /// # Safety
     /// `block` must have come from this arena, from `alloc` or `realloc`, and be alive.
     pub unsafe fn dealloc(&mut self, block: *mut u8) {
-        // SAFETY: by the caller's promise a header stands before the block.
+        // SAFETY: guaranteed by the caller a header precedes the block.
         unsafe {
             let Header { usable, class } = header(block).read();
-            self.books.used -= usable;
+            self.bookkeeping.used -= usable;
             if class == OUTSIDE {
                 let link = block.sub(HEADER + LINK).cast::<Link>();
                 unlink(link);
                 release(link);
             } else {
                 let start = block.sub(HEADER);
-                start.cast::<Free>().write(self.books.free[class]);
-                self.books.free[class] = start;
+                start.cast::<Free>().write(self.bookkeeping.free[class]);
+                self.bookkeeping.free[class] = start;
             }
         }
     }
@@ -178,7 +178,7 @@ impl Arena {
     /// # Safety
     /// As for `dealloc`. If null comes back, the block is as it was.
     pub unsafe fn realloc(&mut self, block: *mut u8, size: usize) -> *mut u8 {
-        // SAFETY: by the caller's promise a header stands before the block, and it holds `usable` bytes.
+        // SAFETY: guaranteed by the caller a header precedes the block, and it holds `usable` bytes.
         unsafe {
             let Header { usable, class } = header(block).read();
             if class == OUTSIDE {
@@ -203,32 +203,33 @@ impl Arena {
             return ptr::null_mut();
         };
         // SAFETY: the block came from the global allocator with the layout of its size; while it may move, it is in
-        // no ring; if it could not grow, it goes back as it was.
+        // no list; if it could not grow, it is added again unchanged.
         unsafe {
             let start = block.sub(HEADER + LINK);
             unlink(start.cast());
             let moved = realloc(start, old, new.size());
             match NonNull::new(moved) {
                 Some(moved) => {
-                    self.books.used = self.books.used - usable + size;
-                    self.enter(moved, size)
+                    self.bookkeeping.used = self.bookkeeping.used - usable + size;
+                    self.link(moved, size)
                 }
                 None => {
-                    self.enter(NonNull::new_unchecked(start), usable);
+                    self.link(NonNull::new_unchecked(start), usable);
                     ptr::null_mut()
                 }
             }
         }
     }
 
-    /// Remembers how everything is now. Impossible if something lies outside the region.
+    /// Saves the current state. Returns false if there is a block outside the region.
     pub fn take_snapshot(&mut self, state: State) -> bool {
         if self.has_outside() {
             return false;
         }
         // SAFETY: the region is that large, and all of it has been initialised, with zeros at first.
-        let bytes = unsafe { std::slice::from_raw_parts(self.region.as_ptr(), self.books.top) };
-        self.snapshots[state as usize] = Some(Snapshot { bytes: bytes.into(), books: self.books });
+        let bytes = unsafe { std::slice::from_raw_parts(self.region.as_ptr(), self.bookkeeping.top) };
+        self.snapshots[state as usize] =
+            Some(Snapshot { bytes: bytes.into(), bookkeeping: self.bookkeeping });
         true
     }
 
@@ -241,24 +242,24 @@ impl Arena {
         !ptr::eq(unsafe { (*self.outside.as_ptr()).next }, self.outside.as_ptr())
     }
 
-    /// Makes everything as it was at the snapshot, bit by bit; what has been allocated since is gone.
+    /// Restores the snapshot. Blocks that were allocated since are gone.
     ///
     /// # Safety
-    /// There must be a snapshot, nothing may be running in the engine that lives here, and nobody may hold or use
-    /// what was made in it since the snapshot.
+    /// There must be a snapshot, no JavaScript may be running in this realm, and no value that was created since the
+    /// snapshot may be used.
     pub unsafe fn restore(&mut self, state: State) {
         self.free_outside();
         let Some(snapshot) = &self.snapshots[state as usize] else { return };
-        let (kept, touched) = (snapshot.bytes.len(), self.books.top.max(snapshot.bytes.len()));
+        let (kept, touched) = (snapshot.bytes.len(), self.bookkeeping.top.max(snapshot.bytes.len()));
         // SAFETY: both lie within the region, and the copy is elsewhere.
         unsafe {
             ptr::copy_nonoverlapping(snapshot.bytes.as_ptr(), self.region.as_ptr(), kept);
             self.region.add(kept).write_bytes(0, touched - kept);
         }
-        self.books = snapshot.books;
+        self.bookkeeping = snapshot.bookkeeping;
     }
 
-    /// Whether the whole region is as it was at the snapshot.
+    /// Whether the whole region equals the snapshot.
     #[cfg(any(test, debug_assertions))]
     pub fn is_restored(&self, state: State) -> bool {
         let Some(snapshot) = &self.snapshots[state as usize] else { return false };
@@ -267,13 +268,13 @@ impl Arena {
         let (kept, rest) = region.split_at(snapshot.bytes.len());
         *kept == *snapshot.bytes
             && rest.chunks(ZEROS.len()).all(|chunk| *chunk == ZEROS[..chunk.len()])
-            && self.books == snapshot.books
+            && self.bookkeeping == snapshot.bookkeeping
             && !self.has_outside()
     }
 
     fn free_outside(&mut self) {
         let head = self.outside.as_ptr();
-        // SAFETY: the ring holds living blocks only, each once, and ends at its head.
+        // SAFETY: the list contains valid blocks only, each once, and ends at its head.
         unsafe {
             let mut link = (*head).next;
             while !ptr::eq(link, head) {
@@ -289,7 +290,7 @@ impl Arena {
 impl Drop for Arena {
     fn drop(&mut self) {
         self.free_outside();
-        // SAFETY: allocated in `new`, with this layout and by `Box`; the engine that lived in it is gone.
+        // SAFETY: allocated in `new`, with this layout and by `Box`; the runtime in it is gone.
         unsafe {
             dealloc(self.region.as_ptr(), layout(self.size));
             drop(Box::from_raw(self.outside.as_ptr()));
@@ -298,23 +299,23 @@ impl Drop for Arena {
 }
 
 /// # Safety
-/// `block` must be a living block of an arena.
+/// `block` must be a valid block of an arena.
 pub(crate) unsafe fn usable_size(block: *mut u8) -> usize {
-    // SAFETY: a header stands before every block.
+    // SAFETY: a header precedes every block.
     unsafe { (*header(block)).usable }
 }
 
 /// # Safety
 /// As for `usable_size`.
 unsafe fn header(block: *mut u8) -> *mut Header {
-    // SAFETY: a header stands before every block.
+    // SAFETY: a header precedes every block.
     unsafe { block.sub(HEADER).cast() }
 }
 
 /// # Safety
-/// The link must be in a ring of living links.
+/// The link must be in a list of valid links.
 unsafe fn unlink(link: *mut Link) {
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let Link { previous, next } = link.read();
         (*previous).next = next;
@@ -323,9 +324,9 @@ unsafe fn unlink(link: *mut Link) {
 }
 
 /// # Safety
-/// The link must head a living block outside the region, which no ring holds any more.
+/// The link must belong to a valid block outside the region that is in no list any more.
 unsafe fn release(link: *mut Link) {
-    // SAFETY: by the caller's promise; the layout is that of the size in the header.
+    // SAFETY: guaranteed by the caller; the layout is that of the size in the header.
     unsafe {
         let usable = (*link.add(1).cast::<Header>()).usable;
         if let Some(layout) = outside_layout(usable) {
@@ -346,4 +347,5 @@ const fn layout(size: usize) -> Layout {
 }
 
 #[cfg(test)]
+#[path = "arena_tests.rs"]
 mod tests;

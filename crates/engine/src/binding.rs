@@ -1,5 +1,5 @@
-//! The call that a realm serves at present, for those that were put into the realm before it had one: the interrupt
-//! handler, the module loader, the native function.
+//! The current call of a realm, for the interrupt handler, the module loader and the native function, which are created
+//! before the realm has a call.
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicBool, Ordering},
@@ -7,7 +7,7 @@ use std::sync::{
 
 use rquickjs::{Error, Result};
 
-use crate::{program::Compiled, side::Side};
+use crate::{host::CallHost, program::Compiled};
 
 #[derive(Default)]
 pub(crate) struct Binding {
@@ -17,7 +17,7 @@ pub(crate) struct Binding {
 
 #[derive(Default)]
 struct Bound {
-    side: Option<Arc<Side>>,
+    call_host: Option<Arc<CallHost>>,
     compiled: Option<Arc<Compiled>>,
 }
 
@@ -26,9 +26,9 @@ impl Binding {
         self.bound.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Without a side, the program is loaded and nothing else.
-    pub fn bind(&self, side: Option<Arc<Side>>, compiled: Arc<Compiled>) {
-        *self.bound() = Bound { side, compiled: Some(compiled) };
+    /// Without a host, the program can only be loaded.
+    pub fn bind(&self, call_host: Option<Arc<CallHost>>, compiled: Arc<Compiled>) {
+        *self.bound() = Bound { call_host, compiled: Some(compiled) };
     }
 
     pub fn release(&self) {
@@ -36,16 +36,16 @@ impl Binding {
         drop(bound);
     }
 
-    /// An error only while the realm is made.
-    pub fn side(&self) -> Result<Arc<Side>> {
-        self.bound().side.clone().ok_or(Error::Unknown)
+    /// An error only while the realm is created.
+    pub fn call_host(&self) -> Result<Arc<CallHost>> {
+        self.bound().call_host.clone().ok_or(Error::Unknown)
     }
 
     pub fn compiled(&self) -> Result<Arc<Compiled>> {
         self.bound().compiled.clone().ok_or(Error::Unknown)
     }
 
-    /// Native code has panicked. The binding may keep the panic for a later moment, so the realm must not be used again.
+    /// Records a panic of native code. rquickjs may resume the panic later, so the realm must not be used again.
     pub fn set_panicked(&self) {
         self.panicked.store(true, Ordering::Relaxed);
     }
@@ -55,7 +55,7 @@ impl Binding {
     }
 
     pub fn must_stop(&self) -> bool {
-        let side = self.side();
-        side.is_ok_and(|side| side.control.must_stop())
+        let call_host = self.call_host();
+        call_host.is_ok_and(|call_host| call_host.control.must_stop())
     }
 }

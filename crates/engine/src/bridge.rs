@@ -1,4 +1,4 @@
-//! What Rust keeps inside a realm: the prelude's functions, and the promises of the call that it serves.
+//! What Rust stores in a realm: the prelude's functions, and the promises of the current call.
 use std::{
     cell::RefCell,
     collections::{HashMap, HashSet},
@@ -8,7 +8,7 @@ use std::{
 
 use rquickjs::{Array, Ctx, Error, Function, Module, Object, Promise, Result, module::Declared};
 
-use crate::{binding::Binding, side::Side};
+use crate::{binding::Binding, host::CallHost};
 
 pub(crate) struct Bridge<'js> {
     pub settle: Function<'js>,
@@ -17,13 +17,13 @@ pub(crate) struct Bridge<'js> {
     pub fire: Function<'js>,
     pub well_formed: Function<'js>,
     pub fix_clock: Function<'js>,
-    /// What `execute` is called with, as far as it is the same for all calls.
+    /// The argument of `execute`, as far as it is the same for all calls.
     pub parameter: Object<'js>,
     /// Its `context`, with the functions of the host and the signal.
     pub context: Object<'js>,
-    /// The program's entry, if the realm has been made ready for a program: read, but not evaluated.
+    /// The program's entry module, loaded but not evaluated, if the realm is primed.
     pub entry: RefCell<Option<Module<'js, Declared>>>,
-    /// Owns a closure of Rust. Held here, so that no handler can bring it to its end: see `Realm::rewind`.
+    /// Owns a Rust closure. Referenced here, so that it is never finalised: see `Realm::rewind`.
     _native: Function<'js>,
     pub binding: Arc<Binding>,
     pub state: RefCell<State<'js>>,
@@ -47,7 +47,7 @@ pub(crate) enum Phase<'js> {
     Running(Promise<'js>),
 }
 
-/// The two ends of a promise that waits for the host.
+/// The functions that settle a promise of a host call.
 pub(crate) struct Settle<'js> {
     pub resolve: Function<'js>,
     pub reject: Function<'js>,
@@ -78,8 +78,8 @@ impl<'js> Bridge<'js> {
         !state.pending.is_empty() || !state.timers.is_empty()
     }
 
-    /// Forgets the call without giving its values back: they are about to vanish with the memory they lie in, and
-    /// what their release would count down is put back as well.
+    /// Forgets the values of the call without releasing them: restoring the memory removes them and their reference
+    /// counts.
     pub fn forget_call(&self) {
         let state = self.state.take();
         forget(state.phase);
@@ -87,13 +87,13 @@ impl<'js> Bridge<'js> {
         self.binding.release();
     }
 
-    /// As `forget_call`: for a realm that is about to be as it was before it was made ready for a program.
+    /// Like `forget_call`, before the snapshot without a primed program is restored.
     pub fn forget_entry(&self) {
         forget(self.entry.take());
     }
 }
 
-/// The call that this realm serves; there is none only while the realm is made.
-pub(crate) fn side_of(ctx: &Ctx<'_>) -> Result<Arc<Side>> {
-    ctx.userdata::<Bridge<'_>>().ok_or(Error::Unknown)?.binding.side()
+/// The host of the current call. An error only while the realm is created.
+pub(crate) fn call_host_of(ctx: &Ctx<'_>) -> Result<Arc<CallHost>> {
+    ctx.userdata::<Bridge<'_>>().ok_or(Error::Unknown)?.binding.call_host()
 }

@@ -1,4 +1,4 @@
-//! What a caller hands to the engine: a program, plain data, the host's functions and the limits of one call.
+//! The input of the engine: a program, plain data, the host and the limits of one call.
 use std::{
     fmt,
     future::Future,
@@ -12,29 +12,32 @@ use tokio::sync::watch;
 
 use crate::program::Program;
 
-/// One call of a handler. Nothing of it survives the call.
+/// One call of a handler.
 #[derive(Clone)]
-pub struct Call {
+pub struct HandlerCall {
     pub program: Arc<Program>,
     pub args: Value,
-    /// Plain data, frozen for the handler; the engine's functions and `signal` take the place of members of their names.
+    /// Plain data, frozen for the handler. Host functions and `signal` replace fields of the same name.
     pub context: Value,
     pub host: Arc<dyn Host>,
     pub limits: Limits,
     pub cancel: Cancel,
-    /// Milliseconds since 1970 at which `Date` stands still; the real clock when absent.
+    /// A fixed time for `Date`, in milliseconds since 1970; the real clock if absent.
     pub now: Option<i64>,
-    /// Makes `Math.random` and `crypto` repeat themselves; for tests only.
+    /// Makes `Math.random` and `crypto` deterministic, for tests.
     pub seed: Option<u64>,
 }
 
-impl fmt::Debug for Call {
+impl fmt::Debug for HandlerCall {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Call").field("program", &self.program.name()).field("limits", &self.limits).finish()
+        out.debug_struct("HandlerCall")
+            .field("program", &self.program.name())
+            .field("limits", &self.limits)
+            .finish()
     }
 }
 
-/// What one call may use up. Each breach is a [`Failure`](crate::Failure) of its own.
+/// The limits of one call. Exceeding each of them is its own variant of [`Failure`](crate::Failure).
 #[derive(Clone, Debug)]
 pub struct Limits {
     pub memory_bytes: usize,
@@ -42,14 +45,14 @@ pub struct Limits {
     pub deadline: Instant,
     /// Clamped to a quarter of the workers' stack.
     pub stack_bytes: usize,
-    /// Of the result, and of the arguments of each host call, counted as JSON text.
+    /// The limit of the result and of the arguments of each host call, as JSON text.
     pub output_bytes: usize,
     pub pending_host_calls: usize,
     pub total_host_calls: usize,
 }
 
 impl Limits {
-    /// The default limits, with a deadline that far from now.
+    /// The default limits, with a deadline after `time`.
     pub fn within(time: Duration) -> Self {
         Self {
             memory_bytes: 64 << 20,
@@ -63,42 +66,42 @@ impl Limits {
     }
 }
 
-/// A function of the host that every handler finds at a dotted path of `context`.
+/// A host function at a dotted path of `context`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Function {
+pub struct HostFunction {
     pub path: String,
-    pub kind: Kind,
+    pub kind: FunctionKind,
 }
 
-impl Function {
+impl HostFunction {
     pub fn asynchronous(path: impl Into<String>) -> Self {
-        Self { path: path.into(), kind: Kind::Async }
+        Self { path: path.into(), kind: FunctionKind::Async }
     }
 
     pub fn synchronous(path: impl Into<String>) -> Self {
-        Self { path: path.into(), kind: Kind::Sync }
+        Self { path: path.into(), kind: FunctionKind::Sync }
     }
 }
 
-/// Whether a host function answers with a promise or at once.
+/// Whether a host function returns a promise or a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FunctionKind {
     Async,
     Sync,
 }
 
-/// A future that a host function returns.
+/// The pending result of a host function.
 pub type HostFuture = Pin<Box<dyn Future<Output = Result<Value, HostError>> + Send>>;
 
-/// All that a handler can reach. It is called on the engine's threads, so it must not block; the first poll of a
-/// future happens there too, everything later on the caller's runtime.
+/// Implements the host functions. It is called on the engine's threads, so it must not block. A future is first polled
+/// there, and later on the caller's runtime.
 pub trait Host: Send + Sync {
     fn call(&self, path: &str, args: Vec<Value>) -> HostFuture;
     fn call_sync(&self, path: &str, args: Vec<Value>) -> Result<Value, HostError>;
     fn console(&self, level: Level, text: String);
 }
 
-/// Becomes an `Error` with this message and `code` in the handler.
+/// The error of a host function. The handler gets an `Error` with this message and `code`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostError {
     pub code: String,
@@ -111,7 +114,7 @@ impl HostError {
     }
 }
 
-/// Of a line written to `console`.
+/// The level of a line written to `console`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     Debug,
@@ -120,7 +123,7 @@ pub enum Level {
     Error,
 }
 
-/// Cancels the calls that hold a clone of it.
+/// Cancels the calls that have a clone of it.
 #[derive(Clone, Debug)]
 pub struct Cancel(Arc<watch::Sender<bool>>);
 
@@ -143,10 +146,10 @@ impl Cancel {
         *self.0.borrow()
     }
 
-    /// Resolves once it is cancelled, at once if it has been already.
+    /// Resolves once it is cancelled.
     pub async fn cancelled(&self) {
         let mut changes = self.0.subscribe();
-        // The sender lives in `self`, so waiting cannot fail before the value turns.
+        // The sender is in `self`, so waiting cannot fail.
         let _ = changes.wait_for(|cancelled| *cancelled).await;
     }
 }

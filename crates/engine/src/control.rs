@@ -8,8 +8,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::{call::Limits, failure::Failure};
 
-/// CPU time for the abort listeners of a call that has been answered already.
-const EPILOGUE: Duration = Duration::from_millis(20);
+/// The CPU time for abort listeners, which run after the caller has its result.
+const ABORT_LISTENER_CPU: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -34,11 +34,11 @@ impl Stop {
 #[derive(Debug)]
 pub(crate) struct Control {
     stop: AtomicU8,
-    epilogue: AtomicBool,
+    abort_listeners: AtomicBool,
     pub cpu_limit: u64,
     pub deadline: Instant,
     began: Instant,
-    /// Nanoseconds used in turns before the present one.
+    /// Nanoseconds used in earlier turns.
     pub used: AtomicU64,
     turn_began: AtomicU64,
     stack_base: AtomicUsize,
@@ -49,7 +49,7 @@ impl Control {
     pub fn new(limits: &Limits) -> Self {
         Self {
             stop: AtomicU8::new(0),
-            epilogue: AtomicBool::new(false),
+            abort_listeners: AtomicBool::new(false),
             cpu_limit: nanoseconds(limits.cpu),
             deadline: limits.deadline,
             began: Instant::now(),
@@ -60,19 +60,19 @@ impl Control {
         }
     }
 
-    /// Since the call came in.
+    /// The time since the call arrived.
     pub fn elapsed(&self) -> Duration {
         self.began.elapsed()
     }
 
-    /// When the call came in, in milliseconds since 1970.
+    /// The time at which the call arrived, in milliseconds since 1970.
     pub fn origin(&self) -> f64 {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         now.saturating_sub(self.elapsed()).as_secs_f64() * 1e3
     }
 
-    /// The first reason wins: it is the one that the caller is told.
-    pub fn trip(&self, stop: Stop) {
+    /// Requests a stop. The first reason is the one that is reported.
+    pub fn request_stop(&self, stop: Stop) {
         let _ = self.stop.compare_exchange(0, stop as u8, Ordering::AcqRel, Ordering::Acquire);
     }
 
@@ -86,7 +86,7 @@ impl Control {
         }
     }
 
-    /// The turn's place on the native stack, from which its depth is measured.
+    /// Records the CPU time and the position on the native stack, from which the stack depth is measured.
     pub fn begin_turn(&self) {
         let here = 0_u8;
         self.stack_base.store(std::ptr::from_ref(&here).addr(), Ordering::Release);
@@ -97,56 +97,56 @@ impl Control {
         self.used.fetch_add(self.turn_used(), Ordering::AcqRel);
     }
 
-    /// Whether native code is entered too deep in the stack. The engine checks its own depth, but the binding moves
-    /// the mark that it measures from each time Rust calls back into JavaScript.
+    /// Whether the native stack is too deep. QuickJS checks its own depth, but rquickjs resets the base of that check
+    /// each time Rust calls back into JavaScript.
     pub fn is_too_deep(&self, bytes: usize) -> bool {
         let here = 0_u8;
         let base = self.stack_base.load(Ordering::Acquire);
         base.saturating_sub(std::ptr::from_ref(&here).addr()) > bytes
     }
 
-    /// Whether running code was stopped, as opposed to code that waited.
+    /// Whether the stop interrupted running code.
     pub fn was_interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Acquire)
     }
 
-    /// From here on only abort listeners run, on a budget of their own.
-    pub fn begin_epilogue(&self) {
-        self.epilogue.store(true, Ordering::Release);
+    /// From now on only abort listeners run, with their own CPU limit.
+    pub fn begin_abort_listeners(&self) {
+        self.abort_listeners.store(true, Ordering::Release);
     }
 
-    pub fn in_epilogue(&self) -> bool {
-        self.epilogue.load(Ordering::Acquire)
+    pub fn runs_abort_listeners(&self) -> bool {
+        self.abort_listeners.load(Ordering::Acquire)
     }
 
-    /// Asked by the interpreter every few thousand steps, on the thread that runs the call.
+    /// Called by the interpreter every few thousand steps, on the thread that runs the call.
     pub fn must_stop(&self) -> bool {
-        if self.in_epilogue() {
-            return self.turn_used() > nanoseconds(EPILOGUE);
+        if self.runs_abort_listeners() {
+            return self.turn_used() > nanoseconds(ABORT_LISTENER_CPU);
         }
-        let stop = self.has_to_stop();
+        let stop = self.exceeds_limit();
         if stop {
             self.interrupted.store(true, Ordering::Release);
         }
         stop
     }
 
-    fn has_to_stop(&self) -> bool {
+    fn exceeds_limit(&self) -> bool {
         if self.stopped().is_some() {
             return true;
         }
         if self.used.load(Ordering::Acquire) + self.turn_used() > self.cpu_limit {
-            self.trip(Stop::CpuTime);
+            self.request_stop(Stop::CpuTime);
             return true;
         }
         if Instant::now() >= self.deadline {
-            self.trip(Stop::Deadline);
+            self.request_stop(Stop::Deadline);
             return true;
         }
         false
     }
 
-    /// What this turn has used when its thread's CPU clock stands at `now`.
+    /// The CPU time of this turn when the thread's CPU clock is at `now`.
     pub fn used_until(&self, now: u64) -> u64 {
         now.saturating_sub(self.turn_began.load(Ordering::Acquire))
     }

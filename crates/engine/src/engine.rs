@@ -1,4 +1,4 @@
-//! The engine as its callers see it: [`Engine::run`].
+//! The public entry: [`Engine::run`].
 use std::{
     fmt,
     future::{Future, poll_fn},
@@ -13,35 +13,35 @@ use serde_json::Value;
 use tokio::{runtime::Handle, sync::oneshot, time::sleep_until};
 
 use crate::{
-    call::{Call, Function},
+    call::{HandlerCall, HostFunction},
     control::Stop,
     failure::Failure,
-    luck::look,
+    host::CallHostParts,
     pool::Shared,
     prelude,
-    side::Parts,
+    spin::spin_until,
     task::{Event, Input, Task},
 };
 
-/// How an engine is set up.
+/// The configuration of an engine.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What handlers find in `context`, whichever they are; the host decides what it grants to a call.
-    pub functions: Vec<Function>,
-    /// Workers that are free for short turns.
+    /// The functions in every handler's `context`; the host decides which of them a call may use.
+    pub functions: Vec<HostFunction>,
+    /// The number of workers for short turns.
     pub threads: usize,
-    /// All workers together, with those held up by long turns and those given up on.
+    /// The limit of all workers, including those in long turns and abandoned ones.
     pub max_threads: usize,
-    /// Calls in the engine at a time; one more is refused as overloaded.
+    /// The limit of concurrent calls; further calls fail with `Overloaded`.
     pub max_calls: usize,
-    /// Realms kept for calls to come, each about a megabyte; half as many are made ahead.
+    /// The limit of spare realms, each about a megabyte. Half as many are created in advance.
     pub spare_realms: usize,
-    /// How far a native loop may exceed its limit before its thread is given up on.
+    /// How long a native loop may exceed its limit before its thread is abandoned.
     pub grace: Duration,
     pub thread_stack_bytes: usize,
-    /// How long an idle worker looks for a call, and a caller for its answer, before they sleep. They learn when it
-    /// does not pay; zero is never.
-    pub look: Duration,
+    /// How long an idle worker spins for a call, and a caller for its result, before they sleep. It adapts to how often
+    /// that succeeds; zero turns it off.
+    pub spin: Duration,
 }
 
 impl Default for Options {
@@ -55,17 +55,17 @@ impl Default for Options {
             spare_realms: threads * 4,
             grace: Duration::from_millis(80),
             thread_stack_bytes: 4 << 20,
-            look: Duration::from_micros(100),
+            spin: Duration::from_micros(100),
         }
     }
 }
 
-/// How long a caller that looks for its answer keeps its thread from other tasks.
-const SLICE: Duration = Duration::from_micros(4);
+/// How long a spinning caller keeps its thread before it yields to other tasks.
+const SPIN_SLICE: Duration = Duration::from_micros(4);
 
-type Answer = oneshot::Receiver<Result<Value, Failure>>;
+type ResultReceiver = oneshot::Receiver<Result<Value, Failure>>;
 
-/// Runs handlers, each call in a realm of its own, on a few threads of its own.
+/// Runs handlers, each call in its own realm, on the engine's own threads.
 pub struct Engine {
     shared: Arc<Shared>,
 }
@@ -83,10 +83,9 @@ impl Drop for Engine {
 }
 
 impl Engine {
-    /// Begins on a thread of its own what the first engine of the process waits for. Worth calling before anything
-    /// else is read, and no more than that.
-    pub fn begin() {
-        // Without the thread, the first realm does it.
+    /// Compiles the engine's own JavaScript on a separate thread. Calling it early shortens the start of the process.
+    pub fn warm_up() {
+        // If the thread cannot be started, the first realm compiles it.
         let _ = thread::Builder::new().name("js-begin".to_owned()).spawn(prelude::prepare);
     }
 
@@ -94,11 +93,11 @@ impl Engine {
         Self { shared: Shared::start(options) }
     }
 
-    /// Calls `execute` of the program's handler and waits for what it settles to. Must be awaited on a tokio runtime
-    /// with time; dropping the future cancels the call.
-    pub async fn run(&self, call: Call) -> Result<Value, Failure> {
+    /// Calls `execute` of the program's handler and awaits its result. Must be awaited on a tokio runtime with time.
+    /// Dropping the future cancels the call.
+    pub async fn run(&self, call: HandlerCall) -> Result<Value, Failure> {
         let runtime = Handle::try_current().map_err(|_| Failure::EngineLost)?;
-        let _seat = Seat::take(&self.shared)?;
+        let _permit = CallPermit::take(&self.shared)?;
         let (deadline, cancel) = (call.limits.deadline, call.cancel.clone());
         if cancel.is_cancelled() {
             return Err(Failure::Cancelled);
@@ -106,20 +105,20 @@ impl Engine {
         if Instant::now() >= deadline {
             return Err(Failure::Deadline);
         }
-        let (reply, mut answer) = oneshot::channel();
+        let (reply, mut receiver) = oneshot::channel();
         let task = self.task(call, runtime, reply);
-        let mut watch = Abandon { task: Some(task.clone()) };
+        let mut watch = CancelOnDrop { task: Some(task.clone()) };
         self.shared.push(task);
 
-        if let Some(answer) = self.look_for(&mut answer).await {
+        if let Some(result) = self.spin_for_result(&mut receiver).await {
             watch.task = None;
-            return answer;
+            return result;
         }
         let mut late = pin!(sleep_until(deadline.into()));
         let mut cancelled = pin!(cancel.cancelled());
         let outcome = poll_fn(|wakeup| {
-            if let Poll::Ready(answer) = std::pin::Pin::new(&mut answer).poll(wakeup) {
-                return Poll::Ready(Ok(answer));
+            if let Poll::Ready(result) = std::pin::Pin::new(&mut receiver).poll(wakeup) {
+                return Poll::Ready(Ok(result));
             }
             if cancelled.as_mut().poll(wakeup).is_ready() {
                 return Poll::Ready(Err(Stop::Cancelled));
@@ -128,9 +127,9 @@ impl Engine {
         })
         .await;
         match outcome {
-            Ok(answer) => {
+            Ok(result) => {
                 watch.task = None;
-                answer.unwrap_or(Err(Failure::EngineLost))
+                result.unwrap_or(Err(Failure::EngineLost))
             }
             Err(stop) => {
                 watch.abandon(stop);
@@ -139,33 +138,33 @@ impl Engine {
         }
     }
 
-    /// Most answers come sooner than a sleeper could be woken. Other tasks of the caller's thread get their turns
-    /// meanwhile.
-    async fn look_for(&self, answer: &mut Answer) -> Option<Result<Value, Failure>> {
-        let (shared, time) = (&*self.shared, self.shared.options.look);
-        if time.is_zero() || shared.in_flight() > shared.lookers || !shared.waiting.try_it() {
+    /// Spins for the result: most calls take less time than waking a thread. Yields to other tasks of the thread
+    /// regularly.
+    async fn spin_for_result(&self, receiver: &mut ResultReceiver) -> Option<Result<Value, Failure>> {
+        let (shared, time) = (&*self.shared, self.shared.options.spin);
+        if time.is_zero() || shared.in_flight() > shared.max_spinners || !shared.caller_spins.should_spin() {
             return None;
         }
         let began = Instant::now();
         let found = poll_fn(|wakeup| {
-            if let Some(found) = look(SLICE, || answer.try_recv().ok()) {
+            if let Some(found) = spin_until(SPIN_SLICE, || receiver.try_recv().ok()) {
                 return Poll::Ready(Some(found));
             }
-            if began.elapsed() >= time || shared.in_flight() > shared.lookers {
+            if began.elapsed() >= time || shared.in_flight() > shared.max_spinners {
                 return Poll::Ready(None);
             }
             wakeup.waker().wake_by_ref();
             Poll::Pending
         })
         .await;
-        shared.waiting.learn(found.is_some());
+        shared.caller_spins.record(found.is_some());
         found
     }
 
-    fn task(&self, call: Call, runtime: Handle, reply: crate::task::Reply) -> Arc<Task> {
+    fn task(&self, call: HandlerCall, runtime: Handle, reply: crate::task::Reply) -> Arc<Task> {
         let stack_bytes = call.limits.stack_bytes.min(self.shared.options.thread_stack_bytes / 4);
         let input = Input { program: call.program, args: call.args, context: call.context, now: call.now };
-        let parts = Parts {
+        let parts = CallHostParts {
             limits: call.limits,
             stack_bytes,
             functions: self.shared.functions.clone(),
@@ -177,36 +176,36 @@ impl Engine {
     }
 }
 
-/// One of the calls that the engine admits at a time.
-struct Seat<'a>(&'a Shared);
+/// Counts as one of the concurrent calls until it is dropped.
+struct CallPermit<'a>(&'a Shared);
 
-impl<'a> Seat<'a> {
+impl<'a> CallPermit<'a> {
     fn take(shared: &'a Shared) -> Result<Self, Failure> {
         shared.enter().map(|()| Self(shared))
     }
 }
 
-impl Drop for Seat<'_> {
+impl Drop for CallPermit<'_> {
     fn drop(&mut self) {
         self.0.leave();
     }
 }
 
-/// Stops a call whose caller does not wait any more.
-struct Abandon {
+/// Cancels the call if its caller stops waiting.
+struct CancelOnDrop {
     task: Option<Arc<Task>>,
 }
 
-impl Abandon {
+impl CancelOnDrop {
     fn abandon(&mut self, stop: Stop) {
         if let Some(task) = self.task.take() {
-            task.side.control.trip(stop);
+            task.call_host.control.request_stop(stop);
             Task::wake(&task, Event::Abort);
         }
     }
 }
 
-impl Drop for Abandon {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.abandon(Stop::Cancelled);
     }

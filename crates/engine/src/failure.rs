@@ -1,9 +1,9 @@
-//! Why a call has no result: one variant for each breach, so that the caller never has to read a message.
+//! Why a call has no result: one variant for each cause, so that callers never have to parse a message.
 use std::fmt;
 
 use serde_json::Value;
 
-/// What came of a call that returned nothing.
+/// The failure of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failure {
     /// The handler threw or rejected. The texts are the handler's own.
@@ -26,9 +26,9 @@ pub enum Failure {
     BadResult(String),
     /// A syntax error, an import that does not exist, no `execute`.
     Load(String),
-    /// Too many calls are in the engine already.
+    /// The limit of concurrent calls is reached.
     Overloaded,
-    /// A fault of the engine itself; the call may have had effects.
+    /// An internal error of the engine; the call may have had side effects.
     EngineLost,
 }
 
@@ -47,16 +47,16 @@ impl fmt::Display for Failure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Thrown { name, message, .. } => write!(out, "the handler threw {name}: {message}"),
-            Self::CpuTime => out.write_str("the handler used up its CPU time"),
+            Self::CpuTime => out.write_str("the handler exceeded its CPU time limit"),
             Self::Deadline => out.write_str("the deadline has passed"),
-            Self::Memory => out.write_str("the handler used up its memory"),
+            Self::Memory => out.write_str("the handler exceeded its memory limit"),
             Self::Stack => out.write_str("the handler recursed too deeply"),
             Self::OutputTooLarge => out.write_str("the result is too large"),
             Self::TooManyHostCalls => out.write_str("the handler made too many host calls"),
             Self::Cancelled => out.write_str("the call was cancelled"),
             Self::NeverSettles => out.write_str("the handler's promise can never settle"),
             Self::BadResult(why) => write!(out, "the result is not JSON: {why}"),
-            Self::Load(why) => write!(out, "the handler cannot be loaded: {why}"),
+            Self::Load(why) => write!(out, "the handler could not be loaded: {why}"),
             Self::Overloaded => out.write_str("too many calls are running"),
             Self::EngineLost => out.write_str("the engine failed"),
         }

@@ -1,5 +1,4 @@
-//! `serde_json::Value` into a realm, by walking. In the engine's own terms, because this and what follows from it was
-//! a large part of a short call when each step went through the binding.
+//! Converts `serde_json::Value` to JavaScript values, through QuickJS's C API because rquickjs is too slow for it.
 #![allow(unsafe_code)]
 use std::os::raw::c_int;
 
@@ -9,37 +8,37 @@ use rquickjs::{
 };
 use serde_json::{Map, Value as Json};
 
-/// Deeper data is refused: the walk uses the native stack.
+/// The limit of nesting, because the conversion is recursive.
 const MAX_DEPTH: usize = 256;
 
-/// How the members of what is made may be changed.
+/// Whether the created objects may be changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum Mutability {
     Plain,
     Frozen,
 }
 
-/// The handler's own copy.
+/// A mutable copy for the handler.
 pub(crate) fn value<'js>(ctx: &Ctx<'js>, json: &Json) -> Result<Value<'js>> {
-    nesting(ctx, json)?;
-    let made = Walk { ctx: ctx.as_raw().as_ptr(), kind: Kind::Plain }.value(json);
+    check_depth(ctx, json)?;
+    let made = ValueBuilder { ctx: ctx.as_raw().as_ptr(), mutability: Mutability::Plain }.value(json);
     owned(ctx, made)
 }
 
-/// Adds frozen data to the `context`, which has its functions already, and closes it.
+/// Adds frozen data to `context`, which already has its functions, and prevents further properties.
 pub(crate) fn add_to_context<'js>(ctx: &Ctx<'js>, context: &Object<'js>, json: &Json) -> Result<()> {
-    nesting(ctx, json)?;
-    let walk = Walk { ctx: ctx.as_raw().as_ptr(), kind: Kind::Frozen };
+    check_depth(ctx, json)?;
+    let builder = ValueBuilder { ctx: ctx.as_raw().as_ptr(), mutability: Mutability::Frozen };
     let mut data = json.as_object().into_iter().flatten();
-    // A function of the same name stays: it cannot be defined anew.
-    let whole = data.all(|(name, json)| walk.add(context.as_raw(), name, json));
+    // An existing function with the same name cannot be redefined, and stays.
+    let whole = data.all(|(name, json)| builder.add(context.as_raw(), name, json));
     // SAFETY: the context is alive.
-    let closed = whole && unsafe { qjs::JS_PreventExtensions(walk.ctx, context.as_raw()) } >= 0;
+    let closed = whole && unsafe { qjs::JS_PreventExtensions(builder.ctx, context.as_raw()) } >= 0;
     if closed { Ok(()) } else { Err(Error::Exception) }
 }
 
-/// Before the walk begins, so that it cannot fail by depth halfway.
-fn nesting(ctx: &Ctx<'_>, json: &Json) -> Result<()> {
+/// Checks the nesting before the conversion starts.
+fn check_depth(ctx: &Ctx<'_>, json: &Json) -> Result<()> {
     fn fits(json: &Json, left: usize) -> bool {
         match json {
             Json::Array(items) => left > 0 && items.iter().all(|item| fits(item, left - 1)),
@@ -57,18 +56,18 @@ fn owned<'js>(ctx: &Ctx<'js>, made: JSValue) -> Result<Value<'js>> {
     if is_exception(made) {
         return Err(Error::Exception);
     }
-    // SAFETY: the walk has returned a new reference to a value of this realm.
+    // SAFETY: the builder has returned a new reference to a value of this realm.
     Ok(unsafe { Value::from_raw(ctx.clone(), made) })
 }
 
-struct Walk {
-    /// Of the realm that the caller is in.
+struct ValueBuilder {
+    /// The context of the caller's realm.
     ctx: *mut JSContext,
-    kind: Kind,
+    mutability: Mutability,
 }
 
-/// Every function returns new references, or `JS_EXCEPTION` with the exception pending and nothing left behind.
-impl Walk {
+/// Every function returns new references, or `JS_EXCEPTION` with a pending exception and no leaked reference.
+impl ValueBuilder {
     fn value(&self, json: &Json) -> JSValue {
         match json {
             Json::Null => qjs::JS_NULL,
@@ -94,7 +93,7 @@ impl Walk {
 
     fn array(&self, items: &[Json]) -> JSValue {
         let items: Vec<&Json> = items.iter().collect();
-        let Some(mut values) = self.column(&items) else { return qjs::JS_EXCEPTION };
+        let Some(mut values) = self.values(&items) else { return qjs::JS_EXCEPTION };
         let Ok(count) = c_int::try_from(values.list.len()) else { return qjs::JS_EXCEPTION };
         let values = std::mem::take(&mut values.list);
         // SAFETY: `JS_NewArrayFrom` copies that many values and takes them over, whether it succeeds or not.
@@ -102,19 +101,19 @@ impl Walk {
         if self.seal(array) { array } else { qjs::JS_EXCEPTION }
     }
 
-    /// A value for each of those that lie side by side; nothing if an exception is pending.
-    fn column(&self, cells: &[&Json]) -> Option<Made> {
-        if let Some(records) = alike(cells) {
+    /// A value for each item; `None` if an exception is pending.
+    fn values(&self, cells: &[&Json]) -> Option<OwnedValues> {
+        if let Some(records) = same_shape(cells) {
             return self.records(&records);
         }
-        let mut made = Made::new(self.ctx, cells.len());
+        let mut made = OwnedValues::new(self.ctx, cells.len());
         cells.iter().all(|cell| made.push(self.value(cell))).then_some(made)
     }
 
-    /// Objects of the same make, built name by name: each but the first finds the shape that the engine has just made for
-    /// its neighbour. One after the other, each would get shapes of its own, which takes twice as long.
-    fn records(&self, records: &[&Map<String, Json>]) -> Option<Made> {
-        let mut made = Made::new(self.ctx, records.len());
+    /// Builds objects with the same properties property by property, so that QuickJS shares their shapes. Building them
+    /// one after the other takes twice as long.
+    fn records(&self, records: &[&Map<String, Json>]) -> Option<OwnedValues> {
+        let mut made = OwnedValues::new(self.ctx, records.len());
         // SAFETY: the context is alive.
         records.iter().all(|_| made.push(unsafe { qjs::JS_NewObject(self.ctx) })).then_some(())?;
         let mut rows: Vec<_> = records.iter().map(|record| record.iter()).collect();
@@ -122,10 +121,10 @@ impl Walk {
         for name in records.first()?.keys() {
             cells.clear();
             cells.extend(rows.iter_mut().filter_map(|row| row.next().map(|(_, cell)| cell)));
-            let mut members = self.column(&cells)?;
-            let name = Name::new(self.ctx, name)?;
+            let mut members = self.values(&cells)?;
+            let name = PropertyName::new(self.ctx, name)?;
             let mut both = made.list.iter().zip(&mut members.list);
-            both.all(|(object, member)| self.define(*object, &name, taken(member))).then_some(())?;
+            both.all(|(object, member)| self.define(*object, &name, take(member))).then_some(())?;
         }
         made.list.iter().all(|object| self.seal(*object)).then_some(made)
     }
@@ -149,32 +148,32 @@ impl Walk {
         if is_exception(member) {
             return false;
         }
-        match Name::new(self.ctx, name) {
+        match PropertyName::new(self.ctx, name) {
             Some(name) => self.define(object, &name, member),
             None => {
-                // SAFETY: the member is the walk's own.
+                // SAFETY: the reference is owned.
                 unsafe { qjs::JS_FreeValue(self.ctx, member) };
                 false
             }
         }
     }
 
-    /// Defines a member, of whatever name: `__proto__` is data like any other. Takes over the member.
-    fn define(&self, object: JSValue, name: &Name, member: JSValue) -> bool {
-        let flags = match self.kind {
-            Kind::Plain => qjs::JS_PROP_C_W_E,
-            Kind::Frozen => qjs::JS_PROP_ENUMERABLE,
+    /// Defines a property of any name, including `__proto__`. Takes ownership of the value.
+    fn define(&self, object: JSValue, name: &PropertyName, member: JSValue) -> bool {
+        let flags = match self.mutability {
+            Mutability::Plain => qjs::JS_PROP_C_W_E,
+            Mutability::Frozen => qjs::JS_PROP_ENUMERABLE,
         };
-        // SAFETY: the object is alive; `JS_DefinePropertyValue` takes over the member, whether it succeeds or not.
+        // SAFETY: the object is alive; `JS_DefinePropertyValue` takes ownership of the value, whether it succeeds or not.
         unsafe { qjs::JS_DefinePropertyValue(self.ctx, object, name.atom, member, flags as c_int) >= 0 }
     }
 
-    /// The members of an object are defined as frozen; what is left is that none may be added. Arrays are frozen whole.
+    /// Freezes an array. Properties of objects are already read-only, so only additions are prevented.
     fn seal(&self, made: JSValue) -> bool {
         if is_exception(made) {
             return false;
         }
-        if self.kind == Kind::Plain {
+        if self.mutability == Mutability::Plain {
             return true;
         }
         // SAFETY: a living value of the realm.
@@ -188,8 +187,8 @@ impl Walk {
     }
 }
 
-/// All of them, if they are objects with the same names in the same order, and more than one.
-fn alike<'a>(cells: &[&'a Json]) -> Option<Vec<&'a Map<String, Json>>> {
+/// The items as objects, if there are several and all have the same names in the same order.
+fn same_shape<'a>(cells: &[&'a Json]) -> Option<Vec<&'a Map<String, Json>>> {
     let [Json::Object(first), Json::Object(_), ..] = cells else { return None };
     let like_first = |cell: &&'a Json| match cell {
         Json::Object(other) => (other.len() == first.len() && other.keys().eq(first.keys())).then_some(other),
@@ -203,22 +202,22 @@ fn is_exception(value: JSValue) -> bool {
     unsafe { qjs::JS_IsException(value) }
 }
 
-fn taken(value: &mut JSValue) -> JSValue {
+fn take(value: &mut JSValue) -> JSValue {
     std::mem::replace(value, qjs::JS_UNDEFINED)
 }
 
-/// Values that are the walk's own until they are taken from it.
-struct Made {
+/// Values that are released on drop unless they are taken.
+struct OwnedValues {
     ctx: *mut JSContext,
     list: Vec<JSValue>,
 }
 
-impl Made {
+impl OwnedValues {
     fn new(ctx: *mut JSContext, count: usize) -> Self {
         Self { ctx, list: Vec::with_capacity(count) }
     }
 
-    /// False for the mark of an exception.
+    /// False for `JS_EXCEPTION`.
     fn push(&mut self, value: JSValue) -> bool {
         let is_value = !is_exception(value);
         if is_value {
@@ -228,23 +227,23 @@ impl Made {
     }
 }
 
-impl Drop for Made {
+impl Drop for OwnedValues {
     fn drop(&mut self) {
         for value in self.list.drain(..) {
-            // SAFETY: the reference is this one's own.
+            // SAFETY: the reference is owned.
             unsafe { qjs::JS_FreeValue(self.ctx, value) }
         }
     }
 }
 
-/// A member's name, as the engine keeps names.
-struct Name {
+/// A property name as a QuickJS atom.
+struct PropertyName {
     ctx: *mut JSContext,
     atom: JSAtom,
 }
 
-impl Name {
-    /// Nothing if an exception is pending.
+impl PropertyName {
+    /// `None` if an exception is pending.
     fn new(ctx: *mut JSContext, text: &str) -> Option<Self> {
         // SAFETY: the text is that long, and the engine copies it.
         let atom = unsafe { qjs::JS_NewAtomLen(ctx, text.as_ptr().cast(), text.len() as _) };
@@ -252,9 +251,9 @@ impl Name {
     }
 }
 
-impl Drop for Name {
+impl Drop for PropertyName {
     fn drop(&mut self) {
-        // SAFETY: made in `new`, and given back once.
+        // SAFETY: created in `new`, and released once.
         unsafe { qjs::JS_FreeAtom(self.ctx, self.atom) }
     }
 }

@@ -1,87 +1,87 @@
-//! Values of a realm into `serde_json::Value`, by walking, with the rules of `JSON.stringify`: `toJSON` is called,
-//! undefined members are dropped. What JSON cannot hold (BigInt, cycles, great depth) is refused.
+//! Converts JavaScript values to `serde_json::Value` with the rules of `JSON.stringify`: `toJSON` is called, undefined
+//! properties are dropped. BigInt, cycles and deep nesting are errors.
 use rquickjs::{Array, Ctx, Error, Value};
 use serde_json::{Map, Number, Value as Json};
 
 use crate::{
-    held::{Held, Known, Shape},
+    js_ref::{JsRef, NameCache, Shape},
     text,
 };
 
 const MAX_DEPTH: usize = 128;
-/// Beyond it, whole numbers are not exact any more and stay floats.
+/// Larger whole numbers are not exact and remain floats.
 const MAX_WHOLE: f64 = 9_007_199_254_740_992.0;
 
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum ConvertError {
     TooLarge,
     Bad(String),
     /// A getter, a trap or `toJSON` threw; the exception is pending.
     Thrown(Error),
 }
 
-impl From<Error> for Refusal {
+impl From<Error> for ConvertError {
     fn from(error: Error) -> Self {
         Self::Thrown(error)
     }
 }
 
-/// What a handler returned; `undefined` counts as null.
-pub(crate) fn result<'js>(ctx: &Ctx<'js>, value: &Value<'js>, limit: usize) -> Result<Json, Refusal> {
-    match Walk::new(ctx, limit).value(&Key::Name(""), Held::new(ctx, value))? {
+/// Converts the result of a handler; `undefined` becomes null.
+pub(crate) fn result<'js>(ctx: &Ctx<'js>, value: &Value<'js>, limit: usize) -> Result<Json, ConvertError> {
+    match Converter::new(ctx, limit).value(&Key::Name(""), JsRef::new(ctx, value))? {
         Some(json) => Ok(json),
         None if value.is_undefined() => Ok(Json::Null),
-        None => Err(Refusal::Bad("a function or symbol".to_owned())),
+        None => Err(ConvertError::Bad("a function or symbol".to_owned())),
     }
 }
 
-/// The arguments of a host call; `undefined` at the end counts as absent.
+/// Converts the arguments of a host call. Trailing `undefined` arguments are dropped.
 pub(crate) fn arguments<'js>(
     ctx: &Ctx<'js>,
     values: &Array<'js>,
     limit: usize,
-) -> Result<Vec<Json>, Refusal> {
-    let mut walk = Walk::new(ctx, limit);
-    let values = Held::new(ctx, values.as_value());
+) -> Result<Vec<Json>, ConvertError> {
+    let mut converter = Converter::new(ctx, limit);
+    let values = JsRef::new(ctx, values.as_value());
     let mut given = values.length()?;
     while given > 0 && values.item(given - 1)?.is_undefined() {
         given -= 1;
     }
     let mut arguments = Vec::with_capacity(given.min(16));
     for index in 0..given {
-        let argument = walk.value(&Key::Index(index), values.item(index)?)?;
+        let argument = converter.value(&Key::Index(index), values.item(index)?)?;
         arguments.push(argument.unwrap_or(Json::Null));
     }
     Ok(arguments)
 }
 
-/// Where a value lies; `toJSON` is told.
+/// The key of a value, which is passed to `toJSON`.
 enum Key<'a> {
     Name(&'a str),
     Index(usize),
 }
 
-struct Walk<'a, 'js> {
+struct Converter<'a, 'js> {
     ctx: &'a Ctx<'js>,
     limit: usize,
     bytes: usize,
-    /// The objects that the present one lies in; those who hold them are further up the stack.
+    /// The enclosing objects, to detect cycles.
     trail: Vec<usize>,
-    known: Known<'a>,
+    names: NameCache<'a>,
 }
 
-impl<'a, 'js> Walk<'a, 'js> {
+impl<'a, 'js> Converter<'a, 'js> {
     fn new(ctx: &'a Ctx<'js>, limit: usize) -> Self {
-        Self { ctx, limit, bytes: 0, trail: Vec::new(), known: Known::new(ctx) }
+        Self { ctx, limit, bytes: 0, trail: Vec::new(), names: NameCache::new(ctx) }
     }
 
-    fn count(&mut self, bytes: usize) -> Result<(), Refusal> {
+    fn count(&mut self, bytes: usize) -> Result<(), ConvertError> {
         self.bytes = self.bytes.saturating_add(bytes);
-        if self.bytes > self.limit { Err(Refusal::TooLarge) } else { Ok(()) }
+        if self.bytes > self.limit { Err(ConvertError::TooLarge) } else { Ok(()) }
     }
 
-    /// `None` stands for what `JSON.stringify` leaves out.
-    fn value(&mut self, key: &Key<'_>, value: Held<'a>) -> Result<Option<Json>, Refusal> {
+    /// `None` for values that `JSON.stringify` leaves out.
+    fn value(&mut self, key: &Key<'_>, value: JsRef<'a>) -> Result<Option<Json>, ConvertError> {
         let value = match value.replaced(key)? {
             Some(replaced) => replaced,
             None => value,
@@ -92,7 +92,7 @@ impl<'a, 'js> Walk<'a, 'js> {
             Shape::Text => {
                 let text = match value.text()? {
                     Some(text) => text,
-                    None => text::mended(self.ctx, value.value(self.ctx))?,
+                    None => text::to_well_formed(self.ctx, value.value(self.ctx))?,
                 };
                 self.count(text.len() + 3)?;
                 return Ok(Some(Json::String(text)));
@@ -103,16 +103,16 @@ impl<'a, 'js> Walk<'a, 'js> {
             Shape::Bool(truth) => Ok(Some(Json::Bool(truth))),
             Shape::Number(number) => Ok(Some(json_number(number))),
             Shape::Null => Ok(Some(Json::Null)),
-            _ => Err(Refusal::Bad("a BigInt".to_owned())),
+            _ => Err(ConvertError::Bad("a BigInt".to_owned())),
         }
     }
 
-    fn object(&mut self, object: &Held<'a>) -> Result<Json, Refusal> {
+    fn object(&mut self, object: &JsRef<'a>) -> Result<Json, ConvertError> {
         if self.trail.contains(&object.address()) {
-            return Err(Refusal::Bad("a cycle".to_owned()));
+            return Err(ConvertError::Bad("a cycle".to_owned()));
         }
         if self.trail.len() >= MAX_DEPTH {
-            return Err(Refusal::Bad(format!("nested deeper than {MAX_DEPTH}")));
+            return Err(ConvertError::Bad(format!("nested deeper than {MAX_DEPTH}")));
         }
         self.count(2)?;
         self.trail.push(object.address());
@@ -124,7 +124,7 @@ impl<'a, 'js> Walk<'a, 'js> {
         Ok(json)
     }
 
-    fn items(&mut self, array: &Held<'a>) -> Result<Json, Refusal> {
+    fn items(&mut self, array: &JsRef<'a>) -> Result<Json, ConvertError> {
         let length = array.length()?;
         let mut items = Vec::with_capacity(length.min(64));
         for index in 0..length {
@@ -137,7 +137,7 @@ impl<'a, 'js> Walk<'a, 'js> {
         Ok(Json::Array(items))
     }
 
-    fn members(&mut self, object: &Held<'a>) -> Result<Json, Refusal> {
+    fn members(&mut self, object: &JsRef<'a>) -> Result<Json, ConvertError> {
         let names = object.names()?;
         let mut members = Map::with_capacity(names.as_slice().len().min(64));
         for name in names.as_slice() {
@@ -145,9 +145,9 @@ impl<'a, 'js> Walk<'a, 'js> {
             if value.is_undefined() {
                 continue;
             }
-            let text = match self.known.text(&names, name.atom)? {
+            let text = match self.names.text(&names, name.atom)? {
                 Some(text) => text,
-                None => text::mended(self.ctx, names.value(self.ctx, name.atom)?)?,
+                None => text::to_well_formed(self.ctx, names.value(self.ctx, name.atom)?)?,
             };
             if let Some(json) = self.value(&Key::Name(&text), value)? {
                 self.count(text.len() + 4)?;
@@ -158,8 +158,8 @@ impl<'a, 'js> Walk<'a, 'js> {
     }
 }
 
-impl Held<'_> {
-    /// What `toJSON` makes of an object that has one.
+impl JsRef<'_> {
+    /// The result of `toJSON`, if the object has it.
     fn replaced(&self, key: &Key<'_>) -> rquickjs::Result<Option<Self>> {
         if !self.is_object() {
             return Ok(None);

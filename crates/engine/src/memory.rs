@@ -1,5 +1,5 @@
-//! The allocator of one realm: counts, refuses beyond the limit, and remembers that it has refused, because an
-//! engine out of memory can often not even build the error that says so.
+//! The allocator of one realm: counts, refuses beyond the limit, and records refusals, because QuickJS often cannot
+//! allocate the error when it is out of memory.
 #![allow(unsafe_code)]
 use std::{
     cell::UnsafeCell,
@@ -14,27 +14,27 @@ use rquickjs::allocator::Allocator;
 
 use crate::arena::{self, Arena, State};
 
-/// What other threads may know and do about a realm's memory.
+/// The state of a realm's memory that other threads may use.
 #[derive(Debug)]
 pub(crate) struct Meter {
-    /// 0 while the realm is made ahead and has no call yet.
+    /// 0 while the realm has no call yet.
     limit: AtomicUsize,
     refused: AtomicBool,
     /// Counts the calls that the realm serves, from 1.
     call: AtomicU64,
-    /// The call for which the watcher has shut it: native loops that no interrupt reaches come back at their next
-    /// allocation. By number, because the watcher may be late and must not hit the call after.
+    /// The call whose allocations the watcher refuses, to stop native loops that no interrupt reaches. By number,
+    /// because the watcher may be late and must not affect the next call.
     shut: AtomicU64,
 }
 
-/// Shuts the memory of one call, and of no later one.
+/// Refuses all further allocations of one call, and of no later one.
 #[derive(Clone, Debug)]
-pub(crate) struct Valve {
+pub(crate) struct MemoryShutoff {
     meter: Arc<Meter>,
     call: u64,
 }
 
-impl Valve {
+impl MemoryShutoff {
     pub fn shut(&self) {
         self.meter.shut.store(self.call, Ordering::Relaxed);
     }
@@ -52,15 +52,15 @@ impl Meter {
         self.limit.store(bytes.max(1), Ordering::Relaxed);
     }
 
-    /// After a call: the next gets its own limit and a clean record.
+    /// Resets the limit and the records for the next call.
     pub fn next_call(&self) {
         self.call.fetch_add(1, Ordering::Relaxed);
         self.refused.store(false, Ordering::Relaxed);
         self.limit.store(0, Ordering::Relaxed);
     }
 
-    pub fn valve(self: &Arc<Self>) -> Valve {
-        Valve { meter: self.clone(), call: self.call.load(Ordering::Relaxed) }
+    pub fn shutoff(self: &Arc<Self>) -> MemoryShutoff {
+        MemoryShutoff { meter: self.clone(), call: self.call.load(Ordering::Relaxed) }
     }
 
     pub fn is_shut(&self) -> bool {
@@ -95,7 +95,7 @@ impl fmt::Debug for Memory {
 }
 
 // SAFETY: the arena is reached in two ways only: by the engine, which runs on one thread at a time, and by the unsafe
-// functions below, whose callers promise that the engine does not run.
+// functions below, whose callers guarantee that the engine does not run.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
@@ -110,23 +110,23 @@ impl Memory {
     /// # Safety
     /// Nothing may be running in the realm, on any thread.
     pub unsafe fn take_snapshot(&self, state: State) -> bool {
-        // SAFETY: by the caller's promise this is the only reference.
+        // SAFETY: guaranteed by the caller: this is the only reference.
         unsafe { (*self.arena.get()).take_snapshot(state) }
     }
 
-    /// Back to a snapshot that has been taken.
+    /// Restores a snapshot.
     ///
     /// # Safety
-    /// As for `take_snapshot`, and nobody may hold or use what was made in the realm since the snapshot.
+    /// As for `take_snapshot`, and no value that was created since the snapshot may be used.
     pub unsafe fn restore(&self, state: State) {
-        // SAFETY: by the caller's promise this is the only reference.
+        // SAFETY: guaranteed by the caller: this is the only reference.
         unsafe { (*self.arena.get()).restore(state) }
     }
 
     /// # Safety
     /// As for `take_snapshot`.
     pub unsafe fn drop_snapshot(&self, state: State) {
-        // SAFETY: by the caller's promise this is the only reference.
+        // SAFETY: guaranteed by the caller: this is the only reference.
         unsafe { (*self.arena.get()).drop_snapshot(state) }
     }
 
@@ -134,12 +134,12 @@ impl Memory {
     /// As for `take_snapshot`.
     #[cfg(any(test, debug_assertions))]
     pub unsafe fn is_restored(&self, state: State) -> bool {
-        // SAFETY: by the caller's promise nothing changes the arena meanwhile.
+        // SAFETY: guaranteed by the caller: nothing changes the arena meanwhile.
         unsafe { (*self.arena.get()).is_restored(state) }
     }
 }
 
-/// The engine's way to its memory.
+/// The allocator that QuickJS uses.
 pub(crate) struct Metered(pub Arc<Memory>);
 
 impl Metered {
@@ -149,7 +149,7 @@ impl Metered {
     }
 }
 
-// SAFETY: blocks come from the arena, aligned to 16 bytes and at least as large as asked for, and go back to it.
+// SAFETY: blocks come from the arena, aligned to 16 bytes and at least as large as requested, and are returned to it.
 unsafe impl Allocator for Metered {
     fn alloc(&mut self, size: usize) -> *mut u8 {
         let used = self.arena().used();
@@ -168,13 +168,13 @@ unsafe impl Allocator for Metered {
     }
 
     unsafe fn dealloc(&mut self, block: *mut u8) {
-        // SAFETY: handed through from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.arena().dealloc(block) }
     }
 
     unsafe fn realloc(&mut self, block: *mut u8, size: usize) -> *mut u8 {
         let used = self.arena().used();
-        // SAFETY: handed through from the caller; a block that could not grow stays valid and counted.
+        // SAFETY: guaranteed by the caller; a block that could not grow stays valid and counted.
         unsafe {
             if !self.0.meter.admits(used, size.saturating_sub(arena::usable_size(block))) {
                 return std::ptr::null_mut();
@@ -184,7 +184,7 @@ unsafe impl Allocator for Metered {
     }
 
     unsafe fn usable_size(block: *mut u8) -> usize {
-        // SAFETY: handed through from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe { arena::usable_size(block) }
     }
 }

@@ -1,4 +1,4 @@
-//! Which module an import names, and how a realm gets it. Nothing outside the program exists.
+//! Resolves and loads the imports of a program. Only its own modules and the error types can be imported.
 use std::sync::Arc;
 
 use rquickjs::{
@@ -9,20 +9,20 @@ use rquickjs::{
 
 use crate::{binding::Binding, raw};
 
-/// The name under which the module with `ToolError`, `ErrorType` and `IntentType` is kept.
+/// The internal name of the module with `ToolError`, `ErrorType` and `IntentType`.
 pub(crate) const ERROR_TYPES: &str = "toolwright:error-types";
 
-/// Where handlers expect that module, as seen from the tool's directory or, written the same way, from a folder in it.
+/// The paths under which handlers import that module, relative to the tool's directory or to a folder in it.
 const ERROR_TYPES_PATHS: [&str; 4] =
     ["../_core/error-types.js", "../error-types.js", "_core/error-types.js", "error-types.js"];
 
 pub(crate) fn resolve(base: &str, name: &str, own: impl Fn(&str) -> bool) -> Result<String> {
-    // The engine itself asks for the entry, with no base; a handler's imports always have one.
+    // The engine loads the entry without a base; a handler's imports always have one.
     if base.is_empty() && own(name) {
         return Ok(name.to_owned());
     }
     if !name.starts_with("./") && !name.starts_with("../") {
-        return Err(refused(base, name, "only relative imports within the tool exist"));
+        return Err(refused(base, name, "only relative imports within the tool are allowed"));
     }
     let path = joined(base, name);
     if own(&path) {
@@ -34,7 +34,7 @@ pub(crate) fn resolve(base: &str, name: &str, own: impl Fn(&str) -> bool) -> Res
     Err(refused(base, name, "the tool has no such file"))
 }
 
-/// The path from the tool's directory; it starts with `..` when it leaves that.
+/// The path from the tool's directory. It starts with `..` outside of it.
 fn joined(base: &str, name: &str) -> String {
     let folder = base.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
@@ -52,7 +52,7 @@ fn refused(base: &str, name: &str, why: &str) -> Error {
     Error::new_resolving_message(base, name, why)
 }
 
-/// Finds and loads the compiled modules of the program that the realm runs at present.
+/// Resolves and loads the compiled modules of the realm's current program.
 pub(crate) struct Modules(pub Arc<Binding>);
 
 impl Resolver for Modules {

@@ -1,4 +1,4 @@
-//! The engine's threads and what they share: the queue of calls that can go on, and realms made ahead.
+//! The worker pool: threads, the queue of runnable tasks, and spare realms.
 use std::{
     collections::VecDeque,
     sync::{
@@ -9,33 +9,33 @@ use std::{
 };
 
 use crate::{
-    call::Function,
+    call::HostFunction,
     engine::Options,
     failure::Failure,
-    luck::{Luck, look},
     program::Compiled,
     realm::Realm,
+    spin::{SpinHistory, spin_until},
     task::Task,
-    watcher::{Pulse, watch},
-    worker::{Post, work},
+    watcher::{WatcherSignal, watch},
+    worker::{WorkerSlot, work},
 };
 
 pub(crate) struct Shared {
     pub options: Options,
-    pub functions: Arc<[Function]>,
+    pub functions: Arc<[HostFunction]>,
     queues: Mutex<Queues>,
     work: Condvar,
-    /// How many calls are in the queue, for those who look without locking.
+    /// The length of the queue, readable without the lock.
     queued: AtomicUsize,
-    /// Workers that will ask for work in a moment without being woken.
-    coming: AtomicUsize,
-    idling: Luck,
-    pub waiting: Luck,
-    /// How many callers may look for their answers instead of sleeping: each takes a core.
-    pub lookers: usize,
-    /// Calls between entering `run` and leaving it.
+    /// Workers that will take work soon without being woken.
+    returning: AtomicUsize,
+    worker_spins: SpinHistory,
+    pub caller_spins: SpinHistory,
+    /// How many callers may spin for their results: each occupies a core.
+    pub max_spinners: usize,
+    /// Calls that are in `run`.
     calls: AtomicUsize,
-    pub pulse: Pulse,
+    pub watcher_signal: WatcherSignal,
 }
 
 #[derive(Default)]
@@ -43,9 +43,9 @@ struct Queues {
     ready: VecDeque<Arc<Task>>,
     spare: Vec<Realm>,
     making: usize,
-    posts: Vec<Arc<Post>>,
+    slots: Vec<Arc<WorkerSlot>>,
     sleeping: usize,
-    /// Workers that take new work; those held up by one long turn do not count.
+    /// Workers that take new work, without those in a long turn.
     active: usize,
     stopping: bool,
 }
@@ -53,7 +53,7 @@ struct Queues {
 pub(crate) enum Work {
     Turn(Arc<Task>),
     MakeRealm,
-    Leave,
+    Exit,
 }
 
 impl Shared {
@@ -64,18 +64,18 @@ impl Shared {
             queues: Mutex::default(),
             work: Condvar::new(),
             queued: AtomicUsize::new(0),
-            coming: AtomicUsize::new(0),
-            idling: Luck::default(),
-            waiting: Luck::default(),
-            lookers: thread::available_parallelism().map_or(1, usize::from) - 1,
+            returning: AtomicUsize::new(0),
+            worker_spins: SpinHistory::default(),
+            caller_spins: SpinHistory::default(),
+            max_spinners: thread::available_parallelism().map_or(1, usize::from) - 1,
             calls: AtomicUsize::new(0),
-            pulse: Pulse::default(),
+            watcher_signal: WatcherSignal::default(),
         });
         Self::fill(&shared);
         let watched = shared.clone();
         let watcher = thread::Builder::new().name("js-watcher".to_owned()).spawn(move || watch(&watched));
         if let Ok(watcher) = watcher {
-            shared.pulse.set_thread(watcher.thread().clone());
+            shared.watcher_signal.set_thread(watcher.thread().clone());
         }
         shared
     }
@@ -84,15 +84,15 @@ impl Shared {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts workers until as many as wanted are free to work, within the bound on all threads.
+    /// Starts workers until enough are active, within the limit of all threads.
     pub fn fill(shared: &Arc<Self>) {
         let mut queues = shared.queues();
         while queues.active < shared.options.threads
-            && queues.posts.len() < shared.options.max_threads
+            && queues.slots.len() < shared.options.max_threads
             && !queues.stopping
         {
-            let post = Arc::new(Post::default());
-            let (mine, its) = (shared.clone(), post.clone());
+            let slot = Arc::new(WorkerSlot::default());
+            let (mine, its) = (shared.clone(), slot.clone());
             let started = thread::Builder::new()
                 .name("js-worker".to_owned())
                 .stack_size(shared.options.thread_stack_bytes)
@@ -101,11 +101,11 @@ impl Shared {
                 return;
             }
             queues.active += 1;
-            queues.posts.push(post);
+            queues.slots.push(slot);
         }
     }
 
-    /// One more call, unless there are too many.
+    /// Counts one more call, unless the limit is reached.
     pub fn enter(&self) -> Result<(), Failure> {
         if self.calls.fetch_add(1, Ordering::AcqRel) >= self.options.max_calls {
             self.leave();
@@ -130,49 +130,49 @@ impl Shared {
         }
         queues.ready.push_back(task);
         self.queued.store(queues.ready.len(), Ordering::Release);
-        // Waking takes the caller's time, so nobody is woken for what a worker on its way will find.
-        let wake = queues.sleeping > 0 && queues.ready.len() > self.coming.load(Ordering::Acquire);
+        // Waking costs the caller time, so no worker is woken if one is about to take the task anyway.
+        let wake = queues.sleeping > 0 && queues.ready.len() > self.returning.load(Ordering::Acquire);
         drop(queues);
         if wake {
             self.work.notify_one();
         }
     }
 
-    /// Said by a worker before it answers a caller, who may have the next call ready before the worker has.
-    pub fn announce(&self, post: &Post) {
-        if post.set_coming(true) {
-            self.coming.fetch_add(1, Ordering::AcqRel);
+    /// Called by a worker before it sends a result: the caller's next call may arrive before the worker waits again.
+    pub fn announce_return(&self, slot: &WorkerSlot) {
+        if slot.set_returning(true) {
+            self.returning.fetch_add(1, Ordering::AcqRel);
         }
     }
 
-    /// What a worker does next; waits until there is something.
-    pub fn next(&self, post: &Post) -> Work {
+    /// Waits for the next work of a worker.
+    pub fn next(&self, slot: &WorkerSlot) -> Work {
         let mut queues = self.queues();
-        let mut looked = false;
+        let mut has_spun = false;
         loop {
-            // Under the lock: whoever has counted on this worker has queued its call already.
-            if post.set_coming(false) {
-                self.coming.fetch_sub(1, Ordering::AcqRel);
+            // Under the lock: callers that relied on this worker have already queued their task.
+            if slot.set_returning(false) {
+                self.returning.fetch_sub(1, Ordering::AcqRel);
             }
-            if queues.stopping || post.is_abandoned() {
-                return Work::Leave;
+            if queues.stopping || slot.is_abandoned() {
+                return Work::Exit;
             }
             if let Some(task) = queues.ready.pop_front() {
                 self.queued.store(queues.ready.len(), Ordering::Release);
                 return Work::Turn(task);
             }
-            // Those in use come back soon, mostly: only what is missing for long is made up for.
+            // Realms in use are usually returned soon, so only half of the limit is created in advance.
             if queues.spare.len() + queues.making < self.options.spare_realms.div_ceil(2) {
                 queues.making += 1;
                 return Work::MakeRealm;
             }
-            if !looked && self.may_idle() {
-                looked = true;
-                self.announce(post);
+            if !has_spun && self.may_spin() {
+                has_spun = true;
+                self.announce_return(slot);
                 drop(queues);
                 let found =
-                    look(self.options.look, || (self.queued.load(Ordering::Acquire) > 0).then_some(()));
-                self.idling.learn(found.is_some());
+                    spin_until(self.options.spin, || (self.queued.load(Ordering::Acquire) > 0).then_some(()));
+                self.worker_spins.record(found.is_some());
                 queues = self.queues();
                 continue;
             }
@@ -182,31 +182,31 @@ impl Shared {
         }
     }
 
-    /// Some idle workers look for work, a caller may look for its answer, and together they leave cores to others.
-    fn may_idle(&self) -> bool {
-        let room = self.coming.load(Ordering::Acquire) < self.lookers.div_ceil(2);
-        room && !self.options.look.is_zero() && self.idling.try_it()
+    /// Limits spinning workers, so that together with spinning callers they leave cores free.
+    fn may_spin(&self) -> bool {
+        let room = self.returning.load(Ordering::Acquire) < self.max_spinners.div_ceil(2);
+        room && !self.options.spin.is_zero() && self.worker_spins.should_spin()
     }
 
-    /// The one that suits best, and of those the one used last.
+    /// The spare realm that matches the program best, and of several the one used last.
     pub fn take_realm(&self, compiled: &Arc<Compiled>) -> Option<Realm> {
         let mut queues = self.queues();
-        let best = (0..queues.spare.len()).max_by_key(|at| queues.spare[*at].suits(compiled))?;
+        let best = (0..queues.spare.len()).max_by_key(|at| queues.spare[*at].match_score(compiled))?;
         Some(queues.spare.remove(best))
     }
 
-    pub fn keep_made(&self, realm: Option<Realm>) {
+    pub fn add_spare_realm(&self, realm: Option<Realm>) {
         let mut queues = self.queues();
         queues.making = queues.making.saturating_sub(1);
         queues.spare.extend(realm);
     }
 
-    /// After its call. The realm of a worker that had been given up on is not used again.
-    pub fn give_back(&self, realm: Realm, post: &Post) {
-        if post.is_abandoned() {
+    /// Returns a realm after its call. The realm of an abandoned worker is not used again.
+    pub fn return_realm(&self, realm: Realm, slot: &WorkerSlot) {
+        if slot.is_abandoned() {
             return;
         }
-        let Some(realm) = realm.recycled() else { return };
+        let Some(realm) = realm.recycle() else { return };
         let mut queues = self.queues();
         let surplus = if !queues.stopping && queues.spare.len() < self.options.spare_realms {
             queues.spare.push(realm);
@@ -218,44 +218,44 @@ impl Shared {
         drop(surplus);
     }
 
-    pub fn posts(&self) -> Vec<Arc<Post>> {
-        self.queues().posts.clone()
+    pub fn slots(&self) -> Vec<Arc<WorkerSlot>> {
+        self.queues().slots.clone()
     }
 
     pub fn is_stopping(&self) -> bool {
         self.queues().stopping
     }
 
-    /// A worker held up by a long turn leaves its place to another.
-    pub fn release(shared: &Arc<Self>, post: &Post) {
-        if post.release() {
+    /// Replaces a worker that is in a long turn by another.
+    pub fn release(shared: &Arc<Self>, slot: &WorkerSlot) {
+        if slot.release() {
             shared.queues().active -= 1;
             Self::fill(shared);
         }
     }
 
-    /// Back from a long turn: takes its place again, or leaves when that has been filled.
-    pub fn rejoin(&self, post: &Post) -> bool {
+    /// After a long turn: becomes active again, or exits if it was replaced.
+    pub fn rejoin(&self, slot: &WorkerSlot) -> bool {
         let mut queues = self.queues();
-        if post.is_abandoned() || queues.active >= self.options.threads {
+        if slot.is_abandoned() || queues.active >= self.options.threads {
             return false;
         }
         queues.active += 1;
-        post.reclaim();
+        slot.reclaim();
         true
     }
 
-    pub fn sign_off(&self, post: &Arc<Post>) {
+    pub fn unregister(&self, slot: &Arc<WorkerSlot>) {
         let mut queues = self.queues();
-        if !post.is_released() {
+        if !slot.is_released() {
             queues.active -= 1;
         }
-        queues.posts.retain(|other| !Arc::ptr_eq(other, post));
-        if post.set_coming(false) {
-            self.coming.fetch_sub(1, Ordering::AcqRel);
+        queues.slots.retain(|other| !Arc::ptr_eq(other, slot));
+        if slot.set_returning(false) {
+            self.returning.fetch_sub(1, Ordering::AcqRel);
         }
         drop(queues);
-        // It may have been counted on.
+        // A caller may have relied on it.
         self.work.notify_one();
     }
 
@@ -266,7 +266,7 @@ impl Shared {
             (std::mem::take(&mut queues.ready), std::mem::take(&mut queues.spare))
         };
         self.work.notify_all();
-        self.pulse.wake();
+        self.watcher_signal.wake();
         for task in ready {
             task.finish(Err(Failure::EngineLost));
         }

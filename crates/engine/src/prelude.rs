@@ -1,4 +1,4 @@
-//! The engine's own JavaScript, compiled once per process and evaluated whenever a realm is made.
+//! The engine's own JavaScript, compiled once per process and evaluated for each new realm.
 use std::sync::{Arc, LazyLock};
 
 use rquickjs::{Array, Ctx, Error, Function, Module, Object, Result, Value};
@@ -13,24 +13,24 @@ use crate::{
     raw,
 };
 
-/// Names with a scheme: no import of a handler resolves to one.
+/// Names with a scheme, to which no import of a handler resolves.
 const PRELUDE: &str = "toolwright:prelude";
 const GLOBALS: &str = "toolwright:globals";
 
 static CODE: LazyLock<Option<Bytecode>> = LazyLock::new(|| {
-    let globals = concat!(include_str!("js/globals.js"), include_str!("js/addresses.js"));
+    let globals = concat!(include_str!("js/globals.js"), include_str!("js/url-globals.js"));
     let error_types = (ERROR_TYPES, include_str!("js/error-types.js"));
     compile_own(&[error_types, (GLOBALS, globals), (PRELUDE, include_str!("js/prelude.js"))]).ok()
 });
 
-/// Compiles the modules, if nobody has.
+/// Compiles the modules, unless that is done.
 pub(crate) fn prepare() {
     LazyLock::force(&CODE);
 }
 
-/// Makes the realm's globals, and stores the [`Bridge`] in it.
-pub(crate) fn install(ctx: &Ctx<'_>, functions: &[call::Function], binding: &Arc<Binding>) -> Result<()> {
-    // The handlers' imports find it loaded.
+/// Creates the realm's globals and stores the [`Bridge`] in it.
+pub(crate) fn install(ctx: &Ctx<'_>, functions: &[call::HostFunction], binding: &Arc<Binding>) -> Result<()> {
+    // Loaded in advance for the handlers' imports.
     evaluate(ctx, ERROR_TYPES)?;
     let (globals, prelude) = (evaluate(ctx, GLOBALS)?, evaluate(ctx, PRELUDE)?);
     let install: Function<'_> = prelude.get("install")?;

@@ -60,7 +60,7 @@ impl Program {
         &self.name
     }
 
-    /// Compiles now instead of at the first call; says what is wrong with the source, if anything.
+    /// Compiles now instead of at the first call, and returns the error of the source, if any.
     pub fn prepare(&self) -> Result<(), String> {
         self.compiled().map(|_| ())
     }
@@ -74,15 +74,15 @@ impl Program {
     }
 }
 
-const MEMORY: usize = 256 << 20;
+const COMPILER_MEMORY_BYTES: usize = 256 << 20;
 
-/// Parsing needs no more of the language than this.
+/// The intrinsics that parsing needs.
 type Intrinsics = (intrinsic::Eval, intrinsic::RegExpCompiler);
 
 /// Bytecode by module path.
 pub(crate) type Bytecode = HashMap<String, Vec<u8>>;
 
-/// Compiles the engine's own modules. The first realm, and with it the first call, waits for them.
+/// Compiles the engine's own modules.
 pub(crate) fn compile_own(modules: &[(&str, &str)]) -> Result<Bytecode, String> {
     let sources = modules.iter().map(|(path, text)| ((*path).to_owned(), Arc::from(*text)));
     let compiler = Compiler::new(sources.collect(), Strip::All);
@@ -90,7 +90,7 @@ pub(crate) fn compile_own(modules: &[(&str, &str)]) -> Result<Bytecode, String> 
     Ok(compiler.into_bytecode())
 }
 
-/// What the bytecode leaves out: the engine's own modules need no line numbers, handlers do.
+/// What is stripped from the bytecode. Handlers need line numbers; the engine's own modules do not.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Strip {
     Source,
@@ -106,7 +106,7 @@ fn compile(modules: &[Source]) -> Result<Compiled, String> {
     let compiler = Compiler::new(sources, Strip::Source);
     compiler.compile_from([&*entry])?;
     for module in modules {
-        // A module that nothing imports statically may be broken: only the call that asks for it fails.
+        // An error in a module without static imports only matters to a call that imports it dynamically.
         if !compiler.has(&module.path) {
             let _ = compiler.compile_from([&*module.path]);
         }
@@ -114,10 +114,10 @@ fn compile(modules: &[Source]) -> Result<Compiled, String> {
     Ok(Compiled { entry, bytecode: compiler.into_bytecode() })
 }
 
-/// `handler.js:3: SyntaxError: …`, with the place that the parser has put into the stack.
+/// `SyntaxError: … (handler.js:3)`, with the position from the error's stack.
 fn describe(ctx: &Ctx<'_>) -> String {
     let thrown = ctx.catch();
-    let Some(error) = thrown.as_object() else { return "the module cannot be compiled".to_owned() };
+    let Some(error) = thrown.as_object() else { return "the module could not be compiled".to_owned() };
     let name = text::member(error, "name").unwrap_or_else(|| "Error".to_owned());
     let message = text::member(error, "message").unwrap_or_default();
     let stack = text::member(error, "stack").unwrap_or_default();
@@ -155,7 +155,7 @@ impl Compiler {
     /// Compiles modules and what they import, in a runtime of their own.
     fn compile_from<'a>(&self, paths: impl IntoIterator<Item = &'a str>) -> Result<(), String> {
         let runtime = Runtime::new().map_err(|error| error.to_string())?;
-        runtime.set_memory_limit(MEMORY);
+        runtime.set_memory_limit(COMPILER_MEMORY_BYTES);
         runtime.set_loader(self.clone(), self.clone());
         let context = Context::custom::<Intrinsics>(&runtime).map_err(|error| error.to_string())?;
         context.with(|ctx| {

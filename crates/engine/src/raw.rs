@@ -1,16 +1,17 @@
-//! The unsafe calls into rquickjs, apart from the allocator's: each with the reason why it is sound.
+//! The unsafe calls into rquickjs, except those of the allocator.
 #![allow(unsafe_code)]
 use rquickjs::{Ctx, JsLifetime, Module, Result, TypedArray, module::Declared};
 
 use crate::bridge::Bridge;
 
-/// Loads, with all that it imports but without evaluating anything, bytecode that `program.rs` has written in this process; no other bytes may come here.
+/// Loads bytecode and its imports without evaluating them. Only bytecode that `program.rs` has written in this process may
+/// be passed.
 pub(crate) fn load<'js>(ctx: &Ctx<'js>, bytecode: &[u8]) -> Result<Module<'js, Declared>> {
-    // SAFETY: the bytes are this engine's own output, kept in private memory and never changed.
+    // SAFETY: the bytes were written by this engine, are private and never change.
     unsafe { Module::load(ctx.clone(), bytecode) }
 }
 
-/// A copy of the bytes, or nothing when the buffer is detached.
+/// A copy of the bytes, or `None` if the buffer is detached.
 pub(crate) fn bytes_of(array: &TypedArray<'_, u8>) -> Option<Vec<u8>> {
     // SAFETY: no JavaScript runs while the slice is alive; it is copied at once.
     unsafe { array.as_bytes() }.map(<[u8]>::to_vec)

@@ -1,5 +1,5 @@
-//! A realm: a runtime and a context in memory of their own. It serves one call at a time, and between two calls all of
-//! its memory is put back to how it was before the first, so that every call finds the same untouched realm.
+//! A realm: a QuickJS runtime and context in their own memory. It runs one call at a time. After each call, all of its
+//! memory is restored from a snapshot, so that every call starts in the same state.
 #![allow(unsafe_code)]
 use std::{sync::Arc, thread};
 
@@ -9,16 +9,16 @@ use crate::{
     arena::State,
     binding::Binding,
     bridge::Bridge,
-    call::Function,
+    call::HostFunction,
+    host::CallHost,
     memory::{Memory, Meter, Metered},
     modules::Modules,
     prelude,
     program::Compiled,
     raw,
-    side::Side,
 };
 
-/// All of the language except `eval` and its like: the code that was built and checked is the code that runs.
+/// The whole language except `eval` and the like: only code that was built and checked runs.
 type Intrinsics = (
     intrinsic::Date,
     intrinsic::RegExpCompiler,
@@ -32,31 +32,31 @@ type Intrinsics = (
     intrinsic::DOMException,
 );
 
-/// Of the memory that a snapshot covers. The first is enough but for an engine with thousands of host functions; most
-/// handlers never leave it.
-const REGIONS: [usize; 3] = [1 << 20, 4 << 20, 32 << 20];
+/// The sizes of the memory region that a snapshot covers, tried in order. The first is enough unless there are thousands
+/// of host functions.
+const REGION_SIZES: [usize; 3] = [1 << 20, 4 << 20, 32 << 20];
 
-/// A realm lives for one short call; collecting cycles seldom pays.
-const COLLECT_AFTER: usize = 4 << 20;
+/// Most calls are short, so collecting cycles seldom pays.
+const GC_THRESHOLD: usize = 4 << 20;
 
 pub(crate) struct Realm {
     pub context: Context,
     runtime: Runtime,
     memory: Arc<Memory>,
     binding: Arc<Binding>,
-    /// Whether memory has to be put back before anything else happens.
+    /// Whether the memory must be restored before the next use.
     used: bool,
-    /// The program whose modules are read already, if there is one: it has called twice in a row.
+    /// The program whose modules are loaded in advance, because it ran twice in a row.
     primed: Option<Arc<Compiled>>,
     latest: Option<Arc<Compiled>>,
 }
 
 impl Realm {
-    /// Everything that is the same for every call is made here, and then remembered.
-    pub fn new(functions: &[Function]) -> Result<Self> {
+    /// Creates everything that is the same for all calls, and takes the snapshot.
+    pub fn new(functions: &[HostFunction]) -> Result<Self> {
         let mut made = Err(Error::Allocation);
-        for region in REGIONS {
-            made = Self::within(region, functions);
+        for region in REGION_SIZES {
+            made = Self::with_region(region, functions);
             if !matches!(made, Err(Error::Allocation)) {
                 break;
             }
@@ -64,18 +64,18 @@ impl Realm {
         made
     }
 
-    fn within(region_bytes: usize, functions: &[Function]) -> Result<Self> {
+    fn with_region(region_bytes: usize, functions: &[HostFunction]) -> Result<Self> {
         let memory = Memory::new(region_bytes);
         let binding = Arc::new(Binding::default());
         let runtime = Runtime::new_with_alloc(Metered(memory.clone()))?;
-        runtime.set_gc_threshold(COLLECT_AFTER);
+        runtime.set_gc_threshold(GC_THRESHOLD);
         runtime.set_loader(Modules(binding.clone()), Modules(binding.clone()));
-        let asked = binding.clone();
-        runtime.set_interrupt_handler(Some(Box::new(move || asked.must_stop())));
+        let interrupt = binding.clone();
+        runtime.set_interrupt_handler(Some(Box::new(move || interrupt.must_stop())));
         let context = Context::custom::<Intrinsics>(&runtime)?;
         context.with(|ctx| prelude::install(&ctx, functions, &binding))?;
         runtime.run_gc();
-        // SAFETY: the realm is nobody else's yet, and nothing runs in it.
+        // SAFETY: the realm is not shared yet, and nothing runs in it.
         if !unsafe { memory.take_snapshot(State::Pristine) } {
             return Err(Error::Allocation);
         }
@@ -90,28 +90,31 @@ impl Realm {
         self.binding.has_panicked()
     }
 
-    /// How well the realm suits a program: best if it has been made ready for it, worst if for another.
-    pub fn suits(&self, compiled: &Arc<Compiled>) -> u8 {
+    /// How well the realm matches a program: best if it is primed for it, worst if it is primed for another.
+    pub fn match_score(&self, compiled: &Arc<Compiled>) -> u8 {
         self.primed.as_ref().map_or(1, |primed| if Arc::ptr_eq(primed, compiled) { 2 } else { 0 })
     }
 
     /// Binds the realm to a call.
-    pub fn adopt(&mut self, side: &Arc<Side>, compiled: &Arc<Compiled>) {
-        if self.suits(compiled) == 0 {
+    pub fn bind_call(&mut self, call_host: &Arc<CallHost>, compiled: &Arc<Compiled>) {
+        if self.match_score(compiled) == 0 {
             self.unprime();
         }
         #[cfg(debug_assertions)]
-        // SAFETY: the realm is this thread's alone, and nothing runs in it.
-        debug_assert!(unsafe { self.memory.is_restored(self.state()) }, "a call begins in a used realm");
+        // SAFETY: the realm is owned by this thread, and nothing runs in it.
+        debug_assert!(
+            unsafe { self.memory.is_restored(self.state()) },
+            "a call starts in a realm that was not restored"
+        );
         self.used = true;
-        self.memory.meter.set_limit(side.limits.memory_bytes);
-        self.runtime.set_max_stack_size(side.stack_bytes);
-        self.binding.bind(Some(side.clone()), compiled.clone());
+        self.memory.meter.set_limit(call_host.limits.memory_bytes);
+        self.runtime.set_max_stack_size(call_host.stack_bytes);
+        self.binding.bind(Some(call_host.clone()), compiled.clone());
     }
 
-    /// After its call: as good as new, or nothing if there is any doubt about it.
-    pub fn recycled(mut self) -> Option<Self> {
-        // Out of memory, or shut by the watcher, the engine goes ways that are seldom gone.
+    /// Restores the realm after its call. `None` if its state is in doubt.
+    pub fn recycle(mut self) -> Option<Self> {
+        // After a refused allocation QuickJS runs rarely tested code, so the realm is not used again.
         if self.meter().has_refused() || self.meter().is_shut() || self.has_panicked() {
             return None;
         }
@@ -126,7 +129,7 @@ impl Realm {
         Some(self)
     }
 
-    /// Reads the program's modules ahead. Nothing of them is evaluated, so no code of the handler has run.
+    /// Loads the program's modules in advance. They are not evaluated, so no code of the handler runs.
     fn prime(&mut self, compiled: &Arc<Compiled>) {
         self.binding.bind(None, compiled.clone());
         let read = self.context.with(|ctx| {
@@ -151,7 +154,7 @@ impl Realm {
             }
         });
         self.primed = None;
-        // SAFETY: as in `rewind`; the entry, of which the first snapshot does not know, has been forgotten.
+        // SAFETY: as in `rewind`; the entry, which the first snapshot does not contain, has been forgotten.
         unsafe {
             self.memory.restore(State::Pristine);
             self.memory.drop_snapshot(State::Primed);
@@ -162,13 +165,13 @@ impl Realm {
         if self.primed.is_some() { State::Primed } else { State::Pristine }
     }
 
-    /// Puts back all memory of the realm. What lies outside of that memory does not change during a call, except for
-    /// the call's own values, which are forgotten first:
-    /// - the binding's books (interrupt handler, loader, class prototypes, the `Bridge`) are written before the
-    ///   snapshot is taken and hold the same values ever after, with the reference counts that the snapshot has;
-    /// - the one box of Rust that belongs to an object of the realm is the native function, which the `Bridge` holds,
-    ///   so it is never finalised; no other is made during a call;
-    /// - stack marks are set anew whenever the realm is entered.
+    /// Restores all memory of the realm. State outside of that memory does not change during a call, except for the
+    /// values of the call, which are forgotten first:
+    /// - rquickjs's own state (interrupt handler, loader, class prototypes, the `Bridge`) is written before the snapshot
+    ///   and keeps the same values and reference counts;
+    /// - the only Rust closure that an object of the realm owns is the native function, which the `Bridge` references, so
+    ///   it is never finalised; no other is created during a call;
+    /// - the stack base is set whenever the realm is entered.
     fn rewind(&mut self) {
         if !self.used {
             return;
@@ -186,9 +189,9 @@ impl Realm {
 }
 
 impl Drop for Realm {
-    /// The engine is taken down from its first state, not from whatever a handler has left.
+    /// Restores the memory first, so that QuickJS is torn down from its initial state.
     fn drop(&mut self) {
-        // After a panic the realm cannot be entered any more; then it goes as it is.
+        // After a panic the realm cannot be entered any more.
         if !thread::panicking() {
             self.rewind();
         }
@@ -196,4 +199,5 @@ impl Drop for Realm {
 }
 
 #[cfg(test)]
+#[path = "realm_tests.rs"]
 mod tests;

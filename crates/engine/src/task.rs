@@ -1,4 +1,4 @@
-//! One call on its way through the engine. It waits here, with its realm, while the host works; no thread is held.
+//! The state of one call in the engine. While it waits for the host, its realm is parked here and no thread is held.
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use serde_json::Value;
@@ -6,21 +6,21 @@ use tokio::sync::oneshot;
 
 use crate::{
     failure::Failure,
+    host::{CallEnd, CallHost, CallHostParts, HostResult},
     pool::Shared,
     program::Program,
     realm::Realm,
-    side::{Answer, Ending, Parts, Side},
 };
 
-/// What wakes a call.
+/// An event that resumes a call.
 #[derive(Debug)]
 pub(crate) enum Event {
-    Answer { id: u32, answer: Answer },
+    HostResult { id: u32, result: HostResult },
     Timer(u32),
     Abort,
 }
 
-/// What the first turn needs and no later one.
+/// The input of the first turn.
 pub(crate) struct Input {
     pub program: Arc<Program>,
     pub args: Value,
@@ -31,13 +31,13 @@ pub(crate) struct Input {
 pub(crate) type Reply = oneshot::Sender<Result<Value, Failure>>;
 
 pub(crate) struct Task {
-    pub side: Arc<Side>,
+    pub call_host: Arc<CallHost>,
     shared: Weak<Shared>,
-    seat: Mutex<Seat>,
+    state: Mutex<TaskState>,
 }
 
-struct Seat {
-    place: Place,
+struct TaskState {
+    phase: Phase,
     events: Vec<Event>,
     input: Option<Input>,
     realm: Option<Realm>,
@@ -45,28 +45,28 @@ struct Seat {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Phase {
     Queued,
     Running,
     Waiting,
     Done,
 }
 
-/// What a worker takes along for one turn.
-pub(crate) enum Boarding {
+/// The input of one turn.
+pub(crate) enum TurnInput {
     Start(Input),
     Resume(Realm, Vec<Event>),
-    /// The call has been answered already.
-    Nothing,
+    /// The call has already ended.
+    Finished,
 }
 
 impl Task {
-    pub fn new(parts: Parts, input: Input, reply: Reply, shared: Weak<Shared>) -> Arc<Self> {
+    pub fn new(parts: CallHostParts, input: Input, reply: Reply, shared: Weak<Shared>) -> Arc<Self> {
         Arc::new_cyclic(|task| Self {
-            side: Arc::new(Side::new(parts, task.clone())),
+            call_host: Arc::new(CallHost::new(parts, task.clone())),
             shared,
-            seat: Mutex::new(Seat {
-                place: Place::Queued,
+            state: Mutex::new(TaskState {
+                phase: Phase::Queued,
                 events: Vec::new(),
                 input: Some(input),
                 realm: None,
@@ -75,82 +75,82 @@ impl Task {
         })
     }
 
-    fn seat(&self) -> MutexGuard<'_, Seat> {
-        self.seat.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, TaskState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Brings an event; a call that waits is queued again.
+    /// Adds an event, and queues the call if it waits.
     pub fn wake(task: &Arc<Self>, event: Event) {
-        let mut seat = task.seat();
-        if seat.place == Place::Done {
+        let mut state = task.state();
+        if state.phase == Phase::Done {
             return;
         }
-        seat.events.push(event);
-        if seat.place == Place::Waiting {
-            seat.place = Place::Queued;
-            drop(seat);
+        state.events.push(event);
+        if state.phase == Phase::Waiting {
+            state.phase = Phase::Queued;
+            drop(state);
             if let Some(shared) = task.shared.upgrade() {
                 shared.push(task.clone());
             }
         }
     }
 
-    pub fn board(&self) -> Boarding {
-        let mut seat = self.seat();
-        if seat.place == Place::Done {
-            return Boarding::Nothing;
+    pub fn begin_turn(&self) -> TurnInput {
+        let mut state = self.state();
+        if state.phase == Phase::Done {
+            return TurnInput::Finished;
         }
-        seat.place = Place::Running;
-        let events = std::mem::take(&mut seat.events);
-        match (seat.input.take(), seat.realm.take()) {
-            // Cancelled before it began: nothing of the handler has run, and nothing will.
-            (Some(_), _) if !events.is_empty() => Boarding::Nothing,
-            (Some(input), _) => Boarding::Start(input),
-            (None, Some(realm)) => Boarding::Resume(realm, events),
-            (None, None) => Boarding::Nothing,
+        state.phase = Phase::Running;
+        let events = std::mem::take(&mut state.events);
+        match (state.input.take(), state.realm.take()) {
+            // Cancelled before its first turn.
+            (Some(_), _) if !events.is_empty() => TurnInput::Finished,
+            (Some(input), _) => TurnInput::Start(input),
+            (None, Some(realm)) => TurnInput::Resume(realm, events),
+            (None, None) => TurnInput::Finished,
         }
     }
 
-    /// Leaves the realm here until an event comes; gives both back when one has come already.
+    /// Parks the realm until an event arrives. Returns both if one has already arrived.
     pub fn park(&self, realm: Realm) -> Option<(Realm, Vec<Event>)> {
-        let mut seat = self.seat();
-        if seat.place == Place::Done {
-            drop(seat);
+        let mut state = self.state();
+        if state.phase == Phase::Done {
+            drop(state);
             drop(realm);
             return None;
         }
-        if seat.events.is_empty() {
-            seat.place = Place::Waiting;
-            seat.realm = Some(realm);
+        if state.events.is_empty() {
+            state.phase = Phase::Waiting;
+            state.realm = Some(realm);
             return None;
         }
-        let events = std::mem::take(&mut seat.events);
+        let events = std::mem::take(&mut state.events);
         Some((realm, events))
     }
 
-    /// Answers the caller, once; the realm stays for the abort listeners.
-    pub fn answer(&self, result: Result<Value, Failure>) {
-        let reply = self.seat().reply.take();
+    /// Sends the result to the caller, once. The realm remains for the abort listeners.
+    pub fn send_result(&self, result: Result<Value, Failure>) {
+        let reply = self.state().reply.take();
         if let Some(reply) = reply {
-            // The caller may have gone; then nobody misses the answer.
+            // The caller may have been dropped.
             let _ = reply.send(result);
         }
     }
 
-    /// No turn follows. The realm, if one is parked here, goes with the last reference.
+    /// Ends the call. A parked realm is dropped.
     pub fn finish(&self, result: Result<Value, Failure>) {
         let ending = match &result {
-            Ok(_) | Err(Failure::Thrown { .. }) => Ending::Own,
-            Err(_) => Ending::Stopped,
+            Ok(_) | Err(Failure::Thrown { .. }) => CallEnd::Completed,
+            Err(_) => CallEnd::Stopped,
         };
-        self.answer(result);
+        self.send_result(result);
         let (realm, input) = {
-            let mut seat = self.seat();
-            seat.place = Place::Done;
-            seat.events.clear();
-            (seat.realm.take(), seat.input.take())
+            let mut state = self.state();
+            state.phase = Phase::Done;
+            state.events.clear();
+            (state.realm.take(), state.input.take())
         };
-        self.side.stop_errands(ending);
+        self.call_host.stop_jobs(ending);
         drop((realm, input));
     }
 }

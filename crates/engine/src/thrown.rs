@@ -1,4 +1,4 @@
-//! What a handler threw, as a [`Failure`]: only the handler's own words, never the engine's inner ones.
+//! Converts a thrown value to a [`Failure`], with the handler's own texts only.
 use rquickjs::{Ctx, Object, Type, Value};
 
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
 const MAX_TEXT: usize = 8192;
 const MAX_DETAILS: usize = 64 << 10;
 
-/// `out_of_memory` says that the realm's allocator has refused; then even the error may be missing.
+/// `out_of_memory`: the realm's allocator has refused, so even the error may be missing.
 pub(crate) fn failure<'js>(ctx: &Ctx<'js>, thrown: &Value<'js>, out_of_memory: bool) -> Failure {
     let Some(object) = thrown.as_object() else {
         // Out of memory, the engine throws null, or fails without an exception.
@@ -17,29 +17,29 @@ pub(crate) fn failure<'js>(ctx: &Ctx<'js>, thrown: &Value<'js>, out_of_memory: b
         return match out_of_memory && (thrown.is_null() || missing) {
             true => Failure::Memory,
             false if missing => Failure::EngineLost,
-            false => of_primitive(ctx, thrown),
+            false => failure_of_primitive(ctx, thrown),
         };
     };
     let name = text::member(object, "name");
     let message = text::member(object, "message");
     let known = (name.as_deref(), message.as_deref().unwrap_or(""));
     match known {
-        // Its message may have found no memory either.
+        // The message may be missing too.
         (Some("InternalError"), _) if out_of_memory => Failure::Memory,
         (Some("RangeError"), "Maximum call stack size exceeded") if thrown.is_error() => Failure::Stack,
-        (Some("ReferenceError" | "SyntaxError"), said) if is_load_error(said) => {
-            Failure::Load(said.to_owned())
+        (Some("ReferenceError" | "SyntaxError"), message) if is_load_error(message) => {
+            Failure::Load(message.to_owned())
         }
         _ => Failure::Thrown {
             tool_error: tool_error(ctx, object, name.as_deref(), message.as_deref()),
-            name: cut(name.unwrap_or_else(|| "Object".to_owned())),
-            message: cut(message.unwrap_or_else(|| shown(ctx, object))),
-            stack: cut(text::member(object, "stack").unwrap_or_default()),
+            name: truncate(name.unwrap_or_else(|| "Object".to_owned())),
+            message: truncate(message.unwrap_or_else(|| describe_object(ctx, object))),
+            stack: truncate(text::member(object, "stack").unwrap_or_default()),
         },
     }
 }
 
-/// The engine's words for an import that cannot be followed.
+/// QuickJS's messages for failed imports.
 fn is_load_error(message: &str) -> bool {
     [
         "Error resolving module",
@@ -52,9 +52,9 @@ fn is_load_error(message: &str) -> bool {
         || message.starts_with("export '") && message.contains("in module")
 }
 
-fn of_primitive<'js>(ctx: &Ctx<'js>, thrown: &Value<'js>) -> Failure {
+fn failure_of_primitive<'js>(ctx: &Ctx<'js>, thrown: &Value<'js>) -> Failure {
     let message = match thrown.as_string() {
-        Some(string) => text::of(ctx, string).unwrap_or_default(),
+        Some(string) => text::to_rust_string(ctx, string).unwrap_or_default(),
         None => match json_out::result(ctx, thrown, MAX_TEXT) {
             Ok(_) if thrown.is_undefined() => "undefined".to_owned(),
             Ok(json) => json.to_string(),
@@ -64,13 +64,13 @@ fn of_primitive<'js>(ctx: &Ctx<'js>, thrown: &Value<'js>) -> Failure {
     Failure::Thrown {
         tool_error: None,
         name: thrown.type_name().to_owned(),
-        message: cut(message),
+        message: truncate(message),
         stack: String::new(),
     }
 }
 
-/// An object without a message says what it holds.
-fn shown<'js>(ctx: &Ctx<'js>, object: &Object<'js>) -> String {
+/// The JSON of an object without a message.
+fn describe_object<'js>(ctx: &Ctx<'js>, object: &Object<'js>) -> String {
     match json_out::result(ctx, object.as_value(), MAX_TEXT) {
         Ok(json) => json.to_string(),
         Err(_) => {
@@ -91,7 +91,7 @@ fn tool_error<'js>(
     }
     Some(Box::new(ToolErrorFields {
         type_: text::member(object, "type")?,
-        message: cut(message.unwrap_or_default().to_owned()),
+        message: truncate(message.unwrap_or_default().to_owned()),
         retryable: flag(ctx, object, "retryable"),
         partial_side_effects: flag(ctx, object, "partialSideEffects"),
         idempotency_required: flag(ctx, object, "idempotencyRequired"),
@@ -109,7 +109,7 @@ fn flag<'js>(ctx: &Ctx<'js>, object: &Object<'js>, name: &str) -> bool {
 }
 
 fn details<'js>(ctx: &Ctx<'js>, object: &Object<'js>) -> Option<serde_json::Value> {
-    let read = object.get::<_, Value<'js>>("details").map_err(json_out::Refusal::from);
+    let read = object.get::<_, Value<'js>>("details").map_err(json_out::ConvertError::from);
     match read.and_then(|value| json_out::result(ctx, &value, MAX_DETAILS)) {
         Ok(serde_json::Value::Null) => None,
         Ok(details) => Some(details),
@@ -120,7 +120,7 @@ fn details<'js>(ctx: &Ctx<'js>, object: &Object<'js>) -> Option<serde_json::Valu
     }
 }
 
-fn cut(mut text: String) -> String {
+fn truncate(mut text: String) -> String {
     if text.len() > MAX_TEXT {
         text.truncate(text.floor_char_boundary(MAX_TEXT));
     }

@@ -1,4 +1,4 @@
-//! One turn of a call: from what woke it until there is nothing left to do in the realm.
+//! One turn of a call: handles its events and runs the realm's jobs until none is left.
 use std::sync::Arc;
 
 use rquickjs::{Ctx, Error, Function, Promise, Value};
@@ -9,36 +9,36 @@ use crate::{
     call::Level,
     control::Stop,
     failure::Failure,
+    host::CallHost,
     host_call, json_in,
-    json_out::{self, Refusal},
+    json_out::{self, ConvertError},
     program::Compiled,
     raw,
     realm::Realm,
-    side::Side,
     task::{Event, Input},
     thrown,
 };
 
 pub(crate) enum Progress {
-    /// For a host call or a timer.
+    /// Waits for a host call or a timer.
     Waiting,
     Settled(Result<Json, Failure>),
 }
 
-/// How often the clock is read between jobs; jobs may be too short for the interpreter to ask.
+/// How many jobs run between two checks of the limits; short jobs never reach the interpreter's own check.
 const JOBS_BETWEEN_CHECKS: usize = 64;
 
-/// Loads the handler in its fresh realm and calls it.
+/// Loads the handler in its realm and calls it.
 pub(crate) fn start(
     realm: &mut Realm,
-    side: &Arc<Side>,
+    call_host: &Arc<CallHost>,
     compiled: &Arc<Compiled>,
     input: &Input,
 ) -> Progress {
-    realm.adopt(side, compiled);
+    realm.bind_call(call_host, compiled);
     let realm = &*realm;
     realm.context.with(|ctx| {
-        let turn = Turn { ctx: &ctx, side, realm };
+        let turn = Turn { ctx: &ctx, call_host, realm };
         match turn.load(compiled.entry(), input) {
             Ok(()) => turn.run(),
             Err(error) => Progress::Settled(Err(turn.failure(&error))),
@@ -46,12 +46,12 @@ pub(crate) fn start(
     })
 }
 
-/// Goes on with what has arrived meanwhile.
-pub(crate) fn resume(realm: &Realm, side: &Arc<Side>, events: Vec<Event>) -> Progress {
+/// Continues with the events that have arrived.
+pub(crate) fn resume(realm: &Realm, call_host: &Arc<CallHost>, events: Vec<Event>) -> Progress {
     realm.context.with(|ctx| {
-        let turn = Turn { ctx: &ctx, side, realm };
+        let turn = Turn { ctx: &ctx, call_host, realm };
         for event in events {
-            if let Err(error) = turn.take(event) {
+            if let Err(error) = turn.handle_event(event) {
                 return Progress::Settled(Err(turn.failure(&error)));
             }
         }
@@ -61,7 +61,7 @@ pub(crate) fn resume(realm: &Realm, side: &Arc<Side>, events: Vec<Event>) -> Pro
 
 struct Turn<'a, 'js> {
     ctx: &'a Ctx<'js>,
-    side: &'a Arc<Side>,
+    call_host: &'a Arc<CallHost>,
     realm: &'a Realm,
 }
 
@@ -85,46 +85,48 @@ impl<'js> Turn<'_, 'js> {
         Ok(())
     }
 
-    fn take(&self, event: Event) -> rquickjs::Result<()> {
+    fn handle_event(&self, event: Event) -> rquickjs::Result<()> {
         let ctx = self.ctx;
         match event {
-            Event::Answer { id, answer } => host_call::deliver(ctx, id, answer),
+            Event::HostResult { id, result } => host_call::deliver(ctx, id, result),
             Event::Timer(id) => {
                 let bridge = ctx.userdata::<Bridge<'js>>().ok_or(Error::Unknown)?;
                 if !bridge.state.borrow_mut().timers.remove(&id) {
                     return Ok(());
                 }
-                self.side.forget(id);
+                self.call_host.cancel_job(id);
                 let fired = bridge.fire.call::<_, ()>((id,));
                 self.report(fired, "a timer");
                 Ok(())
             }
             Event::Abort => {
                 let bridge = ctx.userdata::<Bridge<'js>>().ok_or(Error::Unknown)?;
-                let reason = match self.side.control.stopped() {
+                let reason = match self.call_host.control.stopped() {
                     Some(Stop::Deadline) => "deadline",
                     _ => "cancelled",
                 };
-                let told = bridge.abort.call::<_, ()>((reason,));
-                self.report(told, "an abort listener");
+                let called = bridge.abort.call::<_, ()>((reason,));
+                self.report(called, "an abort listener");
                 Ok(())
             }
         }
     }
 
-    /// Nobody awaits a callback: what it throws goes to the log, as in a browser, and the call goes on.
+    /// Logs the error of a callback, like a browser. The call continues.
     fn report(&self, outcome: rquickjs::Result<()>, place: &str) {
         let Err(error) = outcome else { return };
         let failure = self.failure(&error);
-        if self.side.control.stopped().is_none() {
-            self.side.write_line(Level::Error, format!("uncaught in {place}: {failure}"));
+        if self.call_host.control.stopped().is_none() {
+            self.call_host.write_line(Level::Error, format!("uncaught in {place}: {failure}"));
         }
     }
 
     fn run(&self) -> Progress {
         loop {
             self.run_jobs();
-            if let (Some(stop), false) = (self.side.control.stopped(), self.side.control.in_epilogue()) {
+            if let (Some(stop), false) =
+                (self.call_host.control.stopped(), self.call_host.control.runs_abort_listeners())
+            {
                 return self.stopped(stop);
             }
             match self.advance() {
@@ -135,10 +137,10 @@ impl<'js> Turn<'_, 'js> {
         }
     }
 
-    /// A call that is stopped while it is quiet waits for its abort event, so that its listeners still run.
+    /// A call that is stopped between turns waits for its abort event, so that its listeners run.
     fn stopped(&self, stop: Stop) -> Progress {
         let outside = matches!(stop, Stop::Cancelled | Stop::Deadline);
-        if outside && !self.side.control.was_interrupted() {
+        if outside && !self.call_host.control.was_interrupted() {
             Progress::Waiting
         } else {
             Progress::Settled(Err(stop.failure()))
@@ -149,8 +151,8 @@ impl<'js> Turn<'_, 'js> {
         let mut done = 0_usize;
         while self.ctx.execute_pending_job() {
             done += 1;
-            let control = &self.side.control;
-            if control.stopped().is_some() && !control.in_epilogue() {
+            let control = &self.call_host.control;
+            if control.stopped().is_some() && !control.runs_abort_listeners() {
                 return;
             }
             if done.is_multiple_of(JOBS_BETWEEN_CHECKS) && control.must_stop() {
@@ -159,7 +161,7 @@ impl<'js> Turn<'_, 'js> {
         }
     }
 
-    /// After all jobs: goes on to the next phase (`None`), waits, or has come to an end.
+    /// After all jobs: moves to the next phase (`None`), waits or ends.
     fn advance(&self) -> rquickjs::Result<Option<Progress>> {
         let bridge = self.ctx.userdata::<Bridge<'js>>().ok_or(Error::Unknown)?;
         let phase = bridge.state.borrow().phase.clone();
@@ -169,13 +171,13 @@ impl<'js> Turn<'_, 'js> {
             Phase::Idle => return Err(Error::Unknown),
         };
         let Some(settled) = promise.result::<Value<'js>>() else {
-            return Ok(Some(if bridge.waits() { Progress::Waiting } else { self.never() }));
+            return Ok(Some(if bridge.waits() { Progress::Waiting } else { self.never_settles() }));
         };
         let value = settled?;
         if let Phase::Loading { namespace, .. } = phase {
             let execute: Value<'js> = namespace.get("execute")?;
             let Some(execute) = execute.into_function() else {
-                let why = "the handler exports no function execute".to_owned();
+                let why = "the handler exports no function `execute`".to_owned();
                 return Ok(Some(Progress::Settled(Err(Failure::Load(why)))));
             };
             let promise = self.call(&execute, &bridge)?;
@@ -185,38 +187,38 @@ impl<'js> Turn<'_, 'js> {
         Ok(Some(Progress::Settled(self.result(value))))
     }
 
-    /// A job that finds no memory is lost, and with it what would have settled the promise.
-    fn never(&self) -> Progress {
+    /// A job that QuickJS could not allocate is lost, so that the promise stays pending.
+    fn never_settles(&self) -> Progress {
         let starved = self.realm.meter().has_refused();
         Progress::Settled(Err(if starved { Failure::Memory } else { Failure::NeverSettles }))
     }
 
-    /// A promise is watched as it is; whatever else comes back is given the form of one.
+    /// Calls the handler, and wraps its result in a promise unless it is one.
     fn call(&self, execute: &Function<'js>, bridge: &Bridge<'js>) -> rquickjs::Result<Promise<'js>> {
-        let answer: Value<'js> = execute.call((bridge.parameter.clone(),))?;
-        match answer.try_into_promise() {
+        let returned: Value<'js> = execute.call((bridge.parameter.clone(),))?;
+        match returned.try_into_promise() {
             Ok(promise) => Ok(promise),
             Err(other) => bridge.settle.call((other,)),
         }
     }
 
     fn result(&self, value: Value<'js>) -> Result<Json, Failure> {
-        let walked = json_out::result(self.ctx, &value, self.side.limits.output_bytes);
-        // A breach during the walk, in a getter or `toJSON`, counts before whatever the walk made of it.
-        if let Some(stop) = self.side.control.stopped() {
+        let walked = json_out::result(self.ctx, &value, self.call_host.limits.output_bytes);
+        // A stop during the conversion, in a getter or `toJSON`, has precedence.
+        if let Some(stop) = self.call_host.control.stopped() {
             return Err(stop.failure());
         }
-        walked.map_err(|refusal| match refusal {
-            Refusal::TooLarge => Failure::OutputTooLarge,
-            Refusal::Bad(what) => Failure::BadResult(what),
-            Refusal::Thrown(error) => self.failure(&error),
+        walked.map_err(|error| match error {
+            ConvertError::TooLarge => Failure::OutputTooLarge,
+            ConvertError::Bad(what) => Failure::BadResult(what),
+            ConvertError::Thrown(error) => self.failure(&error),
         })
     }
 
-    /// What an error of the binding means to the caller.
+    /// Converts an error of rquickjs.
     fn failure(&self, error: &Error) -> Failure {
         let thrown = self.ctx.catch();
-        if let Some(stop) = self.side.control.stopped() {
+        if let Some(stop) = self.call_host.control.stopped() {
             return stop.failure();
         }
         let failure = match error {
@@ -226,7 +228,7 @@ impl<'js> Turn<'_, 'js> {
             _ if self.realm.meter().has_refused() => Failure::Memory,
             _ => Failure::EngineLost,
         };
-        // Describing it may have run getters of the handler.
-        self.side.control.stopped().map_or(failure, Stop::failure)
+        // Reading the thrown value may have run getters of the handler.
+        self.call_host.control.stopped().map_or(failure, Stop::failure)
     }
 }

@@ -1,4 +1,4 @@
-//! A worker: takes calls that can go on, one turn each.
+//! A worker thread: runs the turns of queued calls.
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
@@ -10,47 +10,47 @@ use std::{
 
 use crate::{
     failure::Failure,
-    memory::Valve,
+    memory::MemoryShutoff,
     pool::{Shared, Work},
     realm::Realm,
-    task::{Boarding, Event, Task},
+    task::{Event, Task, TurnInput},
     turn::{self, Progress},
 };
 
-/// What the watcher sees of a worker.
+/// The state of a worker that the pool and the watcher use.
 #[derive(Default)]
-pub(crate) struct Post {
+pub(crate) struct WorkerSlot {
     pub thread: AtomicI32,
-    present: Mutex<Option<Present>>,
-    /// Its place in the pool has been given to another.
+    current_turn: Mutex<Option<CurrentTurn>>,
+    /// It was replaced because of a long turn.
     released: AtomicBool,
-    /// Its caller has been answered in its stead.
+    /// The watcher has ended its call and given up on it.
     abandoned: AtomicBool,
-    /// It is about to ask for work.
-    coming: AtomicBool,
+    /// It will take work soon.
+    returning: AtomicBool,
 }
 
-/// The turn that a worker is in.
+/// The turn that a worker runs.
 #[derive(Clone)]
-pub(crate) struct Present {
+pub(crate) struct CurrentTurn {
     pub task: Arc<Task>,
-    /// Of the realm that it is in, once it is in one.
-    pub valve: Option<Valve>,
+    /// Stops the allocations of its realm, once it has one.
+    pub shutoff: Option<MemoryShutoff>,
     pub since: Instant,
 }
 
-impl Post {
-    pub fn present(&self) -> Option<Present> {
-        self.present.lock().unwrap_or_else(PoisonError::into_inner).clone()
+impl WorkerSlot {
+    pub fn current_turn(&self) -> Option<CurrentTurn> {
+        self.current_turn.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn set_present(&self, present: Option<Present>) {
+    fn set_current_turn(&self, turn: Option<CurrentTurn>) {
         let before =
-            std::mem::replace(&mut *self.present.lock().unwrap_or_else(PoisonError::into_inner), present);
+            std::mem::replace(&mut *self.current_turn.lock().unwrap_or_else(PoisonError::into_inner), turn);
         drop(before);
     }
 
-    /// True for the first to release it.
+    /// True if it was not released before.
     pub fn release(&self) -> bool {
         !self.released.swap(true, Ordering::AcqRel)
     }
@@ -63,9 +63,9 @@ impl Post {
         self.released.load(Ordering::Acquire)
     }
 
-    /// True if it was otherwise.
-    pub fn set_coming(&self, coming: bool) -> bool {
-        self.coming.swap(coming, Ordering::AcqRel) != coming
+    /// True if the value has changed.
+    pub fn set_returning(&self, returning: bool) -> bool {
+        self.returning.swap(returning, Ordering::AcqRel) != returning
     }
 
     pub fn abandon(&self) {
@@ -77,44 +77,44 @@ impl Post {
     }
 }
 
-pub(crate) fn work(shared: &Arc<Shared>, post: &Arc<Post>) {
-    post.thread.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Release);
+pub(crate) fn work(shared: &Arc<Shared>, slot: &Arc<WorkerSlot>) {
+    slot.thread.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Release);
     loop {
-        match shared.next(post) {
-            Work::Leave => break,
-            Work::MakeRealm => shared.keep_made(Realm::new(&shared.functions).ok()),
+        match shared.next(slot) {
+            Work::Exit => break,
+            Work::MakeRealm => shared.add_spare_realm(Realm::new(&shared.functions).ok()),
             Work::Turn(task) => {
-                take_turn(shared, post, &task);
-                if post.is_released() && !shared.rejoin(post) {
+                take_turn(shared, slot, &task);
+                if slot.is_released() && !shared.rejoin(slot) {
                     break;
                 }
             }
         }
     }
-    shared.sign_off(post);
-    // With the bound on threads reached, this may be what a replacement has waited for.
+    shared.unregister(slot);
+    // At the limit of threads, a replacement may have to wait for this one to exit.
     Shared::fill(shared);
 }
 
-fn take_turn(shared: &Arc<Shared>, post: &Post, task: &Arc<Task>) {
-    shared.pulse.beat();
-    let taken = catch_unwind(AssertUnwindSafe(|| turns(shared, post, task)));
-    post.set_present(None);
+fn take_turn(shared: &Arc<Shared>, slot: &WorkerSlot, task: &Arc<Task>) {
+    shared.watcher_signal.turn_started();
+    let taken = catch_unwind(AssertUnwindSafe(|| turns(shared, slot, task)));
+    slot.set_current_turn(None);
     if taken.is_err() {
         task.finish(Err(Failure::EngineLost));
     }
 }
 
-/// Turns of one call until it waits or ends; the realm is put back after the caller has got the answer.
-fn turns(shared: &Shared, post: &Post, task: &Arc<Task>) {
+/// Runs turns of one call until it waits or ends. The realm is restored after the caller has its result.
+fn turns(shared: &Shared, slot: &WorkerSlot, task: &Arc<Task>) {
     let show = |realm: Option<&Realm>| {
-        let (task, valve) = (task.clone(), realm.map(|realm| realm.meter().valve()));
-        post.set_present(Some(Present { task, valve, since: Instant::now() }));
+        let (task, shutoff) = (task.clone(), realm.map(|realm| realm.meter().shutoff()));
+        slot.set_current_turn(Some(CurrentTurn { task, shutoff, since: Instant::now() }));
     };
-    let (mut realm, mut progress) = match task.board() {
-        Boarding::Nothing => return task.finish(Err(Failure::Cancelled)),
-        Boarding::Start(input) => {
-            // Compiling a large program takes long, but happens once.
+    let (mut realm, mut progress) = match task.begin_turn() {
+        TurnInput::Finished => return task.finish(Err(Failure::Cancelled)),
+        TurnInput::Start(input) => {
+            // Compiling a large program can take long.
             if !input.program.is_compiled() {
                 show(None);
             }
@@ -127,10 +127,10 @@ fn turns(shared: &Shared, post: &Post, task: &Arc<Task>) {
                 return task.finish(Err(Failure::EngineLost));
             };
             show(Some(&realm));
-            let progress = measured(task, || turn::start(&mut realm, &task.side, &compiled, &input));
+            let progress = measured(task, || turn::start(&mut realm, &task.call_host, &compiled, &input));
             (realm, progress)
         }
-        Boarding::Resume(realm, events) => {
+        TurnInput::Resume(realm, events) => {
             show(Some(&realm));
             let progress = resume(task, &realm, events);
             (realm, progress)
@@ -139,9 +139,9 @@ fn turns(shared: &Shared, post: &Post, task: &Arc<Task>) {
     loop {
         match progress {
             Progress::Settled(result) => {
-                shared.announce(post);
+                shared.announce_return(slot);
                 task.finish(result);
-                return shared.give_back(realm, post);
+                return shared.return_realm(realm, slot);
             }
             Progress::Waiting => match task.park(realm) {
                 None => return,
@@ -154,25 +154,25 @@ fn turns(shared: &Shared, post: &Post, task: &Arc<Task>) {
     }
 }
 
-/// After an abort only the listeners run; the caller has been answered, so whatever they lead to is the end.
+/// After an abort the caller gets its result, the listeners run, and the call ends.
 fn resume(task: &Arc<Task>, realm: &Realm, events: Vec<Event>) -> Progress {
     let aborted = events.iter().any(|event| matches!(event, Event::Abort));
     if !aborted {
-        return measured(task, || turn::resume(realm, &task.side, events));
+        return measured(task, || turn::resume(realm, &task.call_host, events));
     }
-    task.side.control.begin_epilogue();
-    let stop = task.side.control.stopped().map_or(Failure::Cancelled, |stop| stop.failure());
-    task.answer(Err(stop.clone()));
-    measured(task, || turn::resume(realm, &task.side, events));
+    task.call_host.control.begin_abort_listeners();
+    let stop = task.call_host.control.stopped().map_or(Failure::Cancelled, |stop| stop.failure());
+    task.send_result(Err(stop.clone()));
+    measured(task, || turn::resume(realm, &task.call_host, events));
     Progress::Settled(Err(stop))
 }
 
 fn measured(task: &Task, turn: impl FnOnce() -> Progress) -> Progress {
-    task.side.control.begin_turn();
+    task.call_host.control.begin_turn();
     let progress = turn();
-    // Reading the clock is a system call, and nobody asks after the last turn.
+    // Reading the clock is a system call and not needed after the last turn.
     if matches!(progress, Progress::Waiting) {
-        task.side.control.end_turn();
+        task.call_host.control.end_turn();
     }
     progress
 }

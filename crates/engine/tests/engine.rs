@@ -1,4 +1,4 @@
-//! The engine from outside: programs in, values or typed failures out.
+//! The public API of the engine: programs in, values or typed failures out.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "support/case.rs"]
@@ -8,6 +8,8 @@ mod support;
 
 #[path = "engine/concurrency.rs"]
 mod concurrency;
+#[path = "engine/error_types.rs"]
+mod error_types;
 #[path = "engine/globals.rs"]
 mod globals;
 #[path = "engine/isolation.rs"]

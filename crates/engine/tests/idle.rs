@@ -1,4 +1,4 @@
-//! An engine that has nothing to do does nothing. A test binary of its own, because it measures the whole process.
+//! An idle engine uses no CPU. It has its own test binary, because it measures the whole process.
 #![allow(clippy::unwrap_used, clippy::panic)]
 mod support;
 
@@ -20,7 +20,7 @@ async fn an_idle_engine_uses_no_cpu() {
     for n in 0..200 {
         assert_eq!(engine.run(call(&handler, json!(n))).await, Ok(json!(n)));
     }
-    // The watcher comes to rest, and the realms are made.
+    // Until the watcher sleeps and the spare realms are created.
     tokio::time::sleep(Duration::from_millis(1500)).await;
     let before = cpu();
     tokio::time::sleep(Duration::from_secs(1)).await;

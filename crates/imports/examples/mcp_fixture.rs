@@ -1,5 +1,5 @@
-//! A small MCP server on the standard streams, for the tests: it offers what a file says, and says when that changes.
-//! With a gate it says nothing before that file exists.
+//! A small MCP server on the standard streams, for tests. It offers the tools of a file and notifies about changes.
+//! With a gate file, it waits until that file exists.
 //! usage: mcp_fixture TOOLS_FILE [GATE_FILE]
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 use std::io::{BufRead, Write, stdin};
@@ -11,40 +11,39 @@ use serde_json::{Value, json};
 fn main() {
     let file = env::args().nth(1).unwrap();
     if let Some(gate) = env::args().nth(2) {
-        wait_at(Path::new(&gate));
+        wait_for(Path::new(&gate));
     }
     let offered = || fs::read_to_string(&file).unwrap();
-    let mut told = offered();
+    let mut listed = offered();
     for line in stdin().lock().lines() {
         let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
         let Some(id) = message.get("id") else { continue };
         let params = &message["params"];
-        let answer = match message["method"].as_str().unwrap_or_default() {
+        let mut response = match message["method"].as_str().unwrap_or_default() {
             "initialize" => json!({ "result": {
                 "protocolVersion": params["protocolVersion"],
                 "capabilities": { "tools": { "listChanged": true } },
                 "serverInfo": { "name": "fixture", "version": "1" },
             } }),
             "tools/list" => {
-                told = offered();
-                let tools: Value = serde_json::from_str(&told).unwrap();
+                listed = offered();
+                let tools: Value = serde_json::from_str(&listed).unwrap();
                 json!({ "result": { "tools": tools } })
             }
             "tools/call" => json!({ "result": call(params) }),
             "ping" => json!({ "result": {} }),
             other => json!({ "error": { "code": -32601, "message": format!("no {other}") } }),
         };
-        if told != offered() {
+        if listed != offered() {
             println!("{}", json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
         }
-        let mut answer = answer;
-        answer["jsonrpc"] = "2.0".into();
-        answer["id"] = id.clone();
-        println!("{answer}");
+        response["jsonrpc"] = "2.0".into();
+        response["id"] = id.clone();
+        println!("{response}");
     }
 }
 
-fn wait_at(gate: &Path) {
+fn wait_for(gate: &Path) {
     let mut starts =
         fs::File::options().create(true).append(true).open(gate.with_extension("starts")).unwrap();
     writeln!(starts, "started").unwrap();

@@ -1,6 +1,8 @@
-//! A connection that is made when it is first needed, and made again after it was lost.
+//! The connection to one server: opened at the first call, and again after it was lost. It verifies the digest of a
+//! tool's definition before each call.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -10,57 +12,70 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 use toolwright_contract::{ErrorKind, Failure, Success};
 
-use crate::answer;
+use crate::call_result::{convert_error, convert_result};
 use crate::definition::Definition;
-use crate::settings::Server;
-use crate::transport::{self, Running};
+use crate::settings::{EnvironmentLookup, ServerSettings};
+use crate::transport::{self, McpClient};
 
-/// How long the server's word for what its tools are is taken, if it does not say that they have changed.
-const TRUSTED: Duration = Duration::from_secs(60);
-/// Before a server that could not be reached is tried again.
-const PAUSE: Duration = Duration::from_secs(2);
-/// For a server to list its tools.
-const LISTING: Duration = Duration::from_secs(20);
+/// How long listed definitions are cached, unless the server reports a change.
+const DEFINITIONS_TTL: Duration = Duration::from_secs(60);
+/// The minimum time between two attempts to connect.
+const RECONNECT_DELAY: Duration = Duration::from_secs(2);
+const LIST_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) struct Connection {
-    server: Server,
-    /// How often the server has said that its tools are others now.
-    changes: Arc<AtomicU64>,
-    live: RwLock<Option<Live>>,
-    /// Held by whoever makes the connection; when that failed last.
-    making: Mutex<Option<Instant>>,
+    pub server: ServerSettings,
+    environment: EnvironmentLookup,
+    /// Counts the server's `tools/list_changed` notifications.
+    list_changes: Arc<AtomicU64>,
+    open: RwLock<Option<OpenConnection>>,
+    /// Held while connecting; the time of the last failure.
+    last_failure: Mutex<Option<Instant>>,
 }
 
 #[derive(Clone)]
-struct Live {
-    running: Arc<Running>,
-    /// The digests of its tools, when they were asked for, and how many changes had been told before.
+struct OpenConnection {
+    client: Arc<McpClient>,
+    /// The digests of the server's tools, by name.
     digests: Arc<BTreeMap<String, String>>,
-    asked: Instant,
-    changes: u64,
+    listed_at: Instant,
+    /// The value of `list_changes` before the tools were listed.
+    list_changes: u64,
 }
 
 /// Why there is no connection.
-enum Missing {
-    Starting,
+enum ConnectError {
+    StillStarting,
     Failed(String),
 }
 
+impl fmt::Debug for Connection {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Connection").field("server", &self.server.name).finish_non_exhaustive()
+    }
+}
+
 impl Connection {
-    pub fn new(server: Server) -> Self {
-        Self { server, changes: Arc::default(), live: RwLock::default(), making: Mutex::default() }
+    pub fn new(server: ServerSettings, environment: EnvironmentLookup) -> Self {
+        Self {
+            server,
+            environment,
+            list_changes: Arc::default(),
+            open: RwLock::default(),
+            last_failure: Mutex::default(),
+        }
     }
 
-    /// What the server offers now.
+    /// Lists the server's tools over a connection of its own.
     pub async fn definitions(&self) -> Result<BTreeMap<String, Definition>, String> {
-        let running = transport::connect(&self.server, Arc::clone(&self.changes)).await?;
-        let definitions = list(&running).await;
-        // The answer is here; how the connection ends does not matter.
-        let _ = running.cancel().await;
+        let client = self.connect().await?;
+        let definitions = list_tools(&client).await;
+        // The definitions are complete, whether or not the connection closes cleanly.
+        let _ = client.cancel().await;
         definitions
     }
 
-    /// Calls a tool if its definition is still the one with this digest.
+    /// Calls a tool if its definition still has this digest.
     pub async fn call(
         self: &Arc<Self>,
         tool: &str,
@@ -68,132 +83,128 @@ impl Connection {
         args: JsonObject,
         deadline: Instant,
     ) -> Result<Success, Failure> {
-        let writes = self.server.writes(tool);
-        let live = self.live(deadline).await.map_err(|missing| self.missing(missing))?;
-        self.verify(&live, tool, digest)?;
+        let writes = self.server.is_writing(tool);
+        let connection = self.get(deadline).await.map_err(|error| self.unavailable(error))?;
+        self.verify(&connection, tool, digest)?;
         let call = CallToolRequestParams::new(tool.to_owned()).with_arguments(args);
-        match live.running.call_tool_once(call).await {
-            Ok(CallToolResponse::Complete(result)) => answer::outcome(result, writes),
+        match connection.client.call_tool_once(call).await {
+            Ok(CallToolResponse::Complete(result)) => convert_result(result, writes),
             Ok(_) => Err(Failure::new(
                 ErrorKind::Permanent,
-                "The server asks for more than the arguments; that is not supported.",
+                "The server asks for more input; that is not supported.",
             )),
             Err(error) => {
                 tracing::warn!(server = self.server.name, tool, "the call failed: {error}");
-                Err(answer::failure(&error, writes))
+                Err(convert_error(&error, writes))
             }
         }
     }
 
-    /// Waits until the server can be called. The text of an error is for the operator.
-    pub async fn ready(self: &Arc<Self>) -> Result<(), String> {
-        self.made().await.map(drop)
-    }
-
-    fn missing(&self, missing: Missing) -> Failure {
-        let message = match missing {
-            Missing::Starting => "The server of this tool is still starting.",
-            Missing::Failed(error) => {
-                tracing::error!(server = self.server.name, "the MCP server cannot be used: {error}");
-                "The server of this tool cannot be reached."
+    fn unavailable(&self, error: ConnectError) -> Failure {
+        let message = match error {
+            ConnectError::StillStarting => "The server of this tool is still starting.",
+            ConnectError::Failed(error) => {
+                tracing::error!(server = self.server.name, "could not connect to the MCP server: {error}");
+                "The server of this tool is not reachable."
             }
         };
         let failure = Failure { retryable: true, ..Failure::new(ErrorKind::Transient, message) };
-        failure.suggest("Try again in a moment, or go on without it.")
+        failure.suggest("Try again in a moment, or continue without it.")
     }
 
-    fn verify(&self, live: &Live, tool: &str, digest: &str) -> Result<(), Failure> {
+    fn verify(&self, connection: &OpenConnection, tool: &str, digest: &str) -> Result<(), Failure> {
         let server = &self.server.name;
-        let refused = |what: &str| {
-            tracing::error!(
-                server,
-                tool,
-                "{what}; look at it, and accept it with `toolwright mcp pin {server}`"
-            );
-            Failure::new(
-                ErrorKind::Permanent,
-                "The tool is not what was accepted any more, so it is not called.",
-            )
-            .suggest("Tell the user that an administrator has to accept the tool again.")
+        let cause = match connection.digests.get(tool) {
+            Some(current) if current == digest => return Ok(()),
+            Some(_) => "the definition of the tool has changed since it was pinned",
+            None => "the server no longer offers the tool",
         };
-        match live.digests.get(tool) {
-            Some(present) if present == digest => Ok(()),
-            Some(_) => Err(refused("its definition has changed since it was pinned")),
-            None => Err(refused("the server does not offer it any more")),
-        }
+        tracing::error!(server, tool, "{cause}; review it, and accept it with `toolwright mcp pin {server}`");
+        let message = "The definition of this tool differs from the accepted one, so it is not called.";
+        Err(Failure::new(ErrorKind::Permanent, message)
+            .suggest("Tell the user that an administrator has to accept the tool again."))
     }
 
-    /// A connection whose tools are known. One that has to be made is made by a task of its own: a server that starts
-    /// slowly is there for a later call, however short the time of each is.
-    async fn live(self: &Arc<Self>, deadline: Instant) -> Result<Live, Missing> {
-        if let Some(live) = self.fresh() {
-            return Ok(live);
+    /// An open connection with current digests. Connecting runs in its own task, so that a server that starts slowly is
+    /// ready for a later call, however short the deadline of each call is.
+    async fn get(self: &Arc<Self>, deadline: Instant) -> Result<OpenConnection, ConnectError> {
+        if let Some(connection) = self.current() {
+            return Ok(connection);
         }
-        let connection = Arc::clone(self);
-        let making = tokio::spawn(async move { connection.made().await });
-        // The rest of the time is for the answer.
+        let this = Arc::clone(self);
+        let connecting = tokio::spawn(async move { this.connect_or_refresh().await });
+        // The rest of the time is for reporting the failure.
         let left = deadline.saturating_duration_since(Instant::now());
-        match timeout(left.mul_f64(0.9), making).await {
-            Ok(Ok(made)) => made.map_err(Missing::Failed),
-            Ok(Err(error)) => Err(Missing::Failed(error.to_string())),
-            Err(_) => Err(Missing::Starting),
+        match timeout(left.mul_f64(0.9), connecting).await {
+            Ok(Ok(connected)) => connected.map_err(ConnectError::Failed),
+            Ok(Err(error)) => Err(ConnectError::Failed(error.to_string())),
+            Err(_) => Err(ConnectError::StillStarting),
         }
     }
 
-    /// What is connected, if its tools need not be asked for.
-    fn fresh(&self) -> Option<Live> {
-        let live = self.present()?;
-        let is_trusted =
-            live.asked.elapsed() < TRUSTED && live.changes == self.changes.load(Ordering::Acquire);
-        is_trusted.then_some(live)
+    /// The open connection, if its digests are current.
+    fn current(&self) -> Option<OpenConnection> {
+        self.open_connection().filter(|connection| {
+            connection.listed_at.elapsed() < DEFINITIONS_TTL
+                && connection.list_changes == self.list_changes.load(Ordering::Acquire)
+        })
     }
 
-    fn present(&self) -> Option<Live> {
-        let live = self.live.read().unwrap_or_else(PoisonError::into_inner).clone();
-        live.filter(|live| !live.running.is_transport_closed())
+    fn open_connection(&self) -> Option<OpenConnection> {
+        let connection = self.open.read().unwrap_or_else(PoisonError::into_inner).clone();
+        connection.filter(|connection| !connection.client.is_transport_closed())
     }
 
-    /// Makes the connection, or asks a living one for its tools again.
-    async fn made(&self) -> Result<Live, String> {
-        let mut failed = self.making.lock().await;
-        // Another may have been quicker.
-        if let Some(live) = self.fresh() {
-            return Ok(live);
+    /// Waits until the server can be called. The error is for the operator.
+    pub async fn wait_until_ready(&self) -> Result<(), String> {
+        self.connect_or_refresh().await.map(drop)
+    }
+
+    /// Refreshes the digests of an open connection, or connects.
+    async fn connect_or_refresh(&self) -> Result<OpenConnection, String> {
+        let mut last_failure = self.last_failure.lock().await;
+        // Another task may have connected meanwhile.
+        if let Some(connection) = self.current() {
+            return Ok(connection);
         }
-        let asked = match self.present() {
-            Some(live) => self.ask(live.running).await.ok(),
+        let refreshed = match self.open_connection() {
+            Some(connection) => self.load_digests(connection.client).await.ok(),
             None => None,
         };
-        let made = match asked {
-            Some(live) => Ok(live),
-            None if failed.is_some_and(|failed| failed.elapsed() < PAUSE) => {
-                return Err("it could not be reached a moment ago".to_owned());
+        let connected = match refreshed {
+            Some(connection) => Ok(connection),
+            None if last_failure.is_some_and(|failure| failure.elapsed() < RECONNECT_DELAY) => {
+                return Err("the last attempt to connect failed a moment ago".to_owned());
             }
-            None => match transport::connect(&self.server, Arc::clone(&self.changes)).await {
-                Ok(running) => self.ask(Arc::new(running)).await,
+            None => match self.connect().await {
+                Ok(client) => self.load_digests(Arc::new(client)).await,
                 Err(error) => Err(error),
             },
         };
-        *failed = made.is_err().then(Instant::now);
-        *self.live.write().unwrap_or_else(PoisonError::into_inner) = made.as_ref().ok().cloned();
-        made
+        *last_failure = connected.is_err().then(Instant::now);
+        *self.open.write().unwrap_or_else(PoisonError::into_inner) = connected.as_ref().ok().cloned();
+        connected
     }
 
-    async fn ask(&self, running: Arc<Running>) -> Result<Live, String> {
-        // Counted before the question: a change that is told while it is answered counts as a later one.
-        let (changes, asked) = (self.changes.load(Ordering::Acquire), Instant::now());
-        let definitions = list(&running).await?;
+    async fn connect(&self) -> Result<McpClient, String> {
+        transport::connect(&self.server, self.environment, Arc::clone(&self.list_changes)).await
+    }
+
+    async fn load_digests(&self, client: Arc<McpClient>) -> Result<OpenConnection, String> {
+        // Read before the request, so that a change during the request makes the digests outdated.
+        let (list_changes, listed_at) = (self.list_changes.load(Ordering::Acquire), Instant::now());
+        let definitions = list_tools(&client).await?;
         let digests = definitions.into_iter().map(|(tool, definition)| (tool, definition.digest()));
-        Ok(Live { digests: Arc::new(digests.collect()), running, asked, changes })
+        Ok(OpenConnection { digests: Arc::new(digests.collect()), client, listed_at, list_changes })
     }
 }
 
-async fn list(running: &Running) -> Result<BTreeMap<String, Definition>, String> {
-    let tools = match timeout(LISTING, running.list_all_tools()).await {
-        Ok(listed) => listed.map_err(|error| format!("it does not list its tools: {error}"))?,
-        Err(_) => return Err(format!("it does not list its tools within {} s", LISTING.as_secs())),
+async fn list_tools(client: &McpClient) -> Result<BTreeMap<String, Definition>, String> {
+    let tools = match timeout(LIST_TIMEOUT, client.list_all_tools()).await {
+        Ok(listed) => listed.map_err(|error| format!("could not list its tools: {error}"))?,
+        Err(_) => return Err(format!("it did not list its tools within {} s", LIST_TIMEOUT.as_secs())),
     };
-    Ok(tools.iter().map(|tool| (tool.name.to_string(), Definition::of(tool))).collect())
+    Ok(tools.iter().map(|tool| (tool.name.to_string(), Definition::from_tool(tool))).collect())
 }
 
 #[cfg(test)]

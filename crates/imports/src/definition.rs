@@ -1,4 +1,4 @@
-//! What a server says of one tool, in a form that can be compared.
+//! A server's definition of one tool, in a form that can be compared.
 
 use rmcp::model::Tool;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use toolwright_registry::hex;
 use toolwright_registry::json::write_canonical;
 
-/// What a person accepts when a tool is pinned: everything that a model is shown, or that decides what a call means.
+/// What a person accepts when a tool is pinned: everything that a model sees or that changes the meaning of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Definition {
@@ -18,13 +18,13 @@ pub struct Definition {
     pub input_schema: Value,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
-    /// Hints of the server, which are shown and compared but never trusted.
+    /// The server's hints. They are shown and compared, but never trusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Value>,
 }
 
 impl Definition {
-    pub(crate) fn of(tool: &Tool) -> Self {
+    pub(crate) fn from_tool(tool: &Tool) -> Self {
         let object = |members: &Map<String, Value>| Value::Object(members.clone());
         Self {
             title: tool.title.clone(),
@@ -35,14 +35,14 @@ impl Definition {
         }
     }
 
-    /// SHA-256 over the canonical JSON, in hexadecimal.
+    /// The SHA-256 of the canonical JSON, in hexadecimal.
     pub fn digest(&self) -> String {
         let mut canonical = Vec::new();
         write_canonical(&serde_json::to_value(self).unwrap_or_default(), &mut canonical);
         hex(&Sha256::digest(&canonical))
     }
 
-    /// The names of the parts in which two definitions differ.
+    /// The names of the fields in which two definitions differ.
     pub fn differences(&self, other: &Self) -> Vec<&'static str> {
         let parts = [
             ("title", self.title != other.title),

@@ -1,18 +1,17 @@
-//! Tools of other MCP servers. What a server says of its tools is accepted once, by a person, and pinned by digest:
-//! toolsets are made from the pins alone, and a tool whose definition is not the accepted one any more is not called.
+//! Tools of other MCP servers. A person accepts the definitions of a server's tools once, and they are pinned by digest:
+//! toolsets are built from the pins alone, and a tool whose definition has changed since is not called.
 //!
-//! Knows nothing of sessions and policy: a call here has been through the orchestrator already.
+//! It must not know sessions or policy: a call has passed the orchestrator before it arrives here.
 
-mod answer;
+mod call_result;
 mod connection;
-mod declaration;
 mod definition;
-mod import;
+mod imported_tools;
 pub mod pins;
 pub mod settings;
 mod transport;
 
 pub use definition::Definition;
-pub use import::{Import, ImportedTool};
+pub use imported_tools::{Import, ImportedTool};
 pub use pins::{Change, Pins};
-pub use settings::Server;
+pub use settings::{EnvironmentLookup, ServerSettings};

@@ -1,4 +1,4 @@
-//! The accepted definitions, in a file that belongs beside the configuration and under version control.
+//! The accepted definitions of tools, stored in a file beside the configuration.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,22 +9,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::definition::Definition;
 
-/// Where the pins are kept, beside `toolwright.toml`.
+/// The name of the file, beside `toolwright.toml`.
 pub const FILE_NAME: &str = "toolwright.mcp.lock.json";
 
 const FORMAT: u64 = 1;
-
-type Tools = BTreeMap<String, Pin>;
 
 /// All accepted definitions, by server and the server's name of the tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pins {
     format: u64,
-    pub servers: BTreeMap<String, Tools>,
+    pub servers: BTreeMap<String, BTreeMap<String, Pin>>,
 }
 
-/// A definition that was accepted.
+/// An accepted definition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pin {
@@ -32,7 +30,7 @@ pub struct Pin {
     pub definition: Definition,
 }
 
-/// What would change if a server's present tools were accepted.
+/// A difference between the pins and a server's current tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     New(String),
@@ -41,26 +39,26 @@ pub enum Change {
     Gone(String),
 }
 
-/// A file of pins that cannot be used.
+/// Why the file could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("could not read {}: {source}", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
-    #[error("cannot write {}: {source}", path.display())]
+    #[error("could not write {}: {source}", path.display())]
     Unwritable { path: PathBuf, source: io::Error },
-    #[error("{} is not a file of pins: {message}", path.display())]
+    #[error("{} is not a valid file of pins: {message}", path.display())]
     Malformed { path: PathBuf, message: String },
-    #[error("{}: the pin of `{tool}` of `{server}` does not fit its digest", path.display())]
+    #[error("{}: the pinned definition of `{tool}` of `{server}` does not match its digest", path.display())]
     Tampered { path: PathBuf, server: String, tool: String },
 }
 
 impl Error {
-    /// A way out, for the person at the terminal.
+    /// How to fix it.
     pub fn help(&self) -> &'static str {
         match self {
-            Self::Unreadable { .. } | Self::Unwritable { .. } => "mend the permissions of the file",
+            Self::Unreadable { .. } | Self::Unwritable { .. } => "fix the permissions of the file",
             Self::Malformed { .. } | Self::Tampered { .. } => {
-                "restore the file, or remove it and accept the tools anew with `toolwright mcp pin`"
+                "restore the file, or delete it and accept the tools again with `toolwright mcp pin`"
             }
         }
     }
@@ -73,7 +71,7 @@ impl Default for Pins {
 }
 
 impl Pins {
-    /// Reads the file and checks every pin against its digest. No file is no pins.
+    /// Reads the file and checks every pin against its digest. A missing file has no pins.
     pub fn load(path: &Path) -> Result<Self, Error> {
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
@@ -83,7 +81,7 @@ impl Pins {
         let malformed = |message: String| Error::Malformed { path: path.to_owned(), message };
         let pins: Self = serde_json::from_str(&text).map_err(|error| malformed(error.to_string()))?;
         if pins.format != FORMAT {
-            return Err(malformed(format!("its format is {}, this program reads {FORMAT}", pins.format)));
+            return Err(malformed(format!("its format is {}, but this program reads {FORMAT}", pins.format)));
         }
         for (server, tools) in &pins.servers {
             if let Some((tool, _)) = tools.iter().find(|(_, pin)| pin.definition.digest() != pin.sha256) {
@@ -94,31 +92,32 @@ impl Pins {
         Ok(pins)
     }
 
-    /// Replaces the file as a whole, or leaves it as it was.
+    /// Replaces the file atomically.
     pub fn save(&self, path: &Path) -> Result<(), Error> {
         let unwritable = |source| Error::Unwritable { path: path.to_owned(), source };
         let mut text = serde_json::to_string_pretty(self).map_err(|error| unwritable(error.into()))?;
         text.push('\n');
-        let beside = path.with_extension("new");
-        let written = fs::File::create(&beside)
+        let temporary = path.with_extension("new");
+        let written = fs::File::create(&temporary)
             .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
-            .and_then(|()| fs::rename(&beside, path));
+            .and_then(|()| fs::rename(&temporary, path));
         written.map_err(|source| {
-            // Nothing is lost with what could not be completed.
-            let _ = fs::remove_file(&beside);
+            // Best effort: the file is incomplete.
+            let _ = fs::remove_file(&temporary);
             unwritable(source)
         })
     }
 
-    pub fn of(&self, server: &str) -> impl Iterator<Item = (&str, &Pin)> {
+    /// The pinned tools of a server, by name.
+    pub fn of_server(&self, server: &str) -> impl Iterator<Item = (&str, &Pin)> {
         self.servers.get(server).into_iter().flatten().map(|(tool, pin)| (tool.as_str(), pin))
     }
 
-    /// What accepting these definitions would change, in order of names.
-    pub fn compare(&self, server: &str, present: &BTreeMap<String, Definition>) -> Vec<Change> {
-        let pinned: BTreeMap<&str, &Pin> = self.of(server).collect();
+    /// What accepting these definitions would change.
+    pub fn compare(&self, server: &str, current: &BTreeMap<String, Definition>) -> Vec<Change> {
+        let pinned: BTreeMap<&str, &Pin> = self.of_server(server).collect();
         let mut changes: Vec<Change> = Vec::new();
-        for (tool, definition) in present {
+        for (tool, definition) in current {
             match pinned.get(tool.as_str()) {
                 None => changes.push(Change::New(tool.clone())),
                 Some(pin) if pin.definition != *definition => {
@@ -127,15 +126,15 @@ impl Pins {
                 Some(_) => {}
             }
         }
-        let gone = pinned.keys().filter(|tool| !present.contains_key(**tool));
+        let gone = pinned.keys().filter(|tool| !current.contains_key(**tool));
         changes.extend(gone.map(|tool| Change::Gone((*tool).to_owned())));
         changes
     }
 
-    /// Accepts these definitions, and forgets the server's others.
-    pub fn accept(&mut self, server: &str, present: BTreeMap<String, Definition>) {
+    /// Replaces the pins of a server by these definitions.
+    pub fn accept(&mut self, server: &str, current: BTreeMap<String, Definition>) {
         let pin = |definition: Definition| Pin { sha256: definition.digest(), definition };
-        let tools = present.into_iter().map(|(tool, definition)| (tool, pin(definition))).collect();
+        let tools = current.into_iter().map(|(tool, definition)| (tool, pin(definition))).collect();
         self.servers.insert(server.to_owned(), tools);
     }
 }

@@ -1,86 +1,88 @@
-//! `[[mcp_servers]]` of the configuration: how a server is reached, and what its tools count as here.
+//! `[[mcp_servers]]` of the configuration: how to reach a server, and how its tools are classified.
 
 use std::collections::BTreeMap;
-use std::env;
+use std::ffi::OsString;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+/// Looks up an environment variable of this process.
+pub type EnvironmentLookup = fn(&str) -> Option<OsString>;
+
 /// One server whose tools are imported.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Server {
-    /// What the pins, logs and commands call it.
+pub struct ServerSettings {
+    /// Its name in pins, logs and commands.
     pub name: String,
-    /// Begins the names of its tools here; the server's name and `_` unless given.
+    /// The prefix of its tools' names; the default is the server's name and `_`.
     pub prefix: Option<String>,
-    /// A program that speaks the protocol on its standard streams, with its arguments.
+    /// A program that speaks MCP on its standard streams, with its arguments.
     #[serde(default)]
     pub command: Vec<String>,
-    /// Of the program, beside a few that every program needs; `${NAME}` stands for a variable of this one.
+    /// Environment variables of the program; `${NAME}` is replaced by a variable of this process.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// Where the server answers HTTP.
+    /// The URL of a server with streamable HTTP.
     pub url: Option<String>,
-    /// Sent with every request; `${NAME}` stands for a variable of the environment.
+    /// Sent with every request; `${NAME}` is replaced by a variable of this process.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    /// Its names of the tools that are wanted; all of them if there are none.
+    /// The tools to import, by the server's names; all if empty.
     #[serde(default)]
     pub only: Vec<String>,
-    /// What a tool counts as, by the server's name for it: the fields of a declared tool.
+    /// Fields of a declared tool, by the server's name of the tool.
     #[serde(default)]
     pub tool: BTreeMap<String, Map<String, Value>>,
 }
 
-/// How a server is reached.
+/// How to reach a server.
 #[derive(Debug)]
-pub(crate) enum Reach<'a> {
+pub(crate) enum Endpoint<'a> {
     Command(&'a str, &'a [String]),
     Url(&'a str),
 }
 
-/// A setting that cannot be used.
+/// An invalid setting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`[[mcp_servers]]` `{server}`: {message}")]
 pub struct Error {
     pub server: String,
     message: String,
-    help: String,
+    /// How to fix it.
+    pub help: String,
 }
 
-impl Error {
-    /// A way out, for the person at the terminal.
-    pub fn help(&self) -> &str {
-        &self.help
-    }
-}
-
-impl Server {
-    /// Finds what is wrong before anything is started.
+impl ServerSettings {
+    /// Checks the settings without starting anything.
     pub fn check(&self) -> Result<(), Error> {
-        let plain = |text: &str| {
+        let is_identifier = |text: &str| {
             !text.is_empty()
                 && text.len() <= 64
                 && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
         };
-        if !plain(&self.name) {
-            return Err(self.error("the name is not usable", "use letters, digits, `_` and `-`"));
+        let help = "use 1 to 64 letters, digits, `_` and `-`";
+        if !is_identifier(&self.name) {
+            return Err(self.error("`name` is invalid", help));
         }
-        if self.prefix.as_deref().is_some_and(|prefix| !prefix.is_empty() && !plain(prefix)) {
-            return Err(self.error("the prefix is not usable", "use letters, digits, `_` and `-`"));
+        if let Some(prefix) =
+            self.prefix.as_deref().filter(|prefix| !prefix.is_empty() && !is_identifier(prefix))
+        {
+            return Err(self.error(format!("`prefix` `{prefix}` is invalid"), help));
         }
-        self.reach().map(drop)
+        self.endpoint().map(drop)
     }
 
-    pub(crate) fn reach(&self) -> Result<Reach<'_>, Error> {
+    pub(crate) fn endpoint(&self) -> Result<Endpoint<'_>, Error> {
         match (self.command.split_first(), &self.url) {
-            (Some((program, arguments)), None) => Ok(Reach::Command(program, arguments)),
+            (Some((program, arguments)), None) => Ok(Endpoint::Command(program, arguments)),
             (None, Some(url)) if url.starts_with("http://") || url.starts_with("https://") => {
-                Ok(Reach::Url(url))
+                Ok(Endpoint::Url(url))
             }
-            (None, Some(_)) => Err(self.error("`url` is no address", "write http://… or https://…")),
-            (Some(_), Some(_)) => Err(self.error("it has both `command` and `url`", "leave one of them")),
+            (None, Some(url)) => {
+                Err(self.error(format!("`url` `{url}` is not an http(s) URL"), "write http://… or https://…"))
+            }
+            (Some(_), Some(_)) => Err(self.error("it has both `command` and `url`", "remove one of them")),
             (None, None) => Err(self.error(
                 "it has neither `command` nor `url`",
                 "write command = [\"program\", \"argument\"], or url = \"https://…\"",
@@ -88,7 +90,7 @@ impl Server {
         }
     }
 
-    /// The name that a tool of the server has here.
+    /// The name of an imported tool in the toolset.
     pub fn local_name(&self, tool: &str) -> String {
         match &self.prefix {
             Some(prefix) => format!("{prefix}{tool}"),
@@ -96,33 +98,33 @@ impl Server {
         }
     }
 
-    /// Whether a tool counts as one that writes: unless the configuration says otherwise.
-    pub(crate) fn writes(&self, tool: &str) -> bool {
-        let said =
-            |name: &str| self.tool.get(tool).and_then(|fields| fields.get(name)).and_then(Value::as_str);
-        match said("sideEffects") {
+    /// Whether a tool may write: yes, unless the configuration says otherwise.
+    pub(crate) fn is_writing(&self, tool: &str) -> bool {
+        let field = |name: &str| self.tool.get(tool)?.get(name)?.as_str();
+        match field("sideEffects") {
             Some(effects) => effects == "writes",
-            None => said("category") != Some("retrieval"),
+            None => field("category") != Some("retrieval"),
         }
     }
 
-    pub fn wants(&self, tool: &str) -> bool {
-        self.only.is_empty() || self.only.iter().any(|wanted| wanted == tool)
+    /// Whether the settings include a tool of the server.
+    pub fn includes(&self, tool: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|name| name == tool)
     }
 
-    /// The tools that the settings name.
-    pub fn named(&self) -> impl Iterator<Item = &str> {
+    /// The tools that the settings mention.
+    pub fn named_tools(&self) -> impl Iterator<Item = &str> {
         self.only.iter().chain(self.tool.keys()).map(String::as_str)
     }
 
-    /// A text with the variables of the environment in their places.
-    pub(crate) fn expanded(&self, text: &str) -> Result<String, Error> {
+    /// Replaces `${NAME}` by environment variables.
+    pub(crate) fn expand(&self, text: &str, environment: EnvironmentLookup) -> Result<String, Error> {
         let mut out = String::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("${") {
             let Some((name, behind)) = after.split_once('}') else { break };
-            let Ok(value) = env::var(name) else {
-                let message = format!("the variable {name} is not set");
+            let Some(value) = environment(name).and_then(|value| value.into_string().ok()) else {
+                let message = format!("the environment variable {name} is not set");
                 return Err(self.error(message, format!("set {name} in the environment")));
             };
             out.push_str(before);

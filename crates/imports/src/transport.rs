@@ -1,7 +1,6 @@
-//! How a connection to a server is made.
+//! Connects to an MCP server: starts a program or opens streamable HTTP.
 
 use std::collections::HashMap;
-use std::env;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,91 +12,97 @@ use rmcp::service::{ClientLifecycleMode, ClientServiceExt, NotificationContext, 
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use rmcp::{ClientHandler, RoleClient};
-use rustls::ClientConfig as Tls;
+use rustls::ClientConfig as TlsConfig;
 use rustls_platform_verifier::BuilderVerifierExt;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{ChildStderr, Command};
 
-use crate::settings::{Reach, Server};
+use crate::settings::{Endpoint, EnvironmentLookup, ServerSettings};
 
-/// Between asking for a connection and the server's first words: a program may be fetched before it starts.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Of one line that a program writes to its standard error.
-const LONGEST_LINE: u64 = 4096;
-/// What every program needs; the rest of the environment is not for it.
-const ENVIRONMENT: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "USER"];
+/// Includes the time to download a program before it starts.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
+/// The length at which lines of a program's standard error are split.
+const MAX_LINE_BYTES: u64 = 4096;
+/// The variables that every program gets from this process; it gets no others.
+const INHERITED_VARIABLES: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "USER"];
 
-/// This program, as the server sees it. It offers nothing for the server to ask for.
-pub(crate) struct Client {
-    /// How often the server has said that its tools are others now.
-    pub changes: Arc<AtomicU64>,
+/// Handles a server's messages. It announces no client capabilities.
+pub(crate) struct MessageHandler {
+    /// Counts the `tools/list_changed` notifications.
+    pub list_changes: Arc<AtomicU64>,
 }
 
-impl ClientHandler for Client {
+impl ClientHandler for MessageHandler {
     fn get_info(&self) -> ClientConfig {
-        let me = Implementation::new("toolwright", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(Default::default(), me)
+        let name = Implementation::new("toolwright", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(Default::default(), name)
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.changes.fetch_add(1, Ordering::AcqRel);
+        self.list_changes.fetch_add(1, Ordering::AcqRel);
     }
 }
 
-pub(crate) type Running = RunningService<RoleClient, Client>;
+pub(crate) type McpClient = RunningService<RoleClient, MessageHandler>;
 
-/// Connects and greets. The text of an error is for the operator.
-pub(crate) async fn connect(server: &Server, changes: Arc<AtomicU64>) -> Result<Running, String> {
-    let client = Client { changes };
+/// Connects and initializes. The error is for the operator.
+pub(crate) async fn connect(
+    server: &ServerSettings,
+    environment: EnvironmentLookup,
+    list_changes: Arc<AtomicU64>,
+) -> Result<McpClient, String> {
+    let handler = MessageHandler { list_changes };
     let newest_first = ClientLifecycleMode::Auto {
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         legacy_version: Some(ProtocolVersion::V_2025_11_25),
     };
     let connecting = async {
-        match server.reach().map_err(|error| error.to_string())? {
-            Reach::Command(program, arguments) => {
-                let transport = start(server, program, arguments)?;
-                let served = client.serve_with_lifecycle(transport, newest_first).await;
-                served.map_err(|error| error.to_string())
+        let connected = match server.endpoint().map_err(|error| error.to_string())? {
+            Endpoint::Command(program, arguments) => {
+                let transport = start_program(server, program, arguments, environment)?;
+                handler.serve_with_lifecycle(transport, newest_first).await
             }
-            Reach::Url(url) => {
-                let transport = http(server, url)?;
-                let served = client.serve_with_lifecycle(transport, newest_first).await;
-                served.map_err(|error| error.to_string())
+            Endpoint::Url(url) => {
+                handler.serve_with_lifecycle(http_transport(server, url, environment)?, newest_first).await
             }
-        }
+        };
+        connected.map_err(|error| error.to_string())
     };
-    match tokio::time::timeout(PATIENCE, connecting).await {
+    match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
         Ok(connected) => connected,
-        Err(_) => Err(format!("no answer within {} s", PATIENCE.as_secs())),
+        Err(_) => Err(format!("no response within {} s", CONNECT_TIMEOUT.as_secs())),
     }
 }
 
-fn start(server: &Server, program: &str, arguments: &[String]) -> Result<TokioChildProcess, String> {
+fn start_program(
+    server: &ServerSettings,
+    program: &str,
+    arguments: &[String],
+    environment: EnvironmentLookup,
+) -> Result<TokioChildProcess, String> {
     let mut command = Command::new(program);
     command.args(arguments).env_clear().kill_on_drop(true);
-    let given = ENVIRONMENT.iter().filter_map(|name| Some((*name, env::var_os(name)?)));
-    command.envs(given);
+    command.envs(INHERITED_VARIABLES.iter().filter_map(|name| Some((*name, environment(name)?))));
     for (name, value) in &server.env {
-        command.env(name, server.expanded(value).map_err(|error| error.to_string())?);
+        command.env(name, server.expand(value, environment).map_err(|error| error.to_string())?);
     }
-    let (transport, errors) = TokioChildProcess::builder(command)
+    let (transport, stderr) = TokioChildProcess::builder(command)
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(|error| format!("`{program}` cannot be started: {error}"))?;
-    if let Some(errors) = errors {
-        tokio::spawn(log_lines(server.name.clone(), errors));
+        .map_err(|error| format!("could not start `{program}`: {error}"))?;
+    if let Some(stderr) = stderr {
+        tokio::spawn(log_stderr(server.name.clone(), stderr));
     }
     Ok(transport)
 }
 
-/// What the program says on its standard error goes to the log, a line at a time.
-async fn log_lines(server: String, errors: ChildStderr) {
-    let mut errors = BufReader::new(errors);
+/// Logs the lines of a program's standard error.
+async fn log_stderr(server: String, stderr: ChildStderr) {
+    let mut stderr = BufReader::new(stderr);
     let mut line = Vec::new();
     loop {
         line.clear();
-        match (&mut errors).take(LONGEST_LINE).read_until(b'\n', &mut line).await {
+        match (&mut stderr).take(MAX_LINE_BYTES).read_until(b'\n', &mut line).await {
             Ok(0) | Err(_) => return,
             Ok(_) => {
                 tracing::info!(target: "toolwright::mcp", server, "{}", String::from_utf8_lossy(&line).trim_end())
@@ -106,27 +111,31 @@ async fn log_lines(server: String, errors: ChildStderr) {
     }
 }
 
-fn http(server: &Server, url: &str) -> Result<StreamableHttpClientTransport<reqwest::Client>, String> {
+fn http_transport(
+    server: &ServerSettings,
+    url: &str,
+    environment: EnvironmentLookup,
+) -> Result<StreamableHttpClientTransport<reqwest::Client>, String> {
     let mut headers = HashMap::new();
     for (name, value) in &server.headers {
-        let value = server.expanded(value).map_err(|error| error.to_string())?;
-        // Not shown: the value may be a secret.
-        let unusable = |_| format!("the header `{name}` cannot be sent");
-        let mut value = HeaderValue::from_str(&value).map_err(|_| unusable(()))?;
+        let value = server.expand(value, environment).map_err(|error| error.to_string())?;
+        // The message leaves out the value, which may be a secret.
+        let invalid = || format!("the header `{name}` is invalid");
+        let mut value = HeaderValue::from_str(&value).map_err(|_| invalid())?;
         value.set_sensitive(true);
-        headers.insert(HeaderName::try_from(name).map_err(|_| unusable(()))?, value);
+        headers.insert(HeaderName::try_from(name).map_err(|_| invalid())?, value);
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let tls = Tls::builder_with_provider(provider)
+    let tls = TlsConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .and_then(BuilderVerifierExt::with_platform_verifier)
-        .map_err(|error| format!("there is no TLS: {error}"))?
+        .map_err(|error| format!("could not set up TLS: {error}"))?
         .with_no_client_auth();
     let client = reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
         .redirect(reqwest::redirect::Policy::none())
         .build()
-        .map_err(|error| format!("there is no HTTP client: {error}"))?;
+        .map_err(|error| format!("could not create the HTTP client: {error}"))?;
     let mut config = StreamableHttpClientTransportConfig::with_uri(url);
     config.custom_headers = headers;
     Ok(StreamableHttpClientTransport::with_client(client, config))

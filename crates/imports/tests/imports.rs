@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod imports {
-    mod calls;
     mod pinning;
-    mod settings;
-    mod workshop;
+    mod settings_checks;
+    mod support;
+    mod tool_calls;
 }

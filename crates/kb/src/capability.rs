@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use serde_json::{Map, Value, json};
-use toolwright_capabilities::{Answer, Answered, Asker, Capability, Fault};
+use toolwright_capabilities::{
+    CallIdentity, Capability, CapabilityError, CapabilityFuture, CapabilityOutput,
+};
 
 use crate::ingest::{Defaults, Progress};
 use crate::kb::{EmbedderSource, Kb, Retrieval};
@@ -72,7 +74,7 @@ impl KbCapability {
 }
 
 impl Capability for KbCapability {
-    fn call(&self, asker: &Asker<'_>, function: &str, args: Vec<Value>) -> Answer {
+    fn call(&self, asker: &CallIdentity<'_>, function: &str, args: Vec<Value>) -> CapabilityFuture {
         let (inner, user, deadline) = (Arc::clone(&self.inner), asker.user.to_owned(), asker.deadline);
         let function = function.to_owned();
         Box::pin(async move {
@@ -84,11 +86,12 @@ impl Capability for KbCapability {
                 Ok(Ok(answered)) => answered,
                 Ok(Err(error)) => {
                     tracing::error!("the knowledge base call panicked: {error}");
-                    Err(Fault::new("UNREACHABLE", "the knowledge base failed"))
+                    Err(CapabilityError::new("UNREACHABLE", "the knowledge base failed"))
                 }
-                Err(_) => {
-                    Err(Fault::new("TIMEOUT", "the knowledge base did not respond before the deadline"))
-                }
+                Err(_) => Err(CapabilityError::new(
+                    "TIMEOUT",
+                    "the knowledge base did not respond before the deadline",
+                )),
             }
         })
     }
@@ -154,13 +157,13 @@ impl Inner {
         arguments: &Value,
         user: &str,
         deadline: Instant,
-    ) -> Result<Answered, Fault> {
+    ) -> Result<CapabilityOutput, CapabilityError> {
         let none = Map::new();
         let arguments = arguments.as_object().unwrap_or(&none);
         match function {
             "search" => self.search(arguments, user, deadline),
             "get" => self.get(arguments, user),
-            other => Err(Fault::new("NOT_CONFIGURED", format!("`kb.{other}` does not exist"))),
+            other => Err(CapabilityError::new("NOT_CONFIGURED", format!("`kb.{other}` does not exist"))),
         }
     }
 
@@ -169,7 +172,7 @@ impl Inner {
         arguments: &Map<String, Value>,
         user: &str,
         deadline: Instant,
-    ) -> Result<Answered, Fault> {
+    ) -> Result<CapabilityOutput, CapabilityError> {
         let text = arguments
             .get("query")
             .and_then(Value::as_str)
@@ -201,10 +204,10 @@ impl Inner {
         let results =
             hits.into_iter().map(|hit| result_json(hit.record, Some(hit.score), Some(hit.snippet), &fields));
         let value = Value::Array(results.collect());
-        Ok(Answered { value, note: Some(("retrieval", retrieval.as_str().into())) })
+        Ok(CapabilityOutput { value, meta: Some(("retrieval", retrieval.as_str().into())) })
     }
 
-    fn get(&self, arguments: &Map<String, Value>, user: &str) -> Result<Answered, Fault> {
+    fn get(&self, arguments: &Map<String, Value>, user: &str) -> Result<CapabilityOutput, CapabilityError> {
         let ids = string_list(arguments, "ids")?.ok_or_else(|| invalid("`ids` must be a list of strings"))?;
         if ids.len() > MAX_RESULTS {
             return Err(invalid(format!("`ids` has {} entries; the maximum is {MAX_RESULTS}", ids.len())));
@@ -229,7 +232,7 @@ fn argument<'a>(arguments: &'a Map<String, Value>, name: &str) -> Option<&'a Val
     arguments.get(name).filter(|value| !value.is_null())
 }
 
-fn string_list(arguments: &Map<String, Value>, name: &str) -> Result<Option<Vec<String>>, Fault> {
+fn string_list(arguments: &Map<String, Value>, name: &str) -> Result<Option<Vec<String>>, CapabilityError> {
     let Some(value) = argument(arguments, name) else { return Ok(None) };
     let list = value.as_array().and_then(|list| {
         list.iter().map(|entry| entry.as_str().map(str::to_owned)).collect::<Option<Vec<String>>>()
@@ -237,7 +240,10 @@ fn string_list(arguments: &Map<String, Value>, name: &str) -> Result<Option<Vec<
     list.map(Some).ok_or_else(|| invalid(format!("`{name}` must be a list of strings")))
 }
 
-fn parse_fields(arguments: &Map<String, Value>, default: &[Field]) -> Result<HashSet<Field>, Fault> {
+fn parse_fields(
+    arguments: &Map<String, Value>,
+    default: &[Field],
+) -> Result<HashSet<Field>, CapabilityError> {
     let Some(names) = string_list(arguments, "returnFields")? else {
         return Ok(default.iter().copied().collect());
     };
@@ -251,11 +257,14 @@ fn parse_fields(arguments: &Map<String, Value>, default: &[Field]) -> Result<Has
     names.iter().map(field).collect()
 }
 
-fn parse_filter(arguments: &Map<String, Value>, user: &str) -> Result<Filter, Fault> {
+fn parse_filter(arguments: &Map<String, Value>, user: &str) -> Result<Filter, CapabilityError> {
     let namespace = match argument(arguments, "namespace") {
         None => Namespace::default(),
         Some(name) => name.as_str().and_then(|name| name.parse().ok()).ok_or_else(|| {
-            Fault::new("INVALID_NAMESPACE", format!("`namespace` is {name}; use studio, personal or public"))
+            CapabilityError::new(
+                "INVALID_NAMESPACE",
+                format!("`namespace` is {name}; use studio, personal or public"),
+            )
         })?,
     };
     let owner = (namespace == Namespace::Personal).then(|| user.to_owned());
@@ -284,28 +293,28 @@ fn timestamp_argument(
     range: &Map<String, Value>,
     name: &str,
     end: DayBoundary,
-) -> Result<Option<i64>, Fault> {
+) -> Result<Option<i64>, CapabilityError> {
     let Some(value) = argument(range, name) else { return Ok(None) };
     let at = value.as_str().and_then(|text| parse_timestamp(text, end));
     at.map(Some)
         .ok_or_else(|| invalid(format!("`filters.date_range.{name}` must be a date or an RFC 3339 time")))
 }
 
-fn invalid(message: impl Into<String>) -> Fault {
-    Fault::new("INVALID_ARGUMENT", message)
+fn invalid(message: impl Into<String>) -> CapabilityError {
+    CapabilityError::new("INVALID_ARGUMENT", message)
 }
 
 /// The error for the handler. The cause goes to the log.
-fn to_fault(error: Error) -> Fault {
+fn to_fault(error: Error) -> CapabilityError {
     match error {
-        Error::Timeout => Fault::new("TIMEOUT", error.to_string()),
+        Error::Timeout => CapabilityError::new("TIMEOUT", error.to_string()),
         Error::Unreachable(_) | Error::Locked => {
             tracing::error!("{error}");
-            Fault::new("UNREACHABLE", "the knowledge base is unreachable")
+            CapabilityError::new("UNREACHABLE", "the knowledge base is unreachable")
         }
         _ => {
             tracing::error!("{error}");
-            Fault::new("NOT_CONFIGURED", "the knowledge base is not usable on this server")
+            CapabilityError::new("NOT_CONFIGURED", "the knowledge base is not usable on this server")
         }
     }
 }

@@ -2,7 +2,7 @@
 //! the client's calls until then.
 
 use serde_json::Value;
-use toolwright_capabilities::Fault;
+use toolwright_capabilities::CapabilityError;
 use toolwright_contract::{ErrorKind, Failure, Principal};
 
 use crate::execution::Execution;
@@ -11,7 +11,7 @@ use crate::refusal::store_unavailable;
 use crate::store::{self, Backend, BlockRecord, SessionRecord};
 
 /// Until when a message blocks its client, if it does.
-pub(crate) fn requested_block(message: Option<&Value>) -> Result<Option<i64>, Fault> {
+pub(crate) fn requested_block(message: Option<&Value>) -> Result<Option<i64>, CapabilityError> {
     let Some(message) = message.filter(|message| message.get("type").is_some_and(|kind| kind == "timeout"))
     else {
         return Ok(None);
@@ -20,7 +20,7 @@ pub(crate) fn requested_block(message: Option<&Value>) -> Result<Option<i64>, Fa
     let until = message.get("timeoutUntil").and_then(Value::as_f64).filter(|until| until.fract() == 0.0);
     match until {
         Some(until) => Ok(Some(until as i64)),
-        None => Err(Fault::new(
+        None => Err(CapabilityError::new(
             "INVALID_ARGUMENT",
             "`timeoutUntil` must be a whole number of milliseconds since 1970",
         )),

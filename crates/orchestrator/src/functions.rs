@@ -1,7 +1,7 @@
 //! The functions in a handler's `context`, one row each. docs/reference/capabilities.md says what each does.
 
 use toolwright_contract::SideEffects;
-use toolwright_engine::Function;
+use toolwright_engine::HostFunction as EngineFunction;
 
 /// A function that the host provides to handlers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,9 +50,13 @@ pub fn find(path: &str) -> Option<&'static HostFunction> {
 }
 
 /// The functions in the engine's form.
-pub fn engine_functions() -> Vec<Function> {
+pub fn engine_functions() -> Vec<EngineFunction> {
     let place = |row: &HostFunction| {
-        if row.is_sync { Function::synchronous(row.path) } else { Function::asynchronous(row.path) }
+        if row.is_sync {
+            EngineFunction::synchronous(row.path)
+        } else {
+            EngineFunction::asynchronous(row.path)
+        }
     };
     FUNCTIONS.iter().map(place).collect()
 }

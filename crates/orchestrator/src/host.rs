@@ -5,7 +5,7 @@ use std::future::ready;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use toolwright_capabilities::{Asker, Fault};
+use toolwright_capabilities::{CallIdentity, CapabilityError};
 use toolwright_contract::{Envelope, Mode};
 use toolwright_engine::{Host, HostError, HostFuture, Level};
 
@@ -140,7 +140,7 @@ pub(crate) fn call_capability(invocation: &Arc<Invocation>, path: &str, args: Ve
     let answer = invocation.runtime.capabilities().call(&invocation.scope, &asker(&invocation), path, args);
     Box::pin(async move {
         let answered = answer.await.map_err(host_error)?;
-        invocation.effects().meta.extend(answered.note);
+        invocation.effects().meta.extend(answered.meta);
         Ok(answered.value)
     })
 }
@@ -211,10 +211,10 @@ async fn store_session(parent: &Invocation) {
     }
 }
 
-fn asker(invocation: &Invocation) -> Asker<'_> {
+fn asker(invocation: &Invocation) -> CallIdentity<'_> {
     let session = &invocation.session;
     let principal = &session.principal;
-    Asker {
+    CallIdentity {
         tool: &invocation.spec().tool_id,
         execution_id: &invocation.execution_id,
         client_id: &session.client_id,
@@ -227,6 +227,6 @@ fn asker(invocation: &Invocation) -> Asker<'_> {
     }
 }
 
-fn host_error(fault: Fault) -> HostError {
+fn host_error(fault: CapabilityError) -> HostError {
     HostError::new(fault.code, fault.message)
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Number, Value, json};
-use toolwright_capabilities::Scope;
+use toolwright_capabilities::CallResources;
 use toolwright_contract::{Failure, Mode, Success, ToolSpec};
 use toolwright_engine::{Cancel, Host};
 use toolwright_registry::toolset::Tool;
@@ -36,7 +36,7 @@ pub(crate) struct Invocation {
     pub now: Option<i64>,
     pub deadline: Instant,
     /// The client and the hosts that the tool's capabilities may reach.
-    pub scope: Scope,
+    pub scope: CallResources,
     /// Answers all capability calls, `callTool` included, in a test.
     pub stub: Option<Arc<dyn Host>>,
     /// The invocation whose handler made this call.
@@ -82,7 +82,7 @@ impl Invocation {
             cancel: Arc::clone(&execution.cancel),
             now: execution.handler_now,
             deadline,
-            scope: Scope { client, allow: prepared.allow.clone() },
+            scope: CallResources { client, allow: prepared.allow.clone() },
             stub: execution.host.clone(),
             parent: execution.parent.clone(),
             trace: execution.span.map(|span| span.own),

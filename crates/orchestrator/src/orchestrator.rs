@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
-use toolwright_capabilities::{Client, Silent};
+use toolwright_capabilities::{Client, NoClient};
 
 use crate::builder::Builder;
 use crate::clock::Clock;
@@ -96,6 +96,6 @@ impl Orchestrator {
 
     pub(crate) fn client(&self, session: &str) -> Arc<dyn Client> {
         let clients = self.0.clients.read().unwrap_or_else(PoisonError::into_inner);
-        clients.get(session).cloned().unwrap_or_else(|| Arc::new(Silent))
+        clients.get(session).cloned().unwrap_or_else(|| Arc::new(NoClient))
     }
 }

@@ -169,7 +169,7 @@ impl Runtime {
 
     /// Starts in the background what all runtimes share, while the caller reads tools.
     pub fn begin() {
-        Engine::begin();
+        Engine::warm_up();
     }
 
     /// Starts the JavaScript engine before the first call: its threads create realms in the background.

@@ -6,21 +6,21 @@ use std::sync::LazyLock;
 use jiff::tz::{Offset, TimeZoneDatabase};
 use jiff::{Timestamp, Zoned};
 use serde_json::{Value, json};
-use toolwright_capabilities::Fault;
+use toolwright_capabilities::CapabilityError;
 
 use crate::invalid;
 use crate::locale::Locale;
 
 static ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
 
-pub fn format_datetime(options: &Value) -> Result<Value, Fault> {
+pub fn format_datetime(options: &Value) -> Result<Value, CapabilityError> {
     let member = |name: &str| {
         let text = options.get(name).and_then(Value::as_str);
         text.ok_or_else(|| invalid(&format!("`{name}` must be a string")))
     };
     let zone = member("timezone")?;
     let zone = ZONES.get(zone).map_err(|_| {
-        Fault::new(
+        CapabilityError::new(
             "INVALID_TIMEZONE",
             format!("`timezone` is {zone:?}: use an IANA name such as Europe/Berlin"),
         )

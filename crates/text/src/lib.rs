@@ -9,7 +9,9 @@ mod locale;
 use std::future::ready;
 
 use serde_json::Value;
-use toolwright_capabilities::{Answer, Answered, Asker, Capability, Fault};
+use toolwright_capabilities::{
+    CallIdentity, Capability, CapabilityError, CapabilityFuture, CapabilityOutput,
+};
 
 /// The longest accepted text.
 const MAX_TEXT_BYTES: usize = 1 << 20;
@@ -19,19 +21,19 @@ const MAX_TEXT_BYTES: usize = 1 << 20;
 pub struct Text;
 
 impl Capability for Text {
-    fn call(&self, _: &Asker<'_>, function: &str, args: Vec<Value>) -> Answer {
+    fn call(&self, _: &CallIdentity<'_>, function: &str, args: Vec<Value>) -> CapabilityFuture {
         let answered = match function {
             "extractContacts" => return extract(args),
             "formatDatetime" => datetime::format_datetime(args.first().unwrap_or(&Value::Null)),
             "validateEmail" => text(&args).map(|email| email::validate_email(email).to_json()),
-            _ => Err(Fault::new("NOT_CONFIGURED", format!("`text.{function}` does not exist"))),
+            _ => Err(CapabilityError::new("NOT_CONFIGURED", format!("`text.{function}` does not exist"))),
         };
-        Box::pin(ready(answered.map(Answered::from)))
+        Box::pin(ready(answered.map(CapabilityOutput::from)))
     }
 }
 
 /// Runs on a blocking thread: a long text takes a while, and the first call loads the phone metadata.
-fn extract(args: Vec<Value>) -> Answer {
+fn extract(args: Vec<Value>) -> CapabilityFuture {
     Box::pin(async move {
         let work = tokio::task::spawn_blocking(move || {
             let region = args.get(1).and_then(|options| options.get("region")).and_then(Value::as_str);
@@ -39,14 +41,14 @@ fn extract(args: Vec<Value>) -> Answer {
                 region.ok_or_else(|| invalid("`region` must be a two-letter country code such as \"DE\""))?;
             contacts::extract_contacts(text(&args)?, region)
         });
-        let done = work
-            .await
-            .map_err(|_| Fault::new("INVALID_ARGUMENT", "`text.extractContacts` failed on this text"))?;
-        done.map(Answered::from)
+        let done = work.await.map_err(|_| {
+            CapabilityError::new("INVALID_ARGUMENT", "`text.extractContacts` failed on this text")
+        })?;
+        done.map(CapabilityOutput::from)
     })
 }
 
-fn text(args: &[Value]) -> Result<&str, Fault> {
+fn text(args: &[Value]) -> Result<&str, CapabilityError> {
     let text =
         args.first().and_then(Value::as_str).ok_or_else(|| invalid("the first argument must be a string"))?;
     if text.len() > MAX_TEXT_BYTES {
@@ -56,6 +58,6 @@ fn text(args: &[Value]) -> Result<&str, Fault> {
     Ok(text)
 }
 
-fn invalid(message: &str) -> Fault {
-    Fault::new("INVALID_ARGUMENT", message)
+fn invalid(message: &str) -> CapabilityError {
+    CapabilityError::new("INVALID_ARGUMENT", message)
 }

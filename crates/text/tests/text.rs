@@ -13,12 +13,12 @@ mod emails;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use toolwright_capabilities::{Asker, Capability, Fault};
+use toolwright_capabilities::{CallIdentity, Capability, CapabilityError};
 use toolwright_text::Text;
 
 /// Calls a function and returns its value.
-async fn call(function: &str, args: Vec<Value>) -> Result<Value, Fault> {
-    let asker = Asker {
+async fn call(function: &str, args: Vec<Value>) -> Result<Value, CapabilityError> {
+    let asker = CallIdentity {
         tool: "tool",
         execution_id: "call",
         client_id: "client",

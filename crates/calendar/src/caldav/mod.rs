@@ -1,7 +1,7 @@
-//! A calendar on a CalDAV server (RFC 4791): times are read from it, events are put into it. The name of an event's
-//! resource follows from its draft, and it is only ever created, so that no retry makes a second one.
+//! The client of a CalDAV server (RFC 4791): queries busy times and creates events. The resource name of an event is
+//! derived from its draft, and PUT only ever creates, so that no retry makes a second event.
 
-mod multistatus;
+mod caldav_xml;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,88 +10,97 @@ use std::time::Instant;
 use chrono::{DateTime, Utc};
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use tokio::task::JoinSet;
-use toolwright_capabilities::Fault;
+use toolwright_capabilities::{CapabilityError, Result};
 use url::Url;
 
-use crate::busy::Span;
 use crate::ics::{self, Occurrence};
 use crate::records::Event;
-use crate::service::{self, Secret};
+use crate::remote_service::{Secret, send_request, without_effects};
 use crate::settings::Settings;
+use crate::span::Span;
 
 const NAME: &str = "the calendar server";
 
-/// The calendar at `url`, and those of other people.
+/// The configured calendar at `url`, and those of other people.
 #[derive(Debug, Clone)]
-pub struct CalDav {
+pub struct CalDavClient {
     client: Client,
-    /// Ends in a slash.
+    /// Ends with a slash.
     url: Url,
     login: Option<(String, Secret)>,
     settings: Arc<Settings>,
 }
 
-/// What is known of attendees.
+/// The busy times of attendees.
 #[derive(Debug, Default)]
-pub struct Known {
-    /// By address as it was asked for.
+pub struct Availability {
+    /// By address, as written in the request.
     pub busy: BTreeMap<String, Vec<Span>>,
+    /// Attendees whose calendar cannot be read.
     pub unknown: Vec<String>,
 }
 
-impl CalDav {
+impl CalDavClient {
     pub fn new(client: Client, url: &Url, login: Option<(String, Secret)>, settings: Arc<Settings>) -> Self {
-        Self { client, url: directory(url), login, settings }
+        Self { client, url: collection_url(url), login, settings }
     }
 
-    /// When these people are taken.
-    pub async fn busy(&self, attendees: &[String], window: Span, deadline: Instant) -> Result<Known, Fault> {
+    /// Queries the busy times of these people, all calendars at once.
+    pub async fn availability(
+        &self,
+        attendees: &[String],
+        window: Span,
+        deadline: Instant,
+    ) -> Result<Availability> {
         let mut queries = JoinSet::new();
         let shared = self.clone();
         queries.spawn(async move { (None, shared.occurrences(shared.url.clone(), window, deadline).await) });
         for attendee in attendees {
-            if let Some(url) = self.own_calendar(attendee) {
+            if let Some(url) = self.calendar_of(attendee) {
                 let (dav, attendee) = (self.clone(), attendee.clone());
                 queries.spawn(async move { (Some(attendee), dav.occurrences(url, window, deadline).await) });
             }
         }
-        let mut known = Known::default();
-        known.busy.extend(attendees.iter().map(|attendee| (attendee.clone(), Vec::new())));
+        let mut availability = Availability::default();
+        availability.busy.extend(attendees.iter().map(|attendee| (attendee.clone(), Vec::new())));
         let is_known = |attendee: &&String| {
-            self.is_owner(attendee) || self.settings.knows(attendee) || self.own_calendar(attendee).is_some()
+            self.is_owner(attendee)
+                || self.settings.includes_person(attendee)
+                || self.calendar_of(attendee).is_some()
         };
-        known.unknown = attendees.iter().filter(|attendee| !is_known(attendee)).cloned().collect();
-        while let Some(answered) = queries.join_next().await {
-            let (whose, found) = answered.map_err(|_| Fault::new("UNREACHABLE", "a query was given up"))?;
-            match (whose, found) {
-                (None, found) => self.add_shared(&mut known, &found?),
-                (Some(attendee), Ok(found)) => add_own(&mut known, &attendee, &found),
-                // A calendar that may not be read is a person who is not known.
-                (Some(attendee), Err(fault)) if matches!(fault.code, "FORBIDDEN" | "NOT_CONFIGURED") => {
-                    tracing::warn!("the calendar of an attendee cannot be read: {}", fault.message);
-                    known.unknown.push(attendee);
+        availability.unknown = attendees.iter().filter(|attendee| !is_known(attendee)).cloned().collect();
+        while let Some(joined) = queries.join_next().await {
+            let (owner, found) =
+                joined.map_err(|_| CapabilityError::unreachable("a calendar query was aborted"))?;
+            match (owner, found) {
+                (None, found) => self.add_shared(&mut availability, &found?),
+                (Some(attendee), Ok(found)) => add_own(&mut availability, &attendee, &found),
+                // The times of a person whose calendar may not be read are unknown.
+                (Some(attendee), Err(error)) if matches!(error.code, "FORBIDDEN" | "NOT_CONFIGURED") => {
+                    tracing::warn!("could not read the calendar of an attendee: {}", error.message);
+                    availability.unknown.push(attendee);
                 }
-                (Some(_), Err(fault)) => return Err(fault),
+                (Some(_), Err(error)) => return Err(error),
             }
         }
-        known.unknown.sort_by_key(|unknown| attendees.iter().position(|attendee| attendee == unknown));
-        Ok(known)
+        availability.unknown.sort_by_key(|unknown| attendees.iter().position(|attendee| attendee == unknown));
+        Ok(availability)
     }
 
-    /// In the calendar at `url`, an event takes whoever is named in it; its owner it takes anyhow, and one that names
-    /// nobody takes all whose calendar this is.
-    fn add_shared(&self, known: &mut Known, found: &[Occurrence]) {
-        for (attendee, spans) in &mut known.busy {
+    /// An event in the calendar at `url` makes its attendees, its organizer and the calendar's owner busy. One without
+    /// attendees makes all configured `people` busy.
+    fn add_shared(&self, availability: &mut Availability, found: &[Occurrence]) {
+        for (attendee, spans) in &mut availability.busy {
             let address = attendee.to_lowercase();
             let is_owner = self.is_owner(attendee);
-            let takes = |event: &&Occurrence| {
+            let is_busy = |event: &&Occurrence| {
                 let is_named =
                     event.attending.contains(&address) || event.organizer.as_ref() == Some(&address);
-                let names_nobody = event.attending.is_empty() && event.declined.is_empty();
+                let has_no_attendees = event.attending.is_empty() && event.declined.is_empty();
                 !event.declined.contains(&address)
-                    && (is_named || is_owner || names_nobody && self.settings.knows(attendee))
+                    && (is_named || is_owner || has_no_attendees && self.settings.includes_person(attendee))
             };
-            spans.extend(found.iter().filter(takes).map(|event| event.span));
+            spans.extend(found.iter().filter(is_busy).map(|event| event.span));
         }
     }
 
@@ -99,80 +108,83 @@ impl CalDav {
         attendee.eq_ignore_ascii_case(self.settings.organizer())
     }
 
-    fn own_calendar(&self, attendee: &str) -> Option<Url> {
+    fn calendar_of(&self, attendee: &str) -> Option<Url> {
         let mut all = self.settings.calendars.iter();
-        all.find(|(address, _)| address.eq_ignore_ascii_case(attendee)).map(|(_, url)| directory(&url.0))
+        all.find(|(address, _)| address.eq_ignore_ascii_case(attendee)).map(|(_, url)| collection_url(&url.0))
     }
 
-    async fn occurrences(&self, url: Url, window: Span, deadline: Instant) -> Result<Vec<Occurrence>, Fault> {
-        let request = self.request(Method::from_bytes(b"REPORT").map_err(|_| fault_of_method())?, url);
-        let request = request
+    async fn occurrences(&self, url: Url, window: Span, deadline: Instant) -> Result<Vec<Occurrence>> {
+        let report = Method::from_bytes(b"REPORT")
+            .map_err(|error| CapabilityError::not_configured(error.to_string()))?;
+        let request = self
+            .request(report, url)
             .header("depth", "1")
             .header("content-type", "application/xml; charset=utf-8")
-            .body(multistatus::query(window));
-        let (status, body) = service::ask(request, deadline, NAME).await?;
+            .body(caldav_xml::calendar_query(window));
+        let (status, body) = send_request(request, deadline, NAME).await?;
         if status != StatusCode::MULTI_STATUS {
-            return Err(refused(status, "UNREACHABLE"));
+            return Err(status_error(status, "UNREACHABLE"));
         }
-        let texts = multistatus::calendar_data(&body).map_err(|error| {
-            tracing::warn!("the calendar server's answer cannot be read: {error}");
-            Fault::new("UNREACHABLE", "the calendar server's answer cannot be read")
+        let texts = caldav_xml::calendar_data(&body).map_err(|error| {
+            tracing::warn!("the response of the calendar server is not valid XML: {error}");
+            CapabilityError::unreachable("the response of the calendar server is invalid")
         })?;
         let mut found = Vec::new();
         for text in texts {
             match ics::occurrences(&text, window, self.settings.timezone.0) {
                 Ok(occurrences) => found.extend(occurrences),
-                Err(error) => tracing::warn!("{error}; it is passed over"),
+                Err(error) => tracing::warn!("skipped a calendar entry: {error}"),
             }
         }
         Ok(found)
     }
 
-    /// Puts an event into the calendar; the same one again changes nothing.
-    pub async fn put(&self, event: &Event, deadline: Instant) -> Result<(), Fault> {
+    /// Creates the event in the calendar. Creating the same event again has no effect.
+    pub async fn put(&self, event: &Event, deadline: Instant) -> Result<()> {
         let request = self
-            .request(Method::PUT, self.resource(event)?)
+            .request(Method::PUT, self.resource_url(event)?)
             .header("content-type", "text/calendar; charset=utf-8")
             .header("if-none-match", "*")
             .body(ics::write(std::slice::from_ref(event)));
-        let (status, _) = service::ask(request, deadline, NAME).await?;
+        let (status, _) = send_request(request, deadline, NAME).await?;
         if status.is_success() {
             return Ok(());
         }
         if status != StatusCode::PRECONDITION_FAILED {
-            return Err(refused(status, "TIMEOUT"));
+            return Err(status_error(status, "TIMEOUT"));
         }
-        // It is there; if it cannot be seen which one it is, ours may be.
-        let found = self.find(event, deadline).await.map_err(|fault| Fault::new("TIMEOUT", fault.message))?;
+        // The resource exists, possibly by an earlier attempt of this call.
+        let found = self.find_start(event, deadline).await;
+        let found = found.map_err(|error| CapabilityError::timeout(error.message))?;
         match found {
             Some(start) if start == event.span.start => Ok(()),
-            _ => Err(Fault::new("CONFLICT", "the draft has become an event at another time")),
+            _ => {
+                Err(CapabilityError::new("CONFLICT", "the draft has already become an event at another time"))
+            }
         }
     }
 
-    /// When the event of this draft begins, if it is in the calendar.
-    pub async fn find(&self, event: &Event, deadline: Instant) -> Result<Option<DateTime<Utc>>, Fault> {
-        let request = self.request(Method::GET, self.resource(event)?);
-        let (status, body) = service::ask(request, deadline, NAME).await.map_err(service::harmless)?;
+    /// The start of the event, if it is in the calendar.
+    pub async fn find_start(&self, event: &Event, deadline: Instant) -> Result<Option<DateTime<Utc>>> {
+        let request = self.request(Method::GET, self.resource_url(event)?);
+        let (status, body) = send_request(request, deadline, NAME).await.map_err(without_effects)?;
         match status {
             StatusCode::NOT_FOUND | StatusCode::GONE => Ok(None),
             StatusCode::OK => {
-                let always =
+                let any_time =
                     Span { start: DateTime::UNIX_EPOCH, end: event.span.end + chrono::Duration::days(3660) };
-                let found = ics::occurrences(&body, always, self.settings.timezone.0);
+                let found = ics::occurrences(&body, any_time, self.settings.timezone.0);
                 let first = found.ok().and_then(|found| found.first().map(|event| event.span.start));
-                // Somebody may have changed it since; it is there all the same.
+                // An event that cannot be parsed any more exists nevertheless.
                 Ok(Some(first.unwrap_or(event.span.start)))
             }
-            _ => Err(refused(status, "UNREACHABLE")),
+            _ => Err(status_error(status, "UNREACHABLE")),
         }
     }
 
-    fn resource(&self, event: &Event) -> Result<Url, Fault> {
+    fn resource_url(&self, event: &Event) -> Result<Url> {
         let name = format!("{}.ics", event.id);
-        self.url
-            .join(&name)
-            .map_err(|_| Fault::new("NOT_CONFIGURED", "the calendar's address cannot be used"))
+        self.url.join(&name).map_err(|_| CapabilityError::not_configured("`[calendar] url` is invalid"))
     }
 
     fn request(&self, method: Method, url: Url) -> RequestBuilder {
@@ -184,15 +196,15 @@ impl CalDav {
     }
 }
 
-/// In a calendar of one's own every event takes its owner, unless that person declined.
-fn add_own(known: &mut Known, attendee: &str, found: &[Occurrence]) {
+/// Every event in a person's own calendar makes them busy, unless they have declined.
+fn add_own(availability: &mut Availability, attendee: &str, found: &[Occurrence]) {
     let address = attendee.to_lowercase();
-    let taken = found.iter().filter(|event| !event.declined.contains(&address)).map(|event| event.span);
-    known.busy.entry(attendee.to_owned()).or_default().extend(taken);
+    let busy = found.iter().filter(|event| !event.declined.contains(&address)).map(|event| event.span);
+    availability.busy.entry(attendee.to_owned()).or_default().extend(busy);
 }
 
-/// A collection's address ends in a slash; what is in it is joined to that.
-fn directory(url: &Url) -> Url {
+/// The URL with a slash at its end, so that resource names can be joined to it.
+fn collection_url(url: &Url) -> Url {
     let mut url = url.clone();
     if !url.path().ends_with('/') {
         let path = format!("{}/", url.path());
@@ -201,21 +213,17 @@ fn directory(url: &Url) -> Url {
     url
 }
 
-fn fault_of_method() -> Fault {
-    Fault::new("NOT_CONFIGURED", "the calendar server cannot be asked")
-}
-
-/// A refusal has no effects; what the server fails at may have some, which `on_failure` says.
-fn refused(status: StatusCode, on_failure: &'static str) -> Fault {
+/// A refusal has no side effects. A server error has the code `on_failure`, which depends on the request.
+fn status_error(status: StatusCode, on_failure: &'static str) -> CapabilityError {
     let (code, message) = match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-            ("FORBIDDEN", "the calendar server does not accept the server's credentials")
+            ("FORBIDDEN", "the calendar server rejects the configured credentials")
         }
-        StatusCode::TOO_MANY_REQUESTS => ("RATE_LIMIT", "the calendar server asks for a pause"),
+        StatusCode::TOO_MANY_REQUESTS => ("RATE_LIMIT", "the calendar server limits the request rate"),
         StatusCode::SERVICE_UNAVAILABLE => ("UNREACHABLE", "the calendar server is not available"),
-        _ if status.is_server_error() => (on_failure, "the calendar server has failed"),
-        _ => ("NOT_CONFIGURED", "there is no calendar at the address that is configured"),
+        _ if status.is_server_error() => (on_failure, "the calendar server failed"),
+        _ => ("NOT_CONFIGURED", "there is no calendar at `[calendar] url`"),
     };
-    tracing::warn!("the calendar server answered {status}");
-    Fault::new(code, message)
+    tracing::warn!("the calendar server responded with {status}");
+    CapabilityError::new(code, message)
 }

@@ -1,10 +1,9 @@
-//! iCalendar (RFC 5545): events written for other programs, and what others wrote read for the times that it blocks.
+//! iCalendar (RFC 5545): writes events and reads busy times.
 
-mod read;
-mod write;
-
-pub use read::{Occurrence, occurrences};
-pub use write::{uid, write};
-
+mod ics_reader;
 #[cfg(test)]
-mod tests;
+mod ics_tests;
+mod ics_writer;
+
+pub use ics_reader::{Occurrence, occurrences};
+pub use ics_writer::{uid, write};

@@ -1,60 +1,60 @@
-//! The one step that takes a time. All that must hold is checked here, in the transaction that takes it.
+//! Holds or books a time. Everything is checked in the same transaction.
 
 use chrono::{DateTime, Utc};
 use rusqlite::Transaction;
 
-use super::{Blocking, Error, Result, rows};
-use crate::records::{Draft, Event, Owner, Progress};
+use super::{BlockingEvents, Error, Result, rows};
+use crate::records::{Draft, Event, Owner, Reservation};
 
-/// What a call wants to make of a draft.
+/// A request to turn one slot of a draft into an event.
 #[derive(Debug, Clone)]
-pub struct Hold {
+pub struct HoldRequest {
     pub owner: Owner,
     pub draft: String,
     pub slot: usize,
     pub note: Option<String>,
     pub execution: String,
     pub organizer: String,
-    /// A link that can be known beforehand, with `{event_id}`.
+    /// The template of the conference link, with `{event_id}`.
     pub conference: Option<String>,
     pub now: DateTime<Utc>,
-    /// Until when the call may be at work elsewhere. Without it the event is booked in this very step.
+    /// How long the call may use remote services. Without it, the event is booked at once.
     pub until: Option<DateTime<Utc>>,
-    pub blocking: Blocking,
+    pub blocking_events: BlockingEvents,
 }
 
-/// What the call has now.
+/// The event of a successful request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Holding {
-    /// Booked before, by the same call.
+pub enum HoldOutcome {
+    /// Booked earlier by the same call.
     Booked(Event),
-    /// Taken by this step; booked already if nothing else has to be done.
-    Fresh(Event),
-    /// Taken by the same call before it was interrupted: what it did elsewhere is not known.
+    /// Held, or booked if the request has no `until`.
+    New(Event),
+    /// Held by the same call before it was interrupted. Its remote side effects are unknown.
     Resumed(Event),
 }
 
-impl Hold {
-    pub(super) fn take(&self, transaction: &Transaction<'_>) -> Result<Holding> {
+impl HoldRequest {
+    pub(super) fn execute(&self, transaction: &Transaction<'_>) -> Result<HoldOutcome> {
         let draft = rows::draft(transaction, &self.owner, &self.draft)?;
-        let Some(before) = rows::progress(transaction, &self.draft)? else {
-            return self.fresh(transaction, &draft);
+        let Some(earlier) = rows::reservation(transaction, &self.draft)? else {
+            return self.hold_new(transaction, &draft);
         };
-        let is_same = before.execution == self.execution;
-        match before.held_until {
-            None if is_same => Ok(Holding::Booked(before.event)),
-            None => Err(Error::Used(before.event.id)),
-            Some(_) if is_same => self.resumed(transaction, before.event),
+        let is_same = earlier.execution == self.execution;
+        match earlier.held_until {
+            None if is_same => Ok(HoldOutcome::Booked(earlier.event)),
+            None => Err(Error::Used(earlier.event.id)),
+            Some(_) if is_same => self.resume(transaction, earlier.event),
             Some(until) if until > self.now => Err(Error::InProgress),
             Some(_) => {
-                // Whoever held it is gone, and what it left elsewhere was looked after before this step.
-                transaction.execute("DELETE FROM events WHERE id = ?1", [&before.event.id])?;
-                self.fresh(transaction, &draft)
+                // The hold has expired, and the caller has already cleaned up its remote side effects.
+                transaction.execute("DELETE FROM events WHERE id = ?1", [&earlier.event.id])?;
+                self.hold_new(transaction, &draft)
             }
         }
     }
 
-    fn fresh(&self, transaction: &Transaction<'_>, draft: &Draft) -> Result<Holding> {
+    fn hold_new(&self, transaction: &Transaction<'_>, draft: &Draft) -> Result<HoldOutcome> {
         if draft.expires <= self.now {
             return Err(Error::Expired);
         }
@@ -76,21 +76,22 @@ impl Hold {
             id,
         };
         self.check_free(transaction, &event)?;
-        let progress = Progress { event, execution: self.execution.clone(), held_until: self.until };
-        rows::insert_event(transaction, &self.draft, &progress)?;
-        Ok(Holding::Fresh(progress.event))
+        let reservation = Reservation { event, execution: self.execution.clone(), held_until: self.until };
+        rows::insert_event(transaction, &self.draft, &reservation)?;
+        Ok(HoldOutcome::New(reservation.event))
     }
 
-    fn resumed(&self, transaction: &Transaction<'_>, event: Event) -> Result<Holding> {
+    fn resume(&self, transaction: &Transaction<'_>, event: Event) -> Result<HoldOutcome> {
         self.check_free(transaction, &event)?;
         let sql = "UPDATE events SET held_until = ?2 WHERE id = ?1";
         transaction.execute(sql, (&event.id, self.until.map(|until| until.timestamp_millis())))?;
-        Ok(Holding::Resumed(event))
+        Ok(HoldOutcome::Resumed(event))
     }
 
     fn check_free(&self, transaction: &Transaction<'_>, event: &Event) -> Result<()> {
         for attendee in &event.attendees {
-            let busy = rows::busy(transaction, attendee, event.span, self.blocking, self.now, &event.id)?;
+            let busy =
+                rows::busy(transaction, attendee, event.span, self.blocking_events, self.now, &event.id)?;
             if !busy.is_empty() {
                 return Err(Error::Taken);
             }

@@ -1,5 +1,5 @@
-//! The file: drafts, and events with the times that they block. Several processes work on it at once; every step is one
-//! transaction, and what must hold is checked inside it.
+//! The SQLite file with drafts and events. Several processes may use it at once; every change is one transaction that
+//! checks its own preconditions.
 
 mod hold;
 mod rows;
@@ -12,32 +12,32 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
-use crate::busy::Span;
-use crate::records::{Draft, Event, Owner, Progress};
+use crate::records::{Draft, Event, Owner, Reservation};
+use crate::span::Span;
 
-pub use hold::{Hold, Holding};
+pub use hold::{HoldOutcome, HoldRequest};
 
-/// Others may hold the file up this long.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Drafts that lapsed this long ago, and came to nothing, are forgotten.
-const KEPT: chrono::Duration = chrono::Duration::days(7);
+/// How long to wait for the lock of another process.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long after their expiry unused drafts are deleted.
+const DRAFT_RETENTION: chrono::Duration = chrono::Duration::days(7);
 
-/// Why a step was not made.
+/// Why an operation was refused or failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("there is no such draft")]
+    #[error("there is no draft with this id")]
     NotFound,
-    #[error("the draft has lapsed")]
+    #[error("the draft has expired")]
     Expired,
-    #[error("the draft has {0} slots, counted from 0")]
+    #[error("the draft has only {0} slots, counted from 0")]
     NoSuchSlot(usize),
-    #[error("the draft has become the event {0}")]
+    #[error("the draft has already become the event {0}")]
     Used(String),
-    #[error("another call is at work on this draft")]
+    #[error("another call is committing this draft")]
     InProgress,
     #[error("the time is no longer free")]
     Taken,
-    #[error("the calendar's file cannot be used: {0}")]
+    #[error("the calendar's file is not available: {0}")]
     Sqlite(#[from] rusqlite::Error),
     #[error("{0}")]
     File(String),
@@ -45,12 +45,11 @@ pub enum Error {
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Which events block a time.
+/// Which events of the file block a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Blocking {
-    /// All that are in the file.
+pub enum BlockingEvents {
     All,
-    /// Those that are being made; the others are elsewhere.
+    /// Only held events; booked events are on the CalDAV server.
     Held,
 }
 
@@ -59,12 +58,13 @@ pub enum Blocking {
 pub struct Store(Arc<Mutex<Connection>>);
 
 impl Store {
-    /// Opens the file, or makes it.
+    /// Opens the file or creates it.
     pub fn open(path: &Path) -> Result<Self> {
-        prepare(path).map_err(|cause| Error::File(format!("cannot make {}: {cause}", path.display())))?;
+        create_private_file(path)
+            .map_err(|cause| Error::File(format!("could not create {}: {cause}", path.display())))?;
         let mut connection = Connection::open(path)?;
-        connection.busy_timeout(PATIENCE)?;
-        // An event that was answered for is on the disk.
+        connection.busy_timeout(LOCK_TIMEOUT)?;
+        // A reported event must survive a power failure.
         connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
         connection.pragma_update(None, "synchronous", "full")?;
         connection.pragma_update(None, "foreign_keys", true)?;
@@ -72,7 +72,7 @@ impl Store {
         Ok(Self(Arc::new(Mutex::new(connection))))
     }
 
-    /// Does something with the file beside the async threads.
+    /// Runs `work` off the async threads.
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Self) -> Result<T> + Send + 'static,
@@ -80,11 +80,11 @@ impl Store {
         let store = self.clone();
         match tokio::task::spawn_blocking(move || work(&store)).await {
             Ok(done) => done,
-            Err(error) => Err(Error::File(format!("the work on the file was lost: {error}"))),
+            Err(error) => Err(Error::File(format!("the task with the file failed: {error}"))),
         }
     }
 
-    /// One transaction, which has the file to itself from its beginning.
+    /// Runs `work` in a transaction that locks the file from its start.
     fn write<T>(&self, work: impl FnOnce(&Transaction<'_>) -> Result<T>) -> Result<T> {
         let mut connection = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -93,76 +93,70 @@ impl Store {
         Ok(done)
     }
 
+    fn execute(&self, sql: &str, values: impl rusqlite::Params) -> Result<()> {
+        self.read(|connection| Ok(connection.execute(sql, values).map(drop)?))
+    }
+
     fn read<T>(&self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         work(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Keeps a draft, and forgets those that nobody can use any more.
-    pub fn keep(&self, draft: &Draft) -> Result<()> {
+    /// Inserts a draft, and deletes drafts that expired long ago.
+    pub fn insert_draft(&self, draft: &Draft) -> Result<()> {
         self.write(|transaction| {
-            let old = (draft.created - KEPT).timestamp_millis();
-            let forget = "DELETE FROM drafts WHERE expires < ?1 AND id NOT IN (SELECT draft FROM events)";
-            transaction.execute(forget, [old])?;
+            let old = (draft.created - DRAFT_RETENTION).timestamp_millis();
+            let delete = "DELETE FROM drafts WHERE expires < ?1 AND id NOT IN (SELECT draft FROM events)";
+            transaction.execute(delete, [old])?;
             rows::insert_draft(transaction, draft)
         })
     }
 
-    /// A draft of this owner, and what has come of it.
-    pub fn look(&self, owner: &Owner, id: &str) -> Result<(Draft, Option<Progress>)> {
-        self.read(|connection| Ok((rows::draft(connection, owner, id)?, rows::progress(connection, id)?)))
+    /// A draft of this owner, with its event if there is one.
+    pub fn find_draft(&self, owner: &Owner, id: &str) -> Result<(Draft, Option<Reservation>)> {
+        self.read(|connection| Ok((rows::draft(connection, owner, id)?, rows::reservation(connection, id)?)))
     }
 
-    /// The times in a window at which an attendee is taken.
+    /// The busy times of an attendee in a window.
     pub fn busy(
         &self,
         address: &str,
         window: Span,
-        which: Blocking,
+        events: BlockingEvents,
         now: DateTime<Utc>,
     ) -> Result<Vec<Span>> {
-        self.read(|connection| rows::busy(connection, address, window, which, now, ""))
+        self.read(|connection| rows::busy(connection, address, window, events, now, ""))
     }
 
-    /// Events that begin in a window, the earliest first.
+    /// The booked events that begin in a window, sorted by their start.
     pub fn events(&self, window: Span) -> Result<Vec<Event>> {
         self.read(|connection| rows::events(connection, window))
     }
 
-    /// Checks once more that the time is free, and takes it: at once if nothing else has to be done, otherwise for as
-    /// long as the call may take.
-    pub fn hold(&self, hold: &Hold) -> Result<Holding> {
-        self.write(|transaction| hold.take(transaction))
+    /// Checks again that the time is free, and holds or books it.
+    pub fn hold(&self, request: &HoldRequest) -> Result<HoldOutcome> {
+        self.write(|transaction| request.execute(transaction))
     }
 
-    /// The meeting that was made for an event that is held.
-    pub fn note_meeting(&self, event: &str, meeting: &str, link: &str) -> Result<()> {
-        self.write(|transaction| {
-            let sql = "UPDATE events SET meeting = ?2, conference = ?3 WHERE id = ?1";
-            transaction.execute(sql, (event, meeting, link))?;
-            Ok(())
-        })
+    /// Records the meeting of a held event.
+    pub fn record_meeting(&self, event: &str, meeting: &str, link: &str) -> Result<()> {
+        let sql = "UPDATE events SET meeting = ?2, conference = ?3 WHERE id = ?1";
+        self.execute(sql, (event, meeting, link))
     }
 
-    /// The event exists.
+    /// Turns a held event into a booked one.
     pub fn book(&self, event: &str) -> Result<()> {
-        self.write(|transaction| {
-            transaction.execute("UPDATE events SET held_until = NULL WHERE id = ?1", [event])?;
-            Ok(())
-        })
+        self.execute("UPDATE events SET held_until = NULL WHERE id = ?1", [event])
     }
 
-    /// What was held for this call is free again.
+    /// Deletes the event that this call holds.
     pub fn release(&self, event: &str, execution: &str) -> Result<()> {
-        self.write(|transaction| {
-            let sql = "DELETE FROM events WHERE id = ?1 AND execution = ?2 AND held_until IS NOT NULL";
-            transaction.execute(sql, (event, execution))?;
-            Ok(())
-        })
+        let sql = "DELETE FROM events WHERE id = ?1 AND execution = ?2 AND held_until IS NOT NULL";
+        self.execute(sql, (event, execution))
     }
 }
 
-/// Makes the directory and the file for their owner alone; SQLite gives its log the same permissions.
-fn prepare(path: &Path) -> std::io::Result<()> {
+/// Creates the directory and the file with permissions for their owner alone. SQLite gives its log the same permissions.
+fn create_private_file(path: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
     if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
@@ -177,8 +171,8 @@ fn prepare(path: &Path) -> std::io::Result<()> {
     options.append(true).create(true).open(path).map(drop)
 }
 
-/// The one row of a query, if there is one.
-fn one<T>(
+/// The row of a query, if there is one.
+fn query_optional<T>(
     connection: &Connection,
     sql: &str,
     values: impl rusqlite::Params,

@@ -1,16 +1,16 @@
-//! Records as rows. Times are milliseconds since 1970, lists are JSON.
+//! Converts records to rows and back. Times are milliseconds since 1970, lists are JSON.
 
 use chrono::{DateTime, Utc};
 use rusqlite::types::Type;
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, Row, params};
 use serde_json::{Value, json};
 
-use super::{Blocking, Error, Result, one};
-use crate::busy::Span;
-use crate::records::{Draft, Event, Owner, Progress};
+use super::{BlockingEvents, Error, Result, query_optional};
+use crate::records::{Draft, Event, Owner, Reservation};
 use crate::slots::Slot;
+use crate::span::Span;
 
-const EVENT: &str =
+const EVENT_COLUMNS: &str =
     "id, title, attendees, start, end, timezone, organizer, note, conference, meeting, created";
 
 pub fn insert_draft(connection: &Connection, draft: &Draft) -> Result<()> {
@@ -22,12 +22,11 @@ pub fn insert_draft(connection: &Connection, draft: &Draft) -> Result<()> {
         json!([slot.span.start.timestamp_millis(), slot.span.end.timestamp_millis(), slot.preferred])
     };
     let slots = Value::Array(draft.slots.iter().map(slot).collect()).to_string();
-    let values = (
-        (id, &owner.org, &owner.user, title, list(&draft.attendees)),
-        (minutes, timezone, slots, created.timestamp_millis(), expires.timestamp_millis()),
-    );
-    let ((a, b, c, d, e), (f, g, h, i, j)) = values;
-    connection.prepare_cached(sql)?.execute((a, b, c, d, e, f, g, h, i, j))?;
+    let (created, expires) = (created.timestamp_millis(), expires.timestamp_millis());
+    let attendees = list(&draft.attendees);
+    connection.prepare_cached(sql)?.execute(params![
+        id, owner.org, owner.user, title, attendees, minutes, timezone, slots, created, expires
+    ])?;
     Ok(())
 }
 
@@ -47,25 +46,25 @@ pub fn draft(connection: &Connection, owner: &Owner, id: &str) -> Result<Draft> 
             expires: time(row, 6)?,
         })
     };
-    one(connection, sql, (id, &owner.org, &owner.user), read)?.ok_or(Error::NotFound)
+    query_optional(connection, sql, (id, &owner.org, &owner.user), read)?.ok_or(Error::NotFound)
 }
 
-pub fn progress(connection: &Connection, draft: &str) -> Result<Option<Progress>> {
-    let sql = format!("SELECT {EVENT}, execution, held_until FROM events WHERE draft = ?1");
-    one(connection, &sql, [draft], |row| {
+pub fn reservation(connection: &Connection, draft: &str) -> Result<Option<Reservation>> {
+    let sql = format!("SELECT {EVENT_COLUMNS}, execution, held_until FROM events WHERE draft = ?1");
+    query_optional(connection, &sql, [draft], |row| {
         let held_until: Option<i64> = row.get(12)?;
         let held_until = held_until.map(|_| time(row, 12)).transpose()?;
-        Ok(Progress { event: event(row)?, execution: row.get(11)?, held_until })
+        Ok(Reservation { event: event(row)?, execution: row.get(11)?, held_until })
     })
 }
 
-pub fn insert_event(connection: &Connection, draft: &str, progress: &Progress) -> Result<()> {
-    let Progress { event, execution, held_until } = progress;
+pub fn insert_event(connection: &Connection, draft: &str, reservation: &Reservation) -> Result<()> {
+    let Reservation { event, execution, held_until } = reservation;
     let sql = "INSERT INTO events (id, draft, execution, held_until, title, attendees, start, end, timezone,
                organizer, note, conference, meeting, created)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
     let (start, end) = (event.span.start.timestamp_millis(), event.span.end.timestamp_millis());
-    connection.prepare_cached(sql)?.execute(rusqlite::params![
+    connection.prepare_cached(sql)?.execute(params![
         event.id,
         draft,
         execution,
@@ -93,7 +92,7 @@ pub fn busy(
     connection: &Connection,
     address: &str,
     window: Span,
-    which: Blocking,
+    events: BlockingEvents,
     now: DateTime<Utc>,
     except: &str,
 ) -> Result<Vec<Span>> {
@@ -102,7 +101,8 @@ pub fn busy(
                WHERE address = ?1 AND attending.start < ?3 AND attending.end > ?2
                AND (held_until > ?4 OR held_until IS NULL AND ?5) AND event <> ?6 ORDER BY attending.start";
     let (start, end) = (window.start.timestamp_millis(), window.end.timestamp_millis());
-    let values = (address.to_lowercase(), start, end, now.timestamp_millis(), which == Blocking::All, except);
+    let values =
+        (address.to_lowercase(), start, end, now.timestamp_millis(), events == BlockingEvents::All, except);
     let mut query = connection.prepare_cached(sql)?;
     let rows = query.query_map(values, |row| Ok(Span { start: time(row, 0)?, end: time(row, 1)? }))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -110,7 +110,7 @@ pub fn busy(
 
 pub fn events(connection: &Connection, window: Span) -> Result<Vec<Event>> {
     let sql = format!(
-        "SELECT {EVENT} FROM events WHERE held_until IS NULL AND start >= ?1 AND start < ?2 ORDER BY start, id"
+        "SELECT {EVENT_COLUMNS} FROM events WHERE held_until IS NULL AND start >= ?1 AND start < ?2 ORDER BY start, id"
     );
     let mut query = connection.prepare_cached(&sql)?;
     let rows = query.query_map((window.start.timestamp_millis(), window.end.timestamp_millis()), event)?;
@@ -137,27 +137,29 @@ fn list(strings: &[String]) -> String {
 }
 
 fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<DateTime<Utc>> {
-    let milliseconds: i64 = row.get(column)?;
+    from_millis(column, row.get(column)?)
+}
+
+fn from_millis(column: usize, milliseconds: i64) -> rusqlite::Result<DateTime<Utc>> {
     DateTime::from_timestamp_millis(milliseconds)
         .ok_or(rusqlite::Error::IntegralValueOutOfRange(column, milliseconds))
 }
 
 fn strings(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<String>> {
-    serde_json::from_str(&row.get::<_, String>(column)?).map_err(|error| broken(column, error))
+    serde_json::from_str(&row.get::<_, String>(column)?).map_err(|error| invalid_json(column, error))
 }
 
 fn slots(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<Slot>> {
     let text: String = row.get(column)?;
-    let slots: Vec<(i64, i64, bool)> = serde_json::from_str(&text).map_err(|error| broken(column, error))?;
-    let at = |milliseconds| {
-        DateTime::from_timestamp_millis(milliseconds)
-            .ok_or(rusqlite::Error::IntegralValueOutOfRange(column, milliseconds))
+    let slots: Vec<(i64, i64, bool)> =
+        serde_json::from_str(&text).map_err(|error| invalid_json(column, error))?;
+    let slot = |(start, end, preferred)| {
+        let span = Span { start: from_millis(column, start)?, end: from_millis(column, end)? };
+        Ok(Slot { span, preferred })
     };
-    let slot =
-        |(start, end, preferred)| Ok(Slot { span: Span { start: at(start)?, end: at(end)? }, preferred });
     slots.into_iter().map(slot).collect()
 }
 
-fn broken(column: usize, error: serde_json::Error) -> rusqlite::Error {
+fn invalid_json(column: usize, error: serde_json::Error) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error))
 }

@@ -1,4 +1,4 @@
-//! The tables, and which version of them a file has.
+//! The tables, and the version of a file's schema.
 
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -6,7 +6,7 @@ use super::{Error, Result};
 
 const VERSION: i64 = 1;
 
-/// `attending` says who is taken when, one row a person; it is what every question about free times reads.
+/// `attending` has one row for each attendee of an event; queries for busy times read it.
 const TABLES: &str = "
 CREATE TABLE drafts (
     id TEXT PRIMARY KEY, org TEXT NOT NULL, user TEXT NOT NULL, title TEXT NOT NULL, attendees TEXT NOT NULL,
@@ -44,7 +44,7 @@ pub fn apply(connection: &mut Connection) -> Result<()> {
         }
         VERSION => Ok(()),
         other => Err(Error::File(format!(
-            "the calendar's file is of version {other}, and this program knows {VERSION}: use a newer toolwright"
+            "the calendar's file has version {other}, but this program supports {VERSION}: use a newer toolwright"
         ))),
     }
 }

@@ -1,10 +1,10 @@
-//! `.ics` that other programs read: parsed by Python's icalendar, which is strict.
+//! Exported `.ics` files, parsed by Python's icalendar, which is strict.
 
 use serde_json::json;
-use toolwright_calendar::{Listing, Settings};
+use toolwright_calendar::{EventList, Settings};
 
-use crate::desk::{ANNA, Desk, JON, MIRA, commit, half_hour};
 use crate::python;
+use crate::support::{ANNA, JON, MIRA, TestCalendar, commit, half_hour};
 
 const PARSE: &str = r#"
 import sys, json, icalendar
@@ -24,38 +24,38 @@ zones = sorted(str(zone["TZID"]) for zone in calendar.walk("VTIMEZONE"))
 print(json.dumps({"version": str(calendar["VERSION"]), "events": events, "zones": zones}))
 "#;
 
-/// Three events: with everything, in UTC, and in summer time.
-pub async fn booked() -> Desk {
-    let desk = Desk::new(
+/// Three events: one with all fields, one in UTC and one in summer time.
+pub async fn booked() -> TestCalendar {
+    let calendar = TestCalendar::new(
         json!({ "conference": "https://meet.example/{event_id}", "organizer": "office@studio.example" }),
     );
-    let mut wish = half_hour(&[MIRA, JON]);
-    wish["title"] = json!(
+    let mut request = half_hour(&[MIRA, JON]);
+    request["title"] = json!(
         "Léger; lights, cues \\ & a title that is long enough to be folded — more than once, in fact 🎭🎭🎭🎭"
     );
-    let proposal = desk.ask(ANNA, "propose", wish).await.unwrap();
-    let mut asked = commit(proposal["draftId"].as_str().unwrap(), 0, "a");
-    asked["note"] = json!("Bring:\r\n- cue sheets; lamps, all\r- C:\\temp\0\u{1b}");
-    desk.ask(ANNA, "commit", asked).await.unwrap();
+    let proposal = calendar.call(ANNA, "propose", request).await.unwrap();
+    let mut args = commit(proposal["draftId"].as_str().unwrap(), 0, "a");
+    args["note"] = json!("Bring:\r\n- cue sheets; lamps, all\r- C:\\temp\0\u{1b}");
+    calendar.call(ANNA, "commit", args).await.unwrap();
     for (timezone, start, end) in [
         ("UTC", "2026-03-03T00:00:00Z", "2026-03-04T00:00:00Z"),
         ("America/New_York", "2026-07-01T00:00:00Z", "2026-07-02T00:00:00Z"),
     ] {
-        let mut wish = half_hour(&[MIRA]);
-        wish["timezone"] = json!(timezone);
-        wish["windowStart"] = json!(start);
-        wish["windowEnd"] = json!(end);
-        let proposal = desk.ask(ANNA, "propose", wish).await.unwrap();
-        desk.ask(ANNA, "commit", commit(proposal["draftId"].as_str().unwrap(), 0, "a")).await.unwrap();
+        let mut request = half_hour(&[MIRA]);
+        request["timezone"] = json!(timezone);
+        request["windowStart"] = json!(start);
+        request["windowEnd"] = json!(end);
+        let proposal = calendar.call(ANNA, "propose", request).await.unwrap();
+        calendar.call(ANNA, "commit", commit(proposal["draftId"].as_str().unwrap(), 0, "a")).await.unwrap();
     }
-    desk
+    calendar
 }
 
 #[tokio::test]
-async fn another_program_reads_all_of_it() {
-    let desk = booked().await;
-    let rows = desk.listing().rows();
-    let text = desk.listing().to_ics();
+async fn another_program_reads_all_fields() {
+    let calendar = booked().await;
+    let rows = calendar.events().rows();
+    let text = calendar.events().to_ics();
     assert!(text.lines().all(|line| line.len() <= 75) && !text.replace("\r\n", "").contains('\n'));
     let read = python::run(PARSE, &text);
     let link = format!("https://meet.example/{}", rows[0].id);
@@ -76,11 +76,11 @@ async fn another_program_reads_all_of_it() {
 }
 
 #[tokio::test]
-async fn a_part_of_the_events_is_chosen_by_dates_or_times() {
-    let desk = booked().await;
+async fn events_are_selected_by_dates_or_times() {
+    let calendar = booked().await;
     let settings: Settings = serde_json::from_value(json!({ "timezone": "Europe/Berlin" })).unwrap();
     let count = |from: Option<&str>, to: Option<&str>| {
-        Listing::read(&desk.file(), &settings, from, to).map(|listing| listing.rows().len())
+        EventList::read(&calendar.file(), &settings, from, to).map(|events| events.rows().len())
     };
     assert_eq!(count(None, None), Ok(3));
     assert_eq!(count(Some("2026-03-03"), None), Ok(2));
@@ -88,7 +88,7 @@ async fn a_part_of_the_events_is_chosen_by_dates_or_times() {
     assert_eq!(count(Some("2026-03-02T09:00:01+01:00"), Some("2026-03-04")), Ok(1));
     assert!(count(Some("monday"), None).unwrap_err().contains("2026-03-02"));
     assert!(count(Some("2026-03-02"), Some("2026-03-02")).unwrap_err().contains("--to"));
-    let nowhere = Listing::read(&desk.directory().join("none.db"), &settings, None, None).unwrap();
+    let nowhere = EventList::read(&calendar.directory().join("none.db"), &settings, None, None).unwrap();
     assert!(nowhere.rows().is_empty() && nowhere.to_ics().contains("VCALENDAR"));
-    assert!(!desk.directory().join("none.db").exists());
+    assert!(!calendar.directory().join("none.db").exists());
 }

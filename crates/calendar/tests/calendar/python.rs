@@ -1,4 +1,4 @@
-//! The Python that has Radicale and icalendar, installed once by scripts/radicale.
+//! The Python with Radicale and icalendar that scripts/radicale installs.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// Fails, with the command that mends it, where they cannot be had.
+/// Panics with the command to run if they are not installed.
 pub fn python() -> PathBuf {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/radicale");
     let output = Command::new(&script).stderr(Stdio::inherit()).output().unwrap();
@@ -14,7 +14,7 @@ pub fn python() -> PathBuf {
     PathBuf::from(String::from_utf8(output.stdout).unwrap().trim())
 }
 
-/// What a program prints as JSON, given a text on stdin.
+/// Runs a program with `input` on stdin and returns the JSON that it prints.
 pub fn run(program: &str, input: &str) -> Value {
     let mut child = Command::new(python())
         .args(["-c", program])

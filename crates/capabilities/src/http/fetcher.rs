@@ -1,14 +1,14 @@
-//! The fetcher: one deadline over all hops, each hop judged and sent, faults turned into the codes of the capability.
+//! `http.fetch`: one deadline over all redirects, every hop checked by the allow list, errors mapped to capability codes.
 
-use crate::Fault;
-use crate::http::allow::AllowList;
-use crate::http::client;
-use crate::http::lookup::{Guard, NotPublic};
+use crate::http::allow_list::AllowList;
+use crate::http::dns_guard::{DnsGuard, NotPublic};
+use crate::http::http_client;
 use crate::http::redirect;
 use crate::http::request::Request;
 use crate::http::response;
+use crate::{CapabilityError, Result};
 use reqwest::Client;
-use rustls::ClientConfig;
+use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
 use std::error::Error;
 use std::fmt;
@@ -17,11 +17,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OnceCell;
 
+/// Timeouts and limits of `http.fetch`.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Lookup, connection and TLS together, for each hop.
+    /// DNS, TCP and TLS together, for each hop.
     pub connect_timeout: Duration,
-    /// The whole fetch with all hops; a handler's `timeoutMs` can only shorten it.
+    /// For all hops together; a handler's `timeoutMs` can only shorten it.
     pub total_timeout: Duration,
     pub max_response_bytes: usize,
     /// URL, headers and body together.
@@ -41,7 +42,7 @@ impl Default for Options {
     }
 }
 
-/// Shared by all tools; clones share the connections.
+/// Shared by all tools; clones share the connection pool.
 #[derive(Clone)]
 pub struct Fetcher {
     shared: Arc<Shared>,
@@ -49,10 +50,10 @@ pub struct Fetcher {
 
 struct Shared {
     options: Options,
-    guard: Guard,
-    trust: fn() -> Result<ClientConfig, String>,
-    plain: Client,
-    secure: OnceCell<Client>,
+    guard: DnsGuard,
+    tls: fn() -> Result<ClientConfig, String>,
+    http_client: Client,
+    https_client: OnceCell<Client>,
 }
 
 impl fmt::Debug for Fetcher {
@@ -63,110 +64,117 @@ impl fmt::Debug for Fetcher {
 
 impl Fetcher {
     pub fn new(options: Options) -> Result<Self, String> {
-        Self::with_guard(options, Guard::system(), client::system_trust)
+        Self::with_guard(options, DnsGuard::system(), http_client::system_tls)
     }
 
-    /// One that also reaches this host, which the operator has named, wherever it is. Not for handlers' requests.
-    pub(crate) fn trusting(options: Options, host: &str) -> Result<Self, String> {
-        let guard = Guard { trusted: Some(host.into()), ..Guard::system() };
-        Self::with_guard(options, guard, client::system_trust)
+    /// A fetcher that also reaches `host` at a private address, because the operator has configured it. Not for handlers.
+    pub(crate) fn for_configured_host(options: Options, host: &str) -> Result<Self, String> {
+        let guard = DnsGuard { configured_host: Some(host.into()), ..DnsGuard::system() };
+        Self::with_guard(options, guard, http_client::system_tls)
     }
 
     pub(crate) fn with_guard(
         options: Options,
-        guard: Guard,
-        trust: fn() -> Result<ClientConfig, String>,
+        guard: DnsGuard,
+        tls: fn() -> Result<ClientConfig, String>,
     ) -> Result<Self, String> {
-        let plain = client::build(&options, guard.clone(), client::no_trust()?)?;
-        Ok(Self { shared: Arc::new(Shared { options, guard, trust, plain, secure: OnceCell::new() }) })
+        let no_tls = http_client::tls_with_roots(RootCertStore::empty())?;
+        let http_client = http_client::build(&options, guard.clone(), no_tls)?;
+        let https_client = OnceCell::new();
+        Ok(Self { shared: Arc::new(Shared { options, guard, tls, http_client, https_client }) })
     }
 
-    /// Serves `http.fetch(url, init?)`: `arguments` are the handler's, the result is the capability's.
-    /// Dropping the future gives up the request.
-    pub async fn fetch(&self, allow: &AllowList, arguments: &[Value]) -> Result<Value, Fault> {
+    /// `http.fetch(url, init?)` with the handler's arguments. Dropping the future cancels the request.
+    pub async fn fetch(&self, allow: &AllowList, arguments: &[Value]) -> Result<Value> {
         let options = &self.shared.options;
         let request = Request::parse(arguments, options.max_request_bytes)?;
-        allow.admit_method(&request.method)?;
-        allow.admit_url(&request.url)?;
-        let limit =
+        allow.check_method(&request.method)?;
+        allow.check_url(&request.url)?;
+        let timeout =
             request.timeout.map_or(options.total_timeout, |timeout| timeout.min(options.total_timeout));
-        match tokio::time::timeout(limit, self.follow(allow, request)).await {
+        let mut may_have_effects = false;
+        let hops = self.follow_redirects(allow, request, &mut may_have_effects);
+        match tokio::time::timeout(timeout, hops).await {
+            // Once a write was sent, no error may claim that there were no side effects.
+            Ok(Err(error)) if may_have_effects => Err(CapabilityError::timeout(error.message)),
             Ok(result) => result,
-            Err(_) => Err(Fault::timeout(format!("no whole answer within {} ms", limit.as_millis()))),
+            Err(_) => Err(CapabilityError::timeout(format!(
+                "no complete response within {} ms",
+                timeout.as_millis()
+            ))),
         }
     }
 
-    /// Sends a request that has been admitted, and those that redirects ask for once they are admitted, too.
-    async fn follow(&self, allow: &AllowList, request: Request) -> Result<Value, Fault> {
-        let mut wrote = false;
-        self.hops(allow, request, &mut wrote).await.map_err(|error| after_write(wrote, error))
-    }
-
-    async fn hops(&self, allow: &AllowList, mut request: Request, wrote: &mut bool) -> Result<Value, Fault> {
+    /// Sends a permitted request and then each redirect that is permitted too.
+    async fn follow_redirects(
+        &self,
+        allow: &AllowList,
+        mut request: Request,
+        may_have_effects: &mut bool,
+    ) -> Result<Value> {
         for _ in 0..=self.shared.options.max_redirects {
             let response = self.send(&request).await?;
-            *wrote |= !request.method.is_safe();
-            let Some(next) = redirect::next(&request, response.status(), response.headers())? else {
+            *may_have_effects |= !request.method.is_safe();
+            let Some(next) = redirect::next_request(&request, response.status(), response.headers())? else {
                 return response::read(response, self.shared.options.max_response_bytes).await;
             };
-            allow.admit_url(&next.url).map_err(|_| redirect::refused())?;
+            allow.check_url(&next.url).map_err(|_| redirect::refused())?;
             request = next;
         }
-        Err(Fault::not_allowed("the server redirects too often"))
+        Err(CapabilityError::not_allowed("the server redirects too many times"))
     }
 
-    async fn send(&self, request: &Request) -> Result<reqwest::Response, Fault> {
+    async fn send(&self, request: &Request) -> Result<reqwest::Response> {
         let client = self.client(request.url.scheme()).await?;
         let mut builder =
             client.request(request.method.clone(), request.url.clone()).headers(request.headers.clone());
         if let Some(body) = &request.body {
             builder = builder.body(body.clone());
         }
-        builder.send().await.map_err(|error| explain(&error, request))
+        builder.send().await.map_err(|error| to_capability_error(&error, request))
     }
 
-    async fn client(&self, scheme: &str) -> Result<Client, Fault> {
+    async fn client(&self, scheme: &str) -> Result<Client> {
         if scheme != "https" {
-            return Ok(self.shared.plain.clone());
+            return Ok(self.shared.http_client.clone());
         }
         let shared = &self.shared;
-        let made = shared.secure.get_or_try_init(|| async {
-            // Certificates are read from files.
-            let tls =
-                tokio::task::spawn_blocking(shared.trust).await.map_err(|error| error.to_string())??;
-            client::build(&shared.options, shared.guard.clone(), tls)
+        let client = shared.https_client.get_or_try_init(|| async {
+            // Reads certificate files.
+            let tls = tokio::task::spawn_blocking(shared.tls).await.map_err(|error| error.to_string())??;
+            http_client::build(&shared.options, shared.guard.clone(), tls)
         });
-        // The reason lies in the machine, and is not for handlers.
-        made.await.cloned().map_err(|_: String| Fault::unreachable("https cannot be used on this server"))
+        // The cause is a detail of this machine and not for handlers.
+        client
+            .await
+            .cloned()
+            .map_err(|_: String| CapabilityError::unreachable("https is not available on this server"))
     }
 }
 
-/// Once something was sent that may have had effects, no other code may deny it.
-fn after_write(wrote: bool, error: Fault) -> Fault {
-    if wrote { Fault::timeout(error.message) } else { error }
-}
-
-/// Turns the client's error into ours. Its own text is not used: it holds addresses and whole URLs.
-fn explain(error: &reqwest::Error, request: &Request) -> Fault {
+/// Maps an error of the client. Its own text is not used, because it contains addresses and whole URLs.
+fn to_capability_error(error: &reqwest::Error, request: &Request) -> CapabilityError {
     let host = request.url.host_str().unwrap_or_default();
-    if chain(error).any(|cause| cause.is::<NotPublic>()) {
-        Fault::not_allowed(format!("{host} leads to an address that is not public"))
+    if error_chain(error).any(|cause| cause.is::<NotPublic>()) {
+        CapabilityError::not_allowed(format!("{host} resolves to an address that is not public"))
     } else if error.is_builder() {
-        Fault::invalid("the request cannot be sent in this form")
+        CapabilityError::invalid("the request is not valid HTTP")
     } else if !error.is_connect() {
-        Fault::timeout(format!("the connection to {host} broke before an answer had come"))
-    } else if chain(error).any(is_tls) {
-        Fault::unreachable(format!("no trusted connection to {host}: TLS or its certificate failed"))
+        CapabilityError::timeout(format!("the connection to {host} broke before a response arrived"))
+    } else if error_chain(error).any(is_tls) {
+        CapabilityError::unreachable(format!(
+            "no trusted connection to {host}: the TLS handshake or its certificate failed"
+        ))
     } else {
-        Fault::unreachable(format!("{host} could not be reached"))
+        CapabilityError::unreachable(format!("could not connect to {host}"))
     }
 }
 
-fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+fn error_chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |error: &&'a (dyn Error + 'static)| (*error).source())
 }
 
-/// An I/O error does not show the error that it wraps as its source, and here one wraps the other.
+/// An I/O error does not return the error that it wraps as its `source`, so wrapped errors are unpacked here.
 fn is_tls(error: &(dyn Error + 'static)) -> bool {
     match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
         Some(inner) => is_tls(inner),

@@ -1,48 +1,47 @@
-//! The `http.fetch` capability of tool handlers (docs/reference/capabilities.md, "Network and Composition") and its guard.
-//! It knows URLs, addresses and one request at a time; it must not know tools, sessions or the JavaScript engine.
+//! `http.fetch` for handlers (docs/reference/capabilities.md, "Network and Composition") and the guard against server-side
+//! request forgery. It knows URLs, addresses and one request at a time; it must not know tools or sessions.
 //!
-//! # What an entry of the allow list opens
+//! # What an entry of the allow list permits
 //!
-//! | entry | opens |
+//! | entry | permits |
 //! |---|---|
 //! | `api.example.com` | https on 443 |
 //! | `api.example.com:8443` | https on 8443 |
 //! | `api.example.com:80`, `http://api.example.com` | http on 80 |
 //! | `http://api.example.com:8080`, `https://…:8443` | that scheme on that port |
-//! | `*.example.com` (with scheme or port as above) | every sub-domain, not `example.com` itself |
+//! | `*.example.com` (with scheme or port as above) | every subdomain, not `example.com` itself |
 //! | `10.0.0.5` (a private or loopback address) | http on 80 and https on 443 |
 //! | `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080` | http and https on that port |
 //!
-//! Plain http to the outside has to be asked for, because a handler's keys would travel in the clear. Addresses that are
-//! not public are reached only by an entry that names the address itself, or `localhost` with a port; a *name* never
-//! leads to one, whatever DNS says.
+//! Plain http to a public host must be written out, because it would send a handler's API keys unencrypted. Addresses
+//! that are not public are permitted only by an entry with the address itself, or `localhost` with a port. A *name*
+//! never resolves to one, whatever DNS answers.
 //!
-//! # Why a name cannot be rebound
+//! # Why DNS rebinding does not work
 //!
-//! There is one lookup for each connection. `lookup::Guard` makes it inside the HTTP client, refuses the answer as a
-//! whole if one address in it is not public, and the client connects to that very answer. Pooled connections are keyed
-//! by scheme, host and port, and what a host may resolve to depends on its name alone, so that a connection opened for
-//! one tool is the one that any other tool admitted to the same host and port would have got.
+//! Each connection resolves its name once. `DnsGuard` does it inside the HTTP client, rejects the whole answer if one
+//! address in it is not public, and the client connects to an address of that same answer. Pooled connections are keyed
+//! by scheme, host and port, and the permitted addresses depend on the name alone, so tools can share a pool.
 //!
-//! # Why the codes are what they are
+//! # Error codes
 //!
-//! `UNREACHABLE` promises that nothing was done, so it is used only while no request has been sent. All that goes wrong
-//! afterwards is `TIMEOUT` ("effects are possible"), a connection that breaks in the middle of an answer included.
+//! `UNREACHABLE` means that there were no side effects, so it is used only while no request has been sent. Every later
+//! failure, including a connection that breaks in the middle of a response, is `TIMEOUT` (side effects are possible).
 
 mod address;
-mod allow;
-mod client;
-mod entry;
+mod allow_entry;
+mod allow_list;
+mod dns_guard;
 mod fetcher;
-mod lookup;
+mod http_client;
 mod redirect;
 mod request;
 mod response;
 
-pub use allow::{AllowList, Methods};
-pub use client::for_service;
-pub(crate) use entry::is_localhost;
+pub(crate) use allow_entry::is_localhost;
+pub use allow_list::{AllowList, Methods};
 pub use fetcher::{Fetcher, Options};
+pub use http_client::service_client;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -1,7 +1,7 @@
-//! One request as a handler asks for it: `fetch(url, init?)` read and checked, before anything is judged or sent.
+//! Parses the arguments of `fetch(url, init?)`. It neither checks the allow list nor sends anything.
 
-use crate::Fault;
-use crate::http::allow::canonical;
+use crate::http::allow_list::canonical;
+use crate::{CapabilityError, Result};
 use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
@@ -17,8 +17,8 @@ pub(crate) struct Request {
     pub(crate) timeout: Option<Duration>,
 }
 
-/// Headers that belong to the connection, or that would say something else than the request itself: a length, a host, an
-/// encoding that we do not decode, another method than the one that was admitted.
+/// Headers that belong to the connection or could contradict the request: a length, a host, an encoding that is not
+/// decoded, another method than the one that was checked.
 const REFUSED_HEADERS: &[&str] = &[
     "accept-encoding",
     "connection",
@@ -40,22 +40,24 @@ const STANDARD_METHODS: &[&str] =
     &["CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE", "TRACK"];
 
 impl Request {
-    /// Reads the handler's arguments: the URL, and the optional `init`.
-    pub(crate) fn parse(arguments: &[Value], max_bytes: usize) -> Result<Self, Fault> {
+    /// Parses the URL and the optional `init`.
+    pub(crate) fn parse(arguments: &[Value], max_bytes: usize) -> Result<Self> {
         let url = parse_url(arguments.first())?;
-        let nothing = Map::new();
         let init = match arguments.get(1) {
-            None | Some(Value::Null) => &nothing,
+            None | Some(Value::Null) => &Map::new(),
             Some(Value::Object(init)) => init,
-            Some(_) => return Err(Fault::invalid("init is an object")),
+            Some(_) => return Err(CapabilityError::invalid("init must be an object")),
         };
         check_members(init)?;
-        let method = parse_method(init.get("method"))?;
-        let mut headers = parse_headers(init.get("headers"))?;
-        let body = parse_body(init.get("body"), &method, &mut headers)?;
-        let request = Self { method, url, headers, body, timeout: parse_timeout(init.get("timeoutMs"))? };
+        let member = |name: &str| init.get(name).filter(|value| !value.is_null());
+        let method = parse_method(member("method"))?;
+        let mut headers = parse_headers(member("headers"))?;
+        let body = parse_body(member("body"), &method, &mut headers)?;
+        let request = Self { method, url, headers, body, timeout: parse_timeout(member("timeoutMs"))? };
         if request.bytes() > max_bytes {
-            return Err(Fault::invalid(format!("the request is larger than {max_bytes} bytes")));
+            return Err(CapabilityError::invalid(format!(
+                "the request is larger than the limit of {max_bytes} bytes"
+            )));
         }
         Ok(request)
     }
@@ -66,43 +68,40 @@ impl Request {
     }
 }
 
-fn parse_url(url: Option<&Value>) -> Result<Url, Fault> {
-    let text = url.and_then(Value::as_str).ok_or_else(|| Fault::invalid("the URL is a string"))?;
-    let url = Url::parse(text).map_err(|error| Fault::invalid(format!("the URL cannot be read: {error}")))?;
+fn parse_url(url: Option<&Value>) -> Result<Url> {
+    let text =
+        url.and_then(Value::as_str).ok_or_else(|| CapabilityError::invalid("the URL must be a string"))?;
+    let url =
+        Url::parse(text).map_err(|error| CapabilityError::invalid(format!("the URL is invalid: {error}")))?;
     canonical(url)
 }
 
-/// An option that is ignored in silence (`redirect: "manual"`) would do something else than its author thinks.
-fn check_members(init: &Map<String, Value>) -> Result<(), Fault> {
-    // `signal` is what people pass to any fetch; the call's own cancellation already does what it asks for.
+/// Rejects unknown options, because ignoring one (`redirect: "manual"`) would surprise its author.
+fn check_members(init: &Map<String, Value>) -> Result<()> {
+    // `signal` is accepted out of habit and has no effect: a cancelled call cancels its requests anyway.
     let known = ["method", "headers", "body", "timeoutMs", "signal"];
     match init.keys().find(|name| !known.contains(&name.as_str())) {
         None => Ok(()),
-        Some(name) => Err(Fault::invalid(format!(
+        Some(name) => Err(CapabilityError::invalid(format!(
             "init has no member \"{name}\"; it may have method, headers, body and timeoutMs"
         ))),
     }
 }
 
-fn parse_method(method: Option<&Value>) -> Result<Method, Fault> {
-    let text = match method {
-        None | Some(Value::Null) => return Ok(Method::GET),
-        Some(Value::String(text)) => text,
-        Some(_) => return Err(Fault::invalid("method is a string")),
-    };
+fn parse_method(method: Option<&Value>) -> Result<Method> {
+    let Some(method) = method else { return Ok(Method::GET) };
+    let text = method.as_str().ok_or_else(|| CapabilityError::invalid("method must be a string"))?;
     let upper = text.to_ascii_uppercase();
     let name = if STANDARD_METHODS.contains(&upper.as_str()) { &upper } else { text };
     Method::from_bytes(name.as_bytes())
-        .map_err(|_| Fault::invalid("method is not the name of an HTTP method"))
+        .map_err(|_| CapabilityError::invalid("method is not a valid HTTP method"))
 }
 
-fn parse_headers(headers: Option<&Value>) -> Result<HeaderMap, Fault> {
+fn parse_headers(headers: Option<&Value>) -> Result<HeaderMap> {
+    let Some(headers) = headers else { return Ok(HeaderMap::new()) };
+    let invalid = || CapabilityError::invalid("headers must be an object of names and values");
+    let members = headers.as_object().ok_or_else(invalid)?;
     let mut result = HeaderMap::new();
-    let members = match headers {
-        None | Some(Value::Null) => return Ok(result),
-        Some(Value::Object(members)) => members,
-        Some(_) => return Err(Fault::invalid("headers is an object of names and values")),
-    };
     for (name, value) in members {
         let (name, value) = parse_header(name, value)?;
         result.insert(name, value);
@@ -110,53 +109,46 @@ fn parse_headers(headers: Option<&Value>) -> Result<HeaderMap, Fault> {
     Ok(result)
 }
 
-/// The value is never repeated in a message: it may be a key.
-fn parse_header(name: &str, value: &Value) -> Result<(HeaderName, HeaderValue), Fault> {
+/// Messages leave out the value, which may be an API key.
+fn parse_header(name: &str, value: &Value) -> Result<(HeaderName, HeaderValue)> {
     let parsed = HeaderName::from_bytes(name.as_bytes())
-        .map_err(|_| Fault::invalid("headers holds a name that is not a header name"))?;
+        .map_err(|_| CapabilityError::invalid("headers contains an invalid header name"))?;
     if REFUSED_HEADERS.contains(&parsed.as_str()) || parsed.as_str().starts_with("proxy-") {
-        return Err(Fault::invalid(format!("the header \"{parsed}\" may not be set")));
+        return Err(CapabilityError::invalid(format!("the header \"{parsed}\" must not be set")));
     }
     let text = match value {
         Value::String(text) => text.trim_matches([' ', '\t']).to_owned(),
         Value::Number(number) => number.to_string(),
         Value::Bool(flag) => flag.to_string(),
-        _ => return Err(Fault::invalid(format!("the header \"{parsed}\" is not a string"))),
+        _ => return Err(CapabilityError::invalid(format!("the header \"{parsed}\" must be a string"))),
     };
     let value = HeaderValue::from_str(&text).map_err(|_| {
-        Fault::invalid(format!("the header \"{parsed}\" holds characters that may not be sent"))
+        CapabilityError::invalid(format!("the header \"{parsed}\" contains invalid characters"))
     })?;
     Ok((parsed, value))
 }
 
-fn parse_body(
-    body: Option<&Value>,
-    method: &Method,
-    headers: &mut HeaderMap,
-) -> Result<Option<Vec<u8>>, Fault> {
+fn parse_body(body: Option<&Value>, method: &Method, headers: &mut HeaderMap) -> Result<Option<Vec<u8>>> {
     let (bytes, content_type) = match body {
-        None | Some(Value::Null) => return Ok(None),
+        None => return Ok(None),
         Some(Value::String(text)) => (text.clone().into_bytes(), "text/plain;charset=UTF-8"),
         Some(value @ (Value::Object(_) | Value::Array(_))) => {
             (value.to_string().into_bytes(), "application/json")
         }
-        Some(_) => return Err(Fault::invalid("body is a string or an object")),
+        Some(_) => return Err(CapabilityError::invalid("body must be a string or an object")),
     };
     if matches!(*method, Method::GET | Method::HEAD) {
-        return Err(Fault::invalid(format!("a {method} request has no body")));
+        return Err(CapabilityError::invalid(format!("a {method} request must not have a body")));
     }
     headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static(content_type));
     Ok(Some(bytes))
 }
 
-fn parse_timeout(timeout: Option<&Value>) -> Result<Option<Duration>, Fault> {
-    let milliseconds = match timeout {
-        None | Some(Value::Null) => return Ok(None),
-        // JavaScript has one kind of number, so that 5000 may arrive as 5000.0; the cast saturates.
-        Some(value) => value.as_f64().filter(|number| *number >= 1.0 && number.fract() == 0.0),
-    };
-    match milliseconds {
+fn parse_timeout(timeout: Option<&Value>) -> Result<Option<Duration>> {
+    let Some(timeout) = timeout else { return Ok(None) };
+    // JavaScript numbers are floats, so 5000 may arrive as 5000.0; the cast saturates.
+    match timeout.as_f64().filter(|number| *number >= 1.0 && number.fract() == 0.0) {
         Some(number) => Ok(Some(Duration::from_millis(number as u64))),
-        None => Err(Fault::invalid("timeoutMs is a whole number of at least 1")),
+        None => Err(CapabilityError::invalid("timeoutMs must be a whole number of at least 1")),
     }
 }

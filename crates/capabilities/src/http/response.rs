@@ -1,15 +1,17 @@
-//! The answer as a handler sees it: read up to the limit, then `{status, ok, url, headers, body, json}`.
+//! Reads a response up to the size limit and converts it to `{status, ok, url, headers, body, json}`.
 
-use crate::Fault;
+use crate::{CapabilityError, Result};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::Response;
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName};
 use serde_json::{Map, Value, json};
 
-/// Reads no more than `max_bytes` of body, whatever `content-length` promises.
-pub(crate) async fn read(mut response: Response, max_bytes: usize) -> Result<Value, Fault> {
-    let too_large = || Fault::not_allowed(format!("the answer is larger than {max_bytes} bytes"));
+/// Reads at most `max_bytes` of the body, whatever `content-length` says.
+pub(crate) async fn read(mut response: Response, max_bytes: usize) -> Result<Value> {
+    let too_large = || {
+        CapabilityError::not_allowed(format!("the response is larger than the limit of {max_bytes} bytes"))
+    };
     let max = u64::try_from(max_bytes).unwrap_or(u64::MAX);
     if response.content_length().is_some_and(|length| length > max) {
         return Err(too_large());
@@ -19,17 +21,20 @@ pub(crate) async fn read(mut response: Response, max_bytes: usize) -> Result<Val
         match response.chunk().await {
             Ok(Some(chunk)) if chunk.len() > max_bytes - body.len() => return Err(too_large()),
             Ok(Some(chunk)) => body.extend_from_slice(&chunk),
-            Ok(None) => return Ok(render(&response, &body)),
+            Ok(None) => return Ok(to_json(&response, &body)),
             Err(_) => {
-                return Err(Fault::timeout("the connection broke before the whole answer had come"));
+                return Err(CapabilityError::timeout(
+                    "the connection broke before the response was complete",
+                ));
             }
         }
     }
 }
 
-fn render(response: &Response, body: &[u8]) -> Value {
+fn to_json(response: &Response, body: &[u8]) -> Value {
     let content_type = media_type(response.headers());
-    let encoded = first(response.headers(), CONTENT_ENCODING).is_some_and(|coding| coding != "identity");
+    let encoded =
+        first_value(response.headers(), CONTENT_ENCODING).is_some_and(|coding| coding != "identity");
     let text = if encoded || !is_text(&content_type) {
         STANDARD.encode(body)
     } else {
@@ -50,7 +55,7 @@ fn render(response: &Response, body: &[u8]) -> Value {
     })
 }
 
-/// Values of the same name are joined, as `Headers.get` does it.
+/// Values of the same name are joined, like `Headers.get` does.
 fn headers(headers: &HeaderMap) -> Value {
     let mut result = Map::new();
     for name in headers.keys() {
@@ -61,13 +66,13 @@ fn headers(headers: &HeaderMap) -> Value {
     Value::Object(result)
 }
 
-fn first(headers: &HeaderMap, name: HeaderName) -> Option<String> {
+fn first_value(headers: &HeaderMap, name: HeaderName) -> Option<String> {
     headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_ascii_lowercase())
 }
 
 /// Without parameters, in lower case; empty if there is none.
 fn media_type(headers: &HeaderMap) -> String {
-    let full = first(headers, CONTENT_TYPE).unwrap_or_default();
+    let full = first_value(headers, CONTENT_TYPE).unwrap_or_default();
     full.split(';').next().unwrap_or_default().trim().to_owned()
 }
 
@@ -75,8 +80,8 @@ fn is_json(media_type: &str) -> bool {
     matches!(media_type, "application/json" | "text/json") || media_type.ends_with("+json")
 }
 
-/// What is given as text; the rest would not survive that and is given in base64. It depends on the type alone, so that
-/// a handler can tell which it gets.
+/// Media types whose body is returned as text; others are returned in base64. It depends on the type alone, so that a
+/// handler knows which one it gets.
 fn is_text(media_type: &str) -> bool {
     let Some((kind, name)) = media_type.split_once('/') else {
         return true;

@@ -1,26 +1,28 @@
-//! The `images.*` capability (docs/reference/capabilities.md, "Images"): prompts from templates, pictures from any endpoint that
-//! speaks OpenAI's images API. Pictures are kept in a directory and served from there under names that nobody can guess.
-//! It must not know tools, sessions or how they are served.
+//! The `images.*` capability (docs/reference/capabilities.md, "Images"): prompts from templates, images from any endpoint with
+//! OpenAI's images API. Images are stored in a directory and served under random names.
+//! It must not know tools or sessions, or how images are served.
 
-mod answer;
-mod draft;
-mod kind;
-mod provider;
-mod shelf;
+mod api_response;
+mod endpoint;
+mod image_format;
+mod image_store;
+mod prompt_draft;
 
+use std::future::ready;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use self::image_store::{StoredImage, digest};
 use crate::http::Fetcher;
-use crate::{Answer, Answered, Asker, Capability, Fault};
+use crate::{CallIdentity, Capability, CapabilityError, CapabilityFuture, CapabilityOutput, Result};
 
-pub use kind::Kind;
-pub use shelf::{Shelf, is_name};
+pub use image_format::ImageFormat;
+pub use image_store::{ImageStore, is_image_name};
 
-/// How pictures are made and kept.
+/// How images are generated and stored.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The endpoint up to `/v1`; without it nothing is generated.
@@ -28,27 +30,27 @@ pub struct Options {
     pub model: Option<String>,
     /// Sent as a bearer token.
     pub key: Option<String>,
-    /// For the whole request, the pictures' way here included.
+    /// For the whole request, including downloads.
     pub timeout: Duration,
-    /// The largest picture that is kept.
+    /// The maximum size of an image.
     pub max_bytes: usize,
-    /// Where pictures are kept.
+    /// The directory of the stored images.
     pub dir: PathBuf,
-    /// Where the server is that serves them.
-    pub base: Address,
+    /// The URL of the server that serves them.
+    pub base: BaseUrl,
 }
 
-/// Where a server is, such as `http://127.0.0.1:7300`. It may become known only when the server listens; clones share it.
+/// The URL of a server, such as `http://127.0.0.1:7300`. It can be set later, when the port is known; clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct Address(Arc<RwLock<String>>);
+pub struct BaseUrl(Arc<RwLock<String>>);
 
-impl Address {
-    pub fn new(address: impl Into<String>) -> Self {
-        Self(Arc::new(RwLock::new(address.into())))
+impl BaseUrl {
+    pub fn new(url: impl Into<String>) -> Self {
+        Self(Arc::new(RwLock::new(url.into())))
     }
 
-    pub fn set(&self, address: impl Into<String>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = address.into();
+    pub fn set(&self, url: impl Into<String>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = url.into();
     }
 
     fn get(&self) -> String {
@@ -60,13 +62,13 @@ impl Address {
 #[derive(Debug)]
 pub struct Images {
     options: Arc<Options>,
-    /// Made when it is first needed.
+    /// Created on first use.
     fetcher: OnceLock<Result<Fetcher, String>>,
 }
 
-/// One request for pictures.
+/// The arguments of `images.generate`.
 #[derive(Debug, Clone)]
-struct Wanted {
+struct GenerateRequest {
     prompt: String,
     size: String,
     count: usize,
@@ -78,108 +80,106 @@ impl Images {
         Self { options: Arc::new(options), fetcher: OnceLock::new() }
     }
 
-    fn generate(&self, asker: &Asker<'_>, asked: &Value) -> Answer {
-        let key = scope(asker, asked);
-        match self.prepare(asked) {
-            Ok((wanted, fetcher)) => {
-                let (options, left) = (Arc::clone(&self.options), asker.deadline);
-                let base = self.options.base.get();
-                Box::pin(async move {
-                    let within =
-                        options.timeout.min(left.saturating_duration_since(std::time::Instant::now()));
-                    let kept = Shelf::new(&options.dir);
-                    let digest = wanted.digest();
-                    if let Some(known) = kept.known(&key, &digest).await? {
-                        return Ok(shown(&base, &known).into());
-                    }
-                    let made = provider::generate(&fetcher, &options, &wanted, within).await;
-                    let made = made.inspect_err(|fault| tracing::warn!("images.generate: {fault}"))?;
-                    let entries = kept.keep(&key, &digest, made).await?;
-                    Ok(shown(&base, &entries).into())
-                })
-            }
-            Err(fault) => Box::pin(std::future::ready(Err(fault))),
-        }
+    fn generate(&self, caller: &CallIdentity<'_>, args: &Value) -> CapabilityFuture {
+        let (request, fetcher) = match self.prepare(args) {
+            Ok(prepared) => prepared,
+            Err(error) => return Box::pin(ready(Err(error))),
+        };
+        let (execution, deadline) = (execution_key(caller, args), caller.deadline);
+        let options = Arc::clone(&self.options);
+        Box::pin(async move {
+            let timeout = options.timeout.min(deadline.saturating_duration_since(Instant::now()));
+            let store = ImageStore::new(&options.dir);
+            let request_digest = request.digest();
+            let images = match store.find(&execution, &request_digest).await? {
+                Some(images) => images,
+                None => {
+                    let generated = endpoint::generate(&fetcher, &options, &request, timeout).await;
+                    let generated =
+                        generated.inspect_err(|error| tracing::warn!("images.generate failed: {error}"))?;
+                    store.save(&execution, &request_digest, generated).await?
+                }
+            };
+            Ok(to_json(&options.base.get(), &images).into())
+        })
     }
 
-    fn prepare(&self, asked: &Value) -> Result<(Wanted, Fetcher), Fault> {
-        let wanted = Wanted::read(asked)?;
+    fn prepare(&self, args: &Value) -> Result<(GenerateRequest, Fetcher)> {
+        let request = GenerateRequest::parse(args)?;
         if self.options.url.is_none() {
-            return Err(Fault::new("NOT_CONFIGURED", provider::NOT_SET_UP));
+            return Err(CapabilityError::not_configured(endpoint::SETUP_HELP));
         }
-        let made = self.fetcher.get_or_init(|| provider::fetcher(&self.options));
-        let fetcher = made.clone().map_err(|error| {
-            tracing::error!("images.generate cannot be set up: {error}");
-            Fault::new("NOT_CONFIGURED", format!("`[images] url` cannot be used: {error}"))
+        let fetcher = self.fetcher.get_or_init(|| endpoint::create_fetcher(&self.options));
+        let fetcher = fetcher.clone().map_err(|error| {
+            tracing::error!("could not create the client of images.generate: {error}");
+            CapabilityError::not_configured(format!("`[images] url` is invalid: {error}"))
         })?;
-        Ok((wanted, fetcher))
+        Ok((request, fetcher))
     }
 }
 
 impl Capability for Images {
-    fn call(&self, asker: &Asker<'_>, function: &str, args: Vec<Value>) -> Answer {
-        let asked = args.into_iter().next().unwrap_or_default();
-        match function {
-            "draft" => Box::pin(std::future::ready(draft::draft(&asked).map(Answered::from))),
-            "generate" => self.generate(asker, &asked),
-            _ => {
-                let fault = Fault::new("NOT_CONFIGURED", format!("there is no function `images.{function}`"));
-                Box::pin(std::future::ready(Err(fault)))
-            }
-        }
+    fn call(&self, caller: &CallIdentity<'_>, function: &str, args: Vec<Value>) -> CapabilityFuture {
+        let args = args.into_iter().next().unwrap_or_default();
+        let done = match function {
+            "generate" => return self.generate(caller, &args),
+            "draft" => prompt_draft::draft(&args).map(CapabilityOutput::from),
+            _ => Err(CapabilityError::not_configured(format!("unknown function `images.{function}`"))),
+        };
+        Box::pin(ready(done))
     }
 }
 
-impl Wanted {
-    fn read(asked: &Value) -> Result<Self, Fault> {
-        let text = |name: &str| asked.get(name).and_then(Value::as_str).map(str::to_owned);
-        let missing = |name: &str| Fault::invalid(format!("`{name}` is missing, or not what it should be"));
+impl GenerateRequest {
+    fn parse(args: &Value) -> Result<Self> {
+        let text = |name: &str| args.get(name).and_then(Value::as_str).map(str::to_owned);
+        let invalid = |name: &str| CapabilityError::invalid(format!("`{name}` is missing or invalid"));
         let prompt = text("prompt").filter(|prompt| !prompt.trim().is_empty());
-        // JavaScript has one kind of number.
-        let count = asked.get("count").and_then(Value::as_f64).filter(|count| count.fract() == 0.0);
+        // JavaScript numbers are floats.
+        let count = args.get("count").and_then(Value::as_f64).filter(|count| count.fract() == 0.0);
         Ok(Self {
-            prompt: prompt.ok_or_else(|| missing("prompt"))?,
-            size: text("size").filter(|size| side(size).is_some()).ok_or_else(|| missing("size"))?,
-            count: count.filter(|count| (1.0..=10.0).contains(count)).ok_or_else(|| missing("count"))?
+            prompt: prompt.ok_or_else(|| invalid("prompt"))?,
+            size: text("size").filter(|size| is_size(size)).ok_or_else(|| invalid("size"))?,
+            count: count.filter(|count| (1.0..=10.0).contains(count)).ok_or_else(|| invalid("count"))?
                 as usize,
-            quality: text("quality").ok_or_else(|| missing("quality"))?,
+            quality: text("quality").ok_or_else(|| invalid("quality"))?,
         })
     }
 
-    /// What tells one request from another.
+    /// Differs between any two requests.
     fn digest(&self) -> String {
         let Self { prompt, size, count, quality } = self;
-        shelf::digest(&[prompt, size, &count.to_string(), quality])
+        digest(&[prompt, size, &count.to_string(), quality])
     }
 }
 
-/// Width and height of `1024x1024`.
-fn side(size: &str) -> Option<(u32, u32)> {
-    let (width, height) = size.split_once('x')?;
-    Some((width.parse().ok()?, height.parse().ok()?))
+/// Width and height, such as `1024x1024`.
+fn is_size(text: &str) -> bool {
+    let is_side = |side: &str| side.parse::<u32>().is_ok();
+    text.split_once('x').is_some_and(|(width, height)| is_side(width) && is_side(height))
 }
 
-/// An id of a call is its session's: two sessions may have the same.
-fn scope(asker: &Asker<'_>, asked: &Value) -> String {
-    let execution = asked.get("executionId").and_then(Value::as_str).unwrap_or(asker.execution_id);
-    let org = asker.org.unwrap_or_default();
-    let parts = [org, asker.user, asker.client_id, asker.session.unwrap_or_default(), execution];
-    shelf::digest(&parts.map(str::to_owned).each_ref())
+/// Execution ids are unique within a session only, so the key includes the session and its principal.
+fn execution_key(caller: &CallIdentity<'_>, args: &Value) -> String {
+    let execution = args.get("executionId").and_then(Value::as_str).unwrap_or(caller.execution_id);
+    let (org, session) = (caller.org.unwrap_or_default(), caller.session.unwrap_or_default());
+    digest(&[org, caller.user, caller.client_id, session, execution])
 }
 
-fn shown(base: &str, entries: &[shelf::Entry]) -> Value {
+fn to_json(base: &str, images: &[StoredImage]) -> Value {
     let base = base.trim_end_matches('/');
-    let one = |entry: &shelf::Entry| {
+    let image = |image: &StoredImage| {
         json!({
-            "url": format!("{base}/images/{}", entry.name),
-            "width": entry.width,
-            "height": entry.height,
-            "mimeType": entry.kind.media_type(),
-            "revisedPrompt": entry.revised_prompt,
+            "url": format!("{base}/images/{}", image.name),
+            "width": image.width,
+            "height": image.height,
+            "mimeType": image.format().map(ImageFormat::media_type),
+            "revisedPrompt": image.revised_prompt,
         })
     };
-    json!({ "images": entries.iter().map(one).collect::<Vec<_>>() })
+    json!({ "images": images.iter().map(image).collect::<Vec<_>>() })
 }
 
 #[cfg(test)]
+#[path = "images_tests.rs"]
 mod tests;

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use toolwright_calendar::{Listed, Listing};
+use toolwright_calendar::{EventList, EventRow};
 
 use crate::args::Format;
 use crate::config::Config;
@@ -47,16 +47,16 @@ pub fn run(config: &Config, command: &CalendarCommand) -> Result<()> {
     }
 }
 
-fn read(config: &Config, period: &Period) -> Result<Listing, Failure> {
+fn read(config: &Config, period: &Period) -> Result<EventList, Failure> {
     let (from, to) = (period.from.as_deref(), period.to.as_deref());
-    Listing::read(&config.calendar_file(), config.calendar(), from, to).map_err(|error| {
+    EventList::read(&config.calendar_file(), config.calendar(), from, to).map_err(|error| {
         let help =
             "write dates such as --from 2026-03-02 --to 2026-03-09; their time zone is `[calendar] timezone`";
         Failure::usage(error, help)
     })
 }
 
-fn list(config: &Config, listing: &Listing) -> Result<()> {
+fn list(config: &Config, listing: &EventList) -> Result<()> {
     if config.format == Format::Json {
         return output::print_json_pretty(&listing.to_json());
     }
@@ -69,8 +69,8 @@ fn list(config: &Config, listing: &Listing) -> Result<()> {
 }
 
 /// Titles may come from a model.
-fn to_line(row: &Listed) -> String {
-    let Listed { id, title, start, end, attendees, conference } = row;
+fn to_line(row: &EventRow) -> String {
+    let EventRow { id, title, start, end, attendees, conference } = row;
     let link = conference.as_deref().map(|link| format!("  {}", output::sanitize(link))).unwrap_or_default();
     let (title, people) = (output::sanitize(title), output::sanitize(&attendees.join(", ")));
     format!("{start}–{end}  \x1b[1m{title}\x1b[0m  {people}  \x1b[2m{id}\x1b[0m{link}")

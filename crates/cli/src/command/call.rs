@@ -9,7 +9,7 @@ use anyhow::Result;
 use clap::Args;
 use serde_json::{Map, Value, json};
 use toolwright_contract::{ClientEnvelope, ConfirmationToken, Envelope, ErrorKind, Mode, Principal};
-use toolwright_orchestrator::capabilities::{Client, Delivery};
+use toolwright_orchestrator::capabilities::{Client, SendFuture};
 use toolwright_orchestrator::confirm::{Approver, Proof};
 use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::store::{Backend, ConfirmationRecord};
@@ -276,7 +276,7 @@ fn parse_json(text: &str, what: &str) -> Result<Value, Failure> {
 pub(super) struct TerminalClient;
 
 impl Client for TerminalClient {
-    fn send(&self, message: Value) -> Delivery {
+    fn send(&self, message: Value) -> SendFuture {
         output::message(format_args!("\x1b[2mmessage\x1b[0m {message}"));
         Box::pin(ready(Ok(())))
     }

@@ -171,7 +171,7 @@ fn check_imports(config: &Config) -> CheckResult {
         Err(failure) => return failure.into(),
     };
     let names = imports.servers.iter().map(|import| import.server().name.as_str());
-    let unpinned: Vec<&str> = names.filter(|name| imports.pins.of(name).next().is_none()).collect();
+    let unpinned: Vec<&str> = names.filter(|name| imports.pins.of_server(name).next().is_none()).collect();
     if unpinned.is_empty() {
         return CheckResult::ok(report::plural(imports.servers.len(), "MCP server"));
     }
@@ -260,7 +260,7 @@ fn check_calendar(config: &Config) -> CheckResult {
     };
     let calendar = capabilities::calendar(config);
     let reached = toolset::async_runtime().and_then(|runtime| {
-        runtime.block_on(calendar.reach()).map_err(|fault| anyhow::anyhow!(fault.message))
+        runtime.block_on(calendar.check_connection()).map_err(|error| anyhow::anyhow!(error.message))
     });
     let server = without_password(url.0.as_str());
     match reached {

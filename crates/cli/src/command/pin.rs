@@ -92,7 +92,8 @@ fn print_changes(
             Change::Gone(tool) => output::print_line(format!("  - {tool}")),
             Change::Changed(tool, parts) => {
                 output::print_line(format!("  ~ {tool} ({})", parts.join(", ")));
-                let before = pins.of(server).find(|(name, _)| name == tool).map(|(_, pin)| &pin.definition);
+                let before =
+                    pins.of_server(server).find(|(name, _)| name == tool).map(|(_, pin)| &pin.definition);
                 for (before, after) in before.zip(present.get(tool)).into_iter().flat_map(differences) {
                     output::print_line(format!("      - {before}\n      + {after}"));
                 }

@@ -12,7 +12,7 @@ use toolwright_kb::KbCapability;
 use toolwright_orchestrator::Limits as HandlerLimits;
 use toolwright_orchestrator::capabilities::Capabilities;
 use toolwright_orchestrator::capabilities::http::AllowList;
-use toolwright_orchestrator::capabilities::images::Address;
+use toolwright_orchestrator::capabilities::images::BaseUrl;
 use toolwright_orchestrator::policy::{ModePolicy, Policy};
 use toolwright_registry::prompt::Limits;
 use toolwright_server::mcp::Prompts;
@@ -51,7 +51,7 @@ pub struct Config {
     /// The file's settings, with paths resolved.
     settings: Settings,
     /// The URL of the server, as its own responses give it.
-    served_at: Address,
+    served_at: BaseUrl,
     embedders: Arc<LazyEmbedder>,
     /// The directory of the file.
     base: PathBuf,
@@ -76,7 +76,7 @@ impl Config {
             tools: tools.unwrap_or_else(|| base.join("tools")),
             store: common.store.clone().unwrap_or_else(|| settings.store.url.clone()),
             kb: common.kb.clone().unwrap_or_else(|| settings.kb.url.clone()),
-            served_at: Address::new(address),
+            served_at: BaseUrl::new(address),
             embedders: embedder::opener(models.clone(), settings.kb.embedder.as_ref()),
             models,
             settings,
@@ -99,7 +99,7 @@ impl Config {
     }
 
     /// The servers whose tools are imported.
-    pub fn mcp_servers(&self) -> &[toolwright_imports::Server] {
+    pub fn mcp_servers(&self) -> &[toolwright_imports::ServerSettings] {
         &self.settings.mcp_servers
     }
 

@@ -29,7 +29,7 @@ pub(super) struct Settings {
     pub calendar: toolwright_calendar::Settings,
     /// May contain secrets, so `--dump-config` leaves it out.
     #[serde(skip_serializing)]
-    pub mcp_servers: Vec<toolwright_imports::Server>,
+    pub mcp_servers: Vec<toolwright_imports::ServerSettings>,
     /// By tool id.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tool: BTreeMap<String, ToolSection>,

@@ -110,7 +110,7 @@ function makeRandom(native) {
   return random;
 }
 
-/** For tests: a Date whose present stands still. */
+/** For tests: a Date with a fixed current time. */
 function fixClock(now) {
   const RealDate = Date;
   const place = (target, name, value) =>

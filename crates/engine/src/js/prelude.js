@@ -1,5 +1,5 @@
-// Evaluated while a realm is made, before the snapshot that all of its calls begin from: it may not ask the host for
-// anything that belongs to a call, and what it makes costs a call nothing.
+// Evaluated when a realm is created, before the snapshot from which all of its calls start. It must not use anything of the
+// host that belongs to a call.
 const { defineProperty, entries, freeze, values } = Object;
 const RealError = Error;
 const RealPromise = Promise;
@@ -21,7 +21,7 @@ const NAMES = [
   'structuredClone', 'AbortController', 'AbortSignal',
 ];
 
-/** `make` makes the web's globals; `paths` are those of the host's functions in every call's context. */
+/** `make` creates the web's globals; `paths` are the paths of the host functions in `context`. */
 export function install(native, make, paths) {
   globals = make(native);
   for (const name of NAMES) place(globalThis, name, globals[name]);
@@ -31,7 +31,7 @@ export function install(native, make, paths) {
   return [settle, hostError, abort, fire, wellFormed, globals.fixClock, { args: undefined, context: makeContext(native, paths) }];
 }
 
-/** Counts from the beginning of the call. */
+/** Counts from the start of the call. */
 function makePerformance(native) {
   return {
     now: () => native(ELAPSED),
@@ -41,7 +41,7 @@ function makePerformance(native) {
   };
 }
 
-/** The context of the call to come, without its data; those are added, and the object closed, when there is a call. */
+/** The context of a call without its data, which is added for each call. */
 function makeContext(native, paths) {
   const root = {};
   paths.forEach((path, index) => {
@@ -66,7 +66,7 @@ function deepFreeze(value) {
   return value;
 }
 
-/** What a handler returned that is no promise itself may still be thenable. */
+/** Wraps a result that is not a promise but may be thenable. */
 function settle(value) {
   return new RealPromise((resolve) => resolve(value));
 }

@@ -1,4 +1,4 @@
-//! Waiting calls hold no thread; cancelled ones stop; callers that go away leave nothing running.
+//! Waiting calls hold no thread; cancelled ones stop; dropped calls leave nothing running.
 
 use crate::support;
 use std::{
@@ -8,7 +8,7 @@ use std::{
 
 use crate::support::{body_with, call, engine, host, options, program};
 use serde_json::json;
-use toolwright_engine::{Call, Engine, Failure, Options};
+use toolwright_engine::{Engine, Failure, HandlerCall, Options};
 
 #[tokio::test]
 async fn five_hundred_calls_wait_at_once_on_two_threads() {
@@ -30,14 +30,14 @@ async fn five_hundred_calls_wait_at_once_on_two_threads() {
 }
 
 #[tokio::test]
-async fn host_calls_of_one_handler_run_side_by_side() {
+async fn host_calls_of_one_handler_run_concurrently() {
     let began = Instant::now();
     let source = "const all = await Promise.all(Array.from({ length: 50 }, () => context.later(100))); return all.length;";
     assert_eq!(body_with(&engine(), source).await, Ok(json!(50)));
     assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
 }
 
-fn cancelling(source: &str) -> (Call, Arc<support::Stubs>) {
+fn cancelling(source: &str) -> (HandlerCall, Arc<support::Stubs>) {
     let stubs = Arc::new(host());
     let mut one = call(&program(source), json!({}));
     one.host = stubs.clone();
@@ -104,7 +104,7 @@ async fn the_signal_fires_at_the_deadline_too() {
 }
 
 #[tokio::test]
-async fn an_abort_listener_cannot_run_on() {
+async fn an_abort_listener_has_a_cpu_limit() {
     let engine = Arc::new(Engine::new(Options { threads: 1, ..options() }));
     let (mut one, _) = cancelling(
         "export async function execute({ context }) {
@@ -153,7 +153,7 @@ impl Drop for Dropped {
 }
 
 #[tokio::test]
-async fn a_caller_that_goes_away_stops_the_hosts_work() {
+async fn dropping_a_call_stops_its_host_calls() {
     let engine = engine();
     let dropped = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let flag = dropped.clone();
@@ -173,7 +173,7 @@ async fn a_caller_that_goes_away_stops_the_hosts_work() {
 }
 
 #[tokio::test]
-async fn what_a_handler_sent_without_waiting_still_arrives() {
+async fn host_calls_that_are_not_awaited_still_finish() {
     let engine = engine();
     let arrived = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let flag = arrived.clone();
@@ -192,7 +192,7 @@ async fn what_a_handler_sent_without_waiting_still_arrives() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_mixed_calls_get_their_own_answers() {
+async fn many_mixed_calls_get_their_own_results() {
     let engine = Arc::new(engine());
     let mixed = program(
         "export async function execute({ args, context }) {

@@ -1,4 +1,4 @@
-//! The globals that people expect, as a table of expressions and what they give.
+//! The globals, as tables of expressions and their values.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ async fn table(rows: &[(&str, Value)]) {
 }
 
 #[tokio::test]
-async fn addresses_are_parsed_by_the_standard() {
+async fn urls_are_parsed_by_the_standard() {
     let parts = "(({ href, origin, protocol, username, password, host, hostname, port, pathname, search, hash }) => [href, origin, protocol, username, password, host, hostname, port, pathname, search, hash])";
     let whole = format!("{parts}(new URL('../b?q=1#h', 'https://u:p@Example.com:8443/x/y/z'))");
     table(&[
@@ -91,7 +91,7 @@ async fn timers_fire_in_order_and_can_be_cleared() {
 }
 
 #[tokio::test]
-async fn chance_is_random_and_repeatable_with_a_seed() {
+async fn random_numbers_are_repeatable_with_a_seed() {
     table(&[
         ("/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(crypto.randomUUID())", json!(true)),
         ("new Set(Array.from({ length: 50 }, () => crypto.randomUUID())).size", json!(50)),
@@ -115,7 +115,7 @@ async fn chance_is_random_and_repeatable_with_a_seed() {
 }
 
 #[tokio::test]
-async fn the_clock_runs_or_stands_still_as_told() {
+async fn the_clock_runs_or_is_fixed() {
     let engine = engine();
     let handler = program("export async function execute() {
         class Later extends Date {}
@@ -143,7 +143,7 @@ async fn the_clock_runs_or_stands_still_as_told() {
 }
 
 #[tokio::test]
-async fn the_console_reaches_the_host_within_bounds() {
+async fn console_lines_reach_the_host_within_limits() {
     let source = "export async function execute() {
         console.log('a', 1, { b: [2] }, undefined, null, true, 3n, () => 1, Symbol('s'));
         console.warn('w'); console.error(new TypeError('t')); console.debug('d'); console.info('i');
@@ -170,7 +170,7 @@ async fn the_console_reaches_the_host_within_bounds() {
 }
 
 #[tokio::test]
-async fn the_language_is_there_whole() {
+async fn the_whole_language_is_available() {
     table(&[
         ("'Crème Brûlée'.normalize('NFD').replace(/\\p{M}/gu, '')", json!("Creme Brulee")),
         ("[3, 1, 2].toSorted().at(-1) + Object.groupBy([1, 2], (x) => (x % 2 ? 'odd' : 'even')).odd[0]", json!(4)),
@@ -186,7 +186,7 @@ async fn the_language_is_there_whole() {
 }
 
 #[tokio::test]
-async fn globals_can_be_replaced_by_a_handler_for_itself() {
+async fn a_handler_can_replace_its_own_globals() {
     let source = "globalThis.setTimeout = 5; globalThis.URL = class { x = 1 }; return [setTimeout, new URL().x, typeof console.log, Object.keys(globalThis)];";
     assert_eq!(body(source).await, Ok(json!([5, 1, "function", ["performance"]])));
 }

@@ -1,11 +1,11 @@
-//! No state passes from one call to another, and nothing that is handed in can be tampered with.
+//! Calls share no state, and cannot change the data that they are given.
 
 use crate::support;
 use std::sync::Arc;
 
 use crate::support::{body, body_with, call, engine, options, program};
 use serde_json::json;
-use toolwright_engine::{Engine, Function, Options};
+use toolwright_engine::{Engine, HostFunction, Options};
 
 const POLLUTE: &str = "
     let count = 0;
@@ -33,7 +33,7 @@ const PROBE: &str = "
     }";
 
 #[tokio::test]
-async fn ten_thousand_alternating_calls_leave_nothing_behind() {
+async fn ten_thousand_alternating_calls_share_no_state() {
     let engine = Arc::new(Engine::new(Options { threads: 2, ..options() }));
     let (pollute, probe) = (program(POLLUTE), program(PROBE));
     let clean = json!({
@@ -55,7 +55,7 @@ async fn ten_thousand_alternating_calls_leave_nothing_behind() {
 }
 
 #[tokio::test]
-async fn the_context_is_frozen_through_and_through() {
+async fn the_context_is_deeply_frozen() {
     let source = "
         const attempts = [
           () => { context.mode = 'voice'; }, () => { context.added = 1; }, () => { delete context.mode; },
@@ -88,7 +88,7 @@ async fn proto_keys_in_arguments_stay_data() {
 }
 
 #[tokio::test]
-async fn arguments_are_the_handlers_own_copy() {
+async fn arguments_are_a_copy() {
     let engine = engine();
     let handler = program(
         "export async function execute({ args }) { args.list.push(args.list.length); args.added = true; return args; }",
@@ -118,7 +118,7 @@ async fn there_is_no_ambient_authority() {
 }
 
 #[tokio::test]
-async fn errors_do_not_lead_out_of_the_realm() {
+async fn errors_do_not_give_access_to_other_realms() {
     let source = "
         const seen = [];
         try { await context.reject(); } catch (error) { seen.push(Object.keys(error).sort(), error instanceof Error, /0x|rust|\\.rs/i.test(error.stack)); }
@@ -128,7 +128,7 @@ async fn errors_do_not_lead_out_of_the_realm() {
 
 #[tokio::test]
 async fn a_context_without_data_still_has_its_functions() {
-    let functions = vec![Function::asynchronous("a.b.c"), Function::synchronous("d")];
+    let functions = vec![HostFunction::asynchronous("a.b.c"), HostFunction::synchronous("d")];
     let engine = Engine::new(Options { threads: 1, functions, ..Options::default() });
     let handler = program(
         "export async function execute({ context }) { return [await context.a.b.c(1), context.d(), Object.keys(context)]; }",

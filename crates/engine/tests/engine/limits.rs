@@ -1,4 +1,4 @@
-//! Hostile handlers: each breach is its own failure, and neighbours keep getting right answers.
+//! Hostile handlers: each limit has its own failure, and other calls are not affected.
 
 use std::{
     sync::{
@@ -14,7 +14,7 @@ use toolwright_engine::{Engine, Failure, Limits, Options};
 
 const TIMES: usize = 20;
 
-/// Runs a hostile body many times, while well-behaved calls go on beside it.
+/// Runs a hostile body many times, while other calls run concurrently.
 async fn hostile(body: &str, limits: impl Fn(&mut Limits), expected: Failure) {
     let engine = Arc::new(Engine::new(Options { threads: 2, max_threads: 64, ..options() }));
     let (stop, served) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
@@ -58,7 +58,7 @@ macro_rules! hostile {
     };
 }
 
-/// With CPU time to spare, so that another limit is reached first.
+/// With a high CPU limit, so that another limit is reached first.
 macro_rules! generous {
     ($($name:ident: $body:expr => $failure:expr;)*) => {
         $(#[tokio::test]
@@ -144,9 +144,9 @@ async fn cpu_time_is_measured_not_guessed() {
 }
 
 #[tokio::test]
-async fn a_thread_that_does_not_come_back_is_given_up_on_and_replaced() {
+async fn a_stuck_thread_is_abandoned_and_replaced() {
     let engine = Arc::new(Engine::new(Options { threads: 1, max_threads: 8, ..options() }));
-    // Quadratic in native code that neither polls nor allocates: for seconds.
+    // Quadratic time in native code that neither polls nor allocates: several seconds.
     let stuck = program(
         "export async function execute() { return ('a'.repeat(1 << 20) + 'c').indexOf('a'.repeat(1 << 10) + 'b'); }",
     );
@@ -158,7 +158,7 @@ async fn a_thread_that_does_not_come_back_is_given_up_on_and_replaced() {
         assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
         assert_eq!(body_with(&engine, "return 'still here';").await, Ok(json!("still here")));
     }
-    // Those that come back after all must exit.
+    // Abandoned threads exit when they return.
     let began = Instant::now();
     while workers() > 1 && began.elapsed() < Duration::from_secs(60) {
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -177,7 +177,7 @@ fn workers() -> usize {
 }
 
 #[tokio::test]
-async fn a_long_turn_does_not_hold_up_short_ones() {
+async fn a_long_turn_does_not_delay_short_ones() {
     let engine = Arc::new(Engine::new(Options { threads: 1, ..options() }));
     let spin = program("export async function execute() { for (;;) {} }");
     let mut long = call(&spin, json!({}));
@@ -190,7 +190,7 @@ async fn a_long_turn_does_not_hold_up_short_ones() {
 }
 
 #[tokio::test]
-async fn a_breach_that_the_handler_survives_is_no_breach() {
+async fn a_limit_that_the_handler_recovers_from_is_no_failure() {
     let engine = engine();
     let caught = "try { const f = () => 1 + f(); f(); } catch (error) { return error.name; }";
     assert_eq!(body_with(&engine, caught).await, Ok(json!("RangeError")));
@@ -222,7 +222,7 @@ async fn calls_beyond_the_engines_capacity_are_refused() {
 }
 
 #[tokio::test]
-async fn recursion_through_native_code_cannot_creep_down_the_stack() {
+async fn recursion_through_native_code_is_limited() {
     let engine = engine();
     let source = "
         const f = (n) => {

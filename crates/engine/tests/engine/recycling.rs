@@ -1,13 +1,13 @@
-//! A realm is used again after its call. Whatever a call has done to it, the next finds it untouched.
-//! (With debug assertions, every call begins with a comparison of all of the realm's memory with its snapshot.)
+//! A realm is reused after its call, and restored first, whatever the call has done to it.
+//! (With debug assertions, every call first compares the memory of its realm with the snapshot.)
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use crate::support::{Stubs, call, host, options, program};
 use serde_json::{Value, json};
-use toolwright_engine::{Call, Engine, Failure, Options, Program};
+use toolwright_engine::{Engine, Failure, HandlerCall, Options, Program};
 
-/// One worker and one realm, so that each call gets the realm of the one before.
+/// One worker and one realm, so that each call reuses the realm of the previous one.
 fn one_realm() -> Engine {
     Engine::new(Options { threads: 1, spare_realms: 1, ..options() })
 }
@@ -53,7 +53,7 @@ const FINGERPRINT: &str = "
     let hash = (text) => { let sum = 7; for (let i = 0; i < text.length; i += 1) sum = (Math.imul(sum, 31) + text.charCodeAt(i)) | 0; return sum; };
 ";
 
-/// What a handler can do to the realm it is in, by name.
+/// Changes that a handler can make to its realm, by name.
 const HARM: &str = "
     let count = 0; globalThis.leak = 1;
     const late = /a/g;
@@ -101,7 +101,7 @@ fn harmful() -> Arc<Program> {
     program(&format!("{FINGERPRINT}{HARM}"))
 }
 
-fn one(program: &Arc<Program>, args: Value) -> (Call, Arc<Stubs>) {
+fn one(program: &Arc<Program>, args: Value) -> (HandlerCall, Arc<Stubs>) {
     let stubs = Arc::new(host());
     let mut one = call(program, args);
     one.host = stubs.clone();
@@ -117,7 +117,7 @@ fn check(answer: &Value, first: &Value, label: &str) {
 }
 
 #[tokio::test]
-async fn nothing_that_a_handler_does_to_its_realm_is_there_for_the_next() {
+async fn changes_to_a_realm_do_not_affect_the_next_call() {
     let engine = one_realm();
     let program = harmful();
     let first = engine.run(one(&program, json!({ "harm": "none" })).0).await.unwrap()["before"].clone();
@@ -135,7 +135,7 @@ async fn nothing_that_a_handler_does_to_its_realm_is_there_for_the_next() {
     }
 }
 
-/// How a call may end, other than well.
+/// Runs a call that fails in the given way.
 async fn ended(engine: &Engine, program: &Arc<Program>, end: &str) -> Value {
     let (mut call, stubs) = one(program, json!({ "harm": "add", "end": end }));
     match end {
@@ -171,7 +171,7 @@ async fn ended(engine: &Engine, program: &Arc<Program>, end: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_realm_is_clean_however_its_last_call_has_ended() {
+async fn a_realm_is_clean_after_every_kind_of_end() {
     let engine = one_realm();
     let program = harmful();
     let first = engine.run(one(&program, json!({ "harm": "none" })).0).await.unwrap()["before"].clone();
@@ -214,7 +214,7 @@ async fn timers_and_finalizers_of_a_call_do_not_reach_the_next() {
 }
 
 #[tokio::test]
-async fn chance_and_clocks_do_not_repeat_themselves() {
+async fn random_numbers_and_clocks_do_not_repeat() {
     let engine = one_realm();
     let draw = program(
         "const early = Math.random();
@@ -226,14 +226,14 @@ async fn chance_and_clocks_do_not_repeat_themselves() {
         for at in [0, 1, 2, 4] {
             assert!(drawn.insert(answer[at].to_string()), "{} came twice", answer[at]);
         }
-        // From the beginning of the call, not of the realm.
+        // Since the start of the call, not of the realm.
         assert!(answer[5].as_f64().unwrap() < 20_000.0, "{answer}");
         assert!(answer[3].as_f64().unwrap() > 1.7e12, "{answer}");
     }
 }
 
 #[tokio::test]
-async fn programs_take_turns_in_a_realm() {
+async fn programs_can_alternate_in_a_realm() {
     let engine = one_realm();
     let source = |name: &str| {
         format!(
@@ -243,14 +243,14 @@ async fn programs_take_turns_in_a_realm() {
     };
     let programs: Vec<_> = ["a", "b", "c"].into_iter().map(|name| (name, program(&source(name)))).collect();
     for at in 0..200 {
-        // In a row, by turns, and any.
+        // In sequence, alternating, and at random.
         let (name, program) = &programs[[at / 5, at, at * at / 7][at / 70] % 3];
         assert_eq!(engine.run(one(program, json!({})).0).await, Ok(json!([name, 1, 1])), "{at}");
     }
 }
 
 #[tokio::test]
-async fn memory_that_is_freed_can_be_used_again() {
+async fn freed_memory_is_reused() {
     let engine = one_realm();
     let looping = program(
         "export async function execute({ args }) {

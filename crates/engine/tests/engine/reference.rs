@@ -5,11 +5,11 @@ use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use crate::case::{CaseHost, envelope, matches};
 use serde_json::{Value, json};
-use toolwright_engine::{Call, Cancel, Engine, Function, Limits, Options, Program};
+use toolwright_engine::{Cancel, Engine, HandlerCall, HostFunction, Limits, Options, Program};
 
 const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools");
 
-fn capabilities() -> Vec<Function> {
+fn capabilities() -> Vec<HostFunction> {
     let asynchronous = [
         "messaging.send",
         "voice.endSession",
@@ -29,8 +29,8 @@ fn capabilities() -> Vec<Function> {
         "callTool",
     ];
     let synchronous = ["voice.isActive", "audit.log", "progress"];
-    let asynchronous = asynchronous.into_iter().map(Function::asynchronous);
-    asynchronous.chain(synchronous.into_iter().map(Function::synchronous)).collect()
+    let asynchronous = asynchronous.into_iter().map(HostFunction::asynchronous);
+    asynchronous.chain(synchronous.into_iter().map(HostFunction::synchronous)).collect()
 }
 
 fn engine() -> Engine {
@@ -72,7 +72,7 @@ async fn run(
     for (key, value) in case["session"].as_object().into_iter().flatten() {
         session[key] = value.clone();
     }
-    let call = Call {
+    let call = HandlerCall {
         program: program.clone(),
         args,
         context: json!({
@@ -140,7 +140,7 @@ const PRINTED: [&str; 3] = [
 ];
 
 #[tokio::test]
-async fn the_handlers_printed_in_the_source_documents_run_unmodified() {
+async fn handlers_of_the_source_documents_run_unmodified() {
     let engine = engine();
     for source in PRINTED {
         let program = support::program(source);

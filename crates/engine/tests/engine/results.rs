@@ -1,11 +1,11 @@
-//! What comes back: settled values of all kinds, thrown things of all kinds, modules that cannot be loaded.
+//! Results: settled values, thrown values, and modules that cannot be loaded.
 
 use crate::support::{body, body_with, call, engine, modules, program};
 use serde_json::{Value, json};
 use toolwright_engine::{Failure, ToolErrorFields};
 
 #[tokio::test]
-async fn values_cross_as_json_would_have_them() {
+async fn values_are_converted_like_json() {
     let engine = engine();
     let table = [
         ("return undefined;", json!(null)),
@@ -39,7 +39,7 @@ async fn values_cross_as_json_would_have_them() {
         ("return { '': 1, '2': 2, '1': 1 };", json!({ "1": 1, "2": 2, "": 1 })),
         ("return JSON.parse('{\"__proto__\": 1}');", json!({ "__proto__": 1 })),
         ("return new Proxy({ a: 1 }, {});", json!({ "a": 1 })),
-        // A deviation: a proxy counts as an object also when it stands for an array.
+        // Unlike JSON.stringify: a proxy of an array is converted as an object.
         ("return new Proxy([1, 2], {});", json!({ "0": 1, "1": 2 })),
         ("return new Error('x');", json!({})),
         ("return Promise.resolve(Promise.resolve(3));", json!(3)),
@@ -51,9 +51,9 @@ async fn values_cross_as_json_would_have_them() {
     }
 }
 
-/// Lists of records are built name by name; what comes out must be what went in, in order, whatever the names are.
+/// Lists of records are built property by property, which must not change values or their order.
 #[tokio::test]
-async fn lists_of_records_cross_whole() {
+async fn lists_of_records_are_converted_completely() {
     let engine = engine();
     let alike = |at: u32| json!({ "id": at, "of": { "b": [at, { "c": at }], "a": null }, "__proto__": at, "2": "two", "1": "one" });
     let lists = [
@@ -81,7 +81,7 @@ async fn lists_of_records_cross_whole() {
     }
 }
 
-/// What the context holds is frozen, in lists of records too.
+/// The context is frozen, including lists of records.
 #[tokio::test]
 async fn lists_of_records_in_the_context_are_frozen() {
     let handler = program(
@@ -117,7 +117,7 @@ fn thrown(name: &str, message: &str) -> Option<(String, String)> {
 }
 
 #[tokio::test]
-async fn whatever_is_thrown_keeps_its_own_words() {
+async fn thrown_values_keep_their_texts() {
     let engine = engine();
     let table = [
         ("throw new Error('plain');", thrown("Error", "plain")),
@@ -150,7 +150,7 @@ async fn whatever_is_thrown_keeps_its_own_words() {
 }
 
 #[tokio::test]
-async fn an_error_says_where_it_was_thrown() {
+async fn an_error_has_its_position() {
     let source = "export async function execute() {\n  inner();\n}\nfunction inner() {\n  throw new Error('here');\n}\n";
     let result = engine().run(call(&program(source), json!({}))).await;
     let Err(Failure::Thrown { stack, .. }) = result else { panic!("{result:?}") };
@@ -226,7 +226,7 @@ async fn every_way_to_fail_at_loading_is_a_load_failure() {
 }
 
 #[tokio::test]
-async fn a_syntax_error_names_its_place() {
+async fn a_syntax_error_has_its_position() {
     let result = engine().run(call(&program("\n\nexport const = 1;"), json!({}))).await;
     let Err(Failure::Load(why)) = result else { panic!("{result:?}") };
     assert!(why.contains("SyntaxError") && why.contains("handler.js:3"), "{why}");
@@ -248,7 +248,7 @@ async fn modules_of_the_tool_import_one_another() {
 }
 
 #[tokio::test]
-async fn a_throw_at_the_top_of_a_module_is_the_handlers_own() {
+async fn an_exception_at_the_top_of_a_module_is_thrown_by_the_handler() {
     let result = engine()
         .run(call(&program("throw new SyntaxError('mine'); export function execute() {}"), json!({})))
         .await;
@@ -267,7 +267,7 @@ async fn execute_need_not_be_async() {
 }
 
 #[tokio::test]
-async fn a_promise_that_nothing_can_settle_is_told_at_once() {
+async fn a_promise_that_can_never_settle_is_reported_at_once() {
     let engine = engine();
     for source in ["await new Promise(() => {});", "return new Promise(() => {});", "return { then() {} };"] {
         assert_eq!(body_with(&engine, source).await, Err(Failure::NeverSettles), "{source}");
@@ -277,7 +277,7 @@ async fn a_promise_that_nothing_can_settle_is_told_at_once() {
 }
 
 #[tokio::test]
-async fn host_errors_carry_their_code_and_panics_stay_outside() {
+async fn host_errors_have_a_code_and_panics_become_errors() {
     let source = "
         const seen = [];
         for (const step of [() => context.reject(), () => context.panic(), () => context.kb.search({}), async () => context.fails(), async () => context.panics()]) {
@@ -295,7 +295,7 @@ async fn host_errors_carry_their_code_and_panics_stay_outside() {
 }
 
 #[tokio::test]
-async fn arguments_of_host_calls_cross_as_json() {
+async fn arguments_of_host_calls_are_converted_like_json() {
     let source = "
         const cyclic = {}; cyclic.self = cyclic;
         const seen = [await context.echo(1, undefined, { a: undefined, b: new Date(0) }, undefined)];
@@ -312,7 +312,7 @@ async fn arguments_of_host_calls_cross_as_json() {
 }
 
 #[tokio::test]
-async fn a_megabyte_of_arguments_arrives_whole() {
+async fn a_megabyte_of_arguments_arrives_complete() {
     let list: Vec<Value> = (0..10_000).map(|n| json!({ "n": n, "text": "x".repeat(90) })).collect();
     let handler = program(
         "export async function execute({ args }) { return [args.list.length, args.list[9999].n, args.list.reduce((sum, { text }) => sum + text.length, 0)]; }",

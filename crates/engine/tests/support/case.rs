@@ -1,4 +1,4 @@
-//! The test files of tools (`tests/*.json`): what they stub, what they expect.
+//! The test files of tools (`tests/*.json`): their stubs and expectations.
 use std::sync::{
     Arc, Mutex,
     atomic::{AtomicUsize, Ordering},
@@ -58,7 +58,7 @@ impl Host for CaseHost {
     fn console(&self, _level: Level, _text: String) {}
 }
 
-/// What the registry makes of a result, as far as the cases look at it.
+/// The envelope of a result, as far as the cases check it.
 pub fn envelope(result: Result<Value, Failure>) -> Value {
     match result {
         Ok(value) => value,

@@ -1,4 +1,4 @@
-//! What the tests share: a host made of stubs, and short ways to run a source text.
+//! Test fixtures: a host of stubs, and functions that run a source text.
 #![allow(dead_code)]
 use std::{
     collections::HashMap,
@@ -8,13 +8,13 @@ use std::{
 
 use serde_json::{Value, json};
 use toolwright_engine::{
-    Call, Cancel, Engine, Failure, Function, Host, HostError, HostFuture, Level, Limits, Options, Program,
-    Source,
+    Cancel, Engine, Failure, HandlerCall, Host, HostError, HostFunction, HostFuture, Level, Limits, Options,
+    Program, Source,
 };
 
 pub type Stub = Box<dyn Fn(Vec<Value>) -> HostFuture + Send + Sync>;
 
-/// Answers by stubs, and remembers all calls and console lines.
+/// Returns stubbed results, and records all calls and console lines.
 #[derive(Default)]
 pub struct Stubs {
     pub functions: HashMap<String, Stub>,
@@ -57,7 +57,7 @@ impl Host for Stubs {
     }
 }
 
-/// With the functions that the stubs answer to.
+/// With the functions that the stubs implement.
 pub fn options() -> Options {
     Options { functions: functions(), ..Options::default() }
 }
@@ -78,11 +78,11 @@ pub fn modules(sources: &[(&str, &str)]) -> Arc<Program> {
     Arc::new(Program::new("test".to_owned(), sources))
 }
 
-pub fn functions() -> Vec<Function> {
+pub fn functions() -> Vec<HostFunction> {
     let asynchronous = ["messaging.send", "kb.search", "later", "never", "reject", "panic", "echo"];
     let synchronous = ["audit.log", "progress", "voice.isActive", "fails", "panics"];
-    let asynchronous = asynchronous.into_iter().map(Function::asynchronous);
-    asynchronous.chain(synchronous.into_iter().map(Function::synchronous)).collect()
+    let asynchronous = asynchronous.into_iter().map(HostFunction::asynchronous);
+    asynchronous.chain(synchronous.into_iter().map(HostFunction::synchronous)).collect()
 }
 
 pub fn host() -> Stubs {
@@ -100,8 +100,8 @@ pub fn host() -> Stubs {
         .with("panic", |_| Box::pin(async { panic!("a capability that panics") }))
 }
 
-pub fn call(program: &Arc<Program>, args: Value) -> Call {
-    Call {
+pub fn call(program: &Arc<Program>, args: Value) -> HandlerCall {
+    HandlerCall {
         program: program.clone(),
         args,
         context: json!({
@@ -117,7 +117,7 @@ pub fn call(program: &Arc<Program>, args: Value) -> Call {
     }
 }
 
-/// Runs the body of `execute` once in an engine of its own.
+/// Runs the body of `execute` once in a new engine.
 pub async fn body(body: &str) -> Result<Value, Failure> {
     body_with(&engine(), body).await
 }

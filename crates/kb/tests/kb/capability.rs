@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use toolwright_capabilities::{Answered, Asker, Capability, Embedder, Fault};
+use toolwright_capabilities::{CallIdentity, Capability, CapabilityError, CapabilityOutput, Embedder};
 use toolwright_kb::ingest::Progress;
 use toolwright_kb::{EmbedderSource, Kb, KbCapability, Options};
 
@@ -19,11 +19,11 @@ impl Embedder for HashEmbedder {
         self.0
     }
 
-    fn dimensions(&self) -> Result<usize, Fault> {
+    fn dimensions(&self) -> Result<usize, CapabilityError> {
         Ok(64)
     }
 
-    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Fault> {
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, CapabilityError> {
         let embed = |text: &&str| {
             let mut vector = vec![0.001_f32; 64];
             for word in
@@ -66,7 +66,12 @@ fn source_files() -> tempfile::TempDir {
     dir
 }
 
-async fn call(kb: &KbCapability, user: &str, function: &str, args: Value) -> Result<Answered, Fault> {
+async fn call(
+    kb: &KbCapability,
+    user: &str,
+    function: &str,
+    args: Value,
+) -> Result<CapabilityOutput, CapabilityError> {
     call_until(kb, user, function, args, Instant::now() + Duration::from_secs(60)).await
 }
 
@@ -76,8 +81,8 @@ async fn call_until(
     function: &str,
     args: Value,
     deadline: Instant,
-) -> Result<Answered, Fault> {
-    let asker = Asker {
+) -> Result<CapabilityOutput, CapabilityError> {
+    let asker = CallIdentity {
         tool: "kb_search",
         execution_id: "1",
         client_id: "test",
@@ -97,7 +102,7 @@ async fn the_first_search_ingests_the_sources() {
     let kb = KbCapability::new(options(dir.path(), Arc::new(|| Err("no embedder".to_owned()))));
     assert!(!dir.path().join("kb").exists(), "nothing must be opened before the first call");
     let answer = call(&kb, "ann", "search", json!({"query": "who founded the studio"})).await.unwrap();
-    assert_eq!(answer.note, Some(("retrieval", json!("keyword"))));
+    assert_eq!(answer.meta, Some(("retrieval", json!("keyword"))));
     let first = &answer.value[0];
     assert_eq!(
         *first,
@@ -197,7 +202,7 @@ async fn vectors_make_a_search_hybrid_and_a_second_embedder_is_refused() {
     with.refresh();
     let query = json!({"query": "studio floors"});
     let answer = call(&with, "ann", "search", query.clone()).await.unwrap();
-    assert_eq!(answer.note, Some(("retrieval", json!("hybrid"))));
+    assert_eq!(answer.meta, Some(("retrieval", json!("hybrid"))));
     assert_eq!(answer.value[0]["id"], "doc:studio");
     assert_eq!(
         call(&with, "ann", "search", query.clone()).await.unwrap(),
@@ -206,7 +211,7 @@ async fn vectors_make_a_search_hybrid_and_a_second_embedder_is_refused() {
     );
     let other = KbCapability::new(options(dir.path(), embedder_source("two")));
     let answer = call(&other, "ann", "search", query.clone()).await.unwrap();
-    assert_eq!(answer.note, Some(("retrieval", json!("keyword"))));
+    assert_eq!(answer.meta, Some(("retrieval", json!("keyword"))));
     let url = format!("dir:{}", dir.path().join("kb").display());
     let kb = Kb::open(&url, embedder_source("two")).unwrap();
     let refused = kb.embed(&Progress::default()).unwrap_err().to_string();
@@ -214,7 +219,7 @@ async fn vectors_make_a_search_hybrid_and_a_second_embedder_is_refused() {
     kb.rebuild().unwrap();
     assert_eq!(kb.embed(&Progress::default()).unwrap(), 5);
     let answer = call(&other, "ann", "search", query).await.unwrap();
-    assert_eq!(answer.note, Some(("retrieval", json!("hybrid"))));
+    assert_eq!(answer.meta, Some(("retrieval", json!("hybrid"))));
 }
 
 #[tokio::test]
@@ -230,10 +235,10 @@ async fn a_model_installed_while_a_server_runs_is_used() {
     kb.refresh();
     let query = json!({"query": "studio floors"});
     let keyword = Some(("retrieval", json!("keyword")));
-    assert_eq!(call(&kb, "ann", "search", query.clone()).await.unwrap().note, keyword);
+    assert_eq!(call(&kb, "ann", "search", query.clone()).await.unwrap().meta, keyword);
     is_installed.store(true, Ordering::SeqCst);
     let deadline = Instant::now() + Duration::from_secs(60);
-    while call(&kb, "ann", "search", query.clone()).await.unwrap().note == keyword {
+    while call(&kb, "ann", "search", query.clone()).await.unwrap().meta == keyword {
         assert!(Instant::now() < deadline, "the vectors were not created");
         tokio::task::yield_now().await;
     }

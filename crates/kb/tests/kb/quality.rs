@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
-use toolwright_capabilities::{Embedder, Fault};
+use toolwright_capabilities::{CapabilityError, Embedder};
 use toolwright_kb::ingest::{Defaults, Progress};
 use toolwright_kb::search::{Query, search};
 use toolwright_kb::store::{CandidateQuery, Filter};
@@ -99,11 +99,11 @@ impl Embedder for CachingEmbedder {
         self.inner.name()
     }
 
-    fn dimensions(&self) -> Result<usize, Fault> {
+    fn dimensions(&self) -> Result<usize, CapabilityError> {
         self.inner.dimensions()
     }
 
-    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Fault> {
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, CapabilityError> {
         let keys: Vec<u64> = texts.iter().map(|text| self.key(text)).collect();
         let mut vectors = self.vectors.lock().unwrap();
         let missing: Vec<(u64, &str)> = keys

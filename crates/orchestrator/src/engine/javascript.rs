@@ -11,7 +11,7 @@ use crate::normalise::{Normalised, normalise};
 
 pub(super) async fn run(invocation: &Arc<Invocation>, program: &Arc<Program>, args: Value) -> Normalised {
     let limits = Limits { deadline: invocation.deadline, ..invocation.runtime.limits().clone() };
-    let running = invocation.runtime.engine().run(engine::Call {
+    let running = invocation.runtime.engine().run(engine::HandlerCall {
         program: Arc::clone(program),
         args,
         context: invocation.context(),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use toolwright_contract::{ErrorKind, Failure, Mode, Principal};
-use toolwright_orchestrator::capabilities::{Client, Delivery};
+use toolwright_orchestrator::capabilities::{Client, SendFuture};
 use toolwright_orchestrator::clock::Clock;
 use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::store::sqlite::Options;
@@ -22,7 +22,7 @@ const NOW: i64 = 1_000_000;
 struct Listener(Mutex<Vec<Value>>);
 
 impl Client for Listener {
-    fn send(&self, message: Value) -> Delivery {
+    fn send(&self, message: Value) -> SendFuture {
         self.0.lock().unwrap().push(message);
         Box::pin(std::future::ready(Ok(())))
     }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolwright_contract::{ErrorKind, Failure, Mode, Principal};
-use toolwright_orchestrator::capabilities::{Answer, Answered, Asker, Capabilities, Capability, Fault};
+use toolwright_orchestrator::capabilities::{
+    CallIdentity, Capabilities, Capability, CapabilityError, CapabilityFuture, CapabilityOutput,
+};
 use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::{CallRequest, Context, Orchestrator, Runtime};
 use toolwright_registry::toolset::Toolset;
@@ -18,14 +20,14 @@ use crate::support::{call, retrieval, to_json, tool};
 struct Mirror;
 
 impl Capability for Mirror {
-    fn call(&self, asker: &Asker<'_>, function: &str, args: Vec<Value>) -> Answer {
+    fn call(&self, asker: &CallIdentity<'_>, function: &str, args: Vec<Value>) -> CapabilityFuture {
         let value = json!({
             "function": function, "args": args, "tool": asker.tool, "call": asker.execution_id,
             "session": asker.session, "user": asker.user, "org": asker.org, "roles": asker.roles,
         });
         let answer = match function {
-            "search" => Ok(Answered { value, note: Some(("retrieval", "keyword".into())) }),
-            _ => Err(Fault::new("NOT_FOUND", "not found")),
+            "search" => Ok(CapabilityOutput { value, meta: Some(("retrieval", "keyword".into())) }),
+            _ => Err(CapabilityError::new("NOT_FOUND", "not found")),
         };
         Box::pin(ready(answer))
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use serde_json::{Value, json};
 use toolwright_contract::Mode;
 use toolwright_orchestrator::Runtime;
-use toolwright_orchestrator::capabilities::{Client, Silent};
+use toolwright_orchestrator::capabilities::{Client, NoClient};
 use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::state::Event;
 use toolwright_orchestrator::store::{Backend, SessionStatus};
@@ -151,7 +151,7 @@ async fn a_sweep_records_how_sessions_ended_and_detaches_their_clients() {
     let mut clients = Vec::new();
     let mut begin = async |mode| {
         let session = fixture.session(mode).await;
-        let client: Arc<dyn Client> = Arc::new(Silent);
+        let client: Arc<dyn Client> = Arc::new(NoClient);
         clients.push(Arc::downgrade(&client));
         fixture.orchestrator.attach(&session, client);
         session

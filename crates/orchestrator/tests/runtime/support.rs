@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 use toolwright_contract::{Envelope, Mode, ToolSpec};
-use toolwright_orchestrator::capabilities::{Client, Delivery};
+use toolwright_orchestrator::capabilities::{Client, SendFuture};
 use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::store::Backend;
 use toolwright_orchestrator::{
@@ -146,7 +146,7 @@ impl RecordingClient {
 }
 
 impl Client for RecordingClient {
-    fn send(&self, message: Value) -> Delivery {
+    fn send(&self, message: Value) -> SendFuture {
         self.0.lock().unwrap().push(message);
         Box::pin(std::future::ready(Ok(())))
     }

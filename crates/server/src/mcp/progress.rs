@@ -8,7 +8,7 @@ use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::{Peer, RoleServer};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
-use toolwright_orchestrator::capabilities::{Client, Delivery, Fault};
+use toolwright_orchestrator::capabilities::{CapabilityError, Client, SendFuture};
 
 /// Steps that may be queued for a slow host; further ones are dropped.
 const QUEUE_CAPACITY: usize = 64;
@@ -30,8 +30,8 @@ struct ProgressStep {
 struct ProgressClient(mpsc::Sender<ProgressStep>);
 
 impl Client for ProgressClient {
-    fn send(&self, _: Value) -> Delivery {
-        Box::pin(ready(Err(Fault::new("CLOSED", "MCP hosts do not receive messages"))))
+    fn send(&self, _: Value) -> SendFuture {
+        Box::pin(ready(Err(CapabilityError::new("CLOSED", "MCP hosts do not receive messages"))))
     }
 
     fn progress(&self, fraction: f64, message: Option<&str>) {

@@ -8,7 +8,7 @@ use hyper::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, REFERRER_POLICY,
     X_CONTENT_TYPE_OPTIONS,
 };
-use toolwright_orchestrator::capabilities::images::{Shelf, is_name};
+use toolwright_orchestrator::capabilities::images::{ImageStore, is_image_name};
 
 use crate::body::Body;
 use crate::problem::{Kind, Problem};
@@ -25,10 +25,15 @@ const HEADERS: [(HeaderName, &str); 5] = [
 
 pub(crate) async fn get(request: ApiRequest<'_>) -> ApiResult {
     let missing = || Problem::not_found("image");
-    let dir =
-        request.app.options.images.as_deref().filter(|_| is_name(request.parameter)).ok_or_else(missing)?;
-    let (shelf, name) = (Shelf::new(Path::new(dir)), request.parameter.to_owned());
-    let read = tokio::task::spawn_blocking(move || shelf.read(&name)).await;
+    let dir = request
+        .app
+        .options
+        .images
+        .as_deref()
+        .filter(|_| is_image_name(request.parameter))
+        .ok_or_else(missing)?;
+    let (store, name) = (ImageStore::new(Path::new(dir)), request.parameter.to_owned());
+    let read = tokio::task::spawn_blocking(move || store.read(&name)).await;
     let read = read.map_err(|_| Problem::new(Kind::Internal, "The log has the cause."))?;
     let (kind, bytes) = read.ok_or_else(missing)?;
     let mut response = Response::new(Body::whole(bytes));

@@ -11,7 +11,7 @@ use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
-use toolwright_orchestrator::capabilities::{Client, Delivery, Fault};
+use toolwright_orchestrator::capabilities::{CapabilityError, Client, SendFuture};
 
 use crate::app::App;
 use crate::body::Body;
@@ -79,9 +79,11 @@ impl EventStream {
 struct EventClient(mpsc::Sender<Bytes>);
 
 impl Client for EventClient {
-    fn send(&self, message: Value) -> Delivery {
+    fn send(&self, message: Value) -> SendFuture {
         let sent = self.0.try_send(event("message", &message));
-        Box::pin(ready(sent.map_err(|_| Fault::new("CLOSED", "this session's client is not connected"))))
+        Box::pin(ready(
+            sent.map_err(|_| CapabilityError::new("CLOSED", "this session's client is not connected")),
+        ))
     }
 
     fn progress(&self, fraction: f64, message: Option<&str>) {

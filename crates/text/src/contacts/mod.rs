@@ -7,7 +7,7 @@ mod phones;
 mod profiles;
 
 use serde_json::{Value, json};
-use toolwright_capabilities::Fault;
+use toolwright_capabilities::CapabilityError;
 
 use crate::invalid;
 use links::Link;
@@ -27,7 +27,7 @@ impl Span {
     }
 }
 
-pub fn extract_contacts(text: &str, region: &str) -> Result<Value, Fault> {
+pub fn extract_contacts(text: &str, region: &str) -> Result<Value, CapabilityError> {
     let region = phones::parse_region(region).ok_or_else(|| {
         invalid(&format!("`region` is {region:?}: use a two-letter country code such as \"DE\""))
     })?;

@@ -1,18 +1,19 @@
-//! Tests of the whole capability against tiny servers on loopback; nothing here talks to any other address.
+//! Tests of `http.fetch` against small servers on loopback, and the fixtures that they share.
 
-mod address;
-mod allow;
-mod answers;
-mod arguments;
-mod guard;
-mod limits;
-mod redirects;
-pub(crate) mod server;
-mod tls;
+mod address_tests;
+mod allow_list_tests;
+mod dns_guard_tests;
+mod limits_tests;
+mod redirect_tests;
+mod request_tests;
+mod response_tests;
+pub(crate) mod test_server;
+mod tls_tests;
 
-use crate::Fault;
-use crate::http::lookup::Guard;
-use crate::http::{AllowList, Fetcher, Options, client};
+use crate::Result;
+use crate::http::dns_guard::DnsGuard;
+use crate::http::{AllowList, Fetcher, Options, http_client};
+use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -28,26 +29,33 @@ pub(crate) fn options() -> Options {
     }
 }
 
-/// In these tests 127.0.0.2 plays the public internet, and nothing else is public.
-pub(crate) fn plays_public(address: IpAddr) -> bool {
+/// In these tests 127.0.0.2 is the only public address.
+pub(crate) fn is_test_public(address: IpAddr) -> bool {
     address == IpAddr::from([127, 0, 0, 2])
 }
 
-/// A fetcher for which DNS is the function `names`.
+/// A fetcher that resolves names with the function `names`.
 pub(crate) fn fetcher_with(
     names: impl Fn(&str) -> Vec<[u8; 4]> + Send + Sync + 'static,
     options: Options,
 ) -> Fetcher {
-    let names = Arc::new(names);
-    let lookup = Arc::new(move |name: String| {
-        let answer = names(&name).into_iter().map(IpAddr::from).collect();
-        Box::pin(std::future::ready(Ok(answer))) as crate::http::lookup::Answer
-    });
-    Fetcher::with_guard(options, Guard { lookup, is_public: plays_public, trusted: None }, client::no_trust)
-        .unwrap()
+    Fetcher::with_guard(options, guard_with(names), no_tls).unwrap()
 }
 
-/// `public.test` and what is below it are at 127.0.0.2, `private.test` is at 127.0.0.1; no other name exists.
+pub(crate) fn guard_with(names: impl Fn(&str) -> Vec<[u8; 4]> + Send + Sync + 'static) -> DnsGuard {
+    let lookup = Arc::new(move |name: String| {
+        let addresses = names(&name).into_iter().map(IpAddr::from).collect();
+        Box::pin(std::future::ready(Ok(addresses))) as crate::http::dns_guard::LookupFuture
+    });
+    DnsGuard { lookup, is_public: is_test_public, configured_host: None }
+}
+
+/// A TLS configuration without any trusted certificate.
+pub(crate) fn no_tls() -> Result<ClientConfig, String> {
+    http_client::tls_with_roots(RootCertStore::empty())
+}
+
+/// `public.test` and its subdomains resolve to 127.0.0.2, `private.test` to 127.0.0.1; other names do not exist.
 pub(crate) fn fetcher() -> Fetcher {
     fetcher_with(known_names, options())
 }
@@ -65,11 +73,11 @@ pub(crate) fn allow(entries: &[&str]) -> AllowList {
     AllowList::parse(&entries.iter().map(|entry| (*entry).to_owned()).collect::<Vec<_>>()).unwrap()
 }
 
-pub(crate) async fn get(fetcher: &Fetcher, allow: &AllowList, url: &str) -> Result<Value, Fault> {
+pub(crate) async fn get(fetcher: &Fetcher, allow: &AllowList, url: &str) -> Result<Value> {
     fetcher.fetch(allow, &[json!(url)]).await
 }
 
-pub(crate) fn code(result: Result<Value, Fault>) -> &'static str {
+pub(crate) fn code(result: Result<Value>) -> &'static str {
     match result {
         Ok(_) => "ok",
         Err(error) => error.code,

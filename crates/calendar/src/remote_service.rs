@@ -1,0 +1,62 @@
+//! Sends one request to a configured service before the deadline. Errors say whether side effects are possible.
+
+use std::error::Error;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use reqwest::{RequestBuilder, StatusCode};
+use toolwright_capabilities::{CapabilityError, Result};
+
+const MAX_RESPONSE_BYTES: usize = 16 << 20;
+/// The part of a call's time that is reserved for reporting the result.
+const RESERVED_TIME: Duration = Duration::from_millis(150);
+
+/// A password or key. Its `Debug` output hides it.
+#[derive(Clone)]
+pub struct Secret(pub String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("***")
+    }
+}
+
+/// Sends a request and reads the whole response. `UNREACHABLE` means that nothing was sent, `TIMEOUT` that side effects
+/// are possible.
+pub async fn send_request(
+    request: RequestBuilder,
+    deadline: Instant,
+    name: &str,
+) -> Result<(StatusCode, String)> {
+    let timeout = deadline.saturating_duration_since(Instant::now()).saturating_sub(RESERVED_TIME);
+    if timeout.is_zero() {
+        return Err(CapabilityError::unreachable(format!("no time is left to send a request to {name}")));
+    }
+    let failed = |error: reqwest::Error| {
+        let (code, message) = match error.is_connect() || error.is_builder() {
+            true => ("UNREACHABLE", format!("could not connect to {name}")),
+            false => ("TIMEOUT", format!("{name} did not respond")),
+        };
+        tracing::warn!("the request to {name} failed: {}", error_chain(&error.without_url()));
+        CapabilityError::new(code, message)
+    };
+    let mut response = request.timeout(timeout).send().await.map_err(failed)?;
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(failed)? {
+        if body.len() + chunk.len() > MAX_RESPONSE_BYTES {
+            return Err(CapabilityError::timeout(format!("the response of {name} is too large")));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok((response.status(), String::from_utf8_lossy(&body).into_owned()))
+}
+
+/// The error of a request that only reads: even without a response it had no side effects.
+pub fn without_effects(error: CapabilityError) -> CapabilityError {
+    if error.code == "TIMEOUT" { CapabilityError::unreachable(error.message) } else { error }
+}
+
+fn error_chain(error: &dyn Error) -> String {
+    let causes = std::iter::successors(Some(error), |error: &&dyn Error| (*error).source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}

@@ -1,0 +1,58 @@
+//! Periods of time, and sorted lists of them.
+
+use chrono::{DateTime, Utc};
+
+/// From `start` (inclusive) to `end` (exclusive).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span {
+    pub start: DateTime<Utc>,
+    pub end: DateTime<Utc>,
+}
+
+impl Span {
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.start < other.end && other.start < self.end
+    }
+
+    pub fn contains(&self, other: &Self) -> bool {
+        self.start <= other.start && other.end <= self.end
+    }
+}
+
+/// Sorts the spans, joins those that overlap or touch, and cuts them to the window. Empty spans are dropped.
+pub fn merge_spans(mut spans: Vec<Span>, window: Span) -> Vec<Span> {
+    spans.retain(|span| span.start < span.end && span.overlaps(&window));
+    spans.sort_unstable();
+    let mut merged: Vec<Span> = Vec::new();
+    for span in spans {
+        let span = Span { start: span.start.max(window.start), end: span.end.min(window.end) };
+        match merged.last_mut() {
+            Some(last) if span.start <= last.end => last.end = last.end.max(span.end),
+            _ => merged.push(span),
+        }
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(start: i64, end: i64) -> Span {
+        let at = |second| DateTime::from_timestamp(second, 0).unwrap();
+        Span { start: at(start), end: at(end) }
+    }
+
+    #[test]
+    fn overlapping_and_touching_spans_are_joined() {
+        let spans = vec![span(50, 60), span(0, 15), span(10, 20), span(20, 30), span(40, 40), span(90, 95)];
+        assert_eq!(merge_spans(spans, span(5, 55)), [span(5, 30), span(50, 55)]);
+    }
+
+    #[test]
+    fn touching_spans_do_not_overlap() {
+        assert!(!span(0, 10).overlaps(&span(10, 20)));
+        assert!(span(0, 11).overlaps(&span(10, 20)));
+        assert!(span(0, 20).contains(&span(10, 20)) && !span(0, 20).contains(&span(10, 21)));
+    }
+}
