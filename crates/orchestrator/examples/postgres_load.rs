@@ -145,7 +145,6 @@ fn settlement(claim: Claim) -> Settlement {
         execution: claim.execution,
         envelope: Arc::new(Envelope { outcome: Ok(success), meta }),
         audit,
-        now: claim.now,
         durability: claim.durability,
     }
 }

@@ -153,7 +153,6 @@ fn settlement(claim: &Claim) -> Settlement {
         execution: claim.execution.clone(),
         envelope: Arc::new(Envelope { outcome: Ok(Success::from(data)), meta }),
         audit,
-        now: claim.now,
         durability: claim.durability,
     }
 }

@@ -8,7 +8,7 @@ use tokio::sync::broadcast::error::RecvError;
 use toolwright_contract::Mode;
 use toolwright_orchestrator::CallRequest;
 use toolwright_orchestrator::confirm::{Approver, Error, Proof};
-use toolwright_orchestrator::store::sqlite::{self, Fault, Faults};
+use toolwright_orchestrator::store::sqlite::{self, Fault, FaultSwitch};
 use toolwright_orchestrator::store::{Backend, Decision, Sqlite, Store};
 
 use crate::support::{Fixture, Setup, call, to_json, until};
@@ -408,14 +408,14 @@ async fn a_session_receives_its_own_results_and_missed_ones_are_recorded() {
 #[tokio::test]
 async fn an_approval_outlasts_a_short_outage_of_the_store() {
     let dir = tempfile::tempdir().unwrap();
-    let faults = Faults::default();
+    let faults = FaultSwitch::default();
     let options = sqlite::Options { faults: faults.clone(), ..sqlite::Options::default() };
     let store = Store::Sqlite(Sqlite::open(&dir.path().join("state.db"), options).unwrap());
     let fixture = careful().build_on(store);
     let session = fixture.session(Mode::Text).await;
     let request = ask(&fixture, &session, "c1", "always", json!({})).await;
     let id = request["confirmation_id"].as_str().unwrap();
-    let yes = Decision::Approve { by: "mira".to_owned(), args: json!({}), shown: None };
+    let yes = Decision::Approve { by: "mira".to_owned(), args: json!({}), redacted_args: None };
     fixture.orchestrator.store().decide_confirmation(id, yes, 1_000_000).await.unwrap().unwrap();
     faults.set(Fault::CommitFails);
     assert_eq!(fixture.orchestrator.resume().await.unwrap(), 1);

@@ -219,7 +219,6 @@ async fn a_late_owner_returns_the_recorded_envelope() {
         execution: "c1".into(),
         envelope: other,
         audit: serde_json::from_str(&rows[0].entry).unwrap(),
-        now: 0,
         durability: Durability::Committed,
     };
     assert_eq!(fixture.orchestrator.store().settle(settlement).await, Ok(SettleOutcome::Recorded));

@@ -3,7 +3,7 @@
 use toolwright_contract::Principal;
 use toolwright_orchestrator::store::{Backend, BlockRecord, SessionRecord};
 
-use crate::support::{NOW, Restart, StoreFixture};
+use crate::support::{NOW, Restart, StoreFixture, session};
 
 fn principal(id: &str, org: Option<&str>) -> Principal {
     Principal { id: id.to_owned(), org: org.map(str::to_owned), roles: vec!["clerk".to_owned()] }

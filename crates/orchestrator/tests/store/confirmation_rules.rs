@@ -7,7 +7,7 @@ use toolwright_orchestrator::store::{
 
 use crate::support::{
     HOUR, NOW, StoreFixture, approve, approved, claim, confirmation, confirmed, over_budget, retrieval,
-    retrieval_charge, session, settlement, swept, with_session,
+    retrieval_charge, session, settlement, with_session,
 };
 
 pub async fn a_confirmation_is_stored_unchanged<F: StoreFixture>() {

@@ -12,9 +12,7 @@ use toolwright_orchestrator::store::{
 };
 
 use crate::postgres_store::{Database, holds};
-use crate::support::{
-    approved, claim, entry, envelope, idempotent, over_budget, retrieval, retrievals, session, status,
-};
+use crate::support::{claim, entry, over_budget, retrieval, session, status};
 
 /// Version 3 of the file, written by the last Toolwright that stored blocks as sessions and had no meters.
 const STATE_VERSION_3: &str = "tests/fixtures/state-version-3.db";

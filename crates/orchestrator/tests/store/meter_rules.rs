@@ -5,8 +5,8 @@ use toolwright_orchestrator::store::{
 };
 
 use crate::support::{
-    Restart, StoreFixture, approved, claim, confirmation, confirmed, over_budget, retrieval, retrievals, run,
-    session, settlement, with_session,
+    Restart, StoreFixture, approved, claim, confirmation, confirmed, idempotent, over_budget, retrieval,
+    retrievals, run, settlement, with_session,
 };
 
 /// A meter that only these tests know: cents of a session.

@@ -13,8 +13,8 @@ use toolwright_orchestrator::store::{
 use crate::audit_rules::verified;
 use crate::postgres_store::{Database, PollTimeout, Process, Server, holds, until};
 use crate::support::{
-    approved, claim, confirmation, entry, over_budget, retrieval, retrieval_charge, retrievals, run, session,
-    settlement, status,
+    approved, claim, confirmation, confirmed, entry, over_budget, retrieval, retrieval_charge, retrievals,
+    session, settlement, status,
 };
 
 fn is_unavailable<T>(result: &Result<T, Error>) -> bool {

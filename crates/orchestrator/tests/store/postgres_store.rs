@@ -12,7 +12,7 @@ use tokio_postgres::{Client, NoTls};
 use toolwright_orchestrator::store::Postgres;
 use toolwright_orchestrator::store::postgres::Options;
 
-use crate::support::{Restart, StoreFixture, run};
+use crate::support::{Restart, StoreFixture};
 
 /// The server that the tests share.
 pub fn url() -> String {

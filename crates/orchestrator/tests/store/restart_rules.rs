@@ -8,8 +8,8 @@ use toolwright_orchestrator::store::{
 
 use crate::audit_rules::{entries, verified};
 use crate::support::{
-    DAY, HOUR, NOW, Restart, approve, approved, claim, confirmation, confirmed, entry, envelope, idempotent,
-    run, session, settlement, status, swept, with_session,
+    DAY, HOUR, NOW, Restart, approve, approved, claim, confirmation, confirmed, entry, idempotent, run,
+    session, settlement, status, swept, with_session,
 };
 
 pub async fn sessions_survive<F: Restart>() {

@@ -9,7 +9,8 @@ use toolwright_orchestrator::store::{
 };
 
 use crate::support::{
-    DAY, HOUR, NOW, StoreFixture, approved, claim, confirmation, run, session, status, swept, with_session,
+    DAY, HOUR, NOW, StoreFixture, approved, claim, confirmation, idempotent, run, session, status, swept,
+    with_session,
 };
 
 /// A store whose session `s` lasts for a week.
@@ -72,14 +73,14 @@ pub async fn the_last_hundred_executions_are_retained_whatever_their_age<F: Stor
         assert_eq!(is_known(&*store, &format!("call {number}")).await, number >= 3, "call {number}");
     }
     // A deleted execution can be claimed again.
-    assert_eq!(store.claim(at(NOW + 2 * DAY, "call 0")).await, Ok(ClaimOutcome::New));
+    assert_eq!(store.claim(claim_at(NOW + 2 * DAY, "call 0")).await, Ok(ClaimOutcome::New));
 }
 
 pub async fn all_executions_of_the_last_day_are_retained<F: StoreFixture>() {
     let (_fixture, store) = with_long_session::<F>().await;
     for number in 0..110 {
         let now = if number < 5 { NOW } else { NOW + HOUR };
-        run(&*store, at(now, &format!("call {number}"))).await;
+        run(&*store, claim_at(now, &format!("call {number}"))).await;
     }
     store.sweep(NOW + DAY - 1).await.unwrap();
     assert!(is_known(&*store, "call 0").await);
@@ -87,7 +88,7 @@ pub async fn all_executions_of_the_last_day_are_retained<F: StoreFixture>() {
     for number in 0..110 {
         assert_eq!(is_known(&*store, &format!("call {number}")).await, number >= 5, "call {number}");
     }
-    assert!(matches!(store.claim(at(NOW, "call 5")).await, Ok(ClaimOutcome::Finished(_))));
+    assert!(matches!(store.claim(claim_at(NOW, "call 5")).await, Ok(ClaimOutcome::Finished(_))));
 }
 
 pub async fn running_executions_are_never_deleted<F: StoreFixture>() {
@@ -140,10 +141,10 @@ pub async fn a_session_that_was_asked_to_end_ends_instead_of_expiring<F: StoreFi
     assert_eq!(store.inactive_sessions(&ids(["s", "ending", "unknown"]), NOW).await, Ok(ids(["unknown"])));
     assert_eq!(store.inactive_sessions(&ids(["s"]), NOW + HOUR).await, Ok(ids(["s"])));
     assert_eq!(swept(&*store, NOW + HOUR).await, (3, 0));
-    let status = async |id: &str| store.session(id).await.unwrap().unwrap().status;
-    assert_eq!(status("s").await, SessionStatus::Expired);
-    assert_eq!(status("quoting").await, SessionStatus::Expired);
-    assert_eq!(status("ending").await, SessionStatus::Ended);
+    let session_status = async |id: &str| store.session(id).await.unwrap().unwrap().status;
+    assert_eq!(session_status("s").await, SessionStatus::Expired);
+    assert_eq!(session_status("quoting").await, SessionStatus::Expired);
+    assert_eq!(session_status("ending").await, SessionStatus::Ended);
     assert_eq!(store.inactive_sessions(&ids(["ending", "s"]), NOW).await, Ok(ids(["ending", "s"])));
 }
 

@@ -1,7 +1,7 @@
 //! Rules about sessions.
 
 use serde_json::json;
-use toolwright_orchestrator::store::{Backend, ClaimOutcome, Error, SessionRecord, SessionStatus};
+use toolwright_orchestrator::store::{Backend, Error, SessionRecord, SessionStatus};
 
 use crate::support::{NOW, StoreFixture, session, with_session};
 

@@ -15,8 +15,8 @@ use toolwright_orchestrator::store::{
 use crate::audit_rules::{entries, verified};
 use crate::sqlite_store::SqliteStore;
 use crate::support::{
-    NOW, approve, approved, claim, confirmation, confirmed, entry, envelope, idempotent, over_budget,
-    retrieval, retrieval_charge, retrievals, run, session, settlement, status,
+    NOW, Restart, StoreFixture, approve, approved, claim, confirmation, confirmed, entry, envelope,
+    idempotent, over_budget, retrieval, retrieval_charge, retrievals, run, session, settlement, status,
 };
 
 /// A store with the session `s`, and its fault switch.

@@ -12,7 +12,7 @@ use toolwright_orchestrator::store::sqlite::Options;
 use toolwright_orchestrator::store::{Backend, ClaimOutcome, Error, Settlement, Sqlite};
 
 use crate::sqlite_store::SqliteStore;
-use crate::support::{claim, envelope, run, session, with_session};
+use crate::support::{claim, envelope, run, session, settlement, with_session};
 
 fn open(path: &Path) -> Result<Sqlite, Error> {
     Sqlite::open(path, Options::default())

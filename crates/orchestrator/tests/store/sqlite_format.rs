@@ -10,7 +10,7 @@ use toolwright_orchestrator::store::{
     AuditRow, Backend, Claim, ClaimOutcome, Durability, ExecutionStatus, Settlement, Sqlite, chain,
 };
 
-use crate::support::{claim, entry, envelope, idempotent, session, status};
+use crate::support::{claim, entry, envelope, idempotent, session, settlement, status};
 
 fn open(path: &Path) -> Sqlite {
     Sqlite::open(path, Options::default()).unwrap()

@@ -14,7 +14,7 @@ use toolwright_orchestrator::store::sqlite::Options;
 use toolwright_orchestrator::store::{Backend, Claim, ClaimOutcome, Settlement, Sqlite};
 
 use crate::audit_rules::verified;
-use crate::support::{claim, envelope, idempotent, run, session};
+use crate::support::{claim, envelope, idempotent, session, settlement};
 
 /// The directory of the child process. Without it, the child's test runs by itself.
 const CHILD_DIRECTORY: &str = "TOOLWRIGHT_KILLED_CHILD";

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use toolwright_orchestrator::store::Sqlite;
 use toolwright_orchestrator::store::sqlite::{Fault, Options};
 
-use crate::support::{Restart, StoreFixture, envelope};
+use crate::support::{Restart, StoreFixture};
 
 /// A store in a temporary directory.
 pub struct SqliteStore {
