@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn corrupt_values_are_errors() {
-        let Value::Blob(valid) = compressed(&"an audit entry\n".repeat(200)) else { panic!("a text") };
+        let Value::Blob(valid) = compressed(&"a line of the audit\n".repeat(200)) else { panic!("a text") };
         let huge = [&u32::MAX.to_le_bytes()[..], &valid[4..]].concat();
         let truncated = &valid[..valid.len() / 2];
         for bytes in [&b""[..], b"abc", truncated, &huge, &[4, 0, 0, 0, 0xff, 0xff, 0xff]] {
