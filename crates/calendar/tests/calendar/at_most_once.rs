@@ -51,10 +51,10 @@ async fn of_many_calls_for_one_draft_one_succeeds() {
     let draft = calendar.draft(ANNA, &[MIRA]).await;
     let process = Arc::new(calendar.reopen());
     let mut calls = tokio::task::JoinSet::new();
-    for call in 0..16_usize {
+    for number in 0..16_usize {
         let (process, draft) = (Arc::clone(&process), draft.clone());
         calls.spawn(async move {
-            call(&process, ANNA, "commit", commit(&draft, call % 10, &format!("call-{}", call % 8))).await
+            call(&process, ANNA, "commit", commit(&draft, number % 10, &format!("call-{}", number % 8))).await
         });
     }
     let (won, lost): (Vec<_>, Vec<_>) = calls.join_all().await.into_iter().partition(Result::is_ok);

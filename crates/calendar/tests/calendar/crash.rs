@@ -56,7 +56,7 @@ fn run_and_kill_all(calendar: &TestCalendar, kills: u64, timeout: Duration) -> W
     std::thread::scope(|scope| {
         let lanes = [0, 1].map(|lane| {
             let moments = (0..kills / 2)
-                .map(move |kill| within.mul_f64(((kill * 2 + lane) * 7919 % 1000) as f64 / 1000.0));
+                .map(move |kill| timeout.mul_f64(((kill * 2 + lane) * 7919 % 1000) as f64 / 1000.0));
             scope.spawn(move || moments.flat_map(|delay| run_and_kill(calendar, delay)).collect::<Vec<_>>())
         });
         for line in lanes.into_iter().flat_map(|lane| lane.join().unwrap()) {

@@ -107,7 +107,8 @@ pub fn deny(config: &Config, args: &Deny) -> Result<()> {
         let orchestrator = orchestrator(runtime, config, &args.token, "reject").await?;
         let request = find(orchestrator.store(), &args.token).await?;
         let rejected = orchestrator.reject(&approver(&args.token, &request), args.reason.clone()).await;
-        print_envelope(config, &rejected.map_err(failure)?)?;
+        let envelope = rejected.map_err(failure)?;
+        print_envelope(config, &envelope)?;
         orchestrator.store().flush().await?;
         Ok(())
     })

@@ -10,7 +10,6 @@ use clap::Args;
 use serde_json::{Value, json};
 use toolwright_orchestrator::testing::{self, Case, Report};
 use toolwright_orchestrator::{Orchestrator, Runtime};
-use toolwright_orchestrator::{Orchestrator, Runtime};
 
 use super::build::format_duration;
 use crate::args::{Common, Format, Source};
