@@ -120,7 +120,8 @@ fn a_tools_directory_without_tools_is_refused() {
 fn a_tools_directory_that_is_missing_or_a_file_is_refused() {
     let project = Project::empty();
     fs::write(project.dir().join("file"), "").unwrap();
-    for (path, message) in [("nowhere", "no tools directory at nowhere"), ("file", "file is not a directory")]
+    for (path, message) in
+        [("nowhere", "no tools directory `nowhere`"), ("file", "`file` is not a directory")]
     {
         for command in ["build", "check"] {
             project.run(&[command, path]).expect_code(1).expect_stderr(&[message, "help: "]);
@@ -154,7 +155,7 @@ fn directory_names_that_are_not_kebab_case_are_refused_with_a_better_one() {
 fn two_directories_for_one_tool_are_refused() {
     let project = Project::with(&["note-find", "note_find"]);
     refused(&project, &["note_find/:1:1 dir-duplicate", "note_find/:1:1 dir-name"]);
-    project.run(&["check"]).expect_code(1).expect_stderr(&["`note-find` and `note_find` both stand for"]);
+    project.run(&["check"]).expect_code(1).expect_stderr(&["`note-find` and `note_find` both define"]);
 }
 
 #[test]

@@ -75,7 +75,7 @@ fn a_full_disk_leaves_the_old_artifact_and_no_temporary_files() {
     let command = shell_in(project.dir(), script, &["build"]);
     run(command)
         .expect_code(1)
-        .expect_stderr(&["cannot write tools/tool_registry.json", "help: free some space"]);
+        .expect_stderr(&["cannot write `tools/tool_registry.json`", "help: free some space"]);
     let command = shell_in(project.dir(), script, &["build", "--format", "json"]);
     assert_eq!(run(command).expect_code(1).found(), ["/:1:1 artifact-unwritable"]);
     assert!(project.artifact_bytes() == old);

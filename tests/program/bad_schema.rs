@@ -11,7 +11,7 @@ const QUICK: Duration = Duration::from_secs(20);
 const TOP_K: &str = "{ \"type\": \"integer\", \"minimum\": 1, \"maximum\": 10, \"default\": 3 }";
 
 fn check(project: &Project) -> Run {
-    run_within(project.command(&["check", "--format", "json"]), QUICK)
+    run_within(project.command(&["check", "--format", "json"]), QUICK).expect_names_in_messages()
 }
 
 /// A project whose one tool has this schema for its parameter `top_k`.

@@ -112,7 +112,7 @@ fn a_failed_build_reports_without_a_version_and_exits_with_one() {
     let expected = json!({"ok": false, "tools": 1, "diagnostics": [{
         "severity": "error", "code": "field-value", "tool": "note-find", "file": "schema.json",
         "line": 3, "column": 14,
-        "message": "`one` is not a semantic version: unexpected character 'o' while parsing major version number",
+        "message": "`version` must be a semantic version, got `one`: unexpected character 'o' while parsing major version number",
         "help": "write major.minor.patch, such as `1.0.0`",
     }]});
     assert_eq!(run.json(), expected);

@@ -7,17 +7,14 @@ use std::path::Path;
 use super::support::repository;
 
 /// The text before a code. All diagnostics are created by one of these.
-const CONSTRUCTORS: [&str; 13] = [
-    "Finding::error(",
-    "Finding::json(",
-    "Problem::error(",
-    "Problem::warning(",
-    "schema.error(",
-    ".error(",
+const CONSTRUCTORS: [&str; 10] = [
+    "DiagnosticDraft::error(",
+    "DiagnosticDraft::json(",
+    "error(",
     "report.add(",
     "self.add(",
     "refuse(",
-    "finding(",
+    "reject(",
     "diagnostic(",
     "let code = ",
     ".code == ",
@@ -126,7 +123,7 @@ fn kebab_literals(text: &str) -> Vec<(&str, &str)> {
 /// The sources without tests and comments.
 fn sources() -> Vec<String> {
     let mut texts = Vec::new();
-    for folder in ["crates/registry/src", "crates/cli/src"] {
+    for folder in ["crates/registry/src", "crates/schema/src", "crates/cli/src"] {
         collect(&repository().join(folder), &mut texts);
     }
     texts

@@ -64,7 +64,7 @@ fn the_losses_of_a_view_are_reported() {
     let losses = losses.json();
     let closed = losses.as_array().unwrap().iter().find(|loss| loss["keyword"] == "additionalProperties");
     let expected = json!({ "tool": "note_find", "path": "", "keyword": "additionalProperties",
-        "done": "dropped", "note": "other members are refused when the call is made" });
+        "done": "dropped", "note": "calls with other members are rejected" });
     assert_eq!(closed, Some(&expected));
     let people = project.run(&["schema", "--provider", "ollama", "--lossy"]).expect_code(0);
     assert_eq!(people.stdout.lines().count(), losses.as_array().unwrap().len());
@@ -122,7 +122,7 @@ fn a_name_that_a_provider_refuses_gives_a_warning() {
             .unwrap()
             .iter()
             .any(|found| found["code"] == "parameters-name-refused");
-        let is_refused = PROVIDERS.iter().any(|provider| !provider.takes_parameter(name));
+        let is_refused = PROVIDERS.iter().any(|provider| !provider.accepts_parameter(name));
         assert_eq!(warned, is_refused, "{name}: {report}");
     }
     let tool = format!("a{}", "-b".repeat(32));

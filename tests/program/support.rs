@@ -139,7 +139,7 @@ impl Project {
 
     /// Runs `check --format json`.
     pub fn check(&self) -> Run {
-        self.run(&["check", "--format", "json"])
+        self.run(&["check", "--format", "json"]).expect_names_in_messages()
     }
 
     /// The files directly in `tools/`, to find leftover ones.
@@ -176,6 +176,17 @@ impl Run {
 
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// Every diagnostic names a field, file, keyword or tool in its own message: JSON consumers do not see the source.
+    pub fn expect_names_in_messages(self) -> Self {
+        for diagnostic in self.json()["diagnostics"].as_array().unwrap() {
+            let message = diagnostic["message"].as_str().unwrap();
+            let mut quoted = message.split('`').skip(1).step_by(2);
+            let is_name = |text: &str| text.contains(|c: char| c.is_ascii_alphanumeric());
+            assert!(quoted.any(is_name), "no name in backquotes: {diagnostic}");
+        }
+        self
     }
 
     /// `tool/file:line:column code` of each diagnostic, sorted.

@@ -14,7 +14,7 @@ fn check(args: &[&str]) -> Run {
 }
 
 fn diagnostics() -> Vec<Value> {
-    let report = check(&["--format", "json"]).json();
+    let report = check(&["--format", "json"]).expect_names_in_messages().json();
     assert_eq!(report["ok"], false);
     assert_eq!(report["version"], Value::Null);
     assert_eq!(report["tools"], 15);
@@ -71,7 +71,7 @@ fn the_offending_text_is_underlined_without_colours_in_a_pipe() {
 
 #[test]
 fn the_report_is_ordered_by_tool_file_and_position() {
-    let report = check(&["--format", "json"]).json();
+    let report = check(&["--format", "json"]).expect_names_in_messages().json();
     let places = report["diagnostics"].as_array().unwrap().iter().map(|found| {
         let text = |name: &str| found[name].as_str().unwrap().to_owned();
         (text("tool"), text("file"), found["line"].as_u64(), found["column"].as_u64())

@@ -111,7 +111,7 @@ fn declaration(server: &ServerSettings, tool: &str, pinned: &Definition) -> Valu
     ]);
     for (name, value) in server.tool.get(tool).into_iter().flatten() {
         // The configuration cannot replace what was pinned.
-        if !matches!(name.as_str(), "name" | "type" | "parameters" | "implementation" | "handler") {
+        if !declared::is_definition_field(name) {
             fields.insert(name.clone(), value.clone());
         }
     }

@@ -42,7 +42,7 @@ impl Condition {
         let known: Vec<&str> = condition::NAMES.iter().copied().chain([TOOL]).collect();
         let names = condition::names(&program).variables;
         let uses_settings = names.contains(SETTINGS);
-        match condition::unknown(&names, &known).first() {
+        match condition::unknown_names(&names, &known).first() {
             Some((name, help)) => Err(format!("`{source}` uses the unknown variable `{name}`: {help}")),
             None => Ok(Self { program, source: source.to_owned(), uses_settings }),
         }

@@ -53,8 +53,8 @@ pub struct Policy {
 impl Default for Policy {
     fn default() -> Self {
         Self {
-            voice: ModePolicy::new(Limits::of(Mode::Voice), 0),
-            text: ModePolicy::new(Limits::of(Mode::Text), 1),
+            voice: ModePolicy::new(Limits::default_for(Mode::Voice), 0),
+            text: ModePolicy::new(Limits::default_for(Mode::Text), 1),
             org_rate: None,
             confirmation_ms: 10 * 60 * 1000,
             approve_when: None,

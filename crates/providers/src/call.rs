@@ -1,55 +1,61 @@
-//! A call as a model asked for it.
+//! A call as a model makes it.
 
 use serde_json::{Map, Value};
 use toolwright_contract::{ErrorKind, Failure};
 
-/// One call, read from a provider's response. It is validated by whoever runs it.
+/// One call, read from a provider's response. The orchestrator validates it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Call {
     /// The provider's id. Some providers give none.
     pub id: Option<String>,
-    /// Empty when the model named no tool: such a call is to be answered too.
+    /// Empty if the model named no tool: such a call is answered too.
     pub name: String,
-    /// What the model wrote; not yet held against any schema.
-    pub arguments: Result<Value, Unreadable>,
+    /// What the model wrote; not validated against any schema.
+    pub arguments: Result<Value, InvalidArguments>,
 }
 
-/// Arguments that are not JSON, or not all there.
+/// Arguments that are not JSON, or incomplete.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{why}")]
-pub struct Unreadable {
+#[error("{reason}")]
+pub struct InvalidArguments {
     /// What the model wrote.
     pub text: String,
-    pub why: String,
+    pub reason: String,
 }
 
-impl Unreadable {
-    /// The answer that such a call gets.
+impl InvalidArguments {
+    /// The failure that such a call gets.
     pub fn failure(&self) -> Failure {
-        Failure::new(ErrorKind::Validation, format!("The arguments are not readable: {}", self.why))
+        Failure::new(ErrorKind::Validation, format!("The arguments are not readable: {}", self.reason))
             .suggest("Call the tool again with arguments that are one JSON object.")
     }
 }
 
 impl Call {
-    /// A call whose arguments are JSON already, or text that holds JSON.
+    /// A call whose arguments are JSON, or a string that contains JSON.
     pub(crate) fn new(id: Option<&Value>, name: Option<&Value>, arguments: Option<&Value>) -> Self {
-        Self { id: text(id), name: text(name).unwrap_or_default(), arguments: given(arguments) }
+        let arguments = match arguments {
+            // A tool without parameters is called with nothing, null or empty text.
+            None | Some(Value::Null) => Ok(Value::Object(Map::new())),
+            Some(Value::String(text)) => parse(text.clone()),
+            Some(value) => Ok(value.clone()),
+        };
+        Self { id: text(id), name: text(name).unwrap_or_default(), arguments }
     }
 
-    /// A call whose arguments came as text.
+    /// A call whose arguments were streamed as text.
     pub(crate) fn parsed(id: Option<String>, name: String, arguments: String) -> Self {
         Self { id, name, arguments: parse(arguments) }
     }
 
-    /// A call that never came to its end, so that nobody knows what was meant.
+    /// A call whose arguments are incomplete.
     pub(crate) fn truncated(id: Option<String>, name: String, text: String) -> Self {
-        let why = "the response ended before the arguments did".to_owned();
-        Self { id, name, arguments: Err(Unreadable { text, why }) }
+        let reason = "the response ended before the arguments did".to_owned();
+        Self { id, name, arguments: Err(InvalidArguments { text, reason }) }
     }
 }
 
-/// A string that is not empty. JSON-RPC has numbers as ids.
+/// A string that is not empty, or a number: ids of JSON-RPC may be numbers.
 pub(crate) fn text(value: Option<&Value>) -> Option<String> {
     match value? {
         Value::String(text) if !text.is_empty() => Some(text.clone()),
@@ -58,22 +64,13 @@ pub(crate) fn text(value: Option<&Value>) -> Option<String> {
     }
 }
 
-/// A tool without parameters is called with nothing, null or empty text.
-fn given(arguments: Option<&Value>) -> Result<Value, Unreadable> {
-    match arguments {
-        None | Some(Value::Null) => Ok(Value::Object(Map::new())),
-        Some(Value::String(text)) => parse(text.clone()),
-        Some(value) => Ok(value.clone()),
-    }
-}
-
-fn parse(text: String) -> Result<Value, Unreadable> {
+fn parse(text: String) -> Result<Value, InvalidArguments> {
     if text.trim().is_empty() {
         return Ok(Value::Object(Map::new()));
     }
     match serde_json::from_str(&text) {
         Ok(Value::Null) => Ok(Value::Object(Map::new())),
         Ok(value) => Ok(value),
-        Err(error) => Err(Unreadable { text, why: format!("not JSON: {error}") }),
+        Err(error) => Err(InvalidArguments { text, reason: format!("not JSON: {error}") }),
     }
 }

@@ -1,49 +1,49 @@
-//! Bytes from the wire, cut anywhere, put together to JSON events: server-sent events, lines, or whole messages.
+//! Decodes the bytes of a stream into JSON events: server-sent events, lines, or whole messages.
 
 use serde_json::Value;
 
-/// How events are told apart on a provider's wire.
+/// How events are separated in a provider's stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     /// Server-sent events.
     Sse,
     /// One JSON value a line.
     Lines,
-    /// Messages of a WebSocket: each piece is whole.
+    /// Messages of a WebSocket: one event each.
     Messages,
 }
 
-/// Nothing that a provider sends in one event is larger; without a bound a broken one could fill the memory.
-const MOST_BYTES: usize = 64 << 20;
-/// Enough to see what it was.
-const SHOWN: usize = 200;
+/// The largest event. Without a limit a broken stream could fill the memory.
+const MAX_EVENT_BYTES: usize = 64 << 20;
+/// How much of a malformed event the error quotes.
+const MAX_EXCERPT_BYTES: usize = 200;
 
 /// An event that is not JSON.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("an event of the stream is not JSON: {why}: {text}")]
-pub struct Malformed {
-    /// Its beginning.
+#[error("an event of the stream is not JSON: {reason}: {text}")]
+pub struct MalformedEvent {
+    /// Its first bytes.
     pub text: String,
-    pub why: String,
+    pub reason: String,
 }
 
-/// Puts events together from pieces of a stream.
+/// Decodes events from chunks of a stream.
 #[derive(Debug)]
-pub struct Frames {
+pub struct FrameDecoder {
     framing: Framing,
     /// The line that has not ended yet.
     line: Vec<u8>,
     /// The data lines of the event that has not ended yet.
     data: Vec<u8>,
     has_data: bool,
-    /// The last byte was CR: an LF after it belongs to the same line end.
+    /// The last byte was CR: an LF after it ends the same line.
     after_cr: bool,
     is_first_line: bool,
     is_too_long: bool,
 }
 
-impl Frames {
-    /// For a stream that has not begun.
+impl FrameDecoder {
+    /// A decoder at the begin of a stream.
     pub fn new(framing: Framing) -> Self {
         Self {
             framing,
@@ -56,14 +56,14 @@ impl Frames {
         }
     }
 
-    /// The events that are complete with this piece. The end mark `[DONE]` arrives as that string.
-    pub fn push(&mut self, piece: &[u8]) -> Vec<Result<Value, Malformed>> {
+    /// The events that this chunk completes. The end marker `[DONE]` is returned as that string.
+    pub fn push(&mut self, chunk: &[u8]) -> Vec<Result<Value, MalformedEvent>> {
         let mut events = Vec::new();
         if self.framing == Framing::Messages {
-            events.extend(event(piece));
+            events.extend(event(chunk));
             return events;
         }
-        let mut rest = piece;
+        let mut rest = chunk;
         while let Some((&first, after)) = rest.split_first() {
             if std::mem::take(&mut self.after_cr) && first == b'\n' {
                 rest = after;
@@ -81,8 +81,8 @@ impl Frames {
         events
     }
 
-    /// The event that the end of the stream left without its last line end, if it is whole.
-    pub fn finish(mut self) -> Option<Result<Value, Malformed>> {
+    /// The last event, if the stream ended without its last line ending.
+    pub fn finish(mut self) -> Option<Result<Value, MalformedEvent>> {
         let mut last = if self.line.is_empty() { None } else { self.end_line() };
         if last.is_none() && self.framing == Framing::Sse {
             last = self.end_event();
@@ -91,14 +91,14 @@ impl Frames {
     }
 
     fn extend(&mut self, bytes: &[u8]) {
-        if self.line.len() + self.data.len() + bytes.len() > MOST_BYTES {
+        if self.line.len() + self.data.len() + bytes.len() > MAX_EVENT_BYTES {
             self.is_too_long = true;
         } else {
             self.line.extend_from_slice(bytes);
         }
     }
 
-    fn end_line(&mut self) -> Option<Result<Value, Malformed>> {
+    fn end_line(&mut self) -> Option<Result<Value, MalformedEvent>> {
         let line = std::mem::take(&mut self.line);
         let mut line = line.as_slice();
         if std::mem::take(&mut self.is_first_line) {
@@ -114,7 +114,7 @@ impl Frames {
             Some(colon) => (&line[..colon], &line[colon + 1..]),
             None => (line, &[][..]),
         };
-        // The type of an event also stands in its data, so `event:` says nothing new; nor do `id:` and `retry:`.
+        // The data repeats the type of the event, so `event:` is not needed; nor are `id:` and `retry:`.
         if field == b"data" {
             if self.has_data {
                 self.data.push(b'\n');
@@ -125,7 +125,7 @@ impl Frames {
         None
     }
 
-    fn end_event(&mut self) -> Option<Result<Value, Malformed>> {
+    fn end_event(&mut self) -> Option<Result<Value, MalformedEvent>> {
         let data = std::mem::take(&mut self.data);
         let has_data = std::mem::take(&mut self.has_data);
         if self.is_too_long {
@@ -134,13 +134,13 @@ impl Frames {
         if has_data { event(&data) } else { None }
     }
 
-    fn too_long(&mut self) -> Malformed {
+    fn too_long(&mut self) -> MalformedEvent {
         self.is_too_long = false;
-        Malformed { text: String::new(), why: format!("longer than {MOST_BYTES} bytes") }
+        MalformedEvent { text: String::new(), reason: format!("longer than {MAX_EVENT_BYTES} bytes") }
     }
 }
 
-fn event(bytes: &[u8]) -> Option<Result<Value, Malformed>> {
+fn event(bytes: &[u8]) -> Option<Result<Value, MalformedEvent>> {
     let bytes = bytes.trim_ascii();
     if bytes.is_empty() {
         return None;
@@ -149,8 +149,8 @@ fn event(bytes: &[u8]) -> Option<Result<Value, Malformed>> {
         return Some(Ok(Value::String("[DONE]".to_owned())));
     }
     let malformed = |error: serde_json::Error| {
-        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN)]).into_owned();
-        Malformed { text, why: error.to_string() }
+        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_EXCERPT_BYTES)]).into_owned();
+        MalformedEvent { text, reason: error.to_string() }
     };
     Some(serde_json::from_slice(bytes).map_err(malformed))
 }

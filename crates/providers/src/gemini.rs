@@ -2,33 +2,32 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::Answer;
-use crate::assemble::Pieces;
+use crate::ToolResult;
 use crate::call::Call;
 use crate::frames::Framing;
 use crate::lower::GEMINI;
-use crate::provider::{Declared, Provider, is_name, object};
+use crate::provider::{Declaration, Provider, is_name, object};
 
 pub(crate) const PROVIDER: Provider = Provider {
     name: "gemini",
     title: "Gemini",
-    most_tools: None,
+    max_tools: None,
     framing: Framing::Sse,
-    takes_name,
-    policy: &GEMINI,
+    accepts_name,
+    dialect: &GEMINI,
     declare,
     wrap,
     read,
-    take,
+    read_event: |calls, event| calls.add_complete(read(event)),
     write,
 };
 
-/// The documentation says 128 characters, the service 64.
-pub(crate) fn takes_name(name: &str) -> bool {
+/// The documentation states 128 characters; the service accepts 64.
+pub(crate) fn accepts_name(name: &str) -> bool {
     is_name(name, 64, "_.:-") && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
 }
 
-fn declare(tool: Declared<'_>) -> Value {
+fn declare(tool: Declaration<'_>) -> Value {
     object([
         ("name", tool.spec.tool_id.as_str().into()),
         ("description", tool.description.into()),
@@ -40,7 +39,7 @@ pub(crate) fn wrap(declarations: Vec<Value>) -> Value {
     Value::Array(vec![object([("functionDeclarations", declarations.into())])])
 }
 
-/// Of `:generateContent`, of an element of `:streamGenerateContent`, or of the array of all of them.
+/// Reads a response of `:generateContent`, an element of `:streamGenerateContent`, or the array of all of them.
 fn read(response: &Value) -> Vec<Call> {
     if let Some(responses) = response.as_array() {
         return responses.iter().filter(|response| !response.is_array()).flat_map(read).collect();
@@ -49,36 +48,31 @@ fn read(response: &Value) -> Vec<Call> {
     parts.into_iter().flatten().filter_map(|part| part.get("functionCall")).map(function_call).collect()
 }
 
-/// A `functionCall`, which Live has too.
+/// Reads a `functionCall`, which Live has too.
 pub(crate) fn function_call(call: &Value) -> Call {
     Call::new(call.get("id"), call.get("name"), call.get("args"))
 }
 
-/// A call comes whole in one part.
-fn take(pieces: &mut Pieces, event: &Value) {
-    read(event).into_iter().for_each(|call| pieces.whole(call));
-}
-
-fn write(answers: &[Answer<'_>]) -> Vec<Value> {
-    if answers.is_empty() {
+fn write(results: &[ToolResult<'_>]) -> Vec<Value> {
+    if results.is_empty() {
         return Vec::new();
     }
-    let part = |answer: &Answer<'_>| json!({ "functionResponse": function_response(answer) });
-    vec![json!({ "role": "user", "parts": answers.iter().map(part).collect::<Vec<_>>() })]
+    let part = |result: &ToolResult<'_>| json!({ "functionResponse": function_response(result) });
+    vec![json!({ "role": "user", "parts": results.iter().map(part).collect::<Vec<_>>() })]
 }
 
-/// A `functionResponse`: `output` and `error` are the keys that the model is told about.
-pub(crate) fn function_response(answer: &Answer<'_>) -> Value {
+/// A `functionResponse`: the documented keys are `output` and `error`.
+pub(crate) fn function_response(result: &ToolResult<'_>) -> Value {
     let mut response = Map::new();
-    if let Some(id) = answer.id {
+    if let Some(id) = result.id {
         response.insert("id".to_owned(), id.into());
     }
-    response.insert("name".to_owned(), answer.name.into());
-    let told = if answer.is_error() {
-        json!({ "error": answer.error() })
+    response.insert("name".to_owned(), result.name.into());
+    let content = if result.is_error() {
+        json!({ "error": result.error() })
     } else {
-        json!({ "output": answer.data() })
+        json!({ "output": result.data() })
     };
-    response.insert("response".to_owned(), told);
+    response.insert("response".to_owned(), content);
     Value::Object(response)
 }

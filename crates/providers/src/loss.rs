@@ -1,39 +1,40 @@
-//! What a view could not say as the canonical schema says it.
+//! Constraints that a view cannot express as the tool's own schema does.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// One constraint that a provider's view lost, and what became of it.
+/// One constraint that a provider's view lost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Loss {
     pub tool: String,
-    /// JSON pointer into the tool's parameters, with references written out.
+    /// JSON pointer into the tool's parameters, with references resolved.
     pub path: String,
     pub keyword: String,
-    pub done: Done,
+    #[serde(rename = "done")]
+    pub kind: LossKind,
     /// For people.
     pub note: String,
 }
 
-/// What became of a constraint.
+/// How a view handles a constraint that it cannot express.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Done {
-    /// The description says it in words.
+pub enum LossKind {
+    /// The description states it.
     Described,
-    /// Another keyword says nearly the same.
+    /// Another keyword states nearly the same.
     Rewritten,
-    /// The view does not say it; a call is still validated against it.
+    /// The view does not state it; calls are still validated against it.
     Dropped,
-    /// A schema that contains itself was written out once.
+    /// A recursive or very large schema is included only up to some depth.
     Cut,
     /// The whole tool is missing in this view.
     LeftOut,
 }
 
-impl Done {
-    /// As in the JSON form.
+impl LossKind {
+    /// As in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Described => "described",
@@ -45,7 +46,7 @@ impl Done {
     }
 }
 
-impl fmt::Display for Done {
+impl fmt::Display for LossKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }

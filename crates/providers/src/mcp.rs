@@ -4,28 +4,27 @@
 use serde_json::{Map, Value, json};
 use toolwright_contract::{Execution, SideEffects, ToolSpec};
 
-use crate::Answer;
-use crate::assemble::Pieces;
+use crate::ToolResult;
 use crate::call::Call;
 use crate::frames::Framing;
-use crate::lower::{MCP, normal};
-use crate::provider::{Declared, Provider, is_name, object};
+use crate::lower::{MCP, to_2020_12};
+use crate::provider::{Declaration, Provider, is_name, object};
 
 pub(crate) const PROVIDER: Provider = Provider {
     name: "mcp",
     title: "Model Context Protocol",
-    most_tools: None,
+    max_tools: None,
     framing: Framing::Lines,
-    takes_name: |name| is_name(name, 128, "_.-"),
-    policy: &MCP,
+    accepts_name: |name| is_name(name, 128, "_.-"),
+    dialect: &MCP,
     declare,
     wrap: |tools| object([("tools", tools.into())]),
     read,
-    take,
+    read_event: |calls, event| calls.add_complete(read(event)),
     write,
 };
 
-fn declare(tool: Declared<'_>) -> Value {
+fn declare(tool: Declaration<'_>) -> Value {
     let mut declaration = Map::new();
     declaration.insert("name".to_owned(), tool.spec.tool_id.as_str().into());
     declaration.insert("description".to_owned(), tool.description.into());
@@ -59,9 +58,9 @@ fn declared_output(spec: &ToolSpec) -> Option<&Value> {
 fn output_schema(spec: &ToolSpec) -> Option<Value> {
     let output = declared_output(spec)?;
     if !wraps_output(spec) {
-        return Some(Value::Object(normal(output)));
+        return Some(Value::Object(to_2020_12(output)));
     }
-    refers_to_definitions_only(output).then(|| Value::Object(normal(&wrapped(output))))
+    refers_to_definitions_only(output).then(|| Value::Object(to_2020_12(&wrapped(output))))
 }
 
 /// A schema that refers to its own root cannot be moved below another one.
@@ -104,29 +103,25 @@ fn read(request: &Value) -> Vec<Call> {
     vec![Call::new(request.get("id"), params.get("name"), params.get("arguments"))]
 }
 
-fn take(pieces: &mut Pieces, event: &Value) {
-    read(event).into_iter().for_each(|call| pieces.whole(call));
-}
-
 /// The `result` of each call.
-fn write(answers: &[Answer<'_>]) -> Vec<Value> {
-    answers.iter().map(result).collect()
+fn write(results: &[ToolResult<'_>]) -> Vec<Value> {
+    results.iter().map(call_result).collect()
 }
 
-fn result(answer: &Answer<'_>) -> Value {
-    let mut result = Map::new();
-    let text = if answer.is_error() { answer.text() } else { plain(&answer.data()) };
-    result.insert("content".to_owned(), json!([{ "type": "text", "text": text }]));
-    if !answer.is_error()
-        && let data @ Value::Object(_) = answer.data()
+fn call_result(result: &ToolResult<'_>) -> Value {
+    let mut reply = Map::new();
+    let text = if result.is_error() { result.text() } else { plain_text(&result.data()) };
+    reply.insert("content".to_owned(), json!([{ "type": "text", "text": text }]));
+    if !result.is_error()
+        && let data @ Value::Object(_) = result.data()
     {
-        result.insert("structuredContent".to_owned(), data);
+        reply.insert("structuredContent".to_owned(), data);
     }
-    result.insert("isError".to_owned(), answer.is_error().into());
-    Value::Object(result)
+    reply.insert("isError".to_owned(), result.is_error().into());
+    Value::Object(reply)
 }
 
 /// Text stays as it is; other data becomes JSON.
-fn plain(data: &Value) -> String {
+fn plain_text(data: &Value) -> String {
     data.as_str().map_or_else(|| data.to_string(), str::to_owned)
 }

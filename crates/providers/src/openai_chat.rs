@@ -1,29 +1,30 @@
-//! OpenAI Chat Completions, and the many servers that speak it.
+//! OpenAI Chat Completions, and the many servers with the same API.
 
 use serde_json::{Map, Value, json};
 
-use crate::Answer;
-use crate::assemble::Pieces;
+use crate::ToolResult;
+use crate::assembler::StreamedCalls;
 use crate::call::{Call, text};
 use crate::frames::Framing;
 use crate::lower::{OPENAI, strict};
-use crate::provider::{Declared, Provider, object, openai_name};
+use crate::openai_items::{MAX_TOOLS, accepts_name};
+use crate::provider::{Declaration, Provider, object};
 
 pub(crate) const PROVIDER: Provider = Provider {
     name: "openai-chat",
     title: "OpenAI Chat Completions",
-    most_tools: Some(128),
+    max_tools: Some(MAX_TOOLS),
     framing: Framing::Sse,
-    takes_name: openai_name,
-    policy: &OPENAI,
+    accepts_name,
+    dialect: &OPENAI,
     declare,
     wrap: Value::Array,
     read,
-    take,
+    read_event,
     write,
 };
 
-fn declare(tool: Declared<'_>) -> Value {
+fn declare(tool: Declaration<'_>) -> Value {
     let mut function = Map::new();
     function.insert("name".to_owned(), tool.spec.tool_id.as_str().into());
     function.insert("description".to_owned(), tool.description.into());
@@ -36,7 +37,7 @@ fn declare(tool: Declared<'_>) -> Value {
     object([("type", "function".into()), ("function", function.into())])
 }
 
-/// The first choice: others are alternatives to it.
+/// The first choice; the others are alternatives.
 fn first_choice(response: &Value) -> Option<&Value> {
     let choices = response.get("choices")?.as_array()?;
     choices.iter().find(|choice| choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0)
@@ -47,7 +48,7 @@ fn read(response: &Value) -> Vec<Call> {
     tool_calls(message.or_else(|| response.get("message")).unwrap_or(response))
 }
 
-/// The calls of a message that has them whole. Ollama's messages have the same form.
+/// The calls of a complete message. Ollama's messages have the same form.
 pub(crate) fn tool_calls(message: &Value) -> Vec<Call> {
     let calls = message.get("tool_calls").and_then(Value::as_array).into_iter().flatten();
     let call = |call: &Value| {
@@ -57,48 +58,48 @@ pub(crate) fn tool_calls(message: &Value) -> Vec<Call> {
     calls.filter_map(call).collect()
 }
 
-fn take(pieces: &mut Pieces, event: &Value) {
+fn read_event(calls: &mut StreamedCalls, event: &Value) {
     if event == "[DONE]" {
-        return pieces.end_all(false);
+        return calls.end_all(false);
     }
     let Some(choice) = first_choice(event) else { return };
-    let calls = choice.pointer("/delta/tool_calls").and_then(Value::as_array).into_iter().flatten();
-    for piece in calls {
-        take_piece(pieces, piece);
+    let deltas = choice.pointer("/delta/tool_calls").and_then(Value::as_array).into_iter().flatten();
+    for delta in deltas {
+        read_delta(calls, delta);
     }
     match choice.get("finish_reason") {
         None | Some(Value::Null) => {}
-        Some(reason) => pieces.end_all(reason == "length" || reason == "content_filter"),
+        Some(reason) => calls.end_all(reason == "length" || reason == "content_filter"),
     }
 }
 
-fn take_piece(pieces: &mut Pieces, piece: &Value) {
-    let id = text(piece.get("id"));
-    let key = match piece.get("index").and_then(Value::as_u64) {
+fn read_delta(calls: &mut StreamedCalls, delta: &Value) {
+    let id = text(delta.get("id"));
+    let key = match delta.get("index").and_then(Value::as_u64) {
         Some(index) => {
             let key = index.to_string();
             // Some servers give every call the index 0: another id is another call.
-            if id.is_some() && pieces.id(&key).is_some_and(|open| Some(open) != id.as_deref()) {
-                pieces.end(&key);
+            if id.is_some() && calls.open_id(&key).is_some_and(|open| Some(open) != id.as_deref()) {
+                calls.end(&key);
             }
             key
         }
-        // Others leave the index out: a piece without an id goes on with the last call.
-        None => match pieces.last() {
+        // Others leave the index out: a delta without an id belongs to the last call.
+        None => match calls.last_open() {
             Some((key, open)) if id.is_none() || open == id.as_deref() => key.to_owned(),
-            _ => format!("+{}", pieces.open_count()),
+            _ => format!("+{}", calls.open_count()),
         },
     };
-    let function = piece.get("function").unwrap_or(&Value::Null);
-    pieces.begin(&key, id, text(function.get("name")));
+    let function = delta.get("function").unwrap_or(&Value::Null);
+    calls.begin(&key, id, text(function.get("name")));
     match function.get("arguments") {
-        Some(Value::String(text)) => pieces.append(&key, text),
+        Some(Value::String(text)) => calls.append(&key, text),
         None | Some(Value::Null) => {}
-        Some(arguments) => pieces.append(&key, &arguments.to_string()),
+        Some(arguments) => calls.append(&key, &arguments.to_string()),
     }
 }
 
-fn write(answers: &[Answer<'_>]) -> Vec<Value> {
-    let message = |answer: &Answer<'_>| json!({ "role": "tool", "tool_call_id": answer.id.unwrap_or_default(), "content": answer.text() });
-    answers.iter().map(message).collect()
+fn write(results: &[ToolResult<'_>]) -> Vec<Value> {
+    let message = |result: &ToolResult<'_>| json!({ "role": "tool", "tool_call_id": result.call_id(), "content": result.text() });
+    results.iter().map(message).collect()
 }

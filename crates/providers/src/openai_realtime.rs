@@ -2,30 +2,30 @@
 
 use serde_json::{Value, json};
 
-use crate::Answer;
-use crate::assemble::Pieces;
+use crate::ToolResult;
+use crate::assembler::StreamedCalls;
 use crate::call::Call;
 use crate::frames::Framing;
-use crate::items;
 use crate::lower::OPENAI;
-use crate::provider::{Declared, Provider, object, openai_name};
+use crate::openai_items::{self as items, MAX_TOOLS, accepts_name};
+use crate::provider::{Declaration, Provider, object};
 
 pub(crate) const PROVIDER: Provider = Provider {
     name: "openai-realtime",
     title: "OpenAI Realtime",
-    most_tools: Some(128),
+    max_tools: Some(MAX_TOOLS),
     framing: Framing::Messages,
-    takes_name: openai_name,
-    policy: &OPENAI,
+    accepts_name,
+    dialect: &OPENAI,
     declare,
     wrap: Value::Array,
     read,
-    take,
+    read_event,
     write,
 };
 
-/// There is no `strict` here: an unknown key is refused.
-fn declare(tool: Declared<'_>) -> Value {
+/// Without `strict`: Realtime rejects unknown keys.
+fn declare(tool: Declaration<'_>) -> Value {
     object([
         ("type", "function".into()),
         ("name", tool.spec.tool_id.as_str().into()),
@@ -39,37 +39,33 @@ fn read(event: &Value) -> Vec<Call> {
     if is_interrupted(response) { Vec::new() } else { items::calls(response) }
 }
 
-/// A user who spoke in between, or a failure: what the model was about to call is not to be run.
+/// The user interrupted the response, or it failed: its calls must not run.
 fn is_interrupted(response: &Value) -> bool {
     response.get("status").is_some_and(|status| status == "cancelled" || status == "failed")
 }
 
-fn take(pieces: &mut Pieces, event: &Value) {
+fn read_event(calls: &mut StreamedCalls, event: &Value) {
     let Some(kind) = event.get("type").and_then(Value::as_str) else { return };
     match kind {
-        // An item that an interruption left incomplete is done too.
+        // The item of an interrupted response is done and incomplete.
         "response.output_item.done" => {
-            let is_whole = |item: &&Value| items::is_call(item) && !items::is_incomplete(item);
-            if let Some(item) = event.get("item").filter(is_whole) {
-                pieces.whole_once(items::key(item), items::call(item));
+            let is_complete = |item: &&Value| items::is_call(item) && !items::is_incomplete(item);
+            if let Some(item) = event.get("item").filter(is_complete) {
+                items::add_item(calls, item);
             }
         }
         "response.done" => {
             let response = event.get("response").filter(|response| !is_interrupted(response));
-            for item in response.into_iter().flat_map(items::output) {
-                pieces.whole_once(items::key(item), items::call(item));
-            }
-            pieces.forget();
+            items::end_response(calls, response);
         }
-        _ => items::take_pieces(pieces, event, kind),
+        _ => items::read_delta(calls, event, kind),
     }
 }
 
-/// The results, and the request to go on: without it the model stays silent.
-fn write(answers: &[Answer<'_>]) -> Vec<Value> {
-    let create =
-        |answer: &Answer<'_>| json!({ "type": "conversation.item.create", "item": items::result(answer) });
-    let mut events: Vec<Value> = answers.iter().map(create).collect();
+/// The results, and the request for the next response: the model does not continue on its own.
+fn write(results: &[ToolResult<'_>]) -> Vec<Value> {
+    let create = |result: &ToolResult<'_>| json!({ "type": "conversation.item.create", "item": items::result_item(result) });
+    let mut events: Vec<Value> = results.iter().map(create).collect();
     if !events.is_empty() {
         events.push(json!({ "type": "response.create" }));
     }

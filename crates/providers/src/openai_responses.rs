@@ -2,29 +2,28 @@
 
 use serde_json::Value;
 
-use crate::Answer;
-use crate::assemble::Pieces;
+use crate::assembler::StreamedCalls;
 use crate::call::Call;
 use crate::frames::Framing;
-use crate::items;
 use crate::lower::{OPENAI, strict};
-use crate::provider::{Declared, Provider, object, openai_name};
+use crate::openai_items::{self as items, MAX_TOOLS, accepts_name};
+use crate::provider::{Declaration, Provider, object};
 
 pub(crate) const PROVIDER: Provider = Provider {
     name: "openai-responses",
     title: "OpenAI Responses",
-    most_tools: Some(128),
+    max_tools: Some(MAX_TOOLS),
     framing: Framing::Sse,
-    takes_name: openai_name,
-    policy: &OPENAI,
+    accepts_name,
+    dialect: &OPENAI,
     declare,
     wrap: Value::Array,
     read,
-    take,
-    write,
+    read_event,
+    write: |results| results.iter().map(items::result_item).collect(),
 };
 
-fn declare(tool: Declared<'_>) -> Value {
+fn declare(tool: Declaration<'_>) -> Value {
     let mut parameters = tool.parameters;
     // Unlike in Chat, `strict` is a required key.
     let is_strict = strict::allows(&parameters);
@@ -44,25 +43,16 @@ fn read(response: &Value) -> Vec<Call> {
     items::calls(response.get("response").unwrap_or(response))
 }
 
-fn take(pieces: &mut Pieces, event: &Value) {
+fn read_event(calls: &mut StreamedCalls, event: &Value) {
     let Some(kind) = event.get("type").and_then(Value::as_str) else { return };
     match kind {
         "response.output_item.done" => {
             if let Some(item) = event.get("item").filter(|item| items::is_call(item)) {
-                pieces.whole_once(items::key(item), items::call(item));
+                items::add_item(calls, item);
             }
         }
-        "response.completed" | "response.incomplete" => {
-            for item in event.get("response").into_iter().flat_map(items::output) {
-                pieces.whole_once(items::key(item), items::call(item));
-            }
-            pieces.forget();
-        }
-        "response.failed" | "error" => pieces.forget(),
-        _ => items::take_pieces(pieces, event, kind),
+        "response.completed" | "response.incomplete" => items::end_response(calls, event.get("response")),
+        "response.failed" | "error" => calls.discard_open(),
+        _ => items::read_delta(calls, event, kind),
     }
-}
-
-fn write(answers: &[Answer<'_>]) -> Vec<Value> {
-    answers.iter().map(items::result).collect()
 }

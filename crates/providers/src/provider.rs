@@ -1,12 +1,12 @@
-//! The table of providers, and what each row is made of.
+//! The table of providers, and what each row consists of.
 
 use serde_json::{Map, Value};
 use toolwright_contract::ToolSpec;
 
-use crate::assemble::{Assembler, Pieces};
-use crate::frames::{Frames, Framing};
-use crate::lower::Policy;
-use crate::{Answer, Call, View};
+use crate::assembler::{Assembler, ReadEvent};
+use crate::frames::{FrameDecoder, Framing};
+use crate::lower::Dialect;
+use crate::{Call, ToolResult, View};
 use crate::{anthropic, gemini, gemini_native, mcp, ollama, openai_chat, openai_realtime, openai_responses};
 
 /// All providers. A new one is a file and a row here.
@@ -21,36 +21,36 @@ pub const PROVIDERS: &[Provider] = &[
     mcp::PROVIDER,
 ];
 
-/// What one provider's API expects and gives.
+/// What one provider's API accepts and returns.
 #[derive(Debug)]
 pub struct Provider {
     /// As on the command line.
     pub name: &'static str,
     /// For people.
     pub title: &'static str,
-    /// How many tools one request may declare.
-    pub most_tools: Option<usize>,
-    /// How its stream is cut into events.
+    /// How many tools one request can declare.
+    pub max_tools: Option<usize>,
+    /// How events are separated in its stream.
     pub framing: Framing,
-    pub(crate) takes_name: fn(&str) -> bool,
-    pub(crate) policy: &'static Policy,
-    pub(crate) declare: fn(Declared<'_>) -> Value,
+    pub(crate) accepts_name: fn(&str) -> bool,
+    pub(crate) dialect: &'static Dialect,
+    pub(crate) declare: fn(Declaration<'_>) -> Value,
     pub(crate) wrap: fn(Vec<Value>) -> Value,
     pub(crate) read: fn(&Value) -> Vec<Call>,
-    pub(crate) take: fn(&mut Pieces, &Value),
-    pub(crate) write: fn(&[Answer<'_>]) -> Vec<Value>,
+    pub(crate) read_event: ReadEvent,
+    pub(crate) write: fn(&[ToolResult<'_>]) -> Vec<Value>,
 }
 
-/// A tool whose schema has been lowered to what the provider takes.
+/// A tool whose schema is lowered to the provider's dialect.
 #[derive(Debug)]
-pub(crate) struct Declared<'a> {
+pub(crate) struct Declaration<'a> {
     pub spec: &'a ToolSpec,
-    /// The tool's, and what its schema could not say.
+    /// That of the tool, and the constraints that the schema cannot express.
     pub description: String,
     pub parameters: Map<String, Value>,
 }
 
-/// No provider has this name.
+/// There is no provider with this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no provider `{0}`; there are {list}", list = names())]
 pub struct UnknownProvider(pub String);
@@ -69,19 +69,19 @@ fn names() -> String {
 }
 
 impl Provider {
-    /// The tools as the provider's request declares them, with all that this form cannot say.
+    /// The tools as the provider's request declares them, and what this form cannot express.
     pub fn view<'a>(&self, tools: impl IntoIterator<Item = &'a ToolSpec>) -> View {
         View::new(self, tools)
     }
 
-    /// Whether the provider takes a tool of this name.
-    pub fn takes_name(&self, name: &str) -> bool {
-        (self.takes_name)(name)
+    /// Whether the provider accepts a tool of this name.
+    pub fn accepts_name(&self, name: &str) -> bool {
+        (self.accepts_name)(name)
     }
 
-    /// Whether the provider takes a parameter of this name.
-    pub fn takes_parameter(&self, name: &str) -> bool {
-        self.policy.names.is_none_or(|takes| takes(name))
+    /// Whether the provider accepts a parameter of this name.
+    pub fn accepts_parameter(&self, name: &str) -> bool {
+        self.dialect.accepts_parameter.is_none_or(|accepts| accepts(name))
     }
 
     /// The calls of a whole response.
@@ -89,19 +89,19 @@ impl Provider {
         (self.read)(response)
     }
 
-    /// Puts the events of a streamed response together from its bytes.
-    pub fn frames(&self) -> Frames {
-        Frames::new(self.framing)
+    /// Decodes the bytes of a streamed response into events.
+    pub fn frame_decoder(&self) -> FrameDecoder {
+        FrameDecoder::new(self.framing)
     }
 
-    /// Puts calls together from the events of a streamed response.
+    /// Assembles calls from the events of a streamed response.
     pub fn assembler(&self) -> Assembler {
-        Assembler::new(self.take)
+        Assembler::new(self.read_event)
     }
 
-    /// The messages that tell the model what its calls came to. All calls of one response belong together.
-    pub fn write(&self, answers: &[Answer<'_>]) -> Vec<Value> {
-        (self.write)(answers)
+    /// The messages with the results of all calls of one response.
+    pub fn write(&self, results: &[ToolResult<'_>]) -> Vec<Value> {
+        (self.write)(results)
     }
 }
 
@@ -110,13 +110,8 @@ pub(crate) fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
     Value::Object(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
-/// ASCII letters and digits and the `signs`, at most `longest`.
-pub(crate) fn is_name(name: &str, longest: usize, signs: &str) -> bool {
-    let fits = |c: char| c.is_ascii_alphanumeric() || signs.contains(c);
-    !name.is_empty() && name.len() <= longest && name.chars().all(fits)
-}
-
-/// Names in all of OpenAI's APIs.
-pub(crate) fn openai_name(name: &str) -> bool {
-    is_name(name, 64, "_-")
+/// Whether a name consists of ASCII letters, digits and the `signs`, at most `max_bytes`.
+pub(crate) fn is_name(name: &str, max_bytes: usize, signs: &str) -> bool {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || signs.contains(c);
+    !name.is_empty() && name.len() <= max_bytes && name.chars().all(is_allowed)
 }

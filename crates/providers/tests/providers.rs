@@ -1,13 +1,13 @@
-//! Views and codecs from outside: goldens, streams cut everywhere, hostile input, public corpora.
+//! Views and codecs through the public API: snapshots, streams split at every position, random input, public corpora.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
-#[path = "providers/answers.rs"]
-mod answers;
 #[path = "providers/corpora.rs"]
 mod corpora;
-#[path = "providers/hostile.rs"]
-mod hostile;
+#[path = "providers/random_input.rs"]
+mod random_input;
+#[path = "providers/results.rs"]
+mod results;
 #[path = "providers/streams.rs"]
 mod streams;
 #[path = "providers/views.rs"]

@@ -1,7 +1,7 @@
 //! `tool_registry.json`: how it is laid out, versioned, and replaced in one step.
 //!
-//! The header's members stand on lines of their own, then each tool on one line, so that a build can take over
-//! the lines of unchanged tools, and a person can search it.
+//! Each member of the header has its own line, and so does each tool: a build copies the lines of unchanged tools, and a
+//! person can search them.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
@@ -16,27 +16,30 @@ use sha2::{Digest, Sha256};
 use crate::compiled::{Digests, hex, push_hex};
 use crate::json::write_canonical;
 
-/// The layout described here.
+/// The version of this layout.
 pub const FORMAT_VERSION: u64 = 1;
 /// The artifact's name beside the tools.
 pub const FILE_NAME: &str = "tool_registry.json";
-/// Between the last thing that the content digest covers and the handler's path.
+/// Precedes the handler's path, which the content digest does not cover.
 pub(crate) const HANDLER_PATH: &str = ",\"handlerPath\":";
 
-/// Where the list of tools begins.
+/// The begin of the list of tools.
 pub(crate) const TOOLS: &str = "\"tools\": [";
 
-/// How the artifact ends.
+/// The end of the artifact.
 pub(crate) const END: &str = "]\n}\n";
 
+/// Before the first tool, between two tools, and after the last one.
 const FIRST: &str = "\n    ";
 const SEPARATOR: &str = ",\n    ";
-/// Tells the temporary files of one process apart.
-static NUMBER: AtomicU64 = AtomicU64::new(0);
+const LAST: &str = "\n  ";
+/// Numbers the temporary files of this process.
+static TEMPORARY_FILES: AtomicU64 = AtomicU64::new(0);
 
+/// Older temporary files are those of a build that was killed.
 const LEFTOVER_AGE: Duration = Duration::from_secs(600);
 
-/// Everything before the tools.
+/// The members before the tools.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Header {
     pub version: String,
@@ -46,13 +49,13 @@ pub struct Header {
     pub build_timestamp: String,
 }
 
-/// `1.0.` and eight digits of the digest over every tool's declaration.
+/// `1.0.` and eight digits of the digest over the declarations of all tools.
 pub fn version<'a>(tools: impl Iterator<Item = &'a Digests>) -> String {
     let digest = digest_list(tools.map(|tool| (tool.tool_id.as_str(), &tool.declaration)));
     format!("1.0.{}", &digest[..8])
 }
 
-/// The digest over the version and every tool's content, handlers included.
+/// The digest over the version and the contents of all tools, handlers included.
 pub fn content_digest<'a>(version: &str, tools: impl Iterator<Item = &'a Digests>) -> String {
     content_digest_of(version, tools.map(|tool| (tool.tool_id.as_str(), &tool.content)))
 }
@@ -67,7 +70,7 @@ pub(crate) fn content_digest_of<'a>(
     format!("sha256:{}", hex(&Sha256::digest(&canonical)))
 }
 
-/// Over the canonical JSON of `[[toolId, digest], …]`. Ids and digits need no escapes, so it is written as it is.
+/// The digest over the canonical JSON of `[[toolId, digest], …]`. Ids and digits need no escapes.
 fn digest_list<'a>(pairs: impl Iterator<Item = (&'a str, &'a [u8; 32])>) -> String {
     let mut canonical = String::from("[");
     for (tool_id, digest) in pairs {
@@ -84,32 +87,47 @@ fn digest_list<'a>(pairs: impl Iterator<Item = (&'a str, &'a [u8; 32])>) -> Stri
     hex(&Sha256::digest(&canonical))
 }
 
-/// One tool's line: new, or taken over from the artifact that is being replaced.
-#[derive(Debug, Clone, Copy)]
+/// The line of one tool.
+#[derive(Debug, Clone)]
 pub enum Line<'a> {
-    Fresh { entry: &'a [u8], handler_path: &'a str },
-    Kept { start: u64, end: u64 },
+    Compiled {
+        entry: &'a [u8],
+        handler_path: &'a str,
+    },
+    /// These bytes of the artifact that is replaced.
+    Copied(Range<u64>),
 }
 
-/// An artifact that could not be written. Whatever was there before is still there.
+impl Line<'_> {
+    fn length(&self) -> io::Result<u64> {
+        Ok(match self {
+            Line::Compiled { entry, handler_path } => {
+                (entry.len() + HANDLER_PATH.len() + serde_json::to_string(handler_path)?.len() + 1) as u64
+            }
+            Line::Copied(range) => range.end - range.start,
+        })
+    }
+}
+
+/// The artifact could not be written. The old one, if any, is untouched.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write {}: {source}", path.display())]
+#[error("cannot write `{}`: {source}", path.display())]
 pub struct Error {
     pub path: PathBuf,
     pub source: io::Error,
 }
 
 impl Error {
-    /// A way out, for the person at the terminal.
+    /// How to fix it.
     pub fn help(&self) -> &'static str {
         match self.source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-                "free some space, or name another place with `--out FILE`; the old artifact is untouched"
+                "free some space, or write elsewhere with `--out FILE`; the old artifact is untouched"
             }
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-                "create the directory first, or name another place with `--out FILE`"
+                "create the directory first, or write elsewhere with `--out FILE`"
             }
-            _ => "name a place that can be written with `--out FILE`; the old artifact, if any, is untouched",
+            _ => "write to another place with `--out FILE`; the old artifact, if any, is untouched",
         }
     }
 }
@@ -117,14 +135,14 @@ impl Error {
 /// A written artifact.
 #[derive(Debug)]
 pub struct Written {
-    /// Where each tool's line stands.
-    pub places: Vec<Range<u64>>,
-    /// Of the very file that was written, whatever stands in its place by now.
+    /// The bytes of each tool's line.
+    pub lines: Vec<Range<u64>>,
+    /// Of the written file, even if another process has replaced it since.
     pub metadata: Metadata,
 }
 
-/// Writes the artifact beside its final place and renames it: a reader sees the old one or the new one.
-/// Lines are taken over from `old`, which stays the file it was when its content was known.
+/// Writes the artifact to a temporary file and renames it: a reader sees the old one or the new one, never a part.
+/// `old` is the open artifact that lines are copied from.
 pub fn replace(
     path: &Path,
     header: &Header,
@@ -132,23 +150,25 @@ pub fn replace(
     old: Option<&File>,
 ) -> Result<Written, Error> {
     let failed = |source| Error { path: path.to_owned(), source };
-    // Through a link to what it names: the link itself is somebody's choice.
+    // A link stays: its target is replaced.
     let path = if path.is_symlink() { path.canonicalize().map_err(failed)? } else { path.to_owned() };
     match fs::metadata(&path) {
-        Ok(there) if there.is_dir() => return Err(failed(io::Error::other("it is a directory"))),
-        Ok(there) if !there.is_file() => return Err(failed(io::Error::other("it is not a regular file"))),
+        Ok(existing) if existing.is_dir() => return Err(failed(io::Error::other("it is a directory"))),
+        Ok(existing) if !existing.is_file() => {
+            return Err(failed(io::Error::other("it is not a regular file")));
+        }
         _ => {}
     }
     remove_leftovers(&path);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let number = TEMPORARY_FILES.fetch_add(1, Ordering::Relaxed);
     let temporary = beside(&path, &format!("{}-{number}.tmp", std::process::id()));
-    let written = write_new(&temporary, header, lines, old).and_then(|(file, places)| {
+    let written = write_new(&temporary, header, lines, old).and_then(|(file, lines)| {
         fs::rename(&temporary, &path)?;
-        // Asked after the rename, which is a change too.
-        Ok(Written { places, metadata: file.metadata()? })
+        // Read after the rename, which changes the metadata.
+        Ok(Written { lines, metadata: file.metadata()? })
     });
     written.map_err(|source| {
-        // Best effort: what could not be written is of no use to anybody.
+        // Best effort: the error of the write is the one to report.
         let _ = fs::remove_file(&temporary);
         failed(source)
     })
@@ -157,7 +177,7 @@ pub fn replace(
 /// The artifact in memory.
 pub fn to_bytes(header: &Header, lines: &[Line<'_>]) -> io::Result<Vec<u8>> {
     let mut out = Vec::new();
-    write_to(&mut out, header, lines, |_, _| Err(io::Error::other("nothing to take over from")))?;
+    write_to(&mut out, header, lines, |_, _| Err(io::Error::other("no artifact to copy from")))?;
     Ok(out)
 }
 
@@ -167,7 +187,7 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     path.with_file_name(format!(".{name}.{suffix}"))
 }
 
-/// A build that was killed leaves its temporary file; nobody else would ever remove it.
+/// Removes the temporary files of builds that were killed.
 fn remove_leftovers(path: &Path) {
     let prefix = beside(path, "");
     let (Some(dir), Some(prefix)) = (prefix.parent(), prefix.file_name().and_then(|name| name.to_str()))
@@ -193,50 +213,42 @@ fn write_new(
     old: Option<&File>,
 ) -> io::Result<(File, Vec<Range<u64>>)> {
     let file = OpenOptions::new().write(true).create_new(true).open(temporary)?;
-    reserve(&file, size(header, lines)?)?;
+    let (positions, size) = layout(&head(header), lines)?;
+    reserve(&file, size)?;
     let mut out = BufWriter::with_capacity(1 << 18, file);
-    let places = write_to(&mut out, header, lines, |out, run| {
-        let Some(mut old) = old else { return Err(io::Error::other("nothing to take over from")) };
-        // Between files the kernel copies without bringing the bytes here.
+    write_to(&mut out, header, lines, |out, range| {
+        let Some(mut old) = old else { return Err(io::Error::other("no artifact to copy from")) };
+        // The kernel copies between files without passing the bytes through this process.
         out.flush()?;
-        old.seek(SeekFrom::Start(run.start))?;
-        let copied = io::copy(&mut old.take(run.end - run.start), out.get_mut())?;
-        if copied == run.end - run.start { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+        old.seek(SeekFrom::Start(range.start))?;
+        let copied = io::copy(&mut old.take(range.end - range.start), out.get_mut())?;
+        if copied == range.end - range.start { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     })?;
-    Ok((out.into_inner().map_err(io::IntoInnerError::into_error)?, places))
+    Ok((out.into_inner().map_err(io::IntoInnerError::into_error)?, positions))
 }
 
-/// How many bytes the artifact will have.
-fn size(header: &Header, lines: &[Line<'_>]) -> io::Result<u64> {
-    let mut counter = Counter(0);
-    write_to(&mut counter, header, lines, |counter, run| {
-        counter.0 += run.end - run.start;
-        Ok(())
-    })?;
-    Ok(counter.0)
-}
-
-struct Counter(u64);
-
-impl Write for Counter {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 += bytes.len() as u64;
-        Ok(bytes.len())
+/// The bytes of each line, and the size of the artifact.
+fn layout(head: &str, lines: &[Line<'_>]) -> io::Result<(Vec<Range<u64>>, u64)> {
+    let mut end = head.len() as u64;
+    let mut positions = Vec::with_capacity(lines.len());
+    for line in lines {
+        let gap = if positions.is_empty() { FIRST } else { SEPARATOR };
+        let start = end + gap.len() as u64;
+        end = start + line.length()?;
+        positions.push(start..end);
     }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+    let tail = if lines.is_empty() { 0 } else { LAST.len() } + END.len();
+    Ok((positions, end + tail as u64))
 }
 
-/// Takes the space on the disk at once: a full disk is noticed before anything is written, and the rename need not
-/// wait until the file system has found room for what was written.
+/// Allocates the space of the artifact at once: a full disk is an error before anything is written, and the rename does
+/// not wait for the file system to allocate.
 #[cfg(target_os = "linux")]
 fn reserve(file: &File, size: u64) -> io::Result<()> {
     use rustix::io::Errno;
     match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, size) {
         Err(full @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) => Err(full.into()),
-        // Not every file system can; then it goes as it goes.
+        // Not every file system supports it.
         _ => Ok(()),
     }
 }
@@ -246,64 +258,42 @@ fn reserve(_: &File, _: u64) -> io::Result<()> {
     Ok(())
 }
 
+/// Writes the artifact. `copy` copies a range of the old artifact; ranges that follow each other are copied as one.
 fn write_to<W: Write>(
     out: &mut W,
     header: &Header,
     lines: &[Line<'_>],
-    mut take_over: impl FnMut(&mut W, Range<u64>) -> io::Result<()>,
-) -> io::Result<Vec<Range<u64>>> {
-    let head = head(header);
-    out.write_all(head.as_bytes())?;
-    let mut at = head.len() as u64;
-    let mut places = Vec::with_capacity(lines.len());
-    let mut run: Option<Range<u64>> = None;
-    for (index, line) in lines.iter().enumerate() {
-        let gap = if index == 0 { FIRST } else { SEPARATOR };
-        let start = at + gap.len() as u64;
-        let length = match line {
-            Line::Kept { start, end } => match &mut run {
-                // Neighbours stay neighbours: their separator is taken over with them.
-                Some(run) if run.end + SEPARATOR.len() as u64 == *start => {
-                    run.end = *end;
-                    end - start
-                }
-                _ => {
-                    finish_run(out, &mut run, &mut take_over)?;
-                    out.write_all(gap.as_bytes())?;
-                    run = Some(*start..*end);
-                    end - start
-                }
-            },
-            Line::Fresh { entry, handler_path } => {
-                finish_run(out, &mut run, &mut take_over)?;
-                out.write_all(gap.as_bytes())?;
-                write_fresh(out, entry, handler_path)?
-            }
-        };
-        at = start + length;
-        places.push(start..at);
-    }
-    finish_run(out, &mut run, &mut take_over)?;
-    out.write_all(if lines.is_empty() { b"" } else { b"\n  " })?;
-    out.write_all(END.as_bytes())?;
-    Ok(places)
-}
-
-fn finish_run<W: Write>(
-    out: &mut W,
-    run: &mut Option<Range<u64>>,
-    take_over: &mut impl FnMut(&mut W, Range<u64>) -> io::Result<()>,
+    mut copy: impl FnMut(&mut W, Range<u64>) -> io::Result<()>,
 ) -> io::Result<()> {
-    run.take().map_or(Ok(()), |run| take_over(out, run))
-}
-
-fn write_fresh(out: &mut impl Write, entry: &[u8], handler_path: &str) -> io::Result<u64> {
-    let path = serde_json::to_string(handler_path)?;
-    out.write_all(entry)?;
-    out.write_all(HANDLER_PATH.as_bytes())?;
-    out.write_all(path.as_bytes())?;
-    out.write_all(b"}")?;
-    Ok((entry.len() + HANDLER_PATH.len() + path.len() + 1) as u64)
+    out.write_all(head(header).as_bytes())?;
+    let mut pending: Option<Range<u64>> = None;
+    for (index, line) in lines.iter().enumerate() {
+        if let (Some(pending), Line::Copied(range)) = (&mut pending, line)
+            && pending.end + SEPARATOR.len() as u64 == range.start
+        {
+            // Neighbours in the old artifact too: their separator is copied with them.
+            pending.end = range.end;
+            continue;
+        }
+        if let Some(range) = pending.take() {
+            copy(out, range)?;
+        }
+        out.write_all(if index == 0 { FIRST } else { SEPARATOR }.as_bytes())?;
+        match line {
+            Line::Copied(range) => pending = Some(range.clone()),
+            Line::Compiled { entry, handler_path } => {
+                out.write_all(entry)?;
+                out.write_all(HANDLER_PATH.as_bytes())?;
+                serde_json::to_writer(&mut *out, handler_path)?;
+                out.write_all(b"}")?;
+            }
+        }
+    }
+    if let Some(range) = pending {
+        copy(out, range)?;
+    }
+    out.write_all(if lines.is_empty() { "" } else { LAST }.as_bytes())?;
+    out.write_all(END.as_bytes())
 }
 
 fn head(header: &Header) -> String {

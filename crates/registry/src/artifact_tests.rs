@@ -16,31 +16,31 @@ fn lines_taken_over_give_the_same_bytes_as_fresh_ones() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(FILE_NAME);
     let entries: Vec<String> = (0..5).map(|at| format!("{{\"toolId\":\"t{at}\"")).collect();
-    let fresh: Vec<Line<'_>> = entries
+    let compiled: Vec<Line<'_>> = entries
         .iter()
-        .map(|entry| Line::Fresh { entry: entry.as_bytes(), handler_path: "t/handler.js" })
+        .map(|entry| Line::Compiled { entry: entry.as_bytes(), handler_path: "t/handler.js" })
         .collect();
-    let places = replace(&path, &header(), &fresh, None).unwrap().places;
+    let positions = replace(&path, &header(), &compiled, None).unwrap().lines;
     let expected = fs::read(&path).unwrap();
     let parsed: Value = serde_json::from_slice(&expected).unwrap();
     assert_eq!(parsed["tools"][4], json!({"toolId": "t4", "handlerPath": "t/handler.js"}));
     for mask in 0..32_u32 {
         let lines: Vec<Line<'_>> = (0..5)
             .map(|at| match mask >> at & 1 {
-                0 => fresh[at],
-                _ => Line::Kept { start: places[at].start, end: places[at].end },
+                0 => compiled[at].clone(),
+                _ => Line::Copied(positions[at].clone()),
             })
             .collect();
         let old = File::open(&path).unwrap();
-        assert_eq!(replace(&path, &header(), &lines, Some(&old)).unwrap().places, places, "{mask:05b}");
+        assert_eq!(replace(&path, &header(), &lines, Some(&old)).unwrap().lines, positions, "{mask:05b}");
         assert_eq!(fs::read(&path).unwrap(), expected, "{mask:05b}");
     }
-    assert_eq!(to_bytes(&header(), &fresh).unwrap(), expected);
+    assert_eq!(to_bytes(&header(), &compiled).unwrap(), expected);
 }
 
 #[test]
 fn a_disk_that_fills_up_is_an_error_at_every_byte() {
-    let line = [Line::Fresh { entry: b"{\"toolId\":\"t\"", handler_path: "t/handler.js" }];
+    let line = [Line::Compiled { entry: b"{\"toolId\":\"t\"", handler_path: "t/handler.js" }];
     let whole = to_bytes(&header(), &line).unwrap();
     for size in 0..whole.len() {
         let mut space = vec![0; size];
@@ -51,13 +51,13 @@ fn a_disk_that_fills_up_is_an_error_at_every_byte() {
 }
 
 #[test]
-fn what_cannot_be_written_leaves_the_old_artifact_and_no_litter() {
+fn a_failed_write_leaves_the_old_artifact_and_no_other_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(FILE_NAME);
     fs::write(&path, "old").unwrap();
-    // The line to take over lies beyond the end of the old artifact.
+    // The line to copy is beyond the end of the old artifact.
     let old = File::open(&path).unwrap();
-    let error = replace(&path, &header(), &[Line::Kept { start: 100, end: 200 }], Some(&old)).unwrap_err();
+    let error = replace(&path, &header(), &[Line::Copied(100..200)], Some(&old)).unwrap_err();
     assert!(error.to_string().contains(FILE_NAME));
     assert_eq!(fs::read_to_string(&path).unwrap(), "old");
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);

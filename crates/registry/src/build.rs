@@ -1,4 +1,4 @@
-//! The build: discover, check in parallel, assemble, hash, write. All tools are checked before it fails.
+//! The build: discover, check in parallel, assemble, hash, write. It fails only after all tools are checked.
 
 use std::fs::File;
 use std::ops::Range;
@@ -10,10 +10,10 @@ use rayon::prelude::*;
 
 use crate::artifact::{self, Header, Line};
 use crate::cache::{Cache, CachedTool, artifact_fingerprint};
-use crate::check::{Checked, Context, check_tool};
+use crate::check::{CheckedTool, Context, check_tool};
 use crate::compiled::{CompiledTool, Digests, hex};
-use crate::diagnostic::{Diagnostic, Finding, Place, Severity};
-use crate::fingerprint::{Fingerprint, Root};
+use crate::diagnostic::{Diagnostic, DiagnosticDraft, Location, Severity};
+use crate::fingerprint::Fingerprint;
 use crate::shared::Shared;
 use crate::source::{self, ToolDir, discover};
 
@@ -22,49 +22,50 @@ use crate::source::{self, ToolDir, discover};
 pub struct Options {
     pub tools: PathBuf,
     pub out: PathBuf,
-    /// Names the program, so that another one does not trust this one's cache. `None`: no cache.
+    /// Identifies the program: a cache of another program is not used. `None`: no cache.
     pub cache: Option<String>,
 }
 
-/// How far a build has come, for whoever watches.
+/// How many tools are found and checked, for a progress bar.
 #[derive(Debug, Default)]
 pub struct Progress {
     pub total: AtomicUsize,
     pub done: AtomicUsize,
 }
 
-/// Where the time went.
+/// How long each phase took.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Timings(pub Vec<(&'static str, Duration)>);
 
-/// All tools checked; nothing is written yet.
+/// A toolset whose tools are all checked and not written yet.
 #[derive(Debug)]
 pub struct Compilation {
-    tools: Vec<Slot>,
+    tools: Vec<BuiltTool>,
     /// Sorted by tool, file and position.
     pub diagnostics: Vec<Diagnostic>,
     /// Directories found.
     pub found: usize,
-    /// Tools taken over from the last build without being read.
+    /// Tools of the last build that were not read again.
     pub reused: usize,
     pub timings: Timings,
     options: Options,
     key: String,
     previous: Option<(Cache, File)>,
-    /// Worked out once all tools are in.
+    /// Computed once all tools are collected.
     version: String,
 }
 
-/// What writing came to.
+/// The result of writing the artifact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     Written,
-    /// The artifact that is there says the same already.
+    /// The existing artifact has the same content.
     Unchanged,
 }
 
+/// One tool without errors.
 #[derive(Debug)]
-struct Slot {
+struct BuiltTool {
     name: String,
     fingerprint: Fingerprint,
     warnings: Vec<Diagnostic>,
@@ -73,29 +74,29 @@ struct Slot {
 
 #[derive(Debug)]
 enum Content {
-    Fresh { tool: CompiledTool, handler_path: String },
-    Kept(CachedTool),
+    Compiled { tool: CompiledTool, handler_path: String },
+    Cached(CachedTool),
 }
 
-impl Slot {
+impl BuiltTool {
     fn digests(&self) -> &Digests {
         match &self.content {
-            Content::Fresh { tool, .. } => &tool.digests,
-            Content::Kept(cached) => &cached.digests,
+            Content::Compiled { tool, .. } => &tool.digests,
+            Content::Cached(cached) => &cached.digests,
         }
     }
 
     fn line(&self) -> Line<'_> {
         match &self.content {
-            Content::Fresh { tool, handler_path } => Line::Fresh { entry: &tool.entry, handler_path },
-            Content::Kept(cached) => Line::Kept { start: cached.start, end: cached.end },
+            Content::Compiled { tool, handler_path } => Line::Compiled { entry: &tool.entry, handler_path },
+            Content::Cached(cached) => Line::Copied(cached.line.clone()),
         }
     }
 }
 
 /// Checks every tool below `options.tools`.
 pub fn compile(options: Options, progress: &Progress) -> Result<Compilation, source::Error> {
-    let mut clock = Clock::start();
+    let mut timer = PhaseTimer::start();
     let unreadable = |source| source::Error::Unreadable { path: options.tools.clone(), source };
     let dirs = discover(&options.tools)?;
     let root = options.tools.canonicalize().map_err(unreadable)?;
@@ -108,21 +109,20 @@ pub fn compile(options: Options, progress: &Progress) -> Result<Compilation, sou
         hex(&shared.digest())
     );
     let cache = options.cache.as_ref().and_then(|_| Cache::load(&options.out, &key));
-    clock.lap("discover");
+    timer.lap("discover");
 
-    let tools = Root::open(&root).map_err(unreadable)?;
-    let context = Context { root: &root, tools: &tools, shared: &shared };
-    let checked: Vec<Result<Slot, Vec<Diagnostic>>> = dirs
+    let context = Context { root: &root, shared: &shared };
+    let checked: Vec<Result<BuiltTool, Vec<Diagnostic>>> = dirs
         .par_iter()
         .with_min_len(8)
         .map(|dir| {
             let cache = cache.as_ref().map(|(cache, _)| cache);
-            let slot = check_or_keep(dir, &context, cache, &handler_prefix);
+            let tool = check_or_reuse(dir, &context, cache, &handler_prefix);
             progress.done.fetch_add(1, Ordering::Relaxed);
-            slot
+            tool
         })
         .collect();
-    clock.lap("check");
+    timer.lap("check");
 
     let mut compilation = Compilation {
         tools: Vec::with_capacity(dirs.len()),
@@ -136,43 +136,32 @@ pub fn compile(options: Options, progress: &Progress) -> Result<Compilation, sou
         version: String::new(),
     };
     compilation.collect(checked, &dirs);
-    clock.lap("assemble");
-    compilation.timings = clock.timings;
+    timer.lap("assemble");
+    compilation.timings = timer.timings;
     Ok(compilation)
 }
 
-fn check_or_keep(
+/// The tool of a directory, from the cache if it is unchanged, or its diagnostics if it has errors.
+fn check_or_reuse(
     dir: &ToolDir,
     context: &Context<'_>,
     cache: Option<&Cache>,
     handler_prefix: &str,
-) -> Result<Slot, Vec<Diagnostic>> {
-    if let Some(cached) =
-        cache.and_then(|cache| cache.get(&dir.name)).filter(|cached| cached.is_current(dir, context.tools))
-    {
-        return Ok(Slot {
-            name: dir.name.clone(),
-            fingerprint: cached.fingerprint,
-            warnings: cached.warnings.clone(),
-            content: Content::Kept(cached.clone()),
-        });
+) -> Result<BuiltTool, Vec<Diagnostic>> {
+    let name = dir.name.clone();
+    let cached = cache.and_then(|cache| cache.get(&name)).filter(|cached| cached.is_current(dir));
+    if let Some(cached) = cached.cloned() {
+        let (fingerprint, warnings) = (cached.fingerprint, cached.warnings.clone());
+        return Ok(BuiltTool { name, fingerprint, warnings, content: Content::Cached(cached) });
     }
-    let Checked { tool, diagnostics, fingerprint } = check_tool(dir, context);
-    match tool {
-        Some(tool) => Ok(Slot {
-            name: dir.name.clone(),
-            fingerprint,
-            warnings: diagnostics,
-            content: Content::Fresh {
-                tool,
-                handler_path: format!("{handler_prefix}{}/handler.js", dir.name),
-            },
-        }),
-        None => Err(diagnostics),
-    }
+    let CheckedTool { tool, diagnostics, fingerprint } = check_tool(dir, context);
+    let Some(tool) = tool else { return Err(diagnostics) };
+    let handler_path = format!("{handler_prefix}{name}/handler.js");
+    let content = Content::Compiled { tool, handler_path };
+    Ok(BuiltTool { name, fingerprint, warnings: diagnostics, content })
 }
 
-/// From the artifact's directory to the tools', so that both can be moved together.
+/// The path from the artifact's directory to the tools directory, so that both can be moved together.
 fn handler_prefix(root: &Path, out: &Path) -> String {
     let parent = out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let Ok(parent) = parent.canonicalize() else { return String::new() };
@@ -192,88 +181,92 @@ fn handler_prefix(root: &Path, out: &Path) -> String {
 }
 
 impl Compilation {
-    /// True when no tool has an error.
+    /// Whether no tool has errors.
     pub fn is_ok(&self) -> bool {
-        self.diagnostics.iter().all(|found| found.severity != Severity::Error)
+        self.diagnostics.iter().all(|diagnostic| diagnostic.severity != Severity::Error)
     }
 
-    /// The toolset's version, when it has one.
+    /// The toolset's version; `None` if a tool has errors.
     pub fn version(&self) -> Option<String> {
         self.is_ok().then(|| self.version.clone())
     }
 
-    fn collect(&mut self, checked: Vec<Result<Slot, Vec<Diagnostic>>>, dirs: &[ToolDir]) {
+    fn collect(&mut self, checked: Vec<Result<BuiltTool, Vec<Diagnostic>>>, dirs: &[ToolDir]) {
         for result in checked {
             match result {
-                Ok(slot) => {
-                    self.reused += usize::from(matches!(slot.content, Content::Kept(_)));
-                    self.diagnostics.extend(slot.warnings.iter().cloned());
-                    self.tools.push(slot);
+                Ok(tool) => {
+                    self.reused += usize::from(matches!(tool.content, Content::Cached(_)));
+                    self.diagnostics.extend(tool.warnings.iter().cloned());
+                    self.tools.push(tool);
                 }
                 Err(diagnostics) => self.diagnostics.extend(diagnostics),
             }
         }
         if dirs.is_empty() {
-            let finding =
-                Finding::error("no-tools", "", Place::File, "there is no tool in the tools directory");
-            self.diagnostics.push(finding.help("make one with `toolwright new my-tool`").locate("", None));
+            let message = format!("the tools directory `{}` has no tools", self.options.tools.display());
+            let draft = DiagnosticDraft::error("no-tools", "", Location::File, message);
+            let draft = draft.with_help("create one with `toolwright new my-tool`");
+            self.diagnostics.push(draft.locate("", None));
         }
-        self.diagnostics.extend(twins(dirs));
-        // A shared file that is wrong is wrong once, however many tools use it.
+        self.diagnostics.extend(duplicate_ids(dirs));
+        // Every tool that uses a shared file reports its errors: one report is enough.
         let mut seen = std::collections::HashSet::new();
-        self.diagnostics.retain(|found| {
-            !found.file.starts_with("../")
-                || seen.insert((found.file.clone(), found.span.clone(), found.code.clone()))
+        self.diagnostics.retain(|one| {
+            !one.file.starts_with("../")
+                || seen.insert((one.file.clone(), one.span.clone(), one.code.clone()))
         });
-        self.diagnostics.sort_by(|a, b| a.place().cmp(&b.place()));
+        self.diagnostics.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
         self.tools.sort_by(|a, b| a.digests().tool_id.cmp(&b.digests().tool_id));
-        self.version = artifact::version(self.tools.iter().map(Slot::digests));
+        self.version = artifact::version(self.tools.iter().map(BuiltTool::digests));
     }
 
-    /// Replaces the artifact, unless it says the same already. Only a compilation that is ok has one.
+    /// Replaces the artifact, unless it has the same content. The compilation must be without errors.
     pub fn write(
         &mut self,
         git_commit: Option<String>,
         timestamp: &Timestamp,
     ) -> Result<Outcome, artifact::Error> {
-        let mut clock = Clock::start();
+        let mut timer = PhaseTimer::start();
         let header = self.header(git_commit, timestamp.text());
         if let Some((previous, _)) = &self.previous
-            && says_the_same(&previous.header, &header, timestamp)
+            && is_up_to_date(&previous.header, &header, timestamp)
         {
             if self.reused < self.tools.len() {
-                self.renew_cache();
+                self.update_cache();
             }
             return Ok(Outcome::Unchanged);
         }
         let old = self.previous.as_ref().map(|(_, file)| file);
         let written = artifact::replace(&self.options.out, &header, &self.lines(), old)?;
-        clock.lap("write");
+        timer.lap("write");
         if self.options.cache.is_some() {
-            self.remember(header, artifact_fingerprint(&written.metadata), &written.places);
-            clock.lap("cache");
+            self.store_cache(header, artifact_fingerprint(&written.metadata), &written.lines);
+            timer.lap("cache");
         }
-        self.timings.0.append(&mut clock.timings.0);
+        self.timings.0.append(&mut timer.timings.0);
         Ok(Outcome::Written)
     }
 
-    /// The content is the same, but files were touched: their new fingerprints are worth keeping.
-    fn renew_cache(&mut self) {
+    /// Stores the new fingerprints of files that were touched without a change of the artifact.
+    fn update_cache(&mut self) {
         let Some((previous, _)) = self.previous.take() else { return };
-        let place = |slot: &Slot| previous.get(&slot.name).map(|cached| cached.start..cached.end);
-        if let Some(places) = self.tools.iter().map(place).collect::<Option<Vec<_>>>() {
-            self.remember(previous.header, previous.artifact, &places);
+        let line = |tool: &BuiltTool| previous.get(&tool.name).map(|cached| cached.line.clone());
+        if let Some(lines) = self.tools.iter().map(line).collect::<Option<Vec<_>>>() {
+            self.store_cache(previous.header, previous.artifact, &lines);
         }
     }
 
-    /// The artifact in memory. Needs a compilation without a cache.
+    /// The artifact in memory. The compilation must be without a cache.
     pub fn to_bytes(&self, git_commit: Option<String>, timestamp: &Timestamp) -> std::io::Result<Vec<u8>> {
         artifact::to_bytes(&self.header(git_commit, timestamp.text()), &self.lines())
     }
 
     fn header(&self, git_commit: Option<String>, timestamp: &str) -> Header {
         Header {
-            content_digest: artifact::content_digest(&self.version, self.tools.iter().map(Slot::digests)),
+            content_digest: artifact::content_digest(
+                &self.version,
+                self.tools.iter().map(BuiltTool::digests),
+            ),
             version: self.version.clone(),
             git_commit,
             build_timestamp: timestamp.to_owned(),
@@ -281,17 +274,17 @@ impl Compilation {
     }
 
     fn lines(&self) -> Vec<Line<'_>> {
-        self.tools.iter().map(Slot::line).collect()
+        self.tools.iter().map(BuiltTool::line).collect()
     }
 
-    fn remember(&mut self, header: Header, artifact: Fingerprint, places: &[Range<u64>]) {
-        let tools = self.tools.drain(..).zip(places).map(|(slot, place)| {
-            let (digests, modules) = match slot.content {
-                Content::Fresh { tool, .. } => (tool.digests, tool.modules),
-                Content::Kept(cached) => (cached.digests, cached.modules),
+    fn store_cache(&mut self, header: Header, artifact: Fingerprint, lines: &[Range<u64>]) {
+        let tools = self.tools.drain(..).zip(lines.iter().cloned()).map(|(tool, line)| {
+            let BuiltTool { name, fingerprint, warnings, content } = tool;
+            let (digests, modules) = match content {
+                Content::Compiled { tool, .. } => (tool.digests, tool.modules),
+                Content::Cached(cached) => (cached.digests, cached.modules),
             };
-            let (name, fingerprint, warnings) = (slot.name, slot.fingerprint, slot.warnings);
-            CachedTool { name, fingerprint, modules, digests, start: place.start, end: place.end, warnings }
+            CachedTool { name, fingerprint, modules, digests, line, warnings }
         });
         let mut tools: Vec<_> = tools.collect();
         tools.sort_by(|a, b| a.name.cmp(&b.name));
@@ -299,18 +292,18 @@ impl Compilation {
     }
 }
 
-/// Whether an artifact with the one header need not be replaced by one with the other.
-fn says_the_same(there: &Header, wanted: &Header, timestamp: &Timestamp) -> bool {
-    let same_time = matches!(timestamp, Timestamp::Now(_)) || there.build_timestamp == wanted.build_timestamp;
-    same_time && there.content_digest == wanted.content_digest && there.git_commit == wanted.git_commit
+/// Whether an artifact with the old header need not be replaced by one with the new header.
+fn is_up_to_date(old: &Header, new: &Header, timestamp: &Timestamp) -> bool {
+    let same_time = matches!(timestamp, Timestamp::Now(_)) || old.build_timestamp == new.build_timestamp;
+    same_time && old.content_digest == new.content_digest && old.git_commit == new.git_commit
 }
 
-/// When an artifact says that it was built.
+/// The build time that the artifact states.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Timestamp {
-    /// The present: an artifact that would differ in nothing else keeps the one it has.
+    /// The current time. An artifact that differs in nothing else is not replaced.
     Now(String),
-    /// Prescribed, for reproducible builds.
+    /// A given time, for reproducible builds.
     Pinned(String),
 }
 
@@ -322,31 +315,32 @@ impl Timestamp {
     }
 }
 
-/// Directories that would have the same tool id.
-fn twins(dirs: &[ToolDir]) -> Vec<Diagnostic> {
+/// Reports directories with the same tool id.
+fn duplicate_ids(dirs: &[ToolDir]) -> Vec<Diagnostic> {
     let mut first = std::collections::HashMap::new();
-    let mut found = Vec::new();
+    let mut diagnostics = Vec::new();
     for dir in dirs {
         let id = dir.name.replace('-', "_").to_lowercase();
         match first.get(&id) {
             None => drop(first.insert(id, dir.name.as_str())),
-            Some(twin) => {
+            Some(other) => {
                 let message =
-                    format!("the directories `{twin}` and `{}` both stand for the tool `{id}`", dir.name);
-                let finding = Finding::error("dir-duplicate", "", Place::File, message);
-                found.push(finding.help("rename or remove one of them").locate(&dir.name, None));
+                    format!("the directories `{other}` and `{}` both define the tool `{id}`", dir.name);
+                let draft = DiagnosticDraft::error("dir-duplicate", "", Location::File, message);
+                diagnostics.push(draft.with_help("rename or remove one of them").locate(&dir.name, None));
             }
         }
     }
-    found
+    diagnostics
 }
 
-struct Clock {
+/// Measures the phases of a build.
+struct PhaseTimer {
     last: Instant,
     timings: Timings,
 }
 
-impl Clock {
+impl PhaseTimer {
     fn start() -> Self {
         Self { last: Instant::now(), timings: Timings::default() }
     }
@@ -356,3 +350,7 @@ impl Clock {
         self.last = Instant::now();
     }
 }
+
+#[cfg(test)]
+#[path = "build_tests.rs"]
+mod tests;

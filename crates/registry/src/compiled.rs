@@ -1,14 +1,15 @@
-//! One tool as it goes into the artifact: its entry's bytes, and the digests that versions are made of.
+//! One compiled tool: the bytes of its entry in the artifact, and the digests that versions are made of.
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use crate::fields::FIELDS;
 use crate::json::write_canonical;
 
 /// A SHA-256 digest.
 pub type Sha = [u8; 32];
 
-/// A handler that passed its checks, reduced to what the artifact says of it.
+/// A checked handler, as the artifact describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Handler {
     sha256: Sha,
@@ -24,25 +25,20 @@ impl Handler {
         modules.sort();
         Self { sha256: sha256(source), modules }
     }
-
-    /// The files that it imports.
-    pub fn module_paths(&self) -> impl Iterator<Item = &str> {
-        self.modules.iter().map(|(path, _)| path.as_str())
-    }
 }
 
 /// A tool that passed all checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompiledTool {
-    /// The artifact's entry, one line of JSON, up to where `handlerPath` and the closing brace follow.
-    /// What is here does not depend on where the artifact lies.
+    /// The artifact's entry, one line of JSON without `handlerPath` and the closing brace. It does not depend on the
+    /// path of the artifact.
     pub entry: Vec<u8>,
     pub digests: Digests,
     /// Paths, inside its directory, of the modules that the handler imports.
     pub modules: Vec<String>,
 }
 
-/// What a tool contributes to the toolset's version and digest.
+/// The digests of a tool that the toolset's version and digest are made of.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Digests {
     pub tool_id: String,
@@ -53,7 +49,7 @@ pub struct Digests {
 }
 
 impl CompiledTool {
-    /// Puts a tool together. `members` are the fields of `schema.json`, all checked.
+    /// Compiles a tool. `members` are the checked fields of `schema.json`.
     pub fn new(members: &Map<String, Value>, summary: &str, documentation: &str, handler: &Handler) -> Self {
         let docs = Docs { summary: quoted(summary), documentation: quoted(documentation) };
         let entry = write_entry(members, &docs, handler);
@@ -63,12 +59,12 @@ impl CompiledTool {
             declaration: declaration_digest(members, &docs),
             content: Sha256::digest(&entry).into(),
         };
-        let modules = handler.module_paths().map(str::to_owned).collect();
+        let modules = handler.modules.iter().map(|(path, _)| path.clone()).collect();
         Self { entry, digests, modules }
     }
 }
 
-/// Both docs as JSON strings: they are the bulk of a tool, and needed twice.
+/// Both docs as JSON strings. They are most of a tool's bytes and needed twice.
 struct Docs {
     summary: Vec<u8>,
     documentation: Vec<u8>,
@@ -82,10 +78,10 @@ fn quoted(text: &str) -> Vec<u8> {
 }
 
 fn write_entry(members: &Map<String, Value>, docs: &Docs, handler: &Handler) -> Vec<u8> {
-    let mut entry = Object(Vec::with_capacity(docs.documentation.len() + 4096));
-    for name in crate::check::field_names() {
-        if let Some(value) = members.get(name) {
-            entry.member(if name == "parameters" { "jsonSchema" } else { name }, value);
+    let mut entry = ObjectWriter(Vec::with_capacity(docs.documentation.len() + 4096));
+    for field in FIELDS {
+        if let Some(value) = members.get(field.name) {
+            entry.member(field.artifact_name(), value);
         }
     }
     entry.key("summary").extend_from_slice(&docs.summary);
@@ -98,10 +94,10 @@ fn write_entry(members: &Map<String, Value>, docs: &Docs, handler: &Handler) -> 
     entry.0
 }
 
-/// A JSON object while its members are written. The closing brace is the caller's.
-struct Object(Vec<u8>);
+/// Writes the members of a JSON object. The caller writes the closing brace.
+struct ObjectWriter(Vec<u8>);
 
-impl Object {
+impl ObjectWriter {
     fn key(&mut self, name: &str) -> &mut Vec<u8> {
         self.0.push(if self.0.is_empty() { b'{' } else { b',' });
         let _ = serde_json::to_writer(&mut self.0, name);
@@ -114,12 +110,12 @@ impl Object {
     }
 }
 
-/// The canonical JSON of the declaration is that of one object: the fields, `summary` and `documentation`.
+/// The digest over the canonical JSON of one object: the fields, `summary` and `documentation`.
 fn declaration_digest(members: &Map<String, Value>, docs: &Docs) -> Sha {
     let mut names: Vec<&str> = members.keys().map(String::as_str).collect();
     names.extend(["documentation", "summary"]);
     names.sort_unstable();
-    let mut canonical = Object(Vec::with_capacity(docs.documentation.len() + 4096));
+    let mut canonical = ObjectWriter(Vec::with_capacity(docs.documentation.len() + 4096));
     for name in names {
         let out = canonical.key(name);
         match (name, members.get(name)) {
@@ -144,34 +140,14 @@ pub fn hex(bytes: &[u8]) -> String {
     out
 }
 
-/// Appends a number in hexadecimal, without the bytes that are zero in front.
+/// Appends a number in hexadecimal, without leading zero bytes.
 pub fn push_hex_number(out: &mut String, number: u64) {
     push_hex(out, &number.to_be_bytes()[number.leading_zeros() as usize / 8..]);
 }
 
 /// Appends lower-case hexadecimal.
 pub fn push_hex(out: &mut String, bytes: &[u8]) {
-    out.reserve(bytes.len() * 2);
-    for byte in bytes {
-        let at = usize::from(*byte) * 2;
-        out.push_str(&PAIRS[at..at + 2]);
-    }
-}
-
-/// The two digits of every byte, one after the other.
-const PAIRS: &str = match std::str::from_utf8(&digits()) {
-    Ok(pairs) => pairs,
-    Err(_) => "",
-};
-
-const fn digits() -> [u8; 512] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut pairs = [0; 512];
-    let mut byte = 0;
-    while byte < 256 {
-        pairs[byte * 2] = DIGITS[byte >> 4];
-        pairs[byte * 2 + 1] = DIGITS[byte & 15];
-        byte += 1;
-    }
-    pairs
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    out.extend(digits.map(|digit| char::from(DIGITS[usize::from(digit)])));
 }

@@ -1,14 +1,14 @@
-//! What is wrong with a tool, where, and how to mend it. Data only: the cli decides how it is shown.
+//! Diagnostics: what is wrong with a tool, where, and how to fix it. Data only; the cli renders them.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
-
-use crate::json::locate;
 use toolwright_schema::pointer::Part;
 
-/// Whether a finding stops the build.
+use crate::json::locate;
+
+/// Whether a diagnostic stops the build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -16,125 +16,127 @@ pub enum Severity {
     Warning,
 }
 
-/// Where in a file a finding is, as the check that found it knows it.
+/// Where in a file a diagnostic points, in the terms of the check that reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
-    /// The file as a whole, or a file that is not there.
+pub enum Location {
+    /// The whole file, or a file that does not exist.
     File,
-    /// Bytes of the file.
+    /// A byte range of the file.
     Span(Range<usize>),
-    /// A line and column, counted from 1, of a file that is not kept as text.
-    At { line: usize, column: usize },
+    /// A line and column, counted from 1, of a file whose text is not stored.
+    Position { line: usize, column: usize },
     /// A key or value of a JSON file.
     Json { pointer: String, part: Part },
 }
 
-/// One thing that a check found in one file of a tool.
+/// A diagnostic whose line and column are not computed yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct DiagnosticDraft {
     pub severity: Severity,
     pub code: &'static str,
     /// Relative to the tool's directory; empty for the directory itself.
     pub file: Cow<'static, str>,
-    pub place: Place,
+    pub location: Location,
+    /// Names the field, file or tool and the value, so that it reads without the source beside it.
     pub message: String,
     pub help: Option<String>,
 }
 
-/// A finding with its position worked out. Line and column count from 1, columns in characters.
+/// One problem in a tool. Line and column count from 1, columns in characters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diagnostic {
     pub severity: Severity,
     pub code: Cow<'static, str>,
-    /// The directory's name; empty when the finding is about the tools directory itself.
+    /// The directory's name; empty when the diagnostic is about the tools directory itself.
     pub tool: String,
     /// Relative to the tool's directory; empty for the directory itself.
     pub file: String,
     pub line: usize,
     pub column: usize,
-    /// The offending bytes of the file, for underlining; `None` when there is no text to show.
+    /// The bytes to underline; `None` when there is no text to show.
     pub span: Option<Range<usize>>,
     pub message: String,
     pub help: Option<String>,
 }
 
 impl Diagnostic {
-    /// What reports are sorted by.
-    pub(crate) fn place(&self) -> (&str, &str, usize, usize) {
+    /// Reports are sorted by tool, file and position.
+    pub(crate) fn sort_key(&self) -> (&str, &str, usize, usize) {
         (&self.tool, &self.file, self.line, self.column)
     }
 }
 
-impl Finding {
-    /// An error in a JSON file, at the value that the pointer names.
+impl DiagnosticDraft {
+    /// An error at any location.
+    pub fn error(
+        code: &'static str,
+        file: impl Into<Cow<'static, str>>,
+        location: Location,
+        message: impl Into<String>,
+    ) -> Self {
+        let (file, message) = (file.into(), message.into());
+        Self { severity: Severity::Error, code, file, location, message, help: None }
+    }
+
+    /// An error at the value that `pointer` names in a JSON file.
     pub fn json(
         code: &'static str,
         file: impl Into<Cow<'static, str>>,
         pointer: impl Into<String>,
         message: impl Into<String>,
     ) -> Self {
-        let place = Place::Json { pointer: pointer.into(), part: Part::Value };
-        Self::error(code, file, place, message)
+        Self::error(code, file, Location::Json { pointer: pointer.into(), part: Part::Value }, message)
     }
 
-    /// An error anywhere.
-    pub fn error(
-        code: &'static str,
-        file: impl Into<Cow<'static, str>>,
-        place: Place,
-        message: impl Into<String>,
-    ) -> Self {
-        Self {
-            severity: Severity::Error,
-            code,
-            file: file.into(),
-            place,
-            message: message.into(),
-            help: None,
-        }
-    }
-
-    /// Adds how to mend it.
+    /// Adds how to fix it.
     #[must_use]
-    pub fn help(mut self, help: impl Into<String>) -> Self {
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help(help);
+        self
+    }
+
+    /// Adds how to fix it.
+    pub fn help(&mut self, help: impl Into<String>) -> &mut Self {
         self.help = Some(help.into());
         self
     }
 
     /// Points at the key instead of the value.
-    #[must_use]
-    pub fn at_key(mut self) -> Self {
-        if let Place::Json { part, .. } = &mut self.place {
+    pub fn at_key(&mut self) -> &mut Self {
+        if let Location::Json { part, .. } = &mut self.location {
             *part = Part::Key;
         }
         self
     }
 
-    /// Lets the build go on.
-    #[must_use]
-    pub fn warning(mut self) -> Self {
+    /// Makes it a warning, which does not stop the build.
+    pub fn warning(&mut self) -> &mut Self {
         self.severity = Severity::Warning;
         self
     }
 
-    /// Works out line and column. `text` is the file's text, when there is one.
+    pub(crate) fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+
+    /// The bytes that a draft with a span points at.
+    #[cfg(test)]
+    pub(crate) fn span(&self) -> Range<usize> {
+        match &self.location {
+            Location::Span(span) => span.clone(),
+            _ => 0..0,
+        }
+    }
+
+    /// Computes line and column. `text` is the file's text, if it could be read.
     pub fn locate(self, tool: &str, text: Option<&str>) -> Diagnostic {
-        let span = text.and_then(|text| match &self.place {
-            Place::File | Place::At { .. } => None,
-            Place::Span(span) => Some(clip(text, span)),
-            Place::Json { pointer, part } => {
-                // A pointer may name what is not there; its nearest ancestor is.
-                let mut pointer = pointer.as_str();
-                loop {
-                    if let Some(span) = locate(text, pointer, *part) {
-                        return Some(span);
-                    }
-                    pointer = &pointer[..pointer.rfind('/')?];
-                }
-            }
+        let span = text.and_then(|text| match &self.location {
+            Location::File | Location::Position { .. } => None,
+            Location::Span(span) => Some(clip(text, span)),
+            Location::Json { pointer, part } => locate_nearest(text, pointer, *part),
         });
-        let (line, column) = match (text, &span, &self.place) {
-            (_, _, Place::At { line, column }) => (*line, *column),
+        let (line, column) = match (text, &span, &self.location) {
+            (_, _, Location::Position { line, column }) => (*line, *column),
             (Some(text), Some(span), _) => position(text, span.start),
             _ => (1, 1),
         };
@@ -152,16 +154,19 @@ impl Finding {
     }
 }
 
-fn clip(text: &str, span: &Range<usize>) -> Range<usize> {
-    let boundary = |mut at: usize| {
-        at = at.min(text.len());
-        while !text.is_char_boundary(at) {
-            at -= 1;
+/// The span of the value that `pointer` names, or of its nearest ancestor that exists.
+fn locate_nearest(text: &str, mut pointer: &str, part: Part) -> Option<Range<usize>> {
+    loop {
+        if let Some(span) = locate(text, pointer, part) {
+            return Some(span);
         }
-        at
-    };
-    let start = boundary(span.start);
-    start..boundary(span.end).max(start)
+        pointer = &pointer[..pointer.rfind('/')?];
+    }
+}
+
+fn clip(text: &str, span: &Range<usize>) -> Range<usize> {
+    let start = text.floor_char_boundary(span.start);
+    start..text.floor_char_boundary(span.end).max(start)
 }
 
 /// Line and column of an offset, both from 1, the column in characters.

@@ -1,15 +1,16 @@
-//! Whether files are the same as last time, told from their metadata alone.
+//! Detects changed files by their metadata alone.
 
 use std::fs::{self, Metadata};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::iter;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
-use std::{io, iter};
 
 use serde::{Deserialize, Serialize};
 
-/// File systems stamp in steps; a file changed within this time of being read may change again unseen.
-const TIMESTAMP_STEP: Duration = Duration::from_millis(50);
+/// File systems have coarse timestamps: a file changed within this time before it is read may change again without a
+/// change of its timestamp.
+const TIMESTAMP_RESOLUTION: Duration = Duration::from_millis(50);
 
 /// Identity, size and times of a set of files, as one number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,22 +21,22 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// The fingerprint of nothing yet.
+    /// The fingerprint of no files.
     pub const fn new() -> Self {
         Self { hash: 0, files: 0, trusted: true }
     }
 
-    /// Takes one more file into account, in any order.
+    /// Adds a file. The order of files does not matter.
     pub fn add(&mut self, name: &str, metadata: &Metadata) {
         self.add_stamp(name, stamp(metadata));
         let settled = newest(metadata)
             .and_then(|newest| SystemTime::now().duration_since(newest).ok())
-            .is_some_and(|age| age > TIMESTAMP_STEP);
+            .is_some_and(|age| age > TIMESTAMP_RESOLUTION);
         self.trusted &= settled;
     }
 
     fn add_stamp(&mut self, name: &str, stamp: Stamp) {
-        // With fixed keys: stable within one program, and the cache is keyed by the program.
+        // Its keys are fixed, so hashes are stable within one program; the cache is keyed by the program.
         let mut hasher = DefaultHasher::new();
         hasher.write(name.as_bytes());
         stamp.hash(&mut hasher);
@@ -43,22 +44,33 @@ impl Fingerprint {
         self.files += 1;
     }
 
-    /// Takes the current state of a directory into account. False when it cannot be read.
-    pub fn add_dir(&mut self, dir: &Path) -> bool {
-        fs::metadata(dir).map(|metadata| self.add("", &metadata)).is_ok()
+    /// Adds the current state of a directory, if it can be read.
+    pub fn add_dir(&mut self, dir: &Path) {
+        if let Ok(metadata) = fs::metadata(dir) {
+            self.add("", &metadata);
+        }
     }
 
-    /// Marks the set as one whose changes metadata may not show.
+    /// The current fingerprint of `dir` and of the files `names` in it; `None` if one cannot be read.
+    pub fn read<'n>(dir: &Path, names: impl Iterator<Item = &'n str>) -> Option<Self> {
+        let mut fingerprint = Self::new();
+        for name in iter::once("").chain(names) {
+            fingerprint.add_stamp(name, stamp(&fs::metadata(dir.join(name)).ok()?));
+        }
+        Some(fingerprint)
+    }
+
+    /// Marks the files as ones whose changes the metadata may not show.
     pub fn distrust(&mut self) {
         self.trusted = false;
     }
 
-    /// True when an equal fingerprint later really means "unchanged".
+    /// Whether an equal fingerprint later means that the files are unchanged.
     pub const fn is_trusted(&self) -> bool {
         self.trusted
     }
 
-    /// True when both describe the same files in the same state.
+    /// Whether both describe the same files in the same state.
     pub const fn matches(&self, other: &Self) -> bool {
         self.hash == other.hash && self.files == other.files
     }
@@ -95,65 +107,10 @@ fn stamp(metadata: &Metadata) -> Stamp {
     [modified.map_or(0, |time| i128::try_from(time.as_nanos()).unwrap_or(0)), 0, metadata.len().into(), 0]
 }
 
-/// A directory that many files are looked at in: asking relative to it is cheaper than by whole paths.
-#[derive(Debug)]
-pub struct Root {
-    #[cfg(unix)]
-    handle: std::os::fd::OwnedFd,
-    #[cfg(not(unix))]
-    path: std::path::PathBuf,
-}
-
-#[cfg(unix)]
-impl Root {
-    /// Opens the directory.
-    pub fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self { handle: fs::File::open(path)?.into() })
-    }
-
-    /// The fingerprint of `dir` and of `names` inside it, as they are now.
-    pub fn fingerprint<'n>(&self, dir: &str, names: impl Iterator<Item = &'n str>) -> Option<Fingerprint> {
-        let mut now = Fingerprint::new();
-        let mut path = String::with_capacity(dir.len() + 32);
-        for name in iter::once("").chain(names) {
-            path.clear();
-            path.push_str(dir);
-            path.push('/');
-            path.push_str(name);
-            let stat = rustix::fs::statat(&self.handle, path.as_str(), rustix::fs::AtFlags::empty()).ok()?;
-            let stamp = [
-                nanoseconds(stat.st_mtime, stat.st_mtime_nsec),
-                nanoseconds(stat.st_ctime, stat.st_ctime_nsec),
-                stat.st_size.into(),
-                stat.st_ino.into(),
-            ];
-            now.add_stamp(name, stamp);
-        }
-        Some(now)
-    }
-}
-
-#[cfg(not(unix))]
-impl Root {
-    /// Opens the directory.
-    pub fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self { path: path.to_owned() })
-    }
-
-    /// The fingerprint of `dir` and of `names` inside it, as they are now.
-    pub fn fingerprint<'n>(&self, dir: &str, names: impl Iterator<Item = &'n str>) -> Option<Fingerprint> {
-        let mut now = Fingerprint::new();
-        for name in iter::once("").chain(names) {
-            now.add_stamp(name, stamp(&fs::metadata(self.path.join(dir).join(name)).ok()?));
-        }
-        Some(now)
-    }
-}
-
 #[cfg(unix)]
 fn newest(metadata: &Metadata) -> Option<SystemTime> {
     use std::os::unix::fs::MetadataExt;
-    // The change time moves even when somebody sets the modification time back.
+    // The change time advances even if the modification time is set back.
     let changed =
         Duration::new(u64::try_from(metadata.ctime()).ok()?, u32::try_from(metadata.ctime_nsec()).ok()?);
     Some((SystemTime::UNIX_EPOCH + changed).max(metadata.modified().ok()?))

@@ -1,40 +1,25 @@
-//! Characters that a reader does not see but a model does. Which of them are legitimate where is
-//! decided here alone.
+//! Characters that a person does not see but a model reads, and where each of them is legitimate.
 
 use std::ops::Range;
 
-/// More would say nothing new: one is enough to refuse the text.
-const MOST: usize = 20;
+/// One is enough to reject the text, so more need not be found.
+const MAX_FOUND: usize = 20;
 
-/// The hidden characters of `text`, at most twenty. A byte order mark that opens the text is not
-/// one of them.
+/// The hidden characters of `text`, at most twenty. A byte order mark at its begin does not count.
 pub fn hidden_unicode(text: &str) -> Vec<(Range<usize>, char)> {
     if text.is_ascii() {
         return Vec::new();
     }
-    let bytes = text.as_bytes();
-    let mut found = Vec::new();
-    let mut index = 0;
-    while index < bytes.len() && found.len() < MOST {
-        // Plain text between the marks is passed over without decoding it.
-        if bytes[index].is_ascii() {
-            index += 1;
-            continue;
-        }
-        let Some(character) = text[index..].chars().next() else {
-            break;
-        };
-        let end = index + character.len_utf8();
-        if is_hidden(text, index, character) {
-            found.push((index..end, character));
-        }
-        index = end;
-    }
-    found
+    let hidden = text.char_indices().filter(|(index, character)| is_hidden(text, *index, *character));
+    hidden
+        .take(MAX_FOUND)
+        .map(|(index, character)| (index..index + character.len_utf8(), character))
+        .collect()
 }
 
 fn is_hidden(text: &str, index: usize, character: char) -> bool {
     match character {
+        _ if character.is_ascii() => false,
         '\u{FEFF}' if index == 0 => false,
         _ if is_bidi_control(character) => true,
         '\u{E0000}'..='\u{E007F}'
@@ -46,7 +31,7 @@ fn is_hidden(text: &str, index: usize, character: char) -> bool {
         | '\u{1160}'
         | '\u{3164}'
         | '\u{FFA0}' => true,
-        // One selector chooses a glyph; a run of them carries bytes.
+        // One selector chooses a glyph; a sequence of them can encode data.
         '\u{FE00}'..='\u{FE0F}' => {
             before(text, index).is_some_and(is_selector)
                 || after(text, index + character.len_utf8()).is_some_and(is_selector)
@@ -80,15 +65,15 @@ fn after(text: &str, index: usize) -> Option<char> {
     text[index..].chars().next()
 }
 
-/// How far a run of zero-width characters is followed; a longer one is hidden data in any case.
-const LONGEST_RUN: usize = 32;
+/// A longer run of zero-width characters is always hidden data.
+const MAX_ZERO_WIDTH_RUN: usize = 32;
 
 fn splits_a_word(text: &str, index: usize, character: char) -> bool {
     let end = index + character.len_utf8();
     let visible = |found: &char| !is_zero_width(*found);
-    let left_side = text[..index].chars().rev().take(LONGEST_RUN);
-    let right_side = text[end..].chars().take(LONGEST_RUN);
-    if left_side.clone().count() == LONGEST_RUN && !left_side.clone().any(|c| visible(&c)) {
+    let left_side = text[..index].chars().rev().take(MAX_ZERO_WIDTH_RUN);
+    let right_side = text[end..].chars().take(MAX_ZERO_WIDTH_RUN);
+    if left_side.clone().count() == MAX_ZERO_WIDTH_RUN && !left_side.clone().any(|c| visible(&c)) {
         return true;
     }
     let (Some(left), Some(right)) =

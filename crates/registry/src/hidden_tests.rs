@@ -1,7 +1,7 @@
 use super::hidden_unicode;
 
 #[test]
-fn hidden_characters_are_told_from_legitimate_ones() {
+fn hidden_characters_are_distinguished_from_legitimate_ones() {
     for (text, expected) in [
         ("plain ASCII", vec![]),
         ("naïve – “quoted” 日本語", vec![]),

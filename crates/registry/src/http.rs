@@ -1,31 +1,32 @@
-//! What an `http` tool sends, as it is declared: templates in which arguments and secrets have their places.
+//! The request of an `http` tool, as it is declared: templates with places for arguments and secrets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// The methods that a tool may use.
 pub const METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
 
-/// A request, and which part of the answer is the tool's data.
+/// A request, and which part of the response is the tool's result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HttpTool {
     pub method: String,
-    /// Scheme, host and port: fixed, so that no argument decides where a request goes.
+    /// Scheme, host and port. Fixed: an argument cannot choose where a request goes.
     pub origin: String,
-    /// What follows it, as it is written.
+    /// The path, query and fragment of the URL.
     pub path: Template,
-    /// Without it, and if there is no body, the arguments that have no other place.
+    /// If absent and there is no body, the arguments that no template uses are sent here.
     pub query: Option<BTreeMap<String, Template>>,
     pub headers: BTreeMap<String, Template>,
-    /// A value with templates for strings. Without it, and if the method takes one, the arguments that have no other place.
+    /// A value whose strings are templates. If absent and the method has a body, the arguments that no template
+    /// uses are sent here.
     pub body: Option<Value>,
-    /// A JSON pointer into the answer; all of it if there is none.
+    /// A JSON pointer into the response; `None` is the whole response.
     pub data: Option<String>,
 }
 
-/// A text with places: `{argument}` and `${VARIABLE}` of the environment.
+/// A text with places: `{argument}`, and `${VARIABLE}` of the environment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Template(Vec<Piece>);
 
@@ -38,35 +39,25 @@ pub enum Piece {
 }
 
 impl Template {
-    /// Reads a template. A brace that names nothing stands for itself.
+    /// Parses a template. A brace without a name after it is plain text.
     pub fn parse(text: &str) -> Self {
         let mut pieces = Vec::new();
         let mut plain = String::new();
         let mut rest = text;
         while let Some(at) = rest.find('{') {
-            let (before, after) =
-                (rest.get(..at).unwrap_or_default(), rest.get(at + 1..).unwrap_or_default());
-            let named = after.split_once('}').filter(|(name, _)| is_name(name));
-            let Some((name, behind)) = named else {
-                plain.push_str(before);
-                plain.push('{');
+            let (before, after) = (&rest[..at], &rest[at + 1..]);
+            let Some((name, behind)) = after.split_once('}').filter(|(name, _)| is_name(name)) else {
+                plain.push_str(&rest[..=at]);
                 rest = after;
                 continue;
             };
-            let piece = match before.strip_suffix('$') {
-                Some(before) => {
-                    plain.push_str(before);
-                    Piece::Variable(name.to_owned())
-                }
-                None => {
-                    plain.push_str(before);
-                    Piece::Argument(name.to_owned())
-                }
-            };
+            plain.push_str(before.strip_suffix('$').unwrap_or(before));
             if !plain.is_empty() {
                 pieces.push(Piece::Text(std::mem::take(&mut plain)));
             }
-            pieces.push(piece);
+            let is_variable = before.ends_with('$');
+            let piece = if is_variable { Piece::Variable } else { Piece::Argument };
+            pieces.push(piece(name.to_owned()));
             rest = behind;
         }
         plain.push_str(rest);
@@ -80,7 +71,7 @@ impl Template {
         &self.0
     }
 
-    /// The argument that the template is, if it is nothing else.
+    /// The argument, if the template consists of one argument only.
     pub fn only_argument(&self) -> Option<&str> {
         match self.0.as_slice() {
             [Piece::Argument(name)] => Some(name),
@@ -110,37 +101,34 @@ fn is_name(text: &str) -> bool {
 }
 
 impl HttpTool {
-    /// Whether the method carries a body of its own accord.
+    /// Whether arguments go into the body by default.
     pub fn sends_body(&self) -> bool {
         matches!(self.method.as_str(), "POST" | "PUT" | "PATCH")
     }
 
-    /// The arguments that have a place.
-    pub fn placed(&self) -> BTreeSet<String> {
-        let mut placed: BTreeSet<String> = self.path.arguments().map(str::to_owned).collect();
-        let named = self.query.iter().flatten().chain(&self.headers);
-        placed.extend(named.flat_map(|(_, template)| template.arguments().map(str::to_owned)));
+    /// The arguments that some template uses.
+    pub fn template_arguments(&self) -> BTreeSet<String> {
+        let templates = self.query.iter().flatten().chain(&self.headers).map(|(_, template)| template);
+        let templates = templates.chain([&self.path]);
+        let mut names: BTreeSet<String> =
+            templates.flat_map(Template::arguments).map(str::to_owned).collect();
         if let Some(body) = &self.body {
-            strings(body, &mut |text| placed.extend(Template::parse(text).arguments().map(str::to_owned)));
+            visit_strings(body, &mut |text| {
+                names.extend(Template::parse(text).arguments().map(str::to_owned));
+            });
         }
-        placed
+        names
     }
 }
 
-/// Visits every string of a value, the names of members excepted.
-pub fn strings(value: &Value, visit: &mut impl FnMut(&str)) {
+/// Visits every string of a value, except the names of members.
+pub fn visit_strings(value: &Value, visit: &mut impl FnMut(&str)) {
     match value {
         Value::String(text) => visit(text),
-        Value::Array(items) => items.iter().for_each(|item| strings(item, visit)),
-        Value::Object(members) => members.values().for_each(|member| strings(member, visit)),
+        Value::Array(items) => items.iter().for_each(|item| visit_strings(item, visit)),
+        Value::Object(members) => members.values().for_each(|member| visit_strings(member, visit)),
         _ => {}
     }
-}
-
-/// The names of the parameters that a schema declares.
-pub(crate) fn parameter_names(schema: &Value) -> Vec<&str> {
-    let properties = schema.get("properties").and_then(Value::as_object);
-    properties.into_iter().flat_map(Map::keys).map(String::as_str).collect()
 }
 
 #[cfg(test)]
@@ -148,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_template_knows_its_places() {
+    fn a_template_is_split_into_text_arguments_and_variables() {
         let template = Template::parse("a{b}c${D}{e f}{");
         let expected = [
             Piece::Text("a".to_owned()),

@@ -1,9 +1,9 @@
-//! The preview that a person sees before approving a call: text with `{{argument}}` places.
-//! `{{a.b}}` goes into objects, `{{list.length}}` counts, a missing argument shows as nothing.
+//! The preview that an approver sees: a text with `{{argument}}` places.
+//! `{{a.b}}` is a member, `{{list.length}}` a count, and a missing argument is empty.
 
 use serde_json::Value;
 
-/// A template that cannot be filled in.
+/// A template that cannot be parsed.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error("a `{{{{` is never closed")]
@@ -17,7 +17,7 @@ enum Piece<'a> {
     Path(&'a str),
 }
 
-/// The first name of every place, in order.
+/// The arguments that the template uses, in order.
 pub fn names(template: &str) -> Result<Vec<&str>, Error> {
     let names = pieces(template)?.into_iter().filter_map(|piece| match piece {
         Piece::Path(path) => path.split('.').next(),
@@ -85,15 +85,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_filled_from_the_arguments() {
-        let args = json!({"title": "Kick-off", "who": ["a", "b"], "at": {"day": 3}});
-        let shown = render("“{{title}}” with {{ who.length }} on {{at.day}}{{nothing.here}}.", &args);
-        assert_eq!(shown.unwrap(), "“Kick-off” with 2 on 3.");
+    fn places_are_replaced_by_arguments() {
+        let args = json!({"title": "Kick-off", "guests": ["a", "b"], "at": {"day": 3}});
+        let preview = render("“{{title}}” with {{ guests.length }} on {{at.day}}{{nothing.here}}.", &args);
+        assert_eq!(preview.unwrap(), "“Kick-off” with 2 on 3.");
         assert_eq!(names("{{a.b}} {{c}}").unwrap(), ["a", "c"]);
     }
 
     #[test]
-    fn broken_templates_are_refused() {
+    fn invalid_templates_are_rejected() {
         assert_eq!(names("{{a"), Err(Error::Unclosed));
         assert_eq!(names("{{a b}}"), Err(Error::NotAName("a b".to_owned())));
         assert_eq!(names("{{}}"), Err(Error::NotAName(String::new())));

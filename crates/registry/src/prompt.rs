@@ -1,5 +1,5 @@
-//! The system prompt of a session: the team's own words, then what the toolset adds.
-//! The same toolset and numbers give the same bytes, so that providers' prompt caches hit.
+//! The system prompt of a session: the team's prompt files, then the tools and the limits.
+//! The same input gives the same bytes, so that providers' prompt caches hit.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use toolwright_contract::Mode;
 
 use crate::toolset::Toolset;
 
-/// The numbers in force for one mode.
+/// The limits of one mode, as the prompt states them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     pub retrieval_calls: u32,
@@ -16,8 +16,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// What holds when nothing is configured.
-    pub const fn of(mode: Mode) -> Self {
+    /// The defaults of a mode.
+    pub const fn default_for(mode: Mode) -> Self {
         match mode {
             Mode::Voice => Self { retrieval_calls: 2, top_k: 3, retrieval_soft_limit_ms: 800 },
             Mode::Text => Self { retrieval_calls: 5, top_k: 10, retrieval_soft_limit_ms: 2000 },
@@ -25,26 +25,26 @@ impl Limits {
     }
 }
 
-/// The team's own prompt files.
+/// The texts of the team's prompt files.
 #[derive(Debug, Clone, Copy)]
-pub struct Words<'a> {
+pub struct PromptFiles<'a> {
     /// `prompts/core.md`.
     pub core: &'a str,
     /// `prompts/voice-behavior.md`; used in voice only.
     pub voice_behavior: &'a str,
 }
 
-/// Puts the prompt of a session together.
+/// Composes the prompt of a session.
 pub fn compose(
     toolset: &Toolset,
     mode: Mode,
     roles: Option<&[String]>,
-    words: Words<'_>,
+    files: PromptFiles<'_>,
     limits: Limits,
 ) -> String {
-    let mut parts = vec![without_title(words.core)];
+    let mut parts = vec![without_title(files.core)];
     if mode == Mode::Voice {
-        parts.push(without_title(words.voice_behavior));
+        parts.push(without_title(files.voice_behavior));
     }
     parts.retain(|part| !part.is_empty());
     parts.push(tools(toolset, mode, roles));

@@ -1,20 +1,20 @@
-//! A tool's files as text. Everything that can be wrong with a file before its content matters is found here.
+//! Reads a tool's files as text, and rejects files that cannot be used whatever their content is.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::diagnostic::{Finding, Place, position};
+use crate::diagnostic::{DiagnosticDraft, Location, position};
 use crate::fingerprint::Fingerprint;
 use crate::source::ToolDir;
 
-/// The largest file of a tool that is read. Real ones have a few kilobytes.
+/// The largest file that is read. Real ones have a few kilobytes.
 pub const MAX_FILE_BYTES: u64 = 2 * 1024 * 1024;
 
-const CRLF_HELP: &str = "save it with LF line ends (`* text=auto eol=lf` in .gitattributes keeps them): otherwise the \
-                         same tool has another version on another machine";
+const CRLF_HELP: &str = "save it with LF line endings (`* text=auto eol=lf` in .gitattributes does so): otherwise \
+                         the same tool has another version on another machine";
 
-/// Reads a tool's files, keeps to the tools directory, and fingerprints what it read.
+/// Reads a tool's files, never outside of the tools directory, and fingerprints them.
 #[derive(Debug)]
 pub struct Reader<'a> {
     /// The tools directory with all links resolved.
@@ -24,8 +24,8 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Looks into the directory; one that leads out of the tools directory is refused.
-    pub fn open(root: &'a Path, dir: &'a ToolDir) -> Result<Self, Box<Finding>> {
+    /// Opens a tool's directory. A link that leads out of the tools directory is an error.
+    pub fn open(root: &'a Path, dir: &'a ToolDir) -> Result<Self, Box<DiagnosticDraft>> {
         let mut fingerprint = Fingerprint::new();
         if dir.is_symlink {
             fingerprint.distrust();
@@ -35,110 +35,101 @@ impl<'a> Reader<'a> {
         Ok(Self { root, dir, fingerprint })
     }
 
-    /// Where the directory really is, when no link is involved.
-    fn home(&self) -> PathBuf {
-        self.root.join(&self.dir.name)
-    }
-
-    /// The names of what is in the directory, for saying what was probably meant.
+    /// The names of all files in the directory.
     pub fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.dir.path).into_iter().flatten().flatten();
         entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
     }
 
-    /// Whether the directory has something of this name.
+    /// Whether the directory has an entry of this name.
     pub fn has(&self, name: &str) -> bool {
         self.dir.path.join(name).symlink_metadata().is_ok()
     }
 
     /// The text of `name`, a path inside the tool's directory.
-    pub fn read(&mut self, name: &str) -> Result<String, Box<Finding>> {
-        let finding = |code, message: String| Finding::error(code, name.to_owned(), Place::File, message);
+    pub fn read(&mut self, name: &str) -> Result<String, Box<DiagnosticDraft>> {
+        let error =
+            |code, message: String| DiagnosticDraft::error(code, name.to_owned(), Location::File, message);
         let path = self.dir.path.join(name);
-        let is_home = !name.contains('/') || fs::canonicalize(&path).ok() == Some(self.home().join(name));
-        let mut read =
-            if is_home && !self.dir.is_symlink { read_regular(&path, Links::Refuse) } else { Err(link()) };
-        if read.as_ref().is_err_and(|error| error.raw_os_error() == link().raw_os_error()) {
-            // What links lead to may change without any trace here.
+        let unlinked = self.root.join(&self.dir.name).join(name);
+        let has_links =
+            self.dir.is_symlink || name.contains('/') && fs::canonicalize(&path).ok() != Some(unlinked);
+        let mut read = if has_links { Err(link_error()) } else { read_regular(&path, Links::Refuse) };
+        if read.as_ref().is_err_and(|error| error.raw_os_error() == link_error().raw_os_error()) {
+            // The target of a link may change without a change of the link's metadata.
             self.fingerprint.distrust();
             check_link(self.root, &path, name.to_owned())?;
             read = read_regular(&path, Links::Follow);
         }
-        let (bytes, metadata) = read.map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => finding("file-missing", format!("`{name}` is missing")),
-            _ => finding("file-unreadable", format!("`{name}` cannot be read: {error}"))
-                .help("it must be a regular, readable file"),
+        let (bytes, metadata) = read.map_err(|cause| match cause.kind() {
+            io::ErrorKind::NotFound => error("file-missing", format!("`{name}` is missing")),
+            _ => error("file-unreadable", format!("`{name}` cannot be read: {cause}"))
+                .with_help("it must be a regular, readable file"),
         })?;
         self.fingerprint.add(name, &metadata);
         if metadata.len() > MAX_FILE_BYTES {
-            return Err(finding("file-too-large", format!("`{name}` has {} bytes", metadata.len()))
-                .help(format!("a file of a tool may have at most {MAX_FILE_BYTES} bytes"))
-                .into());
+            let message =
+                format!("`{name}` has {} bytes, at most {MAX_FILE_BYTES} are allowed", metadata.len());
+            return Err(error("file-too-large", message).with_help("keep generated data out of it").into());
         }
         decode(bytes, name)
     }
 }
 
-/// Whether a link in a file's place is followed.
+/// What happens if the file is a symbolic link.
 #[derive(Clone, Copy)]
 enum Links {
     Refuse,
     Follow,
 }
 
-/// The error that opening a link gives when links are refused.
-fn link() -> io::Error {
+/// The error of opening a link with `Links::Refuse`.
+fn link_error() -> io::Error {
     io::Error::from_raw_os_error(libc::ELOOP)
 }
 
-/// Refuses a path that resolves to somewhere outside `root`, or to nowhere because links form a loop.
-pub fn check_link(root: &Path, path: &Path, file: String) -> Result<(), Box<Finding>> {
-    let shown = if file.is_empty() { "the directory".to_owned() } else { format!("`{file}`") };
-    let refuse =
-        |code, message, help| Err(Finding::error(code, file, Place::File, message).help(help).into());
+/// Rejects a path that resolves to a place outside of `root`, or that does not resolve.
+pub fn check_link(root: &Path, path: &Path, file: String) -> Result<(), Box<DiagnosticDraft>> {
+    let name = if file.is_empty() {
+        path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    } else {
+        file.clone()
+    };
+    let refuse = |code, message, help| {
+        Err(DiagnosticDraft::error(code, file, Location::File, message).with_help(help).into())
+    };
     match fs::canonicalize(path) {
         Ok(target) if target.starts_with(root) => Ok(()),
         Ok(target) => refuse(
             "symlink-escape",
-            format!("{shown} leads out of the tools directory, to {}", target.display()),
+            format!("`{name}` links to {}, outside of the tools directory", target.display()),
             "copy the file into the tools directory",
         ),
-        // A plain file that is missing is the reader's finding, with its own words.
+        // A missing file is reported by the reader.
         Err(error) if error.kind() == io::ErrorKind::NotFound && fs::symlink_metadata(path).is_err() => {
             Ok(())
         }
         Err(error) => refuse(
             "symlink-broken",
-            format!("{shown} is a link that cannot be followed: {error}"),
-            "links that form a loop or lead nowhere must be removed or mended",
+            format!("`{name}` is a link that cannot be followed: {error}"),
+            "fix or remove the link",
         ),
     }
 }
 
-/// Opens only regular files, and without waiting: a named pipe would block the build for ever.
+/// Reads a regular file. Opening never blocks: a named pipe would stop the build.
 fn read_regular(path: &Path, links: Links) -> io::Result<(Vec<u8>, Metadata)> {
-    let mut file = open(path, links)?;
-    // Taken before the content: a change while reading shows as a changed fingerprint next time.
+    let file = open(path, links)?;
+    // Read before the content: a change while reading changes the fingerprint of the next build.
     let metadata = file.metadata()?;
     if !metadata.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
+        return Err(io::Error::other("not a regular file"));
     }
     if metadata.len() > MAX_FILE_BYTES {
         return Ok((Vec::new(), metadata));
     }
-    let length = usize::try_from(metadata.len()).unwrap_or(0);
-    let mut bytes = vec![0; length];
-    // A file that shrinks meanwhile is read as far as it goes.
-    let mut filled = 0;
-    while filled < length {
-        match file.read(&mut bytes[filled..]) {
-            Ok(0) => break,
-            Ok(read) => filled += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    bytes.truncate(filled);
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
+    file.take(metadata.len()).read_to_end(&mut bytes)?;
     Ok((bytes, metadata))
 }
 
@@ -155,16 +146,18 @@ fn open(path: &Path, links: Links) -> io::Result<File> {
 #[cfg(not(unix))]
 fn open(path: &Path, links: Links) -> io::Result<File> {
     if matches!(links, Links::Refuse) && path.is_symlink() {
-        return Err(link());
+        return Err(link_error());
     }
     OpenOptions::new().read(true).open(path)
 }
 
-/// Text as every file of a tool must be: UTF-8 without a mark, lines ended by LF.
-pub(crate) fn decode(bytes: Vec<u8>, name: &str) -> Result<String, Box<Finding>> {
+/// Decodes a file of a tool: UTF-8 without a byte order mark, lines ended by LF.
+pub(crate) fn decode(bytes: Vec<u8>, name: &str) -> Result<String, Box<DiagnosticDraft>> {
     let refuse = |code, before: &str, message: String, help| {
         let (line, column) = position(before, before.len());
-        Err(Finding::error(code, name.to_owned(), Place::At { line, column }, message).help(help).into())
+        Err(DiagnosticDraft::error(code, name.to_owned(), Location::Position { line, column }, message)
+            .with_help(help)
+            .into())
     };
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,
@@ -183,7 +176,7 @@ pub(crate) fn decode(bytes: Vec<u8>, name: &str) -> Result<String, Box<Finding>>
     if text.contains('\r')
         && let Some(at) = text.find("\r\n")
     {
-        let message = format!("`{name}` has Windows line ends (CRLF)");
+        let message = format!("`{name}` has Windows line endings (CRLF)");
         return refuse("file-crlf", &text[..at], message, CRLF_HELP);
     }
     Ok(text)

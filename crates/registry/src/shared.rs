@@ -1,5 +1,5 @@
-//! `tools/_shared/*.json`: definitions that several tools use. They are pulled into each schema that names
-//! them, so that the artifact stands alone.
+//! `tools/_shared/*.json`: definitions that several tools use. They are copied into each schema that refers to them, so
+//! that the artifact needs no other file.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,11 +8,11 @@ use std::{fs, io};
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
+use toolwright_contract::suggest::did_you_mean;
 use toolwright_schema::{visit_subschemas, visit_subschemas_mut};
 
 use crate::json;
 use crate::reader::decode;
-use toolwright_contract::suggest::did_you_mean;
 
 /// The shared definitions of a tools directory.
 #[derive(Debug, Default)]
@@ -27,13 +27,13 @@ struct SharedFile {
     parsed: Result<Value, String>,
 }
 
-/// A schema that stands alone.
+/// A schema that contains all definitions that it refers to.
 #[derive(Debug)]
 pub struct Bundled<'v> {
     pub schema: Cow<'v, Value>,
-    /// References that lead nowhere: pointer, what is wrong, how to mend it.
+    /// References that cannot be resolved: pointer, message and help.
     pub missing: Vec<(String, String, String)>,
-    /// Which `$defs` were pulled in: the key, and the shared file's name.
+    /// The `$defs` that were copied in: key, and name of the shared file.
     pub keys: Vec<(String, String)>,
 }
 
@@ -64,17 +64,17 @@ impl Shared {
         Ok(shared)
     }
 
-    /// Changes whenever any shared file does.
+    /// The digest over all shared files.
     pub fn digest(&self) -> [u8; 32] {
         self.digest
     }
 
-    /// A shared file's text, for pointing into it.
+    /// The text of a shared file.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.files.get(name).map(|file| file.text.as_str())
     }
 
-    /// A shared file's content, if it is JSON.
+    /// The content of a shared file, if it is JSON.
     pub fn value(&self, name: &str) -> Option<&Value> {
         self.files.get(name).and_then(|file| file.parsed.as_ref().ok())
     }
@@ -82,10 +82,9 @@ impl Shared {
     fn definition(&self, name: &str) -> Result<&Value, (String, String)> {
         match self.files.get(name) {
             Some(SharedFile { parsed: Ok(value), .. }) => Ok(value),
-            Some(SharedFile { parsed: Err(message), .. }) => Err((
-                format!("`_shared/{name}` cannot be used: {message}"),
-                "mend the shared file".to_owned(),
-            )),
+            Some(SharedFile { parsed: Err(message), .. }) => {
+                Err((format!("`_shared/{name}` cannot be used: {message}"), "fix the shared file".to_owned()))
+            }
             None => {
                 let names: Vec<&str> = self.files.keys().map(String::as_str).collect();
                 let help = if names.is_empty() {
@@ -104,12 +103,12 @@ impl SharedFile {
         if fs::canonicalize(path).is_ok_and(|target| !target.starts_with(root)) {
             return Self {
                 text: String::new(),
-                parsed: Err("it leads out of the tools directory".to_owned()),
+                parsed: Err("it links to a file outside of the tools directory".to_owned()),
             };
         }
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let text = fs::read(path).map_err(|error| error.to_string());
-        match text.and_then(|bytes| decode(bytes, &name).map_err(|finding| finding.message)) {
+        match text.and_then(|bytes| decode(bytes, &name).map_err(|draft| draft.message)) {
             Ok(text) => {
                 let parsed = json::parse(&text).map(|parsed| parsed.value);
                 let parsed = parsed.map_err(|error| format!("it is not JSON: {}", error.message));
@@ -120,41 +119,41 @@ impl SharedFile {
     }
 }
 
-/// Pulls every shared definition that `schema` names, directly or not, into its `$defs`.
+/// Copies every shared definition that `schema` refers to, directly or not, into its `$defs`.
 pub fn bundle<'v>(schema: &'v Value, shared: &Shared) -> Bundled<'v> {
     let mut missing = Vec::new();
-    let mut wanted = BTreeSet::new();
+    let mut referenced = BTreeSet::new();
     visit_subschemas(schema, &mut |pointer, subschema| {
         if let Some((name, _)) = reference(subschema).and_then(|target| shared_target(target, false)) {
             match shared.definition(name) {
-                Ok(_) => drop(wanted.insert(name.to_owned())),
+                Ok(_) => drop(referenced.insert(name.to_owned())),
                 Err((message, help)) => missing.push((format!("{pointer}/$ref"), message, help)),
             }
         }
     });
-    if wanted.is_empty() {
+    if referenced.is_empty() {
         return Bundled { schema: Cow::Borrowed(schema), missing, keys: Vec::new() };
     }
-    let mut pulled: BTreeMap<String, Value> = BTreeMap::new();
-    while let Some(name) = wanted.pop_first() {
+    let mut copied: BTreeMap<String, Value> = BTreeMap::new();
+    while let Some(name) = referenced.pop_first() {
         let Ok(definition) = shared.definition(&name) else { continue };
-        pulled.insert(name.clone(), localise(definition, &name, &mut wanted));
-        wanted.retain(|name| !pulled.contains_key(name));
+        copied.insert(name.clone(), localise(definition, &name, &mut referenced));
+        referenced.retain(|name| !copied.contains_key(name));
     }
     let mut bundled = schema.clone();
     visit_subschemas_mut(&mut bundled, &mut |subschema| redirect(subschema, false));
-    let keys = pulled.keys().map(|name| (key_of(name), name.clone())).collect();
+    let keys = copied.keys().map(|name| (key_of(name), name.clone())).collect();
     if let Some(members) = bundled.as_object_mut() {
         let definitions = members.entry("$defs").or_insert_with(|| Value::Object(Map::new()));
         if let Some(definitions) = definitions.as_object_mut() {
-            definitions.extend(pulled.into_iter().map(|(name, definition)| (key_of(&name), definition)));
+            definitions.extend(copied.into_iter().map(|(name, definition)| (key_of(&name), definition)));
         }
     }
     Bundled { schema: Cow::Owned(bundled), missing, keys }
 }
 
-/// A shared file's definition, with its references made to work inside another schema.
-fn localise(definition: &Value, name: &str, wanted: &mut BTreeSet<String>) -> Value {
+/// The definition of a shared file, with its references rewritten for another schema.
+fn localise(definition: &Value, name: &str, referenced: &mut BTreeSet<String>) -> Value {
     let mut definition = definition.clone();
     if let Some(members) = definition.as_object_mut() {
         members.shift_remove("$schema");
@@ -163,7 +162,7 @@ fn localise(definition: &Value, name: &str, wanted: &mut BTreeSet<String>) -> Va
     visit_subschemas_mut(&mut definition, &mut |subschema| {
         let Some(target) = reference(subschema) else { return };
         if let Some((other, _)) = shared_target(target, true) {
-            wanted.insert(other.to_owned());
+            referenced.insert(other.to_owned());
             redirect(subschema, true);
         } else if let Some(fragment) = target.strip_prefix('#') {
             let target = format!("#/$defs/{}{fragment}", key_of(name));
@@ -192,7 +191,7 @@ fn set_reference(subschema: &mut Value, target: String) {
 }
 
 /// The file's name and the fragment (without `#`) of a reference to a shared file.
-/// Inside a shared file its neighbours may be named without the folder.
+/// A shared file may refer to another one without the directory.
 fn shared_target(target: &str, inside_shared: bool) -> Option<(&str, &str)> {
     let (path, fragment) = target.split_once('#').unwrap_or((target, ""));
     let prefixes = ["../_shared/", "./_shared/", "tools/_shared/", "/_shared/", "_shared/"];
@@ -201,7 +200,7 @@ fn shared_target(target: &str, inside_shared: bool) -> Option<(&str, &str)> {
     (!name.is_empty() && !name.contains(['/', ':'])).then_some((name, fragment))
 }
 
-/// Under which key of `$defs` a shared file is pulled in.
+/// The key of `$defs` under which a shared file is copied in.
 fn key_of(name: &str) -> String {
     format!("_shared_{}", name.strip_suffix(".json").unwrap_or(name).replace(['~', '/'], "_"))
 }

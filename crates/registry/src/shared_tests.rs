@@ -13,7 +13,7 @@ fn shared(files: &[(&str, Value)]) -> (tempfile::TempDir, Shared) {
 }
 
 #[test]
-fn a_shared_definition_is_pulled_in_with_all_that_it_names() {
+fn a_shared_definition_is_copied_in_with_its_own_references() {
     let (_root, shared) = shared(&[
         (
             "person.json",
@@ -40,7 +40,7 @@ fn a_shared_definition_is_pulled_in_with_all_that_it_names() {
 }
 
 #[test]
-fn a_reference_to_an_absent_or_broken_shared_file_says_so() {
+fn a_reference_to_a_missing_or_invalid_shared_file_is_reported() {
     let (root, _) = shared(&[("address.json", json!({}))]);
     fs::write(root.path().join("_shared/broken.json"), "{").unwrap();
     let shared = Shared::load(&root.path().canonicalize().unwrap()).unwrap();
@@ -53,7 +53,7 @@ fn a_reference_to_an_absent_or_broken_shared_file_says_so() {
 }
 
 #[test]
-fn a_schema_without_shared_references_is_left_alone() {
+fn a_schema_without_shared_references_is_unchanged() {
     let (_root, shared) = shared(&[]);
     let schema = json!({"properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": {}}});
     assert!(matches!(bundle(&schema, &shared).schema, Cow::Borrowed(_)));

@@ -1,4 +1,4 @@
-//! The tools directory on disk: which tools there are.
+//! Finds the tool directories in the tools directory.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -9,29 +9,29 @@ pub struct ToolDir {
     /// The directory's name, as shown to people.
     pub name: String,
     pub path: PathBuf,
-    /// The directory entry is a symlink: followed, but never trusted to be unchanged.
+    /// A link is followed, but never assumed to be unchanged.
     pub is_symlink: bool,
 }
 
-/// A directory of tools that cannot be read at all.
+/// The tools directory cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("there is no tools directory at {}", .0.display())]
+    #[error("there is no tools directory `{}`", .0.display())]
     Missing(PathBuf),
-    #[error("{} is not a directory", .0.display())]
+    #[error("`{}` is not a directory", .0.display())]
     NotADirectory(PathBuf),
-    #[error("the tools directory {} cannot be read: {source}", path.display())]
+    #[error("the tools directory `{}` cannot be read: {source}", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
 }
 
 impl Error {
-    /// A way out, for the person at the terminal.
+    /// How to fix it.
     pub fn help(&self) -> &'static str {
         match self {
             Self::Missing(_) => {
                 "name the directory (`toolwright build DIR`), or start a project with `toolwright init DIR`"
             }
-            Self::NotADirectory(_) => "name the directory that holds the tool directories",
+            Self::NotADirectory(_) => "name the directory that contains the tool directories",
             Self::Unreadable { .. } => "check the directory's permissions",
         }
     }
@@ -53,7 +53,7 @@ pub fn discover(root: &Path) -> Result<Vec<ToolDir>, Error> {
         }
         let kind = entry.file_type().map_err(unreadable)?;
         let is_symlink = kind.is_symlink();
-        // A link that leads nowhere, or to itself, is kept: it was meant as a tool and is reported as one.
+        // A broken link is included, and reported as a tool that cannot be read.
         let is_tool =
             kind.is_dir() || (is_symlink && fs::metadata(entry.path()).map_or(true, |m| m.is_dir()));
         if is_tool {
@@ -64,7 +64,7 @@ pub fn discover(root: &Path) -> Result<Vec<ToolDir>, Error> {
     Ok(found)
 }
 
-/// Whether a tool's directory may have this name: lower-case words, joined by `-`, beginning with a letter.
+/// Whether a name is kebab-case: lower-case words, joined by `-`, beginning with a letter.
 pub fn is_kebab(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_lowercase())
         && !name.ends_with('-')

@@ -1,7 +1,7 @@
 //! A toolset: the tools of one version, read from an artifact and from declared files, verified and immutable.
 //!
-//! Start-up must not pay for what nobody calls: an artifact's lines are found and hashed, and a tool is parsed when
-//! it is first asked for. Documents stay in the artifact's text.
+//! To start fast, the lines of the artifact are only located and hashed. A tool is parsed when it is first used, and
+//! its documentation when it is requested.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, hash_map};
 use std::ops::Range;
@@ -27,16 +27,16 @@ pub struct Tool {
     pub implementation: Implementation,
 }
 
-/// What answers a call of a tool.
+/// What runs when a tool is called.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Implementation {
-    /// A handler of the tools directory.
+    /// A handler in the tools directory.
     Module(Module),
-    /// This value, always; declared in configuration.
+    /// A fixed result, declared in configuration.
     Mock(Value),
-    /// The handler of the program that is registered under this name; declared in configuration.
+    /// A handler that the program registers under this name, declared in configuration.
     Native(String),
-    /// A request to an address of the configuration.
+    /// An HTTP request, declared in configuration.
     Http(Box<HttpTool>),
 }
 
@@ -45,9 +45,9 @@ pub enum Implementation {
 pub struct Module {
     /// Relative to the artifact.
     pub path: String,
-    /// Of the handler itself, in lower-case hexadecimal.
+    /// The digest of the handler, in lower-case hexadecimal.
     pub sha256: String,
-    /// What the handler imports from its own directory: path and digest.
+    /// The modules that the handler imports: path and digest.
     pub modules: BTreeMap<String, String>,
 }
 
@@ -75,41 +75,42 @@ impl From<Entry> for Tool {
 /// All tools of one version: the artifact's, then the declared ones.
 #[derive(Debug)]
 pub struct Toolset {
-    /// Changes with every tool; what is declared counts as a whole.
+    /// Changes with every change of a tool, declared ones included.
     pub version: String,
     pub content_digest: String,
     pub git_commit: Option<String>,
     pub build_timestamp: String,
     text: String,
-    slots: Vec<Slot>,
-    /// Their positions follow those of the slots.
+    artifact_tools: Vec<ArtifactTool>,
+    /// Their positions follow those of the artifact's tools.
     declared: Vec<Tool>,
-    /// Before anything was declared.
+    /// The digest of the artifact alone.
     artifact_digest: String,
     by_id: HashMap<String, usize>,
 }
 
+/// A tool of the artifact, parsed when it is first used.
 #[derive(Debug)]
-struct Slot {
+struct ArtifactTool {
     line: Range<usize>,
     tool: OnceLock<Option<Tool>>,
 }
 
-/// An artifact that cannot be used.
+/// The artifact cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read `{}`: {source}", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
-    #[error("not a tool registry: {0}")]
+    #[error("this is not a tool registry: {0}")]
     Malformed(String),
     #[error("the tool registry has format {found}, this program reads format {FORMAT_VERSION}")]
     Format { found: u64 },
-    #[error("the tool registry was changed after it was built: its contents do not fit its digest")]
+    #[error("the tool registry was changed after it was built: its contents do not match its digest")]
     Tampered,
 }
 
 impl Error {
-    /// A way out, for the person at the terminal.
+    /// How to fix it.
     pub fn help(&self) -> &'static str {
         "build it again with `toolwright build`"
     }
@@ -143,36 +144,38 @@ impl Toolset {
             return Err(Error::Format { found: head.format_version });
         }
         if !text.ends_with(END) {
-            return Err(malformed("its end is missing"));
+            return Err(malformed("it is truncated"));
         }
         let lines = lines(&text, tools);
         let ids: Option<Vec<&str>> = lines.iter().map(|line| tool_id(&text[line.clone()])).collect();
-        // A file that was only re-formatted has other lines than a build writes.
+        // A re-formatted file has other lines than a build writes.
         let ids = ids.ok_or(Error::Tampered)?;
         let digests: Vec<[u8; 32]> =
             lines.par_iter().with_min_len(64).map(|line| content_sha(&text[line.clone()])).collect();
         if content_digest_of(&head.version, ids.iter().copied().zip(&digests)) != head.content_digest {
             return Err(Error::Tampered);
         }
-        let by_id = ids.iter().enumerate().map(|(at, id)| ((*id).to_owned(), at)).collect();
-        let slots = lines.into_iter().map(|line| Slot { line, tool: OnceLock::new() }).collect();
+        let by_id = ids.iter().enumerate().map(|(position, id)| ((*id).to_owned(), position)).collect();
+        let tool = |line| ArtifactTool { line, tool: OnceLock::new() };
+        let artifact_tools = lines.into_iter().map(tool).collect();
         Ok(Self {
-            version: head.version,
-            artifact_digest: head.content_digest.clone(),
-            content_digest: head.content_digest,
             git_commit: head.git_commit,
             build_timestamp: head.build_timestamp,
-            declared: Vec::new(),
+            artifact_tools,
             by_id,
-            slots,
             text,
+            ..Self::without_tools(head.version, head.content_digest)
         })
     }
 
-    /// A toolset without tools, to declare some in. Nothing was built, so there is no time of it.
+    /// A toolset without an artifact, for declared tools. It has no build time.
     pub fn empty() -> Self {
         let version = artifact::version(iter::empty());
         let content_digest = content_digest_of(&version, iter::empty());
+        Self::without_tools(version, content_digest)
+    }
+
+    fn without_tools(version: String, content_digest: String) -> Self {
         Self {
             version,
             artifact_digest: content_digest.clone(),
@@ -180,20 +183,19 @@ impl Toolset {
             git_commit: None,
             build_timestamp: String::new(),
             text: String::new(),
-            slots: Vec::new(),
+            artifact_tools: Vec::new(),
             declared: Vec::new(),
             by_id: HashMap::new(),
         }
     }
 
-    /// Adds the tools that `file` declares after those that are there. A name that is taken stays with the tool
-    /// that has it.
+    /// Appends the tools that `file` declares. A tool whose name another tool has is rejected.
     #[must_use]
     pub fn with_declared(mut self, file: &Path, tools: Vec<Tool>) -> (Self, Vec<declared::Error>) {
         let mut errors = Vec::new();
         for tool in tools {
             let name = tool.spec.tool_id.clone();
-            let position = self.slots.len() + self.declared.len();
+            let position = self.artifact_tools.len() + self.declared.len();
             match self.by_id.entry(name) {
                 hash_map::Entry::Occupied(taken) => {
                     errors.push(declared::Error::Exists { file: file.to_owned(), tool: taken.key().clone() });
@@ -212,61 +214,57 @@ impl Toolset {
         (self, errors)
     }
 
-    /// The tool with this id. A line that this program cannot read is as good as absent.
+    /// The tool with this id. A line that cannot be parsed counts as absent.
     pub fn get(&self, tool_id: &str) -> Option<&Tool> {
-        self.by_id.get(tool_id).and_then(|at| self.parsed(*at))
+        self.by_id.get(tool_id).and_then(|position| self.parsed(*position))
     }
 
-    /// The full documentation of a tool; a declared one has its description only.
+    /// The full documentation of a tool; that of a declared one is its description.
     pub fn documentation(&self, tool_id: &str) -> Option<String> {
         #[derive(Deserialize)]
         struct Documented {
             documentation: String,
         }
-        let at = *self.by_id.get(tool_id)?;
-        let Some(slot) = self.slots.get(at) else {
-            return self.parsed(at).map(|tool| tool.spec.description.clone());
+        let position = *self.by_id.get(tool_id)?;
+        let Some(tool) = self.artifact_tools.get(position) else {
+            return self.parsed(position).map(|tool| tool.spec.description.clone());
         };
-        let documented: Documented = serde_json::from_str(&self.text[slot.line.clone()]).ok()?;
+        let documented: Documented = serde_json::from_str(&self.text[tool.line.clone()]).ok()?;
         Some(documented.documentation)
     }
 
-    /// All that a tool declares about itself: version, category, effects, modes and the rest.
+    /// What a tool declares about itself: version, category, side effects, modes and the rest.
     pub fn metadata(&self, tool_id: &str) -> Option<&ToolSpec> {
         self.get(tool_id).map(|tool| &tool.spec)
     }
 
     /// The ids of all tools, in their original order.
     pub fn ids(&self) -> impl Iterator<Item = &str> {
-        let built = self.slots.iter().filter_map(|slot| tool_id(&self.text[slot.line.clone()]));
+        let built = self.artifact_tools.iter().filter_map(|tool| tool_id(&self.text[tool.line.clone()]));
         built.chain(self.declared.iter().map(|tool| tool.spec.tool_id.as_str()))
     }
 
     /// All tools in their original order: the artifact's, then the declared ones as their files have them.
     pub fn list(&self) -> impl Iterator<Item = &Tool> {
-        (0..self.slots.len() + self.declared.len()).filter_map(|at| self.parsed(at))
+        (0..self.artifact_tools.len() + self.declared.len()).filter_map(|position| self.parsed(position))
     }
 
-    /// Those that the configuration declares.
+    /// The tools that the configuration declares.
     pub fn declared(&self) -> &[Tool] {
         &self.declared
     }
 
-    /// The tools that a list of allowed names lets through, in their original order. `None` allows all, and a
-    /// name that no tool has allows nothing.
+    /// The tools with an allowed name, in their original order. `None` allows all; unknown names are ignored.
     pub fn filter<S: AsRef<str>>(
         &self,
         allowed_tools: Option<&[S]>,
     ) -> impl Iterator<Item = &Tool> + use<'_, S> {
-        let positions = match allowed_tools {
-            None => (0..self.slots.len() + self.declared.len()).collect(),
-            Some(names) => {
-                let found: BTreeSet<usize> =
-                    names.iter().filter_map(|name| self.by_id.get(name.as_ref()).copied()).collect();
-                found.into_iter().collect::<Vec<_>>()
-            }
+        let position = |name: &S| self.by_id.get(name.as_ref()).copied();
+        let positions: BTreeSet<usize> = match allowed_tools {
+            None => (0..self.artifact_tools.len() + self.declared.len()).collect(),
+            Some(names) => names.iter().filter_map(position).collect(),
         };
-        positions.into_iter().filter_map(|at| self.parsed(at))
+        positions.into_iter().filter_map(|position| self.parsed(position))
     }
 
     /// The id and summary of every tool, in their original order.
@@ -284,14 +282,16 @@ impl Toolset {
         self.list().filter(move |tool| tool.spec.allowed_modes.contains(&mode))
     }
 
-    fn parsed(&self, at: usize) -> Option<&Tool> {
-        let Some(slot) = self.slots.get(at) else { return self.declared.get(at - self.slots.len()) };
-        let read = || serde_json::from_str::<Entry>(&self.text[slot.line.clone()]).ok().map(Tool::from);
-        slot.tool.get_or_init(read).as_ref()
+    fn parsed(&self, position: usize) -> Option<&Tool> {
+        let Some(ArtifactTool { line, tool }) = self.artifact_tools.get(position) else {
+            return self.declared.get(position - self.artifact_tools.len());
+        };
+        let parse = || serde_json::from_str::<Entry>(&self.text[line.clone()]).ok().map(Tool::from);
+        tool.get_or_init(parse).as_ref()
     }
 }
 
-/// The lines of the tools, which begin where the list does.
+/// The lines of the tools. `tools` is where the list begins.
 fn lines(text: &str, tools: usize) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = tools;
@@ -306,12 +306,12 @@ fn lines(text: &str, tools: usize) -> Vec<Range<usize>> {
     found
 }
 
-/// Ids are snake_case, so nothing in them is escaped.
+/// The id of a tool's line. Ids are snake_case, so they contain no escapes.
 fn tool_id(line: &str) -> Option<&str> {
     line.strip_prefix("{\"toolId\":\"")?.split_once('"').map(|(id, _)| id)
 }
 
-/// The digest covers an entry up to its handler's path, which depends on where the artifact lies.
+/// The digest covers an entry up to its handler's path, which depends on the path of the artifact.
 fn content_sha(entry: &str) -> [u8; 32] {
     let covered = entry.rfind(HANDLER_PATH).map_or(entry, |at| &entry[..at]);
     Sha256::digest(covered).into()

@@ -13,7 +13,7 @@ fn reference() -> String {
 }
 
 #[test]
-fn a_toolset_gives_back_what_was_built() {
+fn a_toolset_has_the_tools_that_were_built() {
     let toolset = Toolset::from_text(reference()).unwrap();
     let ids: Vec<&str> = toolset.ids().collect();
     assert!(ids.is_sorted() && ids.len() >= 14, "{ids:?}");
@@ -23,20 +23,20 @@ fn a_toolset_gives_back_what_was_built() {
     let Implementation::Module(module) = &tool.implementation else { panic!("{tool:?}") };
     assert_eq!((module.path.as_str(), module.sha256.len()), ("kb-search/handler.js", 64));
     assert!(toolset.documentation("kb_search").unwrap().contains("## Invariants"));
-    assert_eq!(toolset.get("nothing_of_the_kind"), None);
-    assert_eq!(toolset.documentation("nothing_of_the_kind"), None);
+    assert_eq!(toolset.get("unknown_tool"), None);
+    assert_eq!(toolset.documentation("unknown_tool"), None);
     assert!(toolset.by_category(Category::Utility).all(|tool| tool.spec.category == Category::Utility));
     assert!(toolset.for_mode(Mode::Text).all(|tool| tool.spec.tool_id != "end_voice_session"));
 }
 
 #[test]
-fn every_changed_byte_of_a_tool_is_noticed() {
+fn every_changed_byte_of_a_tool_is_detected() {
     let text = reference();
     let first = text.find("\n    {").unwrap() + 5;
     let end = text.len() - "\n  ]\n}\n".len();
-    let mut noticed = 0;
+    let mut detected = 0;
     for at in (first..end).step_by(499).filter(|at| text.as_bytes()[*at].is_ascii_alphanumeric()) {
-        // The handler's path may differ from place to place; the handler's own digest is covered.
+        // The digest does not cover the handler's path; it does cover the handler's own digest.
         let line_end = text[at..].find('\n').map_or(text.len(), |newline| at + newline);
         let path = text[..line_end].rfind(HANDLER_PATH).unwrap_or(line_end);
         let mut changed = text.clone().into_bytes();
@@ -44,14 +44,14 @@ fn every_changed_byte_of_a_tool_is_noticed() {
         let result = Toolset::from_text(String::from_utf8(changed).unwrap());
         if at < path {
             assert!(matches!(result, Err(Error::Tampered)), "{at}");
-            noticed += 1;
+            detected += 1;
         }
     }
-    assert!(noticed > 50, "{noticed}");
+    assert!(detected > 50, "{detected}");
 }
 
 #[test]
-fn dropped_reordered_and_foreign_texts_are_refused() {
+fn truncated_reordered_and_unrelated_texts_are_rejected() {
     let text = reference();
     let mut lines: Vec<&str> = text.lines().collect();
     let first = lines.iter().position(|line| line.starts_with("    {")).unwrap();
@@ -88,7 +88,7 @@ fn declared(names: &[&str]) -> Vec<Tool> {
 }
 
 #[test]
-fn declared_tools_live_in_the_same_registry_after_the_built_ones() {
+fn declared_tools_follow_the_built_ones_in_one_toolset() {
     let built = Toolset::from_text(reference()).unwrap();
     let before: Vec<String> = built.ids().map(str::to_owned).collect();
     let (version, digest) = (built.version.clone(), built.content_digest.clone());
@@ -113,7 +113,7 @@ fn declared_tools_live_in_the_same_registry_after_the_built_ones() {
     let found: Vec<&str> = toolset.filter(Some(&allowed)).map(|tool| tool.spec.tool_id.as_str()).collect();
     assert_eq!(found, ["kb_search", "alarm"]);
 
-    // Files one by one are the same as all at once.
+    // Several files give the same version as one.
     let at_once = toolset.version;
     let (toolset, _) =
         Toolset::from_text(reference()).unwrap().with_declared(Path::new("a"), declared(&["weather"]));

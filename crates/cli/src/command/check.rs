@@ -117,7 +117,7 @@ fn print_report(is_ok: bool, compilation: Option<&Compilation>, refused: &[Failu
 /// Declared names may have forms that directories cannot have, and that some providers refuse.
 fn warn_about_names(tools: &Toolset) {
     for name in tools.declared().iter().map(|tool| tool.spec.tool_id.as_str()) {
-        let refusing = PROVIDERS.iter().filter(|provider| !provider.takes_name(name));
+        let refusing = PROVIDERS.iter().filter(|provider| !provider.accepts_name(name));
         let refusing: Vec<&str> = refusing.map(|provider| provider.name).collect();
         if !refusing.is_empty() {
             let refusing = refusing.join(", ");

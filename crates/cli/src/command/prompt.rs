@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use serde_json::json;
 use toolwright_contract::Mode;
-use toolwright_registry::prompt::{Words, compose};
+use toolwright_registry::prompt::{PromptFiles, compose};
 
 use crate::args::{Format, Source, parse_mode};
 use crate::config::Config;
@@ -32,8 +32,8 @@ pub fn run(config: &Config, args: &Prompt) -> Result<()> {
         Mode::Text => String::new(),
     };
     let tools = toolset::load(&args.source, config)?;
-    let words = Words { core: &core, voice_behavior: &voice_behavior };
-    let prompt = compose(&tools, mode, None, words, config.limits(mode));
+    let files = PromptFiles { core: &core, voice_behavior: &voice_behavior };
+    let prompt = compose(&tools, mode, None, files, config.limits(mode));
     match config.format {
         Format::Human => output::print(prompt),
         Format::Json => {

@@ -63,7 +63,7 @@ fn select_tools<'t>(tools: &'t Toolset, args: &Schema) -> Result<Vec<&'t ToolSpe
 }
 
 fn print_warnings(args: &Schema, view: &View, tools: usize) {
-    if let Some(max) = args.provider.most_tools.filter(|max| tools > *max) {
+    if let Some(max) = args.provider.max_tools.filter(|max| tools > *max) {
         let title = args.provider.title;
         output::warning(format_args!(
             "{title} accepts at most {max} tools in a request, and these are {tools}"
@@ -78,5 +78,5 @@ fn print_warnings(args: &Schema, view: &View, tools: usize) {
 
 fn to_line(loss: &Loss) -> String {
     let path = if loss.path.is_empty() { "/" } else { &loss.path };
-    format!("\x1b[1m{}\x1b[0m {path} {}: {}, {}", loss.tool, loss.keyword, loss.done, loss.note)
+    format!("\x1b[1m{}\x1b[0m {path} {}: {}, {}", loss.tool, loss.keyword, loss.kind, loss.note)
 }

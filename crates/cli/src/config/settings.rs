@@ -116,7 +116,7 @@ impl LimitsSection {
             Mode::Voice => (self.voice, 0),
             Mode::Text => (self.text, 1),
         };
-        let default = Limits::of(mode);
+        let default = Limits::default_for(mode);
         let limits = Limits {
             retrieval_calls: section.retrieval_calls.unwrap_or(default.retrieval_calls),
             top_k: section.top_k.unwrap_or(default.top_k),

@@ -42,7 +42,7 @@ impl Request {
             variables.insert(name.to_owned(), value.into());
         }
         let secrets = variables.values().filter_map(Value::as_str).map(str::to_owned).collect();
-        Ok(Self { placed: tool.placed(), tool: tool.clone(), variables, secrets })
+        Ok(Self { placed: tool.template_arguments(), tool: tool.clone(), variables, secrets })
     }
 
     /// The arguments of `http.fetch`.

@@ -1,18 +1,18 @@
-//! The keywords of JSON Schema: what their values look like, and how to say them in words.
+//! The keywords of JSON Schema: which values they accept, and how to describe them in words.
 
 use serde_json::Value;
 
-/// What schemas a keyword's value holds.
+/// The subschemas in a keyword's value.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Shape {
-    Schema,
-    Schemas,
-    Named,
+pub(super) enum Subschemas {
+    One,
+    List,
+    ByName,
     None,
 }
 
-/// What schemas the value of a keyword holds.
-pub(super) fn shape(keyword: &str) -> Shape {
+/// The subschemas in the value of a keyword.
+pub(super) fn subschemas(keyword: &str) -> Subschemas {
     match keyword {
         "additionalProperties"
         | "not"
@@ -23,19 +23,19 @@ pub(super) fn shape(keyword: &str) -> Shape {
         | "propertyNames"
         | "unevaluatedItems"
         | "unevaluatedProperties"
-        | "contentSchema" => Shape::Schema,
-        "allOf" | "anyOf" | "oneOf" | "prefixItems" => Shape::Schemas,
-        "$defs" | "definitions" | "patternProperties" | "dependentSchemas" => Shape::Named,
-        _ => Shape::None,
+        | "contentSchema" => Subschemas::One,
+        "allOf" | "anyOf" | "oneOf" | "prefixItems" => Subschemas::List,
+        "$defs" | "definitions" | "patternProperties" | "dependentSchemas" => Subschemas::ByName,
+        _ => Subschemas::None,
     }
 }
 
-/// Says where a schema comes from, or how its parts are named: nothing about values.
-pub(super) fn is_bookkeeping(keyword: &str) -> bool {
+/// Whether a keyword identifies a schema or its parts and does not constrain values.
+pub(super) fn is_identification(keyword: &str) -> bool {
     matches!(keyword, "$schema" | "id" | "$recursiveAnchor" | "$vocabulary" | "additionalItems")
 }
 
-/// Limits nothing, or nothing that is known.
+/// Whether a keyword does not constrain values, or is unknown.
 pub(super) fn is_annotation(keyword: &str) -> bool {
     keyword.starts_with('$')
         || !matches!(
@@ -65,13 +65,13 @@ pub(super) fn is_annotation(keyword: &str) -> bool {
                 | "dependencies"
                 | "contentEncoding"
                 | "contentMediaType"
-        ) && shape(keyword) == Shape::None
+        ) && subschemas(keyword) == Subschemas::None
 }
 
 const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "object", "array", "null"];
 
-/// Whether a value is one that the keyword takes.
-pub(super) fn fits(keyword: &str, value: &Value) -> bool {
+/// Whether a value is valid for the keyword.
+pub(super) fn is_valid(keyword: &str, value: &Value) -> bool {
     let is_type = |value: &Value| value.as_str().is_some_and(|kind| TYPES.contains(&kind));
     match keyword {
         "type" => match value {
@@ -111,16 +111,16 @@ fn are_names(value: &Value) -> bool {
     names.iter().enumerate().all(|(at, name)| name.is_string() && !names[..at].contains(name))
 }
 
-/// A whole number from 0, also when it is written with a fraction of zero.
+/// A whole number from 0, also if it is written as `1.0`.
 fn count(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_f64().filter(|n| *n >= 0.0 && n.fract() == 0.0).map(|n| n as u64))
 }
 
-/// Longer values would drown the description.
-const LONGEST: usize = 240;
+/// Longer texts do not fit into a description.
+const MAX_TEXT_BYTES: usize = 240;
 
-/// The constraint in words. `None` when words would not help.
-pub(super) fn words(keyword: &str, value: &Value) -> Option<String> {
+/// The constraint in words. `None` if that is too long.
+pub(super) fn describe_keyword(keyword: &str, value: &Value) -> Option<String> {
     let counted = |limit: &str, noun: &str| {
         let count = count(value)?;
         Some(format!("{limit} {count} {noun}{}", if count == 1 { "" } else { "s" }))
@@ -141,9 +141,9 @@ pub(super) fn words(keyword: &str, value: &Value) -> Option<String> {
         "format" => value.as_str().map(|format| format!("format: {format}")),
         "pattern" => value.as_str().map(|pattern| format!("matches the regular expression {pattern}")),
         "const" => Some(format!("exactly {value}")),
-        "enum" => Some(format!("one of {}", listed(value))),
+        "enum" => Some(format!("one of {}", join_values(value))),
         "default" => Some(format!("default: {value}")),
-        "examples" => Some(format!("for example {}", listed(value))),
+        "examples" => Some(format!("for example {}", join_values(value))),
         "example" => Some(format!("for example {value}")),
         "not" => Some(format!("must not match: {value}")),
         "propertyNames" => Some(format!("names of members: {value}")),
@@ -151,16 +151,16 @@ pub(super) fn words(keyword: &str, value: &Value) -> Option<String> {
         "contains" => Some(format!("at least one item must match: {value}")),
         _ => Some(format!("{keyword}: {value}")),
     }
-    .filter(|words| words.len() <= LONGEST)
+    .filter(|text| text.len() <= MAX_TEXT_BYTES)
 }
 
-fn listed(value: &Value) -> String {
+fn join_values(value: &Value) -> String {
     let values = value.as_array().into_iter().flatten().map(Value::to_string);
     values.collect::<Vec<_>>().join(", ")
 }
 
-/// A description with notes after it.
-pub(super) fn sentence(description: Option<&str>, notes: &[String]) -> String {
+/// Appends notes to a description.
+pub(super) fn append_notes(description: Option<&str>, notes: &[String]) -> String {
     let mut text = description.unwrap_or_default().trim_end().to_owned();
     if notes.is_empty() {
         return text;

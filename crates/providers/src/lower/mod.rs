@@ -1,95 +1,97 @@
-//! Schemas lowered to what a provider takes: each provider is a policy, and one walk serves all of them.
+//! Lowers a schema to a provider's dialect of JSON Schema: each provider is a `Dialect`, and one walk serves all of them.
 //!
-//! Nothing is lost silently: what a view cannot say goes into descriptions where it can, and into the report always.
+//! Nothing is lost silently: what a dialect cannot express is described in words where possible, and always reported.
 
 mod emit;
 mod keyword;
+mod merge;
 mod native;
-mod node;
+mod path;
 mod resolve;
 mod root;
 pub(crate) mod strict;
-mod text;
 
 use serde_json::{Map, Value};
 use toolwright_contract::ToolSpec;
 
-pub(crate) use text::Text;
+pub(crate) use path::JsonTextArgument;
 
 use crate::provider::{is_name, object};
-use crate::{Done, Loss};
-use text::Step;
+use crate::{Loss, LossKind};
+use path::Step;
 
-/// What a provider takes of JSON Schema.
+/// The part of JSON Schema that a provider supports.
 #[derive(Debug)]
-pub(crate) struct Policy {
-    /// The keywords that it honours; `None`: all of them.
-    keeps: Option<&'static [&'static str]>,
-    /// The formats that it honours; `None`: all of them.
+pub(crate) struct Dialect {
+    /// The supported keywords; `None`: all.
+    keywords: Option<&'static [&'static str]>,
+    /// The supported formats; `None`: all.
     formats: Option<&'static [&'static str]>,
     references: References,
-    /// The values that it takes in `enum`.
-    lists: fn(&Value) -> bool,
-    /// Whether objects without `properties`, and arrays without `items`, are refused.
+    /// The supported values of `enum`.
+    accepts_enum_value: fn(&Value) -> bool,
+    /// Whether objects need `properties`, and arrays `items`.
     is_explicit: bool,
-    /// Whether `anyOf` and the like may stand at the top.
-    has_unions_at_root: bool,
-    /// Which names of parameters it takes; `None`: all.
-    pub names: Option<fn(&str) -> bool>,
-    /// Whether this goes for parameters inside of parameters too.
-    has_nested_names: bool,
-    /// What holds for the items of arrays, if it is something else.
-    items: Option<&'static Policy>,
+    /// Whether the root can have `anyOf` and the like.
+    allows_root_unions: bool,
+    /// The supported names of parameters; `None`: all.
+    pub accepts_parameter: Option<fn(&str) -> bool>,
+    /// Whether nested properties must have such names too.
+    checks_nested_names: bool,
+    /// The dialect of the items of arrays, if it is another one.
+    items: Option<&'static Dialect>,
     form: Form,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 enum References {
     Kept,
-    /// Written out where they are used.
+    /// Replaced by the schema that they refer to.
     Inlined,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 enum Form {
     JsonSchema,
-    /// Gemini's: upper-case types, one type a schema.
+    /// That of Gemini: upper-case types, one type per schema.
     Native,
 }
 
-const WHOLE: Policy = Policy {
-    keeps: None,
+/// All of JSON Schema, with an object at the root.
+const FULL: Dialect = Dialect {
+    keywords: None,
     formats: None,
     references: References::Kept,
-    lists: |_| true,
+    accepts_enum_value: |_| true,
     is_explicit: true,
-    has_unions_at_root: false,
-    names: None,
-    has_nested_names: false,
+    allows_root_unions: false,
+    accepts_parameter: None,
+    checks_nested_names: false,
     items: None,
     form: Form::JsonSchema,
 };
 
-/// OpenAI refuses unions at the top; all else goes through, where it is not strict.
-pub(crate) const OPENAI: Policy = WHOLE;
+/// OpenAI rejects unions at the root. Outside of strict mode it accepts everything else.
+pub(crate) const OPENAI: Dialect = FULL;
 
-/// Anthropic refuses unions at the top too, and is particular about names.
-pub(crate) const ANTHROPIC: Policy = Policy { names: Some(|name| is_name(name, 64, "_.-")), ..WHOLE };
+/// Anthropic rejects unions at the root and some names of parameters.
+pub(crate) const ANTHROPIC: Dialect =
+    Dialect { accepts_parameter: Some(|name| is_name(name, 64, "_.-")), ..FULL };
 
-/// MCP carries any JSON Schema.
-pub(crate) const MCP: Policy = Policy { has_unions_at_root: true, is_explicit: false, ..WHOLE };
+/// MCP accepts any JSON Schema.
+pub(crate) const MCP: Dialect = Dialect { allows_root_unions: true, is_explicit: false, ..FULL };
 
-/// Ollama's server parses schemas into its own types, which have these fields; items it keeps as they are.
-pub(crate) const OLLAMA: Policy = Policy {
-    keeps: Some(&["type", "description", "enum", "items", "anyOf", "properties", "required"]),
+/// Ollama's server parses schemas into its own types, which have these fields, and leaves `items` unparsed.
+pub(crate) const OLLAMA: Dialect = Dialect {
+    keywords: Some(&["type", "description", "enum", "items", "anyOf", "properties", "required"]),
     references: References::Inlined,
-    items: Some(&Policy { references: References::Inlined, ..WHOLE }),
-    ..WHOLE
+    items: Some(&Dialect { references: References::Inlined, ..FULL }),
+    ..FULL
 };
 
-/// What Gemini documents for JSON Schema. References could stay, but not with anything beside them.
-pub(crate) const GEMINI: Policy = Policy {
-    keeps: Some(&[
+/// The keywords that Gemini documents. It supports references only without other keywords beside them.
+pub(crate) const GEMINI: Dialect = Dialect {
+    keywords: Some(&[
         "type",
         "format",
         "title",
@@ -108,13 +110,13 @@ pub(crate) const GEMINI: Policy = Policy {
         "required",
     ]),
     references: References::Inlined,
-    lists: |value| value.is_string() || value.is_number(),
-    ..WHOLE
+    accepts_enum_value: |value| value.is_string() || value.is_number(),
+    ..FULL
 };
 
-/// Gemini's own `Schema`, without what its service has refused.
-pub(crate) const GEMINI_NATIVE: Policy = Policy {
-    keeps: Some(&[
+/// Gemini's own `Schema`, without the keywords that its service rejects.
+pub(crate) const GEMINI_NATIVE: Dialect = Dialect {
+    keywords: Some(&[
         "type",
         "format",
         "title",
@@ -137,39 +139,39 @@ pub(crate) const GEMINI_NATIVE: Policy = Policy {
     ]),
     formats: Some(&["date-time", "int32", "int64", "float", "double"]),
     references: References::Inlined,
-    // Null becomes `nullable`.
-    lists: |value| {
+    // Null is written as `nullable`.
+    accepts_enum_value: |value| {
         value.as_str().is_some_and(|text| !text.is_empty()) || value.is_number() || value.is_null()
     },
-    names: Some(|name| is_name(name, 64, "_") && !name.starts_with(|c: char| c.is_ascii_digit())),
-    has_nested_names: true,
+    accepts_parameter: Some(|name| is_name(name, 64, "_") && !name.starts_with(|c: char| c.is_ascii_digit())),
+    checks_nested_names: true,
     form: Form::Native,
-    ..WHOLE
+    ..FULL
 };
 
-/// A schema that is larger once its references are written out is cut.
-const MOST_NODES: usize = 4_000;
-/// JSON itself is read to a depth of 128.
-const DEEPEST: usize = 100;
+/// The most schemas that inlined references can add.
+const MAX_INLINED_SCHEMAS: usize = 4_000;
+/// Below the nesting limit of JSON parsers, which is 128.
+const MAX_DEPTH: usize = 100;
 
-/// Parameters in a provider's form.
+/// Parameters in a provider's dialect.
 #[derive(Debug)]
-pub(crate) struct Lowered {
+pub(crate) struct LoweredSchema {
     pub parameters: Map<String, Value>,
-    /// What the top of the schema could not say: the tool's description says it.
+    /// What the root of the schema cannot express; it goes into the tool's description.
     pub notes: Vec<String>,
-    pub texts: Vec<Text>,
+    pub json_texts: Vec<JsonTextArgument>,
 }
 
 /// Lowers a tool's parameters.
-pub(crate) fn lower(spec: &ToolSpec, policy: &'static Policy, losses: &mut Vec<Loss>) -> Lowered {
-    let mut lowering = Lowering::new(&spec.json_schema, policy, &spec.tool_id, losses);
+pub(crate) fn lower(spec: &ToolSpec, dialect: &'static Dialect, losses: &mut Vec<Loss>) -> LoweredSchema {
+    let mut lowering = Lowering::new(&spec.json_schema, dialect, &spec.tool_id, losses);
     let (parameters, notes) = lowering.root();
-    Lowered { parameters, notes, texts: lowering.texts }
+    LoweredSchema { parameters, notes, json_texts: lowering.json_texts }
 }
 
-/// A schema of any draft in the words of 2020-12, with nothing lost.
-pub(crate) fn normal(schema: &Value) -> Map<String, Value> {
+/// Rewrites a schema of any draft to 2020-12, without losses.
+pub(crate) fn to_2020_12(schema: &Value) -> Map<String, Value> {
     let mut losses = Vec::new();
     Lowering::new(schema, &MCP, "", &mut losses).root().0
 }
@@ -177,101 +179,102 @@ pub(crate) fn normal(schema: &Value) -> Map<String, Value> {
 /// One walk over one schema.
 struct Lowering<'a, 'l> {
     root: &'a Value,
-    policy: &'static Policy,
+    dialect: &'static Dialect,
     tool: &'a str,
     path: Vec<Step<'a>>,
-    /// References that are being written out: one that comes again goes in circles.
+    /// The schemas that contain the current one through references: a reference to one of them is recursive.
     open: Vec<&'a Value>,
-    nodes: usize,
+    inlined_schemas: usize,
     losses: &'l mut Vec<Loss>,
-    texts: Vec<Text>,
+    json_texts: Vec<JsonTextArgument>,
 }
 
 impl<'a, 'l> Lowering<'a, 'l> {
-    fn new(root: &'a Value, policy: &'static Policy, tool: &'a str, losses: &'l mut Vec<Loss>) -> Self {
-        let (path, open, texts) = (Vec::new(), vec![root], Vec::new());
-        Self { root, policy, tool, path, open, nodes: 0, losses, texts }
+    fn new(root: &'a Value, dialect: &'static Dialect, tool: &'a str, losses: &'l mut Vec<Loss>) -> Self {
+        let (path, open, json_texts) = (Vec::new(), vec![root], Vec::new());
+        Self { root, dialect, tool, path, open, inlined_schemas: 0, losses, json_texts }
     }
 
-    fn keeps(&self, keyword: &str) -> bool {
-        self.policy.keeps.is_none_or(|kept| kept.contains(&keyword))
+    fn supports(&self, keyword: &str) -> bool {
+        self.dialect.keywords.is_none_or(|keywords| keywords.contains(&keyword))
     }
 
     fn is_native(&self) -> bool {
-        self.policy.form == Form::Native
+        self.dialect.form == Form::Native
     }
 
-    fn takes_name(&self, name: &str) -> bool {
-        let applies = self.path.is_empty() || self.policy.has_nested_names;
-        !applies || self.policy.names.is_none_or(|takes| takes(name))
+    fn accepts_name(&self, name: &str) -> bool {
+        let is_checked = self.path.is_empty() || self.dialect.checks_nested_names;
+        !is_checked || self.dialect.accepts_parameter.is_none_or(|accepts| accepts(name))
     }
 
-    fn lose(&mut self, keyword: &str, done: Done, note: impl Into<String>) {
+    fn report_loss(&mut self, keyword: &str, kind: LossKind, note: impl Into<String>) {
         self.losses.push(Loss {
             tool: self.tool.to_owned(),
-            path: text::pointer(&self.path),
+            path: path::pointer(&self.path),
             keyword: keyword.to_owned(),
-            done,
+            kind,
             note: note.into(),
         });
     }
 
-    /// Counts a schema. What is not written out from a reference is no larger than its source.
+    /// Counts a schema. Without inlined references the result is not larger than its source.
     fn is_too_large(&mut self) -> bool {
-        self.nodes += usize::from(self.open.len() > 1 && self.policy.references == References::Inlined);
-        self.nodes > MOST_NODES
+        self.inlined_schemas +=
+            usize::from(self.open.len() > 1 && self.dialect.references == References::Inlined);
+        self.inlined_schemas > MAX_INLINED_SCHEMAS
     }
 
-    /// Runs `work` one step further down.
-    fn below<T>(&mut self, step: Step<'a>, work: impl FnOnce(&mut Self) -> T) -> T {
+    /// Runs `work` at a schema below the current one.
+    fn at_step<T>(&mut self, step: Step<'a>, work: impl FnOnce(&mut Self) -> T) -> T {
         self.path.push(step);
         let result = work(self);
         self.path.pop();
         result
     }
 
-    /// The conjunction of `schemas`, in the provider's form. `inherited` is the type that a schema around it has.
-    fn child(&mut self, schemas: &[&'a Value], inherited: Option<&'a Value>) -> Value {
-        if self.is_too_large() || self.path.len() > DEEPEST {
-            self.lose("$ref", Done::Cut, "the schema is too large to be written out");
-            return self.anything(None, "any value; the form is too large to be shown");
+    /// Lowers the conjunction of `schemas`. `inherited` is the type of the schema around it.
+    fn lower_schema(&mut self, schemas: &[&'a Value], inherited: Option<&'a Value>) -> Value {
+        if self.is_too_large() || self.path.len() > MAX_DEPTH {
+            self.report_loss("$ref", LossKind::Cut, "the schema is too large to be written out");
+            return self.any_value(None, "any value; the form is too large to be shown");
         }
-        let is_kept = self.policy.references == References::Kept;
+        let is_kept = self.dialect.references == References::Kept;
         if is_kept && schemas.len() > 1 {
-            let all: Vec<Value> = schemas.iter().map(|schema| self.child(&[schema], None)).collect();
+            let all: Vec<Value> = schemas.iter().map(|schema| self.lower_schema(&[schema], None)).collect();
             return object([("allOf", all.into())]);
         }
         let opened = self.open.len();
-        let node = self.gather(schemas, inherited, !is_kept);
-        let value = match node.circular {
-            Some(target) => self.cut(target),
-            None => self.emit(&node),
+        let schema = self.merge(schemas, inherited, !is_kept);
+        let value = match schema.recursive {
+            Some(target) => self.cut_recursion(target),
+            None => self.emit(&schema),
         };
         self.open.truncate(opened);
         value
     }
 
-    /// A schema that contains itself: written out once, and then only named.
-    fn cut(&mut self, target: &'a Value) -> Value {
-        self.lose("$ref", Done::Cut, "the schema contains itself; its form is shown once");
+    /// A reference to a schema that contains it: described only.
+    fn cut_recursion(&mut self, target: &'a Value) -> Value {
+        self.report_loss("$ref", LossKind::Cut, "the schema contains itself; its form is shown once");
         let named = target.get("title").or_else(|| target.get("description")).and_then(Value::as_str);
         let note = match named {
             Some(name) => format!("nested: again of the form that is shown above: {name}"),
             None => "nested: again of the form that is shown above".to_owned(),
         };
-        self.anything(target.get("type"), &note)
+        self.any_value(target.get("type"), &note)
     }
 
-    /// A value of which no more than its type is said.
-    fn anything(&mut self, kind: Option<&'a Value>, note: &str) -> Value {
+    /// A schema with a type and a description only.
+    fn any_value(&mut self, kind: Option<&'a Value>, note: &str) -> Value {
         if self.is_native() {
-            return Value::Object(self.text(kind.and_then(Value::as_str), Some(note.to_owned())));
+            return Value::Object(self.json_text(kind.and_then(Value::as_str), Some(note.to_owned())));
         }
         let mut value = Map::new();
-        if let Some(kind) = kind.filter(|kind| keyword::fits("type", kind)) {
+        if let Some(kind) = kind.filter(|kind| keyword::is_valid("type", kind)) {
             value.insert("type".to_owned(), kind.clone());
         }
-        value.insert("description".to_owned(), keyword::sentence(None, &[note.to_owned()]).into());
+        value.insert("description".to_owned(), keyword::append_notes(None, &[note.to_owned()]).into());
         Value::Object(value)
     }
 }

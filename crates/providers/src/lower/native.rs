@@ -1,15 +1,15 @@
-//! Gemini's own schema language: one type a schema, in upper case, and no object without properties.
+//! Gemini's own schema language: one type per schema, in upper case, and no object without properties.
 
 use serde_json::{Map, Value, json};
 
 use super::Lowering;
-use super::keyword::sentence;
-use super::text::Text;
-use crate::Done;
+use super::keyword::append_notes;
+use super::path::{JsonTextArgument, Step};
+use crate::LossKind;
 use crate::provider::object;
 
-/// Keywords and the types that they belong to.
-const OF_TYPE: [(&str, &[&str]); 12] = [
+/// The keywords of each native type, and the formats of each JSON type.
+const BY_TYPE: [(&str, &[&str]); 12] = [
     ("STRING", &["format", "minLength", "maxLength", "pattern"]),
     ("INTEGER", &["format", "minimum", "maximum"]),
     ("NUMBER", &["format", "minimum", "maximum"]),
@@ -24,12 +24,12 @@ const OF_TYPE: [(&str, &[&str]); 12] = [
     ("object", &[]),
 ];
 
-fn of_type(kind: &str) -> &'static [&'static str] {
-    OF_TYPE.iter().find(|(name, _)| *name == kind).map_or(&[], |(_, words)| words)
+fn words_of_type(kind: &str) -> &'static [&'static str] {
+    BY_TYPE.iter().find(|(name, _)| *name == kind).map_or(&[], |(_, words)| words)
 }
 
 impl Lowering<'_, '_> {
-    /// The top of a schema: an object, and nothing at all when it has no properties.
+    /// The root of a schema: an object, or empty if it has no properties.
     pub(super) fn native_object(&mut self, members: Map<String, Value>) -> Map<String, Value> {
         let has_properties =
             members.get("properties").and_then(Value::as_object).is_some_and(|all| !all.is_empty());
@@ -39,12 +39,12 @@ impl Lowering<'_, '_> {
         let mut object = Map::new();
         object.insert("type".to_owned(), "OBJECT".into());
         let kept =
-            |(name, _): &(String, Value)| of_type("OBJECT").contains(&name.as_str()) || name == "title";
+            |(name, _): &(String, Value)| words_of_type("OBJECT").contains(&name.as_str()) || name == "title";
         object.extend(members.into_iter().filter(kept));
         object
     }
 
-    /// A schema of the kept keywords, with the parts already in the native form.
+    /// Converts a schema of supported keywords whose subschemas are native already.
     pub(super) fn native(&mut self, mut members: Map<String, Value>) -> Value {
         let description = take_text(&mut members, "description");
         let mut is_nullable = members.shift_remove("nullable").is_some_and(|nullable| nullable == true);
@@ -62,7 +62,7 @@ impl Lowering<'_, '_> {
             Some(Value::Array(branches)) => branches,
             _ => {
                 let last = kinds.len().saturating_sub(1);
-                let single = |(at, kind): (usize, &String)| self.single(kind, &mut members, at == last);
+                let single = |(at, kind): (usize, &String)| self.native_type(kind, &mut members, at == last);
                 kinds.iter().enumerate().map(single).collect()
             }
         };
@@ -70,41 +70,46 @@ impl Lowering<'_, '_> {
         forms.retain(|form| form.get("type").is_none_or(|kind| kind != "NULL"));
         is_nullable |= forms.len() < before;
         if forms.is_empty() {
-            forms.push(if is_nullable { json!({ "type": "NULL" }) } else { self.text(None, None).into() });
+            forms.push(if is_nullable {
+                json!({ "type": "NULL" })
+            } else {
+                self.json_text(None, None).into()
+            });
         }
-        finished(forms, is_nullable, description, take_text(&mut members, "title"))
+        union_of(forms, is_nullable, description, take_text(&mut members, "title"))
     }
 
-    /// One type, with the keywords that belong to it; the last type takes them away.
-    fn single(&mut self, kind: &str, members: &mut Map<String, Value>, is_last: bool) -> Value {
+    /// A schema of one type with its keywords. They are moved for the last type, and copied before.
+    fn native_type(&mut self, kind: &str, members: &mut Map<String, Value>, is_last: bool) -> Value {
         let native = kind.to_ascii_uppercase();
         let mut form = Map::new();
         form.insert("type".to_owned(), native.as_str().into());
-        for keyword in of_type(&native) {
+        for keyword in words_of_type(&native) {
             let value = if is_last { members.shift_remove(*keyword) } else { members.get(*keyword).cloned() };
             form.extend(value.map(|value| ((*keyword).to_owned(), as_double(value))));
         }
-        let is_foreign = |format: &Value| format.as_str().is_none_or(|name| !of_type(kind).contains(&name));
+        let is_foreign =
+            |format: &Value| format.as_str().is_none_or(|name| !words_of_type(kind).contains(&name));
         if form.get("format").is_some_and(is_foreign) {
             form.shift_remove("format");
         }
         if let Some(Value::Array(values)) = members.get("enum") {
-            self.single_enum(kind, values, &mut form);
+            self.native_enum(kind, values, &mut form);
         }
         let has_no_members =
             form.get("properties").and_then(Value::as_object).is_none_or(serde_json::Map::is_empty);
         if kind == "object" && has_no_members {
-            return self.text(Some("object"), None).into();
+            return self.json_text(Some("object"), None).into();
         }
         if kind == "array" && !form.get("items").is_some_and(Value::is_object) {
-            let items = self.below(super::text::Step::Items, |below| below.text(None, None));
+            let items = self.at_step(Step::Items, |lowering| lowering.json_text(None, None));
             form.insert("items".to_owned(), items.into());
         }
         Value::Object(form)
     }
 
-    /// All values of an enumeration are strings, those of numbers too.
-    fn single_enum(&mut self, kind: &str, values: &[Value], form: &mut Map<String, Value>) {
+    /// The values of an enumeration are strings, even those of numbers.
+    fn native_enum(&mut self, kind: &str, values: &[Value], form: &mut Map<String, Value>) {
         let fits = |value: &&Value| match kind {
             "string" => value.is_string(),
             "integer" => value.is_i64() || value.is_u64(),
@@ -114,31 +119,31 @@ impl Lowering<'_, '_> {
         let as_text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let texts: Vec<String> = values.iter().filter(fits).map(as_text).collect();
         if !texts.is_empty() {
-            // Limits beside a list say nothing new.
+            // The list makes other constraints redundant.
             form.retain(|keyword, _| keyword == "type");
             form.insert("format".to_owned(), "enum".into());
             form.insert("enum".to_owned(), texts.into());
         }
     }
 
-    /// What this form cannot say is asked for as JSON text, and read back when the call arrives.
-    pub(super) fn text(&mut self, kind: Option<&str>, note: Option<String>) -> Map<String, Value> {
+    /// A value that this language cannot express: the model writes it as JSON text, which the view parses.
+    pub(super) fn json_text(&mut self, kind: Option<&str>, note: Option<String>) -> Map<String, Value> {
         let what = match kind {
             Some("object") => "a JSON object, written as JSON text",
             Some("array") => "a JSON array, written as JSON text",
             _ => "any JSON value, written as JSON text",
         };
-        self.texts.push(Text::at(&self.path, !matches!(kind, Some("object" | "array"))));
-        self.lose("type", Done::Rewritten, format!("STRING: {what}"));
+        self.json_texts.push(JsonTextArgument::new(&self.path, !matches!(kind, Some("object" | "array"))));
+        self.report_loss("type", LossKind::Rewritten, format!("STRING: {what}"));
         let notes: Vec<String> = std::iter::once(what.to_owned()).chain(note).collect();
         let mut form = Map::new();
         form.insert("type".to_owned(), "STRING".into());
-        form.insert("description".to_owned(), sentence(None, &notes).into());
+        form.insert("description".to_owned(), append_notes(None, &notes).into());
         form
     }
 }
 
-/// The types of a schema: those that it names, or those that its keywords are about.
+/// The types of a schema: those of `type`, or those that its keywords imply.
 fn kinds(members: &Map<String, Value>) -> Vec<String> {
     let named = match members.get("type") {
         Some(Value::String(kind)) => vec![kind.clone()],
@@ -165,22 +170,22 @@ fn kinds(members: &Map<String, Value>) -> Vec<String> {
         kinds.retain(|kind| *kind != "integer");
     }
     if kinds.is_empty() {
-        let about = [
+        let by_keyword = [
             ("object", &["properties", "required", "minProperties", "maxProperties"][..]),
             ("array", &["items", "minItems", "maxItems"]),
             ("string", &["minLength", "maxLength", "pattern", "format"]),
             ("number", &["minimum", "maximum"]),
         ];
-        let found = about.iter().find(|(_, words)| words.iter().any(|word| members.contains_key(*word)));
+        let found = by_keyword.iter().find(|(_, words)| words.iter().any(|word| members.contains_key(*word)));
         kinds.extend(found.map(|(kind, _)| *kind));
     }
     kinds.into_iter().map(str::to_owned).collect()
 }
 
-/// Limits are doubles there: whole numbers that no double holds are written as the nearest one.
+/// Limits are doubles: a whole number that a double cannot represent becomes the nearest one.
 fn as_double(value: Value) -> Value {
-    const MOST_EXACT: f64 = 9_007_199_254_740_992.0;
-    value.as_f64().filter(|number| number.abs() > MOST_EXACT).map_or(value, Value::from)
+    const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
+    value.as_f64().filter(|number| number.abs() > MAX_EXACT).map_or(value, Value::from)
 }
 
 fn take_text(members: &mut Map<String, Value>, keyword: &str) -> Option<String> {
@@ -190,21 +195,21 @@ fn take_text(members: &mut Map<String, Value>, keyword: &str) -> Option<String> 
     }
 }
 
-/// One form as it is, or a union of several, which must have nothing beside it: its forms carry the description.
-fn finished(
+/// One schema, or a union of several. A union has no keywords beside it, so its branches carry the description.
+fn union_of(
     forms: Vec<Value>,
     is_nullable: bool,
     description: Option<String>,
     title: Option<String>,
 ) -> Value {
     let is_union = forms.len() > 1;
-    let mut finished = Vec::with_capacity(forms.len());
+    let mut branches = Vec::with_capacity(forms.len());
     for form in forms {
         let Value::Object(mut form) = form else { continue };
         if let Some(nested) = form.shift_remove("anyOf") {
-            // A union in a union: its forms join this one.
+            // A union in a union is flattened.
             let Value::Array(nested) = nested else { continue };
-            finished.extend(nested);
+            branches.extend(nested);
             continue;
         }
         let described = match (&description, take_text(&mut form, "description")) {
@@ -218,7 +223,7 @@ fn finished(
         if let Some(title) = title.as_ref().filter(|_| !is_union && !form.contains_key("title")) {
             form.insert("title".to_owned(), title.as_str().into());
         }
-        finished.push(Value::Object(form));
+        branches.push(Value::Object(form));
     }
-    if finished.len() == 1 { finished.remove(0) } else { object([("anyOf", finished.into())]) }
+    if branches.len() == 1 { branches.remove(0) } else { object([("anyOf", branches.into())]) }
 }

@@ -1,12 +1,12 @@
-//! Where a reference leads, inside one schema.
+//! Resolves references within one schema.
 
 use serde_json::Value;
 
-/// The schema that `reference` names. What lies outside is not followed.
+/// The schema that `reference` names; `None` if it is in another document.
 pub(super) fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
     let (base, fragment) = reference.split_once('#').unwrap_or((reference, ""));
     let resource = if base.is_empty() { root } else { find(root, &|schema| is_named(schema, base))? };
-    let fragment = decoded(fragment)?;
+    let fragment = percent_decode(fragment)?;
     if fragment.is_empty() {
         return Some(resource);
     }
@@ -28,27 +28,27 @@ fn is_named(schema: &Value, base: &str) -> bool {
     let id = named("$id").or_else(|| named("id"));
     id.is_some_and(|id| {
         let id = id.trim_end_matches('#');
-        // Relative references are told by how they end: a base would be needed to say more.
+        // Without a base URI, relative references are compared by their last segments.
         !id.is_empty() && (id == base || id.ends_with(&format!("/{}", base.trim_start_matches("./"))))
     })
 }
 
-/// The first value, from the outside in, that `is_meant`.
-fn find<'a>(value: &'a Value, is_meant: &dyn Fn(&Value) -> bool) -> Option<&'a Value> {
+/// The first value, from the outside in, that `is_match`.
+fn find<'a>(value: &'a Value, is_match: &dyn Fn(&Value) -> bool) -> Option<&'a Value> {
     match value {
         Value::Object(members) => {
-            if is_meant(value) {
+            if is_match(value) {
                 return Some(value);
             }
-            members.values().find_map(|member| find(member, is_meant))
+            members.values().find_map(|member| find(member, is_match))
         }
-        Value::Array(items) => items.iter().find_map(|item| find(item, is_meant)),
+        Value::Array(items) => items.iter().find_map(|item| find(item, is_match)),
         _ => None,
     }
 }
 
-/// Without percent-encoding.
-fn decoded(fragment: &str) -> Option<String> {
+/// Decodes percent-encoding.
+fn percent_decode(fragment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(fragment.len());
     let mut rest = fragment.bytes();
     while let Some(byte) = rest.next() {

@@ -1,28 +1,28 @@
-//! The top of a schema: always an object, and for most providers without unions.
+//! The root of a schema: always an object, and for most providers without unions.
 
 use serde_json::{Map, Value};
 
 use super::Lowering;
-use super::emit::{Draft, alternatives};
-use super::node::Node;
-use crate::Done;
+use super::emit::{SchemaDraft, alternatives};
+use super::merge::MergedSchema;
+use crate::LossKind;
 
-/// Refused at the top by providers that want an object and nothing else.
-const REFUSED: [&str; 5] = ["anyOf", "oneOf", "enum", "const", "not"];
+/// Keywords that most providers reject at the root.
+const REJECTED_AT_ROOT: [&str; 5] = ["anyOf", "oneOf", "enum", "const", "not"];
 
 impl<'a> Lowering<'a, '_> {
-    /// The parameters, and what they could not say.
+    /// The parameters, and notes about what they cannot express.
     pub(super) fn root(&mut self) -> (Map<String, Value>, Vec<String>) {
-        let has_unions = self.policy.has_unions_at_root;
-        let mut node = self.gather(&[self.root], None, !has_unions);
-        let mut above = Draft::default();
-        if !has_unions {
-            self.fold(&mut node, &mut above);
+        let allows_unions = self.dialect.allows_root_unions;
+        let mut schema = self.merge(&[self.root], None, !allows_unions);
+        let mut above = SchemaDraft::default();
+        if !allows_unions {
+            self.merge_unions(&mut schema, &mut above);
         }
-        let Draft { mut members, notes } = self.draft(&node);
+        let SchemaDraft { mut members, notes } = self.draft(&schema);
         above.notes.extend(notes);
-        // The tool's own description stands above it, and not all providers have a place for another.
-        if self.policy.keeps.is_some()
+        // Not all providers support a description of the root: it joins that of the tool.
+        if self.dialect.keywords.is_some()
             && let Some(Value::String(description)) = members.shift_remove("description")
         {
             above.notes.insert(0, description);
@@ -36,46 +36,51 @@ impl<'a> Lowering<'a, '_> {
         (members, above.notes.into_iter().map(|note| as_sentence(&note)).collect())
     }
 
-    /// Takes the properties of all branches together, none of them required, and says the rest in words.
-    fn fold(&mut self, node: &mut Node<'a>, above: &mut Draft) {
-        for keyword in REFUSED {
-            let Some(at) = node.keywords.iter().position(|(name, _)| *name == keyword) else { continue };
-            let (_, value) = node.keywords.remove(at);
+    /// Adds the properties of all branches, none of them required, and describes the rest.
+    fn merge_unions(&mut self, schema: &mut MergedSchema<'a>, above: &mut SchemaDraft) {
+        for keyword in REJECTED_AT_ROOT {
+            let Some(at) = schema.keywords.iter().position(|(name, _)| *name == keyword) else { continue };
+            let (_, value) = schema.keywords.remove(at);
             let branches = value.as_array().filter(|_| keyword.ends_with("Of"));
             let Some(branches) = branches else {
-                self.describe(above, keyword, super::keyword::words(keyword, value));
+                self.describe(above, keyword, super::keyword::describe_keyword(keyword, value));
                 continue;
             };
             for branch in branches {
                 let opened = self.open.len();
-                let folded = self.gather(&[branch], None, true);
+                let merged = self.merge(&[branch], None, true);
                 self.open.truncate(opened);
-                self.join(node, folded);
+                add_properties(schema, merged);
             }
-            match forms(keyword, branches) {
-                Some(words) => self.describe(above, keyword, Some(words)),
-                None => self.lose(keyword, Done::Rewritten, "the properties of all branches, none required"),
-            }
-        }
-    }
-
-    fn join(&mut self, node: &mut Node<'a>, branch: Node<'a>) {
-        if branch.properties.is_empty() {
-            return;
-        }
-        if node.get("properties").is_none() {
-            node.keywords.push(("properties", &Value::Null));
-        }
-        for (name, schemas) in branch.properties {
-            if !node.properties.iter().any(|(known, _)| *known == name) {
-                node.properties.push((name, schemas));
+            match describe_branches(keyword, branches) {
+                Some(text) => self.describe(above, keyword, Some(text)),
+                None => self.report_loss(
+                    keyword,
+                    LossKind::Rewritten,
+                    "the properties of all branches, none required",
+                ),
             }
         }
     }
 }
 
-/// The branches in words: what each of them requires.
-fn forms(keyword: &str, branches: &[Value]) -> Option<String> {
+/// Adds the properties of a branch that the schema does not have.
+fn add_properties<'a>(schema: &mut MergedSchema<'a>, branch: MergedSchema<'a>) {
+    if branch.properties.is_empty() {
+        return;
+    }
+    if schema.get("properties").is_none() {
+        schema.keywords.push(("properties", &Value::Null));
+    }
+    for (name, schemas) in branch.properties {
+        if !schema.properties.iter().any(|(known, _)| *known == name) {
+            schema.properties.push((name, schemas));
+        }
+    }
+}
+
+/// Describes what each branch requires.
+fn describe_branches(keyword: &str, branches: &[Value]) -> Option<String> {
     let names = |branch: &Value| {
         let names = branch.get("required")?.as_array()?.iter().filter_map(Value::as_str);
         let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();

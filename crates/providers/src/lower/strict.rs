@@ -1,11 +1,11 @@
-//! OpenAI's strict mode, in which the service itself enforces the schema: only for schemas that fit it as they are.
+//! OpenAI's strict mode, in which the service itself enforces the schema: only for schemas that it supports unchanged.
 //!
-//! Making every parameter required and nullable would let more schemas in, and would make models send nulls that
-//! the tool refuses.
+//! Making every parameter required and nullable would make more schemas strict, and models would send nulls that the
+//! tool rejects.
 
 use serde_json::{Map, Value};
 
-/// All that a strict schema may hold.
+/// The keywords of a strict schema.
 const KEYWORDS: [&str; 21] = [
     "type",
     "properties",
@@ -31,18 +31,18 @@ const KEYWORDS: [&str; 21] = [
 ];
 const FORMATS: [&str; 9] =
     ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
-/// The lowest limits that were ever published: a schema that exceeds them is only less strict.
-const MOST_PROPERTIES: usize = 100;
-const DEEPEST: usize = 5;
-const MOST_VALUES: usize = 500;
+/// The lowest limits that were ever published: a schema that exceeds them is declared without strict mode.
+const MAX_PROPERTIES: usize = 100;
+const MAX_DEPTH: usize = 5;
+const MAX_ENUM_VALUES: usize = 500;
 
-/// Whether the schema can be enforced as it is.
+/// Whether strict mode supports the schema.
 pub(crate) fn allows(schema: &Map<String, Value>) -> bool {
     let mut counts = Counts::default();
-    schema.get("anyOf").is_none() && object(schema, 1, &mut counts)
+    schema.get("anyOf").is_none() && is_strict_schema(schema, 1, &mut counts)
 }
 
-/// Adds what strict mode wants to see said.
+/// Adds the keywords that strict mode requires.
 pub(crate) fn complete(schema: &mut Map<String, Value>) {
     schema.entry("required").or_insert_with(|| Value::Array(Vec::new()));
 }
@@ -53,7 +53,7 @@ struct Counts {
     values: usize,
 }
 
-fn object(schema: &Map<String, Value>, depth: usize, counts: &mut Counts) -> bool {
+fn is_strict_schema(schema: &Map<String, Value>, depth: usize, counts: &mut Counts) -> bool {
     let properties = schema.get("properties").and_then(Value::as_object);
     let required = schema.get("required").and_then(Value::as_array);
     let is_required = |name: &String| required.is_some_and(|names| names.iter().any(|known| known == name));
@@ -64,20 +64,21 @@ fn object(schema: &Map<String, Value>, depth: usize, counts: &mut Counts) -> boo
         || schema.get("additionalProperties") == Some(&Value::Bool(false))
             && properties.is_none_or(|properties| properties.keys().all(is_required));
     is_closed
-        && (!is_object || depth <= DEEPEST)
-        && counts.properties <= MOST_PROPERTIES
-        && counts.values <= MOST_VALUES
-        && schema.iter().all(|(keyword, value)| part(schema, keyword, value, depth, counts))
+        && (!is_object || depth <= MAX_DEPTH)
+        && counts.properties <= MAX_PROPERTIES
+        && counts.values <= MAX_ENUM_VALUES
+        && schema.iter().all(|(keyword, value)| is_strict_keyword(schema, keyword, value, depth, counts))
 }
 
-fn part(
+fn is_strict_keyword(
     schema: &Map<String, Value>,
     keyword: &str,
     value: &Value,
     depth: usize,
     counts: &mut Counts,
 ) -> bool {
-    let mut below = |value: &Value| value.as_object().is_some_and(|schema| object(schema, depth + 1, counts));
+    let mut below =
+        |value: &Value| value.as_object().is_some_and(|schema| is_strict_schema(schema, depth + 1, counts));
     match keyword {
         "properties" | "$defs" => value.as_object().is_some_and(|entries| entries.values().all(below)),
         "items" => below(value),

@@ -1,8 +1,8 @@
-//! Tools and schemas from the wild, when `TOOLWRIGHT_CORPORA` names the folder that holds them.
+//! Real tools and schemas, if `TOOLWRIGHT_CORPORA` names the directory that contains them.
 
 use serde_json::{Value, json};
 use toolwright_contract::ToolSpec;
-use toolwright_providers::{Done, PROVIDERS};
+use toolwright_providers::{LossKind, PROVIDERS};
 
 use super::tool;
 
@@ -28,11 +28,11 @@ fn specs(file: &str, field: &str) -> Vec<ToolSpec> {
 }
 
 #[test]
-fn real_tools_lose_nothing_where_nothing_must_be_lost() {
+fn real_tools_lose_nothing_in_dialects_that_support_everything() {
     let specs = specs("real_tools.jsonl", "inputSchema");
     for provider in PROVIDERS {
         let view = provider.view(&specs);
-        assert!(view.losses.iter().all(|loss| loss.done != Done::LeftOut), "{}", provider.name);
+        assert!(view.losses.iter().all(|loss| loss.kind != LossKind::LeftOut), "{}", provider.name);
         if provider.name.starts_with("openai") || provider.name == "mcp" {
             assert_eq!(view.losses, [], "{}", provider.name);
         }
@@ -40,12 +40,12 @@ fn real_tools_lose_nothing_where_nothing_must_be_lost() {
 }
 
 #[test]
-fn recursive_schemas_come_to_an_end() {
+fn recursive_schemas_are_lowered_to_finite_ones() {
     let specs = specs("recursive_schemas.jsonl", "schema");
     for provider in PROVIDERS {
         let view = provider.view(&specs);
         let is_inlined = ["ollama", "gemini", "gemini-native"].contains(&provider.name);
-        let cuts = view.losses.iter().filter(|loss| loss.done == Done::Cut).count();
+        let cuts = view.losses.iter().filter(|loss| loss.kind == LossKind::Cut).count();
         assert_eq!(cuts > 0, is_inlined && !specs.is_empty(), "{}: {cuts}", provider.name);
         if provider.name == "mcp" {
             assert_eq!(view.losses, []);

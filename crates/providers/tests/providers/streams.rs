@@ -1,12 +1,12 @@
-//! Calls read whole, and put together from streams that are cut at every position.
+//! Calls of whole responses, and of streams that are split at every position.
 
 use serde_json::{Value, json};
 use toolwright_contract::ErrorKind;
-use toolwright_providers::{Call, Framing, Malformed, PROVIDERS, Provider};
+use toolwright_providers::{Call, Framing, MalformedEvent, PROVIDERS, Provider};
 
 use super::{fixture, provider};
 
-/// The stream's bytes, as the pieces that a wire without cuts would give.
+/// The bytes of the fixture stream.
 fn stream(provider: &Provider) -> Vec<u8> {
     let extension = match (provider.framing, provider.name) {
         (Framing::Sse, _) => "sse",
@@ -16,35 +16,35 @@ fn stream(provider: &Provider) -> Vec<u8> {
     std::fs::read(fixture(&format!("wire/{}.{extension}", provider.name))).unwrap()
 }
 
-fn whole(provider: &Provider) -> Value {
+fn response(provider: &Provider) -> Value {
     let path = fixture(&format!("wire/{}.json", provider.name));
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-/// All calls of a stream that arrives in these pieces, and the events that were none.
-fn calls(provider: &Provider, pieces: &[&[u8]]) -> (Vec<Call>, Vec<Malformed>) {
-    let (mut frames, mut assembler) = (provider.frames(), provider.assembler());
+/// The calls of a stream that arrives in these chunks, and its malformed events.
+fn calls(provider: &Provider, chunks: &[&[u8]]) -> (Vec<Call>, Vec<MalformedEvent>) {
+    let (mut decoder, mut assembler) = (provider.frame_decoder(), provider.assembler());
     let (mut calls, mut malformed) = (Vec::new(), Vec::new());
-    let mut take = |event: Result<Value, Malformed>, calls: &mut Vec<Call>| match event {
-        Ok(event) => calls.extend(assembler.take(&event)),
+    let mut push = |event: Result<Value, MalformedEvent>, calls: &mut Vec<Call>| match event {
+        Ok(event) => calls.extend(assembler.push(&event)),
         Err(error) => malformed.push(error),
     };
-    for piece in pieces {
-        frames.push(piece).into_iter().for_each(|event| take(event, &mut calls));
+    for chunk in chunks {
+        decoder.push(chunk).into_iter().for_each(|event| push(event, &mut calls));
     }
-    frames.finish().into_iter().for_each(|event| take(event, &mut calls));
+    decoder.finish().into_iter().for_each(|event| push(event, &mut calls));
     calls.extend(assembler.finish());
     (calls, malformed)
 }
 
 fn events(provider: &Provider, events: &[Value]) -> Vec<Call> {
     let mut assembler = provider.assembler();
-    let mut calls: Vec<Call> = events.iter().flat_map(|event| assembler.take(event)).collect();
+    let mut calls: Vec<Call> = events.iter().flat_map(|event| assembler.push(event)).collect();
     calls.extend(assembler.finish());
     calls
 }
 
-/// Both calls of a fixture, with the ids that this provider gave.
+/// The two calls of a fixture, with the ids of this provider.
 fn expected(ids: [Option<&str>; 2]) -> Vec<Call> {
     let arguments = [json!({ "city": "Tromsø ☂", "days": 2 }), json!({ "city": "Rome" })];
     let call = |(id, arguments): (Option<&str>, Value)| Call {
@@ -73,13 +73,13 @@ fn whole_responses_are_read() {
         if provider.name == "mcp" {
             expected.truncate(1);
         }
-        assert_eq!(provider.read(&whole(provider)), expected, "{}", provider.name);
+        assert_eq!(provider.read(&response(provider)), expected, "{}", provider.name);
         assert_eq!(provider.read(&json!({ "choices": [] })), [], "{}", provider.name);
     }
 }
 
 #[test]
-fn streams_are_read_whatever_the_position_of_the_cut() {
+fn streams_are_read_wherever_they_are_split() {
     for provider in PROVIDERS {
         let bytes = stream(provider);
         let expected = (expected(ids(provider.name)), vec![]);
@@ -100,7 +100,7 @@ fn streams_are_read_whatever_the_position_of_the_cut() {
 }
 
 #[test]
-fn arguments_are_assembled_whatever_the_pieces() {
+fn arguments_are_assembled_wherever_they_are_split() {
     let text = r#"{"city":"Tromsø ☂","days":2}"#;
     let boundaries: Vec<usize> = (0..=text.len()).filter(|at| text.is_char_boundary(*at)).collect();
     for first in &boundaries {
@@ -141,28 +141,28 @@ fn anthropic(pieces: &[&str]) -> Vec<Value> {
 }
 
 #[test]
-fn a_stream_that_breaks_off_never_gives_a_call_that_looks_whole() {
+fn a_truncated_stream_never_gives_a_call_that_looks_complete() {
     for name in ["openai-chat", "openai-responses", "anthropic"] {
         let provider = provider(name);
         let bytes = stream(provider);
-        let whole = expected(ids(name));
+        let complete = expected(ids(name));
         for cut in 0..bytes.len() {
             let (found, _) = calls(provider, &[&bytes[..cut]]);
             for call in found {
-                let is_whole = whole.contains(&call);
-                assert!(is_whole || call.arguments.is_err(), "{name} at {cut}: {call:?}");
+                let is_complete = complete.contains(&call);
+                assert!(is_complete || call.arguments.is_err(), "{name} at {cut}: {call:?}");
             }
         }
     }
 }
 
 #[test]
-fn arguments_that_are_not_json_are_kept_and_become_a_validation_failure() {
-    for (name, made) in [("openai-chat", chat as fn(&[&str]) -> Vec<Value>), ("anthropic", anthropic)] {
-        let calls = events(provider(name), &made(&["{\"city\": ", "Oslo}"]));
-        let unreadable = calls[0].arguments.as_ref().unwrap_err();
-        assert_eq!(unreadable.text, "{\"city\": Oslo}");
-        let failure = unreadable.failure();
+fn arguments_that_are_not_json_become_a_validation_failure() {
+    for (name, events_of) in [("openai-chat", chat as fn(&[&str]) -> Vec<Value>), ("anthropic", anthropic)] {
+        let calls = events(provider(name), &events_of(&["{\"city\": ", "Oslo}"]));
+        let invalid = calls[0].arguments.as_ref().unwrap_err();
+        assert_eq!(invalid.text, "{\"city\": Oslo}");
+        let failure = invalid.failure();
         assert_eq!(failure.kind, ErrorKind::Validation);
         assert!(!failure.retryable && !failure.partial_side_effects && failure.suggestion.is_some());
         assert!(
@@ -177,7 +177,7 @@ fn arguments_that_are_not_json_are_kept_and_become_a_validation_failure() {
 }
 
 #[test]
-fn a_response_cut_by_its_length_does_not_pass_for_a_call_without_arguments() {
+fn a_response_truncated_by_its_length_is_not_a_call_without_arguments() {
     let block = json!({ "type": "tool_use", "id": "a", "name": "get_weather", "input": {} });
     let anthropic = |reason: &str| {
         events(
@@ -204,7 +204,7 @@ fn a_response_cut_by_its_length_does_not_pass_for_a_call_without_arguments() {
 }
 
 #[test]
-fn what_an_interruption_left_is_not_called() {
+fn the_calls_of_an_interrupted_response_are_discarded() {
     let item = |status: &str| json!({ "type": "function_call", "id": "i", "call_id": "a", "name": "x", "arguments": "{}", "status": status });
     let added = json!({ "type": "response.output_item.added", "item": item("in_progress") });
     let done = |status: &str| json!({ "type": "response.output_item.done", "item": item(status) });
@@ -213,7 +213,7 @@ fn what_an_interruption_left_is_not_called() {
     let interrupted = end("cancelled", json!([item("incomplete")]));
     assert_eq!(events(realtime, &[added.clone(), done("incomplete"), interrupted.clone()]), []);
     assert_eq!(realtime.read(&interrupted), []);
-    // A call that was whole before the user spoke stands, and is given once.
+    // A call that was complete before the interruption is returned, once.
     let twice = [added.clone(), done("completed"), end("completed", json!([item("completed")]))];
     assert_eq!(events(realtime, &twice).len(), 1);
     assert_eq!(events(realtime, &[end("completed", json!([item("completed")]))]).len(), 1);
@@ -225,7 +225,7 @@ fn what_an_interruption_left_is_not_called() {
 }
 
 #[test]
-fn servers_that_only_nearly_speak_chat_are_understood() {
+fn servers_that_deviate_from_the_chat_api_are_supported() {
     let chat = provider("openai-chat");
     let delta = |calls: Value| json!({ "choices": [{ "delta": { "tool_calls": calls } }] });
     let whole = |id: &str, n: u64| json!({ "index": 0, "id": id, "function": { "name": "x", "arguments": format!("{{\"n\":{n}}}") } });
@@ -237,7 +237,7 @@ fn servers_that_only_nearly_speak_chat_are_understood() {
         calls.iter().map(n).collect::<Vec<_>>(),
         [(Some("a".into()), json!(1)), (Some("b".into()), json!(2))]
     );
-    // No index at all; the pieces without an id go on with the last call.
+    // No index at all: deltas without an id belong to the last call.
     let start = |id: &str| json!([{ "id": id, "function": { "name": "x", "arguments": "{\"n\":" } }]);
     let rest = |n: &str| json!([{ "function": { "arguments": n } }]);
     let pieces = [delta(start("a")), delta(rest("1}")), delta(start("b")), delta(rest("2}")), done.clone()];
@@ -265,7 +265,7 @@ fn a_malformed_event_is_reported_and_the_others_are_read() {
 }
 
 #[test]
-fn all_line_ends_are_understood() {
+fn all_line_endings_are_supported() {
     let gemini = provider("gemini");
     let text = String::from_utf8(stream(gemini)).unwrap();
     for end in ["\r\n", "\r"] {
@@ -278,7 +278,7 @@ fn all_line_ends_are_understood() {
 }
 
 #[test]
-fn the_last_event_needs_no_empty_line() {
+fn the_last_event_needs_no_empty_line_after_it() {
     let gemini = provider("gemini");
     let call = r#"data: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"x"}}]}}]}"#;
     let (found, malformed) = calls(gemini, &[call.as_bytes()]);
@@ -287,7 +287,7 @@ fn the_last_event_needs_no_empty_line() {
 }
 
 #[test]
-fn a_call_without_a_name_is_still_a_call() {
+fn a_call_without_a_name_is_returned() {
     let message = json!({ "toolCall": { "functionCalls": [{ "id": "f" }] } });
     let calls = provider("gemini-native").read(&message);
     assert_eq!(calls, [Call { id: Some("f".to_owned()), name: String::new(), arguments: Ok(json!({})) }]);

@@ -1,27 +1,27 @@
-//! What each provider's request declares: a golden for every fixture tool and provider.
+//! What each provider's request declares: a snapshot for every fixture tool and provider.
 
 use serde_json::{Value, json};
 use toolwright_contract::ToolSpec;
-use toolwright_providers::{Call, Done, PROVIDERS};
+use toolwright_providers::{Call, LossKind, PROVIDERS};
 
 use super::{provider, tool, tools};
 
 #[test]
-fn every_fixture_tool_is_declared_as_its_golden_says() {
+fn every_fixture_tool_is_declared_as_in_its_snapshot() {
     for provider in PROVIDERS {
         for tool in tools() {
             let view = provider.view([&tool]);
-            let shown = json!({ "declares": view.declarations, "loses": view.losses });
-            let shown = serde_json::to_string_pretty(&shown).unwrap();
+            let view = json!({ "declares": view.declarations, "loses": view.losses });
+            let text = serde_json::to_string_pretty(&view).unwrap();
             insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
-                insta::assert_snapshot!(format!("{}__{}", tool.tool_id, provider.name), shown);
+                insta::assert_snapshot!(format!("{}__{}", tool.tool_id, provider.name), text);
             });
         }
     }
 }
 
 #[test]
-fn an_unknown_provider_is_told_the_known_ones() {
+fn the_error_of_an_unknown_provider_lists_the_known_ones() {
     let error = toolwright_providers::provider("openai").unwrap_err().to_string();
     assert!(error.starts_with("there is no provider `openai`; there are `openai-chat`, "), "{error}");
     for provider in PROVIDERS {
@@ -31,7 +31,7 @@ fn an_unknown_provider_is_told_the_known_ones() {
 }
 
 #[test]
-fn a_tool_whose_name_is_refused_is_left_out_and_reported() {
+fn a_tool_whose_name_is_not_accepted_is_left_out_and_reported() {
     let mut long = tool("plain");
     long.tool_id = "a".repeat(65);
     let mut dotted = tool("plain");
@@ -39,7 +39,7 @@ fn a_tool_whose_name_is_refused_is_left_out_and_reported() {
     let left_out = |name: &str| {
         let view = provider(name).view([&long, &dotted]);
         let names =
-            view.losses.iter().filter(|loss| loss.done == Done::LeftOut).map(|loss| loss.tool.clone());
+            view.losses.iter().filter(|loss| loss.kind == LossKind::LeftOut).map(|loss| loss.tool.clone());
         names.collect::<Vec<_>>()
     };
     for name in ["openai-chat", "openai-responses", "openai-realtime"] {
@@ -52,7 +52,7 @@ fn a_tool_whose_name_is_refused_is_left_out_and_reported() {
 }
 
 #[test]
-fn only_schemas_that_fit_strict_mode_are_strict() {
+fn only_schemas_that_strict_mode_supports_are_strict() {
     let strict =
         |tool: &ToolSpec| provider("openai-responses").view([tool]).declarations[0]["strict"].clone();
     let names: Vec<String> =
@@ -79,7 +79,7 @@ fn only_schemas_that_fit_strict_mode_are_strict() {
 }
 
 #[test]
-fn arguments_that_gemini_gets_as_text_come_back_as_what_they_are() {
+fn arguments_that_gemini_writes_as_json_text_are_parsed() {
     let view = provider("gemini-native").view([&tool("open_objects"), &tool("recursive")]);
     let restored = |name: &str, arguments: Value| {
         let mut call = Call { id: None, name: name.to_owned(), arguments: Ok(arguments) };
@@ -108,7 +108,7 @@ fn arguments_that_gemini_gets_as_text_come_back_as_what_they_are() {
 }
 
 #[test]
-fn references_that_multiply_are_bounded_and_reported() {
+fn the_expansion_of_references_is_limited_and_reported() {
     let mut definitions = serde_json::Map::new();
     for level in 0..40 {
         let next = json!({ "$ref": format!("#/$defs/d{}", level + 1) });
@@ -124,12 +124,17 @@ fn references_that_multiply_are_bounded_and_reported() {
         let length = view.declarations.to_string().len();
         assert!(length < 1_000_000, "{}: {length}", provider.name);
         let is_inlined = ["ollama", "gemini", "gemini-native"].contains(&provider.name);
-        assert_eq!(view.losses.iter().any(|loss| loss.done == Done::Cut), is_inlined, "{}", provider.name);
+        assert_eq!(
+            view.losses.iter().any(|loss| loss.kind == LossKind::Cut),
+            is_inlined,
+            "{}",
+            provider.name
+        );
     }
 }
 
 #[test]
-fn a_schema_that_is_large_in_itself_is_not_cut() {
+fn a_large_schema_without_references_is_not_cut() {
     let properties: serde_json::Map<String, Value> =
         (0..6_000).map(|n| (format!("p{n}"), json!({ "type": "string", "description": "x" }))).collect();
     let mut tool = tool("plain");

@@ -1,149 +1,154 @@
-//! The `json` blocks of a doc's Examples: arguments that fit the tool, or envelopes that fit the contract.
-//! Documentation that no longer fits the schema fails the build.
+//! The `json` blocks of a doc's Examples: arguments that match `parameters`, or envelopes as the contract has them.
+//! An example that no longer matches the schema fails the build.
 
 use serde_json::{Map, Value};
-use toolwright_contract::{ErrorKind, IntentKind};
-
-use super::Findings;
-use crate::diagnostic::{Finding, Place};
-use crate::docs::{Example, ExampleKind};
-use crate::json::{self, duplicate_keys, locate};
 use toolwright_contract::suggest::did_you_mean;
+use toolwright_contract::{ErrorKind, IntentKind};
 use toolwright_schema::pointer::{Part, child_pointer};
 use toolwright_schema::{Validator, value_problems};
 
-const FILE: &str = "doc.md";
+use crate::diagnostic::{DiagnosticDraft, Location};
+use crate::docs::{DOC_FILE, Example, ExampleKind};
+use crate::excerpt::{excerpt, value_excerpt};
+use crate::json::{self, duplicate_keys, locate};
 
-/// Checks each example. Without a validator (the schema itself is broken) only their syntax.
+/// Checks each example. Without a validator (the schema itself is not valid) only their syntax.
 pub(super) fn check_examples(
     examples: &[Example],
     validator: Option<(&Validator, &Value)>,
-    findings: &mut Findings,
+    diagnostics: &mut Vec<DiagnosticDraft>,
 ) {
     for example in examples {
+        let mut check = ExampleCheck { example, diagnostics };
         let parsed = match json::parse(&example.text) {
             Ok(parsed) => parsed,
             Err(error) => {
-                let place = Place::Span(example.in_file(&error.span));
-                findings
-                    .push(Finding::error(
-                        "example-syntax",
-                        FILE,
-                        place,
-                        format!("the example is not JSON: {}", error.message),
-                    ))
+                let message = format!("an example of `{DOC_FILE}` is not JSON: {}", error.message);
+                check
+                    .error("example-syntax", &error.span, message)
                     .help("examples in `json` blocks are checked; fence other text differently");
                 continue;
             }
         };
         if parsed.has_duplicate_keys {
             for (span, key) in duplicate_keys(&example.text) {
-                let place = Place::Span(example.in_file(&span));
-                findings.push(Finding::error(
-                    "json-duplicate-key",
-                    FILE,
-                    place,
-                    format!("the key `{key}` stands twice in one object"),
-                ));
+                let message = format!("the key `{}` is repeated in one object", excerpt(&key));
+                check.error("json-duplicate-key", &span, message).help("remove one of them");
             }
         }
         match &parsed.value {
             _ if example.kind == ExampleKind::JsonResult => {}
             Value::Object(members) if members.get("ok").is_some_and(Value::is_boolean) => {
-                check_envelope(example, members, findings);
+                check.envelope(members);
             }
-            arguments => check_arguments(example, arguments, validator, findings),
+            arguments => check.arguments(arguments, validator),
         }
     }
 }
 
-fn check_arguments(
-    example: &Example,
-    arguments: &Value,
-    validator: Option<(&Validator, &Value)>,
-    findings: &mut Findings,
-) {
-    let Some((validator, schema)) = validator else { return };
-    for problem in value_problems(validator, schema, arguments) {
-        let place = place(example, &problem.pointer, problem.part);
-        let reported = findings.push(Finding::error(
-            "example-refused",
-            FILE,
-            place,
-            format!("the example does not fit the schema: {}", problem.message),
-        ));
-        match problem.help {
-            Some(help) => reported.help(help),
-            None => reported.help("mend the example; a block that shows a result is fenced as `json result`"),
+struct ExampleCheck<'a> {
+    example: &'a Example,
+    diagnostics: &'a mut Vec<DiagnosticDraft>,
+}
+
+impl ExampleCheck<'_> {
+    /// Reports an error at a span of the example's text.
+    fn error(
+        &mut self,
+        code: &'static str,
+        span: &std::ops::Range<usize>,
+        message: String,
+    ) -> &mut DiagnosticDraft {
+        let location = Location::Span(self.example.in_file(span));
+        self.diagnostics.push_mut(DiagnosticDraft::error(code, DOC_FILE, location, message))
+    }
+
+    fn span(&self, pointer: &str, part: Part) -> std::ops::Range<usize> {
+        locate(&self.example.text, pointer, part).unwrap_or(0..self.example.text.len())
+    }
+
+    fn arguments(&mut self, arguments: &Value, validator: Option<(&Validator, &Value)>) {
+        let Some((validator, schema)) = validator else { return };
+        for problem in value_problems(validator, schema, arguments) {
+            let span = self.span(&problem.pointer, problem.part);
+            let message =
+                format!("an example of `{DOC_FILE}` does not match `parameters`: {}", problem.message);
+            let help = problem.help.unwrap_or_else(|| {
+                "fix the example; a block that shows a result is fenced as `json result`".to_owned()
+            });
+            self.error("example-refused", &span, message).help(help);
+        }
+    }
+
+    fn envelope_error(&mut self, pointer: &str, part: Part, message: String) -> &mut DiagnosticDraft {
+        let span = self.span(pointer, part);
+        self.error("example-envelope", &span, message)
+    }
+
+    fn envelope(&mut self, members: &Map<String, Value>) {
+        let succeeded = members.get("ok") == Some(&Value::Bool(true));
+        let known: &[&str] =
+            if succeeded { &["ok", "data", "intents", "meta"] } else { &["ok", "error", "meta"] };
+        for name in members.keys().filter(|name| !known.contains(&name.as_str())) {
+            let message = format!("an envelope with `ok: {succeeded}` has no `{}`", excerpt(name));
+            self.envelope_error(&child_pointer("", name), Part::Key, message).help(did_you_mean(name, known));
+        }
+        let required = if succeeded { "data" } else { "error" };
+        if !members.contains_key(required) {
+            let message = format!("an envelope with `ok: {succeeded}` needs `{required}`");
+            self.envelope_error("/ok", Part::Key, message);
+        }
+        if let Some(error) = members.get("error").filter(|_| !succeeded) {
+            self.envelope_failure(error);
+        }
+        if let Some(intents) = members.get("intents") {
+            self.intents(intents);
+        }
+    }
+
+    fn intents(&mut self, intents: &Value) {
+        let Some(intents) = intents.as_array() else {
+            let message = format!("`intents` must be an array, got {}", value_excerpt(intents));
+            self.envelope_error("/intents", Part::Value, message);
+            return;
         };
-    }
-}
-
-fn place(example: &Example, pointer: &str, part: Part) -> Place {
-    let span = locate(&example.text, pointer, part).unwrap_or(0..example.text.len());
-    Place::Span(example.in_file(&span))
-}
-
-fn check_envelope(example: &Example, members: &Map<String, Value>, findings: &mut Findings) {
-    let mut refuse = |pointer: &str, part, message: String, help: Option<String>| {
-        let finding = Finding::error("example-envelope", FILE, place(example, pointer, part), message);
-        let reported = findings.push(finding);
-        if let Some(help) = help {
-            reported.help(help);
+        for (index, intent) in intents.iter().enumerate() {
+            let pointer = format!("/intents/{index}");
+            match intent.get("type").and_then(Value::as_str) {
+                Some(kind) if IntentKind::from_word(kind).is_some() => {}
+                Some(kind) => {
+                    let message = format!("`intents[{index}].type` is `{}`, not an intent", excerpt(kind));
+                    self.envelope_error(&format!("{pointer}/type"), Part::Value, message)
+                        .help(did_you_mean(kind, IntentKind::WORDS));
+                }
+                None => {
+                    let message = format!("`intents[{index}]` needs a `type`");
+                    self.envelope_error(&pointer, Part::Value, message);
+                }
+            }
         }
-    };
-    let succeeded = members.get("ok") == Some(&Value::Bool(true));
-    let known: &[&str] =
-        if succeeded { &["ok", "data", "intents", "meta"] } else { &["ok", "error", "meta"] };
-    for name in members.keys().filter(|name| !known.contains(&name.as_str())) {
-        let message = format!("an envelope with `ok: {succeeded}` has no `{name}`");
-        refuse(&child_pointer("", name), Part::Key, message, Some(did_you_mean(name, known)));
     }
-    let needed = if succeeded { "data" } else { "error" };
-    if !members.contains_key(needed) {
-        refuse("/ok", Part::Key, format!("an envelope with `ok: {succeeded}` needs `{needed}`"), None);
-    }
-    if let Some(error) = members.get("error").filter(|_| !succeeded) {
-        check_error(error, &mut refuse);
-    }
-    if members.get("intents").is_some_and(|intents| !intents.is_array()) {
-        refuse("/intents", Part::Value, "`intents` is a list".to_owned(), None);
-    }
-    for (index, intent) in members.get("intents").and_then(Value::as_array).into_iter().flatten().enumerate()
-    {
-        match intent.get("type").and_then(Value::as_str) {
-            Some(kind) if IntentKind::from_word(kind).is_some() => {}
+
+    fn envelope_failure(&mut self, error: &Value) {
+        match error.get("type").and_then(Value::as_str) {
+            Some(kind) if ErrorKind::from_word(kind).is_some() => {}
             Some(kind) => {
-                let message = format!("`{kind}` is not an intent");
-                refuse(
-                    &format!("/intents/{index}/type"),
-                    Part::Value,
-                    message,
-                    Some(did_you_mean(kind, IntentKind::WORDS)),
-                );
+                let message = format!("`error.type` is `{}`, not an error type", excerpt(kind));
+                self.envelope_error("/error/type", Part::Value, message)
+                    .help(did_you_mean(kind, ErrorKind::WORDS));
             }
             None => {
-                refuse(&format!("/intents/{index}"), Part::Value, "an intent needs a `type`".to_owned(), None)
+                self.envelope_error("/error", Part::Key, "`error` needs a `type`".to_owned());
             }
         }
-    }
-}
-
-fn check_error(error: &Value, refuse: &mut impl FnMut(&str, Part, String, Option<String>)) {
-    match error.get("type").and_then(Value::as_str) {
-        Some(kind) if ErrorKind::from_word(kind).is_some() => {}
-        Some(kind) => {
-            let message = format!("`{kind}` is not an error type");
-            refuse("/error/type", Part::Value, message, Some(did_you_mean(kind, ErrorKind::WORDS)));
+        if !error.get("message").is_some_and(Value::is_string) {
+            self.envelope_error("/error", Part::Key, "`error` needs a `message`".to_owned());
         }
-        None => refuse("/error", Part::Key, "an error needs a `type`".to_owned(), None),
-    }
-    if !error.get("message").is_some_and(Value::is_string) {
-        refuse("/error", Part::Key, "an error needs a `message`".to_owned(), None);
-    }
-    for name in ["retryable", "partialSideEffects"] {
-        if error.get(name).is_some_and(|value| !value.is_boolean()) {
-            refuse(&format!("/error/{name}"), Part::Value, format!("`{name}` is true or false"), None);
+        for name in ["retryable", "partialSideEffects"] {
+            if let Some(value) = error.get(name).filter(|value| !value.is_boolean()) {
+                let message = format!("`error.{name}` must be true or false, got {}", value_excerpt(value));
+                self.envelope_error(&format!("/error/{name}"), Part::Value, message);
+            }
         }
     }
 }

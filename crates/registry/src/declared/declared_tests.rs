@@ -47,7 +47,7 @@ fn read_text(file: &str, text: &str) -> (Vec<Tool>, Vec<Error>) {
     read(Path::new(file), text, &is_registered)
 }
 
-/// What all formats agree on.
+/// The result, which must be the same for all formats.
 fn read_all(content: &Value) -> (Vec<Tool>, Vec<(String, String)>) {
     let mut results = files(content).into_iter().map(|(file, text)| {
         let (tools, errors) = read_text(file, &text);
@@ -74,7 +74,7 @@ fn accept(tool: Value) -> Tool {
     tools.remove(0)
 }
 
-/// The only message about a single tool.
+/// The message of the only error of a single tool.
 fn refuse(tool: Value) -> String {
     let (tools, mut errors) = read_all(&json!({ "tools": [tool] }));
     assert_eq!((tools, errors.len()), (vec![], 1), "{errors:?}");
@@ -102,7 +102,7 @@ fn register_tool_from_configuration() {
     assert_eq!(names(tools.iter()), ["weather", "tides"]);
     let about: Vec<&str> = errors.iter().map(|(tool, _)| tool.as_str()).collect();
     assert_eq!(about, ["weather", "#3", "#4", "#4", "#4", "#4"]);
-    assert_eq!(errors[0].1, "`description` is missing");
+    assert_eq!(errors[0].1, "the required field `description` is missing");
     let (toolset, errors) = Toolset::empty().with_declared(Path::new("more.json"), tools);
     assert_eq!((toolset.ids().collect::<Vec<_>>(), errors), (vec!["weather", "tides"], vec![]));
 }
@@ -128,17 +128,17 @@ fn reject_duplicate_tool_names() {
 fn validate_tool_definition() {
     let schema = |schema: Value| with("/parameters", Some(schema));
     let cases = [
-        (with("/name", None), "`name` is missing"),
+        (with("/name", None), "the required field `name` is missing"),
         (with("/name", Some(json!(""))), "`name` must not be empty"),
-        (with("/name", Some(json!(7))), "`name` must be a string, not a number"),
+        (with("/name", Some(json!(7))), "`name` must be a string, got 7"),
         (with("/name", Some(json!("get weather"))), "`name` is `get weather`, which models cannot call"),
-        (with("/description", None), "`description` is missing"),
+        (with("/description", None), "the required field `description` is missing"),
         (with("/description", Some(json!(" \n"))), "`description` must not be empty"),
-        (with("/parameters", None), "`parameters` is missing"),
-        (schema(json!("object")), "`parameters` must be a JSON Schema, not a string"),
-        (schema(json!({})), "`parameters.type` must be `object`"),
-        (schema(json!({ "type": "array" })), "`parameters.type` must be `object`"),
-        (schema(json!({ "type": ["object"] })), "`parameters.type` must be `object`"),
+        (with("/parameters", None), "the required field `parameters` is missing"),
+        (schema(json!("object")), "`parameters` must be a JSON Schema, got \"object\""),
+        (schema(json!({})), "`parameters.type` must be `object`, got nothing"),
+        (schema(json!({ "type": "array" })), "`parameters.type` must be `object`, got \"array\""),
+        (schema(json!({ "type": ["object"] })), "`parameters.type` must be `object`, got an array"),
     ];
     for (tool, message) in cases {
         assert_eq!(refuse(tool), message);
@@ -209,30 +209,30 @@ fn filter_by_allowed_tools() {
 
 #[test]
 fn tool_definition_structure() {
-    assert_eq!(refuse(with("/type", None)), "`type` is missing");
-    assert_eq!(refuse(with("/type", Some(json!("tool")))), "`type` must be `function`");
-    assert_eq!(refuse(with("/handler", Some(json!(7)))), "`handler` must be a string, not a number");
-    assert_eq!(refuse(with("/implementation", None)), "`implementation` is missing");
+    assert_eq!(refuse(with("/type", None)), "the required field `type` is missing");
+    assert_eq!(refuse(with("/type", Some(json!("tool")))), "`type` must be `function`, got \"tool\"");
+    assert_eq!(refuse(with("/handler", Some(json!(7)))), "`handler` must be a string, got 7");
+    assert_eq!(refuse(with("/implementation", None)), "the required field `implementation` is missing");
     assert_eq!(
         refuse(implemented(json!("mock"))),
-        "`implementation` must be a table with `type`, not a string"
+        "`implementation` must be an object with `type`, got \"mock\""
     );
-    assert_eq!(refuse(implemented(json!({}))), "`implementation.type` is missing");
-    let message = "`implementation.type` is `script`, not one of `mock`, `builtin`, `internal`";
+    assert_eq!(refuse(implemented(json!({}))), "the required field `implementation.type` is missing");
+    let message = "`implementation.type` must be one of `mock`, `builtin`, `internal`, got `script`";
     assert_eq!(refuse(implemented(json!({ "type": "script" }))), message);
-    let message = "`implementation.type` must be one of `mock`, `builtin`, `internal`, not a boolean";
+    let message = "`implementation.type` must be one of `mock`, `builtin`, `internal`, got true";
     assert_eq!(refuse(implemented(json!({ "type": true }))), message);
     let file = |content: Value| read_all(&content).1.remove(0).1;
     assert_eq!(file(json!({ "version": 3, "tools": [] })), "`version` of the file must be 1 or 2");
     assert_eq!(file(json!({ "version": "1", "tools": [] })), "`version` of the file must be 1 or 2");
-    assert_eq!(file(json!({ "tools": {} })), "`tools` must be a list");
+    assert_eq!(file(json!({ "tools": {} })), "`tools` must be an array");
     assert_eq!(file(json!({})), "`tools` is missing");
     assert_eq!(read_all(&json!({ "tools": [] })), (vec![], vec![]));
 }
 
 #[test]
 fn mock_tool_implementation() {
-    let message = "`implementation.mock_response` is missing";
+    let message = "the required field `implementation.mock_response` is missing";
     assert_eq!(refuse(implemented(json!({ "type": "mock" }))), message);
     for response in
         [json!(null), json!(false), json!(0), json!("no"), json!([1, [2.5]]), json!({ "a": { "b": [] } })]
@@ -244,7 +244,7 @@ fn mock_tool_implementation() {
     assert_eq!((spec.side_effects, spec.idempotent), (SideEffects::None, true));
 }
 
-/// Both kinds name what the program registers, so they share their rules.
+/// Both types name a registered handler, under the same rules.
 fn check_native(kind: &str) {
     let tool = accept(implemented(json!({ "type": kind, "handler": "clock.now" })));
     assert_eq!(tool.implementation, Implementation::Native("clock.now".to_owned()));
@@ -260,7 +260,7 @@ fn check_native(kind: &str) {
     outer["handler"] = json!("crm.lookup");
     assert_eq!(accept(outer.clone()).implementation, Implementation::Native("crm.lookup".to_owned()));
     outer.as_object_mut().unwrap().remove("handler");
-    assert_eq!(refuse(outer), "`implementation.handler` is missing");
+    assert_eq!(refuse(outer), "the required field `implementation.handler` is missing");
 }
 
 #[test]
@@ -291,7 +291,7 @@ fn http_tool_implementation_validation() {
     assert!(errors.is_empty(), "{errors:?}");
 }
 
-/// Whatever could only fail when the tool is called is found when it is read.
+/// Errors that would otherwise appear in a call.
 #[test]
 fn an_http_tool_is_checked_when_it_is_read() {
     let sound = json!({
@@ -318,15 +318,15 @@ fn an_http_tool_is_checked_when_it_is_read() {
         (&|how| how["url"] = "https://{city}.example.com/".into(), "which is not fixed"),
         (&|how| how["url"] = "https://user@api.example.com/".into(), "which is not fixed"),
         (&|how| how["url"] = "ftp://api.example.com/".into(), "must begin with https://"),
-        (&|how| how["url"] = "https://api.example.com/{town}".into(), "`{town}`, which is no parameter"),
+        (&|how| how["url"] = "https://api.example.com/{town}".into(), "`{town}`, which is not a parameter"),
         (&|how| how["url"] = "https://api.example.com/{day}".into(), "which a call may leave out"),
         (&|how| how["url"] = "https://api.example.com/${KEY}".into(), "has a variable in it"),
         (&|how| how["url"] = "https://api.example.com/#x".into(), "has a fragment"),
         (&|how| how["method"] = "GET".into(), "a GET request has no body"),
-        (&|how| how["method"] = "FETCH".into(), "not one of"),
-        (&|how| how["query"] = json!(["a"]), "`implementation.query` must be a table"),
+        (&|how| how["method"] = "FETCH".into(), "got `FETCH`"),
+        (&|how| how["query"] = json!(["a"]), "`implementation.query` must be an object"),
         (&|how| how["headers"] = json!({ "x": {} }), "`implementation.headers.x` must be a string"),
-        (&|how| how["body"] = json!({ "x": "{nothing}" }), "`{nothing}`, which is no parameter"),
+        (&|how| how["body"] = json!({ "x": "{nothing}" }), "`{nothing}`, which is not a parameter"),
         (&|how| how["body"] = json!({ "x": "${SECRET}" }), "has a variable in it"),
         (&|how| how["response"] = json!({ "data": "results" }), "must be a JSON pointer"),
         (&|how| how["respond"] = json!({}), "unknown field `implementation.respond`"),
@@ -338,7 +338,7 @@ fn an_http_tool_is_checked_when_it_is_read() {
 }
 
 #[test]
-fn what_policy_asks_about_can_be_declared_and_has_careful_defaults() {
+fn policy_fields_can_be_declared_and_have_careful_defaults() {
     let spec = accept(implemented(json!({ "type": "builtin", "handler": "clock.now" }))).spec;
     assert_eq!((spec.version.as_str(), spec.category), ("1.0.0", Category::Utility));
     assert_eq!(spec.requires_confirmation, Confirmation::Always(false));
@@ -380,28 +380,35 @@ fn a_retrieval_tool_reads_and_may_be_repeated() {
     let spec = accept(tool.clone()).spec;
     assert_eq!((spec.side_effects, spec.idempotent), (SideEffects::ReadOnly, true));
     tool["sideEffects"] = json!("writes");
-    assert_eq!(refuse(tool.clone()), "a retrieval tool must not write");
+    assert_eq!(
+        refuse(tool.clone()),
+        "`sideEffects` of a retrieval tool must be `none` or `read_only`, got `writes`"
+    );
     tool["sideEffects"] = json!("none");
     tool["idempotent"] = json!(false);
-    assert_eq!(refuse(tool), "a retrieval tool must be idempotent");
+    assert_eq!(refuse(tool), "`idempotent` of a retrieval tool must be true, got false");
 }
 
 #[test]
-fn wrong_values_and_unknown_fields_are_named_with_a_way_out() {
+fn wrong_values_and_unknown_fields_are_named_with_a_fix() {
     let cases = [
-        ("version", json!("1.0"), "`version` is `1.0`, not a semantic version"),
-        ("version", json!(1.0), "`version` must be a string such as \"1.0.0\", not a number"),
-        ("category", json!("tool"), "`category` is `tool`, not one of `retrieval`"),
-        ("sideEffects", json!("write"), "`sideEffects` is `write`, not one of"),
-        ("idempotent", json!("yes"), "`idempotent` must be true or false, not a string"),
-        ("requiresConfirmation", json!({}), "`requiresConfirmation` must be true or false, not a table"),
+        ("version", json!("1.0"), "`version` must be a semantic version, got `1.0`"),
+        ("version", json!(1.0), "`version` must be a string, got 1.0"),
+        ("category", json!("tool"), "`category` must be one of `retrieval`, `action`, `utility`, got `tool`"),
+        (
+            "sideEffects",
+            json!("write"),
+            "`sideEffects` must be one of `none`, `read_only`, `writes`, got `write`",
+        ),
+        ("idempotent", json!("yes"), "`idempotent` must be true or false, got \"yes\""),
+        ("requiresConfirmation", json!({}), "`requiresConfirmation` must be true or false, got an object"),
         ("allowedModes", json!([]), "`allowedModes` must name at least one mode"),
-        ("allowedModes", json!(["text", "text"]), "`allowedModes` names `text` twice"),
-        ("allowedModes", json!("text"), "`allowedModes` must be a list of"),
-        ("latencyBudgetMs", json!(0), "`latencyBudgetMs` must be greater than 0"),
-        ("timeoutMs", json!("1s"), "`timeoutMs` must be a number of milliseconds, not a string"),
-        ("tags", json!(["a", "a"]), "`tags` names `a` twice"),
-        ("tags", json!([""]), "`tags` must not be empty"),
+        ("allowedModes", json!(["text", "text"]), "`allowedModes` lists \"text\" twice"),
+        ("allowedModes", json!("text"), "`allowedModes` must be an array of"),
+        ("latencyBudgetMs", json!(0), "`latencyBudgetMs` must be greater than 0, got 0"),
+        ("timeoutMs", json!("1s"), "`timeoutMs` must be a number of milliseconds greater than 0, got \"1s\""),
+        ("tags", json!(["a", "a"]), "`tags` lists \"a\" twice"),
+        ("tags", json!([""]), "`tags[0]` must not be empty"),
         ("summary", json!("x".repeat(251)), "`summary` has 251 characters, at most 250 are allowed"),
         ("side_effects", json!("none"), "unknown field `side_effects`"),
     ];

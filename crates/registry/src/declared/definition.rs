@@ -1,167 +1,207 @@
-//! One definition: checked as a whole, and turned into a tool.
+//! One definition of a declared file: checked, and turned into a tool.
 
 use serde_json::{Map, Value};
-
-use super::parameters::parameters;
-use super::traits::Traits;
-use super::{Report, Version, fields, http, shown};
-use crate::hidden::hidden_unicode;
-use crate::toolset::{Implementation, Tool};
+use toolwright_contract::ToolSpec;
 use toolwright_contract::suggest::list;
+use toolwright_schema::pointer::child_pointer;
 
-const FIELDS: &[&str] = &[
-    "name",
-    "description",
-    "type",
-    "handler",
-    "parameters",
-    "implementation",
-    "version",
-    "category",
-    "sideEffects",
-    "idempotent",
-    "requiresConfirmation",
-    "allowedModes",
-    "latencyBudgetMs",
-    "timeoutMs",
-    "tags",
-    "summary",
-];
+use super::{Version, http};
+use crate::diagnostic::DiagnosticDraft;
+use crate::excerpt::{excerpt, value_excerpt};
+use crate::fields::{self, FieldCheck, check_value};
+use crate::shared::Shared;
+use crate::toolset::{Implementation, Tool};
 
-/// The kinds of implementation that can be registered.
-const KINDS: &[&str] = &["mock", "builtin", "internal"];
+/// The fields that only declared tools have; the others are in the table of all fields.
+const DECLARED_ONLY: [&str; 5] = ["name", "type", "handler", "implementation", "summary"];
 
-const LONGEST_NAME: usize = 128;
-const LONGEST_SUMMARY: usize = 250;
+/// The types of implementation that a file of any version can use.
+const IMPLEMENTATION_TYPES: &[&str] = &["mock", "builtin", "internal"];
 
-/// What the file and the program say about definitions.
+const MAX_NAME_BYTES: usize = 128;
+const MAX_SUMMARY_CHARACTERS: usize = 250;
+
+/// What definitions are checked against.
 pub(super) struct Rules<'a> {
+    /// Whether the program registers a handler of this name.
     pub is_registered: &'a dyn Fn(&str) -> bool,
     pub version: Version,
 }
 
-/// The tool, unless something is wrong with it: then everything that is has been reported.
-pub(super) fn read(report: &mut Report<'_>, value: &Value, rules: &Rules<'_>) -> Option<Tool> {
-    let before = report.count();
-    let Some(members) = value.as_object() else {
-        return fields::wrong_type(report, "tools", value, "a list of tables");
-    };
-    let name = name(report, members);
-    fields::unknown(report, members, "", FIELDS);
-    refuse_hidden(report, members);
-    let description = fields::required(report, members, "description", "say what the tool does")
-        .and_then(|value| fields::text(report, "description", value));
-    function(report, members);
-    if let Some(handler) = members.get("handler") {
-        fields::text(report, "handler", handler);
-    }
-    let parameters = parameters(report, members);
-    let implementation = implementation(report, members, rules, parameters);
-    let traits = Traits::read(report, members, matches!(implementation, Some(Implementation::Mock(_))));
-    let description = description?.to_owned();
-    let summary = summary(report, members, &description);
-    let spec = traits.into_spec(name?.to_owned(), description, parameters?.clone());
-    let tool = Tool { spec, summary, implementation: implementation? };
-    (report.count() == before).then_some(tool)
+/// A definition with errors.
+pub(super) struct Rejection {
+    /// The tool's name, if it is valid.
+    pub name: Option<String>,
+    pub diagnostics: Vec<DiagnosticDraft>,
 }
 
-/// A name is what models, logs and addresses call the tool, so it has no spaces or signs.
-fn name<'v>(report: &mut Report<'_>, members: &'v Map<String, Value>) -> Option<&'v str> {
-    let value = fields::required(report, members, "name", "give the tool a name")?;
-    let name = fields::text(report, "name", value)?;
-    let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'));
-    if plain && name.len() <= LONGEST_NAME {
-        report.tool = Some(name.to_owned());
+/// The tool, or everything that is wrong with its definition.
+pub(super) fn read(index: usize, value: &Value, rules: &Rules<'_>) -> Result<Tool, Rejection> {
+    let Some(members) = value.as_object() else {
+        let message = format!("`tools[{index}]` must be an object, got {}", value_excerpt(value));
+        let draft = DiagnosticDraft::json("field-type", "", "", message);
+        let diagnostics = vec![draft.with_help("write an object with `name`, `description` and so on")];
+        return Err(Rejection { name: None, diagnostics });
+    };
+    let shared = Shared::default();
+    let mut check = FieldCheck::new("", members, &shared);
+    let known: Vec<&str> = DECLARED_ONLY.into_iter().chain(fields::declared_names()).collect();
+    check.unknown_fields(members, "", &known);
+    let name = name(&mut check);
+    // A mock's response may be any value.
+    for (name, value) in members.iter().filter(|(name, _)| *name != "implementation") {
+        let pointer = child_pointer("", name);
+        check_value("", &Value::from(name.as_str()), &pointer, &mut check.diagnostics);
+        check_value("", value, &pointer, &mut check.diagnostics);
+    }
+    check_type(&mut check);
+    if let Some(handler) = members.get("handler") {
+        check.text(handler, "/handler");
+    }
+    let is_mock = value.pointer("/implementation/type").is_some_and(|kind| kind == "mock");
+    check.check_declared(is_mock);
+    let implementation = implementation(&mut check, rules);
+    let summary = summary(&mut check);
+    let spec = name.and_then(|name| spec(&mut check, name, is_mock));
+    match (spec, implementation) {
+        (Some(spec), Some(implementation)) if check.diagnostics.is_empty() => {
+            Ok(Tool { spec, summary, implementation })
+        }
+        _ => Err(Rejection { name: name.map(str::to_owned), diagnostics: check.diagnostics }),
+    }
+}
+
+/// Reads the checked fields. `None` if there are errors.
+fn spec(check: &mut FieldCheck<'_>, name: &str, is_mock: bool) -> Option<ToolSpec> {
+    if !check.diagnostics.is_empty() {
+        return None;
+    }
+    let mut spec = fields::declared_spec(check.members, is_mock);
+    spec.insert("toolId".to_owned(), name.into());
+    match serde_json::from_value(Value::Object(spec)) {
+        Ok(spec) => Some(spec),
+        Err(error) => {
+            check.error("field-value", "", format!("`{name}` cannot be read: {error}"));
+            None
+        }
+    }
+}
+
+/// Models, logs and URLs use the name, so it has no spaces or special characters.
+fn name<'v>(check: &mut FieldCheck<'v>) -> Option<&'v str> {
+    let Some(value) = check.members.get("name") else {
+        check.missing("", "name", "give the tool a name");
+        return None;
+    };
+    let name = check.text(value, "/name")?;
+    let is_plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'));
+    if is_plain && name.len() <= MAX_NAME_BYTES {
         return Some(name);
     }
-    report.problem(
-        format!("`name` is `{}`, which models cannot call", shown(name)),
-        format!("use letters, digits, `_`, `-` and `.`, at most {LONGEST_NAME} of them"),
-    );
+    let message = format!("`name` is `{}`, which models cannot call", excerpt(name));
+    check
+        .error("field-value", "/name", message)
+        .help(format!("use letters, digits, `_`, `-` and `.`, at most {MAX_NAME_BYTES} of them"));
     None
 }
 
-fn function(report: &mut Report<'_>, members: &Map<String, Value>) {
-    let help = "write `function`, the only type there is";
-    match fields::required(report, members, "type", help) {
-        Some(kind) if kind != "function" => report.problem("`type` must be `function`", help),
-        _ => {}
+fn check_type(check: &mut FieldCheck<'_>) {
+    let help = "write `function`, the only type";
+    match check.members.get("type") {
+        Some(kind) if kind == "function" => {}
+        Some(kind) => {
+            let message = format!("`type` must be `function`, got {}", value_excerpt(kind));
+            check.error("field-value", "/type", message).help(help);
+        }
+        None => check.missing("", "type", help),
     }
 }
 
-fn implementation(
-    report: &mut Report<'_>,
-    members: &Map<String, Value>,
-    rules: &Rules<'_>,
-    parameters: Option<&Value>,
-) -> Option<Implementation> {
-    let help = format!("say what answers a call: a `type` that is one of {}", list(KINDS));
-    let value = fields::required(report, members, "implementation", &help)?;
-    let Some(how) = value.as_object() else {
-        return fields::wrong_type(report, "implementation", value, "a table with `type`");
+fn implementation(check: &mut FieldCheck<'_>, rules: &Rules<'_>) -> Option<Implementation> {
+    let at = "/implementation";
+    let help = format!("set `type` to one of {}", list(IMPLEMENTATION_TYPES));
+    let Some(value) = check.members.get("implementation") else {
+        check.missing("", "implementation", help);
+        return None;
     };
-    let Some(kind) = how.get("type") else {
-        report.problem("`implementation.type` is missing", help);
+    let members = check.object(value, at, "an object with `type`")?;
+    let Some(kind) = members.get("type") else {
+        check.missing(at, "type", help);
         return None;
     };
     match kind.as_str() {
         Some("mock") => {
-            fields::unknown(report, how, "implementation.", &["type", "mock_response", "handler"]);
-            let response = how.get("mock_response").cloned();
+            check.unknown_fields(members, at, &["type", "mock_response", "handler"]);
+            let response = members.get("mock_response").cloned();
             if response.is_none() {
-                let help = "write what every call gets: any value, null included";
-                report.problem("`implementation.mock_response` is missing", help);
+                check.missing(at, "mock_response", "write the result of every call: any value, or null");
             }
             response.map(Implementation::Mock)
         }
         Some("builtin" | "internal") => {
-            fields::unknown(report, how, "implementation.", &["type", "handler"]);
-            native(report, members, how, rules)
+            check.unknown_fields(members, at, &["type", "handler"]);
+            native(check, members, rules)
         }
         Some("http") if rules.version == Version::Second => {
-            http::read(report, how, parameters).map(|tool| Implementation::Http(Box::new(tool)))
+            http::read(check, members).map(|tool| Implementation::Http(Box::new(tool)))
         }
         Some("http") => {
-            http::refuse(report, KINDS);
+            let message = "HTTP tools not yet supported (coming in v2)";
+            check.error("field-value", "/implementation/type", message).help(format!(
+                "write `version: 2` at the top of the file, or use one of {}",
+                list(IMPLEMENTATION_TYPES)
+            ));
             None
         }
-        _ => fields::word(report, "implementation.type", kind, KINDS, |_| None),
+        _ => {
+            check.one_of(kind, "/implementation/type", IMPLEMENTATION_TYPES);
+            None
+        }
     }
 }
 
-/// The registered handler. A definition that names it once, beside the description, means the same.
+/// The registered handler. Its name is either in `implementation` or in the definition itself.
 fn native(
-    report: &mut Report<'_>,
-    members: &Map<String, Value>,
-    how: &Map<String, Value>,
+    check: &mut FieldCheck<'_>,
+    implementation: &Map<String, Value>,
     rules: &Rules<'_>,
 ) -> Option<Implementation> {
-    let handler = match (how.get("handler"), members.get("handler")) {
-        (Some(inner), _) => fields::text(report, "implementation.handler", inner)?,
-        // What is wrong with it has been reported.
-        (None, Some(outer)) => outer.as_str().filter(|outer| !outer.trim().is_empty())?,
+    let handler = match (implementation.get("handler"), check.members.get("handler")) {
+        (Some(handler), _) => check.text(handler, "/implementation/handler")?,
+        // A handler that is not a text is reported already.
+        (None, Some(handler)) => handler.as_str().filter(|handler| !handler.trim().is_empty())?,
         (None, None) => {
-            let help = "name a handler that the program registers";
-            report.problem("`implementation.handler` is missing", help);
+            check.missing("/implementation", "handler", "name a handler that the program registers");
             return None;
         }
     };
     if (rules.is_registered)(handler) {
         return Some(Implementation::Native(handler.to_owned()));
     }
-    let message = format!("no handler `{}` is registered", shown(handler));
-    report.problem(message, "mend the name, or register the handler in the program");
+    check
+        .error(
+            "field-value",
+            "/implementation/handler",
+            format!("no handler `{}` is registered", excerpt(handler)),
+        )
+        .help("correct the name, or register the handler in the program");
     None
 }
 
-/// What a prompt says of the tool: one line, so that no description can pose as the prompt itself.
-fn summary(report: &mut Report<'_>, members: &Map<String, Value>, description: &str) -> String {
-    let Some(value) = members.get("summary") else { return cut(&one_line(description)) };
-    let summary = one_line(fields::text(report, "summary", value).unwrap_or_default());
+/// What a prompt says about the tool: one line, so that a description cannot imitate the prompt's structure.
+fn summary(check: &mut FieldCheck<'_>) -> String {
+    let Some(value) = check.members.get("summary") else {
+        let description = check.members.get("description").and_then(Value::as_str);
+        return shorten(one_line(description.unwrap_or_default()));
+    };
+    let summary = one_line(check.text(value, "/summary").unwrap_or_default());
     let length = summary.chars().count();
-    if length > LONGEST_SUMMARY {
-        let message = format!("`summary` has {length} characters, at most {LONGEST_SUMMARY} are allowed");
-        report.problem(message, "shorten it, or leave it out: then the description is cut");
+    if length > MAX_SUMMARY_CHARACTERS {
+        let message =
+            format!("`summary` has {length} characters, at most {MAX_SUMMARY_CHARACTERS} are allowed");
+        check
+            .error("field-value", "/summary", message)
+            .help("shorten it, or leave it out: then the description is shortened");
     }
     summary
 }
@@ -170,41 +210,15 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The opening words, with a sign that there are more.
-fn cut(text: &str) -> String {
-    if text.chars().count() <= LONGEST_SUMMARY {
-        return text.to_owned();
+/// The opening words and an ellipsis, if the text is too long for a summary.
+fn shorten(text: String) -> String {
+    if text.chars().count() <= MAX_SUMMARY_CHARACTERS {
+        return text;
     }
-    let head: String = text.chars().take(LONGEST_SUMMARY).collect();
+    let head: String = text.chars().take(MAX_SUMMARY_CHARACTERS).collect();
     let words = head.rsplit_once(' ').map_or_else(
-        || head.chars().take(LONGEST_SUMMARY - 1).collect::<String>(),
+        || head.chars().take(MAX_SUMMARY_CHARACTERS - 1).collect::<String>(),
         |(words, _)| words.to_owned(),
     );
     words.trim_end_matches(|c: char| !c.is_alphanumeric()).to_owned() + "…"
-}
-
-/// Everything that a model may read before a call. A mock's response is any value there is.
-fn refuse_hidden(report: &mut Report<'_>, members: &Map<String, Value>) {
-    for (name, value) in members.iter().filter(|(name, _)| name.as_str() != "implementation") {
-        if let Some(character) = hidden(name).or_else(|| hidden_in(value)) {
-            let message =
-                format!("`{}` has the hidden character U+{:04X}", shown(name), u32::from(character));
-            report.problem(message, "remove it: a model reads it, a person does not");
-        }
-    }
-}
-
-fn hidden_in(value: &Value) -> Option<char> {
-    match value {
-        Value::String(text) => hidden(text),
-        Value::Array(items) => items.iter().find_map(hidden_in),
-        Value::Object(members) => {
-            members.iter().find_map(|(name, value)| hidden(name).or_else(|| hidden_in(value)))
-        }
-        _ => None,
-    }
-}
-
-fn hidden(text: &str) -> Option<char> {
-    hidden_unicode(text).first().map(|(_, character)| *character)
 }

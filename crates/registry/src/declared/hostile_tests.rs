@@ -6,8 +6,8 @@ use super::*;
 use crate::corpora::corpus;
 use crate::toolset::Toolset;
 
-/// Nothing is registered, and there is one error about the file.
-fn refused(file: &str, text: &str) -> String {
+/// The message of the only error, which is about the file. There are no tools.
+fn reject(file: &str, text: &str) -> String {
     let (tools, errors) = read(Path::new(file), text, &|_| true);
     assert_eq!((tools, errors.len()), (vec![], 1), "{file}: {errors:?}");
     assert!(matches!(errors[0], Error::File { .. }), "{errors:?}");
@@ -24,7 +24,7 @@ fn mocked(response: &str) -> String {
 }
 
 #[test]
-fn what_cannot_be_parsed_is_one_error() {
+fn a_file_that_cannot_be_parsed_is_one_error() {
     for (file, text) in [
         ("a.json", ""),
         ("a.json", "{\"tools\": [}"),
@@ -41,41 +41,41 @@ fn what_cannot_be_parsed_is_one_error() {
         ("a.txt", "tools: []"),
         ("tools", "tools: []"),
     ] {
-        refused(file, text);
+        reject(file, text);
     }
     assert_eq!(
-        refused("a.json", "{\n  \"tools\": [}"),
+        reject("a.json", "{\n  \"tools\": [}"),
         "a.json: not JSON: expected value at line 2, column 13"
     );
-    assert!(refused("a.toml", "tools = [").contains("line 1"));
-    assert!(refused("a.yaml", "a: [\n").contains("line"));
+    assert!(reject("a.toml", "tools = [").contains("line 1"));
+    assert!(reject("a.yaml", "a: [\n").contains("line"));
 }
 
 #[test]
-fn repeated_keys_are_refused() {
-    let message = refused("a.json", "{\"tools\": [],\n \"tools\": []}");
+fn repeated_keys_are_rejected() {
+    let message = reject("a.json", "{\"tools\": [],\n \"tools\": []}");
     assert_eq!(message, "a.json: the key `tools` is repeated at line 2, column 2");
-    refused("a.json", &mocked("{\"a\": 1, \"\\u0061\": 2}"));
-    refused("a.yaml", "tools: []\ntools: []\n");
-    refused("a.yaml", &mocked("{a: 1, \"a\": 2}"));
-    refused("a.toml", "tools = []\ntools = []\n");
+    reject("a.json", &mocked("{\"a\": 1, \"\\u0061\": 2}"));
+    reject("a.yaml", "tools: []\ntools: []\n");
+    reject("a.yaml", &mocked("{a: 1, \"a\": 2}"));
+    reject("a.toml", "tools = []\ntools = []\n");
 }
 
 #[test]
-fn numbers_that_json_does_not_have_are_refused() {
+fn numbers_without_a_json_form_are_rejected() {
     for number in ["NaN", "Infinity", "1e999"] {
-        refused("a.json", &mocked(number));
+        reject("a.json", &mocked(number));
     }
     for number in [".nan", "-.inf", "1e999", "!!float nan"] {
-        refused("a.yaml", &mocked(number));
+        reject("a.yaml", &mocked(number));
     }
     for number in ["nan", "-inf"] {
-        refused("a.toml", &format!("tools = []\nversion = {number}\n"));
+        reject("a.toml", &format!("tools = []\nversion = {number}\n"));
     }
 }
 
 #[test]
-fn words_of_yaml_1_2_mean_what_they_say() {
+fn yaml_1_2_words_are_strings_and_not_booleans() {
     let text = mocked("[no, off, y, true, 012, 0o14, 1_000, ~, 2001-01-01, 1e3]");
     let (tools, errors) = read(Path::new("a.yaml"), &text, &|_| true);
     assert_eq!(errors, []);
@@ -85,7 +85,7 @@ fn words_of_yaml_1_2_mean_what_they_say() {
 }
 
 #[test]
-fn a_date_of_toml_is_text() {
+fn a_toml_date_becomes_a_string() {
     let text = "[[tools]]\nname = 't'\ndescription = 'd'\ntype = 'function'\nparameters.type = 'object'\n\
                 implementation = { type = 'mock', mock_response = 2026-01-02T03:04:05Z }\n";
     let (tools, errors) = read(Path::new("a.toml"), text, &|_| true);
@@ -94,7 +94,7 @@ fn a_date_of_toml_is_text() {
 }
 
 #[test]
-fn aliases_and_merges_work_and_do_not_explode() {
+fn the_expansion_of_aliases_and_merges_is_limited() {
     let text = "version: 1\ntools:\n  - &base\n    name: a\n    description: d\n    type: function\n    \
                 parameters: &none { type: object }\n    implementation: { type: mock, mock_response: 1 }\n  \
                 - { name: b, description: d, type: function, parameters: *none, implementation: { type: mock, mock_response: 2 } }\n  \
@@ -113,41 +113,41 @@ fn aliases_and_merges_work_and_do_not_explode() {
             [below.as_str(); 9].join(", ")
         );
     }
-    assert!(refused("a.yaml", &laughs).contains("limit exceeded"));
-    assert!(refused("a.yaml", &merges).contains("MergeKeys"));
+    assert!(reject("a.yaml", &laughs).contains("limit exceeded"));
+    assert!(reject("a.yaml", &merges).contains("MergeKeys"));
     // Few aliases, each of something long.
     let mut long = format!("a: &a {}\nb:\n", "x".repeat(1 << 20));
     for _ in 0..90 {
         long.push_str("  - *a\n");
     }
-    assert!(refused("a.yaml", &long).contains("grows too large"));
-    refused("a.yaml", "a: &a [*a]\n");
+    assert!(reject("a.yaml", &long).contains("grows too large"));
+    reject("a.yaml", "a: &a [*a]\n");
 }
 
 #[test]
-fn deep_nesting_is_refused() {
+fn deep_nesting_is_rejected() {
     for depth in [200, 5_000, 400_000] {
         for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
             let text = format!("{{\"tools\": {}0{}}}", open.repeat(depth), close.repeat(depth));
-            refused("a.json", &text);
-            refused("a.yaml", &text);
+            reject("a.json", &text);
+            reject("a.yaml", &text);
         }
-        refused("a.toml", &format!("a = {}{}", "[".repeat(depth), "]".repeat(depth)));
-        refused("a.toml", &format!("a = {}0{}", "{a=".repeat(depth), "}".repeat(depth)));
+        reject("a.toml", &format!("a = {}{}", "[".repeat(depth), "]".repeat(depth)));
+        reject("a.toml", &format!("a = {}0{}", "{a=".repeat(depth), "}".repeat(depth)));
         for text in [format!("a{} = 1", ".a".repeat(depth)), format!("[a{}]", ".a".repeat(depth))] {
             let (tools, errors) = read(Path::new("a.toml"), &text, &|_| true);
             assert!(tools.is_empty() && !errors.is_empty());
         }
-        refused("a.yaml", &"- ".repeat(depth));
+        reject("a.yaml", &"- ".repeat(depth));
         let ladder: String = (0..depth.min(1500)).map(|level| " ".repeat(level) + "a:\n").collect();
-        refused("a.yaml", &ladder);
+        reject("a.yaml", &ladder);
     }
 }
 
 #[test]
-fn large_files_are_refused() {
+fn large_files_are_rejected() {
     for file in ["a.json", "a.yaml", "a.toml"] {
-        assert!(refused(file, &mocked(&"1".repeat(10_000_000))).contains("bytes"));
+        assert!(reject(file, &mocked(&"1".repeat(10_000_000))).contains("bytes"));
     }
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("large.json");
@@ -163,17 +163,17 @@ fn large_files_are_refused() {
 }
 
 #[test]
-fn errors_are_bounded_and_sound_tools_survive_them() {
+fn the_number_of_errors_is_limited_and_valid_tools_are_used() {
     let bad = "1,".repeat(10_000);
     let text = format!("{{\"tools\":[{bad}{}]}}", TOOL.replace("RESPONSE", "0"));
     for file in ["a.json", "a.yaml"] {
         let (tools, errors) = read(Path::new(file), &text, &|_| true);
-        assert_eq!((tools.len(), errors.len()), (1, MOST_ERRORS + 1));
-        assert!(errors[MOST_ERRORS].to_string().contains("9900 more problems"), "{}", errors[MOST_ERRORS]);
+        assert_eq!((tools.len(), errors.len()), (1, MAX_ERRORS + 1));
+        assert!(errors[MAX_ERRORS].to_string().contains("9900 more problems"), "{}", errors[MAX_ERRORS]);
     }
 }
 
-const PLACES: &str = "
+const POINTERS: &str = "
     /version /tools /tools/0 /tools/0/name
     /tools/0/description /tools/0/type /tools/0/handler /tools/0/parameters
     /tools/0/parameters/type /tools/0/parameters/properties /tools/0/implementation /tools/0/implementation/type
@@ -182,9 +182,9 @@ const PLACES: &str = "
     /tools/0/timeoutMs /tools/0/tags /tools/0/summary
 ";
 
-/// Every part of a definition replaced by every kind of value: an error or a tool, nothing else.
+/// Every part of a definition is replaced by every type of value.
 #[test]
-fn wrong_types_anywhere_are_errors() {
+fn a_value_of_any_type_in_any_place_is_an_error_or_a_tool() {
     let whole: Value = serde_json::from_str(&mocked("0")).unwrap();
     let strange = [
         json!(null),
@@ -198,7 +198,7 @@ fn wrong_types_anywhere_are_errors() {
         json!({}),
         json!({ "": { "type": {} } }),
     ];
-    for pointer in PLACES.split_whitespace().chain([""]) {
+    for pointer in POINTERS.split_whitespace().chain([""]) {
         for value in &strange {
             let mut content = whole.clone();
             match pointer.rsplit_once('/') {

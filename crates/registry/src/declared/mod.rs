@@ -1,14 +1,12 @@
 //! Tools that are declared in configuration: a JSON, YAML or TOML file with a list of definitions.
 //!
-//! A tool that is not sound is an error value, and the others go on. Whether a handler is registered is asked of
-//! the caller: nothing here knows how a call is answered.
+//! A definition with errors is skipped and reported; the others are used. The caller says which handlers are
+//! registered: this module does not know how a call runs.
 
 mod definition;
-mod fields;
 mod http;
 mod parameters;
 mod parse;
-mod traits;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,35 +14,38 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
+use toolwright_contract::suggest::did_you_mean;
 
 use crate::compiled::hex;
-use crate::hidden::is_bidi_control;
+use crate::excerpt::excerpt;
 use crate::json::write_canonical;
 use crate::toolset::{Implementation, Tool};
-use toolwright_contract::suggest::did_you_mean;
+
+use definition::Rejection;
+pub(crate) use parameters::check_parameters;
 
 /// The largest file that is read.
 pub const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// Of one file. Whoever mends these sees the rest.
-const MOST_ERRORS: usize = 100;
+/// The most errors that are reported for one file.
+const MAX_ERRORS: usize = 100;
 
-/// Something in a declared file that cannot be used.
+/// An error in a declared file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// About the file as a whole.
+    /// About the whole file.
     #[error("{}: {message}", file.display())]
     File { file: PathBuf, message: String, help: String },
-    /// About one tool: its name, or `#` and its position when it has no usable name.
+    /// About one tool: its name, or `#` and its position if it has no valid name.
     #[error("{}: tool `{tool}`: {message}", file.display())]
     Tool { file: PathBuf, tool: String, message: String, help: String },
-    /// The name is taken, and the tool that has it stays.
+    /// Another tool already has the name, and is used.
     #[error("{}: Tool already exists: {tool}", file.display())]
     Exists { file: PathBuf, tool: String },
 }
 
 impl Error {
-    /// A way out, for the person at the terminal.
+    /// How to fix it.
     pub fn help(&self) -> &str {
         match self {
             Self::File { help, .. } | Self::Tool { help, .. } => help,
@@ -61,27 +62,51 @@ pub fn load(path: &Path, is_registered: &dyn Fn(&str) -> bool) -> (Vec<Tool>, Ve
     }
 }
 
-/// The sound tools of a declared file, in its order, and what is wrong with the others.
-/// The extension of `path` tells the format.
+/// The valid tools of a declared file, in its order, and the errors of the others.
+/// The extension of `path` decides the format.
 pub fn read(path: &Path, text: &str, is_registered: &dyn Fn(&str) -> bool) -> (Vec<Tool>, Vec<Error>) {
-    let mut report = Report { file: path, tool: None, errors: Vec::new(), left_out: 0 };
     let mut tools = Vec::new();
-    match parse::parse(path, text) {
-        Ok(Value::Object(members)) => {
-            if let Some(version) = version(&mut report, &members)
-                && let Some(list) = list(&mut report, &members)
-            {
-                let rules = definition::Rules { is_registered, version };
-                for (index, value) in list.iter().enumerate() {
-                    report.tool = Some(format!("#{}", index + 1));
-                    tools.extend(definition::read(&mut report, value, &rules));
+    let mut errors = Vec::new();
+    let mut omitted = 0;
+    match parse::parse(path, text).and_then(|content| header(content, path, &mut errors)) {
+        Ok((version, definitions)) => {
+            let rules = definition::Rules { is_registered, version };
+            for (index, value) in definitions.iter().enumerate() {
+                match definition::read(index, value, &rules) {
+                    Ok(tool) => tools.push(tool),
+                    Err(rejection) if errors.len() < MAX_ERRORS => {
+                        errors.extend(rejected(path, index, rejection));
+                    }
+                    Err(rejection) => omitted += rejection.diagnostics.len(),
                 }
             }
         }
-        Ok(_) => report.problem("it is not a table with `tools`", "write `tools:` and a list of definitions"),
-        Err((message, help)) => report.problem(message, help),
+        Err((message, help)) => errors.push(Error::File { file: path.to_owned(), message, help }),
     }
-    (tools, report.finish())
+    omitted += errors.len().saturating_sub(MAX_ERRORS);
+    if omitted > 0 {
+        errors.truncate(MAX_ERRORS);
+        let message = format!("{omitted} more problems are not shown");
+        errors.push(Error::File { file: path.to_owned(), message, help: "fix the others first".to_owned() });
+    }
+    (tools, errors)
+}
+
+/// The errors of one definition.
+fn rejected(file: &Path, index: usize, rejection: Rejection) -> impl Iterator<Item = Error> {
+    let Rejection { name, diagnostics } = rejection;
+    let tool = name.unwrap_or_else(|| format!("#{}", index + 1));
+    diagnostics.into_iter().map(move |draft| Error::Tool {
+        file: file.to_owned(),
+        tool: tool.clone(),
+        message: draft.message,
+        help: draft.help.unwrap_or_else(|| format!("see `toolwright explain {}`", draft.code)),
+    })
+}
+
+/// Whether a field says what the tool is. Of an imported tool the configuration cannot override it.
+pub fn is_definition_field(name: &str) -> bool {
+    matches!(name, "name" | "type" | "parameters" | "implementation" | "handler")
 }
 
 /// Over the canonical JSON of the artifact's digest and every declared tool, in order: 64 hexadecimal digits.
@@ -103,92 +128,58 @@ fn content(tool: &Tool) -> Value {
     json!({ "spec": spec, "summary": summary, "implementation": implementation })
 }
 
-/// Of a file: which kinds of tools it may have.
+/// The version of a file, which decides what its tools can use.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Version {
     First,
-    /// `http` tools too.
+    /// Allows `http` tools.
     Second,
 }
 
-/// Collects what is wrong, and knows what it is about.
-struct Report<'a> {
-    file: &'a Path,
-    tool: Option<String>,
-    errors: Vec<Error>,
-    left_out: usize,
-}
-
-impl Report<'_> {
-    fn problem(&mut self, message: impl Into<String>, help: impl Into<String>) {
-        if self.errors.len() >= MOST_ERRORS {
-            self.left_out += 1;
-            return;
-        }
-        let (file, message, help) = (self.file.to_owned(), message.into(), help.into());
-        self.errors.push(match &self.tool {
-            Some(tool) => Error::Tool { file, tool: tool.clone(), message, help },
-            None => Error::File { file, message, help },
-        });
-    }
-
-    /// Grows with each problem, those left out included.
-    fn count(&self) -> usize {
-        self.errors.len() + self.left_out
-    }
-
-    fn finish(self) -> Vec<Error> {
-        let Self { file, mut errors, left_out, .. } = self;
-        if left_out > 0 {
-            let message = format!("{left_out} more problems are not shown");
-            errors.push(Error::File {
-                file: file.to_owned(),
-                message,
-                help: "mend the others first".to_owned(),
-            });
-        }
-        errors
-    }
-}
-
-/// A version that is not known could mean anything.
-fn version(report: &mut Report<'_>, members: &Map<String, Value>) -> Option<Version> {
-    match members.get("version").map(Value::as_u64) {
-        None | Some(Some(1)) => Some(Version::First),
-        Some(Some(2)) => Some(Version::Second),
+/// The version and the definitions of a file. Unknown fields are reported and skipped.
+fn header(
+    content: Value,
+    file: &Path,
+    errors: &mut Vec<Error>,
+) -> Result<(Version, Vec<Value>), parse::Refusal> {
+    let refuse = |message: &str, help: &str| Err((message.to_owned(), help.to_owned()));
+    let Value::Object(mut members) = content else {
+        return refuse("the file must be an object with `tools`", "write `tools:` and a list of definitions");
+    };
+    let version = match members.get("version").map(Value::as_u64) {
+        None | Some(Some(1)) => Version::First,
+        Some(Some(2)) => Version::Second,
         Some(_) => {
-            report.problem("`version` of the file must be 1 or 2", "leave it out, or write the number 1");
-            None
+            return refuse("`version` of the file must be 1 or 2", "leave it out, or write the number 1");
         }
+    };
+    errors.extend(unknown_fields(&members, file));
+    match members.shift_remove("tools") {
+        Some(Value::Array(definitions)) => Ok((version, definitions)),
+        Some(_) => refuse("`tools` must be an array", "put the definitions in an array, even a single one"),
+        None => refuse("`tools` is missing", "write `tools:` and a list of definitions"),
     }
 }
 
-fn list<'v>(report: &mut Report<'_>, members: &'v Map<String, Value>) -> Option<&'v Vec<Value>> {
+fn unknown_fields(members: &Map<String, Value>, file: &Path) -> Vec<Error> {
     let known = ["tools", "version"];
-    for name in members.keys().filter(|name| !known.contains(&name.as_str())) {
-        report.problem(format!("unknown field `{}`", shown(name)), did_you_mean(name, &known));
-    }
-    match members.get("tools") {
-        Some(Value::Array(list)) => Some(list),
-        Some(_) => {
-            report.problem("`tools` must be a list", "put the definitions in a list, even a single one");
-            None
-        }
-        None => {
-            report.problem("`tools` is missing", "write `tools:` and a list of definitions");
-            None
-        }
-    }
+    let unknown = members.keys().filter(|name| !known.contains(&name.as_str()));
+    let error = |name: &String| Error::File {
+        file: file.to_owned(),
+        message: format!("unknown field `{}`", excerpt(name)),
+        help: did_you_mean(name, &known),
+    };
+    unknown.map(error).collect()
 }
 
 fn read_bounded(path: &Path) -> Result<String, parse::Refusal> {
     let failed = |error: io::Error| {
-        (format!("it cannot be read: {error}"), "mend the path in `[tools] declared`".to_owned())
+        (format!("the file cannot be read: {error}"), "correct the path in `[tools] declared`".to_owned())
     };
-    // Asked before opening, which would wait for the other end of a named pipe.
+    // Checked before opening: opening a named pipe would block until a writer opens it.
     let metadata = path.metadata().map_err(failed)?;
     if !metadata.is_file() {
-        return Err(failed(io::Error::other("it is not a regular file")));
+        return Err(failed(io::Error::other("not a regular file")));
     }
     if metadata.len() > MAX_BYTES as u64 {
         return Err(parse::too_large(metadata.len()));
@@ -199,19 +190,8 @@ fn read_bounded(path: &Path) -> Result<String, parse::Refusal> {
         .map_err(failed)?;
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        (format!("it is not UTF-8 at byte {at}"), "save the file as UTF-8".to_owned())
+        (format!("the file is not UTF-8 at byte {at}"), "save the file as UTF-8".to_owned())
     })
-}
-
-/// A word of the file as a message may show it: on one line, visible, and not for ever.
-fn shown(word: &str) -> String {
-    const LONGEST: usize = 200;
-    let plain = |c: char| if c.is_control() || is_bidi_control(c) { ' ' } else { c };
-    let mut out: String = word.chars().take(LONGEST).map(plain).collect();
-    if word.chars().nth(LONGEST).is_some() {
-        out.push('…');
-    }
-    out
 }
 
 #[cfg(test)]

@@ -1,37 +1,36 @@
-//! `parameters` of a declared tool: any JSON Schema that can be used.
+//! `parameters` of a declared tool: any JSON Schema of any draft; the strict rules are for the tools directory.
 
-use serde_json::{Map, Value};
-
-use super::{Report, fields, shown};
+use serde_json::Value;
 use toolwright_schema::pointer::Part;
 use toolwright_schema::{Validator, is_supported_pattern, lint};
 
-/// Any JSON Schema that can be used, of whatever draft; the strict rules are for the tools directory.
-pub(super) fn parameters<'v>(report: &mut Report<'_>, members: &'v Map<String, Value>) -> Option<&'v Value> {
-    let help = "a tool without arguments has `{ \"type\": \"object\", \"properties\": {} }`";
-    let schema = fields::required(report, members, "parameters", help)?;
-    let Some(keywords) = schema.as_object() else {
-        return fields::wrong_type(report, "parameters", schema, "a JSON Schema");
-    };
+use crate::excerpt::{excerpt, value_excerpt};
+use crate::fields::FieldCheck;
+
+/// Checks that the schema compiles and describes an object.
+pub(crate) fn check_parameters(check: &mut FieldCheck<'_>, schema: &Value, pointer: &str) {
+    let Some(keywords) = check.object(schema, pointer, "a JSON Schema") else { return };
     if keywords.get("type").is_none_or(|kind| kind != "object") {
-        report.problem("`parameters.type` must be `object`", help);
-        return None;
+        let kind = keywords.get("type").map_or_else(|| "nothing".to_owned(), value_excerpt);
+        let message = format!("`parameters.type` must be `object`, got {kind}");
+        check
+            .error("parameters-not-object", pointer, message)
+            .help("a tool without arguments has `{ \"type\": \"object\", \"properties\": {} }`");
+        return;
     }
-    let broken = match Validator::compile(schema) {
-        Ok(_) => broken_pattern(schema),
-        Err(error) => Some(error.to_string()),
-    };
-    if let Some(broken) = broken {
-        let message = format!("`parameters` is not a JSON Schema: {}", shown(&broken));
-        report.problem(message, "mend the schema at the place that is named");
-        return None;
+    let compiled = Validator::compile(schema).map_err(|error| error.to_string());
+    match compiled.and_then(|validator| invalid_pattern(schema).map_or(Ok(validator), Err)) {
+        Ok(validator) => check.validator = Some(validator),
+        Err(reason) => {
+            let message = format!("`parameters` is not a JSON Schema: {}", excerpt(&reason));
+            check.error("schema-invalid", pointer, message).help("fix the schema at the place that is named");
+        }
     }
-    Some(schema)
 }
 
-/// The validator takes a pattern that it cannot build to match nothing, so that no call would ever be right.
-/// What the linter does not mind can be built; real tools write more than it allows.
-fn broken_pattern(schema: &Value) -> Option<String> {
+/// A pattern that cannot be built: the validator would take it to match nothing, so that no call could be valid.
+/// The linter is stricter than the regular expression engine, so what it rejects is tried.
+fn invalid_pattern(schema: &Value) -> Option<String> {
     lint(schema).into_iter().find_map(|problem| {
         if !matches!(problem.code, "schema-bad-pattern" | "schema-pattern-too-costly") {
             return None;
@@ -39,7 +38,7 @@ fn broken_pattern(schema: &Value) -> Option<String> {
         let at = || schema.pointer(&problem.pointer).and_then(Value::as_str).map(str::to_owned);
         let key = || problem.pointer.rsplit('/').next().map(|key| key.replace("~1", "/").replace("~0", "~"));
         let pattern = if problem.part == Part::Key { key() } else { at() };
-        let builds = pattern.is_some_and(|pattern| is_supported_pattern(&pattern));
-        (!builds).then(|| format!("{} at `{}`", problem.message, problem.pointer))
+        let is_supported = pattern.is_some_and(|pattern| is_supported_pattern(&pattern));
+        (!is_supported).then(|| format!("{} at `{}`", problem.message, problem.pointer))
     })
 }

@@ -8,14 +8,19 @@ fn doc(summary: &str, examples: &str) -> String {
     format!("# T\n\n{summary}{REST}{examples}{MISTAKES}")
 }
 
-/// Each problem as `code text-under-the-span`.
+/// Each diagnostic as `code text-under-the-span`, in reading order.
 fn found(text: &str) -> Vec<String> {
-    let line = |problem: &Problem| format!("{} {}", problem.code, &text[problem.span.clone()]);
-    check_doc(text).problems.iter().map(line).collect()
+    let mut diagnostics = check_doc(text).diagnostics;
+    diagnostics.sort_by_key(|draft| draft.span().start);
+    lines(text, &diagnostics)
+}
+
+fn lines(text: &str, diagnostics: &[DiagnosticDraft]) -> Vec<String> {
+    diagnostics.iter().map(|draft| format!("{} {}", draft.code, &text[draft.span()])).collect()
 }
 
 fn help(text: &str) -> String {
-    check_doc(text).problems[0].help.clone().unwrap_or_default()
+    check_doc(text).diagnostics[0].help.clone().unwrap_or_default()
 }
 
 #[test]
@@ -42,15 +47,15 @@ fn headings_are_compared_as_rendered() {
 }
 
 #[test]
-fn a_missing_section_is_named_with_fitting_help() {
+fn a_missing_section_is_named_and_a_similar_heading_is_suggested() {
     for (heading, helped) in [
         ("", "add a heading"),
-        ("## summary\na\n\n", "“summary”"),
-        ("## Sumary\na\n\n", "“Sumary”"),
-        ("## Sumary (short)\na\n\n", "“Sumary”"),
-        ("### Summary\na\n\n", "level 3"),
-        ("# Summary\na\n\n", "level 1"),
-        ("## Summaryx\na\n\n", "“Summaryx”"),
+        ("## summary\na\n\n", "`## summary`"),
+        ("## Sumary\na\n\n", "`## Sumary`"),
+        ("## Sumary (short)\na\n\n", "`## Sumary`"),
+        ("### Summary\na\n\n", "level-3"),
+        ("# Summary\na\n\n", "level-1"),
+        ("## Summaryx\na\n\n", "`## Summaryx`"),
         ("```\n## Summary\n```\n\n", "add a heading"),
         ("<!--\n## Summary\ntext\n-->\n\n", "add a heading"),
         ("> ## Summary\n> a\n\n", "add a heading"),
@@ -60,14 +65,14 @@ fn a_missing_section_is_named_with_fitting_help() {
         let text = doc(heading, EXAMPLES);
         assert_eq!(found(&text), ["doc-missing-section # T"], "{heading}");
         let report = check_doc(&text);
-        assert_eq!(report.problems[0].message, "the section “Summary” is missing");
+        assert_eq!(report.diagnostics[0].message, "the section `Summary` is missing");
         assert!(help(&text).contains(helped), "{heading}: {}", help(&text));
     }
     assert_eq!(found(""), vec!["doc-missing-section "; 7]);
     let text =
         doc("## Summary\na\n\n", EXAMPLES).replace("Failure Modes", "Failure mode").replace("Precond", "Pre-cond");
     assert_eq!(found(&text), ["doc-missing-section # T"; 2]);
-    assert!(help(&text).contains("“Pre-conditions”"));
+    assert!(help(&text).contains("`## Pre-conditions`"));
 }
 
 #[test]
@@ -104,7 +109,7 @@ fn empty_sections_and_duplicates_are_found() {
 }
 
 #[test]
-fn examples_are_gathered_with_their_kind() {
+fn examples_are_collected_with_their_kind() {
     let summary = "## Summary\n```json\nnot an example\n```\n\n";
     for (block, expected) in [
         ("```json\n{}\n```\n", Some((ExampleKind::Json, "{}\n"))),
@@ -129,13 +134,13 @@ fn examples_are_gathered_with_their_kind() {
         let got: Vec<_> = report.examples.iter().map(|example| (example.kind, example.text.as_str())).collect();
         assert_eq!(got, expected.into_iter().collect::<Vec<_>>(), "{block}");
         let has_call = matches!(expected, Some((ExampleKind::Json, _)));
-        let problems: &[&str] = if has_call { &[] } else { &["doc-no-example ## Examples"] };
-        assert_eq!(found(&text), problems, "{block}");
+        let expected: &[&str] = if has_call { &[] } else { &["doc-no-example ## Examples"] };
+        assert_eq!(found(&text), expected, "{block}");
     }
 }
 
 #[test]
-fn offsets_in_an_example_lead_back_to_the_file() {
+fn offsets_in_an_example_map_to_the_file() {
     for block in [
         "```json\n{\n  \"é\": [1]\n}\n```\n",
         "- a\n\n  ```json\n  {\n    \"é\": [1]\n  }\n  ```\n",
@@ -158,7 +163,7 @@ fn offsets_in_an_example_lead_back_to_the_file() {
 }
 
 #[test]
-fn fences_that_are_never_closed_are_warned_of() {
+fn unclosed_fences_are_reported_as_warnings() {
     for (block, opening) in [
         ("```json\n{}\n", "```json"),
         ("~~~~\n~~~\n", "~~~~"),
@@ -180,9 +185,7 @@ fn fences_that_are_never_closed_are_warned_of() {
 
 #[test]
 fn summaries_are_measured_in_characters() {
-    let line = |text: &str| -> Vec<String> {
-        check_summary(text).iter().map(|problem| format!("{} {}", problem.code, &text[problem.span.clone()])).collect()
-    };
+    let line = |text: &str| lines(text, &check_summary(text));
     assert_eq!(line("Search the knowledge base.\n"), [""; 0]);
     assert_eq!(line(""), ["summary-empty "]);
     assert_eq!(line(" \r\n\t"), ["summary-empty  \r\n\t"]);
@@ -195,7 +198,7 @@ fn summaries_are_measured_in_characters() {
 }
 
 #[test]
-fn hostile_markdown_takes_bounded_time() {
+fn untrusted_markdown_is_checked_in_bounded_time() {
     let start = std::time::Instant::now();
     for text in [
         ">".repeat(100_000),

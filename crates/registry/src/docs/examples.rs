@@ -1,4 +1,4 @@
-//! The JSON examples of a document, with a way back from an offset in an example to the file.
+//! The JSON examples of a document, with a mapping from offsets in an example to offsets in the file.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use std::ops::Range;
 pub enum ExampleKind {
     /// Arguments of a call, or an envelope.
     Json,
-    /// A result that is no envelope.
+    /// A result that is not an envelope.
     JsonResult,
 }
 
@@ -22,7 +22,7 @@ pub struct Example {
 }
 
 impl Example {
-    /// Where the byte `offset` of `text` stands in the file.
+    /// The offset in the file of the byte `offset` of `text`.
     pub fn offset_in_file(&self, offset: usize) -> usize {
         let offset = offset.min(self.text.len());
         let before = &self.text.as_bytes()[..offset];
@@ -30,18 +30,16 @@ impl Example {
         let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         self.line_starts.get(line).map_or(self.span.end, |start| start + offset - line_start)
     }
-}
 
-impl Example {
-    /// Where a span of `text` stands in the file.
+    /// The span in the file of a span of `text`.
     pub fn in_file(&self, span: &Range<usize>) -> Range<usize> {
         self.offset_in_file(span.start)..self.offset_in_file(span.end)
     }
 }
 
 impl ExampleKind {
-    /// What a fence's info string says; `None` when the block is no example.
-    pub(super) fn of(info: &str) -> Option<Self> {
+    /// The kind that a fence's info string states; `None` if the block is not an example.
+    pub(super) fn from_info(info: &str) -> Option<Self> {
         let mut words = info.split_whitespace();
         let is_json = words.next().is_some_and(|word| word.eq_ignore_ascii_case("json"));
         let is_result = words.next().is_some_and(|word| word.eq_ignore_ascii_case("result"));
@@ -53,34 +51,33 @@ impl ExampleKind {
     }
 }
 
-/// A code block while its pieces arrive from the parser.
+/// Collects a code block from the parser's events.
 #[derive(Debug, Default)]
-pub(super) struct Block {
+pub(super) struct BlockBuilder {
     pub text: String,
     line_starts: Vec<usize>,
     span: Option<Range<usize>>,
 }
 
-impl Block {
-    /// Takes the source's bytes, not the parser's text: so a column in the example is a column in
-    /// the file.
-    pub fn push(&mut self, source: &str, piece: Range<usize>) {
-        let Some(written) = source.get(piece.clone()) else {
+impl BlockBuilder {
+    /// Appends bytes of the source, not the parser's text: so columns in the example are columns in the file.
+    pub fn push(&mut self, source: &str, bytes: Range<usize>) {
+        let Some(text) = source.get(bytes.clone()) else {
             return;
         };
-        let mut at = piece.start;
-        for line in written.split_inclusive('\n') {
+        let mut at = bytes.start;
+        for line in text.split_inclusive('\n') {
             if self.text.is_empty() && self.line_starts.is_empty() || self.text.ends_with('\n') {
                 self.line_starts.push(at);
             }
             self.text.push_str(line);
             at += line.len();
         }
-        let start = self.span.as_ref().map_or(piece.start, |span| span.start);
-        self.span = Some(start..piece.end);
+        let start = self.span.as_ref().map_or(bytes.start, |span| span.start);
+        self.span = Some(start..bytes.end);
     }
 
-    /// `empty_at` is where the contents would stand if there were any.
+    /// `empty_at` is the position of an empty block.
     pub fn finish(self, kind: ExampleKind, empty_at: usize) -> Example {
         let span = self.span.unwrap_or(empty_at..empty_at);
         let line_starts = if self.line_starts.is_empty() { vec![span.start] } else { self.line_starts };

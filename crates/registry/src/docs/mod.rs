@@ -1,5 +1,5 @@
-//! The two Markdown files of a tool: the summary's size, and the sections and examples of the
-//! documentation. Whether an example fits the schema is decided elsewhere.
+//! The two Markdown files of a tool: the size of the summary, and the sections and examples of the documentation.
+//! Whether an example matches the schema is checked elsewhere.
 
 mod examples;
 mod outline;
@@ -9,24 +9,29 @@ mod summary;
 pub use examples::{Example, ExampleKind};
 pub use summary::check_summary;
 
-use crate::problem::Problem;
+use crate::diagnostic::{DiagnosticDraft, Location};
 
+pub(crate) const DOC_FILE: &str = "doc.md";
+
+/// The result of checking `doc.md`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DocReport {
-    pub problems: Vec<Problem>,
+    pub diagnostics: Vec<DiagnosticDraft>,
     pub examples: Vec<Example>,
 }
 
 pub fn check_doc(text: &str) -> DocReport {
     let outline = outline::read(text);
-    let mut problems = sections::check(&outline);
-    problems.extend(outline.unclosed_fences.iter().map(|span| {
-        Problem::warning("doc-unclosed-fence", span.clone(), "this code fence is never closed").with_help(
-            "close it with a line of the same fence characters; until then it swallows all that follows",
-        )
-    }));
-    problems.sort_by_key(|problem| problem.span.start);
-    DocReport { problems, examples: outline.examples }
+    let mut diagnostics = sections::check(&outline);
+    for span in outline.unclosed_fences {
+        let message =
+            format!("a code fence of `{DOC_FILE}` is never closed, so the rest of the file is code");
+        diagnostics
+            .push_mut(DiagnosticDraft::error("doc-unclosed-fence", DOC_FILE, Location::Span(span), message))
+            .help("close it with a line of the same fence characters")
+            .warning();
+    }
+    DocReport { diagnostics, examples: outline.examples }
 }
 
 #[cfg(test)]

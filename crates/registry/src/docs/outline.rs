@@ -1,9 +1,8 @@
-//! One pass over a document's Markdown: its headings, what stands below each, and its fences.
-//! Knows nothing of which sections a tool's documentation needs.
+//! One pass over a document's Markdown: its headings, whether each has content, its examples and its unclosed fences.
 
-use super::examples::{Block, Example, ExampleKind};
+use super::examples::{BlockBuilder, Example, ExampleKind};
 use super::sections;
-use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use std::ops::Range;
 
 #[derive(Debug, Default)]
@@ -19,44 +18,44 @@ pub(super) struct Heading {
     /// As rendered: without markup, white space collapsed.
     pub text: String,
     pub span: Range<usize>,
-    /// Something to read stands between this heading and the next of level 1 or 2.
+    /// There is text between this heading and the next one of level 1 or 2.
     pub has_content: bool,
     /// Index range in `Outline::examples`.
     pub examples: Range<usize>,
 }
 
 pub(super) fn read(text: &str) -> Outline {
-    // The parser would take a byte order mark for the first letter of the first line.
+    // The parser would read a byte order mark as the first letter of the first line.
     let mark = if text.starts_with('\u{FEFF}') { '\u{FEFF}'.len_utf8() } else { 0 };
-    let mut reader = Reader { text, ..Reader::default() };
+    let mut builder = OutlineBuilder { text, ..OutlineBuilder::default() };
     let parser = Parser::new_ext(&text[mark..], Options::ENABLE_TABLES);
     for (event, span) in parser.into_offset_iter() {
-        reader.take(event, span.start + mark..span.end + mark);
+        builder.event(event, span.start + mark..span.end + mark);
     }
-    reader.close_html();
-    reader.outline
+    builder.close_html();
+    builder.outline
 }
 
 #[derive(Debug, Default)]
-struct Reader<'t> {
+struct OutlineBuilder<'t> {
     text: &'t str,
     outline: Outline,
-    /// Open quotes, lists and their like: a heading inside one is no section of the document.
+    /// How many quotes and lists are open: a heading inside one is not a section of the document.
     containers: usize,
     heading: Option<Heading>,
     /// The heading of level 1 or 2 that the text below belongs to.
     section: Option<usize>,
-    block: Option<(Option<ExampleKind>, Block)>,
+    block: Option<(Option<ExampleKind>, BlockBuilder)>,
     html: String,
 }
 
-impl Reader<'_> {
-    fn take(&mut self, event: Event, span: Range<usize>) {
+impl OutlineBuilder<'_> {
+    fn event(&mut self, event: Event, span: Range<usize>) {
         match event {
             Event::Start(tag) => self.open(tag, span),
             Event::End(tag) => self.close(tag, span),
-            Event::Text(text) => self.take_text(&text, span),
-            Event::Code(text) => self.take_text(&text, span),
+            Event::Text(text) => self.text(&text, span),
+            Event::Code(text) => self.text(&text, span),
             Event::SoftBreak | Event::HardBreak => {
                 if let Some(heading) = &mut self.heading {
                     heading.text.push(' ');
@@ -72,13 +71,13 @@ impl Reader<'_> {
             Tag::Heading { level, .. } => {
                 self.close_html();
                 let text = String::new();
-                let level = rank(level);
-                let span = trimmed(self.text, span);
-                self.heading = Some(Heading { level, text, span, has_content: false, examples: 0..0 });
+                let span = trim_end(self.text, span);
+                self.heading =
+                    Some(Heading { level: level as u8, text, span, has_content: false, examples: 0..0 });
             }
             Tag::BlockQuote(_) | Tag::List(_) | Tag::Item => self.containers += 1,
             Tag::CodeBlock(CodeBlockKind::Fenced(info)) => {
-                self.block = Some((ExampleKind::of(&info), Block::default()));
+                self.block = Some((ExampleKind::from_info(&info), BlockBuilder::default()));
             }
             Tag::Image { .. } => self.mark_content(),
             _ => {}
@@ -97,7 +96,7 @@ impl Reader<'_> {
         }
     }
 
-    fn take_text(&mut self, text: &str, span: Range<usize>) {
+    fn text(&mut self, text: &str, span: Range<usize>) {
         if let Some((_, block)) = &mut self.block {
             block.push(self.text, span);
         }
@@ -140,7 +139,7 @@ impl Reader<'_> {
         };
         let opening_end = self.text[span.clone()].find('\n').map_or(span.end, |at| span.start + at + 1);
         if !is_closed(&self.text[span.clone()]) {
-            self.outline.unclosed_fences.push(trimmed(self.text, span.start..opening_end));
+            self.outline.unclosed_fences.push(trim_end(self.text, span.start..opening_end));
         }
         let Some(section) = self.section.and_then(|at| self.outline.headings.get_mut(at)) else {
             return;
@@ -151,7 +150,7 @@ impl Reader<'_> {
         }
     }
 
-    /// HTML counts as something to read unless it is nothing but comments.
+    /// HTML counts as content unless it consists of comments only.
     fn close_html(&mut self) {
         let html = std::mem::take(&mut self.html);
         let mut rest = html.as_str();
@@ -168,7 +167,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether the last line of a fenced block is a fence that closes the first.
+/// Whether the last line of a fenced block closes it.
 fn is_closed(block: &str) -> bool {
     let block = block.trim_start();
     let Some(fence) = block.chars().next().filter(|c| matches!(c, '`' | '~')) else {
@@ -182,18 +181,7 @@ fn is_closed(block: &str) -> bool {
     last.len() >= width && last.chars().all(|c| c == fence)
 }
 
-fn trimmed(text: &str, span: Range<usize>) -> Range<usize> {
+fn trim_end(text: &str, span: Range<usize>) -> Range<usize> {
     let length = text.get(span.clone()).map_or(0, |slice| slice.trim_end().len());
     span.start..span.start + length
-}
-
-fn rank(level: HeadingLevel) -> u8 {
-    match level {
-        HeadingLevel::H1 => 1,
-        HeadingLevel::H2 => 2,
-        HeadingLevel::H3 => 3,
-        HeadingLevel::H4 => 4,
-        HeadingLevel::H5 => 5,
-        HeadingLevel::H6 => 6,
-    }
 }

@@ -1,10 +1,14 @@
-//! The seven sections that a tool's documentation must have, and what is wrong with those of an
-//! outline.
+//! The seven sections that a tool's documentation must have.
 
+use std::ops::Range;
+
+use toolwright_contract::suggest::nearest;
+
+use super::DOC_FILE;
 use super::examples::ExampleKind;
 use super::outline::{Heading, Outline};
-use crate::problem::Problem;
-use toolwright_contract::suggest::nearest;
+use crate::diagnostic::{DiagnosticDraft, Location};
+use crate::excerpt::excerpt;
 
 const SECTIONS: [&str; 7] = [
     "Summary",
@@ -17,19 +21,24 @@ const SECTIONS: [&str; 7] = [
 ];
 const EXAMPLES: &str = "Examples";
 
-/// How many headings are looked through for a misspelt one.
-const MOST_CANDIDATES: usize = 200;
+/// How many headings are searched for a misspelt one.
+const MAX_CANDIDATES: usize = 200;
 
-pub(super) fn check(outline: &Outline) -> Vec<Problem> {
-    let mut problems = Vec::new();
+/// Reports sections that are missing, empty or repeated.
+pub(super) fn check(outline: &Outline) -> Vec<DiagnosticDraft> {
+    let mut diagnostics = Vec::new();
     for section in SECTIONS {
         let mut headings = outline.headings.iter().filter(|heading| is_section(heading, section));
         match headings.next() {
-            None => problems.push(missing(outline, section)),
-            Some(first) => check_present(outline, section, first, headings, &mut problems),
+            None => diagnostics.push(missing(outline, section)),
+            Some(first) => check_present(outline, section, first, headings, &mut diagnostics),
         }
     }
-    problems
+    diagnostics
+}
+
+fn error(code: &'static str, span: &Range<usize>, message: String) -> DiagnosticDraft {
+    DiagnosticDraft::error(code, DOC_FILE, Location::Span(span.clone()), message)
 }
 
 pub(super) fn holds_examples(heading: &Heading) -> bool {
@@ -37,11 +46,11 @@ pub(super) fn holds_examples(heading: &Heading) -> bool {
 }
 
 fn is_section(heading: &Heading, name: &str) -> bool {
-    heading.level == 2 && names(heading, name)
+    heading.level == 2 && begins_with(heading, name)
 }
 
-/// A heading may go on after the name, but not with the same word.
-fn names(heading: &Heading, name: &str) -> bool {
+/// More words may follow the name in a heading.
+fn begins_with(heading: &Heading, name: &str) -> bool {
     heading.text.strip_prefix(name).is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric()))
 }
 
@@ -50,66 +59,63 @@ fn check_present<'o>(
     section: &str,
     first: &'o Heading,
     others: impl Iterator<Item = &'o Heading>,
-    problems: &mut Vec<Problem>,
+    diagnostics: &mut Vec<DiagnosticDraft>,
 ) {
-    let mut example_found = has_call(outline, first);
-    problems.extend(empty(first, section));
-    for again in others {
-        let message = format!("the section “{section}” appears more than once");
-        problems.push(
-            Problem::warning("doc-duplicate-section", again.span.clone(), message)
-                .with_help("merge the two, or rename one of them"),
-        );
-        problems.extend(empty(again, section));
-        example_found |= has_call(outline, again);
+    let mut has_example = has_arguments(outline, first);
+    diagnostics.extend(empty(first, section));
+    for repeated in others {
+        let message = format!("the section `{section}` appears more than once");
+        diagnostics
+            .push_mut(error("doc-duplicate-section", &repeated.span, message))
+            .help("merge the two, or rename one of them")
+            .warning();
+        diagnostics.extend(empty(repeated, section));
+        has_example |= has_arguments(outline, repeated);
     }
-    if section == EXAMPLES && !example_found {
-        problems.push(
-            Problem::warning("doc-no-example", first.span.clone(), "the examples show no arguments")
-                .with_help("add a ```json block with the arguments of a typical call"),
-        );
+    if section == EXAMPLES && !has_example {
+        let message = format!("the section `{EXAMPLES}` shows no arguments");
+        diagnostics
+            .push_mut(error("doc-no-example", &first.span, message))
+            .help("add a ```json block with the arguments of a typical call")
+            .warning();
     }
 }
 
-fn has_call(outline: &Outline, heading: &Heading) -> bool {
+fn has_arguments(outline: &Outline, heading: &Heading) -> bool {
     let examples = outline.examples.get(heading.examples.clone()).unwrap_or_default();
     examples.iter().any(|example| example.kind == ExampleKind::Json)
 }
 
-fn empty(heading: &Heading, section: &str) -> Option<Problem> {
-    let problem = || {
-        let message = format!("the section “{section}” is empty");
-        Problem::error("doc-empty-section", heading.span.clone(), message)
-            .with_help("write at least one sentence; if nothing applies, say so")
-    };
-    (!heading.has_content).then(problem)
+fn empty(heading: &Heading, section: &str) -> Option<DiagnosticDraft> {
+    let help = "write at least one sentence; if nothing applies, say so";
+    let message = || format!("the section `{section}` is empty");
+    (!heading.has_content).then(|| error("doc-empty-section", &heading.span, message()).with_help(help))
 }
 
-fn missing(outline: &Outline, section: &str) -> Problem {
+fn missing(outline: &Outline, section: &str) -> DiagnosticDraft {
     let span = outline.headings.first().map_or(0..0, |heading| heading.span.clone());
-    let message = format!("the section “{section}” is missing");
-    Problem::error("doc-missing-section", span, message).with_help(help_for(outline, section))
+    let message = format!("the section `{section}` is missing");
+    error("doc-missing-section", &span, message).with_help(help_for(outline, section))
 }
 
 fn help_for(outline: &Outline, section: &str) -> String {
-    let headings = || outline.headings.iter().take(MOST_CANDIDATES);
-    if let Some(heading) = headings().find(|heading| names(heading, section)) {
+    let headings = || outline.headings.iter().take(MAX_CANDIDATES);
+    if let Some(heading) = headings().find(|heading| begins_with(heading, section)) {
         let level = heading.level;
         return format!(
-            "“{}” stands at level {level}: make it a level-2 heading, `## {section}`",
-            heading.text
+            "`{}` is a level-{level} heading: make it a level-2 heading, `## {section}`",
+            excerpt(&heading.text)
         );
     }
-    let strangers = headings()
-        .filter(|heading| heading.level == 2 && !SECTIONS.iter().any(|known| names(heading, known)));
-    let heads = strangers.map(|heading| head(&heading.text));
-    match nearest(section, heads) {
-        Some(near) => format!("did you mean `## {section}` where it says “{near}”?"),
+    let others = headings()
+        .filter(|heading| heading.level == 2 && !SECTIONS.iter().any(|known| begins_with(heading, known)));
+    match nearest(section, others.map(|heading| title(&heading.text))) {
+        Some(near) => format!("did you mean `## {section}` instead of `## {near}`?"),
         None => format!("add a heading `## {section}` with text below it"),
     }
 }
 
-/// The part of a heading before what it adds in brackets or after a colon or dash.
-fn head(text: &str) -> &str {
+/// The part of a heading before a bracket, colon or dash.
+fn title(text: &str) -> &str {
     text.split(['(', ':', '–', '—']).next().unwrap_or(text).trim()
 }

@@ -1,10 +1,10 @@
-//! The top level of a syntax tree, gathered into a `Module`: its imports and bindings here, its
-//! exports in `exports`.
+//! Collects the top level of a syntax tree into a `Module`: imports and bindings here, exports in `exports`.
 
 use super::module::{Binding, Local, Module, Name, Request, Value};
 use super::parse::range;
 use super::specifier::Target;
-use super::{early, exports, value};
+use super::value::{value_of_expression, value_of_function};
+use super::{early, exports};
 use oxc_ast::ast::{
     BindingIdentifier, BindingPattern, Declaration, ImportDeclaration, ImportDeclarationSpecifier, Program,
     Statement, StringLiteral, VariableDeclaration, WithClause,
@@ -15,33 +15,33 @@ use std::ops::Range;
 pub(super) fn collect(program: &Program, source: &str, module: &mut Module) {
     for statement in &program.body {
         if let Some(declaration) = statement.as_declaration() {
-            take_declaration(declaration, module);
+            collect_declaration(declaration, module);
         } else {
-            take_module_statement(statement, module);
+            collect_module_statement(statement, module);
         }
     }
     module.index();
     early::check(source, module);
 }
 
-fn take_module_statement(statement: &Statement, module: &mut Module) {
+fn collect_module_statement(statement: &Statement, module: &mut Module) {
     match statement {
-        Statement::ImportDeclaration(import) => take_import(import, module),
-        Statement::ExportDeclaration(export) => exports::take_declared(export, module),
-        Statement::ExportNamedDeclaration(export) => exports::take_named(export, module),
-        Statement::ExportFromDeclaration(export) => exports::take_from(export, module),
-        Statement::ExportAllDeclaration(export) => exports::take_all(export, module),
-        Statement::ExportDefaultDeclaration(export) => exports::take_default(export, module),
+        Statement::ImportDeclaration(import) => collect_import(import, module),
+        Statement::ExportDeclaration(export) => exports::collect_declared(export, module),
+        Statement::ExportNamedDeclaration(export) => exports::collect_named(export, module),
+        Statement::ExportFromDeclaration(export) => exports::collect_from(export, module),
+        Statement::ExportAllDeclaration(export) => exports::collect_all(export, module),
+        Statement::ExportDefaultDeclaration(export) => exports::collect_default(export, module),
         _ => {}
     }
 }
 
-pub(super) fn take_declaration(declaration: &Declaration, module: &mut Module) {
+pub(super) fn collect_declaration(declaration: &Declaration, module: &mut Module) {
     match declaration {
-        Declaration::VariableDeclaration(variables) => take_variables(variables, module),
+        Declaration::VariableDeclaration(variables) => collect_variables(variables, module),
         Declaration::FunctionDeclaration(function) => {
             if let Some(id) = &function.id {
-                let value = value::of_function(function);
+                let value = value_of_function(function);
                 module.locals.push(local(id, value, Binding::Lexical));
             }
         }
@@ -55,7 +55,7 @@ pub(super) fn take_declaration(declaration: &Declaration, module: &mut Module) {
     }
 }
 
-fn take_variables(variables: &VariableDeclaration, module: &mut Module) {
+fn collect_variables(variables: &VariableDeclaration, module: &mut Module) {
     let binding = if variables.kind.is_var() { Binding::Var } else { Binding::Lexical };
     for variable in &variables.declarations {
         let BindingPattern::BindingIdentifier(id) = &variable.id else {
@@ -65,13 +65,13 @@ fn take_variables(variables: &VariableDeclaration, module: &mut Module) {
             continue;
         };
         let value = match &variable.init {
-            Some(init) => value::of_expression(init),
+            Some(init) => value_of_expression(init),
             None => Value::NotFunction { what: "a variable without a value", span: range(id.span) },
         };
         let value = match value {
             Value::NotFunction { what, span } if !variables.kind.is_const() => {
-                let places = usize::from(variable.init.is_some());
-                Value::Variable { name: id.name.to_string(), places, what, span }
+                let assignments = usize::from(variable.init.is_some());
+                Value::Variable { name: id.name.to_string(), assignments, what, span }
             }
             value => value,
         };
@@ -79,7 +79,7 @@ fn take_variables(variables: &VariableDeclaration, module: &mut Module) {
     }
 }
 
-fn take_import(import: &ImportDeclaration, module: &mut Module) {
+fn collect_import(import: &ImportDeclaration, module: &mut Module) {
     let request = module.requests.len();
     let mut names = Vec::new();
     for specifier in import.specifiers.iter().flatten() {
@@ -102,21 +102,25 @@ fn take_import(import: &ImportDeclaration, module: &mut Module) {
         names.extend(wanted);
     }
     let phase = import.phase.map(|_| range(import.span).start..range(import.source.span).start);
-    let extra = extra(&import.with_clause).or(phase);
-    module.requests.push(requested(&import.source, names, extra));
+    let attributes = attributes(&import.with_clause).or(phase);
+    module.requests.push(request_for(&import.source, names, attributes));
 }
 
 pub(super) fn local(id: &BindingIdentifier, value: Value, binding: Binding) -> Local {
     Local { name: id.name.to_string(), span: range(id.span), value, binding }
 }
 
-pub(super) fn extra<'a, C: std::ops::Deref<Target = WithClause<'a>>>(
+pub(super) fn attributes<'a, C: std::ops::Deref<Target = WithClause<'a>>>(
     clause: &Option<C>,
 ) -> Option<Range<usize>> {
     clause.as_ref().map(|clause| range(clause.span))
 }
 
-pub(super) fn requested(source: &StringLiteral, names: Vec<Name>, extra: Option<Range<usize>>) -> Request {
+pub(super) fn request_for(
+    source: &StringLiteral,
+    names: Vec<Name>,
+    attributes: Option<Range<usize>>,
+) -> Request {
     let specifier = source.value.to_string();
-    Request { specifier, span: range(source.span), names, extra, target: Target::Refused }
+    Request { specifier, span: range(source.span), names, attributes, target: Target::Unknown }
 }

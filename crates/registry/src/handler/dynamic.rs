@@ -1,10 +1,9 @@
-//! Dynamic imports. The parser records where they stand; what they name is read from the text, so
-//! that no walk over the tree is needed.
+//! Dynamic imports. The parser records their positions, and the specifier is read from the text: no walk over the tree.
 
 use super::module::{Module, Request};
 use super::parse::range;
 use super::specifier::Target;
-use crate::problem::Problem;
+use crate::excerpt::excerpt;
 use oxc_syntax::module_record::ModuleRecord;
 use std::ops::Range;
 
@@ -15,19 +14,17 @@ pub(super) fn collect(record: &ModuleRecord, source: &str, module: &mut Module) 
         match literal(text) {
             Some(specifier) => module.requests.push(Request {
                 specifier: specifier.to_owned(),
-                extra: extra(source, &whole, &argument),
+                attributes: attributes(source, &whole, &argument),
                 span: argument,
                 names: Vec::new(),
-                target: Target::Refused,
+                target: Target::Unknown,
             }),
-            None => module.problems.push(
-                Problem::error(
-                    "handler-dynamic-import",
-                    argument,
-                    "a dynamic import must name its module literally",
-                )
-                .with_help("write import('./file.js'): what a handler loads is fixed when it is built"),
-            ),
+            None => {
+                let message = format!("`import({})` must name its module literally", excerpt(text));
+                module
+                    .error("handler-dynamic-import", argument, message)
+                    .help("write import('./file.js'): what a handler loads is fixed when it is built");
+            }
         }
     }
 }
@@ -41,7 +38,7 @@ fn literal(text: &str) -> Option<&str> {
 }
 
 /// A second argument, or `import.defer(…)`.
-fn extra(source: &str, whole: &Range<usize>, argument: &Range<usize>) -> Option<Range<usize>> {
+fn attributes(source: &str, whole: &Range<usize>, argument: &Range<usize>) -> Option<Range<usize>> {
     let before = source.get(whole.start..argument.start)?;
     if before.contains('.') {
         return Some(whole.start..argument.start);

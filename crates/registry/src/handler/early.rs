@@ -1,26 +1,27 @@
-//! The early errors of a module's top level that the parser leaves to a semantic pass. Those inside
-//! of functions show when the engine loads the module.
+//! Early errors of a module's top level that the parser does not report. Those inside of functions appear when the
+//! engine loads the module.
 
+use super::error;
 use super::module::{Export, Module, Value};
-use crate::problem::Problem;
+use crate::diagnostic::DiagnosticDraft;
 
 pub(super) fn check(source: &str, module: &mut Module) {
-    let mut found: Vec<Problem> = declared_twice(module).collect();
-    // A `var` inside a block is visible at the top level too, and its names are not gathered.
+    let mut found: Vec<DiagnosticDraft> = redeclared(module).collect();
+    // A `var` inside a block is visible at the top level too, and is not collected.
     if !source.contains("var ") {
         found.extend(undeclared_exports(module));
     }
-    module.problems.extend(found);
+    module.diagnostics.extend(found);
 }
 
-fn declared_twice(module: &Module) -> impl Iterator<Item = Problem> {
+fn redeclared(module: &Module) -> impl Iterator<Item = DiagnosticDraft> {
     module.redeclared().map(|local| {
-        let message = format!("`{}` is declared more than once", local.name);
-        Problem::error("handler-syntax", local.span.clone(), message)
+        let message = format!("`{}` is declared more than once in `{}`", local.name, module.file);
+        error("handler-syntax", &module.file, local.span.clone(), message)
     })
 }
 
-fn undeclared_exports(module: &Module) -> impl Iterator<Item = Problem> {
+fn undeclared_exports(module: &Module) -> impl Iterator<Item = DiagnosticDraft> {
     let undeclared = |export: &Export| match &export.value {
         // `export const a = b` may name a global; only `export { b }` must name a binding.
         Value::Local(name) if module.local(name).is_none() => {
@@ -31,7 +32,7 @@ fn undeclared_exports(module: &Module) -> impl Iterator<Item = Problem> {
     };
     module.exports.iter().filter_map(move |export| {
         let name = undeclared(export)?;
-        let message = format!("`{name}` is exported but not declared in this module");
-        Some(Problem::error("handler-syntax", export.span.clone(), message))
+        let message = format!("`{name}` is exported but not declared in `{}`", module.file);
+        Some(error("handler-syntax", &module.file, export.span.clone(), message))
     })
 }

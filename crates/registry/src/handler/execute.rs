@@ -1,43 +1,44 @@
-//! Whether `handler.js` exports a function `execute`, through however many modules.
+//! Checks that `handler.js` exports a function `execute`, directly or through other modules.
+
+use toolwright_contract::suggest::nearest;
 
 use super::graph::Graph;
 use super::module::{Export, Module};
-use super::search::{Outcome, Place, find_export};
-use super::{FileProblem, HANDLER};
-use crate::problem::Problem;
+use super::search::{ExportKind, SourceSpan, find_export};
+use super::{HANDLER, error};
+use crate::diagnostic::DiagnosticDraft;
 use std::ops::Range;
-use toolwright_contract::suggest::nearest;
 
 const EXECUTE: &str = "execute";
 const FORM: &str = "write `export async function execute({ args, context }) { … }`";
 
-pub(super) fn check(graph: &Graph, source: &str) -> Option<FileProblem> {
+pub(super) fn check(graph: &Graph, source: &str) -> Option<DiagnosticDraft> {
     let module = graph.modules.get(HANDLER)?;
     if module.is_broken {
         return None;
     }
     match find_export(graph, HANDLER, EXECUTE) {
-        Outcome::Function | Outcome::Unknown => None,
-        Outcome::NotFunction { what, place } => {
-            let here = || module.export(EXECUTE).map_or(0..0, |export| export.span.clone());
-            Some(no_function(what, place.unwrap_or_else(|| Place { file: HANDLER.to_owned(), span: here() })))
+        ExportKind::Function | ExportKind::Unknown => None,
+        ExportKind::NotFunction { what, at } => {
+            let export = || module.export(EXECUTE).map_or(0..0, |export| export.span.clone());
+            let at = at.unwrap_or_else(|| SourceSpan { file: HANDLER.to_owned(), span: export() });
+            Some(not_a_function(what, at))
         }
-        Outcome::Variable { name, places, what, place } => {
-            let text = graph.sources.get(&place.file).map_or(source, String::as_str);
-            (assignments(text, &name) <= places).then(|| no_function(what, place))
+        ExportKind::Variable { name, assignments, what, at } => {
+            let text = graph.sources.get(&at.file).map_or(source, String::as_str);
+            (count_assignments(text, &name) <= assignments).then(|| not_a_function(what, at))
         }
-        Outcome::Missing => Some(FileProblem { file: HANDLER.to_owned(), problem: missing(module, source) }),
+        ExportKind::Missing => Some(missing(module, source)),
     }
 }
 
-fn no_function(what: &str, place: Place) -> FileProblem {
-    let message = format!("`{EXECUTE}` must be a function, not {what}");
-    let problem = Problem::error("handler-not-a-function", place.span, message).with_help(FORM);
-    FileProblem { file: place.file, problem }
+fn not_a_function(what: &str, at: SourceSpan) -> DiagnosticDraft {
+    let message = format!("`{EXECUTE}` must be a function, got {what}");
+    error("handler-not-a-function", &at.file, at.span, message).with_help(FORM)
 }
 
-/// How often the text assigns to `name`, or seems to.
-fn assignments(source: &str, name: &str) -> usize {
+/// How often the text seems to assign to `name`.
+fn count_assignments(source: &str, name: &str) -> usize {
     let is_assignment = |(at, _): &(usize, &str)| {
         let rest = source[at + name.len()..].trim_start();
         rest.starts_with('=') && !rest.starts_with("==") && !rest.starts_with("=>")
@@ -47,14 +48,14 @@ fn assignments(source: &str, name: &str) -> usize {
     source.match_indices(name).filter(is_assignment).count()
 }
 
-fn missing(module: &Module, source: &str) -> Problem {
-    let (span, help) = hint(module, source);
-    Problem::error("handler-no-execute", span, format!("the handler does not export `{EXECUTE}`"))
-        .with_help(help)
+fn missing(module: &Module, source: &str) -> DiagnosticDraft {
+    let (span, help) = likely_export(module, source);
+    let message = format!("`{HANDLER}` does not export `{EXECUTE}`");
+    error("handler-no-execute", HANDLER, span, message).with_help(help)
 }
 
-/// Where the author most likely meant to export it, and what to do there.
-fn hint(module: &Module, source: &str) -> (Range<usize>, String) {
+/// Where the author most likely meant to export it, and how to fix it there.
+fn likely_export(module: &Module, source: &str) -> (Range<usize>, String) {
     if let Some(local) = module.local(EXECUTE) {
         return (
             local.span.clone(),

@@ -1,8 +1,8 @@
-//! A hint at the use of globals that browsers or Node.js have and the engine has not. Warnings
-//! only: code behind a check of its own may be right.
+//! Warns about globals that browsers or Node.js have and the engine does not. Only a warning: code behind a check of
+//! its own may be right.
 
+use super::module::Module;
 use super::parse::range;
-use crate::problem::Problem;
 use oxc_ast::ast::{
     BindingIdentifier, Expression, IdentifierReference, Program, UnaryExpression, UnaryOperator,
 };
@@ -52,7 +52,7 @@ fn help_for(name: &str) -> &'static str {
             "use `setTimeout` or `queueMicrotask`"
         }
         "localStorage" | "sessionStorage" | "indexedDB" => {
-            "a handler keeps nothing between calls; read `context.session.state`"
+            "a handler has no state between calls; read `context.session.state`"
         }
         "performance" => "use `Date.now()`",
         "Intl" => "format without it; `toISOString` and arithmetic are available",
@@ -61,7 +61,7 @@ fn help_for(name: &str) -> &'static str {
     }
 }
 
-pub(super) fn check(program: &Program, source: &str, problems: &mut Vec<Problem>) {
+pub(super) fn check(program: &Program, source: &str, module: &mut Module) {
     let mut uses = Uses::default();
     uses.visit_program(program);
     for (name, span) in uses.first_uses {
@@ -70,16 +70,15 @@ pub(super) fn check(program: &Program, source: &str, problems: &mut Vec<Problem>
         }
         let name = source.get(span.clone()).unwrap_or(name);
         let message = format!("`{name}` does not exist where handlers run");
-        problems
-            .push(Problem::warning("handler-unavailable-global", span, message).with_help(help_for(name)));
+        module.error("handler-unavailable-global", span, message).help(help_for(name)).warning();
     }
 }
 
 #[derive(Default)]
 struct Uses<'a> {
     first_uses: BTreeMap<&'a str, Range<usize>>,
-    /// Bound somewhere in the file, or tested with `typeof`. Scopes are not told apart: a warning
-    /// too few is better than a wrong one.
+    /// Bound somewhere in the file, or tested with `typeof`. Scopes are ignored: a missing warning is better than a
+    /// wrong one.
     excused: Vec<&'a str>,
 }
 

@@ -1,31 +1,32 @@
-//! The modules that a handler reaches, each read and parsed once.
+//! The modules that a handler imports, directly or not, each read and parsed once.
 
 use super::module::{Module, Request};
 use super::parse::parse;
 use super::specifier::{Target, resolve};
-use super::{FileProblem, HANDLER, Siblings};
-use crate::problem::Problem;
+use super::{HANDLER, Siblings, error};
+use crate::diagnostic::DiagnosticDraft;
+use crate::excerpt::excerpt;
 use std::collections::{BTreeMap, VecDeque};
 
-const MOST_MODULES: usize = 100;
+const MAX_MODULES: usize = 100;
 
 pub(super) struct Graph {
     pub modules: BTreeMap<String, Module>,
     pub sources: BTreeMap<String, String>,
-    pub problems: Vec<FileProblem>,
+    pub diagnostics: Vec<DiagnosticDraft>,
 }
 
 pub(super) fn load(source: &str, siblings: &dyn Siblings) -> Graph {
     let mut loader = Loader {
         siblings,
-        graph: Graph { modules: BTreeMap::new(), sources: BTreeMap::new(), problems: Vec::new() },
+        graph: Graph { modules: BTreeMap::new(), sources: BTreeMap::new(), diagnostics: Vec::new() },
         unreadable: BTreeMap::new(),
         waiting: VecDeque::new(),
         is_full: false,
     };
     loader.add(HANDLER, source);
     while let Some(path) = loader.waiting.pop_front() {
-        // Out of the map while it is worked on: the text of its siblings goes into the same one.
+        // Removed during the parse: `add` inserts the sources of imported modules into the same map.
         if let Some(text) = loader.graph.sources.remove(&path) {
             loader.add(&path, &text);
             loader.graph.sources.insert(path, text);
@@ -44,44 +45,51 @@ struct Loader<'s> {
 
 impl Loader<'_> {
     fn add(&mut self, path: &str, source: &str) {
-        let mut module = parse(source);
-        let mut problems = std::mem::take(&mut module.problems);
-        // Known before its imports are followed: a module may import itself.
+        let mut module = parse(path, source);
+        self.graph.diagnostics.append(&mut module.diagnostics);
+        // Inserted before its imports are followed: a module may import itself.
         self.graph.modules.insert(path.to_owned(), Module::default());
         for request in &mut module.requests {
             match self.follow(path, request) {
                 Ok(target) => request.target = target,
-                Err(problem) => problems.extend(problem),
+                Err(diagnostic) => self.graph.diagnostics.extend(diagnostic.map(|diagnostic| *diagnostic)),
             }
         }
-        let file = || path.to_owned();
-        self.graph.problems.extend(problems.into_iter().map(|problem| FileProblem { file: file(), problem }));
         self.graph.modules.insert(path.to_owned(), module);
     }
 
-    /// `Err(None)`: refused, and said so already.
-    fn follow(&mut self, importer: &str, request: &Request) -> Result<Target, Option<Problem>> {
+    /// `Err(None)`: rejected, and reported already.
+    fn follow(&mut self, importer: &str, request: &Request) -> Result<Target, Option<Box<DiagnosticDraft>>> {
         let target = resolve(importer, &request.specifier, &request.span).map_err(Some)?;
-        if let Some(span) = &request.extra {
-            return Err(Some(
-                Problem::error(
-                    "handler-import-forbidden",
-                    span.clone(),
-                    "import attributes and phases are not available in handlers",
-                )
-                .with_help("import a plain `.js` module; data can be `export default { … }` in one"),
-            ));
+        if let Some(span) = &request.attributes {
+            let message = format!(
+                "the import of `{}` has attributes or a phase, which handlers cannot use",
+                excerpt(&request.specifier)
+            );
+            let help = "import a plain `.js` module; data can be `export default { … }` in one";
+            let draft = error("handler-import-forbidden", importer, span.clone(), message);
+            return Err(Some(draft.with_help(help).into()));
         }
         if let Target::Sibling(path) = &target {
-            self.reach(path, request)?;
+            self.read_sibling(importer, path, request)?;
         }
         Ok(target)
     }
 
-    fn reach(&mut self, path: &str, request: &Request) -> Result<(), Option<Problem>> {
+    fn read_sibling(
+        &mut self,
+        importer: &str,
+        path: &str,
+        request: &Request,
+    ) -> Result<(), Option<Box<DiagnosticDraft>>> {
         let missing = |reason: &str| {
-            let message = format!("`{path}` cannot be read: {reason}");
-            Some(Problem::error("handler-import-missing", request.span.clone(), message))
+            let message = format!("the import `{path}` cannot be read: {reason}");
+            let help = "correct the path, or add the file to the tool's directory";
+            Some(
+                error("handler-import-missing", importer, request.span.clone(), message)
+                    .with_help(help)
+                    .into(),
+            )
         };
         if self.graph.modules.contains_key(path) || self.waiting.iter().any(|known| known == path) {
             return Ok(());
@@ -89,8 +97,8 @@ impl Loader<'_> {
         if let Some(reason) = self.unreadable.get(path) {
             return Err(missing(reason));
         }
-        if self.graph.modules.len() + self.waiting.len() > MOST_MODULES {
-            return Err(self.refuse_more(request));
+        if self.graph.modules.len() + self.waiting.len() > MAX_MODULES {
+            return Err(self.too_many_modules(importer, request));
         }
         match self.siblings.read(path) {
             Ok(source) => {
@@ -99,21 +107,19 @@ impl Loader<'_> {
                 Ok(())
             }
             Err(reason) => {
-                let problem = missing(&reason);
+                let diagnostic = missing(&reason);
                 self.unreadable.insert(path.to_owned(), reason);
-                Err(problem)
+                Err(diagnostic)
             }
         }
     }
 
-    fn refuse_more(&mut self, request: &Request) -> Option<Problem> {
+    fn too_many_modules(&mut self, importer: &str, request: &Request) -> Option<Box<DiagnosticDraft>> {
         if std::mem::replace(&mut self.is_full, true) {
             return None;
         }
-        let message = format!("the handler imports more than {MOST_MODULES} modules");
-        Some(
-            Problem::error("handler-too-many-modules", request.span.clone(), message)
-                .with_help("bundle them into fewer files"),
-        )
+        let message = format!("`{HANDLER}` imports more than {MAX_MODULES} modules");
+        let draft = error("handler-too-many-modules", importer, request.span.clone(), message);
+        Some(draft.with_help("bundle them into fewer files").into())
     }
 }

@@ -9,18 +9,19 @@ impl Siblings for Files {
     }
 }
 
-/// Each problem as `[file:]code text-under-the-span`.
+/// Each diagnostic as `[file:]code text-under-the-span`: those of the handler first, each file in reading order.
 pub(super) fn found(source: &str, files: &[(&'static str, &'static str)]) -> Vec<String> {
-    let report = check_handler(source, &Files(files.to_vec()));
+    let mut diagnostics = check_handler(source, &Files(files.to_vec())).diagnostics;
+    diagnostics.sort_by_key(|draft| (draft.file != HANDLER, draft.file.clone(), draft.span().start));
     let text = |file: &str| match file {
         HANDLER => source,
         other => files.iter().find(|(name, _)| *name == other).unwrap().1,
     };
-    let line = |found: &FileProblem| {
-        let file = if found.file == HANDLER { String::new() } else { format!("{}:", found.file) };
-        format!("{file}{} {}", found.problem.code, &text(&found.file)[found.problem.span.clone()])
+    let line = |draft: &DiagnosticDraft| {
+        let file = if draft.file == HANDLER { String::new() } else { format!("{}:", draft.file) };
+        format!("{file}{} {}", draft.code, &text(&draft.file)[draft.span()])
     };
-    report.problems.iter().map(line).collect()
+    diagnostics.iter().map(line).collect()
 }
 
 pub(super) fn check(source: &str, files: &[(&'static str, &'static str)], expected: &[&str]) {
@@ -28,8 +29,8 @@ pub(super) fn check(source: &str, files: &[(&'static str, &'static str)], expect
 }
 
 pub(super) fn help(source: &str) -> String {
-    let report = check_handler(source, &Files(vec![]));
-    report.problems.first().and_then(|found| found.problem.help.clone()).unwrap_or_default()
+    let diagnostics = check_handler(source, &Files(vec![])).diagnostics;
+    diagnostics.into_iter().next().and_then(|draft| draft.help).unwrap_or_default()
 }
 
 #[test]
@@ -68,7 +69,7 @@ fn all_forms_of_exporting_a_function_are_accepted() {
 }
 
 #[test]
-fn what_is_no_function_is_refused_at_its_place() {
+fn an_execute_that_is_not_a_function_is_reported_where_it_is_defined() {
     for (source, place) in [
         ("export const execute = 5;", "5"),
         ("export const execute = 'x';", "'x'"),
@@ -123,7 +124,7 @@ fn execute_is_followed_into_other_modules() {
 }
 
 #[test]
-fn a_missing_execute_gets_fitting_help() {
+fn the_help_for_a_missing_execute_depends_on_the_source() {
     for (source, place, helped) in [
         ("", "", "export async function execute"),
         ("// nothing\n", "", "export async function execute"),
@@ -144,13 +145,13 @@ fn a_missing_execute_gets_fitting_help() {
             "{source}"
         );
         let report = check_handler(source, &Files(vec![]));
-        let missing = report.problems.iter().find(|found| found.problem.code == "handler-no-execute");
-        assert!(missing.unwrap().problem.help.as_ref().unwrap().contains(helped), "{source}");
+        let missing = report.diagnostics.iter().find(|draft| draft.code == "handler-no-execute");
+        assert!(missing.unwrap().help.as_ref().unwrap().contains(helped), "{source}");
     }
 }
 
 #[test]
-fn syntax_errors_have_their_place() {
+fn syntax_errors_are_reported_with_their_span() {
     for (source, expected) in [
         ("export function execute( {", "handler-syntax "),
         ("export const execute = () => { return 1 + ; };", "handler-syntax ;"),
@@ -171,7 +172,7 @@ fn syntax_errors_have_their_place() {
 }
 
 #[test]
-fn unavailable_globals_are_warned_of_without_false_alarms() {
+fn unavailable_globals_are_reported_without_false_positives() {
     for (body, expected) in [
         ("await fetch('x')", "fetch"),
         ("return () => { if (a) process.env.X; }", "process"),
@@ -205,13 +206,13 @@ fn unavailable_globals_are_warned_of_without_false_alarms() {
 }
 
 #[test]
-fn bidirectional_controls_are_warned_of() {
+fn bidirectional_controls_are_reported_as_warnings() {
     check("export const execute = () => '\u{202E}';", &[], &["handler-hidden-unicode \u{202E}"]);
     check("// naïve – ok\nexport const execute = () => 'é';", &[], &[]);
 }
 
 #[test]
-fn the_reference_handlers_are_clean() {
+fn the_reference_handlers_have_no_diagnostics() {
     let tools = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools");
     let mut checked = 0;
     for tool in std::fs::read_dir(tools).unwrap() {

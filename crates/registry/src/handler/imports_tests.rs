@@ -4,7 +4,7 @@ use super::*;
 const RUN: &str = " export const execute = () => {};";
 
 #[test]
-fn imports_are_confined() {
+fn only_files_of_the_tool_and_the_error_types_can_be_imported() {
     let files = [("x.js", "export const a = 1; export default 2;"), ("lib/x.js", "export const b = 1;"), ("m.mjs", "")];
     for (import, expected) in [
         ("import { ToolError, ErrorType, IntentType } from '../_core/error-types.js';", ""),
@@ -54,7 +54,7 @@ fn imports_are_confined() {
 }
 
 #[test]
-fn help_names_what_a_handler_may_use() {
+fn the_help_names_what_to_use_instead() {
     for (import, helped) in [
         ("import 'axios';", "context.http.fetch"),
         ("import 'node:https';", "context.http.fetch"),
@@ -73,7 +73,7 @@ fn help_names_what_a_handler_may_use() {
 }
 
 #[test]
-fn siblings_are_checked_and_returned_sorted() {
+fn imported_modules_are_checked_and_returned_in_order() {
     let files = [
         ("b.js", "import './lib/a.js'; import 'fs'; export const b = 1;"),
         (

@@ -2,18 +2,18 @@ use super::*;
 use crate::docs::{check_doc, check_summary};
 use crate::hidden::hidden_unicode;
 
-struct Nothing;
+struct NoFiles;
 
-impl Siblings for Nothing {
+impl Siblings for NoFiles {
     fn read(&self, _: &str) -> Result<String, String> {
         Err("no such file".to_owned())
     }
 }
 
 /// A chain of modules that never ends.
-struct Endless;
+struct EndlessChain;
 
-impl Siblings for Endless {
+impl Siblings for EndlessChain {
     fn read(&self, path: &str) -> Result<String, String> {
         let number: usize = path.trim_matches(|c: char| !c.is_ascii_digit()).parse().unwrap();
         Ok(format!("import './m{}.js'; import './m{}.js';", number + 1, number + 2))
@@ -21,13 +21,13 @@ impl Siblings for Endless {
 }
 
 fn codes(source: &str) -> Vec<&'static str> {
-    check_handler(source, &Nothing).problems.iter().map(|found| found.problem.code).collect()
+    check_handler(source, &NoFiles).diagnostics.iter().map(|draft| draft.code).collect()
 }
 
 const RUN: &str = "export const execute = () => {};";
 
 #[test]
-fn deep_brackets_are_refused_before_they_are_parsed() {
+fn deeply_nested_brackets_are_rejected_before_the_parse() {
     for open in ["(", "[", "{", "f(() => ", "({a:", "`${"] {
         for depth in [1_001, 10_000, 100_000] {
             assert_eq!(codes(&open.repeat(depth)), ["handler-too-deep"], "{open} {depth}");
@@ -43,7 +43,7 @@ fn a_thousand_brackets_are_parsed_on_a_larger_stack() {
     }
 }
 
-/// Recursion that no bracket shows, and brackets that a string hides.
+/// Recursion without brackets, and brackets inside strings.
 #[test]
 fn deep_nesting_without_brackets_does_not_overflow_the_stack() {
     for (open, close) in [
@@ -91,26 +91,26 @@ fn large_files_are_checked() {
 }
 
 #[test]
-fn modules_are_counted_and_long_chains_of_renaming_end() {
-    let report = check_handler(&format!("import './m1.js'; {RUN}"), &Endless);
-    let found: Vec<_> = report.problems.iter().map(|found| found.problem.code).collect();
+fn the_number_of_modules_and_the_length_of_rename_chains_are_limited() {
+    let report = check_handler(&format!("import './m1.js'; {RUN}"), &EndlessChain);
+    let found: Vec<_> = report.diagnostics.iter().map(|draft| draft.code).collect();
     assert_eq!(found, ["handler-too-many-modules"]);
     assert_eq!(report.modules.len(), 100);
     let chain: String = (0..20_000).map(|n| format!("export {{ n{n} as n{} }} from './handler.js';", n + 1)).collect();
     codes(&format!("export {{ n20000 as execute }} from './handler.js'; export const n0 = 1; {chain}"));
 }
 
-/// A small linear congruential generator: the same soup on every run.
-struct Soup(u64);
+/// A linear congruential generator: the same numbers on every run.
+struct RandomNumbers(u64);
 
-impl Soup {
+impl RandomNumbers {
     fn next(&mut self, below: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % below
     }
 }
 
-const PIECES: [&str; 60] = [
+const FRAGMENTS: [&str; 60] = [
     "export ", "execute", "function ", "async ", "import ", "from ", "'./x.js'", "'fs'", "{", "}", "(", ")", "[", "]",
     "=>", "=", ";", "\n", "\r\n", "`", "${", "\"", "'", "/", "\\", "*", "# ", "## Examples\n", "## Summary\n",
     "```json\n", "```\n", "~~~", "> ", "- ", "    ", "<!--", "-->", "\u{FEFF}", "\u{202E}", "é", "😀", "\u{200B}",
@@ -120,28 +120,28 @@ const PIECES: [&str; 60] = [
 
 #[test]
 fn random_input_never_panics() {
-    let mut soup = Soup(42);
+    let mut random = RandomNumbers(42);
     for _ in 0..20_000 {
         let mut bytes = Vec::new();
-        for _ in 0..soup.next(40) {
-            match soup.next(10) {
-                0 => bytes.push(soup.next(256) as u8),
-                _ => bytes.extend(PIECES[soup.next(PIECES.len())].bytes()),
+        for _ in 0..random.next(40) {
+            match random.next(10) {
+                0 => bytes.push(random.next(256) as u8),
+                _ => bytes.extend(FRAGMENTS[random.next(FRAGMENTS.len())].bytes()),
             }
         }
         let text = String::from_utf8_lossy(&bytes);
         let doc = check_doc(&text);
-        let mut spans: Vec<_> = doc.problems.iter().map(|problem| problem.span.clone()).collect();
-        spans.extend(check_summary(&text).into_iter().map(|problem| problem.span));
+        let mut spans: Vec<_> = doc.diagnostics.iter().map(DiagnosticDraft::span).collect();
+        spans.extend(check_summary(&text).iter().map(DiagnosticDraft::span));
         spans.extend(hidden_unicode(&text).into_iter().map(|(span, _)| span));
-        let handler = check_handler(&text, &Nothing).problems;
-        spans.extend(handler.into_iter().map(|found| found.problem.span));
+        let handler = check_handler(&text, &NoFiles).diagnostics;
+        spans.extend(handler.iter().map(DiagnosticDraft::span));
         for span in spans {
             assert!(text.get(span.clone()).is_some(), "{span:?} in {text:?}");
         }
         for example in doc.examples {
             for (start, line) in example.line_starts.iter().zip(example.text.split_inclusive('\n')) {
-                // The line end may be `\r\n` in the file.
+                // Lines may end in `\r\n` in the file.
                 assert!(text[*start..].starts_with(line.trim_end()), "{text:?} {example:?}");
             }
         }

@@ -1,5 +1,5 @@
-//! `handler.js` and the files it imports: parsed, never run. Checks that `execute` is an exported
-//! function and that the modules reach for nothing but what the engine gives them.
+//! Checks `handler.js` and the modules that it imports: parsed, never run. `execute` must be an exported function, and
+//! imports and globals must exist where handlers run.
 
 mod collect;
 mod dynamic;
@@ -16,43 +16,39 @@ mod shape;
 mod specifier;
 mod value;
 
-use crate::problem::Problem;
+use std::ops::Range;
 
-/// The files beside the handler.
+use crate::diagnostic::{DiagnosticDraft, Location};
+
+/// Reads the files beside the handler.
 pub trait Siblings {
-    /// `path` is relative to the tool's own directory and normalised (`lib/x.js`); the error is a
-    /// reason for the user.
+    /// `path` is relative to the tool's own directory and normalised (`lib/x.js`). The error is a reason for the
+    /// user.
     fn read(&self, path: &str) -> Result<String, String>;
 }
 
+/// The result of checking a handler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HandlerReport {
-    pub problems: Vec<FileProblem>,
-    /// Path and source of the files that imports reach, sorted, without `handler.js`.
+    pub diagnostics: Vec<DiagnosticDraft>,
+    /// Path and source of the imported files, sorted, without `handler.js`.
     pub modules: Vec<(String, String)>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileProblem {
-    /// `handler.js` or `lib/x.js`.
-    pub file: String,
-    pub problem: Problem,
 }
 
 pub(crate) const HANDLER: &str = "handler.js";
 
+/// Checks a handler and all modules that it imports.
 pub fn check_handler(source: &str, siblings: &dyn Siblings) -> HandlerReport {
     let mut graph = graph::load(source, siblings);
-    let mut problems = std::mem::take(&mut graph.problems);
-    problems.extend(imports::check_names(&graph));
-    problems.extend(execute::check(&graph, source));
-    problems.sort_by(|left, right| place(left).cmp(&place(right)));
-    HandlerReport { problems, modules: graph.sources.into_iter().collect() }
+    let mut diagnostics = std::mem::take(&mut graph.diagnostics);
+    diagnostics.extend(imports::check_names(&graph));
+    diagnostics.extend(execute::check(&graph, source));
+    HandlerReport { diagnostics, modules: graph.sources.into_iter().collect() }
 }
 
-/// The handler's own problems come first, then the others by file; each file in reading order.
-fn place(found: &FileProblem) -> (bool, &str, usize) {
-    (found.file != HANDLER, &found.file, found.problem.span.start)
+/// An error at a span of a module.
+fn error(code: &'static str, file: &str, span: Range<usize>, message: String) -> DiagnosticDraft {
+    DiagnosticDraft::error(code, file.to_owned(), Location::Span(span), message)
 }
 
 #[cfg(test)]

@@ -1,35 +1,38 @@
-//! What the checks need to know of one parsed module, in owned data: the syntax tree lives only
-//! as long as the parse.
+//! What the checks need of one parsed module, as owned data: the syntax tree lives only during the parse.
 
 use super::specifier::Target;
-use crate::problem::Problem;
+use crate::diagnostic::DiagnosticDraft;
 use std::ops::Range;
 
+/// One parsed module.
 #[derive(Debug, Default)]
 pub(super) struct Module {
-    pub problems: Vec<Problem>,
-    /// Every place that names another module.
+    /// Its path in the tool's directory.
+    pub file: String,
+    pub diagnostics: Vec<DiagnosticDraft>,
+    /// Every import of another module.
     pub requests: Vec<Request>,
     pub exports: Vec<Export>,
     /// Requests of `export * from`, as indices.
     pub stars: Vec<usize>,
     /// The top-level bindings.
     pub locals: Vec<Local>,
-    /// The parser gave up: what the module exports is unknown.
+    /// The parser failed: what the module exports is unknown.
     pub is_broken: bool,
     /// `exports` and `locals` in the order of their names.
     export_order: Vec<usize>,
     local_order: Vec<usize>,
 }
 
+/// An import, or an export from another module.
 #[derive(Debug)]
 pub(super) struct Request {
     pub specifier: String,
     pub span: Range<usize>,
-    /// The names wanted from the target (`default` is one).
+    /// The names imported from the target (`default` is one).
     pub names: Vec<Name>,
-    /// Import attributes or a phase, which the engine has no use for.
-    pub extra: Option<Range<usize>>,
+    /// Import attributes or a phase, which the engine does not support.
+    pub attributes: Option<Range<usize>>,
     pub target: Target,
 }
 
@@ -46,6 +49,7 @@ pub(super) struct Export {
     pub value: Value,
 }
 
+/// A top-level binding.
 #[derive(Debug)]
 pub(super) struct Local {
     pub name: String,
@@ -61,20 +65,21 @@ pub(super) enum Binding {
     Lexical,
 }
 
+/// The value of a binding or export, as far as the syntax shows it.
 #[derive(Debug, Clone)]
 pub(super) enum Value {
     Function,
-    /// A call, a member, a parameter: only running it would tell.
+    /// A call, a member, a parameter: known only at run time.
     Unknown,
     NotFunction {
         what: &'static str,
         span: Range<usize>,
     },
-    /// No function when declared, but a `let` or `var` may be given one later. `places` is how
-    /// often its own declaration assigns to it.
+    /// Not a function when declared, but a `let` or `var` may be assigned one later. `assignments` counts those of
+    /// its own declaration.
     Variable {
         name: String,
-        places: usize,
+        assignments: usize,
         what: &'static str,
         span: Range<usize>,
     },
@@ -89,12 +94,21 @@ pub(super) enum Value {
 }
 
 impl Module {
-    /// A module that was not parsed, and why.
-    pub fn refused(problem: Problem) -> Self {
-        Self { problems: vec![problem], is_broken: true, ..Self::default() }
+    pub fn new(file: &str, is_broken: bool) -> Self {
+        Self { file: file.to_owned(), is_broken, ..Self::default() }
     }
 
-    /// To be called when all exports and bindings are known, before they are looked up.
+    /// A module that could not be parsed, and why.
+    pub fn unparsed(file: &str, diagnostic: DiagnosticDraft) -> Self {
+        Self { diagnostics: vec![diagnostic], ..Self::new(file, true) }
+    }
+
+    /// Reports an error in this module.
+    pub fn error(&mut self, code: &'static str, span: Range<usize>, message: String) -> &mut DiagnosticDraft {
+        self.diagnostics.push_mut(super::error(code, &self.file, span, message))
+    }
+
+    /// Sorts exports and bindings by name for lookups. Called once all of them are known.
     pub fn index(&mut self) {
         self.export_order = (0..self.exports.len()).collect();
         self.export_order.sort_by(|a, b| self.exports[*a].name.cmp(&self.exports[*b].name));
@@ -102,7 +116,7 @@ impl Module {
         self.local_order.sort_by(|a, b| self.locals[*a].name.cmp(&self.locals[*b].name));
     }
 
-    /// Bindings of which an earlier one has the same name, where that is an error.
+    /// Bindings that repeat the name of an earlier one, where that is an error.
     pub fn redeclared(&self) -> impl Iterator<Item = &Local> {
         let pairs = self.local_order.windows(2).filter_map(|pair| match pair {
             [first, second] => Some((&self.locals[*first], &self.locals[*second])),

@@ -1,73 +1,71 @@
-//! Source to `Module`: one parse in a reused arena, on a stack that is large enough.
+//! Parses a source into a `Module`: in a reused arena, on a stack that is large enough.
 
 use super::module::Module;
-use super::shape::{MOST_NESTED, Shape, measure};
-use super::{collect, dynamic, globals};
+use super::shape::{MAX_NESTING, Shape, measure};
+use super::{collect, dynamic, error, globals};
+use crate::diagnostic::DiagnosticDraft;
 use crate::hidden::is_bidi_control;
-use crate::problem::Problem;
 use oxc_allocator::Allocator;
 use oxc_parser::{ParseOptions, Parser, ParserReturn};
 use oxc_span::{SourceType, Span};
 use std::cell::Cell;
 use std::ops::Range;
 
-/// What a caller's thread is trusted to have left: workers commonly own 2 MiB.
+/// The stack that the calling thread is assumed to have left: worker threads commonly have 2 MiB.
 const INLINE_STACK: usize = 1 << 20;
-/// Reserved, not used, unless the source really nests as deep as it could.
-const MOST_STACK: usize = if cfg!(debug_assertions) { 4 << 30 } else { 1 << 30 };
-/// An arena beyond this is given back, so that one large file does not stay in memory.
-const MOST_KEPT: usize = 1 << 20;
-const MOST_HIDDEN: usize = 20;
+/// The largest stack for parsing. Only reserved: memory is used as deep as the source really nests.
+const MAX_STACK: usize = if cfg!(debug_assertions) { 4 << 30 } else { 1 << 30 };
+/// A larger arena is freed, so that one large file does not stay in memory.
+const MAX_REUSED_ARENA: usize = 1 << 20;
+const MAX_HIDDEN_REPORTED: usize = 20;
 
 thread_local! {
     static ARENA: Cell<Option<Allocator>> = const { Cell::new(None) };
 }
 
-pub(super) fn parse(source: &str) -> Module {
+/// Parses the module `file` of a tool.
+pub(super) fn parse(file: &str, source: &str) -> Module {
     let shape = measure(source);
     if let Some(at) = shape.too_deep_at {
-        let message = format!("brackets nest deeper than {MOST_NESTED} levels");
-        return Module::refused(Problem::error("handler-too-deep", at..at + 1, message));
+        let message = format!("brackets in `{file}` nest deeper than {MAX_NESTING} levels");
+        return Module::unparsed(file, error("handler-too-deep", file, at..at + 1, message));
     }
     if shape.stack <= INLINE_STACK {
-        return parse_here(source, &shape);
+        return parse_inline(file, source, &shape);
     }
-    if shape.stack > MOST_STACK {
-        return Module::refused(too_large(source));
-    }
-    parse_apart(source, &shape).unwrap_or_else(|| Module::refused(too_large(source)))
+    let module = if shape.stack > MAX_STACK { None } else { parse_on_thread(file, source, &shape) };
+    module.unwrap_or_else(|| Module::unparsed(file, too_large(file, source)))
 }
 
-fn too_large(source: &str) -> Problem {
-    let message = format!("the file is too large to be checked ({} bytes)", source.len());
-    Problem::error("handler-too-large", 0..0, message)
+fn too_large(file: &str, source: &str) -> DiagnosticDraft {
+    let message = format!("`{file}` is too large to be checked ({} bytes)", source.len());
+    error("handler-too-large", file, 0..0, message)
         .with_help("split it, or keep generated data out of the handler")
 }
 
-/// `None` when the system gives no such thread, or the parser itself failed.
-fn parse_apart(source: &str, shape: &Shape) -> Option<Module> {
+/// Parses on a thread with a larger stack. `None` if the thread cannot be started or the parser panics.
+fn parse_on_thread(file: &str, source: &str, shape: &Shape) -> Option<Module> {
     std::thread::scope(|scope| {
         std::thread::Builder::new()
             .stack_size(shape.stack + INLINE_STACK)
-            .spawn_scoped(scope, || parse_here(source, shape))
+            .spawn_scoped(scope, || parse_inline(file, source, shape))
             .ok()?
             .join()
             .ok()
     })
 }
 
-fn parse_here(source: &str, shape: &Shape) -> Module {
-    // Taken out rather than borrowed: an arena in use is never seen twice.
+fn parse_inline(file: &str, source: &str, shape: &Shape) -> Module {
     let mut arena = ARENA.take().unwrap_or_default();
-    let module = parse_in(&arena, source, shape);
-    if arena.capacity() <= MOST_KEPT {
+    let module = parse_in(&arena, file, source, shape);
+    if arena.capacity() <= MAX_REUSED_ARENA {
         arena.reset();
         ARENA.set(Some(arena));
     }
     module
 }
 
-fn parse_in(arena: &Allocator, source: &str, shape: &Shape) -> Module {
+fn parse_in(arena: &Allocator, file: &str, source: &str, shape: &Shape) -> Module {
     let options = ParseOptions {
         parse_regular_expression: true,
         preserve_parens: false,
@@ -75,33 +73,32 @@ fn parse_in(arena: &Allocator, source: &str, shape: &Shape) -> Module {
         ..ParseOptions::default()
     };
     let parsed = Parser::new(arena, source, SourceType::mjs()).with_options(options).parse();
-    let mut module = Module::default();
-    module.is_broken = parsed.panicked;
-    syntax_problems(&parsed, source, &mut module.problems);
-    hidden_problems(source, &mut module.problems);
+    let mut module = Module::new(file, parsed.panicked);
+    report_syntax_errors(&parsed, source, &mut module);
+    report_hidden_characters(source, &mut module);
     collect::collect(&parsed.program, source, &mut module);
     dynamic::collect(&parsed.module_record, source, &mut module);
     if shape.may_use_globals {
-        globals::check(&parsed.program, source, &mut module.problems);
+        globals::check(&parsed.program, source, &mut module);
     }
     module
 }
 
-fn syntax_problems(parsed: &ParserReturn, source: &str, problems: &mut Vec<Problem>) {
+fn report_syntax_errors(parsed: &ParserReturn, source: &str, module: &mut Module) {
     for diagnostic in parsed.diagnostics.errors() {
         let label = diagnostic.labels.iter().find(|label| label.primary()).or(diagnostic.labels.first());
         let span = label.map_or(0..0, |label| {
             let start = label.offset() as usize;
             start..start + label.len() as usize
         });
-        let message = diagnostic.message.to_string();
         let span = clamp(span, source);
-        let help = help_for(&message, source, &span).or(diagnostic.help.as_deref()).map(str::to_owned);
-        problems.push(Problem::error("handler-syntax", span, message).with_help_if(help));
+        let help = help_for(&diagnostic.message, source, &span).or(diagnostic.help.as_deref());
+        let message = format!("`{}` is not valid JavaScript: {}", module.file, diagnostic.message);
+        module.error("handler-syntax", span, message).help = help.map(str::to_owned);
     }
 }
 
-/// The parser advises users of the parser; these are the cases where an author needs other advice.
+/// Help for handler authors where that of the parser does not apply to them.
 fn help_for(message: &str, source: &str, span: &Range<usize>) -> Option<&'static str> {
     let last_word = source[..span.start].trim_end().rsplit(|c: char| !c.is_alphanumeric()).next();
     let is_type = source[span.start..].starts_with(':')
@@ -116,21 +113,23 @@ fn help_for(message: &str, source: &str, span: &Range<usize>) -> Option<&'static
     }
 }
 
-fn hidden_problems(source: &str, problems: &mut Vec<Problem>) {
+fn report_hidden_characters(source: &str, module: &mut Module) {
     if source.is_ascii() {
         return;
     }
-    let marks = source.char_indices().filter(|(_, found)| is_bidi_control(*found));
-    problems.extend(marks.take(MOST_HIDDEN).map(|(at, found)| {
+    let controls = source.char_indices().filter(|(_, character)| is_bidi_control(*character));
+    for (at, character) in controls.take(MAX_HIDDEN_REPORTED) {
+        let file = &module.file;
         let message =
-            format!("the source contains the bidirectional control character U+{:04X}", u32::from(found));
-        Problem::warning("handler-hidden-unicode", at..at + found.len_utf8(), message).with_help(
-            "it can make code read differently from what it does; remove it or write it as an escape",
-        )
-    }));
+            format!("`{file}` has the bidirectional control character U+{:04X}", u32::from(character));
+        module
+            .error("handler-hidden-unicode", at..at + character.len_utf8(), message)
+            .help("it can make code read differently from what it does; remove it or write it as an escape")
+            .warning();
+    }
 }
 
-/// The parser may point behind the end of the file, or at a byte inside a character.
+/// The parser may point past the end of the file, or at a byte inside a character.
 fn clamp(span: Range<usize>, source: &str) -> Range<usize> {
     let start = source.floor_char_boundary(span.start.min(source.len()));
     let end = source.ceil_char_boundary(span.end.min(source.len()));

@@ -1,27 +1,27 @@
-//! One pass over a source's bytes before it is parsed: how deep its brackets nest, how much stack
-//! the parser could need at most, and whether it may use a global that the engine lacks.
+//! One pass over a source's bytes before it is parsed: how deep its brackets nest, the most stack that the parser could
+//! need, and whether it may use a global that the engine lacks.
 //!
-//! The parser and the tree walk are recursive without a limit of their own, and a stack overflow
-//! cannot be caught. Bracket depth alone does not bound the recursion (`!!!!x`, `a=>a=>…`, or a
-//! bracket closed only inside a string), but every level costs at least one token.
+//! The parser and the tree walk recurse without a limit, and a stack overflow cannot be caught. Bracket depth does not
+//! bound the recursion (`!!!!x`, `a=>a=>…`, or a bracket closed only inside a string), but every level costs at least
+//! one token.
 
 use super::globals::is_unavailable;
 
-/// Nobody writes this; generated code that does would fail in the engine.
-pub(super) const MOST_NESTED: usize = 1_000;
+/// Only generated code nests deeper, and it would fail in the engine.
+pub(super) const MAX_NESTING: usize = 1_000;
 
 /// Stack per opening bracket and per other token. Measured with oxc 0.146: at most 1,830 and 401
 /// bytes optimised, 3,100 and 1,420 unoptimised; the rest is margin.
-const PER_BRACKET: usize = if cfg!(debug_assertions) { 5_000 } else { 3_000 };
-const PER_TOKEN: usize = if cfg!(debug_assertions) { 2_200 } else { 650 };
+const STACK_PER_BRACKET: usize = if cfg!(debug_assertions) { 5_000 } else { 3_000 };
+const STACK_PER_TOKEN: usize = if cfg!(debug_assertions) { 2_200 } else { 650 };
 
 #[derive(Debug, Default)]
 pub(super) struct Shape {
-    /// Where the brackets first nest deeper than `MOST_NESTED`.
+    /// Where the brackets first nest deeper than `MAX_NESTING`.
     pub too_deep_at: Option<usize>,
     /// Bytes of stack that suffice to parse and walk the source.
     pub stack: usize,
-    /// Some word is the name of a missing global and no property name.
+    /// Some word is the name of a missing global and not a property name.
     pub may_use_globals: bool,
 }
 
@@ -37,7 +37,7 @@ pub(super) fn measure(source: &str) -> Shape {
             b'(' | b'[' | b'{' => {
                 brackets += 1;
                 depth += 1;
-                if depth > MOST_NESTED && shape.too_deep_at.is_none() {
+                if depth > MAX_NESTING && shape.too_deep_at.is_none() {
                     shape.too_deep_at = Some(start);
                 }
             }
@@ -57,7 +57,7 @@ pub(super) fn measure(source: &str) -> Shape {
             _ => tokens += 1,
         }
     }
-    shape.stack = brackets * PER_BRACKET + tokens * PER_TOKEN;
+    shape.stack = brackets * STACK_PER_BRACKET + tokens * STACK_PER_TOKEN;
     shape
 }
 

@@ -1,7 +1,9 @@
-//! What an import's specifier stands for: a file of the tool, the module that Toolwright
-//! provides, or something that a handler may not have.
+//! Resolves an import's specifier: a file of the tool, the module that Toolwright provides, or something that a handler
+//! cannot import.
 
-use crate::problem::Problem;
+use super::error;
+use crate::diagnostic::DiagnosticDraft;
+use crate::excerpt::excerpt;
 use std::ops::Range;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,36 +11,52 @@ pub(super) enum Target {
     ErrorTypes,
     /// A path inside the tool's directory.
     Sibling(String),
-    /// Already reported: nothing is known of it.
-    Refused,
+    /// Not resolved, or reported already: its exports are unknown.
+    Unknown,
 }
 
-/// What Toolwright's `error-types.js` exports, and what kind of value each is.
+/// The exports of Toolwright's `error-types.js`, and the kind of value of each.
 pub(super) const ERROR_TYPES: [(&str, &str); 3] =
     [("ToolError", "a class"), ("ErrorType", "an object"), ("IntentType", "an object")];
 
 const ALLOWED: &str = "a handler may import files of its own directory ('./lib.js') and \
-    '../_core/error-types.js'; for all else it has `context` (http.fetch, kb, calendar, messaging, callTool, …)";
+    '../_core/error-types.js'; everything else is in `context` (http.fetch, kb, calendar, messaging, callTool, …)";
 
-/// `importer` is the path of the module that imports, `span` the specifier's place in it.
-pub(super) fn resolve(importer: &str, specifier: &str, span: &Range<usize>) -> Result<Target, Problem> {
-    let is_relative = specifier.starts_with("./") || specifier.starts_with("../");
-    if !is_relative {
-        return Err(forbidden(specifier, span));
+/// `importer` is the path of the importing module, `span` that of the specifier in it.
+pub(super) fn resolve(
+    importer: &str,
+    specifier: &str,
+    span: &Range<usize>,
+) -> Result<Target, Box<DiagnosticDraft>> {
+    let reject = |code, message, help: String| {
+        Err(error(code, importer, span.clone(), message).with_help(help).into())
+    };
+    let shown = excerpt(specifier);
+    if !specifier.starts_with("./") && !specifier.starts_with("../") {
+        let message = format!("`{shown}` cannot be imported by a handler");
+        return reject("handler-import-forbidden", message, package_help(specifier));
     }
     let path = normalise(importer, specifier);
     if path.levels_up == 1 && matches!(path.rest.as_str(), "_core/error-types.js" | "error-types.js") {
         return Ok(Target::ErrorTypes);
     }
     if path.levels_up > 0 {
-        return Err(outside(specifier, span));
+        let message = format!("`{shown}` is outside of the tool's own directory");
+        let help = match specifier.ends_with("error-types.js") {
+            true => "the error types are at '../_core/error-types.js'",
+            false => {
+                "copy the file into the tool's directory, or call the other tool with `context.callTool`"
+            }
+        };
+        return reject("handler-import-outside", message, help.to_owned());
     }
     let is_plain = !specifier.contains(|c: char| matches!(c, '\\' | '%' | '?' | '#' | ':') || c.is_control());
     let is_script = [".js", ".mjs"].iter().any(|ending| {
         path.rest.strip_suffix(ending).is_some_and(|stem| !stem.is_empty() && !stem.ends_with('/'))
     });
     if !is_plain || !is_script {
-        return Err(not_a_script(specifier, span));
+        let message = format!("`{shown}` is not a plain path to a `.js` or `.mjs` file");
+        return reject("handler-import-forbidden", message, script_help(specifier));
     }
     Ok(Target::Sibling(path.rest))
 }
@@ -66,27 +84,14 @@ fn normalise(importer: &str, specifier: &str) -> Path {
     Path { levels_up, rest: parts.join("/") }
 }
 
-fn outside(specifier: &str, span: &Range<usize>) -> Problem {
-    let message = format!("`{}` is outside of the tool's own directory", shown(specifier));
-    let help = match specifier.ends_with("error-types.js") {
-        true => "the error types are at '../_core/error-types.js'",
-        false => {
-            "copy what is needed into the tool's directory, or call the other tool with `context.callTool`"
-        }
-    };
-    Problem::error("handler-import-outside", span.clone(), message).with_help(help)
-}
-
-fn not_a_script(specifier: &str, span: &Range<usize>) -> Problem {
-    let message = format!("`{}` is not a plain path to a `.js` or `.mjs` file", shown(specifier));
-    let help = if specifier.ends_with(".json") {
+fn script_help(specifier: &str) -> String {
+    if specifier.ends_with(".json") {
         "JSON cannot be imported: write it as a module, `export default { … }`, in a `.js` file".to_owned()
     } else if specifier.ends_with(".ts") || specifier.ends_with(".cjs") {
         "handlers are plain ES modules: compile it to a `.js` file first".to_owned()
     } else {
         format!("write the whole file name, e.g. './{}.js'", stem(specifier))
-    };
-    Problem::error("handler-import-forbidden", span.clone(), message).with_help(help)
+    }
 }
 
 fn stem(specifier: &str) -> &str {
@@ -95,11 +100,11 @@ fn stem(specifier: &str) -> &str {
     if plain.is_empty() || plain.len() > 40 { "lib" } else { plain }
 }
 
-fn forbidden(specifier: &str, span: &Range<usize>) -> Problem {
-    let message = format!("`{}` cannot be imported by a handler", shown(specifier));
+/// What to use instead of a package or built-in module.
+fn package_help(specifier: &str) -> String {
     let bare = specifier.strip_prefix("node:").unwrap_or(specifier);
     let root = bare.split('/').next().unwrap_or(bare);
-    let help = match root {
+    match root {
         "fs" | "fs-extra" => {
             "a handler has no file system; data comes from `args`, `context.kb` or `context.http.fetch`"
                 .to_owned()
@@ -115,14 +120,5 @@ fn forbidden(specifier: &str, span: &Range<usize>) -> Problem {
             )
         }
         _ => ALLOWED.to_owned(),
-    };
-    Problem::error("handler-import-forbidden", span.clone(), message).with_help(help)
-}
-
-/// Specifiers come from the file: long ones are cut in messages.
-fn shown(specifier: &str) -> String {
-    match specifier.char_indices().nth(80) {
-        Some((at, _)) => format!("{}…", &specifier[..at]),
-        None => specifier.to_owned(),
     }
 }

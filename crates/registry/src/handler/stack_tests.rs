@@ -49,10 +49,10 @@ const NESTINGS: [(&str, &str, &str); 46] = [
     ("(a,", "a", ")"),
 ];
 
-/// The estimate is what keeps the parser from overflowing the stack: were it too low for one of
-/// these, the test process would die.
+/// The estimate keeps the parser from overflowing the stack: if it were too low for one of these, the test process
+/// would abort.
 #[test]
-fn the_estimated_stack_suffices() {
+fn the_estimated_stack_is_large_enough() {
     for (open, middle, close) in NESTINGS {
         let nested = |depth: usize| format!("{}{middle}{};process", open.repeat(depth), close.repeat(depth));
         let mut depth = 1;
@@ -62,7 +62,7 @@ fn the_estimated_stack_suffices() {
         let source = nested(depth);
         let shape = Shape { too_deep_at: None, ..measure(&source) };
         std::thread::scope(|scope| {
-            let run = || parse_here(&source, &shape);
+            let run = || parse_inline("handler.js", &source, &shape);
             let thread = std::thread::Builder::new().stack_size(INLINE_STACK).spawn_scoped(scope, run);
             thread.unwrap().join().unwrap();
         });

@@ -1,11 +1,11 @@
-//! What an expression's value is, as far as it can be told without running it.
+//! The value of an expression, as far as the syntax shows it.
 
 use super::module::Value;
 use super::parse::range;
 use oxc_ast::ast::{AssignmentOperator, Expression, Function};
 use oxc_span::GetSpan;
 
-pub(super) fn of_function(function: &Function) -> Value {
+pub(super) fn value_of_function(function: &Function) -> Value {
     if function.generator {
         // Calling it returns an iterator, never an envelope.
         return Value::NotFunction { what: "a generator function", span: range(function.span) };
@@ -13,7 +13,7 @@ pub(super) fn of_function(function: &Function) -> Value {
     Value::Function
 }
 
-pub(super) fn of_expression(expression: &Expression) -> Value {
+pub(super) fn value_of_expression(expression: &Expression) -> Value {
     let mut expression = expression;
     // A loop, not recursion: `a = b = c = …` can be long.
     loop {
@@ -33,20 +33,20 @@ pub(super) fn of_expression(expression: &Expression) -> Value {
     }
     match expression {
         Expression::ArrowFunctionExpression(_) => Value::Function,
-        Expression::FunctionExpression(function) => of_function(function),
+        Expression::FunctionExpression(function) => value_of_function(function),
         Expression::Identifier(name) if name.name == "undefined" => {
             Value::NotFunction { what: "`undefined`", span: range(name.span) }
         }
         Expression::Identifier(name) => Value::Local(name.name.to_string()),
-        other => match kind(other) {
+        other => match constant_kind(other) {
             Some(what) => Value::NotFunction { what, span: range(other.span()) },
             None => Value::Unknown,
         },
     }
 }
 
-/// Expressions whose value can never be called.
-fn kind(expression: &Expression) -> Option<&'static str> {
+/// The kind of a value that can never be called.
+fn constant_kind(expression: &Expression) -> Option<&'static str> {
     Some(match expression {
         Expression::BooleanLiteral(_) => "a boolean",
         Expression::NullLiteral(_) => "`null`",

@@ -3,12 +3,12 @@ use toolwright_schema::pointer::Part;
 
 use super::*;
 
-fn under(text: &str, pointer: &str, part: Part) -> Option<String> {
+fn text_at(text: &str, pointer: &str, part: Part) -> Option<String> {
     locate(text, pointer, part).map(|span| text[span].to_owned())
 }
 
 #[test]
-fn a_pointer_leads_back_to_its_key_and_value() {
+fn a_pointer_is_located_at_its_key_or_value() {
     let text = r#"{ "a": {"b/c": [1, {"d~": "x\"y"}, true ]}, "é": null }"#;
     let cases = [
         ("", Part::Value, text),
@@ -21,20 +21,20 @@ fn a_pointer_leads_back_to_its_key_and_value() {
         ("/é", Part::Value, "null"),
     ];
     for (pointer, part, expected) in cases {
-        assert_eq!(under(text, pointer, part).as_deref(), Some(expected), "{pointer}");
+        assert_eq!(text_at(text, pointer, part).as_deref(), Some(expected), "{pointer}");
     }
     for absent in ["/b", "/a/b~1c/3", "/a/b~1c/x", "/é/1"] {
-        assert_eq!(under(text, absent, Part::Value), None, "{absent}");
+        assert_eq!(text_at(text, absent, Part::Value), None, "{absent}");
     }
 }
 
 #[test]
-fn escaped_keys_are_found_by_their_meaning() {
-    assert_eq!(under(r#"{"\u0061b": 1}"#, "/ab", Part::Value).as_deref(), Some("1"));
+fn escaped_keys_are_decoded_before_they_are_compared() {
+    assert_eq!(text_at(r#"{"\u0061b": 1}"#, "/ab", Part::Value).as_deref(), Some("1"));
 }
 
 #[test]
-fn of_repeated_keys_the_last_counts_and_all_repeats_are_listed() {
+fn the_last_of_repeated_keys_is_used_and_all_repetitions_are_listed() {
     let text = r#"{"a": 1, "b": {"a": 2, "a": 3}, "a": [{"a": 1}], "\u0061": 4}"#;
     let parsed = parse(text).unwrap();
     assert!(parsed.has_duplicate_keys);
@@ -43,7 +43,7 @@ fn of_repeated_keys_the_last_counts_and_all_repeats_are_listed() {
         duplicate_keys(text).into_iter().map(|(span, key)| (text[span].to_owned(), key)).collect();
     let quoted = |raw: &str| (raw.to_owned(), "a".to_owned());
     assert_eq!(found, [quoted(r#""a""#), quoted(r#""a""#), quoted(r#""\u0061""#)]);
-    assert_eq!(under(text, "/a", Part::Value).as_deref(), Some("4"));
+    assert_eq!(text_at(text, "/a", Part::Value).as_deref(), Some("4"));
 }
 
 #[test]

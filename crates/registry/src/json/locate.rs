@@ -1,4 +1,4 @@
-//! From a JSON pointer back to the bytes that it names, for diagnostics. Slow path: runs only for findings.
+//! Finds the bytes of a text that a JSON pointer names. Runs only when there is a diagnostic.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use toolwright_schema::pointer::Part;
 
 use super::scan::Scanner;
 
-/// Where the value that `pointer` names stands in `text`, or its key. `None` when the text has no such place.
+/// The span in `text` of the value, or of its key, that `pointer` names. `None` if there is no such value.
 pub fn locate(text: &str, pointer: &str, part: Part) -> Option<Range<usize>> {
     let mut scanner = Scanner::new(text);
     let mut key = None;
@@ -27,7 +27,7 @@ pub fn locate(text: &str, pointer: &str, part: Part) -> Option<Range<usize>> {
     }
 }
 
-/// The key's span and the value's start. Of repeated keys the last counts, as it does for the parser.
+/// The key's span and the value's start. Of repeated keys the last one counts, as in the parser.
 fn member(text: &str, object: usize, name: &str) -> Option<(Option<Range<usize>>, usize)> {
     let mut scanner = Scanner::at(text, object + 1);
     let mut found = None;

@@ -1,4 +1,4 @@
-//! JSON as people write it: parsed with duplicate keys noticed, and with a way back from a pointer to the text.
+//! JSON files: parsed with duplicate keys detected, positions of pointers in the text, and canonical JSON.
 
 mod locate;
 mod parse;

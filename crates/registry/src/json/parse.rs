@@ -1,5 +1,5 @@
-//! Parsing into a `Value` in one pass. A repeated key is legal JSON but never meant, so it is noticed here;
-//! where it stands is only worked out when there is one.
+//! Parses into a `Value` in one pass and detects repeated keys, which are legal JSON but never intended. Their positions
+//! are computed only if there are any.
 
 use std::cell::Cell;
 use std::fmt;
@@ -12,11 +12,11 @@ use serde_json::{Map, Number, Value};
 #[derive(Debug)]
 pub struct Parsed {
     pub value: Value,
-    /// Some object has the same key twice; the last one counts in `value`.
+    /// Some object has a key twice; `value` has the last one.
     pub has_duplicate_keys: bool,
 }
 
-/// Text that is not JSON, and where it stops being so.
+/// Why a text is not JSON, and where.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SyntaxError {
     pub message: String,
@@ -42,7 +42,7 @@ fn syntax_error(text: &str, error: &serde_json::Error) -> SyntaxError {
         start -= 1;
     }
     let length = text[start..].chars().next().filter(|c| *c != '\n').map_or(0, char::len_utf8);
-    // The library ends its message with the position, which the diagnostic shows in its own way.
+    // The message of the library ends with the position, which diagnostics have in a field of their own.
     let full = error.to_string();
     let message = full.split(" at line ").next().unwrap_or(&full).to_owned();
     SyntaxError { message, span: start..start + length }

@@ -1,4 +1,4 @@
-//! A cursor over text that is already known to be JSON: enough to find places, nothing is decoded.
+//! A cursor over valid JSON text: finds positions without decoding values.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -73,7 +73,7 @@ impl<'a> Scanner<'a> {
         Some(start..self.at)
     }
 
-    /// Without recursion: only the depth matters when a value is passed over.
+    /// Skips an array or object, without recursion.
     fn brackets(&mut self) -> Option<()> {
         let mut depth = 0_usize;
         loop {

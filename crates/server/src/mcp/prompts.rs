@@ -4,7 +4,7 @@ use rmcp::ErrorData;
 use rmcp::model::{GetPromptResult, Prompt, PromptMessage, Role};
 use toolwright_contract::Mode;
 use toolwright_contract::suggest::did_you_mean;
-use toolwright_registry::prompt::{Limits, Words, compose};
+use toolwright_registry::prompt::{Limits, PromptFiles, compose};
 use toolwright_registry::toolset::Toolset;
 
 /// The sources of the prompts, besides the toolset.
@@ -24,8 +24,8 @@ impl Default for Prompts {
         Self {
             core: String::new(),
             voice_behavior: String::new(),
-            text: Limits::of(Mode::Text),
-            voice: Limits::of(Mode::Voice),
+            text: Limits::default_for(Mode::Text),
+            voice: Limits::default_for(Mode::Voice),
         }
     }
 }
@@ -54,7 +54,7 @@ pub(super) fn get(
         Mode::Text => prompts.text,
         Mode::Voice => prompts.voice,
     };
-    let words = Words { core: &prompts.core, voice_behavior: &prompts.voice_behavior };
-    let text = compose(toolset, mode, Some(roles), words, limits);
+    let files = PromptFiles { core: &prompts.core, voice_behavior: &prompts.voice_behavior };
+    let text = compose(toolset, mode, Some(roles), files, limits);
     Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]))
 }

@@ -1,8 +1,9 @@
-//! Any JSON as a schema, any bytes as a stream, any JSON as an event: nothing panics, and views stay views.
+//! Random JSON as a schema, as an event and as a result, and random bytes as a stream: nothing panics, and views stay
+//! valid.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
-use toolwright_providers::{Answer, PROVIDERS};
+use toolwright_providers::{PROVIDERS, ToolResult};
 
 use super::tool;
 
@@ -12,7 +13,7 @@ const KEYWORDS: &str = "type properties required items prefixItems anyOf oneOf a
     dependentRequired $id $anchor a b[] x-note";
 const WORDS: &str = "string object array integer null # #/$defs/a #/properties/a #a date-time gone.json";
 
-/// Keywords often enough that schemas come out of it, and anything else too.
+/// Random JSON in which keywords of JSON Schema are frequent.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -35,7 +36,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The types of a native schema, wherever they stand.
+/// Checks the types of a native schema and of its subschemas.
 fn check_native(schema: &Value) {
     let has = |keyword: &str| schema.get(keyword).is_some();
     match schema.get("type").and_then(Value::as_str) {
@@ -57,7 +58,7 @@ fn check_native(schema: &Value) {
     schema.get("items").into_iter().for_each(check_native);
 }
 
-/// No reference is left in a schema, or in those that it offers.
+/// Checks that neither the schema nor its subschemas have references.
 fn check_inlined(schema: &Value) {
     assert!(!schema.get("$ref").is_some_and(Value::is_string), "{schema}");
     let parts = schema.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::values);
@@ -70,7 +71,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_json_can_stand_as_a_schema(schema in any_json()) {
+    fn any_json_can_be_a_schema(schema in any_json()) {
         let mut tool = tool("plain");
         tool.output = Some(schema.clone());
         tool.json_schema = schema;
@@ -92,34 +93,34 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_can_stand_as_a_stream(pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..10)) {
+    fn any_bytes_can_be_a_stream(chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..10)) {
         for provider in PROVIDERS {
-            let (mut frames, mut assembler) = (provider.frames(), provider.assembler());
-            for piece in &pieces {
-                for event in frames.push(piece).into_iter().flatten() {
-                    assembler.take(&event);
+            let (mut decoder, mut assembler) = (provider.frame_decoder(), provider.assembler());
+            for chunk in &chunks {
+                for event in decoder.push(chunk).into_iter().flatten() {
+                    assembler.push(&event);
                 }
             }
-            let _ = frames.finish();
+            let _ = decoder.finish();
             let _ = assembler.finish();
         }
     }
 
     #[test]
-    fn any_json_can_stand_as_a_response_and_as_an_answer(value in any_json(), event in any_event()) {
+    fn any_json_can_be_a_response_and_a_result(value in any_json(), event in any_event()) {
         for provider in PROVIDERS {
             let _ = provider.read(&value);
             let _ = provider.read(&event);
             let mut assembler = provider.assembler();
-            for call in assembler.take(&value).into_iter().chain(assembler.take(&event)) {
-                let _ = provider.write(&[Answer::told(&call, &value)]);
+            for call in assembler.push(&value).into_iter().chain(assembler.push(&event)) {
+                let _ = provider.write(&[ToolResult::from_model_value(&call, &value)]);
             }
             let _ = assembler.finish();
         }
     }
 }
 
-/// Events that look like those of a provider, with anything inside.
+/// Events with the structure of a provider's events and random values.
 fn any_event() -> impl Strategy<Value = Value> {
     let kind = prop::sample::select(vec![
         "response.output_item.added",

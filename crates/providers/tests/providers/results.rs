@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use toolwright_contract::{
     ConfirmationRequest, ConfirmationToken, Envelope, ErrorKind, Failure, Meta, Success,
 };
-use toolwright_providers::{Answer, Call, PROVIDERS};
+use toolwright_providers::{Call, PROVIDERS, ToolResult};
 
 use super::provider;
 
@@ -28,11 +28,12 @@ fn written(name: &str) -> Vec<Value> {
     let (first, second) = (call(Some("call_a")), call(Some("call_b")));
     let success = envelope(Ok(json!({ "t": 5 }).into()));
     let failure = envelope(Err(Failure::new(ErrorKind::Transient, "upstream 503")));
-    provider(name).write(&[Answer::of(&first, &success), Answer::of(&second, &failure)])
+    provider(name)
+        .write(&[ToolResult::from_envelope(&first, &success), ToolResult::from_envelope(&second, &failure)])
 }
 
-const GOOD: &str = r#"{"ok":true,"data":{"t":5}}"#;
-const BAD: &str = r#"{"ok":false,"error":{"type":"TRANSIENT","message":"upstream 503","retryable":false,"partialSideEffects":false}}"#;
+const SUCCESS: &str = r#"{"ok":true,"data":{"t":5}}"#;
+const FAILURE: &str = r#"{"ok":false,"error":{"type":"TRANSIENT","message":"upstream 503","retryable":false,"partialSideEffects":false}}"#;
 
 fn error() -> Value {
     json!({ "type": "TRANSIENT", "message": "upstream 503", "retryable": false, "partialSideEffects": false })
@@ -43,33 +44,33 @@ fn results_and_errors_have_the_form_of_each_provider() {
     assert_eq!(
         written("openai-chat"),
         [
-            json!({ "role": "tool", "tool_call_id": "call_a", "content": GOOD }),
-            json!({ "role": "tool", "tool_call_id": "call_b", "content": BAD }),
+            json!({ "role": "tool", "tool_call_id": "call_a", "content": SUCCESS }),
+            json!({ "role": "tool", "tool_call_id": "call_b", "content": FAILURE }),
         ]
     );
     let item =
         |id: &str, output: &str| json!({ "type": "function_call_output", "call_id": id, "output": output });
-    assert_eq!(written("openai-responses"), [item("call_a", GOOD), item("call_b", BAD)]);
+    assert_eq!(written("openai-responses"), [item("call_a", SUCCESS), item("call_b", FAILURE)]);
     assert_eq!(
         written("openai-realtime"),
         [
-            json!({ "type": "conversation.item.create", "item": item("call_a", GOOD) }),
-            json!({ "type": "conversation.item.create", "item": item("call_b", BAD) }),
+            json!({ "type": "conversation.item.create", "item": item("call_a", SUCCESS) }),
+            json!({ "type": "conversation.item.create", "item": item("call_b", FAILURE) }),
             json!({ "type": "response.create" }),
         ]
     );
     assert_eq!(
         written("anthropic"),
         [json!({ "role": "user", "content": [
-            { "type": "tool_result", "tool_use_id": "call_a", "content": GOOD },
-            { "type": "tool_result", "tool_use_id": "call_b", "content": BAD, "is_error": true },
+            { "type": "tool_result", "tool_use_id": "call_a", "content": SUCCESS },
+            { "type": "tool_result", "tool_use_id": "call_b", "content": FAILURE, "is_error": true },
         ] })]
     );
     assert_eq!(
         written("ollama"),
         [
-            json!({ "role": "tool", "tool_name": "get_weather", "tool_call_id": "call_a", "content": GOOD }),
-            json!({ "role": "tool", "tool_name": "get_weather", "tool_call_id": "call_b", "content": BAD }),
+            json!({ "role": "tool", "tool_name": "get_weather", "tool_call_id": "call_a", "content": SUCCESS }),
+            json!({ "role": "tool", "tool_name": "get_weather", "tool_call_id": "call_b", "content": FAILURE }),
         ]
     );
     let responses = [
@@ -84,23 +85,23 @@ fn results_and_errors_have_the_form_of_each_provider() {
         written("mcp"),
         [
             json!({ "content": [{ "type": "text", "text": "{\"t\":5}" }], "structuredContent": { "t": 5 }, "isError": false }),
-            json!({ "content": [{ "type": "text", "text": BAD }], "isError": true }),
+            json!({ "content": [{ "type": "text", "text": FAILURE }], "isError": true }),
         ]
     );
 }
 
 #[test]
-fn nothing_is_written_for_no_answers() {
+fn nothing_is_written_without_results() {
     for provider in PROVIDERS {
         assert_eq!(provider.write(&[]), [] as [Value; 0], "{}", provider.name);
     }
 }
 
 #[test]
-fn a_call_without_an_id_is_answered_by_name() {
+fn the_result_of_a_call_without_an_id_has_its_name() {
     let call = call(None);
     let success = envelope(Ok(json!("mild").into()));
-    let write = |name: &str| provider(name).write(&[Answer::of(&call, &success)]).remove(0);
+    let write = |name: &str| provider(name).write(&[ToolResult::from_envelope(&call, &success)]).remove(0);
     assert_eq!(
         write("gemini")["parts"][0]["functionResponse"],
         json!({ "name": "get_weather", "response": { "output": "mild" } })
@@ -110,16 +111,16 @@ fn a_call_without_an_id_is_answered_by_name() {
 }
 
 #[test]
-fn what_the_orchestrator_tells_is_passed_on_as_it_is() {
+fn the_value_for_the_model_is_written_unchanged() {
     let call = call(Some("call_a"));
-    let told = json!({ "ok": false, "error": "No.", "type": "AUTH", "retryable": false });
+    let value = json!({ "ok": false, "error": "No.", "type": "AUTH", "retryable": false });
     for provider in PROVIDERS {
-        let written = json!(provider.write(&[Answer::told(&call, &told)])).to_string();
+        let written = json!(provider.write(&[ToolResult::from_model_value(&call, &value)])).to_string();
         assert!(written.contains("No.") && written.contains("AUTH"), "{}: {written}", provider.name);
     }
-    let anthropic = provider("anthropic").write(&[Answer::told(&call, &told)]);
+    let anthropic = provider("anthropic").write(&[ToolResult::from_model_value(&call, &value)]);
     assert_eq!(anthropic[0]["content"][0]["is_error"], true);
-    let gemini = provider("gemini").write(&[Answer::told(&call, &told)]);
+    let gemini = provider("gemini").write(&[ToolResult::from_model_value(&call, &value)]);
     assert_eq!(
         gemini[0]["parts"][0]["functionResponse"]["response"],
         json!({ "error": { "error": "No.", "type": "AUTH", "retryable": false } })
@@ -127,7 +128,7 @@ fn what_the_orchestrator_tells_is_passed_on_as_it_is() {
 }
 
 #[test]
-fn a_model_never_sees_what_would_let_it_approve_its_own_call() {
+fn a_model_never_sees_the_confirmation_token() {
     let call = call(Some("call_a"));
     let mut failure = Failure::new(ErrorKind::ConfirmationRequired, "Ask the user.");
     failure.confirmation = Some(Box::new(ConfirmationRequest {
@@ -140,7 +141,7 @@ fn a_model_never_sees_what_would_let_it_approve_its_own_call() {
     }));
     let envelope = envelope(Err(failure));
     for provider in PROVIDERS {
-        let written = json!(provider.write(&[Answer::of(&call, &envelope)])).to_string();
+        let written = json!(provider.write(&[ToolResult::from_envelope(&call, &envelope)])).to_string();
         assert!(written.contains("Pay 5") && !written.contains("SECRET"), "{}: {written}", provider.name);
         assert!(!written.contains("executionId"), "{}: {written}", provider.name);
     }

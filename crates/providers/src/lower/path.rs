@@ -1,15 +1,15 @@
-//! Paths through a schema, and arguments that a view asks for as JSON text.
+//! Paths through a schema, and arguments that a view declares as JSON text.
 
 use serde_json::Value;
 
-/// One step from a schema to a schema inside of it.
+/// One step from a schema to a subschema.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step<'a> {
     Property(&'a str),
     Items,
-    /// A place in a list of schemas, such as `anyOf`.
+    /// An element of a list of schemas, such as `anyOf`.
     Branch(&'a str, usize),
-    /// The one schema of a keyword, such as `not`.
+    /// The schema of a keyword, such as `not`.
     Keyword(&'a str),
     /// A named schema of a keyword, such as `$defs`.
     Entry(&'a str, &'a str),
@@ -41,32 +41,32 @@ pub(super) fn pointer(path: &[Step<'_>]) -> String {
     pointer
 }
 
-/// Where an argument arrives as JSON text, because the provider's form cannot say what it is.
+/// An argument that the model writes as JSON text, because the provider's dialect cannot express its schema.
 #[derive(Debug)]
-pub(crate) struct Text {
-    /// Names of members; `None` stands for every item.
-    place: Vec<Option<String>>,
-    /// Whether the text may hold more than an object or a list.
+pub(crate) struct JsonTextArgument {
+    /// The path to it: names of members, and `None` for every item.
+    path: Vec<Option<String>>,
+    /// Whether the text may contain other values than objects and arrays.
     is_any: bool,
 }
 
-impl Text {
-    pub(super) fn at(path: &[Step<'_>], is_any: bool) -> Self {
+impl JsonTextArgument {
+    pub(super) fn new(path: &[Step<'_>], is_any: bool) -> Self {
         let step = |step: &Step<'_>| match step {
             Step::Property(name) => Some(Some((*name).to_owned())),
             Step::Items | Step::Branch("prefixItems", _) => Some(None),
             _ => None,
         };
-        Self { place: path.iter().filter_map(step).collect(), is_any }
+        Self { path: path.iter().filter_map(step).collect(), is_any }
     }
 
-    /// Replaces the text by what it holds.
+    /// Replaces the text by the value that it contains.
     pub(crate) fn restore(&self, arguments: &mut Value) {
-        self.restore_below(&self.place, arguments);
+        self.restore_below(&self.path, arguments);
     }
 
-    fn restore_below(&self, place: &[Option<String>], value: &mut Value) {
-        match (place.split_first(), value) {
+    fn restore_below(&self, path: &[Option<String>], value: &mut Value) {
+        match (path.split_first(), value) {
             (Some((Some(name), rest)), Value::Object(members)) => {
                 if let Some(member) = members.get_mut(name) {
                     self.restore_below(rest, member);
@@ -76,9 +76,9 @@ impl Text {
                 items.iter_mut().for_each(|item| self.restore_below(rest, item));
             }
             (None, value) => {
-                let held = value.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
-                if let Some(held) = held.filter(|held| self.is_any || held.is_object() || held.is_array()) {
-                    *value = held;
+                let parsed = value.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
+                if let Some(parsed) = parsed.filter(|one| self.is_any || one.is_object() || one.is_array()) {
+                    *value = parsed;
                 }
             }
             _ => {}

@@ -1,4 +1,4 @@
-//! What a model is told about a call, before a provider's form is given to it.
+//! The result of a call as a model sees it, before it has a provider's form.
 
 use std::borrow::Cow;
 
@@ -7,24 +7,23 @@ use toolwright_contract::Envelope;
 
 use crate::Call;
 
-/// The answer to one call.
+/// The result of one call.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answer<'a> {
+pub struct ToolResult<'a> {
     pub id: Option<&'a str>,
     pub name: &'a str,
     /// `{ok: true, data}` or `{ok: false, …}`.
     content: Cow<'a, Value>,
 }
 
-impl<'a> Answer<'a> {
-    /// What the orchestrator has made for the model: an object with a boolean `ok`.
-    pub fn told(call: &'a Call, content: &'a Value) -> Self {
+impl<'a> ToolResult<'a> {
+    /// From the orchestrator's value for the model: an object with a boolean `ok`.
+    pub fn from_model_value(call: &'a Call, content: &'a Value) -> Self {
         Self { id: call.id.as_deref(), name: &call.name, content: Cow::Borrowed(content) }
     }
 
-    /// An envelope, without `meta` and intents, which are not the model's. A failure serializes without the token of a
-    /// confirmation request.
-    pub fn of(call: &'a Call, envelope: &Envelope) -> Self {
+    /// From an envelope, without `meta` and intents. A failure serializes without the token of a confirmation request.
+    pub fn from_envelope(call: &'a Call, envelope: &Envelope) -> Self {
         let content = match &envelope.outcome {
             Ok(success) => json!({ "ok": true, "data": &*success.data }),
             Err(failure) => json!({ "ok": false, "error": failure }),
@@ -32,22 +31,27 @@ impl<'a> Answer<'a> {
         Self { id: call.id.as_deref(), name: &call.name, content: Cow::Owned(content) }
     }
 
-    /// Whether the call failed. Whatever does not say that it succeeded did not.
+    /// Whether the call failed. Content without `ok: true` is a failure.
     pub(crate) fn is_error(&self) -> bool {
         self.content.get("ok") != Some(&Value::Bool(true))
     }
 
-    /// The whole answer as text, for providers that take nothing else.
+    /// The provider's id of the call; empty if it has none.
+    pub(crate) fn call_id(&self) -> &'a str {
+        self.id.unwrap_or_default()
+    }
+
+    /// The whole result as text, for providers that accept nothing else.
     pub(crate) fn text(&self) -> String {
         self.content.to_string()
     }
 
-    /// What the call gave.
+    /// The data of a success.
     pub(crate) fn data(&self) -> Value {
         self.content.get("data").cloned().unwrap_or_default()
     }
 
-    /// What went wrong: all that there is beside `ok`, or only the error if nothing else is there.
+    /// The error of a failure: everything except `ok`, or `error` alone if there is nothing else.
     pub(crate) fn error(&self) -> Value {
         match &*self.content {
             Value::Object(members) => {
