@@ -68,7 +68,7 @@ impl Orchestrator {
                 Box::pin(self.replay(execution)).await
             }
             ExecutionStatus::Abandoned => {
-                execution.has_spent_budget = true;
+                execution.is_charged = true;
                 Ok(None)
             }
         }
@@ -95,7 +95,7 @@ impl Orchestrator {
             rules: &self.0.rules,
             now: execution.now,
             is_approved: execution.approval.is_some(),
-            has_spent_budget: execution.has_spent_budget,
+            is_charged: execution.is_charged,
             args,
             clamped: Map::new(),
             rate_tokens: RateTokens::default(),

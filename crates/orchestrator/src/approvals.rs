@@ -292,7 +292,7 @@ impl Orchestrator {
             rules: &self.0.rules,
             now: self.0.clock.now(),
             is_approved: true,
-            has_spent_budget: false,
+            is_charged: false,
             args: edited,
             clamped: Map::new(),
             rate_tokens: RateTokens::default(),

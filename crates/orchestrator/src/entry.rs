@@ -121,7 +121,7 @@ impl Orchestrator {
             more_meta: Map::new(),
             retries: 0,
             handler_entries: Vec::new(),
-            has_spent_budget: false,
+            is_charged: false,
             rate_tokens: RateTokens::default(),
         }))
     }

@@ -56,8 +56,8 @@ pub(crate) struct Execution {
     pub retries: u32,
     /// Audit entries of the handler: event and data.
     pub handler_entries: Vec<(String, Value)>,
-    /// An earlier claim, since released, has spent the turn's budget for this call.
-    pub has_spent_budget: bool,
+    /// An earlier claim, since released, has charged the meters for this call.
+    pub is_charged: bool,
     /// Returned to the rate limits unless the call is claimed or a person is asked.
     pub rate_tokens: RateTokens,
 }

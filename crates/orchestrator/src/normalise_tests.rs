@@ -69,7 +69,7 @@ fn a_thrown_tool_error_keeps_its_fields_and_anything_else_leaks_nothing() {
     let failure = normalised.outcome.unwrap_err();
     assert_eq!((failure.kind, failure.partial_side_effects), (ErrorKind::Internal, true));
     assert!(!failure.message.contains("hunter2"));
-    assert!(normalised.detail.unwrap().contains("hunter2"), "the operator is told");
+    assert!(normalised.detail.unwrap().contains("hunter2"), "the log has the detail");
 }
 
 #[test]

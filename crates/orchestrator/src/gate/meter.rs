@@ -25,7 +25,7 @@ const METERS: &[Meter] = &[retrieval::METER];
 pub(super) fn pass(input: &mut GateInput<'_>) -> Result<(), Stop> {
     let policy = input.mode_policy();
     match input.session.spent.exceeded(&charges(input.spec(), policy)) {
-        Some(charge) if !input.has_spent_budget => Err(exceeded(charge.meter, policy).into()),
+        Some(charge) if !input.is_charged => Err(exceeded(charge.meter, policy).into()),
         _ => Ok(()),
     }
 }

@@ -33,7 +33,7 @@ pub(crate) struct GateInput<'a> {
     /// A person has approved this call.
     pub is_approved: bool,
     /// An earlier claim was charged for it.
-    pub has_spent_budget: bool,
+    pub is_charged: bool,
     /// The arguments that will run: defaults filled in, clamped.
     pub args: Value,
     /// Clamped parameters: name → `{from, to}`.

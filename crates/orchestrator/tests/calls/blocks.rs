@@ -85,7 +85,7 @@ impl BlockFixture {
 async fn a_blocked_client_is_refused_in_all_of_its_sessions_until_the_block_ends() {
     let fixture = BlockFixture::on(Store::Memory(Memory::default()));
     let (session, other) = (fixture.session("mira", "phone").await, fixture.session("mira", "phone").await);
-    let (elsewhere, somebody) =
+    let (other_client, other_user) =
         (fixture.session("mira", "desk").await, fixture.session("jon", "phone").await);
     let listener = Arc::new(Listener::default());
     fixture.orchestrator.attach(&session, Arc::clone(&listener) as Arc<dyn Client>);
@@ -102,7 +102,10 @@ async fn a_blocked_client_is_refused_in_all_of_its_sessions_until_the_block_ends
     // An ephemeral session does not bypass the block.
     let ephemeral = CallRequest::new(BlockFixture::new_session("mira", "phone"), call("", "look", json!({})));
     assert_eq!(to_json(&fixture.orchestrator.call(ephemeral).await)["error"]["type"], "AUTH");
-    assert_eq!([fixture.look(&elsewhere, "c1").await, fixture.look(&somebody, "c1").await], ["ok", "ok"]);
+    assert_eq!(
+        [fixture.look(&other_client, "c1").await, fixture.look(&other_user, "c1").await],
+        ["ok", "ok"]
+    );
     // Recorded results are still replayed.
     assert_eq!(fixture.ban(&session, "b1", json!(NOW + 60_000)).await["meta"]["replayed"], true);
 

@@ -137,7 +137,7 @@ async fn forged_replayed_expired_and_swapped_tokens_are_refused() {
         refuse(token, &session, "client").await;
     }
     refuse(&token, &other, "client").await;
-    refuse(&token, &session, "somebody else").await;
+    refuse(&token, &session, "other client").await;
     assert_eq!(fixture.done.runs(), 0);
     fixture.clock.advance(600_000);
     refuse(&token, &session, "client").await;
@@ -263,9 +263,9 @@ async fn what_the_model_reads_has_no_token() {
     let id = fixture.session(Mode::Text).await;
     let envelope = fixture.orchestrator.call(CallRequest::new(&id, call("c1", "always", json!({})))).await;
     let session = fixture.orchestrator.session(&id).await.unwrap().unwrap();
-    let told = fixture.orchestrator.for_model(&session, &envelope);
-    assert!(!told.to_string().contains("confirmation_token"), "{told}");
-    assert_eq!(told["details"]["confirmation_request"]["tool"], "always");
+    let summary = fixture.orchestrator.for_model(&session, &envelope);
+    assert!(!summary.to_string().contains("confirmation_token"), "{summary}");
+    assert_eq!(summary["details"]["confirmation_request"]["tool"], "always");
 }
 
 #[tokio::test]
@@ -325,7 +325,7 @@ async fn answers_are_audited_with_the_version_and_the_digest_of_what_ran() {
     assert!(version.as_str().unwrap().starts_with("1.0."), "{version}");
     assert!(entries.iter().all(|entry| entry["registryVersion"] == *version), "{entries:#?}");
     assert_eq!(to_json(&no)["meta"]["registryVersion"], *version);
-    let told: Vec<_> = entries.iter().map(|entry| (&entry["event"], &entry["executionId"])).collect();
+    let summary: Vec<_> = entries.iter().map(|entry| (&entry["event"], &entry["executionId"])).collect();
     let expected = [
         ("refused", "c1"),
         ("approved", "c1"),
@@ -339,7 +339,7 @@ async fn answers_are_audited_with_the_version_and_the_digest_of_what_ran() {
         ("expired", "c4"),
     ];
     let expected: Vec<_> = expected.iter().map(|(event, id)| (json!(event), json!(id))).collect();
-    assert_eq!(told, expected.iter().map(|(event, id)| (event, id)).collect::<Vec<_>>());
+    assert_eq!(summary, expected.iter().map(|(event, id)| (event, id)).collect::<Vec<_>>());
     let digest = |at: usize| entries[at]["argsDigest"].clone();
     // Edited arguments have another digest.
     assert_ne!(digest(0), digest(2));

@@ -185,7 +185,7 @@ async fn a_tool_that_a_handler_calls_passes_the_same_gates() {
         .build();
     let session = fixture.session(Mode::Text).await;
     for (tool, kind) in
-        [("voice_only", "MODE_RESTRICTED"), ("careful", "CONFIRMATION_REQUIRED"), ("nobody", "NOT_FOUND")]
+        [("voice_only", "MODE_RESTRICTED"), ("careful", "CONFIRMATION_REQUIRED"), ("unknown", "NOT_FOUND")]
     {
         let outer = fixture.call(&session, "", "outer", json!({ "call": tool, "with": {} })).await;
         assert_eq!(outer["data"]["error"]["type"], kind, "{outer}");

@@ -31,13 +31,13 @@ async fn warming_up_finds_unusable_tools_before_the_first_call() {
     let (runtime, dir) = ToolsetBuilder::new()
         .tool("sound", json!({}), "return { ok: true }")
         .tool("changed", json!({}), "return { ok: true }")
-        .add("unknown", json!({}), Implementation::Native("nobody".to_owned()))
+        .add("unknown", json!({}), Implementation::Native("unregistered".to_owned()))
         .runtime();
     std::fs::write(dir.path().join("changed/handler.js"), "export function execute() {}").unwrap();
     let faults: Vec<String> = runtime.warm_up().iter().map(ToString::to_string).collect();
     assert_eq!(faults.len(), 2, "{faults:?}");
     assert!(faults[0].contains("`changed` has changed since it was built"), "{faults:?}");
-    assert!(faults[1].contains("`unknown` needs the native handler `nobody`"), "{faults:?}");
+    assert!(faults[1].contains("`unknown` needs the native handler `unregistered`"), "{faults:?}");
 }
 
 #[tokio::test]
