@@ -57,7 +57,7 @@ impl Spent {
         }
     }
 
-    /// Takes charges back. Those of a turn that is over are gone already.
+    /// Takes charges back. Those of an earlier turn were reset with it.
     pub(super) fn refund(&mut self, charges: &[Charge], is_same_turn: bool) {
         for charge in charges.iter().filter(|charge| is_same_turn || charge.scope == MeterScope::Session) {
             let spent = self.meter(charge);

@@ -48,8 +48,8 @@ pub async fn an_id_with_other_arguments_is_a_conflict<F: StoreFixture>() {
 
 pub async fn a_claim_needs_its_session<F: StoreFixture>() {
     let (_fixture, store) = with_session::<F>().await;
-    let missing = Error::NoSession("nobody".to_owned());
-    assert_eq!(store.claim(claim("nobody", "call")).await, Err(missing));
+    let missing = Error::NoSession("unknown".to_owned());
+    assert_eq!(store.claim(claim("unknown", "call")).await, Err(missing));
 }
 
 pub async fn a_settled_execution_returns_its_envelope<F: StoreFixture>() {
@@ -80,8 +80,8 @@ pub async fn an_unclaimed_execution_cannot_be_settled<F: StoreFixture>() {
     assert_eq!(store.settle(never).await, Ok(SettleOutcome::Unclaimed));
     assert_eq!(store.execution("s", "never").await, Ok(None));
     assert_eq!(store.claim(claim("s", "never")).await, Ok(ClaimOutcome::New));
-    let nobody = settlement(&claim("nobody", "never"));
-    assert_eq!(store.settle(nobody).await, Err(Error::NoSession("nobody".to_owned())));
+    let unknown = settlement(&claim("unknown", "never"));
+    assert_eq!(store.settle(unknown).await, Err(Error::NoSession("unknown".to_owned())));
 }
 
 pub async fn an_envelope_with_an_error_is_stored_unchanged<F: StoreFixture>() {
@@ -115,7 +115,7 @@ pub async fn only_running_idempotent_executions_can_be_released<F: StoreFixture>
     let (_fixture, store) = with_session::<F>().await;
     assert_eq!(store.claim(claim("s", "call")).await, Ok(ClaimOutcome::New));
     let done = run(&*store, idempotent("s", "done")).await;
-    for (session, execution) in [("s", "call"), ("s", "done"), ("s", "never"), ("nobody", "call")] {
+    for (session, execution) in [("s", "call"), ("s", "done"), ("s", "never"), ("unknown", "call")] {
         assert_eq!(store.release(session, execution).await, Ok(()), "{session} {execution}");
     }
     assert_eq!(store.claim(claim("s", "call")).await, Ok(ClaimOutcome::Running));

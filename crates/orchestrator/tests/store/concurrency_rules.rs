@@ -74,9 +74,9 @@ pub async fn one_approval_admits_one_execution<F: StoreFixture>() {
     let (_fixture, store) = with_session::<F>().await;
     for round in 0..10 {
         let (id, execution) = (format!("q{round}"), format!("call {round}"));
-        let asked = approved(&*store, confirmation(&id, "s", &execution)).await;
+        let approval = approved(&*store, confirmation(&id, "s", &execution)).await;
         let outcomes = run_concurrently(&store, |store, number| {
-            let mut call = confirmed(&asked);
+            let mut call = confirmed(&approval);
             if number % 4 == 3 {
                 call.execution = format!("{execution} again").into();
             }
@@ -136,8 +136,8 @@ pub async fn concurrent_requests_create_one_confirmation<F: StoreFixture>() {
     let (_fixture, store) = with_session::<F>().await;
     let outcomes = run_concurrently(&store, |store, number| async move {
         let token_hash = [u8::try_from(number).unwrap(); 32];
-        let asked = ConfirmationRecord { token_hash, ..confirmation(&format!("q{number}"), "s", "call") };
-        store.create_confirmation(asked).await.unwrap().id.clone()
+        let pending = ConfirmationRecord { token_hash, ..confirmation(&format!("q{number}"), "s", "call") };
+        store.create_confirmation(pending).await.unwrap().id.clone()
     });
     let ids = outcomes.await;
     assert_eq!(count(&ids, &ids[0]), MANY, "{ids:?}");

@@ -56,11 +56,11 @@ pub async fn a_decided_or_expired_confirmation_is_not_renewed<F: StoreFixture>()
 pub async fn pending_confirmations_are_listed_by_session_oldest_first<F: StoreFixture>() {
     let (_fixture, store) = with_session::<F>().await;
     store.create_session(session("t")).await.unwrap();
-    for (id, of, age) in [("young", "s", 1), ("old", "t", 3), ("middle", "s", 2), ("gone", "s", 4)] {
+    for (id, of, age) in [("young", "s", 1), ("old", "t", 3), ("middle", "s", 2), ("decided", "s", 4)] {
         let pending = ConfirmationRecord { created_at: NOW - age, ..confirmation(id, of, id) };
         store.create_confirmation(pending).await.unwrap();
     }
-    store.decide_confirmation("gone", approve("ada"), NOW).await.unwrap().unwrap();
+    store.decide_confirmation("decided", approve("ada"), NOW).await.unwrap().unwrap();
     let ids = async |session: Option<&str>| {
         let pending = store.pending_confirmations(session).await.unwrap();
         pending.iter().map(|confirmation| confirmation.id.clone()).collect::<Vec<_>>()

@@ -21,7 +21,7 @@ fn is_unavailable<T>(result: &Result<T, Error>) -> bool {
     matches!(result, Err(Error::Unavailable(_)))
 }
 
-/// A caller that retries until its execution is settled; counts how often it was told to run it.
+/// A caller that retries until its execution is settled; counts how often it may run it.
 async fn retry_until_settled(store: &Postgres, call: &Claim, runs: &AtomicUsize) {
     loop {
         match store.claim(call.clone()).await {

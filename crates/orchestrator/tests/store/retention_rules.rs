@@ -59,7 +59,7 @@ pub async fn a_sweep_expires_confirmations<F: StoreFixture>() {
     let expired = ConfirmationRecord { status: ConfirmationStatus::Expired, ..confirmation("q", "s", "a") };
     assert_eq!(*store.confirmation("q").await.unwrap().unwrap(), expired);
     let waiting = store.pending_confirmations(None).await.unwrap();
-    assert_eq!(waiting.iter().map(|asked| asked.id.as_str()).collect::<Vec<_>>(), ["later"]);
+    assert_eq!(waiting.iter().map(|pending| pending.id.as_str()).collect::<Vec<_>>(), ["later"]);
     assert_eq!(*store.approved_confirmations().await.unwrap()[0], answered, "an answer does not expire");
 }
 

@@ -16,7 +16,7 @@ use toolwright_orchestrator::store::{Backend, Claim, ClaimOutcome, Settlement, S
 use crate::audit_rules::verified;
 use crate::support::{claim, envelope, idempotent, session, settlement};
 
-/// The directory of the child process. Without it, the child's test runs by itself.
+/// The directory of the child process. Without it, the child's test runs alone.
 const CHILD_DIRECTORY: &str = "TOOLWRIGHT_KILLED_CHILD";
 const KILLS: u64 = 20;
 const CALLERS: usize = 16;

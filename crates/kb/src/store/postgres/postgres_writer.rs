@@ -245,9 +245,9 @@ impl Transaction {
         let Some(row) = rows.first() else {
             return Err(Error::Corrupt("the table of totals is empty".to_owned()));
         };
-        let kept: Vec<i64> = get(row, "lengths")?;
+        let stored: Vec<i64> = get(row, "lengths")?;
         let mut lengths = [0; FIELD_COUNT];
-        lengths.iter_mut().zip(kept).for_each(|(length, kept)| *length = kept);
+        lengths.iter_mut().zip(stored).for_each(|(length, stored)| *length = stored);
         let next_doc = get::<i32>(row, "next_doc")? as u32;
         Ok(Self { records: get(row, "records")?, lengths, next_doc })
     }
@@ -314,12 +314,12 @@ async fn compact_block(connection: &mut Connection, block: i32, marked: &[u8]) -
     let rows = connection.query(POSTINGS_OF_BLOCK, &[&block]).await?;
     let (mut words, mut blocks, mut lists) = (Vec::new(), Vec::new(), [const { Vec::new() }; FIELD_COUNT]);
     for row in &rows {
-        let kept = [get(row, "text")?, get(row, "title")?, get(row, "labels")?]
+        let remaining = [get(row, "text")?, get(row, "title")?, get(row, "labels")?]
             .map(|list| without_deleted(list, &deleted));
-        if kept.iter().any(|list| !list.is_empty()) {
+        if remaining.iter().any(|list| !list.is_empty()) {
             words.push(get::<&str>(row, "word")?);
             blocks.push(block);
-            lists.iter_mut().zip(kept).for_each(|(all, list): (&mut Vec<Vec<u8>>, _)| all.push(list));
+            lists.iter_mut().zip(remaining).for_each(|(all, list): (&mut Vec<Vec<u8>>, _)| all.push(list));
         }
     }
     connection.query(DELETE_POSTINGS, &[&block]).await?;

@@ -13,7 +13,7 @@ pub struct Blocks(HashMap<(String, String, String), Arc<BlockRecord>>);
 
 impl Blocks {
     pub fn get(&self, principal: &Principal, client_id: &str) -> Option<&Arc<BlockRecord>> {
-        // Every call asks, and most stores have no block: build no key then.
+        // Every call checks this, and most stores have no block: build no key then.
         if self.0.is_empty() {
             return None;
         }

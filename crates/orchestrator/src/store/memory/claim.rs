@@ -108,7 +108,7 @@ impl<J: Journal> Memory<J> {
 }
 
 impl<J: Journal> NewClaim<'_, J> {
-    /// The claim is on disk, and its owner is told.
+    /// Hands the claim to its owner, once it is on disk.
     pub fn receive(mut self) -> ClaimOutcome {
         self.is_received = true;
         ClaimOutcome::New

@@ -396,7 +396,7 @@ impl<J: Journal> Memory<J> {
     }
 }
 
-/// A settlement on its way to the disk. If its caller goes away it counts as finished: the write goes on.
+/// A settlement on its way to the disk. If its caller goes away it counts as finished: the write continues.
 struct UnwrittenSettlement<'a, J: Journal> {
     memory: &'a Memory<J>,
     session: &'a str,

@@ -53,7 +53,7 @@ impl Maintenance {
         }
         self.clean_up(&mut pending).await;
         if let Err(error) = self.pool.query(statements::END_LEASE, &[&self.instance]).await {
-            tracing::warn!(%error, "could not end the store's lease; it expires by itself");
+            tracing::warn!(%error, "could not end the store's lease; it expires automatically");
         }
     }
 

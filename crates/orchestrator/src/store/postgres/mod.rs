@@ -2,7 +2,7 @@
 //!
 //! - **Claims** are decided by a function in the database (`migrations/`), in one round trip.
 //! - **Owners** are instances with a lease, which a background task renews by the database's clock. An instance whose
-//!   lease has expired or ended owns nothing. It may still settle: the first settlement wins, whoever made it.
+//!   lease has expired or ended owns nothing. It may still settle: the first settlement wins.
 //! - **Committed** is `synchronous_commit = on`, relaxed is `off`.
 //! - **The audit** is one chain for each instance, written in order by one task. If the server loses relaxed rows in
 //!   a crash, the instance starts a new chain.
