@@ -1,5 +1,5 @@
-//! The SQL statements of the store. Functions in them are those of `migrations/`. Columns are listed, because a prepared
-//! `SELECT *` fails once a migration has added a column.
+//! The SQL statements of the store. Functions in them are those of `migrations/`. Columns are listed, because a
+//! prepared `SELECT *` fails once a migration has added a column.
 
 use super::postgres_rows::{confirmation_columns, session_columns};
 
