@@ -11,8 +11,4 @@ fn every_message_has_a_name_in_backquotes() {
         let mut quoted = message.split('`').skip(1).step_by(2);
         assert!(quoted.any(|name| name.contains(char::is_alphanumeric)), "{code}: {message}");
     }
-    if let Some(out) = std::env::var_os("DUMP") {
-        let rows: Vec<_> = compilation.diagnostics.iter().map(|d| serde_json::json!(d)).collect();
-        std::fs::write(out, serde_json::to_string_pretty(&rows).unwrap()).unwrap();
-    }
 }
