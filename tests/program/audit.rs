@@ -82,7 +82,7 @@ fn the_audit_log_is_verified_and_tampering_is_detected() {
         .map(|head| head.as_str().unwrap().to_owned())
         .collect();
     project.run(&["audit", "verify", "--head", &heads[0]]).expect_code(0).expect_stderr(&["3 entries"]);
-    project.run(&["audit", "verify", "--head", &"0".repeat(64)]).expect_code(1).expect_stderr(&["cut off"]);
+    project.run(&["audit", "verify", "--head", &"0".repeat(64)]).expect_code(1).expect_stderr(&["truncated"]);
     let tail = project.run(&["audit", "tail", "-n", "2"]).expect_code(0);
     assert_eq!(tail.stdout.lines().count(), 2);
     assert!(tail.stdout.contains("find_note") && tail.stdout.contains("called"), "{}", tail.stdout);
@@ -101,7 +101,7 @@ fn the_audit_log_is_verified_and_tampering_is_detected() {
 #[test]
 fn a_missing_or_invalid_store_is_reported() {
     let project = project(json!(false));
-    project.run(&["audit", "tail"]).expect_code(1).expect_stderr(&["there is no record yet"]);
+    project.run(&["audit", "tail"]).expect_code(1).expect_stderr(&["there are no recorded calls yet"]);
     call(&project, &["--store", "redis://x"]).expect_code(2).expect_stderr(&["sqlite:PATH, postgres://"]);
     call(&project, &["--store", "memory:"]).expect_code(0);
     assert!(!project.dir().join(".toolwright/state.db").exists());
@@ -124,7 +124,7 @@ fn waiting(project: &Project) -> Value {
 #[test]
 fn a_confirmation_request_is_listed_and_answered_by_another_process() {
     let project = project(json!({ "when": "true", "preview": "Find {{query}}" }));
-    project.run(&["confirmations"]).expect_code(1).expect_stderr(&["there is no record yet"]);
+    project.run(&["confirmations"]).expect_code(1).expect_stderr(&["there are no recorded calls yet"]);
     let asked = call(&project, &[]).expect_code(1);
     let request = asked.json()["error"]["details"]["confirmation_request"].clone();
     let question = waiting(&project);

@@ -62,7 +62,7 @@ fn a_draft_of_one_command_becomes_an_event_in_another_after_confirmation() {
     assert_eq!(made, expected);
     // The first confirmation request is the one that was answered.
     let question = asked["error"]["details"]["confirmation_request"]["confirmation_id"].as_str().unwrap();
-    project.run(&["approve", question]).expect_code(1).expect_stderr(&["was answered already"]);
+    project.run(&["approve", question]).expect_code(1).expect_stderr(&["has been answered"]);
     assert_eq!(events(&project).len(), 1);
     // A booked time is not proposed again.
     let next = proposal(&project, &[]);

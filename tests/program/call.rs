@@ -130,7 +130,7 @@ fn a_built_directory_can_be_moved_and_a_changed_handler_is_refused() {
     assert_eq!(message, "The tool `find_note` cannot be used: it failed to load.");
     run.expect_stderr(&[
         "the handler of `find_note` has changed since it was built",
-        "build the tools again",
+        "run `toolwright build`",
     ]);
 }
 

@@ -7,7 +7,9 @@ use std::path::Path;
 use super::support::repository;
 
 /// The text before a code. All diagnostics are created by one of these.
-const CONSTRUCTORS: [&str; 10] = [
+const CONSTRUCTORS: [&str; 12] = [
+    "Problem::at_key(",
+    "Problem::at_value(",
     "DiagnosticDraft::error(",
     "DiagnosticDraft::json(",
     "error(",

@@ -139,7 +139,7 @@ fn a_changed_tool_is_served_without_a_restart() {
     serving.expect("reloaded");
     assert_eq!(call()["data"], "new");
     project.write("find-note/handler.js", "export async function execute( {");
-    serving.expect("stays as it was");
+    serving.expect("the previous toolset stays in use");
     assert_eq!(call()["data"], "new", "what was prepared goes on");
 }
 

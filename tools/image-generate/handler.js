@@ -19,19 +19,19 @@ export async function execute({ args, context }) {
 
   let result;
   try {
-    answer = await context.images.generate({ prompt, size, count, quality, executionId: context.executionId });
+    result = await context.images.generate({ prompt, size, count, quality, executionId: context.executionId });
   } catch (error) {
     throw translate(error);
   }
-  if (answer.images.length === 0) {
+  if (result.images.length === 0) {
     throw new ToolError(ErrorType.TRANSIENT, 'The image service returned no image', {
       retryable: true,
       partialSideEffects: true,
     });
   }
 
-  context.audit.log('images_generated', { count: answer.images.length, size, quality });
-  return { ok: true, data: { images: answer.images.map(stored) } };
+  context.audit.log('images_generated', { count: result.images.length, size, quality });
+  return { ok: true, data: { images: result.images.map(stored) } };
 }
 
 function stored(image) {
@@ -44,12 +44,12 @@ function stored(image) {
   };
 }
 
-/** After a request without a picture, for lack of time or of a usable answer, some may have been made and charged. */
+/** After a timeout or an unusable response, images may have been generated and charged. */
 function translate(error) {
   const noResponse = { retryable: true, partialSideEffects: true, idempotencyRequired: true };
   switch (error?.code) {
     case 'TIMEOUT':
-      return new ToolError(ErrorType.TRANSIENT, `The image service gave no picture: ${error.message}`, unanswered);
+      return new ToolError(ErrorType.TRANSIENT, `The image service gave no image: ${error.message}`, noResponse);
     case 'UNREACHABLE':
       return new ToolError(ErrorType.TRANSIENT, 'The image service cannot be reached', { retryable: true });
     case 'RATE_LIMIT':

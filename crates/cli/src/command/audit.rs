@@ -120,7 +120,7 @@ fn to_line(row: &AuditRow) -> String {
         text("event"),
         text("tool"),
         text("outcome"),
-        entry["durationMs"],
+        entry["durationMs"].as_u64().unwrap_or_default(),
         text("session"),
         text("executionId"),
     )
