@@ -267,7 +267,7 @@ fn a_newer_schema_and_an_invalid_url_are_refused() {
     let client = database.client(&runtime);
     runtime.block_on(client.batch_execute("INSERT INTO migration (version) VALUES (99)")).unwrap();
     let error = database.open().stats().unwrap_err().to_string();
-    assert!(error.contains("version 99") && error.contains("update it"), "{error}");
+    assert!(error.contains("version 99") && error.contains("update Toolwright"), "{error}");
 
     let error =
         Postgres::new("postgres://me:secret@host:port/db", database.options()).unwrap_err().to_string();

@@ -38,10 +38,9 @@ const MIGRATIONS: &[&str] = &[include_str!("migrations/0001.sql")];
 
 const EXTENSION: &str = "SELECT (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS version,
     EXISTS (SELECT FROM pg_available_extensions WHERE name = 'vector') AS is_available";
-/// Locked, because two processes that create it at once would fail.
-const CREATE_EXTENSION: &str = "SELECT pg_advisory_lock(hashtextextended('toolwright extension', 0));
-    CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public;
-    SELECT pg_advisory_unlock(hashtextextended('toolwright extension', 0))";
+/// Two processes that create it at once would fail, so a lock is held until the implicit transaction is committed.
+const CREATE_EXTENSION: &str = "SELECT pg_advisory_xact_lock(hashtextextended('toolwright extension', 0));
+    CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public";
 const RECORDS: &str = "SELECT body FROM record WHERE key = ANY($1)";
 const RECORDS_AFTER: &str = "SELECT id, body FROM record WHERE id > $1 ORDER BY id LIMIT 500";
 const SOURCES: &str = "SELECT name, digest FROM source";
