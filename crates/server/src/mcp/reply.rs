@@ -16,7 +16,7 @@ use super::catalog::CatalogTool;
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct CallReply<'a> {
-    /// Only in stateless revisions; the library adds it by itself.
+    /// Only since 2026-07-28. The library removes it in its replies to clients of older revisions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_type: Option<&'static str>,
     /// The data as text for the model, and a message of an earlier call.
@@ -97,7 +97,8 @@ impl<'a> CallReply<'a> {
     }
 
     /// The library's type.
-    pub fn into_result(self) -> Result<CallToolResult, ErrorData> {
+    pub fn into_result(mut self) -> Result<CallToolResult, ErrorData> {
+        self.result_type = Some("complete");
         serde_json::to_value(&self).and_then(serde_json::from_value).map_err(|error| {
             tracing::error!("could not convert the reply to a call: {error}");
             ErrorData::internal_error("The result could not be written.", None)
