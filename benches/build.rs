@@ -5,6 +5,8 @@
 //!
 //! Every round runs all contestants in another order; ratios are taken inside a round, so that a noisy machine
 //! disturbs both sides alike. Node's packages are installed by `npm ci` on first use.
+
+#![allow(clippy::disallowed_methods, reason = "test code starts processes and reads the environment")]
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 #[path = "build/generate.rs"]

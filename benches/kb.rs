@@ -8,6 +8,8 @@
 //!
 //! Vectors are synthetic (clusters with noise, 384 dimensions): the speed of a model is not measured. Word frequencies are
 //! those of natural text.
+
+#![allow(clippy::disallowed_methods, reason = "test code starts processes and reads the environment")]
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 #[path = "kb/quality.rs"]

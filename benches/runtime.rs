@@ -7,6 +7,8 @@
 //!
 //! Every round runs all contestants in another order, and medians are taken over the rounds. Start-up is measured in
 //! child processes, which this program starts with `--child`. On a busy machine only the CPU time is meaningful.
+
+#![allow(clippy::disallowed_methods, reason = "test code starts processes and reads the environment")]
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 #[path = "runtime/calls.rs"]

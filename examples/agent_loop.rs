@@ -3,6 +3,8 @@
 //!
 //! `cargo run --example agent_loop`
 
+#![allow(clippy::disallowed_methods, reason = "test code starts processes and reads the environment")]
+
 use std::path::Path;
 use std::sync::Arc;
 

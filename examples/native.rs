@@ -2,6 +2,8 @@
 //!
 //! `cargo run --example native`
 
+#![allow(clippy::disallowed_methods, reason = "test code starts processes and reads the environment")]
+
 use std::path::Path;
 use std::sync::Arc;
 

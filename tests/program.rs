@@ -1,5 +1,6 @@
 //! Whole-program tests: the built `toolwright`, run as a person or a script would run it.
 
+#![allow(clippy::disallowed_methods, reason = "test code starts processes and reads the environment")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "program/audit.rs"]
@@ -28,6 +29,8 @@ mod declared;
 mod determinism;
 #[path = "program/doctor.rs"]
 mod doctor;
+#[path = "program/fences.rs"]
+mod fences;
 #[path = "program/fields.rs"]
 mod fields;
 #[path = "program/imports.rs"]

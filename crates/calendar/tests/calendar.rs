@@ -1,6 +1,7 @@
 //! The calendar capability as a handler calls it: with its file alone, with a fake of Zoom's API, with a real Radicale
 //! server, and in processes that are killed.
 
+#![allow(clippy::disallowed_methods, reason = "test code starts processes and reads the environment")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 
 #[path = "calendar/at_most_once.rs"]

@@ -1,5 +1,7 @@
 //! `toolwright`: parses the command line, runs one subcommand, sets the exit code.
 
+#![allow(clippy::disallowed_methods, reason = "the command line owns environment, clock and processes")]
+
 mod args;
 mod capabilities;
 mod command;

@@ -1,4 +1,6 @@
 //! Test fixtures: the installed model, and a minimal HTTP server.
+
+#![expect(clippy::disallowed_methods, reason = "tests find the installed model by an environment variable")]
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::io::{Read, Write};

@@ -1,4 +1,6 @@
 //! The cost of different ways to isolate calls, in bare rquickjs: the figures of docs/decisions/0002.
+
+#![allow(clippy::disallowed_methods, reason = "test code starts processes and reads the environment")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, unsafe_code)]
 use std::time::Duration;
 

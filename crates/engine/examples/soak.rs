@@ -1,5 +1,7 @@
 //! Runs one handler repeatedly and prints the resident memory, which must level off.
 //! usage: soak [CALLS]
+
+#![allow(clippy::disallowed_methods, reason = "test code starts processes and reads the environment")]
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 use std::{fs, sync::Arc, time::Duration};
 

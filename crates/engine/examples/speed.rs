@@ -1,5 +1,7 @@
 //! The cost of a call: reference handlers with a stubbed host, sequentially and with all threads busy.
 //! usage: speed [TOOLS_DIR]
+
+#![allow(clippy::disallowed_methods, reason = "test code starts processes and reads the environment")]
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 use std::{
     fs,

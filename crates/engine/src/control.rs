@@ -1,4 +1,6 @@
 //! One call's stop flag and CPU clock, shared by the thread that runs it, the watcher and the caller.
+
+#![expect(clippy::disallowed_methods, reason = "the origin of `performance.now()`")]
 use std::{
     sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},

@@ -1,4 +1,6 @@
 //! The public API of the engine: programs in, values or typed failures out.
+
+#![allow(clippy::disallowed_methods, reason = "test code starts processes and reads the environment")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "support/case.rs"]

@@ -1,4 +1,6 @@
 //! An idle engine uses no CPU. It has its own test binary, because it measures the whole process.
+
+#![allow(clippy::disallowed_methods, reason = "test code starts processes and reads the environment")]
 #![allow(clippy::unwrap_used, clippy::panic)]
 mod support;
 

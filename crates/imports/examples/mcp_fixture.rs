@@ -1,6 +1,8 @@
 //! A small MCP server on the standard streams, for tests. It offers the tools of a file and notifies about changes.
 //! With a gate file, it waits until that file exists.
 //! usage: mcp_fixture TOOLS_FILE [GATE_FILE]
+
+#![allow(clippy::disallowed_methods, reason = "test code starts processes and reads the environment")]
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 use std::io::{BufRead, Write, stdin};
 use std::path::Path;

@@ -1,5 +1,7 @@
 //! Connects to an MCP server: starts a program or opens streamable HTTP.
 
+#![expect(clippy::disallowed_methods, reason = "starts the MCP servers that the configuration names")]
+
 use std::collections::HashMap;
 use std::process::Stdio;
 use std::sync::Arc;

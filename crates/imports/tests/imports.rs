@@ -1,4 +1,6 @@
 //! Importing tools from MCP servers.
+
+#![allow(clippy::disallowed_methods, reason = "test code starts processes and reads the environment")]
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod imports {

@@ -2,6 +2,8 @@
 //!
 //! A new back end implements [`support::StoreFixture`] and adds a line `conformance!(name, Type);`. Each test creates its own
 //! fixture, and tests run concurrently.
+
+#![allow(clippy::disallowed_methods, reason = "test code starts processes and reads the environment")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "kb/capability.rs"]

@@ -1,5 +1,7 @@
 //! The orchestrator around a no-op handler, for a profiler: `call_overhead read|write memory|sqlite CALLS [CALLERS]`.
 
+#![allow(clippy::disallowed_methods, reason = "test code starts processes and reads the environment")]
+
 use std::error::Error;
 use std::future::ready;
 use std::path::Path;

@@ -1,6 +1,8 @@
 //! Measures how many calls per second the PostgreSQL store claims and settles.
 //!
 //!     cargo run --release -p toolwright-orchestrator --example postgres_load -- URL [CALLERS] [SECONDS] [CONNECTIONS]
+
+#![allow(clippy::disallowed_methods, reason = "test code starts processes and reads the environment")]
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;

@@ -2,6 +2,8 @@
 //! entry), compared with the speed of the disk.
 //!
 //! `cargo run --release --example store_speed -- [callers] [seconds] [directory]`
+
+#![allow(clippy::disallowed_methods, reason = "test code starts processes and reads the environment")]
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 use std::fs::File;

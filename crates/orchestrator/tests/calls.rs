@@ -1,4 +1,6 @@
 //! The orchestrator: calls in, whole envelopes out, with a store in memory and a manual clock.
+
+#![allow(clippy::disallowed_methods, reason = "test code starts processes and reads the environment")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "calls/support.rs"]

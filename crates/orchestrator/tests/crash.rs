@@ -2,6 +2,8 @@
 //! that are not idempotent never run twice, and an unknown outcome is reported as unknown.
 //!
 //! `TOOLWRIGHT_KILLS` is the number of kills (200 by default), `TOOLWRIGHT_SEED` determines the calls.
+
+#![allow(clippy::disallowed_methods, reason = "test code starts processes and reads the environment")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 
 #[path = "crash/guarantees.rs"]

@@ -1,5 +1,7 @@
 //! Property tests: random sequences of steps are played against the orchestrator, and the resulting history is checked
 //! against a small model of what is allowed. A failing sequence is shrunk.
+
+#![allow(clippy::disallowed_methods, reason = "test code starts processes and reads the environment")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "properties/confirmations.rs"]

@@ -1,4 +1,6 @@
 //! Handlers of all engines: a call in, a whole envelope out.
+
+#![allow(clippy::disallowed_methods, reason = "test code starts processes and reads the environment")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "runtime/support.rs"]

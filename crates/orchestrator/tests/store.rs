@@ -9,6 +9,8 @@
 //!    that survive a restart. Every test calls `fresh`, and tests run in parallel: stores must not share anything.
 //!
 //! A rule is a generic function in one of the files that `store/conformance.rs` lists.
+
+#![allow(clippy::disallowed_methods, reason = "test code starts processes and reads the environment")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "store/audit_rules.rs"]

@@ -1,5 +1,6 @@
 //! Views and codecs through the public API: snapshots, streams split at every position, random input, public corpora.
 
+#![allow(clippy::disallowed_methods, reason = "test code starts processes and reads the environment")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
 #[path = "providers/corpora.rs"]

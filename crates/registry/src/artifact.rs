@@ -3,6 +3,8 @@
 //! Each member of the header has its own line, and so does each tool: a build copies the lines of unchanged tools, and a
 //! person can search them.
 
+#![expect(clippy::disallowed_methods, reason = "the age of a left-over temporary file")]
+
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::ops::Range;

@@ -1,5 +1,7 @@
 //! Test data: the public corpora, which are not part of the project.
 
+#![expect(clippy::disallowed_methods, reason = "tests find the public corpora by an environment variable")]
+
 use std::path::{Path, PathBuf};
 
 /// A corpus in the directory that `TOOLWRIGHT_CORPORA` names. `None`, with a message, if the variable is not set: then

@@ -1,4 +1,6 @@
 //! The linter and the validator against the decisions of others: Ajv, the official suite, real tools, hostile input.
+
+#![allow(clippy::disallowed_methods, reason = "test code starts processes and reads the environment")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 
 #[path = "schema/ajv_cases.rs"]

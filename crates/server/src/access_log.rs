@@ -1,6 +1,8 @@
 //! The access log: one line per request, to stderr. Lines are buffered and written a few times a second, so that a
 //! request does not pay for a system call of its own.
 
+#![expect(clippy::disallowed_methods, reason = "the time of a log line")]
+
 use std::borrow::Cow;
 use std::io::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,6 +1,8 @@
 //! Exports a span per call to an OpenTelemetry collector: OTLP over HTTP as JSON, in batches, in the background. A collector
 //! that is slow or down costs spans, never calls.
 
+#![expect(clippy::disallowed_methods, reason = "the time of a span")]
+
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,6 @@
 //! Tests against a running server on a free port of loopback. Every response is validated against the OpenAPI document.
 
+#![allow(clippy::disallowed_methods, reason = "test code starts processes and reads the environment")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "server/authentication.rs"]

@@ -1,4 +1,6 @@
 //! The functions of `context.text`, called as a handler calls them.
+
+#![allow(clippy::disallowed_methods, reason = "test code starts processes and reads the environment")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "text/adversarial.rs"]

@@ -1,6 +1,8 @@
 //! Tools that are one HTTP request: templates are filled with the arguments, the response becomes the tool's data. The
 //! request obeys the same allow list as `http.fetch`.
 
+#![expect(clippy::disallowed_methods, reason = "header values of HTTP tools name environment variables")]
+
 use std::collections::BTreeSet;
 use std::env;
 use std::sync::Arc;

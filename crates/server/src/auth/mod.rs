@@ -1,5 +1,7 @@
 //! Authentication: by API key or JWT; on loopback, while there is neither, the local user.
 
+#![expect(clippy::disallowed_methods, reason = "the expiry of keys and JWTs")]
+
 mod jwks;
 mod jwt;
 pub mod keys;
