@@ -1,5 +1,7 @@
 //! Test support: the public corpora, which are not part of the repository.
 
+#![allow(clippy::disallowed_methods, reason = "tests find the public corpora by an environment variable")]
+
 use std::path::{Path, PathBuf};
 
 /// A part of the public corpora, if `TOOLWRIGHT_CORPORA` names their directory. Fails when the directory lacks it.
