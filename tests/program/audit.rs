@@ -91,7 +91,7 @@ fn the_audit_log_is_verified_and_tampering_is_detected() {
     let sql = "UPDATE audit SET entry = replace(entry, 'called', 'denied') WHERE number = 2";
     assert_eq!(file.execute(sql, []).unwrap(), 1);
     drop(file);
-    project.run(&["audit", "verify"]).expect_code(1).expect_stderr(&["row 2 was changed", "help"]);
+    project.run(&["audit", "verify"]).expect_code(1).expect_stderr(&["row 2 was edited", "help"]);
     let file = rusqlite::Connection::open(project.dir().join(".toolwright/state.db")).unwrap();
     assert_eq!(file.execute("DELETE FROM audit WHERE number = 2", []).unwrap(), 1);
     drop(file);
@@ -135,13 +135,13 @@ fn a_confirmation_request_is_listed_and_answered_by_another_process() {
     assert!(lines.contains(id) && lines.contains("Find x") && lines.contains("min left"), "{lines}");
 
     let forged = format!("{id}.{}", "0".repeat(64));
-    project.run(&["approve", &forged]).expect_code(1).expect_stderr(&["not yours to answer"]);
+    project.run(&["approve", &forged]).expect_code(1).expect_stderr(&["belongs to another session or client"]);
     let wrong = ["approve", id, "--args", r#"{"qury": 1}"#];
     project.run(&wrong).expect_code(1).expect_stderr(&["did you mean `query`"]);
     let approve = ["approve", id, "--args", r#"{"query": "y"}"#, "--format", "json"];
     let done = project.run(&approve).expect_code(0).json();
     assert!(done["data"]["token"].is_string(), "{done}");
-    project.run(&["approve", id]).expect_code(1).expect_stderr(&["was answered already"]);
+    project.run(&["approve", id]).expect_code(1).expect_stderr(&["has been answered"]);
     project.run(&["approve", "conf_none"]).expect_code(1).expect_stderr(&["toolwright confirmations"]);
 
     call(&project, &["--session", "s2"]).expect_code(1).expect_stderr(&["toolwright approve conf_", "--yes"]);
