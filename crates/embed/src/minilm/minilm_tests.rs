@@ -114,7 +114,7 @@ fn invalid_files_are_refused_with_their_name() {
     let weights = dir.path().join("model.safetensors");
     for (content, expected) in [
         (&b"short"[..], "too short"),
-        (&b"\xff\xff\xff\xff\xff\xff\xff\x7f"[..], "reference off"),
+        (&b"\xff\xff\xff\xff\xff\xff\xff\x7f"[..], "cut off"),
         (&b"\x02\0\0\0\0\0\0\0{}"[..], "tensor `embeddings.word_embeddings.weight` is missing"),
     ] {
         std::fs::write(&weights, content).unwrap();

@@ -110,14 +110,14 @@ async fn a_request_that_is_too_large_is_not_sent() {
         let error = fetcher().fetch(&allow(&[&base]), &[json!(url), init]).await.unwrap_err();
         assert_eq!(
             (error.code, error.message.as_str()),
-            ("INVALID_ARGUMENT", "the request is larger than 1000 bytes")
+            ("INVALID_ARGUMENT", "the request is larger than the limit of 1000 bytes")
         );
     }
     assert_eq!(server.connections(), 0);
 }
 
 #[tokio::test]
-async fn nobody_there_is_unreachable_and_a_broken_answer_is_not() {
+async fn a_closed_port_is_unreachable_and_a_broken_response_is_not() {
     let (_held, closed) = closed_port();
     let closed = closed.to_string();
     assert_eq!(code(get(&fetcher(), &allow(&[&closed]), &format!("http://{closed}/")).await), "UNREACHABLE");
