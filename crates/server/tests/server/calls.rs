@@ -129,7 +129,7 @@ async fn tools_are_listed_and_described() {
     let some = server.client.get("/v1/tools?category=retrieval&mode=voice").await.expect(200);
     assert_eq!(some["tools"].as_array().unwrap().len(), 1);
     server.client.get("/v1/tools?category=retreival").await.problem(400, "did you mean `retrieval`?");
-    server.client.get("/v1/tools?kind=x").await.problem(400, "There is no parameter `kind`");
+    server.client.get("/v1/tools?kind=x").await.problem(400, "There is no query parameter `kind`");
     let whole = server.client.get("/v1/tools/echo").await.expect(200);
     assert_eq!(whole["parameters"]["required"], json!(["message"]));
     server.client.get("/v1/tools/eco").await.problem(404, "did you mean `echo`?");

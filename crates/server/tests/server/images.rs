@@ -38,7 +38,7 @@ async fn an_image_is_served_with_its_type_to_anyone_with_its_url() {
         assert_eq!(answer.header(name), Some(value), "{}", answer.head);
     }
     let head = server.client.request("HEAD", &format!("/images/{NAME}.png"), "").await;
-    assert_eq!((head.status, head.header("content-length")), (200, Some("9")));
+    assert_eq!((head.status, head.header("content-length")), (200, Some("8")));
     // A page of another site may embed it; its scripts may not read it.
     let page = server.client.with("sec-fetch-site", "cross-site");
     assert_eq!(page.get(&format!("/images/{NAME}.png")).await.status, 200);

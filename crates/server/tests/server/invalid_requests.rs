@@ -205,7 +205,7 @@ async fn requests_above_the_limit_are_refused_with_retry_after() {
         wait_until(|| server.runs() == number).await;
     }
     let refused = server.client.request("POST", "/v1/tools/read/call", &body).await;
-    refused.problem(429, "2 requests");
+    refused.problem(429, "2 running requests");
     assert_eq!(refused.header("retry-after"), Some("1"));
     assert_eq!(server.client.get("/healthz").await.status, 200);
     server.permits.add_permits(2);
