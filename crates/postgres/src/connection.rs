@@ -43,8 +43,10 @@ impl Connection {
         let query_timeout = self.query_timeout;
         let client = self.client()?;
         let sending = async {
-            let statement =
-                client.prepare_cached(sql).await.map_err(|error| Error::from(error).before_sending())?;
+            let statement = client.prepare_cached(sql).await.map_err(|error| match Error::from(error) {
+                Error::NoReply(text) => Error::NotSent(text),
+                rejected => rejected,
+            })?;
             Ok(client.query(&statement, parameters).await?)
         };
         timeout(query_timeout, sending).await.unwrap_or_else(|_| Err(Error::timeout(query_timeout)))
