@@ -115,7 +115,7 @@ fn invalid_lines_are_reported_and_the_others_ingested() {
         .map(|problem| format!("{}:{}", problem.file, problem.line.unwrap_or_default()))
         .collect();
     let lines: Vec<String> = [2, 3, 4, 5, 6, 7, 8, 9].iter().map(|line| format!("x.jsonl:{line}")).collect();
-    let expected: Vec<&str> = ["broken.md:2", "unclosed.md:1", "latin.txt:0"]
+    let expected: Vec<&str> = ["broken.md:2", "latin.txt:0", "unclosed.md:1"]
         .into_iter()
         .chain(lines.iter().map(String::as_str))
         .collect();
