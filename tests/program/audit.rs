@@ -135,7 +135,10 @@ fn a_confirmation_request_is_listed_and_answered_by_another_process() {
     assert!(lines.contains(id) && lines.contains("Find x") && lines.contains("min left"), "{lines}");
 
     let forged = format!("{id}.{}", "0".repeat(64));
-    project.run(&["approve", &forged]).expect_code(1).expect_stderr(&["belongs to another session or client"]);
+    project
+        .run(&["approve", &forged])
+        .expect_code(1)
+        .expect_stderr(&["belongs to another session or client"]);
     let wrong = ["approve", id, "--args", r#"{"qury": 1}"#];
     project.run(&wrong).expect_code(1).expect_stderr(&["did you mean `query`"]);
     let approve = ["approve", id, "--args", r#"{"query": "y"}"#, "--format", "json"];

@@ -23,7 +23,7 @@ pub(crate) fn has_write_only(schema: &Value) -> bool {
 /// The arguments without `writeOnly` values.
 pub(crate) fn redacted(schema: &Value, args: &Value) -> Value {
     let mut redacted = args.clone();
-    walk(schema, schema, &mut redacted, MAX_DEPTH, &mut |value| *value = REDACTED.into());
+    visit_write_only(schema, schema, &mut redacted, MAX_DEPTH, &mut |value| *value = REDACTED.into());
     redacted
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn restore(edited: &mut Value, original: &Value) {
 /// The texts of `writeOnly` arguments, which must not appear in any output.
 pub(crate) fn secrets(schema: &Value, args: &Value) -> Vec<String> {
     let mut found = Vec::new();
-    walk(schema, schema, &mut args.clone(), MAX_DEPTH, &mut |value| texts(value, &mut found));
+    visit_write_only(schema, schema, &mut args.clone(), MAX_DEPTH, &mut |value| texts(value, &mut found));
     found.retain(|text| text.len() >= MIN_SECRET_BYTES);
     // Also as they are written inside JSON text.
     let escaped: Vec<String> = found.iter().map(|text| Value::from(text.as_str()).to_string()).collect();
@@ -97,7 +97,13 @@ fn texts(value: &Value, found: &mut Vec<String>) {
 }
 
 /// Calls `mark` on every value whose schema is `writeOnly`.
-fn walk(root: &Value, schema: &Value, value: &mut Value, depth: usize, mark: &mut dyn FnMut(&mut Value)) {
+fn visit_write_only(
+    root: &Value,
+    schema: &Value,
+    value: &mut Value,
+    depth: usize,
+    mark: &mut dyn FnMut(&mut Value),
+) {
     let Some(keywords) = schema.as_object() else { return };
     // Too deep to check: redact it.
     let Some(depth) = depth.checked_sub(1) else { return mark(value) };
@@ -107,28 +113,30 @@ fn walk(root: &Value, schema: &Value, value: &mut Value, depth: usize, mark: &mu
     if let Some(target) = keywords.get("$ref").and_then(Value::as_str).and_then(|path| path.strip_prefix('#'))
         && let Some(target) = root.pointer(target)
     {
-        walk(root, target, value, depth, mark);
+        visit_write_only(root, target, value, depth, mark);
     }
     for branch in
         ["allOf", "anyOf", "oneOf"].iter().filter_map(|name| keywords.get(*name)?.as_array()).flatten()
     {
-        walk(root, branch, value, depth, mark);
+        visit_write_only(root, branch, value, depth, mark);
     }
     for branch in keywords.get("dependentSchemas").and_then(Value::as_object).into_iter().flatten() {
-        walk(root, branch.1, value, depth, mark);
+        visit_write_only(root, branch.1, value, depth, mark);
     }
     for branch in ["if", "then", "else"].iter().filter_map(|name| keywords.get(*name)) {
-        walk(root, branch, value, depth, mark);
+        visit_write_only(root, branch, value, depth, mark);
     }
     match value {
         Value::Object(members) => {
             for (name, member) in members {
-                member_schemas(keywords, name).for_each(|schema| walk(root, schema, member, depth, mark));
+                member_schemas(keywords, name)
+                    .for_each(|schema| visit_write_only(root, schema, member, depth, mark));
             }
         }
         Value::Array(items) => {
             for (at, item) in items.iter_mut().enumerate() {
-                item_schemas(keywords, at).for_each(|schema| walk(root, schema, item, depth, mark));
+                item_schemas(keywords, at)
+                    .for_each(|schema| visit_write_only(root, schema, item, depth, mark));
             }
         }
         _ => {}

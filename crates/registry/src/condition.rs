@@ -56,7 +56,7 @@ pub fn unknown_names<'a>(
 /// The names that a condition uses.
 pub fn names(program: &Program) -> Names {
     let mut found = Names::default();
-    walk(program.expression(), &mut Vec::new(), &mut found);
+    collect_names(program.expression(), &mut Vec::new(), &mut found);
     found
 }
 
@@ -85,7 +85,7 @@ fn readable_reason(message: &str) -> String {
     }
 }
 
-fn walk<'e>(expression: &'e IdedExpr, bound: &mut Vec<&'e str>, found: &mut Names) {
+fn collect_names<'e>(expression: &'e IdedExpr, bound: &mut Vec<&'e str>, found: &mut Names) {
     match &expression.expr {
         Expr::Unspecified | Expr::Literal(_) => {}
         Expr::Ident(name) => {
@@ -96,7 +96,7 @@ fn walk<'e>(expression: &'e IdedExpr, bound: &mut Vec<&'e str>, found: &mut Name
         }
         Expr::Select(select) => {
             add_argument(&select.operand, &select.field, bound, found);
-            walk(&select.operand, bound, found);
+            collect_names(&select.operand, bound, found);
         }
         Expr::Call(call) => {
             if let (operators::INDEX, [operand, key]) = (call.func_name.as_str(), call.args.as_slice())
@@ -104,22 +104,22 @@ fn walk<'e>(expression: &'e IdedExpr, bound: &mut Vec<&'e str>, found: &mut Name
             {
                 add_argument(operand, key.inner(), bound, found);
             }
-            call.target.iter().for_each(|target| walk(target, bound, found));
-            call.args.iter().for_each(|argument| walk(argument, bound, found));
+            call.target.iter().for_each(|target| collect_names(target, bound, found));
+            call.args.iter().for_each(|argument| collect_names(argument, bound, found));
         }
-        Expr::List(list) => list.elements.iter().for_each(|element| walk(element, bound, found)),
+        Expr::List(list) => list.elements.iter().for_each(|element| collect_names(element, bound, found)),
         Expr::Map(map) => map.entries.iter().for_each(|entry| walk_entry(&entry.expr, bound, found)),
         Expr::Struct(structure) => {
             structure.entries.iter().for_each(|entry| walk_entry(&entry.expr, bound, found))
         }
         Expr::Comprehension(comprehension) => {
-            walk(&comprehension.iter_range, bound, found);
-            walk(&comprehension.accu_init, bound, found);
+            collect_names(&comprehension.iter_range, bound, found);
+            collect_names(&comprehension.accu_init, bound, found);
             let before = bound.len();
             bound.extend([comprehension.iter_var.as_str(), comprehension.accu_var.as_str()]);
             bound.extend(comprehension.iter_var2.as_deref());
             for part in [&comprehension.loop_cond, &comprehension.loop_step, &comprehension.result] {
-                walk(part, bound, found);
+                collect_names(part, bound, found);
             }
             bound.truncate(before);
         }
@@ -128,10 +128,10 @@ fn walk<'e>(expression: &'e IdedExpr, bound: &mut Vec<&'e str>, found: &mut Name
 
 fn walk_entry<'e>(entry: &'e EntryExpr, bound: &mut Vec<&'e str>, found: &mut Names) {
     match entry {
-        EntryExpr::StructField(field) => walk(&field.value, bound, found),
+        EntryExpr::StructField(field) => collect_names(&field.value, bound, found),
         EntryExpr::MapEntry(entry) => {
-            walk(&entry.key, bound, found);
-            walk(&entry.value, bound, found);
+            collect_names(&entry.key, bound, found);
+            collect_names(&entry.value, bound, found);
         }
     }
 }

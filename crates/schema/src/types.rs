@@ -38,7 +38,7 @@ impl TypeSet {
     }
 
     /// The type of a value; integers count as numbers.
-    pub const fn of(value: &Value) -> Self {
+    pub const fn of_value(value: &Value) -> Self {
         match value {
             Value::Null => Self::NULL,
             Value::Bool(_) => Self::BOOLEAN,
@@ -71,7 +71,7 @@ impl TypeSet {
 
     /// Whether a value has one of these types.
     pub fn accepts(self, value: &Value) -> bool {
-        self.intersects(Self::of(value))
+        self.intersects(Self::of_value(value))
             || (self.intersects(Self::INTEGER) && value.as_number().is_some_and(number::is_integer))
     }
 

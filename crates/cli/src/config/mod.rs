@@ -155,7 +155,7 @@ impl Config {
     pub fn policy(&self) -> Policy {
         let Settings { confirmation, session, limits, images, .. } = &self.settings;
         let mode_policy = |mode| {
-            let (limits, retries) = limits.of(mode);
+            let (limits, retries) = limits.for_mode(mode);
             ModePolicy::new(limits, retries)
         };
         let milliseconds = |seconds: u32| i64::from(seconds) * 1000;
@@ -175,7 +175,7 @@ impl Config {
 
     /// The limits in force for a mode.
     pub fn limits(&self, mode: Mode) -> Limits {
-        self.settings.limits.of(mode).0
+        self.settings.limits.for_mode(mode).0
     }
 
     /// The ids of the tools that have settings of their own.

@@ -111,7 +111,7 @@ pub(super) struct LimitsSection {
 
 impl LimitsSection {
     /// The limits in force for a mode; the defaults differ by mode.
-    pub fn of(&self, mode: Mode) -> (Limits, u32) {
+    pub fn for_mode(&self, mode: Mode) -> (Limits, u32) {
         let (section, retries) = match mode {
             Mode::Voice => (self.voice, 0),
             Mode::Text => (self.text, 1),

@@ -44,7 +44,7 @@ pub fn find_files(paths: &[PathBuf], problems: &mut Vec<Problem>) -> Vec<PathBuf
             files.push(path.clone());
             continue;
         };
-        problems.push(Problem::at(path.display(), None, problem));
+        problems.push(Problem::new(path.display(), None, problem));
     }
     let mut seen = HashSet::new();
     files.retain(|file| seen.insert(fs::canonicalize(file).unwrap_or_else(|_| file.clone())));
@@ -55,7 +55,7 @@ fn find_below(dir: &Path, files: &mut Vec<PathBuf>, problems: &mut Vec<Problem>)
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) => {
-            return problems.push(Problem::at(dir.display(), None, format!("cannot list it: {error}")));
+            return problems.push(Problem::new(dir.display(), None, format!("cannot list it: {error}")));
         }
     };
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();

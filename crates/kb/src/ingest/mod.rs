@@ -46,7 +46,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    fn at(file: impl ToString, line: Option<usize>, message: impl Into<String>) -> Self {
+    fn new(file: impl ToString, line: Option<usize>, message: impl Into<String>) -> Self {
         Self { file: file.to_string(), line, message: message.into() }
     }
 }
@@ -203,7 +203,7 @@ impl Ingest<'_> {
         let done = self.progress.done.load(Ordering::Relaxed);
         for parsed in self.parse(file, &bytes, &stored, &run.claimed) {
             match parsed.and_then(|parsed| run.claim_id(parsed)) {
-                Err(error) => run.report.problems.push(Problem::at(source, error.line, error.message)),
+                Err(error) => run.report.problems.push(Problem::new(source, error.line, error.message)),
                 Ok(record) if stored.remove(&record.key()) == Some(record.digest()) => {
                     run.report.unchanged += 1;
                 }
@@ -340,5 +340,5 @@ fn choose_ids(
 }
 
 fn unreadable(source: &str, error: &std::io::Error) -> Problem {
-    Problem::at(source, None, format!("cannot read it: {error}"))
+    Problem::new(source, None, format!("cannot read it: {error}"))
 }

@@ -19,7 +19,7 @@ pub fn locate(text: &str, pointer: &str, part: Part) -> Option<Range<usize>> {
             _ => return None,
         };
         key = found.0;
-        scanner = Scanner::at(text, found.1);
+        scanner = Scanner::starting_at(text, found.1);
     }
     match (part, key) {
         (Part::Key, Some(key)) => Some(key),
@@ -29,7 +29,7 @@ pub fn locate(text: &str, pointer: &str, part: Part) -> Option<Range<usize>> {
 
 /// The key's span and the value's start. Of repeated keys the last one counts, as in the parser.
 fn member(text: &str, object: usize, name: &str) -> Option<(Option<Range<usize>>, usize)> {
-    let mut scanner = Scanner::at(text, object + 1);
+    let mut scanner = Scanner::starting_at(text, object + 1);
     let mut found = None;
     loop {
         if scanner.eat(b'}') {
@@ -47,7 +47,7 @@ fn member(text: &str, object: usize, name: &str) -> Option<(Option<Range<usize>>
 }
 
 fn element(text: &str, array: usize, index: usize) -> Option<usize> {
-    let mut scanner = Scanner::at(text, array + 1);
+    let mut scanner = Scanner::starting_at(text, array + 1);
     for _ in 0..index {
         scanner.value()?;
         if !scanner.eat(b',') {

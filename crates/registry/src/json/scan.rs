@@ -13,7 +13,7 @@ impl<'a> Scanner<'a> {
         Self { text, at: 0 }
     }
 
-    pub(super) fn at(text: &'a str, at: usize) -> Self {
+    pub(super) fn starting_at(text: &'a str, at: usize) -> Self {
         Self { text, at }
     }
 

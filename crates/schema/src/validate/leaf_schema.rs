@@ -30,7 +30,7 @@ impl Node {
                 (has_type(TypeSet::NUMBER) || (has_type(TypeSet::INTEGER) && number::is_integer(number)))
                     && self.number.iter().all(|rule| rule.accepts(number))
             }
-            other => has_type(TypeSet::of(other)),
+            other => has_type(TypeSet::of_value(other)),
         };
         group_accepts && self.any.iter().all(|rule| rule.equals(value))
     }

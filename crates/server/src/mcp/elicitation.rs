@@ -30,7 +30,7 @@ pub(super) enum PromptMethod {
 }
 
 impl PromptMethod {
-    pub fn of(context: &RequestContext<RoleServer>) -> Self {
+    pub fn from_context(context: &RequestContext<RoleServer>) -> Self {
         let is_stateless =
             context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
         let capability = context.client_capabilities().and_then(|capabilities| capabilities.elicitation);

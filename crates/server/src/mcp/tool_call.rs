@@ -155,7 +155,7 @@ impl LibraryCall<'_> {
         let Some(prompt) = ConfirmationPrompt::from_envelope(&envelope) else {
             return self.respond(&envelope, message);
         };
-        match PromptMethod::of(self.context) {
+        match PromptMethod::from_context(self.context) {
             PromptMethod::None => self.respond(&envelope, message),
             PromptMethod::InputRequired => Ok(prompt.input_required()),
             PromptMethod::Elicitation => Box::pin(self.elicit(&prompt, envelope, message)).await,

@@ -174,7 +174,7 @@ impl<'c> Validation<'c> {
             is_valid &= self.any_rule::<M>(rule, data, position);
         }
         // Ajv reports a wrong type in the place of the keywords for that type.
-        let type_comes_first = is_wrong_type && node.types < TypeSet::of(data);
+        let type_comes_first = is_wrong_type && node.types < TypeSet::of_value(data);
         if type_comes_first {
             is_valid = self.type_error::<M>(node, position);
         }
