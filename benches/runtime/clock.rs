@@ -1,4 +1,4 @@
-//! What a process has used so far: wall time, CPU time, memory.
+//! The wall time, CPU time and memory of a process so far.
 
 use std::fs;
 use std::time::Duration;

@@ -65,7 +65,7 @@ fn copy(from: &Path, tools: &Path) -> Result<()> {
     Ok(fs::write(to.join("schema.json"), serde_json::to_string_pretty(&schema)?)?)
 }
 
-/// What the program provides itself: the shared module, and `type: module`.
+/// Files that the program provides: the shared module, and `type: module`.
 fn share_with_node(work: &Path, tools: &Path) -> Result<()> {
     fs::create_dir_all(tools.join("_core"))?;
     let error_types = include_str!("../../crates/engine/src/js/error-types.js");

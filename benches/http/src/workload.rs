@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 pub struct Workload {
     pub name: &'static str,
     pub tool: &'static str,
-    /// What every successful response contains.
+    /// The content of every successful response.
     pub expected: &'static str,
 }
 

@@ -13,7 +13,7 @@
 //! there, a meeting is cancelled. An error without side effects releases the hold; one with possible side effects keeps
 //! it until it expires.
 //!
-//! What remains possible: a meeting without an event, if Zoom creates it after another call has already looked for it; and
+//! Still possible: a meeting without an event, if Zoom creates it after another call has already looked for it; and
 //! two events at one time, if another program puts one into the same CalDAV calendar between our query and our PUT.
 
 use std::sync::PoisonError;

@@ -42,7 +42,7 @@ fn worker() {
     });
 }
 
-/// What the workers printed before they were killed.
+/// The output of the workers before they were killed.
 #[derive(Debug, Default)]
 struct WorkerLog {
     /// The execution of each draft.

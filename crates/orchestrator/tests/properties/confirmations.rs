@@ -12,7 +12,7 @@ use crate::steps::{TestCall, UserAnswer};
 #[derive(Debug, Default)]
 pub struct Confirmations {
     all: HashMap<String, Confirmation>,
-    /// Sender often each call was sent.
+    /// How often each call was sent.
     sent: HashMap<(Name, TestCall), usize>,
     /// Answers without a result yet.
     waiting: HashMap<Task, Replied>,

@@ -28,7 +28,7 @@ pub struct Model {
     pub answers: Answers,
 }
 
-/// Sender many rows the audit log must have, and may have.
+/// How many rows the audit log must have, and may have.
 #[derive(Debug, Default)]
 pub struct Answers {
     /// By session, call and outcome.
@@ -58,7 +58,7 @@ struct Known {
     /// The call that it belongs to: it ran, or was rejected.
     belongs_to: Option<TestCall>,
     runs: Vec<(u64, Value)>,
-    /// Sender many callers disconnected before they had a result.
+    /// How many callers disconnected before they had a result.
     disconnected: usize,
     result: Option<Outcome>,
 }
