@@ -18,7 +18,7 @@ pub type CapabilityFuture = Pin<Box<dyn Future<Output = Result<CapabilityOutput>
 /// The result of a capability call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CapabilityOutput {
-    /// The arguments for the handler.
+    /// The value that the handler receives.
     pub value: Value,
     /// A member to add to the `meta` of the call's envelope.
     pub meta: Option<(&'static str, Value)>,
