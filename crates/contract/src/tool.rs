@@ -1,4 +1,4 @@
-//! What a tool declares about itself: the fields of `schema.json`, typed.
+//! The declaration of a tool: the fields of `schema.json`, typed.
 
 use std::collections::BTreeMap;
 
