@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http_body_util::BodyExt;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -14,7 +15,6 @@ use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::app::App;
-use crate::body::Body;
 use crate::counters::Counters;
 use crate::idle::IdleTimer;
 use crate::problem::{Kind, Problem};
@@ -72,17 +72,16 @@ async fn refuse_slow_head(app: &App, mut stream: TcpStream) -> std::io::Result<(
     let seconds = app.options.limits.header_timeout.as_secs();
     let detail = format!("The request's head took longer than {seconds} s.");
     let id = app.request_ids.for_request(&hyper::HeaderMap::new());
-    let mut response = Problem::new(Kind::SlowRequest, detail).response(&id);
+    let mut response = Problem::new(Kind::SLOW_REQUEST, detail).response(&id);
     response.headers_mut().insert(&request_id::HEADER, id);
     app.counters.count(response.status().as_u16());
     let mut text = b"HTTP/1.1 408 Request Timeout\r\n".to_vec();
     for (name, value) in response.headers() {
         text.extend_from_slice(&[name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
     }
-    if let Body::Whole(Some(body)) = response.into_body() {
-        text.extend_from_slice(format!("content-length: {}\r\n\r\n", body.len()).as_bytes());
-        text.extend_from_slice(&body);
-    }
+    let body = response.into_body().collect().await.map_err(std::io::Error::other)?.to_bytes();
+    text.extend_from_slice(format!("content-length: {}\r\n\r\n", body.len()).as_bytes());
+    text.extend_from_slice(&body);
     stream.write_all(&text).await?;
     stream.shutdown().await
 }

@@ -2,70 +2,54 @@
 
 use std::collections::HashMap;
 
-use bytes::Bytes;
+use hyper::Response;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
-use hyper::{Response, StatusCode};
 use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use toolwright_contract::suggest::did_you_mean;
 
-use crate::body::Body;
+use crate::body::{self, Body};
 use crate::problem::{Kind, Problem};
 
-/// The type of a request's body.
-pub(crate) trait JsonBody: DeserializeOwned {
-    /// The names that a suggestion may offer.
-    const FIELDS: &'static [&'static str];
-}
+pub(crate) const MEDIA_TYPE: &str = "application/json";
 
-/// Parses a body. An empty one means `{}`.
-pub(crate) fn parse<T: JsonBody>(headers: &HeaderMap, body: &Bytes) -> Result<T, Problem> {
-    if body.is_empty() {
-        return parse_text(b"{}");
+/// Parses a body. An empty one means `{}`. `fields` are the names that a suggestion may offer.
+pub(crate) fn parse<T: DeserializeOwned>(
+    headers: &HeaderMap,
+    body: &[u8],
+    fields: &[&str],
+) -> Result<T, Problem> {
+    if !body.is_empty() && !headers.get(CONTENT_TYPE).is_some_and(is_json) {
+        return Err(Problem::new(Kind::NOT_JSON, "Send the body with `content-type: application/json`."));
     }
-    if !headers.get(CONTENT_TYPE).is_some_and(is_json) {
-        return Err(Problem::new(Kind::NotJson, "Send the body with `content-type: application/json`."));
-    }
-    parse_text(body)
-}
-
-fn parse_text<T: JsonBody>(text: &[u8]) -> Result<T, Problem> {
-    serde_json::from_slice(text).map_err(|error| explain::<T>(text, &error))
+    let text = if body.is_empty() { b"{}" } else { body };
+    serde_json::from_slice(text).map_err(|error| explain(text, &error, fields))
 }
 
 fn is_json(value: &HeaderValue) -> bool {
     let value = value.as_bytes();
     let end = value.iter().position(|byte| *byte == b';').unwrap_or(value.len());
-    value[..end].trim_ascii().eq_ignore_ascii_case(b"application/json")
+    value[..end].trim_ascii().eq_ignore_ascii_case(MEDIA_TYPE.as_bytes())
 }
 
 /// Names the unknown field, with a suggestion, or gives the parser's message.
-fn explain<T: JsonBody>(text: &[u8], error: &serde_json::Error) -> Problem {
+fn explain(text: &[u8], error: &serde_json::Error, fields: &[&str]) -> Problem {
     let members = serde_json::from_slice::<HashMap<String, IgnoredAny>>(text).unwrap_or_default();
-    let unknown = members.keys().filter(|name| !T::FIELDS.contains(&name.as_str())).min();
+    let unknown = members.keys().filter(|name| !fields.contains(&name.as_str())).min();
     let detail = match unknown {
-        Some(name) => format!("There is no field `{name}`: {}", did_you_mean(name, T::FIELDS)),
+        Some(name) => format!("There is no field `{name}`: {}", did_you_mean(name, fields)),
         None => format!("{error}."),
     };
     Problem::bad_json(detail, error.line(), error.column())
 }
 
 pub(crate) fn response(value: &impl Serialize) -> Response<Body> {
-    let mut text = Vec::with_capacity(512);
+    body::response(MEDIA_TYPE, to_text(value))
+}
+
+pub(crate) fn to_text(value: &impl Serialize) -> Vec<u8> {
+    let mut text = Vec::with_capacity(1024);
     // Serialization to memory fails only for maps whose keys are not text; there are none.
     let _ = serde_json::to_writer(&mut text, value);
-    response_from_text(text)
-}
-
-/// A response whose body is JSON text already.
-pub(crate) fn response_from_text(text: impl Into<Bytes>) -> Response<Body> {
-    let mut response = Response::new(Body::whole(text));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
-}
-
-pub(crate) fn created(value: &impl Serialize) -> Response<Body> {
-    let mut response = response(value);
-    *response.status_mut() = StatusCode::CREATED;
-    response
+    text
 }

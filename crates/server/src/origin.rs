@@ -9,9 +9,9 @@ use hyper::header::{
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN,
     VARY,
 };
-use hyper::{Method, Response, StatusCode};
+use hyper::{Method, Response};
 
-use crate::body::Body;
+use crate::body::{self, Body};
 use crate::problem::{Kind, Problem};
 
 static FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -63,14 +63,14 @@ impl Origins {
         if self.loopback_only && !is_loopback(host) {
             let detail =
                 "The server listens on loopback: the `host` header must be localhost or a loopback address.";
-            return Err(Problem::new(Kind::CrossOrigin, detail));
+            return Err(Problem::new(Kind::CROSS_ORIGIN, detail));
         }
         Ok(host)
     }
 }
 
 fn foreign() -> Problem {
-    Problem::new(Kind::CrossOrigin, "To allow this page, add its origin to `[server] cors_origins`.")
+    Problem::new(Kind::CROSS_ORIGIN, "To allow this page, add its origin to `[server] cors_origins`.")
 }
 
 /// `localhost`, `127.0.0.1`, `[::1]`, with or without a port.
@@ -88,12 +88,10 @@ pub(crate) fn preflight(method: &Method, headers: &HeaderMap) -> Option<Response
     if *method != Method::OPTIONS || !headers.contains_key(&REQUESTED_METHOD) {
         return None;
     }
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::NO_CONTENT;
+    let mut response = body::no_content();
     let allowed = response.headers_mut();
     allowed.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE"));
-    let names = HeaderValue::from_static(ALLOWED_HEADERS);
-    allowed.insert(ACCESS_CONTROL_ALLOW_HEADERS, names);
+    allowed.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(ALLOWED_HEADERS));
     allowed.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
     Some(response)
 }

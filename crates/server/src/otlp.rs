@@ -39,6 +39,7 @@ impl fmt::Debug for Collector {
 }
 
 /// Turns finished calls into spans and sends them.
+#[derive(Debug)]
 pub struct Exporter {
     sender: mpsc::Sender<Message>,
     dropped: AtomicU64,
@@ -48,12 +49,6 @@ enum Message {
     Span(Box<Value>),
     /// Acknowledged when everything queued before it was sent, or failed to be.
     Flush(oneshot::Sender<()>),
-}
-
-impl fmt::Debug for Exporter {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Exporter").finish_non_exhaustive()
-    }
 }
 
 impl Exporter {
@@ -128,28 +123,25 @@ fn span(call: &FinishedCall<'_>) -> Value {
 async fn export(request: reqwest::RequestBuilder, service: String, mut receiver: mpsc::Receiver<Message>) {
     let mut batch = Vec::new();
     let mut due = tokio::time::interval(EXPORT_INTERVAL);
-    loop {
-        let message = tokio::select! {
-            message = receiver.recv() => message,
-            _ = due.tick() => {
-                post(&request, &service, &mut batch).await;
-                continue;
-            }
-        };
-        match message {
-            Some(Message::Span(span)) => {
-                batch.push(*span);
-                if batch.len() >= MAX_BATCH {
-                    post(&request, &service, &mut batch).await;
+    let mut is_open = true;
+    while is_open {
+        let mut flushed = None;
+        tokio::select! {
+            message = receiver.recv() => match message {
+                Some(Message::Span(span)) => {
+                    batch.push(*span);
+                    if batch.len() < MAX_BATCH {
+                        continue;
+                    }
                 }
-            }
-            Some(Message::Flush(done)) => {
-                post(&request, &service, &mut batch).await;
-                // The caller of `flush` may be gone.
-                let _ = done.send(());
-            }
-            None => return post(&request, &service, &mut batch).await,
+                Some(Message::Flush(done)) => flushed = Some(done),
+                None => is_open = false,
+            },
+            _ = due.tick() => {}
         }
+        post(&request, &service, &mut batch).await;
+        // The caller of `flush` may be gone.
+        let _ = flushed.map(|done| done.send(()));
     }
 }
 

@@ -1,14 +1,12 @@
 //! HTTP errors as problem details (RFC 9457), for requests that did not reach the orchestrator. The only place that
 //! maps errors to HTTP statuses.
 
-use hyper::header::{
-    ALLOW, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
-};
+use hyper::header::{ALLOW, CONNECTION, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
-use serde::Serialize;
+use serde_json::json;
 use toolwright_orchestrator::store;
 
-use crate::body::Body;
+use crate::body::{self, Body};
 
 /// Why a request was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,116 +18,80 @@ pub(crate) struct Problem {
     header: Option<Box<(HeaderName, HeaderValue)>>,
 }
 
-/// Every kind of problem.
+/// A kind of problem: status, name in the type URN, and title.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    BadRequest,
-    BadJson,
-    Unauthenticated,
-    Forbidden,
-    CrossOrigin,
-    Blocked,
-    NotFound,
-    MethodNotAllowed,
-    SlowRequest,
-    Conflict,
-    TooLarge,
-    NotJson,
-    Unprocessable,
-    TooManyRequests,
-    HeadersTooLarge,
-    Internal,
-    Unavailable,
-}
+pub(crate) struct Kind(u16, &'static str, &'static str);
 
 impl Kind {
-    /// Status, name in the type URN, and title.
-    const fn row(self) -> (u16, &'static str, &'static str) {
-        match self {
-            Self::BadRequest => (400, "bad-request", "Bad request"),
-            Self::BadJson => (400, "bad-json", "Invalid JSON body"),
-            Self::Unauthenticated => (401, "unauthenticated", "Unauthenticated"),
-            Self::Forbidden => (403, "forbidden", "Forbidden"),
-            Self::CrossOrigin => (403, "cross-origin", "Cross-origin request refused"),
-            Self::Blocked => (403, "blocked", "Client blocked"),
-            Self::NotFound => (404, "not-found", "Not found"),
-            Self::MethodNotAllowed => (405, "method-not-allowed", "Method not allowed"),
-            Self::SlowRequest => (408, "slow-request", "Request timeout"),
-            Self::Conflict => (409, "conflict", "Conflict"),
-            Self::TooLarge => (413, "too-large", "Body too large"),
-            Self::NotJson => (415, "not-json", "Unsupported media type"),
-            Self::Unprocessable => (422, "unprocessable", "Unprocessable values"),
-            Self::TooManyRequests => (429, "too-many-requests", "Too many requests"),
-            Self::HeadersTooLarge => (431, "headers-too-large", "Headers too large"),
-            Self::Internal => (500, "internal", "Internal server error"),
-            Self::Unavailable => (503, "unavailable", "Service unavailable"),
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct ProblemDetails<'a> {
-    r#type: String,
-    title: &'static str,
-    status: u16,
-    detail: &'a str,
-    instance: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    line: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    column: Option<usize>,
+    pub const BAD_REQUEST: Self = Self(400, "bad-request", "Bad request");
+    pub const BAD_JSON: Self = Self(400, "bad-json", "Invalid JSON body");
+    pub const UNAUTHENTICATED: Self = Self(401, "unauthenticated", "Unauthenticated");
+    pub const FORBIDDEN: Self = Self(403, "forbidden", "Forbidden");
+    pub const CROSS_ORIGIN: Self = Self(403, "cross-origin", "Cross-origin request refused");
+    pub const BLOCKED: Self = Self(403, "blocked", "Client blocked");
+    pub const NOT_FOUND: Self = Self(404, "not-found", "Not found");
+    pub const METHOD_NOT_ALLOWED: Self = Self(405, "method-not-allowed", "Method not allowed");
+    pub const SLOW_REQUEST: Self = Self(408, "slow-request", "Request timeout");
+    pub const CONFLICT: Self = Self(409, "conflict", "Conflict");
+    pub const TOO_LARGE: Self = Self(413, "too-large", "Body too large");
+    pub const NOT_JSON: Self = Self(415, "not-json", "Unsupported media type");
+    pub const UNPROCESSABLE: Self = Self(422, "unprocessable", "Unprocessable values");
+    pub const TOO_MANY_REQUESTS: Self = Self(429, "too-many-requests", "Too many requests");
+    pub const HEADERS_TOO_LARGE: Self = Self(431, "headers-too-large", "Headers too large");
+    pub const INTERNAL: Self = Self(500, "internal", "Internal server error");
+    pub const UNAVAILABLE: Self = Self(503, "unavailable", "Service unavailable");
 }
 
 impl Problem {
     pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
         let header = match kind {
-            Kind::Unauthenticated => Some((WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))),
-            Kind::TooManyRequests | Kind::Unavailable => Some((RETRY_AFTER, HeaderValue::from_static("1"))),
+            Kind::UNAUTHENTICATED => Some((WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))),
+            Kind::TOO_MANY_REQUESTS | Kind::UNAVAILABLE => Some((RETRY_AFTER, HeaderValue::from_static("1"))),
             // The rest of such a request is not read.
-            Kind::SlowRequest | Kind::TooLarge => Some((CONNECTION, HeaderValue::from_static("close"))),
+            Kind::SLOW_REQUEST | Kind::TOO_LARGE => Some((CONNECTION, HeaderValue::from_static("close"))),
             _ => None,
         };
         Self { kind, detail: detail.into(), position: None, header: header.map(Box::new) }
     }
 
     pub fn bad_json(detail: impl Into<String>, line: usize, column: usize) -> Self {
-        Self { position: (line > 0).then_some((line, column)), ..Self::new(Kind::BadJson, detail) }
+        Self { position: (line > 0).then_some((line, column)), ..Self::new(Kind::BAD_JSON, detail) }
     }
 
     pub fn not_found(what: &str) -> Self {
-        Self::new(Kind::NotFound, format!("There is no such {what}."))
+        Self::new(Kind::NOT_FOUND, format!("There is no such {what}."))
     }
 
     /// The client is blocked for another `remaining_ms`.
     pub fn blocked(remaining_ms: i64) -> Self {
         let seconds = (remaining_ms + 999) / 1000;
-        let mut problem = Self::new(Kind::Blocked, format!("The block ends in {seconds} s."));
+        let mut problem = Self::new(Kind::BLOCKED, format!("The block ends in {seconds} s."));
         problem.header = Some(Box::new((RETRY_AFTER, HeaderValue::from(seconds))));
         problem
     }
 
     pub fn method_not_allowed(allow: &str) -> Self {
-        let mut problem = Self::new(Kind::MethodNotAllowed, format!("Use {allow}."));
+        let mut problem = Self::new(Kind::METHOD_NOT_ALLOWED, format!("Use {allow}."));
         problem.header = HeaderValue::from_str(allow).ok().map(|allow| Box::new((ALLOW, allow)));
         problem
     }
 
     pub fn response(&self, request_id: &HeaderValue) -> Response<Body> {
-        let (status, name, title) = self.kind.row();
-        let details = ProblemDetails {
-            r#type: format!("urn:toolwright:problem:{name}"),
-            title,
-            status,
-            detail: &self.detail,
-            instance: request_id.to_str().unwrap_or_default(),
-            line: self.position.map(|(line, _)| line),
-            column: self.position.map(|(_, column)| column),
-        };
-        let mut response = Response::new(Body::whole(serde_json::to_vec(&details).unwrap_or_default()));
+        let Kind(status, name, title) = self.kind;
+        let mut details = json!({
+            "type": format!("urn:toolwright:problem:{name}"),
+            "title": title,
+            "status": status,
+            "detail": self.detail,
+            "instance": request_id.to_str().unwrap_or_default(),
+        });
+        if let Some((line, column)) = self.position {
+            details["line"] = line.into();
+            details["column"] = column.into();
+        }
+        let mut response = body::response("application/problem+json", details.to_string());
         *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        headers.extend(self.header.as_deref().cloned());
+        response.headers_mut().extend(self.header.as_deref().cloned());
         response
     }
 }
@@ -140,7 +102,7 @@ impl From<store::Error> for Problem {
             store::Error::NoSession(_) => Self::not_found("session"),
             error => {
                 tracing::error!("the store failed: {error}");
-                Self::new(Kind::Unavailable, "The store is unavailable. Try again.")
+                Self::new(Kind::UNAVAILABLE, "The store is unavailable. Try again.")
             }
         }
     }

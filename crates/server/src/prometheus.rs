@@ -3,12 +3,10 @@
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
 
-use hyper::Response;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
 use toolwright_orchestrator::metrics::ToolMetrics;
 
 use crate::app::App;
-use crate::body::Body;
+use crate::body;
 use crate::request::{ApiRequest, ApiResult};
 
 /// Upper bounds of the latency histogram's buckets, in microseconds.
@@ -17,24 +15,28 @@ const BOUNDS: [u64; 14] = [
     30_000_000,
 ];
 
+/// The counters of a tool: name, help, value.
+const COUNTERS: [(&str, &str, fn(&ToolMetrics) -> u64); 5] = [
+    ("toolwright_calls_total", "Calls that ran.", |tool| tool.calls),
+    ("toolwright_replays_total", "Calls answered from their record.", |tool| tool.replays),
+    ("toolwright_refusals_total", "Calls that a gate refused.", |tool| tool.refusals),
+    ("toolwright_overruns_total", "Calls that took longer than the tool's latency budget.", |tool| {
+        tool.overruns
+    }),
+    ("toolwright_retries_total", "Calls that were retried.", |tool| tool.retries),
+];
+
 pub(crate) async fn metrics(request: ApiRequest<'_>) -> ApiResult {
-    let mut response = Response::new(Body::whole(render(request.app)));
-    let media_type = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-    response.headers_mut().insert(CONTENT_TYPE, media_type);
-    Ok(response)
+    Ok(body::response("text/plain; version=0.0.4; charset=utf-8", render(request.app)))
 }
 
 fn render(app: &App) -> String {
     let tools = app.orchestrator.metrics();
     let mut page = Page(String::with_capacity(4096));
-    page.counter(&tools, "toolwright_calls_total", "Calls that ran.", |tool| tool.calls);
-    page.counter(&tools, "toolwright_replays_total", "Calls answered from their record.", |tool| {
-        tool.replays
-    });
-    page.counter(&tools, "toolwright_refusals_total", "Calls that a gate refused.", |tool| tool.refusals);
-    let help = "Calls that took longer than the tool's latency budget.";
-    page.counter(&tools, "toolwright_overruns_total", help, |tool| tool.overruns);
-    page.counter(&tools, "toolwright_retries_total", "Calls that were retried.", |tool| tool.retries);
+    for (name, help, value) in COUNTERS {
+        page.head(name, "counter", help);
+        tools.iter().for_each(|tool| page.sample(name, tool, "", value(tool)));
+    }
     page.head("toolwright_errors_total", "counter", "Errors by type, refusals included.");
     for tool in &tools {
         for (kind, count) in &tool.errors {
@@ -74,11 +76,6 @@ impl Page {
     fn sample(&mut self, name: &str, tool: &ToolMetrics, more: &str, value: impl std::fmt::Display) {
         let ToolMetrics { tool, version, .. } = tool;
         self.line(format_args!("{name}{{tool=\"{tool}\",version=\"{version}\"{more}}} {value}"));
-    }
-
-    fn counter(&mut self, tools: &[ToolMetrics], name: &str, help: &str, value: fn(&ToolMetrics) -> u64) {
-        self.head(name, "counter", help);
-        tools.iter().for_each(|tool| self.sample(name, tool, "", value(tool)));
     }
 
     fn latency(&mut self, tools: &[ToolMetrics]) {

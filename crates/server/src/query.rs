@@ -18,11 +18,11 @@ pub(crate) fn values<'a, const N: usize>(
                 0 => format!("There is no query parameter `{name}` here."),
                 _ => format!("There is no query parameter `{name}`: {}", did_you_mean(&name, &names)),
             };
-            return Err(Problem::new(Kind::BadRequest, detail));
+            return Err(Problem::new(Kind::BAD_REQUEST, detail));
         };
         if values[index].replace(value).is_some() {
             return Err(Problem::new(
-                Kind::BadRequest,
+                Kind::BAD_REQUEST,
                 format!("The query parameter `{name}` is given twice."),
             ));
         }
@@ -35,7 +35,7 @@ pub(crate) fn number(name: &str, value: Option<&str>, default: u64, max: u64) ->
     let Some(text) = value else { return Ok(default) };
     text.parse().ok().filter(|number| *number <= max).ok_or_else(|| {
         Problem::new(
-            Kind::BadRequest,
+            Kind::BAD_REQUEST,
             format!("The query parameter `{name}` must be a whole number up to {max}, not `{text}`."),
         )
     })

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use hyper::Response;
 use hyper::body::Incoming;
 use hyper::http::request::Parts;
+use serde::de::DeserializeOwned;
 use serde_json::Map;
 use toolwright_contract::{Mode, Principal};
 use toolwright_orchestrator::session::NewSession;
@@ -15,7 +16,7 @@ use toolwright_orchestrator::store::SessionRecord;
 
 use crate::app::App;
 use crate::body::{self, Body};
-use crate::json::{self, JsonBody};
+use crate::json;
 use crate::problem::{Kind, Problem};
 use crate::query;
 use crate::route::ADMIN;
@@ -39,13 +40,14 @@ impl ApiRequest<'_> {
         body::read(self.body, &self.app.options.limits).await
     }
 
-    pub async fn read_json<T: JsonBody>(&mut self) -> Result<T, Problem> {
+    /// The body; `fields` are the names that it may have.
+    pub async fn read_json<T: DeserializeOwned>(&mut self, fields: &[&str]) -> Result<T, Problem> {
         let text = self.read_body().await?;
-        json::parse(&self.head.headers, &text)
+        json::parse(&self.head.headers, &text, fields)
     }
 
     pub fn principal(&self) -> Result<&Arc<Principal>, Problem> {
-        self.principal.ok_or_else(|| Problem::new(Kind::Unauthenticated, "This route needs authentication."))
+        self.principal.ok_or_else(|| Problem::new(Kind::UNAUTHENTICATED, "This route needs authentication."))
     }
 
     pub fn is_admin(&self) -> bool {

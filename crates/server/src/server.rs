@@ -114,7 +114,11 @@ impl Server {
     /// Serves until `stop` resolves, then finishes running requests. True when all of them finished in time.
     pub async fn run(self, stop: impl Future<Output = ()>) -> bool {
         let Self { listener, app, shutdown } = self;
-        let jobs = tokio::spawn(run_periodic_jobs(Arc::clone(&app)));
+        let shared = Arc::clone(&app);
+        let jobs =
+            tokio::spawn(
+                async move { tokio::join!(maintain(&shared.orchestrator), flush_access_log(&shared)) },
+            );
         let max_connections = app.options.limits.connections;
         let permits = Arc::new(Semaphore::new(max_connections));
         let mut stop = pin!(stop);
@@ -165,27 +169,27 @@ async fn finish(app: &App, permits: &Semaphore, max_connections: usize) -> bool 
     are_closed && is_idle && flushed.is_ok()
 }
 
-/// Runs approved calls that have not run: their process ended, or the store could not be reached.
-async fn resume_approved_calls(app: &App) {
-    match app.orchestrator.resume().await {
-        Ok(0) => {}
-        Ok(count) => tracing::info!("resumed {count} approved calls"),
-        Err(error) => tracing::error!("could not resume approved calls: {error}"),
+/// Every few seconds: runs approved calls that have not run, because their process ended or the store could not be reached,
+/// and closes expired sessions and confirmation requests.
+pub(crate) async fn maintain(orchestrator: &Orchestrator) {
+    let mut interval = tokio::time::interval(SWEEP_INTERVAL);
+    loop {
+        interval.tick().await;
+        match orchestrator.resume().await {
+            Ok(0) => {}
+            Ok(count) => tracing::info!("resumed {count} approved calls"),
+            Err(error) => tracing::error!("could not resume approved calls: {error}"),
+        }
+        if let Err(error) = orchestrator.sweep().await {
+            tracing::error!("could not close expired sessions and confirmation requests: {error}");
+        }
     }
 }
 
-async fn run_periodic_jobs(app: Arc<App>) {
-    let mut sweep = tokio::time::interval(SWEEP_INTERVAL);
-    let mut flush = tokio::time::interval(access_log::FLUSH_INTERVAL);
+async fn flush_access_log(app: &App) {
+    let mut interval = tokio::time::interval(access_log::FLUSH_INTERVAL);
     loop {
-        tokio::select! {
-            _ = flush.tick() => app.access_log.flush(),
-            _ = sweep.tick() => {
-                resume_approved_calls(&app).await;
-                if let Err(error) = app.orchestrator.sweep().await {
-                    tracing::error!("could not close expired sessions and confirmation requests: {error}");
-                }
-            }
-        }
+        interval.tick().await;
+        app.access_log.flush();
     }
 }

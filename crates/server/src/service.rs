@@ -7,7 +7,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Instant;
 
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONNECTION, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Request, Response};
@@ -45,7 +45,7 @@ pub(crate) async fn respond(
         // A panic fails this request, not the connection.
         poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| handled.as_mut().poll(context))) {
             Ok(poll) => poll,
-            Err(_) => Err(Problem::new(Kind::Internal, "The log has the cause.")).into(),
+            Err(_) => Err(Problem::new(Kind::INTERNAL, "The log has the cause.")).into(),
         })
         .await
     };
@@ -67,12 +67,12 @@ pub(crate) async fn respond(
         method: head.method.as_str(),
         path: head.uri.path(),
         status,
-        bytes: response.body().size(),
+        bytes: response.body().size_hint().exact().unwrap_or(0),
         micros: u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
         request_id: id.to_str().unwrap_or_default(),
     });
-    if response.body().is_stream() {
-        response = response.map(|body| Body::Guarded(Box::new(body), idle.restart_later()));
+    if response.body().size_hint().exact().is_none() {
+        response = response.map(|body| body::restart_after(body, idle.restart_later()));
     } else {
         idle.restart();
     }
@@ -92,7 +92,7 @@ async fn in_trace<T>(headers: &HeaderMap, work: Pin<&mut impl Future<Output = T>
     }
 }
 
-/// What is learned about a request on its way to the handler.
+/// The facts that are found out about a request before its handler runs.
 struct RequestState {
     /// Requests running now, this one included.
     running: usize,
@@ -124,7 +124,7 @@ impl RequestState {
         // Health checks must get through when the server is busy.
         if self.running > app.options.limits.requests && route.access != Access::Open {
             let detail = format!("The limit of {} running requests is reached.", app.options.limits.requests);
-            return Err(Problem::new(Kind::TooManyRequests, detail));
+            return Err(Problem::new(Kind::TOO_MANY_REQUESTS, detail));
         }
         let principal = self.authenticate(app, route, &head.headers).await?;
         (route.handler)(ApiRequest { app, head, body, parameter: &parameter, principal }).await
@@ -144,7 +144,7 @@ impl RequestState {
             && !principal.roles.iter().any(|role| roles.contains(&role.as_str()))
         {
             let detail = format!("This route needs the role {}.", roles.join(" or "));
-            return Err(Problem::new(Kind::Forbidden, detail));
+            return Err(Problem::new(Kind::FORBIDDEN, detail));
         }
         Ok(Some(principal))
     }
@@ -157,7 +157,7 @@ fn check_headers(head: &Parts, limits: &Limits) -> Result<(), Problem> {
         let (max_bytes, max_count) = (limits.header_bytes, limits.headers);
         let detail =
             format!("A request may have {max_bytes} bytes of headers and path, and {max_count} headers.");
-        return Err(Problem::new(Kind::HeadersTooLarge, detail));
+        return Err(Problem::new(Kind::HEADERS_TOO_LARGE, detail));
     }
     Ok(())
 }

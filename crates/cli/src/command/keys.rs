@@ -6,7 +6,8 @@ use anyhow::Result;
 use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use toolwright_server::auth::keys::{Error, Key, KeyFile, NewKey};
+use toolwright_contract::Principal;
+use toolwright_server::auth::keys::{Error, Key, KeyFile};
 
 use crate::args::Format;
 use crate::config::Config;
@@ -83,7 +84,7 @@ fn create(config: &Config, file: &KeyFile, args: Create) -> Result<()> {
         return Err(Failure::usage(format!("{text:?} cannot be used as a name, org or role"), help).into());
     }
     let expires_at = expires.map(|days| Utc::now().timestamp() + i64::from(days) * DAY_S);
-    let (key, token) = file.create(NewKey { name, org, roles, expires_at }).map_err(failure)?;
+    let (key, token) = file.create(Principal { id: name, org, roles }, expires_at).map_err(failure)?;
     match config.format {
         Format::Json => {
             let mut row = to_json(&key);

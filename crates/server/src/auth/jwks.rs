@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ring::signature::{self, RsaPublicKeyComponents, UnparsedPublicKey};
+use ring::signature::{self, RsaPublicKeyComponents, UnparsedPublicKey, VerificationAlgorithm};
 use serde::Deserialize;
 use tokio::sync::Mutex;
 
@@ -36,21 +36,13 @@ impl Source {
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Jwk {
     kty: String,
-    #[serde(default)]
     kid: Option<String>,
-    #[serde(default)]
     alg: Option<String>,
-    #[serde(default)]
     r#use: Option<String>,
-    #[serde(default)]
     crv: Option<String>,
-    #[serde(default)]
     n: Option<String>,
-    #[serde(default)]
     e: Option<String>,
-    #[serde(default)]
     x: Option<String>,
-    #[serde(default)]
     y: Option<String>,
 }
 
@@ -74,6 +66,9 @@ impl Jwk {
         let part = |part: &Option<String>| {
             URL_SAFE_NO_PAD.decode(part.as_deref().unwrap_or_default()).unwrap_or_default()
         };
+        let verify = |algorithm: &'static dyn VerificationAlgorithm, key: Vec<u8>| {
+            UnparsedPublicKey::new(algorithm, key).verify(message, signature).is_ok()
+        };
         match algorithm {
             "RS256" => {
                 let key = RsaPublicKeyComponents { n: part(&self.n), e: part(&self.e) };
@@ -81,13 +76,9 @@ impl Jwk {
             }
             "ES256" => {
                 let point = [&[4], &part(&self.x)[..], &part(&self.y)[..]].concat();
-                UnparsedPublicKey::new(&signature::ECDSA_P256_SHA256_FIXED, point)
-                    .verify(message, signature)
-                    .is_ok()
+                verify(&signature::ECDSA_P256_SHA256_FIXED, point)
             }
-            "EdDSA" => {
-                UnparsedPublicKey::new(&signature::ED25519, part(&self.x)).verify(message, signature).is_ok()
-            }
+            "EdDSA" => verify(&signature::ED25519, part(&self.x)),
             _ => false,
         }
     }

@@ -50,10 +50,8 @@ pub(super) enum Error {
 #[derive(Deserialize)]
 struct Header {
     alg: String,
-    #[serde(default)]
     kid: Option<String>,
     /// Extensions that must be understood; none is supported.
-    #[serde(default)]
     crit: Option<Value>,
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -39,15 +39,6 @@ pub struct Key {
     pub expires_at: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<i64>,
-}
-
-/// The properties of a new key.
-#[derive(Debug, Clone, Default)]
-pub struct NewKey {
-    pub name: String,
-    pub org: Option<String>,
-    pub roles: Vec<String>,
-    pub expires_at: Option<i64>,
 }
 
 /// Why the key file cannot be used. The text is for the operator.
@@ -159,23 +150,22 @@ impl KeyFile {
         Ok(contents.keys)
     }
 
-    /// Creates a key. The returned token is shown once and stored nowhere.
-    pub fn create(&self, new: NewKey) -> Result<(Key, String), Error> {
+    /// Creates a key of a principal. The returned token is shown once and stored nowhere.
+    pub fn create(&self, principal: Principal, expires_at: Option<i64>) -> Result<(Key, String), Error> {
         let (id, salt, secret) = (random::<6>()?, random::<16>()?, random::<32>()?);
         let key = Key {
             hash: hash(&salt, &secret),
             id,
-            name: new.name,
-            org: new.org,
-            roles: new.roles,
+            name: principal.id,
+            org: principal.org,
+            roles: principal.roles,
             salt,
             created_at: super::now(),
-            expires_at: new.expires_at,
+            expires_at,
             revoked_at: None,
         };
-        let stored = key.clone();
         self.change(|keys| {
-            keys.push(stored);
+            keys.push(key.clone());
             Ok(())
         })?;
         let token = format!("{PREFIX}{}_{secret}", key.id);
@@ -197,23 +187,23 @@ impl KeyFile {
     /// Changes the file atomically, under a lock.
     fn change<T>(&self, change: impl FnOnce(&mut Vec<Key>) -> Result<T, Error>) -> Result<T, Error> {
         let failed = |error| Error::Write(self.path.clone(), error);
-        if let Some(directory) = self.path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
-            fs::create_dir_all(directory).map_err(failed)?;
-        }
-        let beside = |ending: &str| {
-            let mut name = self.path.file_name().unwrap_or_default().to_owned();
-            name.push(ending);
-            self.path.with_file_name(name)
-        };
-        let lock = fs::File::create(beside(".lock")).map_err(failed)?;
+        let parent = self.path.parent().filter(|directory| !directory.as_os_str().is_empty());
+        let directory = parent.unwrap_or(Path::new("."));
+        fs::create_dir_all(directory).map_err(failed)?;
+        let mut lock_name = self.path.file_name().unwrap_or_default().to_owned();
+        lock_name.push(".lock");
+        let lock = fs::File::create(directory.join(lock_name)).map_err(failed)?;
         lock.lock().map_err(failed)?;
         let mut keys = self.list()?;
         let outcome = change(&mut keys)?;
-        let text =
-            serde_json::to_string_pretty(&KeyFileContents { keys }).map_err(|error| failed(error.into()))?;
-        let fresh = beside(".new");
-        write_private(&fresh, text.as_bytes()).map_err(failed)?;
-        fs::rename(&fresh, &self.path).map_err(failed)?;
+        let replace = || {
+            // Only its owner can read a temporary file.
+            let mut file = tempfile::NamedTempFile::new_in(directory)?;
+            serde_json::to_writer_pretty(&mut file, &KeyFileContents { keys })?;
+            file.as_file().sync_all()?;
+            Ok(file.persist(&self.path)?)
+        };
+        replace().map_err(failed)?;
         Ok(outcome)
     }
 
@@ -230,23 +220,8 @@ impl KeyFile {
     }
 }
 
-/// Creates the file readable by its owner only.
-fn write_private(path: &Path, text: &[u8]) -> io::Result<()> {
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
-    file.write_all(text)?;
-    file.sync_all()
-}
-
 fn hash(salt: &str, secret: &str) -> String {
-    let mut hasher = Sha256::new();
-    hasher.update(salt);
-    hasher.update(secret);
-    let digest: [u8; 32] = hasher.finalize().into();
-    hex(&digest)
+    hex(&Sha256::new().chain_update(salt).chain_update(secret).finalize())
 }
 
 fn random<const N: usize>() -> Result<String, Error> {
@@ -270,16 +245,16 @@ mod tests {
         (dir, file)
     }
 
-    fn new(name: &str) -> NewKey {
-        NewKey { name: name.to_owned(), roles: vec!["staff".to_owned()], ..NewKey::default() }
+    fn staff(name: &str) -> Principal {
+        Principal { id: name.to_owned(), org: None, roles: vec!["staff".to_owned()] }
     }
 
     #[test]
     fn a_key_is_valid_until_it_is_revoked_or_expires() {
         let (_dir, file) = file();
         assert!(file.current().unwrap().is_empty());
-        let (key, token) = file.create(new("mira")).unwrap();
-        let (_, brief) = file.create(NewKey { expires_at: Some(100), ..new("brief") }).unwrap();
+        let (key, token) = file.create(staff("mira"), None).unwrap();
+        let (_, brief) = file.create(staff("brief"), Some(100)).unwrap();
         let fresh = || KeyFile::new(file.path()).current().unwrap();
         assert_eq!(fresh().principal(&token, 50).unwrap().id, "mira");
         assert!(fresh().principal(&brief, 99).is_some() && fresh().principal(&brief, 100).is_none());
@@ -299,7 +274,7 @@ mod tests {
     #[test]
     fn the_secret_is_not_stored_and_the_file_is_private() {
         let (dir, file) = file();
-        let (_, token) = file.create(new("mira")).unwrap();
+        let (_, token) = file.create(staff("mira"), None).unwrap();
         let text = fs::read_to_string(file.path()).unwrap();
         let secret = token.rsplit('_').next().unwrap();
         assert!(secret.len() == 64 && !text.contains(secret));

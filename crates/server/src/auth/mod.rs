@@ -7,7 +7,6 @@ mod jwt;
 pub mod keys;
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use hyper::header::{AUTHORIZATION, HeaderMap};
 
@@ -63,7 +62,7 @@ impl Auth {
         if token.starts_with(keys::PREFIX) {
             let principal = self.keys.principal(token, now()).map_err(|error| {
                 tracing::error!("could not read the API keys: {error}");
-                Problem::new(Kind::Unavailable, "The server's keys cannot be read.")
+                Problem::new(Kind::UNAVAILABLE, "The server's keys cannot be read.")
             })?;
             return principal
                 .ok_or_else(|| unauthenticated("This key is unknown, has expired or was revoked."));
@@ -81,7 +80,7 @@ impl Auth {
 }
 
 fn unauthenticated(detail: &str) -> Problem {
-    Problem::new(Kind::Unauthenticated, detail)
+    Problem::new(Kind::UNAUTHENTICATED, detail)
 }
 
 /// The principal of the local user: on loopback without keys, and over stdio.
@@ -91,6 +90,5 @@ pub(crate) fn local_principal() -> Principal {
 
 /// Seconds since 1970.
 pub(crate) fn now() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(now.as_secs()).unwrap_or(i64::MAX)
+    chrono::Utc::now().timestamp()
 }

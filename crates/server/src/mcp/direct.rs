@@ -6,7 +6,9 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName};
-use rmcp::model::{ClientCapabilities, Implementation, RequestId};
+use rmcp::model::{
+    ClientCapabilities, Implementation, JsonRpcError, JsonRpcResponse, JsonRpcVersion2_0, RequestId,
+};
 use serde::Deserialize;
 use serde_json::{Map, Number, Value};
 use toolwright_contract::{ToolSpec, arguments};
@@ -14,10 +16,10 @@ use toolwright_orchestrator::ToolCall;
 
 use super::caller::Caller;
 use super::http::{McpService, PROTOCOL_VERSION, STATELESS_REVISION};
-use super::reply::{error_text, result_text};
 use super::running_calls::RunningCall;
 use super::tool_call::{CallScope, cancelled, execution_id};
 use crate::counters::Counters;
+use crate::json;
 
 static METHOD: HeaderName = HeaderName::from_static("mcp-method");
 static NAME: HeaderName = HeaderName::from_static("mcp-name");
@@ -48,7 +50,7 @@ struct PlainParams<'a> {
     meta: Option<RequestMeta<'a>>,
 }
 
-/// What every stateless request has, and nothing else: no progress token, no execution id, no trace.
+/// The members that every stateless request has, and no others: no progress token, no execution id, no trace.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RequestMeta<'a> {
@@ -96,13 +98,13 @@ pub(super) async fn answer(
         let envelope = scope.execute(call, None).await?;
         let mut reply = scope.reply(&envelope, message);
         reply.result_type = session.is_none().then_some("complete");
-        Ok(result_text(&id, &reply))
+        Ok(json::to_text(&JsonRpcResponse { jsonrpc: JsonRpcVersion2_0, id: id.clone(), result: reply }))
     };
     let reply = tokio::select! {
         reply = executed => reply,
         () = cancellation(running) => Err(cancelled()),
     };
-    Some(reply.unwrap_or_else(|error| error_text(Some(&id), &error)))
+    Some(reply.unwrap_or_else(|error| json::to_text(&JsonRpcError::new(Some(id), error))))
 }
 
 /// Resolves when the call is cancelled. A stateless call ends with its connection and cannot be cancelled otherwise.

@@ -11,9 +11,9 @@ use rmcp::model::{
     CallToolResponse, ElicitRequest, ElicitRequestParams, ElicitationAction, ElicitationSchema, InputRequest,
     InputRequiredResult, InputResponses, ProtocolVersion,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{RequestContext, ServiceError};
 use rmcp::{ErrorData, RoleServer};
-use serde_json::Value;
+use serde::Deserialize;
 use toolwright_contract::{Envelope, ErrorKind};
 
 /// The key of the prompt in `inputRequests`.
@@ -21,38 +21,19 @@ const INPUT_KEY: &str = "confirmation";
 /// For a host that does not answer at all; the confirmation request itself expires as the orchestrator says.
 const ELICITATION_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// How the host can ask a person.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PromptMethod {
-    Elicitation,
-    InputRequired,
-    None,
+/// Whether the host can show a form to a person.
+pub(super) fn can_prompt(context: &RequestContext<RoleServer>) -> bool {
+    let capability = context.client_capabilities().and_then(|capabilities| capabilities.elicitation);
+    // A capability that names neither form nor URL means forms.
+    capability.is_some_and(|capability| capability.form.is_some() || capability.url.is_none())
 }
 
-impl PromptMethod {
-    pub fn from_context(context: &RequestContext<RoleServer>) -> Self {
-        let is_stateless =
-            context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
-        let capability = context.client_capabilities().and_then(|capabilities| capabilities.elicitation);
-        // A capability that names neither form nor URL means forms.
-        match capability.is_some_and(|capability| capability.form.is_some() || capability.url.is_none()) {
-            true if is_stateless => Self::InputRequired,
-            true => Self::Elicitation,
-            false => Self::None,
-        }
-    }
+/// Whether the request's revision has no sessions, so that a host can only ask between two requests.
+pub(super) fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
+    context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
 
-/// A person's decision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Decision {
-    Approve,
-    Reject,
-    /// Closed without an answer.
-    Dismiss,
-}
-
-/// What the host shows to the person.
+/// The question that the host shows to the person.
 pub(super) struct ConfirmationPrompt {
     pub token: String,
     message: String,
@@ -76,24 +57,15 @@ impl ConfirmationPrompt {
     }
 
     /// Asks the person and waits. `None` when the host returns no answer.
-    pub async fn elicit(&self, context: &RequestContext<RoleServer>) -> Option<Decision> {
+    pub async fn elicit(&self, context: &RequestContext<RoleServer>) -> Option<ElicitationAction> {
         let elicitation =
             context.peer.create_elicitation_with_timeout(self.params(), Some(ELICITATION_TIMEOUT));
         let answer = tokio::select! {
             answer = elicitation => answer,
             () = context.ct.cancelled() => return None,
         };
-        match answer {
-            Ok(answer) => Some(match answer.action {
-                ElicitationAction::Accept => Decision::Approve,
-                ElicitationAction::Decline => Decision::Reject,
-                _ => Decision::Dismiss,
-            }),
-            Err(error) => {
-                tracing::info!("an MCP host did not answer an elicitation: {error}");
-                None
-            }
-        }
+        let log = |error: &ServiceError| tracing::info!("an MCP host did not answer an elicitation: {error}");
+        answer.inspect_err(log).ok().map(|answer| answer.action)
     }
 
     /// The result that makes the host ask, and call again with the answer.
@@ -114,15 +86,11 @@ impl ConfirmationPrompt {
 }
 
 /// The decision in a repeated request; `None` when it has none.
-pub(super) fn decision(responses: Option<&InputResponses>) -> Result<Option<Decision>, ErrorData> {
+pub(super) fn decision(responses: Option<&InputResponses>) -> Result<Option<ElicitationAction>, ErrorData> {
     let Some(answer) = responses.and_then(|responses| responses.get(INPUT_KEY)) else { return Ok(None) };
-    match answer.get("action").and_then(Value::as_str) {
-        Some("accept") => Ok(Some(Decision::Approve)),
-        Some("decline") => Ok(Some(Decision::Reject)),
-        Some("cancel") => Ok(Some(Decision::Dismiss)),
-        _ => Err(ErrorData::invalid_params(
-            format!("`inputResponses.{INPUT_KEY}.action` must be accept, decline or cancel."),
-            None,
-        )),
-    }
+    let action = answer.get("action").and_then(|action| ElicitationAction::deserialize(action).ok());
+    action.map(Some).ok_or_else(|| {
+        let message = format!("`inputResponses.{INPUT_KEY}.action` must be accept, decline or cancel.");
+        ErrorData::invalid_params(message, None)
+    })
 }

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hyper::http::request::Parts;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelledNotificationParam, CompleteRequestParams,
-    CompleteResult, GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SubscriptionFilter,
-    Tool,
+    CompleteResult, CompletionInfo, GetPromptRequestParams, GetPromptResponse, Implementation,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+    ServerConfig, SubscriptionFilter, Tool,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -22,7 +22,7 @@ use super::caller::{Caller, store_unavailable};
 use super::catalog::Catalog;
 use super::state::McpState;
 use super::tool_call::{CallScope, LibraryCall};
-use super::{completion, prompts, tool_docs};
+use super::{prompts, tool_docs};
 
 const INSTRUCTIONS: &str = "Call `reg_describe` or read `tool://<id>/doc` before the first use of a tool that is not \
     obvious. A failed call says what to do next in `suggestion`.";
@@ -207,24 +207,27 @@ impl ServerHandler for Handler {
     ) -> Result<CompleteResult, ErrorData> {
         let caller = self.caller(&context).await?;
         let catalog = self.catalog(&caller);
-        Ok(completion::complete(&catalog, self.state.mode, &caller.principal, &request))
+        let visible = catalog.visible(self.state.mode, &caller.principal);
+        let ids = tool_docs::complete(visible, &request);
+        Ok(CompletionInfo::new(ids).map(CompleteResult::new).unwrap_or_default())
     }
 
     /// Notifies the host of newer toolsets until the session ends.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         let mut installs = self.state.orchestrator.installs();
-        let (end, mut ended) = oneshot::channel();
+        let (end, ended) = oneshot::channel();
         *self.notifications.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
         tokio::spawn(async move {
-            loop {
-                tokio::select! {
-                    _ = &mut ended => break,
-                    changed = installs.changed() => if changed.is_err() { break },
-                }
-                let notified = context.peer.notify_tool_list_changed().await;
-                if notified.is_err() || context.peer.notify_resource_list_changed().await.is_err() {
-                    break;
-                }
+            let peer = &context.peer;
+            let notify = async {
+                while installs.changed().await.is_ok()
+                    && peer.notify_tool_list_changed().await.is_ok()
+                    && peer.notify_resource_list_changed().await.is_ok()
+                {}
+            };
+            tokio::select! {
+                _ = ended => {}
+                () = notify => {}
             }
         });
     }
@@ -250,22 +253,20 @@ impl ServerHandler for Handler {
     /// Notifies a subscriber of newer toolsets.
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let mut installs = self.state.orchestrator.installs();
-        let wants = context.accepted().clone();
-        loop {
-            tokio::select! {
-                () = context.cancelled() => return Ok(()),
-                changed = installs.changed() => if changed.is_err() { return Ok(()) },
-            }
-            let sink = context.sink();
-            if wants.tools_list_changed == Some(true) && sink.notify_tool_list_changed().await.is_err() {
-                return Ok(());
-            }
-            if wants.resources_list_changed == Some(true)
-                && sink.notify_resource_list_changed().await.is_err()
+        let (wants, sink) = (context.accepted(), context.sink());
+        let (tools, resources) = (wants.tools_list_changed, wants.resources_list_changed);
+        let notify = async {
+            while installs.changed().await.is_ok()
+                && (tools != Some(true) || sink.notify_tool_list_changed().await.is_ok())
+                && (resources != Some(true) || sink.notify_resource_list_changed().await.is_ok())
             {
-                return Ok(());
             }
+        };
+        tokio::select! {
+            () = context.cancelled() => {}
+            () = notify => {}
         }
+        Ok(())
     }
 }
 

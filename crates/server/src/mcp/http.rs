@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http_body_util::Full;
 use http_body_util::combinators::BoxBody;
+use http_body_util::{Either, Full};
 use hyper::header::{HeaderMap, HeaderName};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
@@ -23,11 +23,10 @@ use toolwright_orchestrator::store::{SessionRecord, SessionStatus};
 use super::caller::Caller;
 use super::direct;
 use super::handler::Handler;
-use super::message;
-use super::reply;
+use super::message::check_names;
 use super::state::McpState;
 use crate::auth;
-use crate::body::Body;
+use crate::body;
 use crate::json;
 use crate::options::Options;
 use crate::problem::{Kind, Problem};
@@ -137,7 +136,7 @@ impl McpService {
         let principal = Arc::clone(request.principal()?);
         let Some(id) = headers.get(&SESSION_ID) else {
             if may_open_session(headers) && self.sessions.sessions.read().await.len() >= MAX_SESSIONS {
-                return Err(Problem::new(Kind::Unavailable, "There are too many MCP sessions."));
+                return Err(Problem::new(Kind::UNAVAILABLE, "There are too many MCP sessions."));
             }
             return Ok(Caller { principal, session: None });
         };
@@ -173,32 +172,29 @@ impl McpService {
         self.state.running_calls.cancel_session(&session.id);
         self.state.orchestrator.end_session(&session.id).await?;
         // Hosts expect 200 or 204 here, not the library's 202.
-        let mut response = Response::new(Body::empty());
-        *response.status_mut() = StatusCode::NO_CONTENT;
-        Ok(response)
+        Ok(body::no_content())
     }
 }
 
 pub(crate) async fn handle(mut request: ApiRequest<'_>) -> ApiResult {
     // Read first, so that the session is looked up after a slow body has arrived.
-    let body = request.read_body().await?;
+    let message = request.read_body().await?;
     let service = &request.app.mcp;
     let head = request.head;
     let caller = service.caller(&request).await?;
     if head.method == Method::POST {
         if service.plain_calls == PlainCalls::Direct
-            && let Some(reply) = direct::answer(service, &head.headers, &caller, &body).await
+            && let Some(reply) = direct::answer(service, &head.headers, &caller, &message).await
         {
-            return Ok(json::response_from_text(reply));
+            return Ok(body::response(json::MEDIA_TYPE, reply));
         }
-        if let Err(refusal) = message::check_names(&body) {
-            let text = reply::error_text(refusal.id.as_ref(), &refusal.error);
-            let mut response = json::response_from_text(text);
+        if let Err(error) = check_names(&message) {
+            let mut response = json::response(&*error);
             *response.status_mut() = StatusCode::BAD_REQUEST;
             return Ok(response);
         }
     }
-    let response = service.call_library(head, body, caller.clone()).await;
+    let response = service.call_library(head, message, caller.clone()).await;
     match &caller.session {
         None => service.create_session(&caller, &response).await?,
         Some(session) if head.method == Method::DELETE && response.status().is_success() => {
@@ -206,7 +202,7 @@ pub(crate) async fn handle(mut request: ApiRequest<'_>) -> ApiResult {
         }
         Some(_) => {}
     }
-    Ok(response.map(Body::Boxed))
+    Ok(response.map(Either::Right))
 }
 
 /// An `initialize` request without a protocol version in its headers opens a session as well.

@@ -10,7 +10,6 @@
 
 mod caller;
 mod catalog;
-mod completion;
 mod direct;
 mod elicitation;
 mod handler;

@@ -15,13 +15,13 @@ const QUEUE_CAPACITY: usize = 64;
 /// How long a host may take to read queued progress once the call has ended.
 pub(super) const DRAIN_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// The call's client, as its handler sees it, and the reporter that notifies the host.
-pub(super) fn channel(peer: Peer<RoleServer>, token: ProgressToken) -> (Arc<dyn Client>, ProgressReporter) {
+/// The call's client, as its handler sees it, and the steps that [`report`] sends to the host.
+pub(super) fn channel() -> (Arc<dyn Client>, mpsc::Receiver<ProgressStep>) {
     let (sender, steps) = mpsc::channel(QUEUE_CAPACITY);
-    (Arc::new(ProgressClient(sender)), ProgressReporter { peer, token, steps, last: f64::NEG_INFINITY })
+    (Arc::new(ProgressClient(sender)), steps)
 }
 
-struct ProgressStep {
+pub(super) struct ProgressStep {
     fraction: f64,
     message: Option<String>,
 }
@@ -40,34 +40,27 @@ impl Client for ProgressClient {
     }
 }
 
-/// Notifies the host. The protocol requires progress to increase, so steps back are dropped.
-pub(super) struct ProgressReporter {
-    peer: Peer<RoleServer>,
+/// Notifies the host until the call has finished and the queue is empty. The protocol requires progress to increase, so
+/// steps back are dropped.
+pub(super) async fn report(
+    peer: &Peer<RoleServer>,
     token: ProgressToken,
-    steps: mpsc::Receiver<ProgressStep>,
-    last: f64,
-}
-
-impl ProgressReporter {
-    /// Reports steps until the call has finished and the queue is empty.
-    pub async fn report_until(mut self, mut finished: oneshot::Receiver<()>) {
-        loop {
-            tokio::select! {
-                biased;
-                Some(step) = self.steps.recv() => self.report(step).await,
-                _ = &mut finished => return,
-            }
+    mut steps: mpsc::Receiver<ProgressStep>,
+    mut finished: oneshot::Receiver<()>,
+) {
+    let mut last = f64::NEG_INFINITY;
+    loop {
+        let step = tokio::select! {
+            biased;
+            Some(step) = steps.recv() => step,
+            _ = &mut finished => return,
+        };
+        if step.fraction > last {
+            last = step.fraction;
+            let mut progress = ProgressNotificationParam::new(token.clone(), last).with_total(1.0);
+            progress.message = step.message;
+            // The transport notices a host that is gone.
+            let _ = peer.notify_progress(progress).await;
         }
-    }
-
-    async fn report(&mut self, step: ProgressStep) {
-        if step.fraction <= self.last {
-            return;
-        }
-        self.last = step.fraction;
-        let mut progress = ProgressNotificationParam::new(self.token.clone(), step.fraction).with_total(1.0);
-        progress.message = step.message;
-        // The transport notices a host that is gone.
-        let _ = self.peer.notify_progress(progress).await;
     }
 }

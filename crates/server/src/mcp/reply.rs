@@ -2,12 +2,11 @@
 //! other.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use rmcp::ErrorData;
-use rmcp::model::{CallToolResult, RequestId};
+use rmcp::model::CallToolResult;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use toolwright_contract::{Envelope, Meta};
 use toolwright_providers::mcp::RESULT_MEMBER;
 
@@ -23,7 +22,7 @@ pub(super) struct CallReply<'a> {
     content: Vec<TextContent<'a>>,
     /// The data for programs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    structured_content: Option<StructuredContent<'a>>,
+    structured_content: Option<Cow<'a, Value>>,
     is_error: bool,
     #[serde(rename = "_meta")]
     meta: ReplyMeta<'a>,
@@ -33,13 +32,6 @@ pub(super) struct CallReply<'a> {
 struct TextContent<'a> {
     r#type: &'static str,
     text: Cow<'a, str>,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum StructuredContent<'a> {
-    Data(Cow<'a, Value>),
-    Wrapped(BTreeMap<&'static str, &'a Value>),
 }
 
 #[derive(Serialize)]
@@ -73,17 +65,19 @@ impl<'a> CallReply<'a> {
                 let data = &*success.data;
                 let is_wrapped = !data.is_object() || tool.is_some_and(|tool| tool.wraps_output);
                 let structured = match is_wrapped {
-                    true => StructuredContent::Wrapped(BTreeMap::from([(RESULT_MEMBER, data)])),
-                    false => StructuredContent::Data(Cow::Borrowed(data)),
+                    true => Cow::Owned(json!({ RESULT_MEMBER: data })),
+                    false => Cow::Borrowed(data),
                 };
-                (data_text(data), Some(structured))
+                // Text stays as it is; other data becomes JSON.
+                let text = data.as_str().map_or_else(|| data.to_string().into(), Cow::Borrowed);
+                (text, Some(structured))
             }
             Err(_) => {
                 let failure = failure();
                 let text = Cow::Owned(failure.to_string());
                 // Structured content must conform to the declared output, so a failure has none then.
                 let has_schema = tool.is_some_and(|tool| tool.declaration.output_schema.is_some());
-                (text, (!has_schema).then_some(StructuredContent::Data(Cow::Owned(failure))))
+                (text, (!has_schema).then_some(Cow::Owned(failure)))
             }
         };
         let texts = [Some(text), message.map(Cow::Owned)];
@@ -116,36 +110,4 @@ impl<'a> CallMeta<'a> {
             duration: meta.duration,
         }
     }
-}
-
-/// Text stays as it is; other data becomes JSON.
-fn data_text(data: &Value) -> Cow<'_, str> {
-    data.as_str().map_or_else(|| Cow::Owned(data.to_string()), Cow::Borrowed)
-}
-
-/// A JSON-RPC response.
-#[derive(Serialize)]
-struct JsonRpcResponse<'a, R> {
-    jsonrpc: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a RequestId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<R>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<&'a ErrorData>,
-}
-
-pub(super) fn result_text(id: &RequestId, result: &CallReply<'_>) -> Vec<u8> {
-    to_text(&JsonRpcResponse { jsonrpc: "2.0", id: Some(id), result: Some(result), error: None })
-}
-
-pub(super) fn error_text(id: Option<&RequestId>, error: &ErrorData) -> Vec<u8> {
-    to_text(&JsonRpcResponse::<()> { jsonrpc: "2.0", id, result: None, error: Some(error) })
-}
-
-fn to_text(response: &impl Serialize) -> Vec<u8> {
-    let mut text = Vec::with_capacity(1024);
-    // Serialization to memory fails only for maps whose keys are not text; there are none.
-    let _ = serde_json::to_writer(&mut text, response);
-    text
 }

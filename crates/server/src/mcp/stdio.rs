@@ -13,6 +13,7 @@ use super::state::McpState;
 use super::stdio_transport::StdioTransport;
 use crate::auth::local_principal;
 use crate::request::new_session;
+use crate::server::maintain;
 
 /// Serves the local user over a pair of pipes until the host closes them.
 ///
@@ -32,8 +33,15 @@ where
     let session = orchestrator.create_session(new_session(&principal, mode)).await?;
     let state = Arc::new(McpState::new(orchestrator.clone(), prompts, mode));
     let stdio = StdioSession { principal, session_id: session.id.clone() };
-    let running = Handler::new(state, Some(stdio)).serve(StdioTransport::new(pipes)).await?;
-    running.waiting().await?;
+    let host = async {
+        let running = Handler::new(state, Some(stdio)).serve(StdioTransport::new(pipes)).await?;
+        running.waiting().await?;
+        Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
+    };
+    tokio::select! {
+        ended = host => ended?,
+        () = maintain(&orchestrator) => {}
+    }
     orchestrator.end_session(&session.id).await?;
     Ok(())
 }

@@ -4,13 +4,13 @@
 use std::io;
 use std::sync::Arc;
 
-use rmcp::model::ErrorData;
+use rmcp::model::{ErrorData, JsonRpcError};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::Mutex;
 
-use super::message::{self, Refusal};
+use super::message;
 
 const MAX_LINE_BYTES: usize = 16 << 20;
 
@@ -36,24 +36,18 @@ impl<R: AsyncRead + Unpin, W> StdioTransport<R, W> {
     /// `None` at the end of the pipe.
     async fn next_line(&mut self) -> io::Result<Option<Line>> {
         loop {
-            let available = self.reader.fill_buf().await?;
-            if available.is_empty() {
+            let room = (MAX_LINE_BYTES - self.partial.len()) as u64;
+            let count = (&mut self.reader).take(room).read_until(b'\n', &mut self.partial).await?;
+            let part = std::mem::take(&mut self.partial);
+            if part.ends_with(b"\n") {
+                let is_too_long = std::mem::take(&mut self.is_too_long);
+                return Ok(Some(if is_too_long { Line::TooLong } else { Line::Complete(part) }));
+            }
+            if count == 0 {
                 return Ok(None);
             }
-            let end = available.iter().position(|byte| *byte == b'\n');
-            let taken = end.map_or(available.len(), |end| end + 1);
-            self.is_too_long |= self.partial.len() + taken > MAX_LINE_BYTES;
-            if self.is_too_long {
-                self.partial.clear();
-            } else {
-                self.partial.extend_from_slice(&available[..taken]);
-            }
-            self.reader.consume(taken);
-            if end.is_some() {
-                let line = std::mem::take(&mut self.partial);
-                let is_too_long = std::mem::take(&mut self.is_too_long);
-                return Ok(Some(if is_too_long { Line::TooLong } else { Line::Complete(line) }));
-            }
+            // The end of the pipe, or of the room for a line.
+            self.is_too_long = true;
         }
     }
 }
@@ -88,17 +82,14 @@ where
                 Line::Complete(line) => message::parse(&line),
                 Line::TooLong => {
                     let message = format!("A message may have {MAX_LINE_BYTES} bytes.");
-                    Err(Box::new(Refusal { error: ErrorData::invalid_request(message, None), id: None }))
+                    Err(Box::new(JsonRpcError::new(None, ErrorData::invalid_request(message, None))))
                 }
             };
             match parsed {
                 Ok(Some(message)) => return Some(message),
                 Ok(None) => {}
                 // In its own task: this one may be cancelled, and a line must be written whole.
-                Err(refusal) => {
-                    let Refusal { error, id } = *refusal;
-                    drop(tokio::spawn(self.send(TxJsonRpcMessage::<RoleServer>::error(error, id))));
-                }
+                Err(error) => drop(tokio::spawn(self.send(TxJsonRpcMessage::<RoleServer>::Error(*error)))),
             }
         }
     }

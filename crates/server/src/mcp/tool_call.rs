@@ -4,7 +4,9 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use rmcp::model::{CallToolRequestParams, CallToolResponse, NumberOrString, ProgressToken, RequestId};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, ElicitationAction, NumberOrString, ProgressToken, RequestId,
+};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::Value;
@@ -20,7 +22,7 @@ use toolwright_registry::hex;
 
 use super::caller::{Caller, store_unavailable};
 use super::catalog::CatalogTool;
-use super::elicitation::{self, ConfirmationPrompt, Decision, PromptMethod};
+use super::elicitation::{self, ConfirmationPrompt};
 use super::progress;
 use super::reply::CallReply;
 use super::state::McpState;
@@ -130,10 +132,10 @@ impl LibraryCall<'_> {
         call: ToolCall,
         token: ProgressToken,
     ) -> Result<Arc<Envelope>, ErrorData> {
-        let (client, reporter) = progress::channel(self.context.peer.clone(), token);
+        let (client, steps) = progress::channel();
         let (finish, finished) = oneshot::channel();
         let mut call = pin!(self.scope.execute(call, Some(client)));
-        let mut reporting = pin!(reporter.report_until(finished));
+        let mut reporting = pin!(progress::report(&self.context.peer, token, steps, finished));
         // Concurrently: a host that does not read its progress does not delay its call.
         let envelope = tokio::select! {
             envelope = &mut call => envelope?,
@@ -152,13 +154,14 @@ impl LibraryCall<'_> {
         envelope: Arc<Envelope>,
         message: Option<String>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(prompt) = ConfirmationPrompt::from_envelope(&envelope) else {
-            return self.respond(&envelope, message);
-        };
-        match PromptMethod::from_context(self.context) {
-            PromptMethod::None => self.respond(&envelope, message),
-            PromptMethod::InputRequired => Ok(prompt.input_required()),
-            PromptMethod::Elicitation => Box::pin(self.elicit(&prompt, envelope, message)).await,
+        match ConfirmationPrompt::from_envelope(&envelope) {
+            Some(prompt) if elicitation::can_prompt(self.context) => {
+                if elicitation::is_stateless(self.context) {
+                    return Ok(prompt.input_required());
+                }
+                Box::pin(self.elicit(&prompt, envelope, message)).await
+            }
+            _ => self.respond(&envelope, message),
         }
     }
 
@@ -173,13 +176,8 @@ impl LibraryCall<'_> {
             return self.respond(&envelope, message);
         };
         let confirmation = self.confirmation(&prompt.token).await?;
-        let envelope = match self.decide(&confirmation, &prompt.token, decision).await {
-            Ok(decided) => decided,
-            // Another approver was faster: the record has the result.
-            Err(Error::Refused) => self.recorded(&confirmation).await?.unwrap_or(envelope),
-            Err(error) => return Err(decision_failed(&error)),
-        };
-        self.respond(&envelope, message)
+        let decided = self.decide(&confirmation, &prompt.token, decision).await?;
+        self.respond(&decided.unwrap_or(envelope), message)
     }
 
     /// The same request again, with the person's decision.
@@ -187,7 +185,7 @@ impl LibraryCall<'_> {
         &self,
         call: ToolCall,
         token: &str,
-        decision: Option<Decision>,
+        decision: Option<ElicitationAction>,
     ) -> Result<CallToolResponse, ErrorData> {
         let confirmation = self.confirmation(token).await?;
         if !confirmation.is_about(&call.tool, &call.args) {
@@ -195,39 +193,38 @@ impl LibraryCall<'_> {
         }
         let Some(decision) = decision else {
             // The host has not asked yet.
-            let session = self.orchestrator().session(&confirmation.session).await;
+            let session = self.scope.orchestrator().session(&confirmation.session).await;
             let session = session.map_err(store_unavailable)?.ok_or_else(invalid_state)?;
             let same = ToolCall { id: Some(confirmation.execution.clone()), ..call };
-            let envelope = self.orchestrator().call(CallRequest::new(session, same)).await;
+            let envelope = self.scope.orchestrator().call(CallRequest::new(session, same)).await;
             return self.respond_or_confirm(envelope, None).await;
         };
-        let envelope = match self.decide(&confirmation, token, decision).await {
-            Ok(decided) => decided,
-            // The decision may have arrived before, and the response to it was lost.
-            Err(Error::Refused) => self.recorded(&confirmation).await?.ok_or_else(invalid_state)?,
-            Err(error) => return Err(decision_failed(&error)),
-        };
-        self.respond(&envelope, None)
+        let decided = self.decide(&confirmation, token, decision).await?;
+        self.respond(&*decided.ok_or_else(invalid_state)?, None)
     }
 
     /// The confirmation request of a token, if its session belongs to the caller.
     async fn confirmation(&self, token: &str) -> Result<Arc<ConfirmationRecord>, ErrorData> {
         let id = token.split('.').next().unwrap_or_default();
-        let confirmation = self.orchestrator().store().confirmation(id).await.map_err(store_unavailable)?;
+        let confirmation =
+            self.scope.orchestrator().store().confirmation(id).await.map_err(store_unavailable)?;
         let confirmation = confirmation.ok_or_else(invalid_state)?;
-        let session = self.orchestrator().session(&confirmation.session).await.map_err(store_unavailable)?;
+        let session =
+            self.scope.orchestrator().session(&confirmation.session).await.map_err(store_unavailable)?;
         match session {
             Some(session) if owns(&self.scope.caller.principal, &session) => Ok(confirmation),
             _ => Err(invalid_state()),
         }
     }
 
+    /// The envelope of the confirmed or rejected call. If another approver was faster, or the same decision arrived before
+    /// and the response was lost, it is the recorded one, once the call has ended.
     async fn decide(
         &self,
         confirmation: &ConfirmationRecord,
         token: &str,
-        decision: Decision,
-    ) -> Result<Arc<Envelope>, Error> {
+        decision: ElicitationAction,
+    ) -> Result<Option<Arc<Envelope>>, ErrorData> {
         let approver = Approver {
             token,
             proof: Proof::Token,
@@ -235,22 +232,28 @@ impl LibraryCall<'_> {
             client_id: &confirmation.client_id,
             by: &self.scope.caller.principal.id,
         };
-        let reason = match decision {
-            Decision::Approve => return self.orchestrator().approve(&approver, None).await,
-            Decision::Reject => None,
-            Decision::Dismiss => Some("the confirmation request was dismissed".to_owned()),
+        let orchestrator = self.scope.orchestrator();
+        let dismissed = || "the confirmation request was dismissed".to_owned();
+        let decided = match decision {
+            ElicitationAction::Accept => orchestrator.approve(&approver, None).await,
+            ElicitationAction::Decline => orchestrator.reject(&approver, None).await,
+            _ => orchestrator.reject(&approver, Some(dismissed())).await,
         };
-        self.orchestrator().reject(&approver, reason).await
-    }
-
-    /// The recorded envelope of a confirmed call, once it has ended.
-    async fn recorded(&self, confirmation: &ConfirmationRecord) -> Result<Option<Arc<Envelope>>, ErrorData> {
-        let store = self.orchestrator().store();
-        let record = store.execution(&confirmation.session, &confirmation.execution).await;
-        Ok(match record.map_err(store_unavailable)?.map(|record| record.status) {
-            Some(ExecutionStatus::Finished(envelope)) => Some(envelope),
-            _ => None,
-        })
+        match decided {
+            Ok(envelope) => Ok(Some(envelope)),
+            Err(Error::Refused) => {
+                let store = orchestrator.store();
+                let record = store.execution(&confirmation.session, &confirmation.execution).await;
+                Ok(match record.map_err(store_unavailable)?.map(|record| record.status) {
+                    Some(ExecutionStatus::Finished(envelope)) => Some(envelope),
+                    _ => None,
+                })
+            }
+            Err(error) => {
+                tracing::error!("could not record the decision on a confirmation request: {error}");
+                Err(ErrorData::internal_error("The decision could not be recorded. Try again.", None))
+            }
+        }
     }
 
     /// An unknown tool is an error of the protocol; any other failure is a result that the model reads.
@@ -274,10 +277,6 @@ impl LibraryCall<'_> {
         self.scope.session.as_ref()?;
         Some(execution_id(&self.context.id))
     }
-
-    fn orchestrator(&self) -> &Orchestrator {
-        &self.scope.state.orchestrator
-    }
 }
 
 /// The execution id of a request in a session.
@@ -285,10 +284,7 @@ pub(super) fn execution_id(request: &RequestId) -> String {
     match request {
         NumberOrString::Number(number) => format!("mcp_{number}"),
         NumberOrString::String(text) if text.len() <= MAX_REQUEST_ID_BYTES => format!("mcp_s_{text}"),
-        NumberOrString::String(text) => {
-            let digest: [u8; 32] = Sha256::digest(text.as_bytes()).into();
-            format!("mcp_d_{}", hex(&digest))
-        }
+        NumberOrString::String(text) => format!("mcp_d_{}", hex(&Sha256::digest(text.as_bytes()))),
     }
 }
 
@@ -300,9 +296,4 @@ fn invalid_state() -> ErrorData {
     let message =
         "`requestState` belongs to another call, was used already, or has expired: call without it.";
     ErrorData::invalid_params(message, None)
-}
-
-fn decision_failed(error: &Error) -> ErrorData {
-    tracing::error!("could not record the decision on a confirmation request: {error}");
-    ErrorData::internal_error("The decision could not be recorded. Try again.", None)
 }

@@ -1,14 +1,17 @@
 //! The documentation of tools as resources: `tool://<id>/doc`.
 
 use rmcp::ErrorData;
-use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
+use rmcp::model::{
+    CompleteRequestParams, CompletionInfo, ReadResourceResult, Reference, Resource, ResourceContents,
+    ResourceTemplate,
+};
 use serde_json::json;
 use toolwright_orchestrator::{DESCRIBE, Runtime};
 
 use super::catalog::CatalogTool;
 
 const MARKDOWN: &str = "text/markdown";
-pub(super) const URI_TEMPLATE: &str = "tool://{id}/doc";
+const URI_TEMPLATE: &str = "tool://{id}/doc";
 
 /// The resource of a tool's documentation; `reg_describe` has none.
 pub(super) fn resource(runtime: &Runtime, tool: &CatalogTool) -> Option<Resource> {
@@ -25,6 +28,18 @@ pub(super) fn template() -> ResourceTemplate {
     ResourceTemplate::new(URI_TEMPLATE, "doc")
         .with_description("The documentation of a tool.")
         .with_mime_type(MARKDOWN)
+}
+
+/// Completes the id in the URI template.
+pub(super) fn complete<'a>(
+    visible: impl Iterator<Item = &'a CatalogTool>,
+    params: &CompleteRequestParams,
+) -> Vec<String> {
+    let is_id = matches!(&params.r#ref, Reference::Resource(template) if template.uri == URI_TEMPLATE)
+        && params.argument.name == "id";
+    let ids = visible.map(|tool| tool.declaration.name.to_string());
+    let matching = ids.filter(|id| is_id && id.starts_with(&params.argument.value));
+    matching.take(CompletionInfo::MAX_VALUES).collect()
 }
 
 /// The tool id in a URI.

@@ -2,10 +2,10 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use toolwright_contract::{Mode, arguments};
+use toolwright_contract::{ClientEnvelope, Mode, arguments};
 use toolwright_orchestrator::{CallRequest, SessionRef, ToolCall};
 
-use crate::json::{self, JsonBody};
+use crate::json;
 use crate::problem::{Kind, Problem};
 use crate::request::{ApiRequest, ApiResult, new_session};
 
@@ -19,16 +19,14 @@ struct CallBody {
     execution_id: Option<String>,
 }
 
-impl JsonBody for CallBody {
-    const FIELDS: &'static [&'static str] = &["args", "mode", "sessionId", "executionId"];
-}
+const FIELDS: [&str; 4] = ["args", "mode", "sessionId", "executionId"];
 
 fn no_arguments() -> Value {
     Value::Object(Map::new())
 }
 
 pub(crate) async fn call_tool(mut request: ApiRequest<'_>) -> ApiResult {
-    let CallBody { args, mode, session_id, execution_id } = request.read_json().await?;
+    let CallBody { args, mode, session_id, execution_id } = request.read_json(&FIELDS).await?;
     let call = ToolCall { id: execution_id, tool: request.parameter.to_owned(), args };
     let orchestrator = &request.app.orchestrator;
     let session = match session_id {
@@ -36,7 +34,7 @@ pub(crate) async fn call_tool(mut request: ApiRequest<'_>) -> ApiResult {
             let session = request.own_session(&id).await?;
             if let Some(mode) = mode.filter(|mode| *mode != session.mode) {
                 let detail = format!("The session's mode is {}, not {mode}. Leave out `mode`.", session.mode);
-                return Err(Problem::new(Kind::Conflict, detail));
+                return Err(Problem::new(Kind::CONFLICT, detail));
             }
             SessionRef::Loaded(session)
         }
@@ -46,7 +44,5 @@ pub(crate) async fn call_tool(mut request: ApiRequest<'_>) -> ApiResult {
         }
     };
     let envelope = orchestrator.call(CallRequest::new(session, call)).await;
-    let mut text = Vec::with_capacity(512);
-    envelope.write(&mut text);
-    Ok(json::response_from_text(text))
+    Ok(json::response(&ClientEnvelope(&envelope)))
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use toolwright_orchestrator::confirm::{Approver, Error, Proof};
 use toolwright_orchestrator::store::{Backend, ConfirmationRecord};
 
-use crate::json::{self, JsonBody};
+use crate::json;
 use crate::problem::{Kind, Problem};
 use crate::request::{ApiRequest, ApiResult};
 
@@ -19,18 +19,10 @@ struct ApproveBody {
     remember: bool,
 }
 
-impl JsonBody for ApproveBody {
-    const FIELDS: &'static [&'static str] = &["args", "remember"];
-}
-
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RejectBody {
     reason: Option<String>,
-}
-
-impl JsonBody for RejectBody {
-    const FIELDS: &'static [&'static str] = &["reason"];
 }
 
 /// Those of one session, or of all sessions that the caller may see.
@@ -54,10 +46,10 @@ pub(crate) async fn get(request: ApiRequest<'_>) -> ApiResult {
 }
 
 pub(crate) async fn approve(mut request: ApiRequest<'_>) -> ApiResult {
-    let ApproveBody { args, remember } = request.read_json().await?;
+    let ApproveBody { args, remember } = request.read_json(&["args", "remember"]).await?;
     if remember && args.is_some() {
         let detail = "`remember` applies to the call as it was requested: leave `args` out.";
-        return Err(Problem::new(Kind::Unprocessable, detail));
+        return Err(Problem::new(Kind::UNPROCESSABLE, detail));
     }
     let confirmation = find(&request).await?;
     let approver = approver(&request, &confirmation)?;
@@ -71,7 +63,7 @@ pub(crate) async fn approve(mut request: ApiRequest<'_>) -> ApiResult {
 }
 
 pub(crate) async fn reject(mut request: ApiRequest<'_>) -> ApiResult {
-    let RejectBody { reason } = request.read_json().await?;
+    let RejectBody { reason } = request.read_json(&["reason"]).await?;
     let confirmation = find(&request).await?;
     let envelope = request.app.orchestrator.reject(&approver(&request, &confirmation)?, reason).await;
     Ok(json::response(&*envelope.map_err(to_problem)?))
@@ -105,10 +97,10 @@ fn approver<'a>(
 fn to_problem(error: Error) -> Problem {
     match error {
         Error::Refused => Problem::new(
-            Kind::Conflict,
+            Kind::CONFLICT,
             "The confirmation request was answered already or has expired, or the token is wrong.",
         ),
-        Error::Edited(message) => Problem::new(Kind::Unprocessable, message),
+        Error::Edited(message) => Problem::new(Kind::UNPROCESSABLE, message),
         Error::Store(error) => error.into(),
     }
 }

@@ -1,16 +1,12 @@
 //! `GET /images/{imageName}`: the images that tools have made. The URL is the permission: a browser that embeds an image
 //! sends no key, and the name has 128 random bits. No other file of the directory is served.
 
-use std::path::Path;
-
-use hyper::Response;
 use hyper::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, REFERRER_POLICY,
-    X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use toolwright_orchestrator::capabilities::images::{ImageStore, is_image_name};
 
-use crate::body::Body;
+use crate::body;
 use crate::problem::{Kind, Problem};
 use crate::request::{ApiRequest, ApiResult};
 
@@ -25,20 +21,13 @@ const HEADERS: [(HeaderName, &str); 5] = [
 
 pub(crate) async fn get(request: ApiRequest<'_>) -> ApiResult {
     let missing = || Problem::not_found("image");
-    let dir = request
-        .app
-        .options
-        .images
-        .as_deref()
-        .filter(|_| is_image_name(request.parameter))
-        .ok_or_else(missing)?;
-    let (store, name) = (ImageStore::new(Path::new(dir)), request.parameter.to_owned());
+    let name = request.parameter.to_owned();
+    let dir = request.app.options.images.as_ref().filter(|_| is_image_name(&name)).ok_or_else(missing)?;
+    let store = ImageStore::new(dir);
     let read = tokio::task::spawn_blocking(move || store.read(&name)).await;
-    let read = read.map_err(|_| Problem::new(Kind::Internal, "The log has the cause."))?;
+    let read = read.map_err(|_| Problem::new(Kind::INTERNAL, "The log has the cause."))?;
     let (kind, bytes) = read.ok_or_else(missing)?;
-    let mut response = Response::new(Body::whole(bytes));
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind.media_type()));
-    headers.extend(HEADERS.map(|(name, value)| (name, HeaderValue::from_static(value))));
+    let mut response = body::response(kind.media_type(), bytes);
+    response.headers_mut().extend(HEADERS.map(|(name, value)| (name, HeaderValue::from_static(value))));
     Ok(response)
 }

@@ -3,12 +3,10 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use hyper::Response;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
 use serde_json::{Value, json};
 use toolwright_orchestrator::store::{AuditRow, Backend};
 
-use crate::body::Body;
+use crate::body;
 use crate::json;
 use crate::problem::{Kind, Problem};
 use crate::query::number;
@@ -18,6 +16,7 @@ use crate::request::{ApiRequest, ApiResult};
 const MAX_ENTRIES: u64 = 1000;
 /// A store that takes longer counts as not ready.
 const STORE_TIMEOUT: Duration = Duration::from_secs(2);
+const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 
 pub(crate) async fn metrics(request: ApiRequest<'_>) -> ApiResult {
     let counters = &request.app.counters;
@@ -51,24 +50,18 @@ fn to_json(row: &AuditRow) -> Value {
 }
 
 pub(crate) async fn healthy(_: ApiRequest<'_>) -> ApiResult {
-    Ok(text("ok\n"))
+    Ok(body::response(PLAIN_TEXT, "ok\n"))
 }
 
 /// The toolset was loaded before the server began to listen, so readiness depends on the store.
 pub(crate) async fn ready(request: ApiRequest<'_>) -> ApiResult {
     if request.app.is_shutting_down() {
-        return Err(Problem::new(Kind::Unavailable, "The server is shutting down."));
+        return Err(Problem::new(Kind::UNAVAILABLE, "The server is shutting down."));
     }
     let store = request.app.orchestrator.store();
     match tokio::time::timeout(STORE_TIMEOUT, store.audit_rows(i64::MAX as u64, 1)).await {
-        Ok(Ok(_)) => Ok(text("ready\n")),
+        Ok(Ok(_)) => Ok(body::response(PLAIN_TEXT, "ready\n")),
         Ok(Err(error)) => Err(error.into()),
-        Err(_) => Err(Problem::new(Kind::Unavailable, "The store did not answer in time.")),
+        Err(_) => Err(Problem::new(Kind::UNAVAILABLE, "The store did not answer in time.")),
     }
-}
-
-fn text(text: &'static str) -> Response<Body> {
-    let mut response = Response::new(Body::whole(text));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    response
 }

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::Response;
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::header::{CACHE_CONTROL, HeaderValue};
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::mpsc;
+use tokio::sync::{broadcast, mpsc};
+use toolwright_orchestrator::DeferredResult;
 use toolwright_orchestrator::capabilities::{CapabilityError, Client, SendFuture};
 
 use crate::app::App;
-use crate::body::Body;
+use crate::body;
 use crate::request::{ApiRequest, ApiResult};
 
 /// Events that may be queued for a slow client. When the queue is full, a message fails and progress is dropped.
@@ -29,48 +29,41 @@ pub(crate) async fn stream(request: ApiRequest<'_>) -> ApiResult {
     let deliveries = request.app.orchestrator.deferred_results_for(&session.id);
     let client: Arc<dyn Client> = Arc::new(EventClient(events.clone()));
     request.app.orchestrator.attach(&session.id, Arc::clone(&client));
-    let (app, session) = (Arc::clone(request.app), session.id.clone());
-    let stream = EventStream { app, session, client, events };
-    tokio::spawn(stream.run(deliveries));
-    let mut response = Response::new(Body::Stream(chunks));
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let app = Arc::clone(request.app);
+    tokio::spawn(async move {
+        send_events(&app, &session.id, &events, deliveries).await;
+        // Another stream of the session may have attached its client meanwhile.
+        app.orchestrator.detach_client(&session.id, &client);
+    });
+    let mut response = body::stream("text/event-stream", chunks);
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
 }
 
-struct EventStream {
-    app: Arc<App>,
-    session: String,
-    client: Arc<dyn Client>,
-    events: mpsc::Sender<Bytes>,
-}
-
-impl EventStream {
-    async fn run(
-        self,
-        mut deliveries: tokio::sync::broadcast::Receiver<toolwright_orchestrator::DeferredResult>,
-    ) {
-        let mut heartbeat = tokio::time::interval(HEARTBEAT_INTERVAL);
-        loop {
-            let chunk = tokio::select! {
-                _ = heartbeat.tick() => Bytes::from_static(b": still here\n\n"),
-                () = self.app.shutdown_requested() => break,
-                () = self.events.closed() => break,
-                delivery = deliveries.recv() => match delivery {
-                    Ok(delivery) if delivery.session == self.session => event("delivery", &json!({
-                        "executionId": delivery.execution_id, "envelope": &*delivery.envelope })),
-                    Ok(_) => continue,
-                    Err(RecvError::Lagged(missed)) => event("lagged", &json!({ "missed": missed })),
-                    Err(RecvError::Closed) => break,
-                },
-            };
-            if self.events.send(chunk).await.is_err() {
-                break;
-            }
+/// Sends deliveries and heartbeats until the client disconnects or the server shuts down.
+async fn send_events(
+    app: &App,
+    session: &str,
+    events: &mpsc::Sender<Bytes>,
+    mut deliveries: broadcast::Receiver<DeferredResult>,
+) {
+    let mut heartbeat = tokio::time::interval(HEARTBEAT_INTERVAL);
+    loop {
+        let chunk = tokio::select! {
+            _ = heartbeat.tick() => Bytes::from_static(b": still here\n\n"),
+            () = app.shutdown_requested() => return,
+            () = events.closed() => return,
+            delivery = deliveries.recv() => match delivery {
+                Ok(delivery) if delivery.session == session => event("delivery", &json!({
+                    "executionId": delivery.execution_id, "envelope": &*delivery.envelope })),
+                Ok(_) => continue,
+                Err(RecvError::Lagged(missed)) => event("lagged", &json!({ "missed": missed })),
+                Err(RecvError::Closed) => return,
+            },
+        };
+        if events.send(chunk).await.is_err() {
+            return;
         }
-        // Another stream of the session may have attached its client meanwhile.
-        self.app.orchestrator.detach_client(&self.session, &self.client);
     }
 }
 

@@ -1,14 +1,14 @@
 //! `/v1/sessions`: create, read and end sessions; begin a turn. A session belongs to its principal; to others it does not
 //! exist.
 
-use hyper::{Response, StatusCode};
+use hyper::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolwright_contract::{Mode, Principal};
 use toolwright_orchestrator::store::{MeterScope, RETRIEVAL_METER, SessionRecord};
 
-use crate::body::Body;
-use crate::json::{self, JsonBody};
+use crate::body;
+use crate::json;
 use crate::problem::{Kind, Problem};
 use crate::request::{ApiRequest, ApiResult, new_session};
 
@@ -21,29 +21,23 @@ struct CreateBody {
     client_id: Option<String>,
 }
 
-impl JsonBody for CreateBody {
-    const FIELDS: &'static [&'static str] = &["mode", "clientId"];
-}
-
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EmptyBody {}
 
-impl JsonBody for EmptyBody {
-    const FIELDS: &'static [&'static str] = &[];
-}
-
 pub(crate) async fn create(mut request: ApiRequest<'_>) -> ApiResult {
-    let CreateBody { mode, client_id } = request.read_json().await?;
+    let CreateBody { mode, client_id } = request.read_json(&["mode", "clientId"]).await?;
     if client_id.as_ref().is_some_and(|id| id.is_empty() || id.len() > MAX_CLIENT_ID_BYTES) {
         let detail = format!("`clientId` must have 1 to {MAX_CLIENT_ID_BYTES} bytes.");
-        return Err(Problem::new(Kind::Unprocessable, detail));
+        return Err(Problem::new(Kind::UNPROCESSABLE, detail));
     }
     let mut new = new_session(request.principal()?, mode);
     new.client_id = client_id.unwrap_or(new.client_id);
     refuse_blocked(&request, &new.principal, &new.client_id).await?;
     let session = request.app.orchestrator.create_session(new).await?;
-    Ok(json::created(&to_json(&session)))
+    let mut response = json::response(&to_json(&session));
+    *response.status_mut() = StatusCode::CREATED;
+    Ok(response)
 }
 
 pub(crate) async fn get(request: ApiRequest<'_>) -> ApiResult {
@@ -53,13 +47,11 @@ pub(crate) async fn get(request: ApiRequest<'_>) -> ApiResult {
 pub(crate) async fn end(request: ApiRequest<'_>) -> ApiResult {
     let session = request.own_session(request.parameter).await?;
     request.app.orchestrator.end_session(&session.id).await?;
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::NO_CONTENT;
-    Ok(response)
+    Ok(body::no_content())
 }
 
 pub(crate) async fn begin_turn(mut request: ApiRequest<'_>) -> ApiResult {
-    let EmptyBody {} = request.read_json().await?;
+    let EmptyBody {} = request.read_json(&[]).await?;
     let session = request.own_session(request.parameter).await?;
     refuse_blocked(&request, &session.principal, &session.client_id).await?;
     let turn = request.app.orchestrator.begin_turn(&session.id).await?;

@@ -36,7 +36,7 @@ pub(crate) async fn describe(request: ApiRequest<'_>) -> ApiResult {
         let known = toolset.list().filter(|tool| may_see(principal, tool));
         let near = nearest(request.parameter, known.map(|tool| tool.spec.tool_id.as_str()));
         let detail = near.map(|near| format!("There is no such tool: did you mean `{near}`?"));
-        return Err(Problem::new(Kind::NotFound, detail.unwrap_or("There is no such tool.".to_owned())));
+        return Err(Problem::new(Kind::NOT_FOUND, detail.unwrap_or("There is no such tool.".to_owned())));
     };
     let mut described = summary(tool);
     let spec = &tool.spec;
@@ -81,7 +81,7 @@ fn summary(tool: &Tool) -> Value {
 fn parse_word<T>(name: &str, word: &str, words: &[&str], from: fn(&str) -> Option<T>) -> Result<T, Problem> {
     from(word).ok_or_else(|| {
         Problem::new(
-            Kind::BadRequest,
+            Kind::BAD_REQUEST,
             format!("`{word}` is not a valid `{name}`: {}", did_you_mean(word, words)),
         )
     })

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
+use toolwright_contract::Principal;
 use toolwright_orchestrator::Orchestrator;
 use toolwright_server::auth::keys::KeyFile;
 use toolwright_server::auth::{Auth, JwksSource, JwtOptions};
@@ -146,9 +147,7 @@ async fn a_public_address_requires_authentication() {
         org_claim: "org".to_owned(),
     };
     assert!(bind(&orchestrator, Some(jwt)).await.is_ok());
-    file()
-        .create(toolwright_server::auth::keys::NewKey { name: "mira".to_owned(), ..Default::default() })
-        .unwrap();
+    file().create(Principal { id: "mira".to_owned(), ..Principal::default() }, None).unwrap();
     assert!(bind(&orchestrator, None).await.is_ok());
 }
 

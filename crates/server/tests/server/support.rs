@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
-use toolwright_contract::{Failure, Success};
+use toolwright_contract::{Failure, Principal, Success};
 use toolwright_orchestrator::policy::Policy;
 use toolwright_orchestrator::{Builder, Context, Orchestrator, Runtime};
 use toolwright_registry::toolset::{Implementation, Tool, Toolset};
-use toolwright_server::auth::keys::{KeyFile, NewKey};
+use toolwright_server::auth::keys::KeyFile;
 use toolwright_server::auth::{Auth, JwtOptions};
 use toolwright_server::{Options, Server};
 
@@ -88,8 +88,7 @@ impl TestServer {
     pub fn create_key(&self, name: &str, roles: &[&str]) -> String {
         let roles = roles.iter().map(|role| (*role).to_owned()).collect();
         let org = Some("studio".to_owned());
-        let (_, token) =
-            self.keys.create(NewKey { name: name.to_owned(), org, roles, expires_at: None }).unwrap();
+        let (_, token) = self.keys.create(Principal { id: name.to_owned(), org, roles }, None).unwrap();
         token
     }
 
