@@ -23,14 +23,14 @@ pub fn set_up(config: &Config) -> Capabilities {
 /// The calendar of `[calendar]`.
 pub fn calendar(config: &Config) -> Calendar {
     let secrets = |variable: &str| std::env::var(variable).ok();
-    Calendar::new(config.calendar().clone(), config.calendar_file(), secrets)
+    Calendar::new(config.settings.calendar.clone(), config.calendar_file(), secrets)
 }
 
 /// The knowledge base of `[kb]`.
 pub fn knowledge_base(config: &Config) -> KbCapability {
     KbCapability::new(Options {
         url: config.kb.clone(),
-        sources: config.kb_sources().to_vec(),
+        sources: config.settings.kb.sources.clone(),
         base: config.beside(""),
         embedder_source: embedders(config),
     })
@@ -38,6 +38,6 @@ pub fn knowledge_base(config: &Config) -> KbCapability {
 
 /// The embedder of the knowledge base; without one, search is by keyword.
 pub fn embedders(config: &Config) -> EmbedderSource {
-    let opener = config.embedders();
+    let opener = Arc::clone(&config.embedders);
     Arc::new(move || opener.get().map_err(|why| format!("{}; {}", why.reason, why.help)))
 }

@@ -19,7 +19,7 @@ pub struct Imports {
 
 impl Imports {
     pub fn load(config: &Config) -> Result<Self, Failure> {
-        let (file, servers) = (config.beside(pins::FILE_NAME), config.mcp_servers());
+        let (file, servers) = (config.beside(pins::FILE_NAME), &config.settings.mcp_servers);
         for (index, server) in servers.iter().enumerate() {
             server.check().map_err(|error| Failure::new(&error, &error.help))?;
             if servers.iter().take(index).any(|other| other.name == server.name) {

@@ -22,11 +22,6 @@ pub struct Counters<'a> {
     pub amount: &'a str,
 }
 
-/// The counters of a build.
-pub fn of_build(progress: &toolwright_registry::build::Progress) -> Counters<'_> {
-    Counters { done: &progress.done, total: &progress.total, verb: "checking", amount: "{pos}/{len} tools" }
-}
-
 /// Runs `work`, with a progress bar if stderr is a terminal.
 pub fn run_with_bar<T>(counters: Counters<'_>, work: impl FnOnce() -> T) -> T {
     if !std::io::stderr().is_terminal() {

@@ -1,11 +1,10 @@
 //! A store that is only read: a server may be writing to it meanwhile.
 
-use std::path::Path;
-
 use anyhow::Result;
 use toolwright_orchestrator::store::{AuditRow, ConfirmationRecord, Postgres, Sqlite, postgres, sqlite};
 
 use crate::output::Failure;
+use crate::store::StoreUrl;
 
 /// Rows read at a time.
 const PAGE_ROWS: usize = 1000;
@@ -20,21 +19,18 @@ pub enum ReadOnlyStore {
 impl ReadOnlyStore {
     pub async fn open(url: &str) -> Result<Self> {
         let failure = |error| Failure::new(error, "name the right store with `--store URL`");
-        if url == "memory:" || url == "sqlite::memory:" {
-            return Ok(Self::Memory);
-        }
-        if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-            let opened = Postgres::read_only(url, postgres::Options::default()).await;
-            return Ok(Self::Postgres(opened.map_err(failure)?));
-        }
-        let Some(path) = url.strip_prefix("sqlite:").map(Path::new) else {
-            return Err(crate::store::unknown_url(url).into());
+        let opened = match StoreUrl::parse(url)? {
+            StoreUrl::Memory => Ok(Self::Memory),
+            StoreUrl::Postgres => {
+                Postgres::read_only(url, postgres::Options::default()).await.map(Self::Postgres)
+            }
+            StoreUrl::Sqlite(path) if !path.exists() => {
+                let message = format!("there are no recorded calls yet: {} does not exist", path.display());
+                return Err(Failure::new(message, "run `toolwright call` or a server first").into());
+            }
+            StoreUrl::Sqlite(path) => Sqlite::read_only(path).map(Self::Sqlite),
         };
-        if !path.exists() {
-            let message = format!("there are no recorded calls yet: {} does not exist", path.display());
-            return Err(Failure::new(message, "run `toolwright call` or a server first").into());
-        }
-        Ok(Self::Sqlite(Sqlite::read_only(path).map_err(failure)?))
+        Ok(opened.map_err(failure)?)
     }
 
     /// Passes every audit row to a function, in the order they were written.

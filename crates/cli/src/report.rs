@@ -4,47 +4,31 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
-use serde::Serialize;
+use serde_json::{Value, json};
 use toolwright_registry::diagnostic::{Diagnostic, Severity};
 
 use crate::output;
 
-/// The JSON output of `build` and `check`: stable, documented in docs/reference/diagnostics.md.
-#[derive(Debug, Serialize)]
-pub struct Report<'a> {
-    pub ok: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub version: Option<&'a str>,
-    pub tools: usize,
-    pub diagnostics: Vec<JsonDiagnostic<'a>>,
-}
-
-#[derive(Debug, Serialize)]
-pub struct JsonDiagnostic<'a> {
-    severity: Severity,
-    code: &'a str,
-    tool: &'a str,
-    file: &'a str,
-    line: usize,
-    column: usize,
-    message: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    help: Option<&'a str>,
-}
-
-impl<'a> From<&'a Diagnostic> for JsonDiagnostic<'a> {
-    fn from(found: &'a Diagnostic) -> Self {
-        Self {
-            severity: found.severity,
-            code: &found.code,
-            tool: &found.tool,
-            file: &found.file,
-            line: found.line,
-            column: found.column,
-            message: &found.message,
-            help: found.help.as_deref(),
-        }
+/// A diagnostic without its span, which is for people.
+fn to_json(found: &Diagnostic) -> Value {
+    let Diagnostic { severity, code, tool, file, line, column, message, help, span: _ } = found;
+    let mut row = json!({ "severity": severity, "code": code, "tool": tool, "file": file, "line": line,
+        "column": column, "message": message });
+    if let Some(help) = help {
+        row["help"] = json!(help);
     }
+    row
+}
+
+/// The JSON output of `build` and `check`: stable, documented in docs/reference/diagnostics.md.
+pub fn print_json(ok: bool, version: Option<&str>, tools: usize, diagnostics: &[Diagnostic]) {
+    let mut report = json!({ "ok": ok });
+    if let Some(version) = version {
+        report["version"] = version.into();
+    }
+    report["tools"] = tools.into();
+    report["diagnostics"] = diagnostics.iter().map(to_json).collect();
+    output::print_line(report);
 }
 
 /// More warnings would hide the errors.

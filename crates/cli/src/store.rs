@@ -11,6 +11,31 @@ use crate::output::Failure;
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
+/// The kind of a store, as its URL names it.
+pub enum StoreUrl<'a> {
+    Memory,
+    Sqlite(&'a Path),
+    Postgres,
+}
+
+impl<'a> StoreUrl<'a> {
+    pub fn parse(url: &'a str) -> Result<Self, Failure> {
+        match url.split_once(':') {
+            Some(("memory", "") | ("sqlite", ":memory:")) => Ok(Self::Memory),
+            Some(("sqlite", "")) => Err(Failure::usage(
+                "the store's URL `sqlite:` names no file",
+                "use sqlite:PATH, or memory: to store nothing",
+            )),
+            Some(("sqlite", path)) => Ok(Self::Sqlite(Path::new(path))),
+            Some(("postgres" | "postgresql", rest)) if rest.starts_with("//") => Ok(Self::Postgres),
+            _ => Err(Failure::usage(
+                format!("the store's URL {:?} has an unknown form", without_password(url)),
+                "use sqlite:PATH, postgres://USER@HOST/DATABASE or memory: (`[store] url`, TOOLWRIGHT_STORE or --store)",
+            )),
+        }
+    }
+}
+
 /// Opens the store at a URL.
 pub async fn open(url: &str) -> Result<Store, Failure> {
     open_with_help(url, None).await
@@ -21,7 +46,7 @@ pub async fn open(url: &str) -> Result<Store, Failure> {
 pub async fn open_for(config: &Config, request: &str) -> Result<Store, Failure> {
     let help = format!(
         "if that is `toolwright serve`, send the request to it: curl -s http://{}{request}\n        (if the server has keys, with -H 'authorization: Bearer …')",
-        config.listen()
+        config.settings.server.listen
     );
     open_with_help(&config.store, Some(help)).await
 }
@@ -34,28 +59,12 @@ async fn open_with_help(url: &str, help_if_in_use: Option<String>) -> Result<Sto
         };
         Failure::new(error, help)
     };
-    if url == "memory:" || url == "sqlite::memory:" {
-        return Ok(Store::Memory(Memory::default()));
-    }
-    if let Some(path) = url.strip_prefix("sqlite:") {
-        if path.is_empty() {
-            let help = "use sqlite:PATH, or memory: to store nothing";
-            return Err(Failure::usage("the store's URL `sqlite:` names no file", help));
-        }
-        return open_sqlite(Path::new(path)).await.map(Store::Sqlite).map_err(failure);
-    }
-    if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-        let connected = Postgres::connect(url, postgres::Options::default()).await;
-        return connected.map(Store::Postgres).map_err(failure);
-    }
-    Err(unknown_url(url))
-}
-
-pub fn unknown_url(url: &str) -> Failure {
-    Failure::usage(
-        format!("the store's URL {:?} has an unknown form", without_password(url)),
-        "use sqlite:PATH, postgres://USER@HOST/DATABASE or memory: (`[store] url`, TOOLWRIGHT_STORE or --store)",
-    )
+    let opened = match StoreUrl::parse(url)? {
+        StoreUrl::Memory => Ok(Store::Memory(Memory::default())),
+        StoreUrl::Sqlite(path) => open_sqlite(path).await.map(Store::Sqlite),
+        StoreUrl::Postgres => Postgres::connect(url, postgres::Options::default()).await.map(Store::Postgres),
+    };
+    opened.map_err(failure)
 }
 
 /// Waits a little if another command uses the file.

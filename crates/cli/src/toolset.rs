@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use toolwright_contract::suggest::nearest;
 use toolwright_orchestrator::Runtime;
-use toolwright_registry::build::{Options, Progress, Timestamp, compile};
+use toolwright_registry::build::{Compilation, Options, Progress, Timestamp, compile};
 use toolwright_registry::declared;
 use toolwright_registry::toolset::{Implementation, Tool, Toolset};
 
@@ -19,22 +19,20 @@ use crate::report;
 
 /// Reads the named artifact, or compiles the tools directory without writing anything.
 pub fn load(source: &Source, config: &Config) -> Result<Toolset> {
-    Ok(load_counting_warnings(source, config, &Imports::load(config)?)?.0)
+    Ok(load_with_imports(source, config)?.0)
 }
 
 /// The toolset, ready to be called.
 pub fn load_runtime(source: &Source, config: &Config) -> Result<Runtime> {
     Runtime::begin();
-    let imports = Imports::load(config)?;
-    let (toolset, _) = load_counting_warnings(source, config, &imports)?;
+    let (toolset, imports, _) = load_with_imports(source, config)?;
     build_runtime(toolset, source, config, &imports)
 }
 
 /// As [`load_runtime`], for a single call: prints the number of warnings, and returns the imports to wait for.
 pub fn load_runtime_for_call(source: &Source, config: &Config) -> Result<(Runtime, Imports)> {
     Runtime::begin();
-    let imports = Imports::load(config)?;
-    let (toolset, warnings) = load_counting_warnings(source, config, &imports)?;
+    let (toolset, imports, warnings) = load_with_imports(source, config)?;
     if warnings > 0 && config.format == Format::Human {
         let warnings = report::plural(warnings, "warning");
         output::warning(format_args!("the tools build with {warnings}; see `toolwright check`"));
@@ -42,7 +40,9 @@ pub fn load_runtime_for_call(source: &Source, config: &Config) -> Result<(Runtim
     Ok((build_runtime(toolset, source, config, &imports)?, imports))
 }
 
-fn load_counting_warnings(source: &Source, config: &Config, imports: &Imports) -> Result<(Toolset, usize)> {
+/// Also returns the number of warnings.
+fn load_with_imports(source: &Source, config: &Config) -> Result<(Toolset, Imports, usize)> {
+    let imports = Imports::load(config)?;
     let (built, warnings) = match &source.artifact {
         Some(artifact) => (Toolset::load(artifact).map_err(|error| Failure::new(&error, error.help()))?, 0),
         // Declared and imported tools alone are a toolset too.
@@ -50,13 +50,13 @@ fn load_counting_warnings(source: &Source, config: &Config, imports: &Imports) -
         None => compile_in_memory(&config.tools)?,
     };
     // Native handlers are registered by programs that embed Toolwright; the command has none.
-    let session = SessionToolset::assemble(built, config, imports, &|_| false);
+    let session = SessionToolset::assemble(built, config, &imports, &|_| false);
     session.refused.iter().for_each(|refused| tracing::error!("{refused}; {}", refused.help));
-    Ok((session.toolset, warnings))
+    Ok((session.toolset, imports, warnings))
 }
 
 fn build_runtime(toolset: Toolset, source: &Source, config: &Config, imports: &Imports) -> Result<Runtime> {
-    if let Some(name) = config.tools_with_settings().find(|name| toolset.get(name).is_none()) {
+    if let Some(name) = config.settings.tool.keys().find(|name| toolset.get(name).is_none()) {
         let help = match nearest(&name.replace('-', "_"), toolset.ids()) {
             Some(near) => format!("did you mean `[tool.{near}]`?"),
             None => "use the tool's id; `toolwright list` prints all ids".to_owned(),
@@ -102,8 +102,13 @@ fn compile_in_memory(tools: &Path) -> Result<(Toolset, usize)> {
         let message = format!("the tools do not build: {}", report::count(&compilation.diagnostics));
         return Err(Failure::new(message, "fix them, then try again").into());
     }
+    Ok((from_compilation(&compilation)?, compilation.diagnostics.len()))
+}
+
+/// The toolset of a compilation without errors.
+pub fn from_compilation(compilation: &Compilation) -> Result<Toolset> {
     let bytes = compilation.to_bytes(None, &Timestamp::Now(String::new()))?;
-    Ok((Toolset::from_text(String::from_utf8(bytes)?)?, compilation.diagnostics.len()))
+    Ok(Toolset::from_text(String::from_utf8(bytes)?)?)
 }
 
 /// The tools of a session: those that were built, and those that the configuration declares or imports.
@@ -126,7 +131,7 @@ impl SessionToolset {
         let mut refused = Vec::new();
         let mut toolset = built;
         let before = toolset.ids().count();
-        for path in config.declared() {
+        for path in &config.settings.tools.declared {
             let (tools, errors) = declared::load(path, is_registered);
             let (extended, duplicates) = toolset.with_declared(path, tools);
             toolset = extended;

@@ -7,17 +7,18 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use chrono::{DateTime, SecondsFormat, Utc};
 use clap::Args;
-use toolwright_registry::artifact;
 use toolwright_registry::build::{Compilation, Options, Outcome, Progress, Timestamp, Timings, compile};
 use toolwright_registry::diagnostic::{Diagnostic, Severity};
 use toolwright_registry::toolset::Toolset;
+use toolwright_registry::{artifact, source};
 
 use super::git::CommitLookup;
 use super::{check, views, watch};
 use crate::args::{Common, Format};
 use crate::config::Config;
 use crate::output::{self, Failure};
-use crate::{progress, report};
+use crate::progress::{self, Counters};
+use crate::report;
 
 /// Compile the tools directory into one validated, versioned artifact
 #[derive(Debug, Args)]
@@ -84,30 +85,25 @@ struct BuildJob<'a> {
 
 impl BuildJob<'_> {
     fn build(&self) -> ExitCode {
-        use_more_threads_than_cores();
         let started = Instant::now();
         let (format, tools) = (self.config.format, &self.config.tools);
         let commit = CommitLookup::start(tools);
         let options = Options { tools: tools.clone(), out: self.out.clone(), cache: self.cache.clone() };
-        let state = Progress::default();
-        let compiled = progress::run_with_bar(progress::of_build(&state), || compile(options, &state));
-        let mut compilation = match compiled {
+        let mut compilation = match compile_with_bar(options) {
             Ok(compilation) => compilation,
-            Err(error) => return fail(format, 0, diagnostic("tools-unreadable", &error, error.help())),
+            Err(error) => return fail(format, 0, "tools-unreadable", &error, error.help()),
         };
         let Some(version) = compilation.version() else { return self.report_failure(&compilation) };
         let found = compilation.found;
         let outcome = match compilation.write(commit.finish(), &timestamp(self.source_date_epoch)) {
             Ok(outcome) => outcome,
-            Err(error) => {
-                return fail(format, found, diagnostic("artifact-unwritable", &error, error.help()));
-            }
+            Err(error) => return fail(format, found, "artifact-unwritable", &error, error.help()),
         };
         if let Some(dir) = &self.args.emit_views
             && let Err(error) = views::write(dir, &self.out, &self.config)
         {
             let help = "name a writable directory with `--emit-views DIR`";
-            return fail(format, found, diagnostic("views-unwritable", error.as_ref(), help));
+            return fail(format, found, "views-unwritable", error.as_ref(), help);
         }
         self.report_success(&compilation, &version, outcome, started.elapsed());
         if !self.args.watch {
@@ -173,7 +169,8 @@ impl BuildJob<'_> {
         match self.config.format {
             Format::Human => report::print_diagnostics(&self.config.tools, &compilation.diagnostics),
             Format::Json => {
-                print_json(version.is_some(), version, compilation.found, &compilation.diagnostics);
+                let Compilation { found, diagnostics, .. } = compilation;
+                report::print_json(version.is_some(), version, *found, diagnostics);
             }
         }
     }
@@ -185,13 +182,18 @@ impl BuildJob<'_> {
     }
 }
 
-/// A build reads many small files: while one thread waits for the disk, another can check. `RAYON_NUM_THREADS` wins.
-pub fn use_more_threads_than_cores() {
+/// Compiles with a progress bar. A build reads many small files: while one thread waits for the disk, another can check, so
+/// there are more threads than cores. `RAYON_NUM_THREADS` wins.
+pub fn compile_with_bar(options: Options) -> Result<Compilation, source::Error> {
     if std::env::var_os("RAYON_NUM_THREADS").is_none() {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         // An error means that the pool exists already.
         let _ = rayon::ThreadPoolBuilder::new().num_threads(cores * 2).build_global();
     }
+    let state = Progress::default();
+    let (done, total) = (&state.done, &state.total);
+    let counters = Counters { done, total, verb: "checking", amount: "{pos}/{len} tools" };
+    progress::run_with_bar(counters, || compile(options, &state))
 }
 
 /// Prints the duration of each phase.
@@ -202,11 +204,17 @@ pub fn print_timings(timings: &Timings) {
 }
 
 /// Reports a failure that is not about one tool, in either format.
-pub fn fail(format: Format, found: usize, diagnostic: Diagnostic) -> ExitCode {
+pub fn fail(
+    format: Format,
+    found: usize,
+    code: &'static str,
+    error: &dyn std::error::Error,
+    help: &str,
+) -> ExitCode {
     if format == Format::Human {
-        return output::report(&Failure::new(diagnostic.message, diagnostic.help.unwrap_or_default()).into());
+        return output::report(&Failure::new(error, help).into());
     }
-    print_json(false, None, found, &[diagnostic]);
+    report::print_json(false, None, found, &[diagnostic(code, error, help)]);
     ExitCode::FAILURE
 }
 
@@ -223,12 +231,6 @@ pub fn diagnostic(code: &'static str, error: &dyn std::error::Error, help: &str)
         message: error.to_string(),
         help: Some(help.to_owned()),
     }
-}
-
-pub fn print_json(ok: bool, version: Option<&str>, tools: usize, diagnostics: &[Diagnostic]) {
-    let diagnostics = diagnostics.iter().map(Into::into).collect();
-    let report = report::Report { ok, version, tools, diagnostics };
-    output::print_line(serde_json::to_string(&report).unwrap_or_default());
 }
 
 /// `12.3 ms` or `1.23 s`.

@@ -49,7 +49,7 @@ pub fn run(config: &Config, command: &CalendarCommand) -> Result<()> {
 
 fn read(config: &Config, period: &Period) -> Result<EventList, Failure> {
     let (from, to) = (period.from.as_deref(), period.to.as_deref());
-    EventList::read(&config.calendar_file(), config.calendar(), from, to).map_err(|error| {
+    EventList::read(&config.calendar_file(), &config.settings.calendar, from, to).map_err(|error| {
         let help =
             "write dates such as --from 2026-03-02 --to 2026-03-09; their time zone is `[calendar] timezone`";
         Failure::usage(error, help)

@@ -16,6 +16,7 @@ use toolwright_orchestrator::store::{Backend, ConfirmationRecord};
 use toolwright_orchestrator::{CallRequest, Orchestrator, ToolCall};
 use toolwright_registry::json::duplicate_keys;
 
+use super::confirm::approver;
 use crate::args::{Format, Source, parse_mode};
 use crate::config::Config;
 use crate::output::{self, Failure};
@@ -91,7 +92,7 @@ pub fn run(config: &Config, args: &Call) -> Result<ExitCode> {
             imports.wait_until_ready(tool).await;
         }
         let envelope = match pending {
-            Some(request) => approve_pending(&orchestrator, &request).await?,
+            Some(request) => orchestrator.approve(&approver(&request.id, &request), None).await?,
             None => call_and_confirm(&orchestrator, &session, call, args.yes).await?,
         };
         // Print the result first: what follows may fail.
@@ -175,13 +176,6 @@ async fn find_pending_confirmation(
         }
     }
     Ok(None)
-}
-
-/// The user of the terminal may approve requests that began at the terminal.
-async fn approve_pending(orchestrator: &Orchestrator, request: &ConfirmationRecord) -> Result<Arc<Envelope>> {
-    let (token, session, client_id) = (&request.id, &request.session, &request.client_id);
-    let approver = Approver { token, proof: Proof::Transport, session, client_id, by: CLIENT_ID };
-    Ok(orchestrator.approve(&approver, None).await?)
 }
 
 /// Makes the call. If it needs confirmation, approves it with `yes`, or says how to.

@@ -7,16 +7,16 @@ use anyhow::Result;
 use clap::Args;
 use toolwright_providers::PROVIDERS;
 use toolwright_registry::artifact;
-use toolwright_registry::build::{Compilation, Options, Progress, Timestamp, compile};
+use toolwright_registry::build::{Compilation, Options};
 use toolwright_registry::toolset::Toolset;
 
-use super::build::{diagnostic, fail, print_json, print_timings, use_more_threads_than_cores};
+use super::build::{compile_with_bar, diagnostic, fail, print_timings};
 use crate::args::{Common, Format};
 use crate::config::Config;
 use crate::imports::Imports;
 use crate::output::{self, Failure};
-use crate::toolset::SessionToolset;
-use crate::{progress, report};
+use crate::report;
+use crate::toolset::{self, SessionToolset};
 
 /// Check the tools as `build` does, and write nothing
 #[derive(Debug, Args)]
@@ -39,13 +39,9 @@ pub fn run(common: &Common, args: &Check) -> Result<ExitCode> {
     } else {
         let options =
             Options { out: config.tools.join(artifact::FILE_NAME), tools: config.tools.clone(), cache: None };
-        use_more_threads_than_cores();
-        let state = Progress::default();
-        match progress::run_with_bar(progress::of_build(&state), || compile(options, &state)) {
+        match compile_with_bar(options) {
             Ok(compilation) => Some(compilation),
-            Err(error) => {
-                return Ok(fail(config.format, 0, diagnostic("tools-unreadable", &error, error.help())));
-            }
+            Err(error) => return Ok(fail(config.format, 0, "tools-unreadable", &error, error.help())),
         }
     };
     let session = session_toolset(&config, || built_toolset(compilation.as_ref()))?;
@@ -88,8 +84,7 @@ fn built_toolset(compilation: Option<&Compilation>) -> Result<Toolset> {
     let Some(compilation) = compilation.filter(|compilation| compilation.is_ok()) else {
         return Ok(Toolset::empty());
     };
-    let bytes = compilation.to_bytes(None, &Timestamp::Now(String::new()))?;
-    Ok(Toolset::from_text(String::from_utf8(bytes)?)?)
+    toolset::from_compilation(compilation)
 }
 
 fn print_result(config: &Config, compilation: &Compilation, with_timings: bool) {
@@ -111,7 +106,7 @@ fn print_report(is_ok: bool, compilation: Option<&Compilation>, refused: &[Failu
     all.extend(refused.iter().map(|refused| diagnostic("tool-refused", refused, &refused.help)));
     let version = compilation.and_then(Compilation::version).filter(|_| is_ok);
     let found = compilation.map_or(0, |compilation| compilation.found);
-    print_json(is_ok, version.as_deref(), found, &all);
+    report::print_json(is_ok, version.as_deref(), found, &all);
 }
 
 /// Declared names may have forms that directories cannot have, and that some providers refuse.

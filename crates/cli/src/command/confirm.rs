@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use anyhow::Result;
 use clap::Args;
@@ -59,7 +58,7 @@ pub struct Deny {
 }
 
 pub fn list(config: &Config, args: &Confirmations) -> Result<()> {
-    let now = now_ms();
+    let now = chrono::Utc::now().timestamp_millis();
     let mut pending = toolset::async_runtime()?
         .block_on(async { ReadOnlyStore::open(&config.store).await?.pending_confirmations().await })?;
     pending.retain(|request| {
@@ -135,7 +134,7 @@ fn id_of(token: &str) -> &str {
 }
 
 /// The user of the terminal may answer for all users of the store. A token must be valid nevertheless.
-fn approver<'a>(token: &'a str, request: &'a ConfirmationRecord) -> Approver<'a> {
+pub(super) fn approver<'a>(token: &'a str, request: &'a ConfirmationRecord) -> Approver<'a> {
     let (session, client_id) = (&request.session, &request.client_id);
     Approver { token, proof: Proof::Transport, session, client_id, by: CLIENT_ID }
 }
@@ -162,9 +161,4 @@ fn to_line(request: &ConfirmationRecord, now: i64) -> String {
     let (id, tool, session) =
         (&request.id, output::sanitize(&request.tool), output::sanitize(&request.session));
     format!("{id}  \x1b[1m{tool}\x1b[0m  {session}  {left} left  {}", output::sanitize(&request.preview))
-}
-
-fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -52,7 +52,7 @@ enum Status {
     Ok,
     /// Toolwright works without it, with less.
     Missing,
-    /// What depends on it fails.
+    /// Everything that depends on it fails.
     Broken,
 }
 
@@ -130,10 +130,10 @@ fn check_tools(config: &Config) -> CheckResult {
 }
 
 fn check_prompts(config: &Config) -> CheckResult {
-    let directory = config.prompts().display();
+    let directory = config.settings.prompts.dir.display();
     let missing: Vec<&str> = ["core.md", "voice-behavior.md"]
         .into_iter()
-        .filter(|name| !config.prompts().join(name).is_file())
+        .filter(|name| !config.settings.prompts.dir.join(name).is_file())
         .collect();
     if missing.is_empty() {
         return CheckResult::ok(directory.to_string());
@@ -182,13 +182,13 @@ fn check_imports(config: &Config) -> CheckResult {
 fn check_knowledge_base(config: &Config) -> CheckResult {
     // Opening would create the directory.
     if config.kb.strip_prefix("dir:").is_some_and(|dir| !Path::new(dir).exists()) {
-        if !config.kb_sources().is_empty() {
+        if !config.settings.kb.sources.is_empty() {
             return CheckResult::ok("will be filled from its sources on first use");
         }
         return CheckResult::missing("it is empty", "fill it with `toolwright kb add PATH…`");
     }
     let stats = Kb::open(&config.kb, capabilities::embedders(config)).and_then(|kb| kb.store.stats());
-    let embedder = config.embedders().get();
+    let embedder = config.embedders.get();
     let configured = embedder.as_ref().ok().map(|embedder| embedder.name());
     match stats {
         Ok(Stats { embedder: Some(used), records, .. })
@@ -221,7 +221,7 @@ fn check_knowledge_base(config: &Config) -> CheckResult {
 
 /// Verifies the model's files and embeds one text: files may be damaged, and an endpoint unreachable.
 fn check_embedder(config: &Config) -> CheckResult {
-    let embedder = match config.embedders().get() {
+    let embedder = match config.embedders.get() {
         Ok(embedder) => embedder,
         Err(missing) if config.has_endpoint() => return CheckResult::broken(missing.reason, missing.help),
         Err(missing) => {
@@ -246,7 +246,7 @@ fn check_embedder(config: &Config) -> CheckResult {
 }
 
 fn check_calendar(config: &Config) -> CheckResult {
-    let settings = config.calendar();
+    let settings = &config.settings.calendar;
     let zoom = settings.zoom.as_ref().map(|zoom| &zoom.client_secret_env);
     let variables = settings.password_env.iter().chain(zoom);
     let unset: Vec<&str> =

@@ -135,7 +135,7 @@ pub fn run(config: &Config, command: &KbCommand) -> Result<ExitCode> {
 }
 
 fn add(config: &Config, kb: &Kb, args: &Add) -> Result<ExitCode> {
-    let paths = if args.paths.is_empty() { config.kb_sources() } else { &args.paths };
+    let paths = if args.paths.is_empty() { &config.settings.kb.sources } else { &args.paths };
     if paths.is_empty() {
         let help = "name files or directories: toolwright kb add docs/ people.jsonl";
         return Err(Failure::usage("no files or directories to add", help).into());
@@ -289,35 +289,32 @@ fn to_json(hit: &Hit) -> Value {
 
 fn get(config: &Config, kb: &Kb, ids: &[String]) -> Result<ExitCode> {
     let records = kb.get(ids, None).map_err(failure)?;
-    let found: Vec<String> = records.iter().map(|record| record.id.clone()).collect();
+    let missing = not_found(ids, records.iter().map(|record| &record.id));
     match config.format {
-        Format::Json => {
-            output::print_line(json!({ "records": records, "notFound": not_found(ids, &found) }));
-        }
+        Format::Json => output::print_line(json!({ "records": records, "notFound": missing })),
         Format::Human => records.iter().try_for_each(output::print_json_pretty)?,
     }
-    Ok(report_not_found(ids, &found))
+    Ok(report_missing(&missing))
 }
 
 fn remove(config: &Config, kb: &Kb, ids: &[String]) -> Result<ExitCode> {
     let removed = kb.remove(ids).map_err(failure)?;
+    let missing = not_found(ids, &removed);
     match config.format {
-        Format::Json => {
-            output::print_line(json!({ "removed": removed, "notFound": not_found(ids, &removed) }));
-        }
+        Format::Json => output::print_line(json!({ "removed": removed, "notFound": missing })),
         Format::Human => output::success("removed", removed.len()),
     }
-    Ok(report_not_found(ids, &removed))
+    Ok(report_missing(&missing))
 }
 
-fn not_found<'i>(ids: &'i [String], found: &[String]) -> Vec<&'i String> {
+fn not_found<'a>(ids: &'a [String], found: impl IntoIterator<Item = &'a String>) -> Vec<&'a String> {
+    let found: Vec<&String> = found.into_iter().collect();
     ids.iter().filter(|id| !found.contains(id)).collect()
 }
 
-fn report_not_found(ids: &[String], found: &[String]) -> ExitCode {
-    let missing = not_found(ids, found);
-    missing.iter().for_each(|id| output::error(format_args!("there is no record {}", output::sanitize(id))));
-    output::status(missing.is_empty())
+fn report_missing(ids: &[&String]) -> ExitCode {
+    ids.iter().for_each(|id| output::error(format_args!("there is no record {}", output::sanitize(id))));
+    output::status(ids.is_empty())
 }
 
 fn stats(config: &Config, kb: &Kb) -> Result<()> {

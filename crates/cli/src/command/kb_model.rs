@@ -104,7 +104,7 @@ fn download(dir: &Path, progress: Progress<'_>) -> Result<(Outcome, String), Str
 
 fn status(config: &Config) -> Result<ExitCode> {
     let dir = install::model_dir(&config.models);
-    let embedder = config.embedders().get();
+    let embedder = config.embedders.get();
     let result = match &embedder {
         Ok(_) if !config.has_endpoint() => {
             install::verify(&dir).map_err(|reason| (reason, format!("run `{}`", install::INSTALL_COMMAND)))

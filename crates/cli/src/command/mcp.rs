@@ -12,13 +12,12 @@ use toolwright_orchestrator::{Orchestrator, Runtime};
 use toolwright_server::mcp::{rmcp, serve_stdio};
 
 use super::pin::{self, Pin};
-use super::serve::{reload_on_change, shutdown_signal, warm_up};
+use super::serve::{prepare_in_background, reload_on_change, shutdown_signal};
 use crate::args::{Source, parse_mode};
 use crate::config::Config;
-use crate::output::{self, Failure};
+use crate::output;
 use crate::{store, toolset};
 
-const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(5);
 /// For calls that write, after the host has disconnected.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(35);
 
@@ -64,34 +63,18 @@ pub fn run(config: Config, args: &Mcp) -> Result<ExitCode> {
 
 async fn serve(config: &Arc<Config>, runtime: Runtime, args: &Mcp) -> Result<bool> {
     let store = store::open(&config.store).await?;
-    warm_up(runtime.clone());
-    let orchestrator = Orchestrator::builder(runtime).store(store).policy(config.policy()).build();
-    let help = "fix `[confirmation] approve_when`, which is a CEL condition";
-    let orchestrator = orchestrator.map_err(|error| Failure::new(error, help))?;
+    prepare_in_background(runtime.clone(), None);
+    let orchestrator = Orchestrator::builder(runtime).store(store).policy(config.policy()).build()?;
     if args.watch {
         reload_on_change(Arc::clone(config), orchestrator.clone());
     }
     let prompts = config.prompts_for_hosts();
-    let maintenance = tokio::spawn(run_maintenance(orchestrator.clone()));
     let served = serve_stdio(orchestrator.clone(), prompts, args.mode, rmcp::transport::stdio());
     tokio::select! {
         ended = served => ended.map_err(|error| anyhow!("the MCP connection with the host failed: {error}"))?,
         () = shutdown_signal() => {}
     }
-    maintenance.abort();
     let finished = orchestrator.wait_until_idle(SHUTDOWN_TIMEOUT).await;
     orchestrator.store().flush().await?;
     Ok(finished)
-}
-
-/// Runs approved calls that were left over, and expires sessions and confirmation requests.
-async fn run_maintenance(orchestrator: Orchestrator) {
-    let mut interval = tokio::time::interval(MAINTENANCE_INTERVAL);
-    loop {
-        interval.tick().await;
-        let result = async { orchestrator.resume().await.and(orchestrator.sweep().await) };
-        if let Err(error) = result.await {
-            tracing::error!("maintenance of the store failed: {error}");
-        }
-    }
 }

@@ -26,14 +26,14 @@ pub struct Prompt {
 
 pub fn run(config: &Config, args: &Prompt) -> Result<()> {
     let mode = args.mode;
-    let core = read(&config.prompts().join("core.md"))?;
+    let core = read(&config.settings.prompts.dir.join("core.md"))?;
     let voice_behavior = match mode {
-        Mode::Voice => read(&config.prompts().join("voice-behavior.md"))?,
+        Mode::Voice => read(&config.settings.prompts.dir.join("voice-behavior.md"))?,
         Mode::Text => String::new(),
     };
     let tools = toolset::load(&args.source, config)?;
     let files = PromptFiles { core: &core, voice_behavior: &voice_behavior };
-    let prompt = compose(&tools, mode, None, files, config.limits(mode));
+    let prompt = compose(&tools, mode, None, files, config.settings.limits.for_mode(mode).0);
     match config.format {
         Format::Human => output::print(prompt),
         Format::Json => {

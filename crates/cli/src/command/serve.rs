@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Args;
+use toolwright_kb::KbCapability;
 use toolwright_orchestrator::{Orchestrator, Runtime};
 use toolwright_server::Server;
 use toolwright_server::otlp::Exporter;
@@ -54,7 +55,8 @@ pub fn run(config: Config, args: &Serve) -> Result<ExitCode> {
 
 async fn serve(config: &Arc<Config>, server: &ServerConfig, runtime: Runtime, watch: bool) -> Result<bool> {
     let store = store::open(&config.store).await?;
-    prepare_in_background(runtime.clone(), config);
+    let has_sources = !config.settings.kb.sources.is_empty();
+    prepare_in_background(runtime.clone(), has_sources.then(|| config.knowledge_base()));
     let version = runtime.toolset().version.clone();
     let count = runtime.toolset().ids().count();
     let mut builder = Orchestrator::builder(runtime).store(store).policy(config.policy());
@@ -63,8 +65,7 @@ async fn serve(config: &Arc<Config>, server: &ServerConfig, runtime: Runtime, wa
     if let Some(exporter) = &exporter {
         builder = builder.observer(exporter.clone());
     }
-    let help = "fix `[confirmation] approve_when`, which is a CEL condition";
-    let orchestrator = builder.build().map_err(|error| Failure::new(error, help))?;
+    let orchestrator = builder.build()?;
     let auth = server.auth()?;
     let access = if auth.is_open() { "no keys: anyone on this machine" } else { "keys are required" };
     let http = Server::bind(orchestrator.clone(), auth, server.options(config)).await;
@@ -85,25 +86,11 @@ async fn serve(config: &Arc<Config>, server: &ServerConfig, runtime: Runtime, wa
     Ok(finished)
 }
 
-/// Prepares every tool on a thread of its own, so that no caller waits for it.
-pub(super) fn warm_up(runtime: Runtime) {
-    std::thread::spawn(move || log_unprepared(&runtime));
-}
-
-fn log_unprepared(runtime: &Runtime) {
-    for error in runtime.warm_up() {
-        tracing::error!("{error}");
-    }
-}
-
-/// Prepares every tool, and ingests the changed sources of the knowledge base.
-fn prepare_in_background(runtime: Runtime, config: &Config) {
-    let knowledge_base = (!config.kb_sources().is_empty()).then(|| config.knowledge_base());
+/// Prepares every tool on a thread of its own, so that no caller waits for it, then refreshes the knowledge base.
+pub(super) fn prepare_in_background(runtime: Runtime, knowledge_base: Option<Arc<KbCapability>>) {
     std::thread::spawn(move || {
-        log_unprepared(&runtime);
-        if let Some(knowledge_base) = knowledge_base {
-            knowledge_base.refresh();
-        }
+        runtime.warm_up().iter().for_each(|error| tracing::error!("{error}"));
+        knowledge_base.iter().for_each(|knowledge_base| knowledge_base.refresh());
     });
 }
 
@@ -145,7 +132,7 @@ pub(super) fn reload_on_change(config: Arc<Config>, orchestrator: Orchestrator) 
         let reload = || match toolset::load_runtime(&Source::default(), &config) {
             Ok(runtime) => {
                 let version = runtime.toolset().version.clone();
-                warm_up(runtime.clone());
+                prepare_in_background(runtime.clone(), None);
                 orchestrator.install(runtime);
                 output::success("reloaded:", format_args!("new sessions get {version}"));
             }

@@ -32,14 +32,10 @@ pub struct Test {
     only: Option<String>,
 }
 
-struct TestFile {
-    tool: String,
-    path: PathBuf,
-}
-
 /// A test, and its report or why it could not be read.
 struct TestResult {
-    file: TestFile,
+    tool: String,
+    path: PathBuf,
     report: Result<Report, testing::Error>,
 }
 
@@ -74,11 +70,9 @@ pub fn run(common: &Common, args: &Test) -> Result<ExitCode> {
             output::print_line(json!({ "ok": failed == 0, "tests": rows }));
         }
         Format::Human => {
-            results
-                .iter()
-                .filter(|result| !result.passed())
-                .for_each(|failed| print_failed(failed, &config.tools));
-            let tools: BTreeSet<&str> = results.iter().map(|result| result.file.tool.as_str()).collect();
+            let failed_tests = results.iter().filter(|result| !result.passed());
+            failed_tests.for_each(|failed| print_failed(failed, &config.tools));
+            let tools: BTreeSet<&str> = results.iter().map(|result| result.tool.as_str()).collect();
             let (tests, tools) = (report::plural(results.len(), "test"), report::plural(tools.len(), "tool"));
             output::message(format_args!("{tests} of {tools}"));
             let word = if failed == 0 { "\x1b[1;32mok\x1b[0m" } else { "\x1b[1;31mfailed\x1b[0m" };
@@ -90,15 +84,15 @@ pub fn run(common: &Common, args: &Test) -> Result<ExitCode> {
 }
 
 /// Runs all tests at once: the engine has its own threads.
-async fn run_all(orchestrator: &Orchestrator, files: Vec<TestFile>) -> Vec<TestResult> {
-    let run = |file: TestFile| {
+async fn run_all(orchestrator: &Orchestrator, files: Vec<(String, PathBuf)>) -> Vec<TestResult> {
+    let run = |(tool, path): (String, PathBuf)| {
         let orchestrator = orchestrator.clone();
         tokio::spawn(async move {
-            let report = match Case::load(&file.path) {
-                Ok(case) => Ok(testing::run(&orchestrator, &file.tool, &case).await),
+            let report = match Case::load(&path) {
+                Ok(case) => Ok(testing::run(&orchestrator, &tool, &case).await),
                 Err(error) => Err(error),
             };
-            TestResult { file, report }
+            TestResult { tool, path, report }
         })
     };
     let tasks: Vec<_> = files.into_iter().map(run).collect();
@@ -113,7 +107,8 @@ async fn run_all(orchestrator: &Orchestrator, files: Vec<TestFile>) -> Vec<TestR
     results
 }
 
-fn find_tests(tools: &Path, runtime: &Runtime, only: Option<&str>) -> Result<Vec<TestFile>> {
+/// The test files, each with the id of its tool.
+fn find_tests(tools: &Path, runtime: &Runtime, only: Option<&str>) -> Result<Vec<(String, PathBuf)>> {
     let only = only.map(|only| toolset::tool_id(runtime.toolset(), only));
     if let Some(only) = &only
         && runtime.toolset().get(only).is_none()
@@ -127,13 +122,13 @@ fn find_tests(tools: &Path, runtime: &Runtime, only: Option<&str>) -> Result<Vec
         let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
         paths.sort();
-        files.extend(paths.into_iter().map(|path| TestFile { tool: tool.to_owned(), path }));
+        files.extend(paths.into_iter().map(|path| (tool.to_owned(), path)));
     }
     Ok(files)
 }
 
 fn print_failed(result: &TestResult, tools: &Path) {
-    let TestFile { tool, path } = &result.file;
+    let TestResult { tool, path, .. } = result;
     let name = result.report.as_ref().map_or("", |report| report.name.as_str());
     let path = path.strip_prefix(tools).unwrap_or(path).display();
     output::message(format_args!("\x1b[1;31mFAIL\x1b[0m {tool} {name} ({path})"));
@@ -144,7 +139,7 @@ fn print_failed(result: &TestResult, tools: &Path) {
 }
 
 fn to_json(result: &TestResult) -> Value {
-    let TestFile { tool, path } = &result.file;
+    let TestResult { tool, path, .. } = result;
     let mut row =
         json!({ "tool": tool, "file": path, "ok": result.passed(), "differences": result.differences() });
     if let Ok(report) = &result.report {

@@ -16,7 +16,7 @@ const MODELS_VARIABLE: &str = "TOOLWRIGHT_MODELS";
 /// An endpoint with OpenAI's embeddings API, used instead of the model in the process.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct EmbedderSection {
+pub struct EmbedderSection {
     pub url: String,
     pub model: String,
     /// The environment variable that holds the key.
@@ -26,11 +26,6 @@ pub(super) struct EmbedderSection {
 }
 
 impl Config {
-    /// Opens the embedder of this process on first use, or says why there is none.
-    pub fn embedders(&self) -> Arc<LazyEmbedder> {
-        Arc::clone(&self.embedders)
-    }
-
     /// Whether an endpoint is used instead of the model in the process.
     pub fn has_endpoint(&self) -> bool {
         self.settings.kb.embedder.is_some()

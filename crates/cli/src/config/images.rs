@@ -18,7 +18,7 @@ const SENSITIVE_WORDS: &[&str] = &[
 
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct ImagesSection {
+pub struct ImagesSection {
     pub url: Option<String>,
     pub model: Option<String>,
     /// The environment variable that holds the key.

@@ -14,7 +14,6 @@ use toolwright_orchestrator::capabilities::Capabilities;
 use toolwright_orchestrator::capabilities::http::AllowList;
 use toolwright_orchestrator::capabilities::images::BaseUrl;
 use toolwright_orchestrator::policy::{ModePolicy, Policy};
-use toolwright_registry::prompt::Limits;
 use toolwright_server::mcp::Prompts;
 
 use crate::args::{Common, Format};
@@ -49,10 +48,11 @@ pub struct Config {
     /// The directory of embedding models.
     pub models: PathBuf,
     /// The file's settings, with paths resolved.
-    settings: Settings,
+    pub settings: Settings,
     /// The URL of the server, as its own responses give it.
     served_at: BaseUrl,
-    embedders: Arc<LazyEmbedder>,
+    /// Opens the embedder of this process on first use, or says why there is none.
+    pub embedders: Arc<LazyEmbedder>,
     /// The directory of the file.
     base: PathBuf,
     capabilities: OnceLock<Arc<Capabilities>>,
@@ -93,30 +93,6 @@ impl Config {
         Ok(config)
     }
 
-    /// The files of declared tools.
-    pub fn declared(&self) -> &[PathBuf] {
-        &self.settings.tools.declared
-    }
-
-    /// The servers whose tools are imported.
-    pub fn mcp_servers(&self) -> &[toolwright_imports::ServerSettings] {
-        &self.settings.mcp_servers
-    }
-
-    /// The directory of prompts.
-    pub fn prompts(&self) -> &Path {
-        &self.settings.prompts.dir
-    }
-
-    /// The files and directories that the knowledge base is filled from.
-    pub fn kb_sources(&self) -> &[PathBuf] {
-        &self.settings.kb.sources
-    }
-
-    pub fn calendar(&self) -> &toolwright_calendar::Settings {
-        &self.settings.calendar
-    }
-
     pub fn calendar_file(&self) -> PathBuf {
         self.base.join(CALENDAR_FILE)
     }
@@ -128,7 +104,7 @@ impl Config {
 
     /// Whether the configuration declares or imports tools.
     pub fn has_other_tools(&self) -> bool {
-        !self.declared().is_empty() || !self.mcp_servers().is_empty()
+        !self.settings.tools.declared.is_empty() || !self.settings.mcp_servers.is_empty()
     }
 
     /// Whether these are all tools: no directory is named, and the default one does not exist.
@@ -173,16 +149,6 @@ impl Config {
         }
     }
 
-    /// The limits in force for a mode.
-    pub fn limits(&self, mode: Mode) -> Limits {
-        self.settings.limits.for_mode(mode).0
-    }
-
-    /// The ids of the tools that have settings of their own.
-    pub fn tools_with_settings(&self) -> impl Iterator<Item = &str> {
-        self.settings.tool.keys().map(String::as_str)
-    }
-
     /// The hosts that each tool may reach by `http.fetch`.
     pub fn allowed_hosts(&self) -> Result<Vec<(String, AllowList)>, Failure> {
         let tools = self.settings.tool.iter().filter(|(_, tool)| !tool.http.allow.is_empty());
@@ -213,9 +179,14 @@ impl Config {
 
     /// The prompts for MCP hosts; empty without prompt files.
     pub fn prompts_for_hosts(&self) -> Prompts {
-        let read = |name: &str| std::fs::read_to_string(self.prompts().join(name)).unwrap_or_default();
-        let (text, voice) = (self.limits(Mode::Text), self.limits(Mode::Voice));
-        Prompts { core: read("core.md"), voice_behavior: read("voice-behavior.md"), text, voice }
+        let Settings { prompts, limits, .. } = &self.settings;
+        let read = |name: &str| std::fs::read_to_string(prompts.dir.join(name)).unwrap_or_default();
+        Prompts {
+            core: read("core.md"),
+            voice_behavior: read("voice-behavior.md"),
+            text: limits.for_mode(Mode::Text).0,
+            voice: limits.for_mode(Mode::Voice).0,
+        }
     }
 }
 

@@ -1,11 +1,11 @@
-//! `[server]` and `[telemetry]`, as sections of the file and as flags of `toolwright serve`.
+//! `[server]` and `[telemetry]`: sections of the file, whose settings are also flags of `toolwright serve`.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::Args;
+use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use serde::{Deserialize, Serialize};
 use toolwright_server::auth::keys::KeyFile;
 use toolwright_server::auth::{Auth, JwksSource, JwtOptions};
@@ -26,23 +26,57 @@ const MAX_HEADER_KB: u32 = 60;
 /// As for every OpenTelemetry exporter; headers may be secrets, so they come only from the environment.
 const OTLP_HEADERS_VARIABLE: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 
-#[derive(Debug, Clone, Deserialize, Serialize)]
+#[derive(Debug, Clone, Args, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerSection {
+    /// The address to listen on [default: 127.0.0.1:7300]
+    #[arg(long, value_name = "ADDR:PORT", env = "TOOLWRIGHT_LISTEN")]
     pub listen: SocketAddr,
+    /// The URL of the server for clients, if it differs from the address; URLs of images begin with it
+    #[arg(long, value_name = "URL", env = "TOOLWRIGHT_PUBLIC_URL")]
     pub public_url: Option<String>,
+    /// The file with the API keys [default: .toolwright/keys.json]
+    #[arg(long, value_name = "FILE", env = "TOOLWRIGHT_KEYS")]
     pub keys: PathBuf,
+    /// The format of the log on stderr [default: text]
+    #[arg(long, value_enum, value_name = "text|json", env = "TOOLWRIGHT_LOG_FORMAT")]
     pub log_format: LogFormat,
+    /// Whether to log every request [default: true]
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, env = "TOOLWRIGHT_ACCESS_LOG")]
     access_log: bool,
+    /// The number of serving threads [default: the number of processors, at most 4]
+    #[arg(long, value_name = "N", env = "TOOLWRIGHT_WORKERS")]
     workers: Option<NonZeroU16>,
+    /// The maximum size of a request's body [default: 1024]
+    #[arg(long, value_name = "KB", env = "TOOLWRIGHT_MAX_BODY_KB")]
     max_body_kb: u32,
+    /// The maximum size of a request's headers; at most 60 [default: 16]
+    #[arg(long, value_name = "KB", env = "TOOLWRIGHT_MAX_HEADER_KB")]
     max_header_kb: u32,
+    /// The maximum number of connections; further ones wait [default: 1024]
+    #[arg(long, value_name = "N", env = "TOOLWRIGHT_MAX_CONNECTIONS")]
     max_connections: u32,
+    /// The maximum number of requests at a time; further ones get status 429 [default: 512]
+    #[arg(long, value_name = "N", env = "TOOLWRIGHT_MAX_REQUESTS")]
     max_requests: u32,
+    /// The timeout for a request's headers, and for an idle connection [default: 30]
+    #[arg(long, value_name = "SECONDS", env = "TOOLWRIGHT_HEADER_TIMEOUT_S")]
     header_timeout_s: u32,
+    /// The timeout for a request's body [default: 30]
+    #[arg(long, value_name = "SECONDS", env = "TOOLWRIGHT_BODY_TIMEOUT_S")]
     body_timeout_s: u32,
+    /// How long running requests may take after the server was told to stop [default: 35]
+    #[arg(long, value_name = "SECONDS", env = "TOOLWRIGHT_SHUTDOWN_S")]
     shutdown_s: u32,
+    /// An origin of web pages that may send requests; repeat it for more [default: none]
+    #[arg(
+        long = "cors-origin",
+        value_name = "ORIGIN",
+        env = "TOOLWRIGHT_CORS_ORIGINS",
+        value_delimiter = ','
+    )]
     cors_origins: Vec<String>,
+    #[command(flatten)]
     #[serde(skip_serializing_if = "JwtSection::is_unused")]
     pub jwt: JwtSection,
 }
@@ -69,13 +103,23 @@ impl Default for ServerSection {
     }
 }
 
-#[derive(Debug, Clone, Deserialize, Serialize)]
+#[derive(Debug, Clone, Args, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct JwtSection {
+    /// The public keys of a JWT issuer: a URL or a file
+    #[arg(long = "jwt-jwks", value_name = "URL|FILE", env = "TOOLWRIGHT_JWT_JWKS")]
     jwks: Option<String>,
+    /// The `iss` that a JWT must have
+    #[arg(long = "jwt-issuer", value_name = "ISSUER", env = "TOOLWRIGHT_JWT_ISSUER")]
     issuer: Option<String>,
+    /// The `aud` that a JWT must have
+    #[arg(long = "jwt-audience", value_name = "AUDIENCE", env = "TOOLWRIGHT_JWT_AUDIENCE")]
     audience: Option<String>,
+    /// The claim with the roles [default: roles]
+    #[arg(long = "jwt-roles-claim", value_name = "CLAIM", env = "TOOLWRIGHT_JWT_ROLES_CLAIM")]
     roles_claim: String,
+    /// The claim with the org [default: org]
+    #[arg(long = "jwt-org-claim", value_name = "CLAIM", env = "TOOLWRIGHT_JWT_ORG_CLAIM")]
     org_claim: String,
 }
 
@@ -98,10 +142,14 @@ impl JwtSection {
     }
 }
 
-#[derive(Debug, Clone, Deserialize, Serialize)]
+#[derive(Debug, Clone, Args, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TelemetrySection {
+    /// The OpenTelemetry collector that gets a span of every call, such as http://localhost:4318 [default: none]
+    #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
     otlp: Option<String>,
+    /// The service name in those spans [default: toolwright]
+    #[arg(long, value_name = "NAME", env = "OTEL_SERVICE_NAME")]
     service: String,
 }
 
@@ -111,77 +159,29 @@ impl Default for TelemetrySection {
     }
 }
 
-/// The same settings as flags and environment variables, which override the file.
-#[derive(Debug, Default, Args)]
-pub struct ServerFlags {
-    /// The address to listen on [default: 127.0.0.1:7300]
-    #[arg(long, value_name = "ADDR:PORT", env = "TOOLWRIGHT_LISTEN")]
-    listen: Option<SocketAddr>,
-    /// The URL of the server for clients, if it differs from the address; URLs of images begin with it
-    #[arg(long, value_name = "URL", env = "TOOLWRIGHT_PUBLIC_URL")]
-    public_url: Option<String>,
-    /// The file with the API keys [default: .toolwright/keys.json]
-    #[arg(long, value_name = "FILE", env = "TOOLWRIGHT_KEYS")]
-    keys: Option<PathBuf>,
-    /// The format of the log on stderr [default: text]
-    #[arg(long, value_enum, value_name = "text|json", env = "TOOLWRIGHT_LOG_FORMAT")]
-    log_format: Option<LogFormat>,
-    /// Whether to log every request [default: true]
-    #[arg(long, value_name = "BOOL", env = "TOOLWRIGHT_ACCESS_LOG")]
-    access_log: Option<bool>,
-    /// The number of serving threads [default: the number of processors, at most 4]
-    #[arg(long, value_name = "N", env = "TOOLWRIGHT_WORKERS")]
-    workers: Option<NonZeroU16>,
-    /// The maximum size of a request's body [default: 1024]
-    #[arg(long, value_name = "KB", env = "TOOLWRIGHT_MAX_BODY_KB")]
-    max_body_kb: Option<u32>,
-    /// The maximum size of a request's headers; at most 60 [default: 16]
-    #[arg(long, value_name = "KB", env = "TOOLWRIGHT_MAX_HEADER_KB")]
-    max_header_kb: Option<u32>,
-    /// The maximum number of connections; further ones wait [default: 1024]
-    #[arg(long, value_name = "N", env = "TOOLWRIGHT_MAX_CONNECTIONS")]
-    max_connections: Option<u32>,
-    /// The maximum number of requests at a time; further ones get status 429 [default: 512]
-    #[arg(long, value_name = "N", env = "TOOLWRIGHT_MAX_REQUESTS")]
-    max_requests: Option<u32>,
-    /// The timeout for a request's headers, and for an idle connection [default: 30]
-    #[arg(long, value_name = "SECONDS", env = "TOOLWRIGHT_HEADER_TIMEOUT_S")]
-    header_timeout_s: Option<u32>,
-    /// The timeout for a request's body [default: 30]
-    #[arg(long, value_name = "SECONDS", env = "TOOLWRIGHT_BODY_TIMEOUT_S")]
-    body_timeout_s: Option<u32>,
-    /// How long running requests may take after the server was told to stop [default: 35]
-    #[arg(long, value_name = "SECONDS", env = "TOOLWRIGHT_SHUTDOWN_S")]
-    shutdown_s: Option<u32>,
-    /// An origin of web pages that may send requests; repeat it for more [default: none]
-    #[arg(
-        long = "cors-origin",
-        value_name = "ORIGIN",
-        env = "TOOLWRIGHT_CORS_ORIGINS",
-        value_delimiter = ','
-    )]
-    cors_origins: Option<Vec<String>>,
-    /// The public keys of a JWT issuer: a URL or a file
-    #[arg(long, value_name = "URL|FILE", env = "TOOLWRIGHT_JWT_JWKS")]
-    jwt_jwks: Option<String>,
-    /// The `iss` that a JWT must have
-    #[arg(long, value_name = "ISSUER", env = "TOOLWRIGHT_JWT_ISSUER")]
-    jwt_issuer: Option<String>,
-    /// The `aud` that a JWT must have
-    #[arg(long, value_name = "AUDIENCE", env = "TOOLWRIGHT_JWT_AUDIENCE")]
-    jwt_audience: Option<String>,
-    /// The claim with the roles [default: roles]
-    #[arg(long, value_name = "CLAIM", env = "TOOLWRIGHT_JWT_ROLES_CLAIM")]
-    jwt_roles_claim: Option<String>,
-    /// The claim with the org [default: org]
-    #[arg(long, value_name = "CLAIM", env = "TOOLWRIGHT_JWT_ORG_CLAIM")]
-    jwt_org_claim: Option<String>,
-    /// The OpenTelemetry collector that gets a span of every call, such as http://localhost:4318 [default: none]
-    #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
-    otlp: Option<String>,
-    /// The service name in those spans [default: toolwright]
-    #[arg(long, value_name = "NAME", env = "OTEL_SERVICE_NAME")]
-    service: Option<String>,
+/// The flags and environment variables of `[server]` and `[telemetry]`, which override the file.
+#[derive(Debug)]
+pub struct ServerFlags(ArgMatches);
+
+impl Args for ServerFlags {
+    fn augment_args(command: Command) -> Command {
+        TelemetrySection::augment_args_for_update(ServerSection::augment_args_for_update(command))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for ServerFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(Self(matches.clone()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0 = matches.clone();
+        Ok(())
+    }
 }
 
 /// The settings of one server, with flags applied.
@@ -192,41 +192,18 @@ pub struct ServerConfig {
 }
 
 impl Config {
-    /// The address of this project's server, unless a flag names another.
-    pub fn listen(&self) -> SocketAddr {
-        self.settings.server.listen
-    }
-
     /// The file with the API keys.
     pub fn keys(&self, flag: Option<&Path>) -> PathBuf {
         flag.unwrap_or(&self.settings.server.keys).to_owned()
     }
 
     /// The server's settings: the file's, overridden by flags.
-    pub fn server(&self, flags: &ServerFlags) -> Result<ServerConfig, Failure> {
+    pub fn server(&self, flags: &ServerFlags) -> anyhow::Result<ServerConfig> {
+        let ServerFlags(flags) = flags;
         let mut section = self.settings.server.clone();
-        override_with(&mut section.listen, &flags.listen);
-        override_option(&mut section.public_url, &flags.public_url);
-        override_with(&mut section.keys, &flags.keys);
-        override_with(&mut section.log_format, &flags.log_format);
-        override_with(&mut section.access_log, &flags.access_log);
-        override_option(&mut section.workers, &flags.workers);
-        override_with(&mut section.max_body_kb, &flags.max_body_kb);
-        override_with(&mut section.max_header_kb, &flags.max_header_kb);
-        override_with(&mut section.max_connections, &flags.max_connections);
-        override_with(&mut section.max_requests, &flags.max_requests);
-        override_with(&mut section.header_timeout_s, &flags.header_timeout_s);
-        override_with(&mut section.body_timeout_s, &flags.body_timeout_s);
-        override_with(&mut section.shutdown_s, &flags.shutdown_s);
-        override_with(&mut section.cors_origins, &flags.cors_origins);
-        override_option(&mut section.jwt.jwks, &flags.jwt_jwks);
-        override_option(&mut section.jwt.issuer, &flags.jwt_issuer);
-        override_option(&mut section.jwt.audience, &flags.jwt_audience);
-        override_with(&mut section.jwt.roles_claim, &flags.jwt_roles_claim);
-        override_with(&mut section.jwt.org_claim, &flags.jwt_org_claim);
+        section.update_from_arg_matches(flags)?;
         let mut telemetry = self.settings.telemetry.clone();
-        override_option(&mut telemetry.otlp, &flags.otlp);
-        override_with(&mut telemetry.service, &flags.service);
+        telemetry.update_from_arg_matches(flags)?;
         let processors = std::thread::available_parallelism().ok().and_then(|count| count.try_into().ok());
         let default_workers = processors.unwrap_or(NonZeroU16::MIN).min(MAX_DEFAULT_WORKERS);
         section.workers.get_or_insert(default_workers);
@@ -330,17 +307,5 @@ impl ServerConfig {
             images: Some(config.images().dir),
             shutdown: seconds(section.shutdown_s),
         }
-    }
-}
-
-fn override_with<T: Clone>(setting: &mut T, flag: &Option<T>) {
-    if let Some(value) = flag {
-        setting.clone_from(value);
-    }
-}
-
-fn override_option<T: Clone>(setting: &mut Option<T>, flag: &Option<T>) {
-    if flag.is_some() {
-        setting.clone_from(flag);
     }
 }

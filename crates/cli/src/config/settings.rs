@@ -14,7 +14,7 @@ use super::server::{ServerSection, TelemetrySection};
 
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Settings {
+pub struct Settings {
     pub tools: ToolsSection,
     pub prompts: PromptsSection,
     pub store: StoreSection,
@@ -54,7 +54,7 @@ impl Settings {
 
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct ToolsSection {
+pub struct ToolsSection {
     /// `tools` unless it is named.
     pub dir: Option<PathBuf>,
     pub declared: Vec<PathBuf>,
@@ -62,7 +62,7 @@ pub(super) struct ToolsSection {
 
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct PromptsSection {
+pub struct PromptsSection {
     pub dir: PathBuf,
 }
 
@@ -75,7 +75,7 @@ impl Default for PromptsSection {
 /// The store of sessions, executions, confirmation requests and audit entries.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct StoreSection {
+pub struct StoreSection {
     pub url: String,
 }
 
@@ -87,7 +87,7 @@ impl Default for StoreSection {
 
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct KbSection {
+pub struct KbSection {
     pub url: String,
     pub sources: Vec<PathBuf>,
     pub models: Option<PathBuf>,
@@ -102,7 +102,7 @@ impl Default for KbSection {
 
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct LimitsSection {
+pub struct LimitsSection {
     pub voice: ModeLimits,
     pub text: ModeLimits,
     /// Calls of one org, over all of its tools and clients.
@@ -130,7 +130,7 @@ impl LimitsSection {
 
 #[derive(Debug, Default, Clone, Copy, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct ModeLimits {
+pub struct ModeLimits {
     pub retrieval_calls: Option<u32>,
     pub top_k: Option<u32>,
     pub retrieval_soft_limit_ms: Option<u32>,
@@ -150,7 +150,7 @@ impl From<&ModePolicy> for ModeLimits {
 
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct ConfirmationSection {
+pub struct ConfirmationSection {
     pub expires_after_s: u32,
     /// A CEL condition under which calls are approved automatically.
     pub approve_when: Option<String>,
@@ -165,7 +165,7 @@ impl Default for ConfirmationSection {
 
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct SessionSection {
+pub struct SessionSection {
     pub expires_after_s: u32,
     pub farewell_s: u32,
 }
@@ -179,7 +179,7 @@ impl Default for SessionSection {
 /// The limits of one call of a JavaScript handler.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct HandlersSection {
+pub struct HandlersSection {
     pub memory_mb: u16,
     pub cpu_ms: u32,
     pub output_kb: u32,
@@ -194,13 +194,13 @@ impl Default for HandlersSection {
 
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct ToolSection {
+pub struct ToolSection {
     pub http: HttpSection,
 }
 
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct HttpSection {
+pub struct HttpSection {
     /// The hosts that `http.fetch` of the tool may reach.
     pub allow: Vec<String>,
 }
