@@ -15,8 +15,11 @@ const BOUNDS: [u64; 14] = [
     30_000_000,
 ];
 
-/// The counters of a tool: name, help, value.
-const COUNTERS: [(&str, &str, fn(&ToolMetrics) -> u64); 5] = [
+/// Name, help and value.
+type Counter = (&'static str, &'static str, fn(&ToolMetrics) -> u64);
+
+/// The counters of a tool.
+const COUNTERS: [Counter; 5] = [
     ("toolwright_calls_total", "Calls that ran.", |tool| tool.calls),
     ("toolwright_replays_total", "Calls answered from their record.", |tool| tool.replays),
     ("toolwright_refusals_total", "Calls that a gate refused.", |tool| tool.refusals),

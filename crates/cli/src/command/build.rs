@@ -91,19 +91,21 @@ impl BuildJob<'_> {
         let options = Options { tools: tools.clone(), out: self.out.clone(), cache: self.cache.clone() };
         let mut compilation = match compile_with_bar(options) {
             Ok(compilation) => compilation,
-            Err(error) => return fail(format, 0, "tools-unreadable", &error, error.help()),
+            Err(error) => return fail(format, 0, diagnostic("tools-unreadable", &error, error.help())),
         };
         let Some(version) = compilation.version() else { return self.report_failure(&compilation) };
         let found = compilation.found;
         let outcome = match compilation.write(commit.finish(), &timestamp(self.source_date_epoch)) {
             Ok(outcome) => outcome,
-            Err(error) => return fail(format, found, "artifact-unwritable", &error, error.help()),
+            Err(error) => {
+                return fail(format, found, diagnostic("artifact-unwritable", &error, error.help()));
+            }
         };
         if let Some(dir) = &self.args.emit_views
             && let Err(error) = views::write(dir, &self.out, &self.config)
         {
             let help = "name a writable directory with `--emit-views DIR`";
-            return fail(format, found, "views-unwritable", error.as_ref(), help);
+            return fail(format, found, diagnostic("views-unwritable", error.as_ref(), help));
         }
         self.report_success(&compilation, &version, outcome, started.elapsed());
         if !self.args.watch {
@@ -204,17 +206,11 @@ pub fn print_timings(timings: &Timings) {
 }
 
 /// Reports a failure that is not about one tool, in either format.
-pub fn fail(
-    format: Format,
-    found: usize,
-    code: &'static str,
-    error: &dyn std::error::Error,
-    help: &str,
-) -> ExitCode {
+pub fn fail(format: Format, found: usize, diagnostic: Diagnostic) -> ExitCode {
     if format == Format::Human {
-        return output::report(&Failure::new(error, help).into());
+        return output::report(&Failure::new(diagnostic.message, diagnostic.help.unwrap_or_default()).into());
     }
-    report::print_json(false, None, found, &[diagnostic(code, error, help)]);
+    report::print_json(false, None, found, &[diagnostic]);
     ExitCode::FAILURE
 }
 

@@ -41,7 +41,9 @@ pub fn run(common: &Common, args: &Check) -> Result<ExitCode> {
             Options { out: config.tools.join(artifact::FILE_NAME), tools: config.tools.clone(), cache: None };
         match compile_with_bar(options) {
             Ok(compilation) => Some(compilation),
-            Err(error) => return Ok(fail(config.format, 0, "tools-unreadable", &error, error.help())),
+            Err(error) => {
+                return Ok(fail(config.format, 0, diagnostic("tools-unreadable", &error, error.help())));
+            }
         }
     };
     let session = session_toolset(&config, || built_toolset(compilation.as_ref()))?;
