@@ -24,6 +24,7 @@ use clap::Parser;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    toolwright_orchestrator::run_if_worker();
     // mimalloc would use transparent huge pages, which double the memory and save no time here.
     #[cfg(target_os = "linux")]
     let _ = rustix::thread::disable_transparent_huge_pages(true);

@@ -24,20 +24,27 @@ pub fn load(source: &Source, config: &Config) -> Result<Toolset> {
 
 /// The toolset, ready to be called.
 pub fn load_runtime(source: &Source, config: &Config) -> Result<Runtime> {
-    Runtime::begin();
+    start_engine(config);
     let (toolset, imports, _) = load_with_imports(source, config)?;
     build_runtime(toolset, source, config, &imports)
 }
 
 /// As [`load_runtime`], for a single call: prints the number of warnings, and returns the imports to wait for.
 pub fn load_runtime_for_call(source: &Source, config: &Config) -> Result<(Runtime, Imports)> {
-    Runtime::begin();
+    start_engine(config);
     let (toolset, imports, warnings) = load_with_imports(source, config)?;
     if warnings > 0 && config.format == Format::Human {
         let warnings = report::plural(warnings, "warning");
         output::warning(format_args!("the tools build with {warnings}; see `toolwright check`"));
     }
     Ok((build_runtime(toolset, source, config, &imports)?, imports))
+}
+
+/// Starts the first worker while the tools are read. A failure is reported by the calls that need one.
+fn start_engine(config: &Config) {
+    if let Err(failure) = config.engine().warm_up() {
+        tracing::warn!("JavaScript tools cannot run: {failure}");
+    }
 }
 
 /// Also returns the number of warnings.
@@ -66,13 +73,11 @@ fn build_runtime(toolset: Toolset, source: &Source, config: &Config, imports: &I
     }
     let artifact_dir = source.artifact.as_deref().and_then(Path::parent);
     let builder = Runtime::builder(Arc::new(toolset), artifact_dir.unwrap_or(&config.tools))
+        .engine(config.engine().clone())
         .limits(config.handlers())
         .capabilities(config.capabilities());
     let allowed = config.allowed_hosts()?.into_iter();
-    let runtime =
-        allowed.fold(imports.register(builder), |builder, (tool, list)| builder.allow(tool, list)).build();
-    runtime.start();
-    Ok(runtime)
+    Ok(allowed.fold(imports.register(builder), |builder, (tool, list)| builder.allow(tool, list)).build())
 }
 
 /// The runtime for a command's async work.

@@ -38,12 +38,16 @@ const HANDLER: &str = "import { ToolError } from '../_core/error-types.js';
       return back;
     }";
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+fn main() {
+    toolwright_engine::run_if_worker();
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(soak());
+}
+
+async fn soak() {
     let calls: u64 = std::env::args().nth(1).and_then(|count| count.parse().ok()).unwrap_or(20_000);
     let engine = Engine::new(Options {
+        worker: Some(std::env::current_exe().unwrap()),
         functions: vec![HostFunction::asynchronous("echo")],
-        threads: 2,
         ..Options::default()
     });
     let source = Source { path: "handler.js".to_owned(), text: HANDLER.into() };

@@ -1,4 +1,4 @@
-//! The cost of a call: reference handlers with a stubbed host, sequentially and with all threads busy.
+//! The cost of a call: reference handlers with a stubbed host, sequentially and many at a time.
 //! usage: speed [TOOLS_DIR]
 
 #![allow(clippy::disallowed_methods, reason = "test code starts processes and reads the environment")]
@@ -75,18 +75,41 @@ fn call(program: &Arc<Program>, args: &Value, host: &Arc<Stub>) -> HandlerCall {
     }
 }
 
-/// CPU time of the whole process.
+/// CPU time of this process, its spawner and the workers that are alive.
 fn cpu() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    let ids = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let processes: Vec<(u32, u32, u64)> = ids.filter_map(|id| process(&id)).collect();
+    let mut own = vec![std::process::id()];
+    for _ in 0..2 {
+        let children = processes.iter().filter(|(_, parent, _)| own.contains(parent)).map(|(id, ..)| *id);
+        let children: Vec<u32> = children.filter(|id| !own.contains(id)).collect();
+        own.extend(children);
+    }
+    processes.iter().filter(|(id, ..)| own.contains(id)).map(|(.., used)| Duration::from_nanos(*used)).sum()
+}
+
+/// A process's id, its parent and its CPU time in nanoseconds.
+fn process(id: &str) -> Option<(u32, u32, u64)> {
+    let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()?;
+    let tasks = fs::read_dir(format!("/proc/{id}/task")).ok()?;
+    let used = tasks.filter_map(|task| {
+        let text = fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
+        text.split(' ').next()?.parse::<u64>().ok()
+    });
+    Some((id.parse().ok()?, parent, used.sum()))
 }
 
 fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+fn main() {
+    toolwright_engine::run_if_worker();
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(measure());
+}
+
+async fn measure() {
     let tools = std::env::args().nth(1).unwrap_or_else(|| "tools".to_owned());
     let record = json!({ "id": "doc:a", "type": "doc", "title": "A title", "snippet": "A passage around the match", "score": 0.9, "sourceType": "crm", "lastUpdated": "2026-01-01T00:00:00Z", "url": "https://studio.example/a", "metadata": { "pages": 3 } });
     let host = Arc::new(Stub { found: Value::Array(vec![record; 5]) });
@@ -98,23 +121,21 @@ async fn main() {
             json!({ "query": "light", "namespace": "studio", "top_k": 5, "include_snippets": true }),
         ),
     ];
-    let with =
-        |threads| Arc::new(Engine::new(Options { threads, functions: capabilities(), ..Options::default() }));
-    let (engine, single) = (with(2), with(1));
+    let worker = Some(std::env::current_exe().unwrap());
+    let engine = Engine::new(Options { worker, functions: capabilities(), ..Options::default() });
     for (tool, args) in cases {
         let text = match tool {
             "trivial" => TRIVIAL.to_owned(),
             tool => fs::read_to_string(format!("{tools}/{tool}/handler.js")).unwrap(),
         };
-        let source = Source { path: "handler.js".to_owned(), text: text.into() };
+        let source = Source { path: "handler.js".to_owned(), text };
         let program = Arc::new(Program::new(tool.to_owned(), vec![source]));
-        let compiling = Instant::now();
-        program.prepare().unwrap();
-        println!("{tool}: compiled in {:.0} µs", micros(compiling.elapsed()));
+        let first = Instant::now();
+        engine.run(call(&program, &args, &host)).await.unwrap();
+        println!("{tool}: first call in {:.0} µs", micros(first.elapsed()));
         one_after_the_other(&engine, &program, &args, &host, Duration::ZERO).await;
         one_after_the_other(&engine, &program, &args, &host, Duration::from_millis(2)).await;
-        saturated(&single, 1, &program, &args, &host).await;
-        saturated(&engine, 2, &program, &args, &host).await;
+        saturated(&engine, &program, &args, &host).await;
     }
     stops(&engine, &host).await;
 }
@@ -151,13 +172,7 @@ async fn one_after_the_other(
     );
 }
 
-async fn saturated(
-    engine: &Arc<Engine>,
-    threads: usize,
-    program: &Arc<Program>,
-    args: &Value,
-    host: &Arc<Stub>,
-) {
+async fn saturated(engine: &Engine, program: &Arc<Program>, args: &Value, host: &Arc<Stub>) {
     let (lanes, count) = (16, 500);
     let (began, started) = (cpu(), Instant::now());
     let mut running = tokio::task::JoinSet::new();
@@ -172,7 +187,7 @@ async fn saturated(
     running.join_all().await;
     let total = f64::from(lanes * count);
     println!(
-        "  {lanes} at a time, {threads} thread(s): {:.0} µs CPU a call, {:.0} calls/s",
+        "  {lanes} at a time: {:.0} µs CPU a call, {:.0} calls/s",
         micros(cpu() - began) / total,
         total / started.elapsed().as_secs_f64()
     );
@@ -193,7 +208,7 @@ async fn stops(engine: &Engine, host: &Arc<Stub>) {
         ("joining", "for (;;) new Array(1e6).fill('abc').join()"),
     ] {
         let source = format!("export async function execute() {{ {body}; }}");
-        let source = Source { path: "handler.js".to_owned(), text: source.into() };
+        let source = Source { path: "handler.js".to_owned(), text: source };
         let program = Arc::new(Program::new(name.to_owned(), vec![source]));
         let mut one = call(&program, &json!({}), host);
         one.limits.cpu = budget;

@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -31,7 +32,7 @@ pub struct HandlerCall {
 impl fmt::Debug for HandlerCall {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("HandlerCall")
-            .field("program", &self.program.name())
+            .field("program", &self.program.name)
             .field("limits", &self.limits)
             .finish()
     }
@@ -43,10 +44,11 @@ pub struct Limits {
     pub memory_bytes: usize,
     pub cpu: Duration,
     pub deadline: Instant,
-    /// Clamped to a quarter of the workers' stack.
     pub stack_bytes: usize,
     /// The limit of the result and of the arguments of each host call, as JSON text.
     pub output_bytes: usize,
+    /// The limit of everything that the handler passes to the host: result, arguments of host calls, console lines.
+    pub total_bytes: usize,
     pub pending_host_calls: usize,
     pub total_host_calls: usize,
 }
@@ -60,6 +62,7 @@ impl Limits {
             deadline: Instant::now() + time,
             stack_bytes: 512 << 10,
             output_bytes: 1 << 20,
+            total_bytes: 4 << 20,
             pending_host_calls: 64,
             total_host_calls: 1000,
         }
@@ -67,7 +70,7 @@ impl Limits {
 }
 
 /// A host function at a dotted path of `context`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostFunction {
     pub path: String,
     pub kind: FunctionKind,
@@ -84,7 +87,7 @@ impl HostFunction {
 }
 
 /// Whether a host function returns a promise or a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FunctionKind {
     Async,
     Sync,
@@ -93,8 +96,8 @@ pub enum FunctionKind {
 /// The pending result of a host function.
 pub type HostFuture = Pin<Box<dyn Future<Output = Result<Value, HostError>> + Send>>;
 
-/// Implements the host functions. It is called on the engine's threads, so it must not block. A future is first polled
-/// there, and later on the caller's runtime.
+/// Implements the host functions. It is called on the task that awaits the call, so it must not block. Host calls that the
+/// handler does not await end with the call.
 pub trait Host: Send + Sync {
     fn call(&self, path: &str, args: Vec<Value>) -> HostFuture;
     fn call_sync(&self, path: &str, args: Vec<Value>) -> Result<Value, HostError>;
@@ -102,7 +105,7 @@ pub trait Host: Send + Sync {
 }
 
 /// The error of a host function. The handler gets an `Error` with this message and `code`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostError {
     pub code: String,
     pub message: String,
@@ -115,7 +118,7 @@ impl HostError {
 }
 
 /// The level of a line written to `console`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Level {
     Debug,
     Info,

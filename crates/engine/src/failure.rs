@@ -1,10 +1,11 @@
 //! Why a call has no result: one variant for each cause, so that callers never have to parse a message.
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The failure of a call.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Failure {
     /// The handler threw or rejected. The texts are the handler's own.
     Thrown {
@@ -26,14 +27,16 @@ pub enum Failure {
     BadResult(String),
     /// A syntax error, an import that does not exist, no `execute`.
     Load(String),
-    /// The limit of concurrent calls is reached.
+    /// The limit of concurrent calls was reached until the deadline.
     Overloaded,
+    /// There is no worker process: none is configured, or it cannot be started.
+    NoWorker(String),
     /// An internal error of the engine; the call may have had side effects.
     EngineLost,
 }
 
 /// The fields of a thrown `ToolError`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolErrorFields {
     pub type_: String,
     pub message: String,
@@ -57,6 +60,7 @@ impl fmt::Display for Failure {
             Self::NeverSettles => out.write_str("the handler's promise can never settle"),
             Self::BadResult(why) => write!(out, "the result is not JSON: {why}"),
             Self::Load(why) => write!(out, "the handler could not be loaded: {why}"),
+            Self::NoWorker(why) => write!(out, "no worker process: {why}"),
             Self::Overloaded => out.write_str("too many calls are running"),
             Self::EngineLost => out.write_str("the engine failed"),
         }

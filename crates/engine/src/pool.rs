@@ -1,275 +1,179 @@
-//! The worker pool: threads, the queue of runnable tasks, and spare realms.
+//! The idle workers. Each serves one program; a call gets a worker that has already made its realm, if there is one.
 use std::{
     collections::VecDeque,
-    sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
-    thread,
+    io::{self, Read, Write},
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use crate::{
     call::HostFunction,
-    engine::Options,
     failure::Failure,
-    program::Compiled,
-    realm::Realm,
-    spin::{SpinHistory, spin_until},
-    task::Task,
-    watcher::{WatcherSignal, watch},
-    worker::{WorkerSlot, work},
+    message::{FromWorker, HEADER_BYTES, ToWorker, decode, encode, encoded_length},
+    program::Program,
+    spawner::{Spawner, Worker},
 };
 
-pub(crate) struct Shared {
-    pub options: Options,
-    pub functions: Arc<[HostFunction]>,
-    queues: Mutex<Queues>,
-    work: Condvar,
-    /// The length of the queue, readable without the lock.
-    queued: AtomicUsize,
-    /// Workers that will take work soon without being woken.
-    returning: AtomicUsize,
-    worker_spins: SpinHistory,
-    pub caller_spins: SpinHistory,
-    /// How many callers may spin for their results: each occupies a core.
-    pub max_spinners: usize,
-    /// Calls that are in `run`.
-    calls: AtomicUsize,
-    pub watcher_signal: WatcherSignal,
+/// After this many calls a worker is replaced.
+const MAX_CALLS_OF_WORKER: u32 = 1000;
+
+pub(crate) struct Pool {
+    worker: Option<PathBuf>,
+    functions: Arc<[HostFunction]>,
+    max_idle: usize,
+    state: Mutex<State>,
 }
 
 #[derive(Default)]
-struct Queues {
-    ready: VecDeque<Arc<Task>>,
-    spare: Vec<Realm>,
-    making: usize,
-    slots: Vec<Arc<WorkerSlot>>,
-    sleeping: usize,
-    /// Workers that take new work, without those in a long turn.
-    active: usize,
-    stopping: bool,
+struct State {
+    spawner: Option<Arc<Spawner>>,
+    /// The one that was used least recently is first: it has had the most time to make its realm.
+    idle: VecDeque<Worker>,
 }
 
-pub(crate) enum Work {
-    Turn(Arc<Task>),
-    MakeRealm,
-    Exit,
+/// What an idle worker has sent since its last call.
+#[derive(PartialEq, Eq)]
+enum Readiness {
+    Ready,
+    MakesRealm,
+    Lost,
 }
 
-impl Shared {
-    pub fn start(options: Options) -> Arc<Self> {
-        let shared = Arc::new(Self {
-            functions: options.functions.as_slice().into(),
-            options,
-            queues: Mutex::default(),
-            work: Condvar::new(),
-            queued: AtomicUsize::new(0),
-            returning: AtomicUsize::new(0),
-            worker_spins: SpinHistory::default(),
-            caller_spins: SpinHistory::default(),
-            max_spinners: thread::available_parallelism().map_or(1, usize::from) - 1,
-            calls: AtomicUsize::new(0),
-            watcher_signal: WatcherSignal::default(),
-        });
-        Self::fill(&shared);
-        let watched = shared.clone();
-        let watcher = thread::Builder::new().name("js-watcher".to_owned()).spawn(move || watch(&watched));
-        if let Ok(watcher) = watcher {
-            shared.watcher_signal.set_thread(watcher.thread().clone());
-        }
-        shared
+impl Pool {
+    pub fn new(worker: Option<PathBuf>, functions: Arc<[HostFunction]>, max_idle: usize) -> Self {
+        Self { worker, functions, max_idle, state: Mutex::default() }
     }
 
-    fn queues(&self) -> MutexGuard<'_, Queues> {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts workers until enough are active, within the limit of all threads.
-    pub fn fill(shared: &Arc<Self>) {
-        let mut queues = shared.queues();
-        while queues.active < shared.options.threads
-            && queues.slots.len() < shared.options.max_threads
-            && !queues.stopping
-        {
-            let slot = Arc::new(WorkerSlot::default());
-            let (mine, its) = (shared.clone(), slot.clone());
-            let started = thread::Builder::new()
-                .name("js-worker".to_owned())
-                .stack_size(shared.options.thread_stack_bytes)
-                .spawn(move || work(&mine, &its));
-            if started.is_err() {
-                return;
-            }
-            queues.active += 1;
-            queues.slots.push(slot);
-        }
-    }
-
-    /// Counts one more call, unless the limit is reached.
-    pub fn enter(&self) -> Result<(), Failure> {
-        if self.calls.fetch_add(1, Ordering::AcqRel) >= self.options.max_calls {
-            self.leave();
-            return Err(Failure::Overloaded);
+    /// Starts the spawner and one worker, unless they are there.
+    pub fn warm_up(&self) -> Result<(), Failure> {
+        let mut state = self.state();
+        if state.idle.is_empty() {
+            let spare = self.fork(&mut state)?;
+            state.idle.push_back(spare);
         }
         Ok(())
     }
 
-    pub fn leave(&self) {
-        self.calls.fetch_sub(1, Ordering::AcqRel);
-    }
-
-    pub fn in_flight(&self) -> usize {
-        self.calls.load(Ordering::Relaxed)
-    }
-
-    pub fn push(&self, task: Arc<Task>) {
-        let mut queues = self.queues();
-        if queues.stopping {
-            drop(queues);
-            return task.finish(Err(Failure::EngineLost));
+    /// A worker that serves the program.
+    pub fn take(&self, program: &Arc<Program>) -> Result<Worker, Failure> {
+        let mut state = self.state();
+        let state = &mut *state;
+        if let Some((worker, ready)) = take_bound(&mut state.idle, program) {
+            let others = state.idle.iter().any(|other| serves(other, program));
+            if !ready && !others {
+                // The next call need not wait for a realm either.
+                let spare = self.spare(state, program)?;
+                state.idle.push_back(spare);
+            }
+            return Ok(worker);
         }
-        queues.ready.push_back(task);
-        self.queued.store(queues.ready.len(), Ordering::Release);
-        // Waking costs the caller time, so no worker is woken if one is about to take the task anyway.
-        let wake = queues.sleeping > 0 && queues.ready.len() > self.returning.load(Ordering::Acquire);
-        drop(queues);
-        if wake {
-            self.work.notify_one();
+        let worker = self.spare(state, program)?;
+        // The next new program finds a process that exists already.
+        if state.idle.iter().all(|idle| idle.program.is_some()) {
+            let spare = self.fork(state)?;
+            state.idle.push_front(spare);
         }
+        Ok(worker)
     }
 
-    /// Called by a worker before it sends a result: the caller's next call may arrive before the worker waits again.
-    pub fn announce_return(&self, slot: &WorkerSlot) {
-        if slot.set_returning(true) {
-            self.returning.fetch_add(1, Ordering::AcqRel);
-        }
-    }
-
-    /// Waits for the next work of a worker.
-    pub fn next(&self, slot: &WorkerSlot) -> Work {
-        let mut queues = self.queues();
-        let mut has_spun = false;
-        loop {
-            // Under the lock: callers that relied on this worker have already queued their task.
-            if slot.set_returning(false) {
-                self.returning.fetch_sub(1, Ordering::AcqRel);
-            }
-            if queues.stopping || slot.is_abandoned() {
-                return Work::Exit;
-            }
-            if let Some(task) = queues.ready.pop_front() {
-                self.queued.store(queues.ready.len(), Ordering::Release);
-                return Work::Turn(task);
-            }
-            // Realms in use are usually returned soon, so only half of the limit is created in advance.
-            if queues.spare.len() + queues.making < self.options.spare_realms.div_ceil(2) {
-                queues.making += 1;
-                return Work::MakeRealm;
-            }
-            if !has_spun && self.may_spin() {
-                has_spun = true;
-                self.announce_return(slot);
-                drop(queues);
-                let found =
-                    spin_until(self.options.spin, || (self.queued.load(Ordering::Acquire) > 0).then_some(()));
-                self.worker_spins.record(found.is_some());
-                queues = self.queues();
-                continue;
-            }
-            queues.sleeping += 1;
-            queues = self.work.wait(queues).unwrap_or_else(PoisonError::into_inner);
-            queues.sleeping -= 1;
-        }
-    }
-
-    /// Limits spinning workers, so that together with spinning callers they leave cores free.
-    fn may_spin(&self) -> bool {
-        let room = self.returning.load(Ordering::Acquire) < self.max_spinners.div_ceil(2);
-        room && !self.options.spin.is_zero() && self.worker_spins.should_spin()
-    }
-
-    /// The spare realm that matches the program best, and of several the one used last.
-    pub fn take_realm(&self, compiled: &Arc<Compiled>) -> Option<Realm> {
-        let mut queues = self.queues();
-        let best = (0..queues.spare.len()).max_by_key(|at| queues.spare[*at].match_score(compiled))?;
-        Some(queues.spare.remove(best))
-    }
-
-    pub fn add_spare_realm(&self, realm: Option<Realm>) {
-        let mut queues = self.queues();
-        queues.making = queues.making.saturating_sub(1);
-        queues.spare.extend(realm);
-    }
-
-    /// Returns a realm after its call. The realm of an abandoned worker is not used again.
-    pub fn return_realm(&self, realm: Realm, slot: &WorkerSlot) {
-        if slot.is_abandoned() {
+    /// Keeps a worker for the next call of its program.
+    pub fn put_back(&self, worker: Worker) {
+        if worker.calls >= MAX_CALLS_OF_WORKER {
             return;
         }
-        let Some(realm) = realm.recycle() else { return };
-        let mut queues = self.queues();
-        let surplus = if !queues.stopping && queues.spare.len() < self.options.spare_realms {
-            queues.spare.push(realm);
-            None
-        } else {
-            Some(realm)
+        let mut state = self.state();
+        state.idle.push_back(worker);
+        let evicted = (state.idle.len() > self.max_idle).then(|| state.idle.pop_front());
+        drop(state);
+        drop(evicted);
+    }
+
+    /// A worker without a program, bound to this one.
+    fn spare(&self, state: &mut State, program: &Arc<Program>) -> Result<Worker, Failure> {
+        let unbound = state.idle.iter().position(|worker| worker.program.is_none());
+        let mut worker = match unbound.and_then(|at| state.idle.remove(at)) {
+            Some(worker) if readiness(&worker) != Readiness::Lost => worker,
+            _ => self.fork(state)?,
         };
-        drop(queues);
-        drop(surplus);
+        let load = ToWorker::Load(program.modules.clone());
+        let bound = encode(&load, &mut worker.unsent).and_then(|()| flush(&mut worker));
+        bound.map_err(|error| Failure::NoWorker(error.to_string()))?;
+        worker.program = Some(Arc::clone(program));
+        Ok(worker)
     }
 
-    pub fn slots(&self) -> Vec<Arc<WorkerSlot>> {
-        self.queues().slots.clone()
-    }
-
-    pub fn is_stopping(&self) -> bool {
-        self.queues().stopping
-    }
-
-    /// Replaces a worker that is in a long turn by another.
-    pub fn release(shared: &Arc<Self>, slot: &WorkerSlot) {
-        if slot.release() {
-            shared.queues().active -= 1;
-            Self::fill(shared);
+    fn fork(&self, state: &mut State) -> Result<Worker, Failure> {
+        let no_worker = |error: io::Error| Failure::NoWorker(error.to_string());
+        if state.spawner.as_ref().is_some_and(|spawner| spawner.is_lost()) {
+            state.spawner = None;
+            state.idle.clear();
         }
-    }
-
-    /// After a long turn: becomes active again, or exits if it was replaced.
-    pub fn rejoin(&self, slot: &WorkerSlot) -> bool {
-        let mut queues = self.queues();
-        if slot.is_abandoned() || queues.active >= self.options.threads {
-            return false;
-        }
-        queues.active += 1;
-        slot.reclaim();
-        true
-    }
-
-    pub fn unregister(&self, slot: &Arc<WorkerSlot>) {
-        let mut queues = self.queues();
-        if !slot.is_released() {
-            queues.active -= 1;
-        }
-        queues.slots.retain(|other| !Arc::ptr_eq(other, slot));
-        if slot.set_returning(false) {
-            self.returning.fetch_sub(1, Ordering::AcqRel);
-        }
-        drop(queues);
-        // A caller may have relied on it.
-        self.work.notify_one();
-    }
-
-    pub fn stop(&self) {
-        let (ready, spare) = {
-            let mut queues = self.queues();
-            queues.stopping = true;
-            (std::mem::take(&mut queues.ready), std::mem::take(&mut queues.spare))
+        let spawner = match &state.spawner {
+            Some(spawner) => spawner,
+            None => {
+                let Some(worker) = &self.worker else {
+                    return Err(Failure::NoWorker("none is configured".to_owned()));
+                };
+                state.spawner.insert(Spawner::start(worker, &self.functions).map_err(no_worker)?)
+            }
         };
-        self.work.notify_all();
-        self.watcher_signal.wake();
-        for task in ready {
-            task.finish(Err(Failure::EngineLost));
-        }
-        drop(spare);
+        spawner.fork().map_err(no_worker)
     }
+}
+
+fn serves(worker: &Worker, program: &Arc<Program>) -> bool {
+    worker.program.as_ref().is_some_and(|own| Arc::ptr_eq(own, program))
+}
+
+/// The first idle worker of a program that is ready, or else the first; and whether it is ready.
+fn take_bound(idle: &mut VecDeque<Worker>, program: &Arc<Program>) -> Option<(Worker, bool)> {
+    let mut first = None;
+    let mut at = 0;
+    while at < idle.len() {
+        if serves(&idle[at], program) {
+            match readiness(&idle[at]) {
+                Readiness::Ready => return idle.remove(at).map(|worker| (worker, true)),
+                Readiness::MakesRealm => first = first.or(Some(at)),
+                Readiness::Lost => {
+                    idle.remove(at);
+                    continue;
+                }
+            }
+        }
+        at += 1;
+    }
+    idle.remove(first?).map(|worker| (worker, false))
+}
+
+/// Reads what an idle worker has sent: nothing but `Ready` is allowed.
+fn readiness(worker: &Worker) -> Readiness {
+    let mut buffer = [0; 64];
+    let Some(mut socket) = worker.socket.as_ref() else { return Readiness::Lost };
+    match socket.read(&mut buffer) {
+        Ok(count) if encoded_length(&buffer[..count]) == Some(count) => {
+            match decode(&buffer[HEADER_BYTES..count]) {
+                Ok(FromWorker::Ready) => Readiness::Ready,
+                _ => Readiness::Lost,
+            }
+        }
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Readiness::MakesRealm,
+        _ => Readiness::Lost,
+    }
+}
+
+/// Sends as much as the socket takes.
+fn flush(worker: &mut Worker) -> io::Result<()> {
+    let Some(mut socket) = worker.socket.as_ref() else { return Ok(()) };
+    while !worker.unsent.is_empty() {
+        match socket.write(&worker.unsent) {
+            Ok(count) => drop(worker.unsent.drain(..count)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }

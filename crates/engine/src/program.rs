@@ -1,202 +1,30 @@
-//! The modules of one handler, compiled once, in memory, at first use. Bytecode never comes from outside the process.
-use std::{
-    collections::HashMap,
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
-};
+//! The modules of one handler, as source text. Only a worker process compiles them.
+use std::fmt;
 
-use rquickjs::{
-    Context, Ctx, Error, Module, Runtime, WriteOptions,
-    context::intrinsic,
-    loader::{ImportAttributes, Loader, Resolver},
-    module::Declared,
-};
-
-use crate::{
-    modules::{ERROR_TYPES, resolve},
-    text,
-};
+use serde::{Deserialize, Serialize};
 
 /// A module's path inside its tool's directory, `handler.js` or `lib/x.js`, and its source.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Source {
     pub path: String,
-    pub text: Arc<str>,
+    pub text: String,
 }
 
-/// The modules of one handler; shared by all of its calls.
+/// The modules of one handler; shared by all of its calls. The entry is `handler.js`, or the first module if there is none
+/// of that name.
 pub struct Program {
-    name: String,
-    modules: Vec<Source>,
-    compiled: OnceLock<Result<Arc<Compiled>, String>>,
+    pub name: String,
+    pub modules: Vec<Source>,
+}
+
+impl Program {
+    pub fn new(name: String, modules: Vec<Source>) -> Self {
+        Self { name, modules }
+    }
 }
 
 impl fmt::Debug for Program {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Program").field("name", &self.name).field("modules", &self.modules.len()).finish()
-    }
-}
-
-/// Bytecode by module path, made by this process from source.
-#[derive(Debug, Default)]
-pub(crate) struct Compiled {
-    entry: String,
-    pub bytecode: Bytecode,
-}
-
-impl Compiled {
-    pub fn entry(&self) -> &[u8] {
-        self.bytecode.get(&self.entry).map_or(&[], Vec::as_slice)
-    }
-}
-
-impl Program {
-    /// The entry is `handler.js`, or the first module if there is none of that name.
-    pub fn new(name: String, modules: Vec<Source>) -> Self {
-        Self { name, modules, compiled: OnceLock::new() }
-    }
-
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Compiles now instead of at the first call, and returns the error of the source, if any.
-    pub fn prepare(&self) -> Result<(), String> {
-        self.compiled().map(|_| ())
-    }
-
-    pub(crate) fn is_compiled(&self) -> bool {
-        self.compiled.get().is_some()
-    }
-
-    pub(crate) fn compiled(&self) -> Result<Arc<Compiled>, String> {
-        self.compiled.get_or_init(|| compile(&self.modules).map(Arc::new)).clone()
-    }
-}
-
-const COMPILER_MEMORY_BYTES: usize = 256 << 20;
-
-/// The intrinsics that parsing needs.
-type Intrinsics = (intrinsic::Eval, intrinsic::RegExpCompiler);
-
-/// Bytecode by module path.
-pub(crate) type Bytecode = HashMap<String, Vec<u8>>;
-
-/// Compiles the engine's own modules.
-pub(crate) fn compile_own(modules: &[(&str, &str)]) -> Result<Bytecode, String> {
-    let sources = modules.iter().map(|(path, text)| ((*path).to_owned(), Arc::from(*text)));
-    let compiler = Compiler::new(sources.collect(), Strip::All);
-    compiler.compile_from(modules.iter().map(|(path, _)| *path))?;
-    Ok(compiler.into_bytecode())
-}
-
-/// What is stripped from the bytecode. Handlers need line numbers; the engine's own modules do not.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Strip {
-    Source,
-    All,
-}
-
-fn compile(modules: &[Source]) -> Result<Compiled, String> {
-    let entry = modules.iter().find(|module| module.path == "handler.js").or(modules.first());
-    let entry = entry.ok_or("there is no module")?.path.clone();
-    let mut sources: HashMap<String, Arc<str>> =
-        modules.iter().map(|module| (module.path.clone(), module.text.clone())).collect();
-    sources.insert(ERROR_TYPES.to_owned(), include_str!("js/error-types.js").into());
-    let compiler = Compiler::new(sources, Strip::Source);
-    compiler.compile_from([&*entry])?;
-    for module in modules {
-        // An error in a module without static imports only matters to a call that imports it dynamically.
-        if !compiler.has(&module.path) {
-            let _ = compiler.compile_from([&*module.path]);
-        }
-    }
-    Ok(Compiled { entry, bytecode: compiler.into_bytecode() })
-}
-
-/// `SyntaxError: … (handler.js:3)`, with the position from the error's stack.
-fn describe(ctx: &Ctx<'_>) -> String {
-    let thrown = ctx.catch();
-    let Some(error) = thrown.as_object() else { return "the module could not be compiled".to_owned() };
-    let name = text::member(error, "name").unwrap_or_else(|| "Error".to_owned());
-    let message = text::member(error, "message").unwrap_or_default();
-    let stack = text::member(error, "stack").unwrap_or_default();
-    let place = stack.lines().next().map(|line| line.trim().trim_start_matches("at ").to_owned());
-    match place.filter(|place| !place.is_empty()) {
-        Some(place) => format!("{name}: {message} ({place})"),
-        None => format!("{name}: {message}"),
-    }
-}
-
-#[derive(Clone)]
-struct Compiler {
-    sources: Arc<HashMap<String, Arc<str>>>,
-    done: Arc<Mutex<Bytecode>>,
-    strip: Strip,
-}
-
-impl Compiler {
-    fn new(sources: HashMap<String, Arc<str>>, strip: Strip) -> Self {
-        Self { sources: Arc::new(sources), done: Arc::default(), strip }
-    }
-
-    fn done(&self) -> MutexGuard<'_, Bytecode> {
-        self.done.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn has(&self, path: &str) -> bool {
-        self.done().contains_key(path)
-    }
-
-    fn into_bytecode(self) -> Bytecode {
-        std::mem::take(&mut self.done())
-    }
-
-    /// Compiles modules and what they import, in a runtime of their own.
-    fn compile_from<'a>(&self, paths: impl IntoIterator<Item = &'a str>) -> Result<(), String> {
-        let runtime = Runtime::new().map_err(|error| error.to_string())?;
-        runtime.set_memory_limit(COMPILER_MEMORY_BYTES);
-        runtime.set_loader(self.clone(), self.clone());
-        let context = Context::custom::<Intrinsics>(&runtime).map_err(|error| error.to_string())?;
-        context.with(|ctx| {
-            paths.into_iter().try_for_each(|path| match self.compile(&ctx, path) {
-                Ok(_) => Ok(()),
-                Err(Error::Exception) => Err(describe(&ctx)),
-                Err(error) => Err(error.to_string()),
-            })
-        })
-    }
-
-    fn compile<'js>(&self, ctx: &Ctx<'js>, path: &str) -> rquickjs::Result<Module<'js, Declared>> {
-        let source = self.sources.get(path).ok_or_else(|| Error::new_loading(path))?;
-        let module = Module::declare(ctx.clone(), path, source.as_bytes())?;
-        let strip_debug = self.strip == Strip::All;
-        let options = WriteOptions { strip_source: true, strip_debug, ..WriteOptions::default() };
-        let bytes = module.write(options)?;
-        self.done().insert(path.to_owned(), bytes);
-        Ok(module)
-    }
-}
-
-impl Resolver for Compiler {
-    fn resolve<'js>(
-        &mut self,
-        _ctx: &Ctx<'js>,
-        base: &str,
-        name: &str,
-        _attributes: Option<ImportAttributes<'js>>,
-    ) -> rquickjs::Result<String> {
-        resolve(base, name, |path| self.sources.contains_key(path))
-    }
-}
-
-impl Loader for Compiler {
-    fn load<'js>(
-        &mut self,
-        ctx: &Ctx<'js>,
-        name: &str,
-        _attributes: Option<ImportAttributes<'js>>,
-    ) -> rquickjs::Result<Module<'js, Declared>> {
-        self.compile(ctx, name)
     }
 }

@@ -1,7 +1,7 @@
 //! The functions in a handler's `context`, one row each. docs/reference/capabilities.md says what each does.
 
 use toolwright_contract::SideEffects;
-use toolwright_engine::HostFunction as EngineFunction;
+use toolwright_engine::{Engine, HostFunction as EngineFunction, Options};
 
 /// A function that the host provides to handlers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,8 +49,12 @@ pub fn find(path: &str) -> Option<&'static HostFunction> {
     FUNCTIONS.iter().find(|row| row.path == path)
 }
 
-/// The functions in the engine's form.
-pub fn engine_functions() -> Vec<EngineFunction> {
+/// An engine whose handlers have these functions. One engine may serve several runtimes.
+pub fn engine(options: Options) -> Engine {
+    Engine::new(Options { functions: engine_functions(), ..options })
+}
+
+fn engine_functions() -> Vec<EngineFunction> {
     let place = |row: &HostFunction| {
         if row.is_sync {
             EngineFunction::synchronous(row.path)

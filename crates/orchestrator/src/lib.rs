@@ -46,10 +46,14 @@ pub use builder::{Builder, Error as BuildError};
 pub use context::Context;
 pub use deferred::DeferredResult;
 pub use describe::DESCRIBE;
+pub use functions::engine;
 pub use orchestrator::Orchestrator;
 pub use prepared::Error as PrepareError;
 pub use request::{CallRequest, SessionRef, ToolCall};
 pub use runtime::{Builder as RuntimeBuilder, Runtime, WeakRuntime};
 pub use session::Turn;
 pub use toolwright_capabilities as capabilities;
-pub use toolwright_engine::{Cancel, Host, HostError, HostFuture, Level, Limits, Options as EngineOptions};
+pub use toolwright_engine::{
+    Cancel, Confinement, Engine, Host, HostError, HostFuture, Level, Limits, Options as EngineOptions,
+    confinement, run_if_worker,
+};

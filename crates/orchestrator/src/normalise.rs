@@ -105,10 +105,12 @@ fn failed(failure: engine::Failure, writes: bool) -> Normalised {
             let busy = Failure::new(ErrorKind::Transient, "Too many tools are running.");
             Failure { retryable: true, ..busy }.suggest("Try again in a moment.")
         }
+        Engine::NoWorker(_) => Failure::new(ErrorKind::Unavailable, "The tool cannot run on this server.")
+            .suggest("Continue without it, and tell the user that it cannot be used."),
         Engine::CpuTime => broken("The tool exceeded its CPU time limit."),
         Engine::Memory => broken("The tool exceeded its memory limit."),
         Engine::Stack => broken("The tool exceeded its stack limit."),
-        Engine::OutputTooLarge => broken("The tool's result is too large."),
+        Engine::OutputTooLarge => broken("The tool's output is too large."),
         Engine::TooManyHostCalls => broken("The tool made too many capability calls."),
         Engine::NeverSettles => broken("The tool awaits a promise that never settles."),
         Engine::BadResult(_) => return malformed(&detail),

@@ -41,8 +41,6 @@ pub enum Error {
     Unreadable { tool: String, path: PathBuf, source: std::io::Error },
     #[error("the handler of `{tool}` has changed since it was built: {}; run `toolwright build`", path.display())]
     Changed { tool: String, path: PathBuf },
-    #[error("the handler of `{tool}` cannot be loaded: {reason}")]
-    Broken { tool: String, reason: String },
     #[error("the schema of `{tool}` is invalid: {reason}")]
     Schema { tool: String, reason: String },
     #[error("a condition of `{tool}` is invalid: {reason}")]
@@ -124,11 +122,7 @@ pub(crate) fn load(tool: &str, module: &Module, base: &Path) -> Result<Program, 
     for (path, sha256) in &module.modules {
         sources.push(source(tool, path, &dir.join(path), sha256)?);
     }
-    let program = Program::new(tool.to_owned(), sources);
-    program
-        .prepare()
-        .map_err(|failure| Error::Broken { tool: tool.to_owned(), reason: failure.to_string() })?;
-    Ok(program)
+    Ok(Program::new(tool.to_owned(), sources))
 }
 
 fn source(tool: &str, name: &str, path: &Path, sha256: &str) -> Result<Source, Error> {
@@ -138,5 +132,5 @@ fn source(tool: &str, name: &str, path: &Path, sha256: &str) -> Result<Source, E
     if toolwright_registry::hex(&digest) != sha256 {
         return Err(Error::Changed { tool: tool.to_owned(), path: path.to_owned() });
     }
-    Ok(Source { path: name.to_owned(), text: Arc::from(text) })
+    Ok(Source { path: name.to_owned(), text })
 }

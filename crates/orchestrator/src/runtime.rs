@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use foldhash::fast::RandomState;
@@ -14,11 +14,10 @@ use toolwright_capabilities::Capabilities;
 use toolwright_capabilities::http::AllowList;
 use toolwright_contract::suggest::nearest;
 use toolwright_contract::{ErrorKind, Failure, Success};
-use toolwright_engine::{Engine, Limits, Options};
+use toolwright_engine::{Engine, Limits, Options as EngineOptions};
 use toolwright_registry::toolset::{Implementation, Tool, Toolset};
 
 use crate::engine::native;
-use crate::functions;
 use crate::prepared::{self, PreparedTool};
 
 /// A toolset, its engines, and the tools prepared so far. Cloning shares it.
@@ -33,10 +32,8 @@ struct Inner {
     toolset: Arc<Toolset>,
     /// The artifact's directory.
     base: PathBuf,
-    options: Options,
     limits: Limits,
-    /// Started by the first call of a JavaScript handler.
-    engine: OnceLock<Engine>,
+    engine: Engine,
     natives: HashMap<String, native::Handler>,
     capabilities: Arc<Capabilities>,
     allow: HashMap<String, AllowList>,
@@ -98,10 +95,10 @@ impl Builder {
         self
     }
 
-    /// The options of the JavaScript engine.
+    /// The engine of JavaScript handlers, from [`engine`](crate::engine()). Without one, their calls are refused.
     #[must_use]
-    pub fn engine(mut self, options: Options) -> Self {
-        self.0.options = options;
+    pub fn engine(mut self, engine: Engine) -> Self {
+        self.0.engine = engine;
         self
     }
 
@@ -143,9 +140,8 @@ impl Runtime {
         Builder(Inner {
             toolset,
             base: base.into(),
-            options: Options::default(),
             limits: Limits::within(Duration::ZERO),
-            engine: OnceLock::new(),
+            engine: crate::engine(EngineOptions::default()),
             natives: HashMap::new(),
             capabilities: Arc::default(),
             allow: HashMap::new(),
@@ -167,16 +163,6 @@ impl Runtime {
         Arc::strong_count(&self.0) > 1
     }
 
-    /// Starts in the background what all runtimes share, while the caller reads tools.
-    pub fn begin() {
-        Engine::warm_up();
-    }
-
-    /// Starts the JavaScript engine before the first call: its threads create realms in the background.
-    pub fn start(&self) {
-        self.engine();
-    }
-
     /// Prepares every tool, so that errors are found before the first call. Returns the errors. Blocks: run it on a thread
     /// of its own.
     pub fn warm_up(&self) -> Vec<Arc<prepared::Error>> {
@@ -192,10 +178,7 @@ impl Runtime {
     }
 
     pub(crate) fn engine(&self) -> &Engine {
-        self.0.engine.get_or_init(|| {
-            let functions = functions::engine_functions();
-            Engine::new(Options { functions, ..self.0.options.clone() })
-        })
+        &self.0.engine
     }
 
     /// The prepared tool. The log has the reason why a tool cannot be used; the model only learns that it cannot.

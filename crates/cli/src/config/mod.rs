@@ -9,11 +9,11 @@ use serde_json::json;
 use toolwright_contract::Mode;
 use toolwright_embed::LazyEmbedder;
 use toolwright_kb::KbCapability;
-use toolwright_orchestrator::Limits as HandlerLimits;
 use toolwright_orchestrator::capabilities::Capabilities;
 use toolwright_orchestrator::capabilities::http::AllowList;
 use toolwright_orchestrator::capabilities::images::BaseUrl;
 use toolwright_orchestrator::policy::{ModePolicy, Policy};
+use toolwright_orchestrator::{Engine, EngineOptions, Limits as HandlerLimits};
 use toolwright_server::mcp::Prompts;
 
 use crate::args::{Common, Format};
@@ -55,6 +55,7 @@ pub struct Config {
     pub embedders: Arc<LazyEmbedder>,
     /// The directory of the file.
     base: PathBuf,
+    engine: OnceLock<Engine>,
     capabilities: OnceLock<Arc<Capabilities>>,
     knowledge_base: OnceLock<Arc<KbCapability>>,
 }
@@ -81,6 +82,7 @@ impl Config {
             models,
             settings,
             base,
+            engine: OnceLock::new(),
             capabilities: OnceLock::new(),
             knowledge_base: OnceLock::new(),
         };
@@ -110,6 +112,18 @@ impl Config {
     /// Whether these are all tools: no directory is named, and the default one does not exist.
     pub fn has_only_other_tools(&self) -> bool {
         self.has_other_tools() && !self.names_tools && !self.tools.exists()
+    }
+
+    /// The engine of JavaScript handlers, shared by all toolsets of the process. Its workers are this program.
+    pub fn engine(&self) -> &Engine {
+        self.engine.get_or_init(|| {
+            let max_calls = self.settings.handlers.max_concurrent.into();
+            toolwright_orchestrator::engine(EngineOptions {
+                worker: own_program(),
+                max_calls,
+                ..EngineOptions::default()
+            })
+        })
     }
 
     /// The capabilities of handlers, shared by all toolsets of the process.
@@ -172,6 +186,7 @@ impl Config {
             memory_bytes: bytes(section.memory_mb.into(), 1 << 20),
             cpu: Duration::from_millis(section.cpu_ms.into()),
             output_bytes: bytes(section.output_kb, 1 << 10),
+            total_bytes: bytes(section.output_kb, 4 << 10),
             pending_host_calls: section.pending_calls.into(),
             ..HandlerLimits::within(Duration::ZERO)
         }
@@ -190,6 +205,12 @@ impl Config {
     }
 }
 
+/// This program, also if its file was replaced since it was started.
+fn own_program() -> Option<PathBuf> {
+    let link = PathBuf::from("/proc/self/exe");
+    if link.exists() { Some(link) } else { std::env::current_exe().ok() }
+}
+
 fn check(settings: &Settings) -> Result<(), Failure> {
     let handlers = &settings.handlers;
     check_positive(
@@ -198,6 +219,7 @@ fn check(settings: &Settings) -> Result<(), Failure> {
             ("memory_mb", handlers.memory_mb.into()),
             ("cpu_ms", handlers.cpu_ms),
             ("output_kb", handlers.output_kb),
+            ("max_concurrent", handlers.max_concurrent.into()),
         ],
     )?;
     settings.images.check()?;

@@ -176,7 +176,7 @@ impl Default for SessionSection {
     }
 }
 
-/// The limits of one call of a JavaScript handler.
+/// The limits of one call of a JavaScript handler, and how many run at a time.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HandlersSection {
@@ -184,11 +184,12 @@ pub struct HandlersSection {
     pub cpu_ms: u32,
     pub output_kb: u32,
     pub pending_calls: u16,
+    pub max_concurrent: u16,
 }
 
 impl Default for HandlersSection {
     fn default() -> Self {
-        Self { memory_mb: 64, cpu_ms: 1000, output_kb: 1024, pending_calls: 64 }
+        Self { memory_mb: 64, cpu_ms: 1000, output_kb: 1024, pending_calls: 64, max_concurrent: 256 }
     }
 }
 

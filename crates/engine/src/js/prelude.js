@@ -1,6 +1,5 @@
-// Evaluated when a realm is created, before the snapshot from which all of its calls start. It must not use anything of the
-// host that belongs to a call.
-const { defineProperty, entries, freeze, values } = Object;
+// Evaluated when a realm is created, before its call arrives. It must not use anything of the host that belongs to a call.
+const { defineProperty, entries, freeze, hasOwn, preventExtensions, values } = Object;
 const RealError = Error;
 const RealPromise = Promise;
 const toWellFormed = String.prototype.toWellFormed;
@@ -28,7 +27,9 @@ export function install(native, make, paths) {
   place(Math, 'random', globals.random);
   place(globalThis, 'performance', makePerformance(native), true);
   signal = globals.contextSignal();
-  return [settle, hostError, abort, fire, wellFormed, globals.fixClock, { args: undefined, context: makeContext(native, paths) }];
+  const context = makeContext(native, paths);
+  const fillContext = (data) => addFrozen(context, data);
+  return [settle, hostError, abort, fire, wellFormed, globals.fixClock, fillContext, { args: undefined, context }];
 }
 
 /** Counts from the start of the call. */
@@ -56,6 +57,14 @@ function makeContext(native, paths) {
     defineProperty(context, name, { value: deepFreeze(value), enumerable: true });
   }
   return context;
+}
+
+/** Adds the data of a call. Functions of the same name stay. */
+function addFrozen(context, data) {
+  for (const [name, value] of entries(data ?? {})) {
+    if (!hasOwn(context, name)) defineProperty(context, name, { value: deepFreeze(value), enumerable: true });
+  }
+  preventExtensions(context);
 }
 
 function deepFreeze(value) {

@@ -1,17 +1,20 @@
-//! Waiting calls hold no thread; cancelled ones stop; dropped calls leave nothing running.
+//! Calls run and wait side by side; cancelled ones stop; dropped calls leave nothing running.
 
 use crate::support;
 use std::{
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
-use crate::support::{body_with, call, engine, host, options, program};
+use crate::support::{body_with, call, engine, host, program};
 use serde_json::json;
-use toolwright_engine::{Engine, Failure, HandlerCall, Options};
+use toolwright_engine::{Failure, HandlerCall};
 
 #[tokio::test]
-async fn five_hundred_calls_wait_at_once_on_two_threads() {
+async fn five_hundred_calls_wait_at_once() {
     let engine = Arc::new(engine());
     let slow = program(
         "export async function execute({ args, context }) { const r = await context.later(50); return r + args.n; }",
@@ -105,7 +108,7 @@ async fn the_signal_fires_at_the_deadline_too() {
 
 #[tokio::test]
 async fn an_abort_listener_has_a_cpu_limit() {
-    let engine = Arc::new(Engine::new(Options { threads: 1, ..options() }));
+    let engine = Arc::new(engine());
     let (mut one, _) = cancelling(
         "export async function execute({ context }) {
         context.signal.addEventListener('abort', () => { for (;;) {} });
@@ -144,18 +147,18 @@ async fn a_call_cancelled_before_it_starts_runs_nothing() {
     assert!(stubs.calls.lock().unwrap().is_empty());
 }
 
-struct Dropped(Arc<std::sync::atomic::AtomicBool>);
+struct Dropped(Arc<AtomicBool>);
 
 impl Drop for Dropped {
     fn drop(&mut self) {
-        self.0.store(true, std::sync::atomic::Ordering::SeqCst);
+        self.0.store(true, Ordering::SeqCst);
     }
 }
 
 #[tokio::test]
 async fn dropping_a_call_stops_its_host_calls() {
     let engine = engine();
-    let dropped = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let dropped = Arc::new(AtomicBool::new(false));
     let flag = dropped.clone();
     let mut one =
         call(&program("export async function execute({ context }) { await context.later(); }"), json!({}));
@@ -169,26 +172,26 @@ async fn dropping_a_call_stops_its_host_calls() {
     one.host = stubs.clone();
     let outcome = tokio::time::timeout(Duration::from_millis(100), engine.run(one)).await;
     assert!(outcome.is_err());
-    assert!(until(|| dropped.load(std::sync::atomic::Ordering::SeqCst)).await);
+    assert!(until(|| dropped.load(Ordering::SeqCst)).await);
 }
 
 #[tokio::test]
-async fn host_calls_that_are_not_awaited_still_finish() {
+async fn host_calls_that_are_not_awaited_end_with_the_call() {
     let engine = engine();
-    let arrived = Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let flag = arrived.clone();
+    let (started, dropped) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let flags = (started.clone(), dropped.clone());
     let source = "export async function execute({ context }) { context.later(); setTimeout(() => console.log('late'), 60000); return 'done'; }";
     let mut one = call(&program(source), json!({}));
     one.host = Arc::new(support::Stubs::default().with("later", move |_| {
-        let flag = flag.clone();
+        let (started, held) = (flags.0.clone(), Dropped(flags.1.clone()));
         Box::pin(async move {
-            tokio::time::sleep(Duration::from_millis(30)).await;
-            flag.store(true, std::sync::atomic::Ordering::SeqCst);
-            Ok(json!(null))
+            let _held = held;
+            started.store(true, Ordering::SeqCst);
+            std::future::pending().await
         })
     }));
     assert_eq!(engine.run(one).await, Ok(json!("done")));
-    assert!(until(|| arrived.load(std::sync::atomic::Ordering::SeqCst)).await);
+    assert!(started.load(Ordering::SeqCst) && dropped.load(Ordering::SeqCst));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

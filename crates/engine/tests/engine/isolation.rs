@@ -34,7 +34,7 @@ const PROBE: &str = "
 
 #[tokio::test]
 async fn ten_thousand_alternating_calls_share_no_state() {
-    let engine = Arc::new(Engine::new(Options { threads: 2, ..options() }));
+    let engine = Arc::new(engine());
     let (pollute, probe) = (program(POLLUTE), program(PROBE));
     let clean = json!({
         "count": 1, "names": [false, false, false, false, false, false, false],
@@ -129,7 +129,7 @@ async fn errors_do_not_give_access_to_other_realms() {
 #[tokio::test]
 async fn a_context_without_data_still_has_its_functions() {
     let functions = vec![HostFunction::asynchronous("a.b.c"), HostFunction::synchronous("d")];
-    let engine = Engine::new(Options { threads: 1, functions, ..Options::default() });
+    let engine = Engine::new(Options { functions, ..options() });
     let handler = program(
         "export async function execute({ context }) { return [await context.a.b.c(1), context.d(), Object.keys(context)]; }",
     );

@@ -16,7 +16,7 @@ const TIMES: usize = 20;
 
 /// Runs a hostile body many times, while other calls run concurrently.
 async fn hostile(body: &str, limits: impl Fn(&mut Limits), expected: Failure) {
-    let engine = Arc::new(Engine::new(Options { threads: 2, max_threads: 64, ..options() }));
+    let engine = Arc::new(engine());
     let (stop, served) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let neighbour = tokio::spawn(neighbours(engine.clone(), stop.clone(), served.clone()));
     let source = format!("export async function execute({{ args, context }}) {{ {body} }}");
@@ -88,13 +88,13 @@ hostile! {
     a_long_sort_is_stopped: "for (;;) Array.from({ length: 200000 }, (_, i) => i ^ 0x5555).sort();" => Failure::CpuTime;
     a_long_search_in_strings_is_given_up_on: "return ('a'.repeat(1 << 20) + 'c').indexOf('a'.repeat(1 << 10) + 'b');" => Failure::CpuTime;
     a_power_of_big_integers_is_stopped: "let n = 3n; for (;;) n *= n;" => Failure::CpuTime;
-    too_many_host_calls_in_a_row_are_stopped: "for (;;) { try { await context.echo(1); } catch {} }" => Failure::TooManyHostCalls;
-    too_many_synchronous_host_calls_are_stopped: "for (;;) { try { context.audit.log('x'); } catch {} }" => Failure::TooManyHostCalls;
     too_many_pending_host_calls_are_stopped: "await Promise.allSettled(Array.from({ length: 65 }, () => context.never()));" => Failure::TooManyHostCalls;
     a_promise_that_never_settles_is_told: "return new Promise(() => {});" => Failure::NeverSettles;
 }
 
 generous! {
+    too_many_host_calls_in_a_row_are_stopped: "for (;;) { try { await context.echo(1); } catch {} }" => Failure::TooManyHostCalls;
+    too_many_synchronous_host_calls_are_stopped: "for (;;) { try { context.audit.log('x'); } catch {} }" => Failure::TooManyHostCalls;
     deep_recursion_is_stopped: "const f = () => 1 + f(); return f();" => Failure::Stack;
     deep_recursion_in_to_json_is_stopped: "const f = () => ({ toJSON: () => JSON.stringify(f()) }); return f();" => Failure::Stack;
     deep_recursion_of_host_calls_is_stopped: "const f = () => context.audit.log({ toJSON: f }); f();" => Failure::Stack;
@@ -143,42 +143,57 @@ async fn cpu_time_is_measured_not_guessed() {
     assert!(took >= Duration::from_millis(100) && took < Duration::from_secs(4), "{took:?}");
 }
 
+/// Native code that neither polls nor allocates, or that allocates beside the realm's memory.
+const NATIVE: [(&str, Failure); 3] = [
+    ("return 'a'.repeat(3e7).indexOf('a'.repeat(1.5e7) + 'b');", Failure::CpuTime),
+    ("return ('a'.repeat(1 << 20) + 'c').includes('a'.repeat(1 << 10) + 'b');", Failure::CpuTime),
+    (
+        "return new URLSearchParams(Array(100000).fill(['a', 'x'.repeat(1 << 20)])).toString();",
+        Failure::Memory,
+    ),
+];
+
 #[tokio::test]
-async fn a_stuck_thread_is_abandoned_and_replaced() {
-    let engine = Arc::new(Engine::new(Options { threads: 1, max_threads: 8, ..options() }));
-    // Quadratic time in native code that neither polls nor allocates: several seconds.
-    let stuck = program(
-        "export async function execute() { return ('a'.repeat(1 << 20) + 'c').indexOf('a'.repeat(1 << 10) + 'b'); }",
-    );
-    for _ in 0..3 {
-        let mut one = call(&stuck, json!({}));
-        one.limits.cpu = Duration::from_millis(50);
-        let began = Instant::now();
-        assert_eq!(engine.run(one).await, Err(Failure::CpuTime));
-        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+async fn native_code_is_ended_soon_after_its_limit_and_leaves_no_process() {
+    let engine = engine();
+    for (body, expected) in NATIVE {
+        let native = program(&format!("export async function execute() {{ {body} }}"));
+        for _ in 0..4 {
+            let mut one = call(&native, json!({}));
+            let is_memory = expected == Failure::Memory;
+            one.limits.cpu = Duration::from_millis(if is_memory { 15_000 } else { 50 });
+            let began = Instant::now();
+            assert_eq!(engine.run(one).await, Err(expected.clone()), "{body}");
+            assert!(is_memory || began.elapsed() < Duration::from_secs(5), "{body}: {:?}", began.elapsed());
+        }
         assert_eq!(body_with(&engine, "return 'still here';").await, Ok(json!("still here")));
     }
-    // Abandoned threads exit when they return.
+    drop(engine);
     let began = Instant::now();
-    while workers() > 1 && began.elapsed() < Duration::from_secs(60) {
-        tokio::time::sleep(Duration::from_millis(20)).await;
+    while workers() > 0 && began.elapsed() < Duration::from_secs(10) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    assert_eq!(workers(), 1);
-    assert_eq!(body_with(&engine, "return 'still here';").await, Ok(json!("still here")));
+    assert_eq!(workers(), 0);
 }
 
+/// The processes that this one has started, and theirs. Zombies count.
 fn workers() -> usize {
-    let threads =
-        std::fs::read_dir("/proc/self/task").unwrap().map(|entry| entry.unwrap().path().join("comm"));
-    threads
-        .filter_map(|path| std::fs::read_to_string(path).ok())
-        .filter(|name| name.trim() == "js-worker")
-        .count()
+    let parents: Vec<(u32, u32)> = std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| {
+            let id = entry.ok()?.file_name().to_str()?.parse().ok()?;
+            let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+            let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+            Some((id, parent.trim().parse().ok()?))
+        })
+        .collect();
+    let children_of = |id: u32| parents.iter().filter(move |(_, parent)| *parent == id).map(|(id, _)| *id);
+    children_of(std::process::id()).map(|spawner| 1 + children_of(spawner).count()).sum()
 }
 
 #[tokio::test]
 async fn a_long_turn_does_not_delay_short_ones() {
-    let engine = Arc::new(Engine::new(Options { threads: 1, ..options() }));
+    let engine = Arc::new(engine());
     let spin = program("export async function execute() { for (;;) {} }");
     let mut long = call(&spin, json!({}));
     long.limits.cpu = Duration::from_secs(3);
@@ -206,12 +221,15 @@ async fn a_limit_that_the_handler_recovers_from_is_no_failure() {
 }
 
 #[tokio::test]
-async fn calls_beyond_the_engines_capacity_are_refused() {
-    let engine = Arc::new(Engine::new(Options { threads: 1, max_calls: 4, ..options() }));
-    let slow = program("export async function execute({ context }) { return context.later(200); }");
+async fn calls_beyond_the_engines_capacity_wait_until_their_deadline() {
+    let engine = Engine::new(Options { max_calls: 4, ..options() });
+    let slow = program("export async function execute({ context }) { return context.later(1000); }");
     let mut calls = tokio::task::JoinSet::new();
-    for _ in 0..12 {
-        let (engine, one) = (engine.clone(), call(&slow, json!({})));
+    for n in 0..12 {
+        let (engine, mut one) = (engine.clone(), call(&slow, json!({})));
+        if n >= 4 {
+            one.limits.deadline = Instant::now() + Duration::from_millis(300);
+        }
         calls.spawn(async move { engine.run(one).await });
     }
     let results = calls.join_all().await;
@@ -219,6 +237,23 @@ async fn calls_beyond_the_engines_capacity_are_refused() {
     let served = results.iter().filter(|result| **result == Ok(json!("later"))).count();
     assert_eq!((served, refused), (4, 8));
     assert_eq!(body_with(&engine, "return 1;").await, Ok(json!(1)));
+}
+
+#[tokio::test]
+async fn what_a_handler_passes_to_the_host_is_limited_in_sum() {
+    let flood = "const text = 'x'.repeat(900000); for (let i = 0; i < 100; i += 1) await context.echo(text); return 1;";
+    assert_eq!(body_with(&engine(), flood).await, Err(Failure::OutputTooLarge));
+    let flood = "const text = 'x'.repeat(900000); for (let i = 0; i < 100; i += 1) context.audit.log('x', text); return 1;";
+    assert_eq!(body_with(&engine(), flood).await, Err(Failure::OutputTooLarge));
+}
+
+#[tokio::test]
+async fn without_a_worker_nothing_runs() {
+    let engine = Engine::new(Options { worker: None, ..options() });
+    let refused = body_with(&engine, "return 1;").await;
+    assert_eq!(refused, Err(Failure::NoWorker("none is configured".to_owned())));
+    let engine = Engine::new(Options { worker: Some("/nonexistent/worker".into()), ..options() });
+    assert!(matches!(body_with(&engine, "return 1;").await, Err(Failure::NoWorker(_))));
 }
 
 #[tokio::test]

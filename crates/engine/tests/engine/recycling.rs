@@ -1,16 +1,10 @@
-//! A realm is reused after its call, and restored first, whatever the call has done to it.
-//! (With debug assertions, every call first compares the memory of its realm with the snapshot.)
+//! A worker is reused after a call. The next call sees nothing of it, whatever it has done.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use crate::support::{Stubs, call, host, options, program};
+use crate::support::{Stubs, call, engine, host, program};
 use serde_json::{Value, json};
-use toolwright_engine::{Engine, Failure, HandlerCall, Options, Program};
-
-/// One worker and one realm, so that each call reuses the realm of the previous one.
-fn one_realm() -> Engine {
-    Engine::new(Options { threads: 1, spare_realms: 1, ..options() })
-}
+use toolwright_engine::{Engine, Failure, HandlerCall, Program};
 
 /// Everything that can be reached from the global object, with its attributes, as one text.
 const FINGERPRINT: &str = "
@@ -117,8 +111,8 @@ fn check(answer: &Value, first: &Value, label: &str) {
 }
 
 #[tokio::test]
-async fn changes_to_a_realm_do_not_affect_the_next_call() {
-    let engine = one_realm();
+async fn changes_do_not_affect_the_next_call() {
+    let engine = engine();
     let program = harmful();
     let first = engine.run(one(&program, json!({ "harm": "none" })).0).await.unwrap()["before"].clone();
     let print = engine.run(one(&program, json!({ "print": true })).0).await.unwrap();
@@ -171,8 +165,8 @@ async fn ended(engine: &Engine, program: &Arc<Program>, end: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_realm_is_clean_after_every_kind_of_end() {
-    let engine = one_realm();
+async fn nothing_is_left_after_every_kind_of_end() {
+    let engine = engine();
     let program = harmful();
     let first = engine.run(one(&program, json!({ "harm": "none" })).0).await.unwrap()["before"].clone();
     for round in 0..2 {
@@ -186,7 +180,7 @@ async fn a_realm_is_clean_after_every_kind_of_end() {
 
 #[tokio::test]
 async fn timers_and_finalizers_of_a_call_do_not_reach_the_next() {
-    let engine = one_realm();
+    let engine = engine();
     let leaving = program(
         "export async function execute({ context }) {
         setTimeout(() => context.audit.log('late'), 5);
@@ -215,7 +209,7 @@ async fn timers_and_finalizers_of_a_call_do_not_reach_the_next() {
 
 #[tokio::test]
 async fn random_numbers_and_clocks_do_not_repeat() {
-    let engine = one_realm();
+    let engine = engine();
     let draw = program(
         "const early = Math.random();
         export async function execute() { return [early, Math.random(), crypto.randomUUID(), performance.timeOrigin, crypto.getRandomValues(new Uint32Array(2)).join(), performance.now()]; }",
@@ -233,8 +227,8 @@ async fn random_numbers_and_clocks_do_not_repeat() {
 }
 
 #[tokio::test]
-async fn programs_can_alternate_in_a_realm() {
-    let engine = one_realm();
+async fn programs_can_alternate() {
+    let engine = engine();
     let source = |name: &str| {
         format!(
             "import {{ ErrorType }} from '../_core/error-types.js'; let count = 0; ErrorType.count ??= 0;
@@ -251,7 +245,7 @@ async fn programs_can_alternate_in_a_realm() {
 
 #[tokio::test]
 async fn freed_memory_is_reused() {
-    let engine = one_realm();
+    let engine = engine();
     let looping = program(
         "export async function execute({ args }) {
         let sum = 0;
@@ -278,7 +272,7 @@ fn resident_kilobytes() -> u64 {
 
 #[tokio::test]
 async fn thousands_of_calls_need_no_more_memory_than_hundreds() {
-    let engine = Engine::new(Options { threads: 2, ..options() });
+    let engine = engine();
     let mixed = program(
         "export async function execute({ args, context }) {
         const cycle = { url: new URL('http://example.com/?a=1'), list: Array.from({ length: 500 }, (_, i) => ({ i })) };

@@ -1,6 +1,6 @@
 //! The reference tools with all of their own tests, and the handlers printed in the source documents.
 
-use crate::support;
+use crate::support::{self, options};
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use crate::case::{CaseHost, envelope, matches};
@@ -34,7 +34,7 @@ fn capabilities() -> Vec<HostFunction> {
 }
 
 fn engine() -> Engine {
-    Engine::new(Options { functions: capabilities(), threads: 2, ..Options::default() })
+    Engine::new(Options { functions: capabilities(), ..options() })
 }
 
 fn read(path: &Path) -> Value {

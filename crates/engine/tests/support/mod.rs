@@ -57,13 +57,20 @@ impl Host for Stubs {
     }
 }
 
-/// With the functions that the stubs implement.
+/// The harness owns `main`, so a constructor makes this program its own worker.
+#[ctor::ctor(unsafe)]
+fn be_worker() {
+    toolwright_engine::run_if_worker();
+}
+
+/// With the functions that the stubs implement, and this program as the worker.
 pub fn options() -> Options {
-    Options { functions: functions(), ..Options::default() }
+    let worker = Some(std::env::current_exe().unwrap());
+    Options { worker, functions: functions(), ..Options::default() }
 }
 
 pub fn engine() -> Engine {
-    Engine::new(Options { threads: 2, ..options() })
+    Engine::new(options())
 }
 
 pub fn program(source: &str) -> Arc<Program> {

@@ -1,4 +1,4 @@
-//! Handlers in JavaScript: each call has a realm of its own, on the engine's threads.
+//! Handlers in JavaScript: each call has a realm of its own, in a worker process.
 
 use std::sync::Arc;
 

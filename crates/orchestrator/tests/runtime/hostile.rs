@@ -68,7 +68,7 @@ async fn a_string_of_a_gigabyte() {
 
 #[tokio::test]
 async fn a_result_that_is_too_large() {
-    is_stopped("return { ok: true, data: 'x'.repeat(3 * 1024 * 1024) }", "The tool's result is too large.")
+    is_stopped("return { ok: true, data: 'x'.repeat(3 * 1024 * 1024) }", "The tool's output is too large.")
         .await;
 }
 

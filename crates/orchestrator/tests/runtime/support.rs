@@ -11,7 +11,8 @@ use toolwright_orchestrator::capabilities::{Client, SendFuture};
 use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::store::Backend;
 use toolwright_orchestrator::{
-    CallRequest, Orchestrator, Runtime, RuntimeBuilder as Builder, SessionRef, ToolCall,
+    CallRequest, Engine, EngineOptions, Orchestrator, Runtime, RuntimeBuilder as Builder, SessionRef,
+    ToolCall,
 };
 use toolwright_registry::toolset::{Implementation, Module, Tool, Toolset};
 
@@ -54,13 +55,24 @@ impl ToolsetBuilder {
     pub fn builder(self) -> (Builder, TempDir) {
         let (toolset, errors) = Toolset::empty().with_declared(Path::new("tools.json"), self.tools);
         assert_eq!(errors, []);
-        (Runtime::builder(Arc::new(toolset), self.dir.path()), self.dir)
+        (Runtime::builder(Arc::new(toolset), self.dir.path()).engine(engine()), self.dir)
     }
 
     pub fn runtime(self) -> (Runtime, TempDir) {
         let (builder, dir) = self.builder();
         (builder.build(), dir)
     }
+}
+
+/// The harness owns `main`, so a constructor makes this program its own worker.
+#[ctor::ctor(unsafe)]
+fn be_worker() {
+    toolwright_orchestrator::run_if_worker();
+}
+
+fn engine() -> Engine {
+    let worker = Some(std::env::current_exe().unwrap());
+    toolwright_orchestrator::engine(EngineOptions { worker, ..EngineOptions::default() })
 }
 
 fn spec(id: &str, fields: Value) -> ToolSpec {

@@ -2,7 +2,7 @@
 use rquickjs::{Array, Ctx, FromJs, IntoJs, Result, String as JsString, Value};
 use url::{Url, form_urlencoded, quirks};
 
-use crate::text;
+use super::text;
 
 /// All parts in the order that `url-globals.js` expects, or null if it is not a URL.
 pub(crate) fn parse<'js>(ctx: &Ctx<'js>, address: &str, base: Option<&str>) -> Result<Value<'js>> {

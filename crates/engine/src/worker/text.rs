@@ -1,7 +1,7 @@
 //! Converts JavaScript strings to Rust strings. Lone surrogates, which UTF-8 cannot encode, become U+FFFD.
 use rquickjs::{Ctx, Error, Object, Result, String as JsString, Value};
 
-use crate::bridge::Bridge;
+use super::bridge::bridge_of;
 
 pub(crate) fn to_rust_string<'js>(ctx: &Ctx<'js>, string: &JsString<'js>) -> Result<String> {
     match string.to_string() {
@@ -14,9 +14,9 @@ pub(crate) fn to_rust_string<'js>(ctx: &Ctx<'js>, string: &JsString<'js>) -> Res
 
 /// Replaces lone surrogates.
 pub(crate) fn to_well_formed<'js>(ctx: &Ctx<'js>, string: Value<'js>) -> Result<String> {
-    match ctx.userdata::<Bridge<'js>>().map(|bridge| bridge.well_formed.clone()) {
-        Some(well_formed) => well_formed.call::<_, JsString<'js>>((string,))?.to_string(),
-        None => Ok(String::new()),
+    match bridge_of(ctx).map(|bridge| bridge.well_formed.clone()) {
+        Ok(well_formed) => well_formed.call::<_, JsString<'js>>((string,))?.to_string(),
+        Err(_) => Ok(String::new()),
     }
 }
 

@@ -1,16 +1,13 @@
-//! The engine's own JavaScript, compiled once per process and evaluated for each new realm.
-use std::sync::{Arc, LazyLock};
+//! The engine's own JavaScript, compiled once by the spawner and evaluated for each new realm.
+use std::{rc::Rc, sync::LazyLock};
 
 use rquickjs::{Array, Ctx, Error, Function, Module, Object, Result, Value};
 
-use crate::{
-    binding::Binding,
-    bridge::Bridge,
-    call,
+use super::{
+    bridge::{Bridge, RealmParts},
+    compile::{Bytecode, compile_own},
     modules::ERROR_TYPES,
-    native,
-    program::{Bytecode, compile_own},
-    raw,
+    native, raw,
 };
 
 /// Names with a scheme, to which no import of a handler resolves.
@@ -18,9 +15,9 @@ const PRELUDE: &str = "toolwright:prelude";
 const GLOBALS: &str = "toolwright:globals";
 
 static CODE: LazyLock<Option<Bytecode>> = LazyLock::new(|| {
-    let globals = concat!(include_str!("js/globals.js"), include_str!("js/url-globals.js"));
-    let error_types = (ERROR_TYPES, include_str!("js/error-types.js"));
-    compile_own(&[error_types, (GLOBALS, globals), (PRELUDE, include_str!("js/prelude.js"))]).ok()
+    let globals = concat!(include_str!("../js/globals.js"), include_str!("../js/url-globals.js"));
+    let error_types = (ERROR_TYPES, include_str!("../js/error-types.js"));
+    compile_own(&[error_types, (GLOBALS, globals), (PRELUDE, include_str!("../js/prelude.js"))]).ok()
 });
 
 /// Compiles the modules, unless that is done.
@@ -29,16 +26,15 @@ pub(crate) fn prepare() {
 }
 
 /// Creates the realm's globals and stores the [`Bridge`] in it.
-pub(crate) fn install(ctx: &Ctx<'_>, functions: &[call::HostFunction], binding: &Arc<Binding>) -> Result<()> {
+pub(crate) fn install(ctx: &Ctx<'_>, parts: &Rc<RealmParts>) -> Result<()> {
     // Loaded in advance for the handlers' imports.
     evaluate(ctx, ERROR_TYPES)?;
     let (globals, prelude) = (evaluate(ctx, GLOBALS)?, evaluate(ctx, PRELUDE)?);
     let install: Function<'_> = prelude.get("install")?;
-    let native = native::function(ctx, binding)?;
     let make: Value<'_> = globals.get("make")?;
-    let paths: Vec<&str> = functions.iter().map(|function| function.path.as_str()).collect();
-    let made: Array<'_> = install.call((native.clone(), make, paths))?;
-    let bridge = Bridge::new(&made, native, binding.clone())?;
+    let paths: Vec<&str> = parts.functions.iter().map(|function| function.path.as_str()).collect();
+    let made: Array<'_> = install.call((native::function(ctx)?, make, paths))?;
+    let bridge = Bridge::new(&made, Rc::clone(parts))?;
     ctx.store_userdata(bridge).map_err(|_| Error::Unknown)?;
     Ok(())
 }

@@ -1,5 +1,5 @@
 //! Resolves and loads the imports of a program. Only its own modules and the error types can be imported.
-use std::sync::Arc;
+use std::rc::Rc;
 
 use rquickjs::{
     Ctx, Error, Module, Result,
@@ -7,7 +7,7 @@ use rquickjs::{
     module::Declared,
 };
 
-use crate::{binding::Binding, raw};
+use super::{bridge::RealmParts, raw};
 
 /// The internal name of the module with `ToolError`, `ErrorType` and `IntentType`.
 pub(crate) const ERROR_TYPES: &str = "toolwright:error-types";
@@ -52,8 +52,8 @@ fn refused(base: &str, name: &str, why: &str) -> Error {
     Error::new_resolving_message(base, name, why)
 }
 
-/// Resolves and loads the compiled modules of the realm's current program.
-pub(crate) struct Modules(pub Arc<Binding>);
+/// Resolves and loads the compiled modules of the realm's program.
+pub(crate) struct Modules(pub Rc<RealmParts>);
 
 impl Resolver for Modules {
     fn resolve<'js>(
@@ -63,8 +63,8 @@ impl Resolver for Modules {
         name: &str,
         _attributes: Option<ImportAttributes<'js>>,
     ) -> Result<String> {
-        let compiled = self.0.compiled()?;
-        resolve(base, name, |path| compiled.bytecode.contains_key(path))
+        let program = self.0.program.borrow();
+        resolve(base, name, |path| program.bytecode.contains_key(path))
     }
 }
 
@@ -75,8 +75,8 @@ impl Loader for Modules {
         name: &str,
         _attributes: Option<ImportAttributes<'js>>,
     ) -> Result<Module<'js, Declared>> {
-        let compiled = self.0.compiled()?;
-        let bytecode = compiled.bytecode.get(name).ok_or_else(|| Error::new_loading(name))?;
+        let program = Rc::clone(&self.0.program.borrow());
+        let bytecode = program.bytecode.get(name).ok_or_else(|| Error::new_loading(name))?;
         raw::load(ctx, bytecode)
     }
 }

@@ -1,10 +1,8 @@
 //! Converts a thrown value to a [`Failure`], with the handler's own texts only.
 use rquickjs::{Ctx, Object, Type, Value};
 
-use crate::{
-    failure::{Failure, ToolErrorFields},
-    json_out, text,
-};
+use super::{json_out, text};
+use crate::failure::{Failure, ToolErrorFields};
 
 const MAX_TEXT: usize = 8192;
 const MAX_DETAILS: usize = 64 << 10;

@@ -2,9 +2,9 @@
 #![allow(unsafe_code)]
 use rquickjs::{Ctx, JsLifetime, Module, Result, TypedArray, module::Declared};
 
-use crate::bridge::Bridge;
+use super::bridge::Bridge;
 
-/// Loads bytecode and its imports without evaluating them. Only bytecode that `program.rs` has written in this process may
+/// Loads bytecode and its imports without evaluating them. Only bytecode that `compile.rs` has written in this process may
 /// be passed.
 pub(crate) fn load<'js>(ctx: &Ctx<'js>, bytecode: &[u8]) -> Result<Module<'js, Declared>> {
     // SAFETY: the bytes were written by this engine, are private and never change.

@@ -1,9 +1,8 @@
 //! The single native function of a realm. The prelude selects an operation by number, so that creating a realm creates one
 //! function instead of a dozen.
 use std::{
-    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
+    rc::Rc,
+    time::{Duration, Instant},
 };
 
 use rquickjs::{
@@ -11,29 +10,22 @@ use rquickjs::{
     function::Rest,
 };
 
-use crate::{
-    binding::Binding,
-    bridge::{Bridge, call_host_of},
-    call::Level,
-    host_call, raw, text, url_functions,
-};
+use super::{bridge::bridge_of, host_call, raw, text, url_functions};
+use crate::call::Level;
 
 const MAX_TIMERS: usize = 1000;
 const MAX_RANDOM: usize = 65536;
+const MAX_DELAY: Duration = Duration::from_secs(24 * 3600);
 
-pub(crate) fn function<'js>(ctx: &Ctx<'js>, binding: &Arc<Binding>) -> Result<Function<'js>> {
-    let binding = binding.clone();
-    Function::new(ctx.clone(), move |ctx: Ctx<'js>, operation: u32, args: Rest<Value<'js>>| {
-        catch_unwind(AssertUnwindSafe(|| dispatch(&ctx, operation, &args))).unwrap_or_else(|panic| {
-            binding.set_panicked();
-            resume_unwind(panic)
-        })
+pub(crate) fn function<'js>(ctx: &Ctx<'js>) -> Result<Function<'js>> {
+    Function::new(ctx.clone(), |ctx: Ctx<'js>, operation: u32, args: Rest<Value<'js>>| {
+        dispatch(&ctx, operation, &args)
     })
 }
 
 fn dispatch<'js>(ctx: &Ctx<'js>, operation: u32, args: &Rest<Value<'js>>) -> Result<Value<'js>> {
-    let call_host = call_host_of(ctx)?;
-    if call_host.control.is_too_deep(call_host.stack_bytes) {
+    let parts = Rc::clone(&bridge_of(ctx)?.parts);
+    if parts.clock.is_too_deep(parts.input()?.stack_bytes) {
         return Err(Exception::throw_range(ctx, "Maximum call stack size exceeded"));
     }
     let args = NativeArgs { ctx, values: &args.0 };
@@ -47,10 +39,10 @@ fn dispatch<'js>(ctx: &Ctx<'js>, operation: u32, args: &Rest<Value<'js>>) -> Res
         6 => decode(&args),
         7 => url_functions::parse(ctx, &args.text(0)?, args.optional_text(1)?.as_deref()),
         8 => url_functions::change(ctx, &args.text(0)?, &args.text(1)?, &args.text(2)?),
-        9 => Ok(Value::new_float(ctx.clone(), call_host.control.elapsed().as_secs_f64() * 1e3)),
+        9 => Ok(Value::new_float(ctx.clone(), parts.clock.elapsed().as_secs_f64() * 1e3)),
         10 => url_functions::parse_form(ctx, &args.text(0)?),
         11 => url_functions::write_form(ctx, &args.array(0)?),
-        12 => Ok(Value::new_float(ctx.clone(), call_host.control.origin())),
+        12 => Ok(Value::new_float(ctx.clone(), parts.clock.origin())),
         _ => Err(Error::Unknown),
     }
 }
@@ -98,39 +90,37 @@ fn console<'js>(args: &NativeArgs<'_, 'js>) -> Result<Value<'js>> {
         "error" => Level::Error,
         _ => Level::Info,
     };
-    call_host_of(args.ctx)?.write_line(level, args.text(1)?);
+    let parts = Rc::clone(&bridge_of(args.ctx)?.parts);
+    parts.console.write(&parts.connection, level, args.text(1)?).map_err(|_| Error::Unknown)?;
     Ok(args.nothing())
 }
 
 fn set_timer<'js>(args: &NativeArgs<'_, 'js>) -> Result<Value<'js>> {
-    let call_host = call_host_of(args.ctx)?;
     let delay = Coerced::<f64>::from_js(args.ctx, args.value(0))?.0;
     let delay = Duration::try_from_secs_f64(delay / 1000.0).unwrap_or_default();
-    let bridge = args.ctx.userdata::<Bridge<'js>>().ok_or(Error::Unknown)?;
+    let bridge = bridge_of(args.ctx)?;
     if bridge.state.borrow().timers.len() >= MAX_TIMERS {
         return Err(Exception::throw_range(args.ctx, "too many timers"));
     }
-    // Numbered from 1, so that `if (timer)` is true.
-    let id = call_host.next_id() + 1;
-    bridge.state.borrow_mut().timers.insert(id);
-    call_host.start_timer(id, delay);
+    let id = bridge.parts.next_id();
+    // A timer beyond the end of the call never fires.
+    let time = Instant::now() + delay.min(MAX_DELAY);
+    bridge.state.borrow_mut().timers.insert((time, id));
     Ok(Value::new_number(args.ctx.clone(), f64::from(id)))
 }
 
 fn clear_timer<'js>(args: &NativeArgs<'_, 'js>) -> Result<Value<'js>> {
     let id = args.index(0)? as u32;
-    let bridge = args.ctx.userdata::<Bridge<'js>>().ok_or(Error::Unknown)?;
-    bridge.state.borrow_mut().timers.remove(&id);
-    call_host_of(args.ctx)?.cancel_job(id);
+    bridge_of(args.ctx)?.state.borrow_mut().timers.retain(|(_, timer)| *timer != id);
     Ok(args.nothing())
 }
 
 fn random<'js>(args: &NativeArgs<'_, 'js>) -> Result<Value<'js>> {
     let mut bytes = vec![0_u8; args.index(0)?.min(MAX_RANDOM)];
-    let call_host = call_host_of(args.ctx)?;
-    match call_host.seed {
+    let parts = Rc::clone(&bridge_of(args.ctx)?.parts);
+    match parts.input()?.seed {
         Some(seed) => {
-            let draw = call_host.draws.fetch_add(1, Ordering::Relaxed);
+            let draw = parts.draws.replace(parts.draws.get() + 1);
             fill_from(seed ^ (u64::from(draw) << 32), &mut bytes);
         }
         None => getrandom::fill(&mut bytes)

@@ -1,0 +1,224 @@
+//! One call on one worker: sends the input, answers host calls, and enforces what the worker is not trusted with.
+use std::{
+    io,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
+
+use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use serde_json::Value;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::UnixStream,
+    time::timeout,
+};
+
+use crate::{
+    call::{FunctionKind, HandlerCall, Host, HostError, HostFunction, Limits},
+    failure::Failure,
+    message::{CallInput, FromWorker, HEADER_BYTES, HostResult, ToWorker, decode, encode, encoded_length},
+    spawner::Worker,
+};
+
+const MAX_LINES: usize = 200;
+const MAX_LINE_BYTES: usize = 4096;
+/// How long the abort listeners of a stopped call may take, host calls included.
+const ABORT_TIME: Duration = Duration::from_millis(80);
+/// How long the spawner may take to report why a worker has ended.
+const EXIT_TIME: Duration = Duration::from_millis(500);
+
+/// How an exchange ends.
+pub(crate) struct Ended {
+    pub result: Result<Value, Failure>,
+    /// Whether the worker may serve another call.
+    pub reusable: bool,
+}
+
+impl Ended {
+    fn failed(failure: Failure) -> Self {
+        Self { result: Err(failure), reusable: false }
+    }
+}
+
+pub(crate) struct Exchange {
+    stream: UnixStream,
+    worker: Worker,
+    functions: Arc<[HostFunction]>,
+    host: Arc<dyn Host>,
+    limits: Limits,
+    input: Vec<u8>,
+    output: Vec<u8>,
+    pending: FuturesUnordered<BoxFuture<'static, (u32, HostResult)>>,
+    /// After an abort, host functions that return a promise are refused.
+    aborted: bool,
+    received_bytes: usize,
+    host_calls: usize,
+    lines: usize,
+}
+
+impl Exchange {
+    pub fn new(
+        mut worker: Worker,
+        functions: Arc<[HostFunction]>,
+        call: &HandlerCall,
+        args: Value,
+        context: Value,
+    ) -> io::Result<Self> {
+        let limits = call.limits.clone();
+        let socket = worker.socket.take().ok_or_else(|| io::Error::other("the worker has no socket"))?;
+        let mut output = std::mem::take(&mut worker.unsent);
+        let input = CallInput {
+            args,
+            context,
+            now: call.now,
+            seed: call.seed,
+            cpu_micros: u64::try_from(limits.cpu.as_micros()).unwrap_or(u64::MAX),
+            memory_bytes: limits.memory_bytes,
+            stack_bytes: limits.stack_bytes,
+            output_bytes: limits.output_bytes,
+        };
+        encode(&ToWorker::Call(input), &mut output)?;
+        worker.calls += 1;
+        Ok(Self {
+            stream: UnixStream::from_std(socket)?,
+            worker,
+            functions,
+            host: Arc::clone(&call.host),
+            limits,
+            input: Vec::new(),
+            output,
+            pending: FuturesUnordered::new(),
+            aborted: false,
+            received_bytes: 0,
+            host_calls: 0,
+            lines: 0,
+        })
+    }
+
+    /// Runs until the handler has a result, passes a limit, or the worker is lost.
+    pub async fn run(&mut self) -> Ended {
+        match self.messages().await {
+            Ok(ended) => ended,
+            // The socket is closed, or the worker sent something that is not a message.
+            Err(_) => match timeout(EXIT_TIME, self.worker.exited()).await {
+                Ok(exit) => Ended::failed(exit.failure()),
+                Err(_) => Ended::failed(Failure::EngineLost),
+            },
+        }
+    }
+
+    /// Lets the abort listeners run, and ends the worker.
+    pub async fn abort(mut self, reason: &str) {
+        self.pending.clear();
+        self.aborted = true;
+        if encode(&ToWorker::Abort(reason.to_owned()), &mut self.output).is_ok() {
+            let _ = timeout(ABORT_TIME, self.messages()).await;
+        }
+    }
+
+    /// The worker, for the next call.
+    pub fn into_worker(mut self) -> io::Result<Worker> {
+        self.worker.socket = Some(self.stream.into_std()?);
+        self.worker.unsent = self.output;
+        Ok(self.worker)
+    }
+
+    async fn messages(&mut self) -> io::Result<Ended> {
+        loop {
+            // Before the next message is read: a host call is started even if the handler does not await it.
+            while let Some(Some((id, result))) = self.pending.next().now_or_never() {
+                encode(&ToWorker::HostResult { id, result }, &mut self.output)?;
+            }
+            match self.next_message()? {
+                Some(message) => {
+                    if let Some(ended) = self.handle(message)? {
+                        return Ok(ended);
+                    }
+                }
+                None if self.expects_too_much() => return Ok(Ended::failed(Failure::OutputTooLarge)),
+                None => self.wait().await?,
+            }
+        }
+    }
+
+    /// Waits until bytes were received or sent, or a host call has a result.
+    async fn wait(&mut self) -> io::Result<()> {
+        let (mut reader, mut writer) = self.stream.split();
+        tokio::select! {
+            biased;
+            written = writer.write(&self.output), if !self.output.is_empty() => {
+                self.output.drain(..written?);
+            }
+            received = reader.read_buf(&mut self.input) => match received? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                count => self.received_bytes += count,
+            },
+            Some((id, result)) = self.pending.next(), if !self.pending.is_empty() => {
+                encode(&ToWorker::HostResult { id, result }, &mut self.output)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all messages together, including the one that is being received, exceed the limit.
+    fn expects_too_much(&self) -> bool {
+        let missing = encoded_length(&self.input).map_or(0, |length| length - self.input.len());
+        self.received_bytes.saturating_add(missing) > self.limits.total_bytes
+    }
+
+    fn next_message(&mut self) -> io::Result<Option<FromWorker>> {
+        let Some(length) = encoded_length(&self.input).filter(|length| *length <= self.input.len()) else {
+            return Ok(None);
+        };
+        let message = decode(&self.input[HEADER_BYTES..length])?;
+        self.input.drain(..length);
+        Ok(Some(message))
+    }
+
+    fn handle(&mut self, message: FromWorker) -> io::Result<Option<Ended>> {
+        match message {
+            FromWorker::Ready => {}
+            FromWorker::Console(level, mut text) => {
+                self.lines += 1;
+                if self.lines <= MAX_LINES {
+                    text.truncate(text.floor_char_boundary(MAX_LINE_BYTES));
+                    self.host.console(level, text);
+                }
+            }
+            FromWorker::HostCall { id, function, args } => {
+                self.host_calls += 1;
+                let too_many = self.host_calls > self.limits.total_host_calls
+                    || self.pending.len() >= self.limits.pending_host_calls;
+                if too_many {
+                    return Ok(Some(Ended::failed(Failure::TooManyHostCalls)));
+                }
+                self.host_call(id, function, args)?;
+            }
+            FromWorker::Done { result, reusable } => return Ok(Some(Ended { result, reusable })),
+        }
+        Ok(None)
+    }
+
+    fn host_call(&mut self, id: u32, function: usize, args: Vec<Value>) -> io::Result<()> {
+        let function = self.functions.get(function).ok_or(io::ErrorKind::InvalidData)?;
+        let (host, path) = (&self.host, &function.path);
+        let failed = || Err(HostError::new("INTERNAL", "the capability failed"));
+        let result = match function.kind {
+            FunctionKind::Sync => {
+                catch_unwind(AssertUnwindSafe(|| host.call_sync(path, args))).unwrap_or_else(|_| failed())
+            }
+            FunctionKind::Async if self.aborted => Err(HostError::new("CANCELLED", "the call was cancelled")),
+            FunctionKind::Async => match catch_unwind(AssertUnwindSafe(|| host.call(path, args))) {
+                Ok(future) => {
+                    let guarded = AssertUnwindSafe(future).catch_unwind();
+                    self.pending
+                        .push(guarded.map(move |result| (id, result.unwrap_or_else(|_| failed()))).boxed());
+                    return Ok(());
+                }
+                Err(_) => failed(),
+            },
+        };
+        encode(&ToWorker::HostResult { id, result }, &mut self.output)
+    }
+}

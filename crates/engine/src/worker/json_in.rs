@@ -1,0 +1,39 @@
+//! Converts `serde_json::Value` to JavaScript values.
+use rquickjs::{Array, Ctx, Exception, Object, Result, String as JsString, Value, object::Property};
+use serde_json::Value as Json;
+
+/// The limit of nesting, because the conversion is recursive.
+const MAX_DEPTH: usize = 256;
+
+/// A copy for the handler, which may change it.
+pub(crate) fn value<'js>(ctx: &Ctx<'js>, json: &Json) -> Result<Value<'js>> {
+    convert(ctx, json, MAX_DEPTH)
+}
+
+fn convert<'js>(ctx: &Ctx<'js>, json: &Json, depth: usize) -> Result<Value<'js>> {
+    let deeper =
+        || depth.checked_sub(1).ok_or_else(|| Exception::throw_range(ctx, "the data is nested too deeply"));
+    Ok(match json {
+        Json::Null => Value::new_null(ctx.clone()),
+        Json::Bool(truth) => Value::new_bool(ctx.clone(), *truth),
+        Json::Number(number) => Value::new_number(ctx.clone(), number.as_f64().unwrap_or(f64::NAN)),
+        Json::String(text) => JsString::from_str(ctx.clone(), text)?.into_value(),
+        Json::Array(items) => {
+            let (array, left) = (Array::new(ctx.clone())?, deeper()?);
+            for (index, item) in items.iter().enumerate() {
+                array.set(index, convert(ctx, item, left)?)?;
+            }
+            array.into_value()
+        }
+        Json::Object(members) => {
+            let (object, left) = (Object::new(ctx.clone())?, deeper()?);
+            for (name, member) in members {
+                // Defined, not assigned: a member may be called `__proto__`.
+                let member =
+                    Property::from(convert(ctx, member, left)?).configurable().enumerable().writable();
+                object.prop(name.as_str(), member)?;
+            }
+            object.into_value()
+        }
+    })
+}

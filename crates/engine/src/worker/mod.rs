@@ -1,0 +1,26 @@
+//! The worker processes: a spawner that forks them, and what runs inside each. A worker is single-threaded and serves one
+//! call at a time; everything that it needs from outside is a message to the server.
+mod bridge;
+mod compile;
+mod connection;
+mod cpu_clock;
+mod host_call;
+mod json_in;
+mod json_out;
+mod memory;
+mod modules;
+mod native;
+mod prelude;
+mod process;
+mod raw;
+mod realm;
+mod sandbox;
+mod serve;
+mod spawn;
+mod text;
+mod thrown;
+mod turn;
+mod url_functions;
+
+pub use sandbox::{Confinement, confinement};
+pub(crate) use spawn::run as run_spawner;

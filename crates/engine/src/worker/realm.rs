@@ -1,0 +1,51 @@
+//! A realm: a QuickJS runtime and context. It runs one call, and is made before that call arrives.
+use std::rc::Rc;
+
+use rquickjs::{Context, Result, Runtime, context::intrinsic};
+
+use super::{
+    bridge::RealmParts,
+    connection::Connection,
+    memory::{Meter, Metered},
+    modules::Modules,
+    prelude,
+};
+use crate::call::HostFunction;
+
+/// The whole language except `eval` and the like: only code that was built and checked runs.
+type Intrinsics = (
+    intrinsic::Date,
+    intrinsic::RegExpCompiler,
+    intrinsic::RegExp,
+    intrinsic::Json,
+    intrinsic::Proxy,
+    intrinsic::MapSet,
+    intrinsic::TypedArrays,
+    intrinsic::Promise,
+    intrinsic::WeakRef,
+    intrinsic::DOMException,
+);
+
+/// Most calls are short, so collecting cycles seldom pays.
+const GC_THRESHOLD: usize = 4 << 20;
+
+pub(crate) struct Realm {
+    pub context: Context,
+    pub runtime: Runtime,
+    pub meter: Rc<Meter>,
+    pub parts: Rc<RealmParts>,
+}
+
+impl Realm {
+    pub fn new(connection: Rc<Connection>, functions: Rc<[HostFunction]>) -> Result<Self> {
+        let (meter, parts) = (Rc::default(), Rc::new(RealmParts::new(connection, functions)));
+        let runtime = Runtime::new_with_alloc(Metered(Rc::clone(&meter)))?;
+        runtime.set_gc_threshold(GC_THRESHOLD);
+        runtime.set_loader(Modules(Rc::clone(&parts)), Modules(Rc::clone(&parts)));
+        let interrupt = Rc::clone(&parts);
+        runtime.set_interrupt_handler(Some(Box::new(move || interrupt.clock.must_stop())));
+        let context = Context::custom::<Intrinsics>(&runtime)?;
+        context.with(|ctx| prelude::install(&ctx, &parts))?;
+        Ok(Self { context, runtime, meter, parts })
+    }
+}

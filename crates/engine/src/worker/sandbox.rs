@@ -1,0 +1,198 @@
+//! The confinement of a worker process: one socket and no other descriptor, no new files or processes, no core dumps. On
+//! Linux also only the listed system calls (seccomp), and no path (Landlock).
+use std::{io, os::fd::AsFd};
+
+use rustix::process::{Resource, Rlimit, setrlimit};
+
+use super::process;
+
+/// What the kernel enforces on workers besides limits of resources.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Confinement {
+    pub seccomp: bool,
+    pub landlock: bool,
+}
+
+/// What this kernel supports.
+pub fn confinement() -> Confinement {
+    linux::confinement()
+}
+
+/// The part of the confinement that is prepared before a fork.
+pub(crate) struct Sandbox {
+    filter: linux::Filter,
+    /// The data memory of the spawner, of which each worker has a copy.
+    pub base_bytes: u64,
+}
+
+/// Confines this process as far as a spawner can be, and prepares the rest.
+pub(crate) fn prepare() -> io::Result<Sandbox> {
+    let base_bytes = linux::data_bytes();
+    set_limits(&[(Resource::Core, 0), (Resource::Fsize, 0)]);
+    linux::deny_paths();
+    Ok(Sandbox { filter: linux::filter()?, base_bytes })
+}
+
+impl Sandbox {
+    /// Confines this process, a new worker, to its socket.
+    pub fn enter(&self, socket: &impl AsFd) -> io::Result<()> {
+        linux::end_with_parent()?;
+        // Standard input is the spawner's socket; standard output is the null device.
+        rustix::stdio::dup2_stdin(rustix::stdio::stdout())?;
+        process::close_all_but(socket.as_fd());
+        // `poll` accepts no more descriptors than this limit; the one that it allows is in use.
+        set_limits(&[(Resource::Nofile, 1), (Resource::Nproc, 0)]);
+        linux::apply(&self.filter)
+    }
+}
+
+/// What is open or running already is not affected.
+fn set_limits(limits: &[(Resource, u64)]) {
+    for (resource, limit) in limits {
+        let _ = setrlimit(*resource, Rlimit { current: Some(*limit), maximum: Some(*limit) });
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::{collections::BTreeMap, fs, io};
+
+    use landlock::{ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetStatus};
+    use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+    use seccompiler::{
+        BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+        SeccompRule, TargetArch,
+    };
+
+    use super::Confinement;
+
+    pub type Filter = BpfProgram;
+
+    /// What a worker needs to read and write its socket, to allocate, to tell the time and to exit.
+    const SYSTEM_CALLS: &[libc::c_long] = &[
+        libc::SYS_read,
+        libc::SYS_write,
+        libc::SYS_readv,
+        libc::SYS_writev,
+        libc::SYS_recvfrom,
+        libc::SYS_sendto,
+        libc::SYS_ppoll,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_poll,
+        libc::SYS_close,
+        libc::SYS_munmap,
+        libc::SYS_mremap,
+        libc::SYS_madvise,
+        libc::SYS_brk,
+        libc::SYS_futex,
+        libc::SYS_getrandom,
+        libc::SYS_getcpu,
+        libc::SYS_getpid,
+        libc::SYS_gettid,
+        libc::SYS_clock_gettime,
+        libc::SYS_clock_nanosleep,
+        libc::SYS_sched_yield,
+        libc::SYS_setitimer,
+        libc::SYS_setpriority,
+        libc::SYS_prlimit64,
+        libc::SYS_rt_sigaction,
+        libc::SYS_rt_sigprocmask,
+        libc::SYS_rt_sigreturn,
+        libc::SYS_restart_syscall,
+        libc::SYS_sigaltstack,
+        // `abort` sends a signal to its own thread.
+        libc::SYS_tgkill,
+        libc::SYS_exit,
+        libc::SYS_exit_group,
+    ];
+
+    pub fn confinement() -> Confinement {
+        let seccomp = fs::exists("/proc/sys/kernel/seccomp/actions_avail").unwrap_or(false);
+        // Creating a ruleset does not restrict anything yet.
+        let landlock = Ruleset::default()
+            .set_compatibility(CompatLevel::HardRequirement)
+            .handle_access(AccessFs::from_all(ABI::V1))
+            .and_then(Ruleset::create)
+            .is_ok();
+        Confinement { seccomp, landlock }
+    }
+
+    /// The writable private memory of this process.
+    pub fn data_bytes() -> u64 {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmData:"));
+        let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        kilobytes.unwrap_or_default() * 1024
+    }
+
+    /// Refuses every path to this process and its children. On kernels without Landlock only seccomp does.
+    pub fn deny_paths() {
+        let ruleset = Ruleset::default().handle_access(AccessFs::from_all(ABI::V5));
+        let restricted = ruleset.and_then(Ruleset::create).and_then(|created| created.restrict_self());
+        debug_assert!(
+            restricted.is_ok_and(|status| status.ruleset != RulesetStatus::NotEnforced)
+                || !confinement().landlock
+        );
+    }
+
+    pub fn filter() -> io::Result<Filter> {
+        let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
+            SYSTEM_CALLS.iter().map(|call| (*call, Vec::new())).collect();
+        // Memory, but none that can be executed.
+        for call in [libc::SYS_mmap, libc::SYS_mprotect] {
+            let executable = SeccompCmpOp::MaskedEq(libc::PROT_EXEC as u64);
+            let not_executable = SeccompCondition::new(2, SeccompCmpArgLen::Dword, executable, 0);
+            let rule = not_executable.and_then(|condition| SeccompRule::new(vec![condition]));
+            rules.insert(call, vec![rule.map_err(io::Error::other)?]);
+        }
+        let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(io::Error::other)?;
+        let filter = SeccompFilter::new(rules, SeccompAction::KillProcess, SeccompAction::Allow, arch);
+        filter.and_then(Filter::try_from).map_err(io::Error::other)
+    }
+
+    pub fn apply(filter: &Filter) -> io::Result<()> {
+        seccompiler::apply_filter(filter).map_err(io::Error::other)
+    }
+
+    /// The kernel kills this worker when its spawner ends.
+    pub fn end_with_parent() -> io::Result<()> {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // The spawner may have ended before that.
+        if getppid().is_some_and(|parent| parent.is_init()) {
+            return Err(io::ErrorKind::NotConnected.into());
+        }
+        Ok(())
+    }
+}
+
+/// Other systems have limits of resources only.
+#[cfg(not(target_os = "linux"))]
+mod linux {
+    use std::io;
+
+    use super::Confinement;
+
+    pub type Filter = ();
+
+    pub fn confinement() -> Confinement {
+        Confinement::default()
+    }
+
+    pub fn data_bytes() -> u64 {
+        0
+    }
+
+    pub fn deny_paths() {}
+
+    pub fn filter() -> io::Result<Filter> {
+        Ok(())
+    }
+
+    pub fn apply(_filter: &Filter) -> io::Result<()> {
+        Ok(())
+    }
+
+    pub fn end_with_parent() -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,114 @@
+//! The loop of a worker: a handler, then its calls, one after the other, each in a new realm.
+use std::{
+    convert::Infallible,
+    io,
+    panic::{AssertUnwindSafe, catch_unwind},
+    process::exit,
+    rc::Rc,
+    time::Duration,
+};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::{
+    compile::{Compiled, compile},
+    connection::Connection,
+    cpu_clock::process_cpu,
+    process,
+    realm::Realm,
+    turn,
+};
+use crate::{
+    call::HostFunction,
+    failure::Failure,
+    message::{CallInput, FromWorker, ToWorker},
+};
+
+/// The memory that native code may use for a call beside the realm's: conversions, messages, the allocator's own blocks.
+const NATIVE_BYTES: u64 = 64 << 20;
+/// The interpreter stops a call at its limit; this much later the process exits.
+const NATIVE_CPU: Duration = Duration::from_millis(20);
+
+/// Serves calls until the server closes the socket.
+pub(crate) fn run(
+    connection: Connection,
+    functions: &[HostFunction],
+    base_bytes: u64,
+) -> io::Result<Infallible> {
+    let mut worker = Worker {
+        connection: Rc::new(connection),
+        functions: functions.into(),
+        base_bytes,
+        program: Err("no handler was loaded".to_owned()),
+    };
+    let mut realm = worker.realm();
+    loop {
+        match worker.connection.receive()? {
+            ToWorker::Load(modules) => {
+                worker.program = compile(&modules).map(Rc::new);
+                worker.connection.send(&FromWorker::Ready)?;
+            }
+            ToWorker::Call(input) => {
+                worker.call(realm, input)?;
+                realm = worker.realm();
+                worker.connection.send(&FromWorker::Ready)?;
+            }
+            // Results of host calls that the last handler did not await.
+            ToWorker::HostResult { .. } | ToWorker::Abort(_) => {}
+        }
+    }
+}
+
+struct Worker {
+    connection: Rc<Connection>,
+    functions: Rc<[HostFunction]>,
+    base_bytes: u64,
+    program: Result<Rc<Compiled>, String>,
+}
+
+impl Worker {
+    fn realm(&self) -> Option<Realm> {
+        Realm::new(Rc::clone(&self.connection), Rc::clone(&self.functions)).ok()
+    }
+
+    /// Runs a call and sends its result. The realm is dropped after that.
+    fn call(&self, realm: Option<Realm>, input: CallInput) -> io::Result<()> {
+        let cpu = Duration::from_micros(input.cpu_micros);
+        self.limit_memory(input.memory_bytes);
+        limit_whole_seconds(cpu);
+        process::limit_cpu_time(cpu + NATIVE_CPU);
+        let result = match (&self.program, &realm) {
+            (Err(why), _) => Err(Failure::Load(why.clone())),
+            (Ok(program), Some(realm)) => {
+                let run = || turn::run(realm, program, input);
+                catch_unwind(AssertUnwindSafe(run)).unwrap_or(Err(Failure::EngineLost))
+            }
+            (Ok(_), None) => Err(Failure::EngineLost),
+        };
+        process::stop_cpu_timer();
+        // After a refused allocation QuickJS runs rarely tested code, so the process is not used again.
+        let intact = realm.as_ref().is_some_and(|realm| !realm.meter.has_refused());
+        let is_lost = matches!(result, Err(Failure::EngineLost | Failure::CpuTime | Failure::Memory));
+        let reusable = intact && !is_lost && !process::has_reduced_priority();
+        self.connection.send(&FromWorker::Done { result, reusable })?;
+        if !reusable {
+            exit(0);
+        }
+        Ok(())
+    }
+
+    fn limit_memory(&self, bytes: usize) {
+        let limit = self.base_bytes + bytes as u64 + NATIVE_BYTES;
+        set_soft_limit(Resource::Data, limit);
+    }
+}
+
+/// The kernel's own limit, in case that the timer's signal does not arrive.
+fn limit_whole_seconds(cpu: Duration) {
+    set_soft_limit(Resource::Cpu, (process_cpu() + cpu).as_secs() + 2);
+}
+
+fn set_soft_limit(resource: Resource, limit: u64) {
+    let maximum = getrlimit(resource).maximum;
+    let _ = setrlimit(resource, Rlimit { current: Some(limit.min(maximum.unwrap_or(limit))), maximum });
+}
