@@ -83,7 +83,7 @@ impl<'a> Lowering<'a, '_> {
                 self.at_step(Step::Keyword(keyword), |lowering| lowering.lower_schema(&[value], None))
             }
             (Subschemas::List, Value::Array(branches)) if !branches.is_empty() => {
-                Value::Array(self.branches(keyword, branches, None))
+                Value::Array(self.branches(keyword, branches.iter(), None))
             }
             (Subschemas::ByName, Value::Object(entries)) => {
                 let entry = |(name, schema): (&'a String, &'a Value)| {
@@ -101,13 +101,13 @@ impl<'a> Lowering<'a, '_> {
     fn branches(
         &mut self,
         keyword: &'a str,
-        branches: &'a [Value],
+        branches: impl Iterator<Item = &'a Value>,
         inherited: Option<&'a Value>,
     ) -> Vec<Value> {
         let lowered = |(at, branch): (usize, &'a Value)| {
             self.at_step(Step::Branch(keyword, at), |lowering| lowering.lower_schema(&[branch], inherited))
         };
-        branches.iter().enumerate().map(lowered).collect()
+        branches.enumerate().map(lowered).collect()
     }
 
     /// Handles a keyword that the provider does not support.
@@ -163,7 +163,7 @@ impl<'a> Lowering<'a, '_> {
             return self.describe(draft, keyword, alternatives(keyword, branches));
         };
         let inherited = schema.get("type").filter(|_| self.is_native());
-        let lowered = self.branches(keyword, branches, inherited);
+        let lowered = self.branches(keyword, branches.iter(), inherited);
         if target != keyword {
             self.report_loss(keyword, LossKind::Rewritten, "`anyOf`: more than one may match");
         }
@@ -256,15 +256,7 @@ impl<'a> Lowering<'a, '_> {
     fn items(&mut self, draft: &mut SchemaDraft, schema: &MergedSchema<'a>) {
         let outer = self.dialect;
         self.dialect = outer.items.unwrap_or(outer);
-        let tuple = |lowering: &mut Self| {
-            let one = |(at, schema): (usize, &&'a Value)| {
-                lowering.at_step(Step::Branch("prefixItems", at), |lowering| {
-                    lowering.lower_schema(&[schema], None)
-                })
-            };
-            schema.tuple.iter().enumerate().map(one).collect::<Vec<Value>>()
-        };
-        let mut forms = tuple(self);
+        let mut forms = self.branches("prefixItems", schema.tuple.iter().copied(), None);
         let rest = match schema.items.as_slice() {
             [] => None,
             [Value::Bool(is_open)] => Some(Value::Bool(*is_open)),
@@ -307,14 +299,19 @@ fn list(value: &Value) -> &[Value] {
 
 /// Describes a union. Often its branches only have `required`.
 pub(super) fn alternatives(keyword: &str, branches: &[Value]) -> Option<String> {
+    let is_single = |branch: &Value| branch.as_object().is_some_and(|members| members.len() == 1);
+    let required = branches.iter().all(is_single).then(|| describe_required(keyword, branches)).flatten();
+    required.or_else(|| describe_keyword(keyword, &Value::Array(branches.to_vec())))
+}
+
+/// Describes a union by what its branches require, if each of them requires something.
+pub(super) fn describe_required(keyword: &str, branches: &[Value]) -> Option<String> {
     let how_many = if keyword == "oneOf" { "exactly one" } else { "at least one" };
     let names = |branch: &Value| {
-        let members = branch.as_object().filter(|members| members.len() == 1)?;
-        let names = members.get("required")?.as_array()?.iter().filter_map(Value::as_str);
-        Some(names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" and "))
+        let names = branch.get("required")?.as_array()?.iter().filter_map(Value::as_str);
+        let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+        (!names.is_empty()).then(|| names.join(" and "))
     };
-    match branches.iter().map(names).collect::<Option<Vec<String>>>() {
-        Some(names) => Some(format!("{how_many} of these must be given: {}", names.join("; "))),
-        None => describe_keyword(keyword, &Value::Array(branches.to_vec())),
-    }
+    let names: Vec<String> = branches.iter().map(names).collect::<Option<_>>()?;
+    Some(format!("{how_many} of these must be given: {}", names.join("; ")))
 }

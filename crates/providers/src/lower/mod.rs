@@ -268,7 +268,7 @@ impl<'a, 'l> Lowering<'a, 'l> {
     /// A schema with a type and a description only.
     fn any_value(&mut self, kind: Option<&'a Value>, note: &str) -> Value {
         if self.is_native() {
-            return Value::Object(self.json_text(kind.and_then(Value::as_str), Some(note.to_owned())));
+            return self.json_text(kind.and_then(Value::as_str), Some(note.to_owned()));
         }
         let mut value = Map::new();
         if let Some(kind) = kind.filter(|kind| keyword::is_valid("type", kind)) {

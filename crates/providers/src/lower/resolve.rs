@@ -1,12 +1,13 @@
 //! Resolves references within one schema.
 
+use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
 /// The schema that `reference` names; `None` if it is in another document.
 pub(super) fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
     let (base, fragment) = reference.split_once('#').unwrap_or((reference, ""));
     let resource = if base.is_empty() { root } else { find(root, &|schema| is_named(schema, base))? };
-    let fragment = percent_decode(fragment)?;
+    let fragment = percent_decode_str(fragment).decode_utf8().ok()?;
     if fragment.is_empty() {
         return Some(resource);
     }
@@ -45,19 +46,4 @@ fn find<'a>(value: &'a Value, is_match: &dyn Fn(&Value) -> bool) -> Option<&'a V
         Value::Array(items) => items.iter().find_map(|item| find(item, is_match)),
         _ => None,
     }
-}
-
-/// Decodes percent-encoding.
-fn percent_decode(fragment: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(fragment.len());
-    let mut rest = fragment.bytes();
-    while let Some(byte) = rest.next() {
-        if byte == b'%' {
-            let digits = [rest.next()?, rest.next()?];
-            bytes.push(u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?);
-        } else {
-            bytes.push(byte);
-        }
-    }
-    String::from_utf8(bytes).ok()
 }

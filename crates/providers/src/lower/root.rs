@@ -3,7 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::Lowering;
-use super::emit::{SchemaDraft, alternatives};
+use super::emit::{SchemaDraft, alternatives, describe_required};
+use super::keyword::{capitalize, describe_keyword};
 use super::merge::MergedSchema;
 use crate::LossKind;
 
@@ -43,7 +44,7 @@ impl<'a> Lowering<'a, '_> {
             let (_, value) = schema.keywords.remove(at);
             let branches = value.as_array().filter(|_| keyword.ends_with("Of"));
             let Some(branches) = branches else {
-                self.describe(above, keyword, super::keyword::describe_keyword(keyword, value));
+                self.describe(above, keyword, describe_keyword(keyword, value));
                 continue;
             };
             for branch in branches {
@@ -81,23 +82,11 @@ fn add_properties<'a>(schema: &mut MergedSchema<'a>, branch: MergedSchema<'a>) {
 
 /// Describes what each branch requires.
 fn describe_branches(keyword: &str, branches: &[Value]) -> Option<String> {
-    let names = |branch: &Value| {
-        let names = branch.get("required")?.as_array()?.iter().filter_map(Value::as_str);
-        let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
-        (!names.is_empty()).then(|| names.join(" and "))
-    };
-    let is_object = |branch: &Value| branch.get("properties").is_some();
-    if !branches.iter().any(is_object) {
-        return alternatives(keyword, branches);
-    }
-    let names: Vec<String> = branches.iter().map(names).collect::<Option<_>>()?;
-    let how_many = if keyword == "oneOf" { "exactly one" } else { "at least one" };
-    Some(format!("{how_many} of these must be given: {}", names.join("; ")))
+    let has_objects = branches.iter().any(|branch| branch.get("properties").is_some());
+    if has_objects { describe_required(keyword, branches) } else { alternatives(keyword, branches) }
 }
 
 fn as_sentence(note: &str) -> String {
-    let mut letters = note.chars();
-    let first: String = letters.next().map(|letter| letter.to_uppercase().collect()).unwrap_or_default();
     let end = if note.ends_with(['.', '!', '?', ')']) { "" } else { "." };
-    format!("{first}{}{end}", letters.as_str())
+    capitalize(note) + end
 }
