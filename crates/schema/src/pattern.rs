@@ -151,16 +151,17 @@ pub fn check(pattern: &str) -> Result<(), PatternError> {
     })
 }
 
-fn parse(
+/// Parses a pattern and passes it on, because it lives no longer than the parser's arena.
+pub fn parse<T>(
     pattern: &str,
-    check: impl FnOnce(&ast::Disjunction<'_>) -> Result<(), PatternError>,
-) -> Result<(), PatternError> {
+    then: impl FnOnce(&ast::Disjunction<'_>) -> Result<T, PatternError>,
+) -> Result<T, PatternError> {
     if nests_deeply(pattern) {
         return Err(PatternError::TooLarge);
     }
     let allocator = Allocator::default();
     let parsed = LiteralParser::new(&allocator, pattern, Some("u"), Options::default()).parse();
-    check(&parsed.map_err(|error| PatternError::Syntax(error.message.to_string()))?.body)
+    then(&parsed.map_err(|error| PatternError::Syntax(error.message.to_string()))?.body)
 }
 
 /// Whether the pattern also parses without the `u` flag, as Ajv builds it to test property names.
