@@ -8,8 +8,16 @@ use crate::number;
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TypeSet(u8);
 
-/// All type names, in the order in which messages list them.
-pub const TYPE_NAMES: [&str; 7] = ["string", "number", "integer", "boolean", "null", "object", "array"];
+/// All types by name, in the order in which messages list them.
+pub const TYPES: [(&str, TypeSet); 7] = [
+    ("string", TypeSet::STRING),
+    ("number", TypeSet::NUMBER),
+    ("integer", TypeSet::INTEGER),
+    ("boolean", TypeSet::BOOLEAN),
+    ("null", TypeSet::NULL),
+    ("object", TypeSet::OBJECT),
+    ("array", TypeSet::ARRAY),
+];
 
 impl TypeSet {
     pub const NONE: Self = Self(0);
@@ -25,16 +33,7 @@ impl TypeSet {
 
     /// Empty for a name that is no type.
     pub fn named(name: &str) -> Self {
-        match name {
-            "null" => Self::NULL,
-            "boolean" => Self::BOOLEAN,
-            "integer" => Self::INTEGER,
-            "number" => Self::NUMBER,
-            "string" => Self::STRING,
-            "array" => Self::ARRAY,
-            "object" => Self::OBJECT,
-            _ => Self::NONE,
-        }
+        TYPES.iter().find(|(known, _)| *known == name).map_or(Self::NONE, |(_, found)| *found)
     }
 
     /// The type of a value; integers count as numbers.
@@ -80,6 +79,6 @@ impl TypeSet {
     }
 
     pub fn names(self) -> impl Iterator<Item = &'static str> {
-        TYPE_NAMES.into_iter().filter(move |name| self.intersects(Self::named(name)))
+        TYPES.into_iter().filter(move |(_, one)| self.intersects(*one)).map(|(name, _)| name)
     }
 }

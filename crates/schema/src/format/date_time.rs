@@ -27,7 +27,7 @@ fn two_digits(tens: u8, ones: u8) -> Option<u32> {
 }
 
 pub fn is_time(text: &str) -> bool {
-    Time::parse(text.as_bytes()).is_some_and(|time| time.zone.is_rfc_3339() && time.is_valid())
+    Time::parse(text.as_bytes()).is_some_and(|time| time.is_rfc_3339() && time.is_valid())
 }
 
 pub fn is_iso_time(text: &str) -> bool {
@@ -53,35 +53,16 @@ fn split_date_time(text: &str) -> Option<(&str, &str)> {
     jsonschema_regex::is_ecma_whitespace(separator).then_some((date, rest.as_str()))
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Zone {
-    Missing,
-    Utc,
-    /// Sign, hours and minutes.
-    Offset(i32, i32, i32, OffsetStyle),
-}
-
-/// How an offset is written. RFC 3339 allows only the form with a colon.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum OffsetStyle {
-    HoursOnly,
-    WithoutColon,
-    WithColon,
-}
-
-impl Zone {
-    const fn is_rfc_3339(self) -> bool {
-        matches!(self, Self::Utc | Self::Offset(_, _, _, OffsetStyle::WithColon))
-    }
-}
-
 #[derive(Debug, Clone, Copy)]
 struct Time<'t> {
     hour: i32,
     minute: i32,
     second: i32,
     fraction: &'t [u8],
-    zone: Zone,
+    /// As written: nothing, `Z`, `+01`, `+0100` or `+01:00`.
+    zone: &'t [u8],
+    /// Hours and minutes of the zone, without its sign.
+    offset: (i32, i32),
 }
 
 impl<'t> Time<'t> {
@@ -98,48 +79,45 @@ impl<'t> Time<'t> {
             }
             (fraction, rest) = after.split_at_checked(digits)?;
         }
-        let zone = match rest {
-            [] => Zone::Missing,
-            [b'z' | b'Z'] => Zone::Utc,
-            [sign @ (b'+' | b'-'), h1, h2, minutes @ ..] => {
-                let sign = if *sign == b'-' { -1 } else { 1 };
-                let (minutes, style) = match minutes {
-                    [] => (0, OffsetStyle::HoursOnly),
-                    [m1, m2] => (number(*m1, *m2)?, OffsetStyle::WithoutColon),
-                    [b':', m1, m2] => (number(*m1, *m2)?, OffsetStyle::WithColon),
-                    _ => return None,
-                };
-                Zone::Offset(sign, number(*h1, *h2)?, minutes, style)
+        let offset = match rest {
+            [] | [b'z' | b'Z'] => (0, 0),
+            [b'+' | b'-', h1, h2] => (number(*h1, *h2)?, 0),
+            [b'+' | b'-', h1, h2, m1, m2] | [b'+' | b'-', h1, h2, b':', m1, m2] => {
+                (number(*h1, *h2)?, number(*m1, *m2)?)
             }
             _ => return None,
         };
-        Some(Self { hour, minute, second, fraction, zone })
+        Some(Self { hour, minute, second, fraction, zone: rest, offset })
+    }
+
+    /// RFC 3339 requires a zone, and an offset with a colon.
+    const fn is_rfc_3339(self) -> bool {
+        matches!(self.zone, [_] | [_, _, _, b':', _, _])
+    }
+
+    /// Minutes since midnight UTC, which may be on another day.
+    fn minute_in_utc(self) -> i32 {
+        let offset = self.offset.0 * 60 + self.offset.1;
+        let offset = if self.zone.starts_with(b"-") { -offset } else { offset };
+        self.hour * 60 + self.minute - offset
     }
 
     fn is_valid(self) -> bool {
-        let (sign, hours, minutes) = match self.zone {
-            Zone::Offset(sign, hours, minutes, _) => (sign, hours, minutes),
-            _ => (1, 0, 0),
-        };
+        let (hours, minutes) = self.offset;
         if hours > 23 || minutes > 59 || self.hour > 23 || self.minute > 59 {
             return false;
         }
         // A leap second is the last second of a day in UTC.
-        let minute_in_utc = (self.hour - sign * hours) * 60 + self.minute - sign * minutes;
-        self.second < 60 || (self.second == 60 && minute_in_utc.rem_euclid(24 * 60) == 24 * 60 - 1)
+        self.second < 60 || (self.second == 60 && self.minute_in_utc().rem_euclid(24 * 60) == 24 * 60 - 1)
     }
 
     /// Milliseconds since midnight UTC, if JavaScript's `Date` can parse the time. A time without a zone counts as UTC.
     fn millis(self) -> Option<i64> {
-        let offset = match self.zone {
-            Zone::Offset(_, _, _, OffsetStyle::HoursOnly) => return None,
-            Zone::Offset(sign, hours, minutes, _) => sign * (hours * 60 + minutes),
-            _ => 0,
-        };
-        let all = i64::from(self.hour * 60 + self.minute - offset) * 60_000 + i64::from(self.second) * 1000;
+        let all = i64::from(self.minute_in_utc()) * 60_000 + i64::from(self.second) * 1000;
         let part = self.fraction.iter().chain(b"000").take(3);
         let part = part.fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0'));
-        (self.second < 60 && self.minute < 60 && self.hour < 24).then_some(all + part)
+        let has_minutes = self.zone.len() != 3;
+        (has_minutes && self.second < 60 && self.minute < 60 && self.hour < 24).then_some(all + part)
     }
 }
 

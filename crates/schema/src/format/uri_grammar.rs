@@ -3,23 +3,11 @@
 use super::host;
 use crate::uri::has_valid_escapes;
 
-pub fn is_uri(text: &str) -> bool {
-    split_scheme(text).is_some() && is_reference(text, &ASCII)
+pub fn is_uri(text: &str, non_ascii: &NonAscii) -> bool {
+    split_scheme(text).is_some() && is_reference(text, non_ascii)
 }
 
-pub fn is_iri(text: &str) -> bool {
-    split_scheme(text).is_some() && is_reference(text, &UNICODE)
-}
-
-pub fn is_uri_reference(text: &str) -> bool {
-    is_reference(text, &ASCII)
-}
-
-pub fn is_iri_reference(text: &str) -> bool {
-    is_reference(text, &UNICODE)
-}
-
-fn is_reference(text: &str, non_ascii: &NonAscii) -> bool {
+pub fn is_reference(text: &str, non_ascii: &NonAscii) -> bool {
     match split_scheme(text) {
         Some((scheme, rest)) => is_scheme(scheme) && is_hierarchy(rest, non_ascii),
         None => is_hierarchy(text, non_ascii),
@@ -38,13 +26,13 @@ fn is_scheme(text: &str) -> bool {
 }
 
 /// Which characters beyond ASCII are allowed: in general and in the query.
-struct NonAscii {
+pub struct NonAscii {
     anywhere: fn(char) -> bool,
     query: fn(char) -> bool,
 }
 
-static ASCII: NonAscii = NonAscii { anywhere: |_| false, query: |_| false };
-static UNICODE: NonAscii =
+pub static ASCII: NonAscii = NonAscii { anywhere: |_| false, query: |_| false };
+pub static UNICODE: NonAscii =
     NonAscii { anywhere: is_ucschar, query: |character| is_ucschar(character) || is_iprivate(character) };
 
 pub fn is_ucschar(character: char) -> bool {
@@ -69,9 +57,9 @@ fn is_hierarchy(text: &str, non_ascii: &NonAscii) -> bool {
         None => ("", text),
     };
     is_authority(authority, non_ascii)
-        && has_only(path, NAME | COLON | AT | SLASH, non_ascii.anywhere)
-        && has_only(query, NAME | COLON | AT | SLASH | QUESTION, non_ascii.query)
-        && has_only(fragment, NAME | COLON | AT | SLASH | QUESTION, non_ascii.anywhere)
+        && has_only(path, ":@/", non_ascii.anywhere)
+        && has_only(query, ":@/?", non_ascii.query)
+        && has_only(fragment, ":@/?", non_ascii.anywhere)
 }
 
 fn is_authority(text: &str, non_ascii: &NonAscii) -> bool {
@@ -80,12 +68,12 @@ fn is_authority(text: &str, non_ascii: &NonAscii) -> bool {
         Some((literal, port)) => (is_ip_literal(literal), port),
         None => {
             let (name, port) = host.find(':').map_or((host, ""), |colon| host.split_at(colon));
-            (has_only(name, NAME, non_ascii.anywhere), port)
+            (has_only(name, "", non_ascii.anywhere), port)
         }
     };
     let is_port = port.is_empty()
         || port.strip_prefix(':').is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
-    is_host && is_port && has_only(user, NAME | COLON, non_ascii.anywhere)
+    is_host && is_port && has_only(user, ":", non_ascii.anywhere)
 }
 
 /// An address in brackets: `IPv6address` or `IPvFuture`.
@@ -94,37 +82,21 @@ fn is_ip_literal(text: &str) -> bool {
     future.split_once('.').is_some_and(|(version, name)| {
         let is_version = !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_hexdigit());
         // A name may hold percent escapes, an IP literal may not.
-        is_version && !name.is_empty() && !name.contains('%') && has_only(name, NAME | COLON, |_| false)
+        is_version && !name.is_empty() && !name.contains('%') && has_only(name, ":", |_| false)
     })
 }
 
-const NAME: u8 = 1;
-const COLON: u8 = 2;
-const AT: u8 = 4;
-const SLASH: u8 = 8;
-const QUESTION: u8 = 16;
-
-const fn class(byte: u8) -> u8 {
-    match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => NAME,
-        b'-' | b'.' | b'_' | b'~' => NAME,
-        b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=' => NAME,
-        b':' => COLON,
-        b'@' => AT,
-        b'/' => SLASH,
-        b'?' => QUESTION,
-        _ => 0,
-    }
-}
-
-fn has_only(text: &str, classes: u8, non_ascii: fn(char) -> bool) -> bool {
-    let is_plain = |byte: u8| class(byte) & classes != 0;
-    if text.bytes().all(is_plain) {
-        return true;
-    }
+/// Whether a text consists of percent escapes and of characters that are unreserved, sub-delimiters, `others` or, beyond
+/// ASCII, allowed by `non_ascii`.
+fn has_only(text: &str, others: &str, non_ascii: fn(char) -> bool) -> bool {
+    let is_plain = |byte: u8| {
+        byte.is_ascii_alphanumeric()
+            || b"-._~!$&'()*+,;=".contains(&byte)
+            || others.as_bytes().contains(&byte)
+    };
     let allowed = |character: char| match u8::try_from(character) {
         Ok(byte) if byte.is_ascii() => byte == b'%' || is_plain(byte),
         _ => non_ascii(character),
     };
-    text.chars().all(allowed) && has_valid_escapes(text)
+    text.bytes().all(is_plain) || (text.chars().all(allowed) && has_valid_escapes(text))
 }
