@@ -242,6 +242,11 @@ pub fn has_rules(schema: &Value) -> bool {
     }
 }
 
-pub fn is_rule(name: &str) -> bool {
+fn is_rule(name: &str) -> bool {
     Keyword::named(name).is_some_and(|keyword| keyword.class() == Class::Rule)
+}
+
+/// Whether a keyword constrains an instance, in the current draft or an older one.
+pub fn constrains(name: &str) -> bool {
+    is_rule(name) || name == Keyword::AdditionalItems.name()
 }

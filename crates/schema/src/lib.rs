@@ -11,6 +11,7 @@ mod lint;
 mod number;
 mod pattern;
 pub mod pointer;
+mod reference;
 mod subschemas;
 mod types;
 mod uri;

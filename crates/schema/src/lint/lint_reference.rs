@@ -16,10 +16,10 @@ impl<'s> Linter<'s> {
         let Some(value @ Value::String(reference)) = schema.get(Keyword::Ref) else { return };
         let at = schema.key("$ref");
         match self.resolver.resolve(scope.base, reference) {
+            Err(Unresolved::MetaSchema) => scope.evaluated.properties.merge(Extent::Some),
             Err(reason) => self.unresolved(reference, reason, &at),
-            Ok(Target::MetaSchema) => scope.evaluated.properties.merge(Extent::Some),
-            Ok(Target::Schema { schema, pointer, base }) => {
-                self.targets.insert(address(value), schema);
+            Ok(Target { schema, pointer, base }) => {
+                self.targets.entry(address(value)).or_insert_with(|| (schema, at.to_pointer()));
                 if !schema.is_object() && !schema.is_boolean() {
                     return self.not_a_schema(reference, schema, &at);
                 }
@@ -38,16 +38,13 @@ impl<'s> Linter<'s> {
     }
 
     fn unresolved(&mut self, reference: &str, reason: Unresolved, at: &Location<'_>) {
-        let code = "schema-unresolved-ref";
-        self.report.add(match reason {
-            Unresolved::Loop => {
-                Problem::at_value(code, at, format!("`$ref` `{reference}` only refers back to itself"))
-            }
-            Unresolved::NotFound => {
-                let message = format!("`$ref` `{reference}` does not resolve to a schema");
-                Problem::at_value(code, at, message).help(self.reference_help(reference))
-            }
-        });
+        let problem =
+            |what| Problem::at_value("schema-unresolved-ref", at, format!("`$ref` `{reference}` {what}"));
+        let problem = match reason {
+            Unresolved::Loop => problem("only refers back to itself"),
+            _ => problem("does not resolve to a schema").help(self.reference_help(reference)),
+        };
+        self.report.add(problem);
     }
 
     fn reference_help(&self, reference: &str) -> String {

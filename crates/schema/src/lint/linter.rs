@@ -57,6 +57,9 @@ pub enum Position {
     Inner,
 }
 
+/// The target of each `$ref` and its own pointer, by the address of the keyword's value.
+pub type RefTargets<'s> = HashMap<usize, (&'s Value, String)>;
+
 pub struct Linter<'s> {
     pub report: Report,
     pub resolver: RefResolver<'s>,
@@ -65,8 +68,7 @@ pub struct Linter<'s> {
     compiled: HashMap<(usize, Base), Option<Evaluated>>,
     /// Whether a schema contains references, by its address.
     pub has_references: HashMap<usize, bool>,
-    /// The target of each `$ref`, by the address of the keyword's value.
-    pub targets: HashMap<usize, &'s Value>,
+    pub targets: RefTargets<'s>,
     /// Compilations that are postponed because the stack is deep.
     postponed: Vec<(&'s Value, Base, String)>,
     depth: usize,

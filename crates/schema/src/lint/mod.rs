@@ -28,6 +28,7 @@ use ref_resolver::RefResolver;
 use serde_json::Value;
 
 use crate::pointer::Location;
+use crate::reference::is_meta_schema;
 use crate::uri;
 
 /// All problems of one schema, at most a hundred. Without any, Ajv would compile the schema, and validation takes a
@@ -38,7 +39,7 @@ pub fn lint(schema: &Value) -> Vec<Problem> {
     let contents = meta_schema::check(schema, &mut report);
     dialect(schema, &mut report);
     let mut resolver = RefResolver::new(schema);
-    if ref_resolver::is_meta_schema(resolver.root_base()) {
+    if is_meta_schema(resolver.root_base()) {
         let message = format!("`$id` `{}` belongs to a meta-schema", resolver.root_base());
         report.add(Problem::at_value("schema-ambiguous-id", &Location::Root.key("$id"), message));
     }

@@ -4,11 +4,11 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::schema_ids::{SchemaIds, SchemaWithBase};
-use crate::keyword::is_rule;
 use crate::pointer::push_pointer;
+use crate::reference::{bare_reference, follow_pointer, is_meta_schema};
 use crate::uri;
 
 /// A base URI, by its number in the resolver.
@@ -19,15 +19,12 @@ impl Base {
     pub const ROOT: Self = Self(0);
 }
 
+/// The schema that a reference names.
 #[derive(Clone)]
-pub enum Target<'s> {
-    Schema {
-        schema: &'s Value,
-        pointer: Rc<str>,
-        base: Base,
-    },
-    /// One of the 2020-12 meta-schemas, which are built in.
-    MetaSchema,
+pub struct Target<'s> {
+    pub schema: &'s Value,
+    pub pointer: Rc<str>,
+    pub base: Base,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +32,8 @@ pub enum Unresolved {
     NotFound,
     /// References that only refer to each other.
     Loop,
+    /// One of the 2020-12 meta-schemas, which are built in and not part of the document.
+    MetaSchema,
 }
 
 pub struct RefResolver<'s> {
@@ -99,27 +98,21 @@ impl<'s> RefResolver<'s> {
         let name = uri::resolve(self.text(base), uri::normalize_id(reference)).ok_or(Unresolved::NotFound)?;
         let to_root = base == Base::ROOT && matches!(reference, "#" | "#/");
         let found = if to_root || name == self.root_base() {
-            Some(self.root_schema())
+            self.root_schema()
         } else if is_meta_schema(&name) {
-            None
+            return Err(Unresolved::MetaSchema);
         } else if let Some(named) = self.ids.get(&name).cloned() {
             // A bare fragment is used as it is; other names are followed through bare references.
-            let named = if name.starts_with('#') {
+            if name.starts_with('#') {
                 SchemaWithBase { base: self.text(base).to_owned(), ..named }
             } else {
                 self.follow(named, 0)?
-            };
-            Some(named)
+            }
         } else {
             self.by_document(&name, 0)?
         };
-        Ok(match found {
-            None => Target::MetaSchema,
-            Some(named) => {
-                let base = self.intern_base(named.base);
-                Target::Schema { schema: named.schema, pointer: named.pointer.into(), base }
-            }
-        })
+        let base = self.intern_base(found.base);
+        Ok(Target { schema: found.schema, pointer: found.pointer.into(), base })
     }
 
     /// The definition of the root whose name is nearest to a misspelt one.
@@ -134,8 +127,8 @@ impl<'s> RefResolver<'s> {
         SchemaWithBase { schema: self.root, pointer: String::new(), base: self.root_base().to_owned() }
     }
 
-    /// Finds the document of a name, then the schema at the pointer within it; `None` for a meta-schema.
-    fn by_document(&self, name: &str, chain: usize) -> Result<Option<SchemaWithBase<'s>>, Unresolved> {
+    /// Finds the document of a name, then the schema at the pointer within it.
+    fn by_document(&self, name: &str, chain: usize) -> Result<SchemaWithBase<'s>, Unresolved> {
         if chain > MAX_REF_CHAIN {
             return Err(Unresolved::Loop);
         }
@@ -144,7 +137,7 @@ impl<'s> RefResolver<'s> {
             return self.by_pointer(uri::fragment(name), self.root_schema(), chain);
         }
         if is_meta_schema(&document) {
-            return Ok(None);
+            return Err(Unresolved::MetaSchema);
         }
         let named = self.ids.get(&document).ok_or(Unresolved::NotFound)?;
         let named = self.follow(named.clone(), chain + 1)?;
@@ -159,24 +152,13 @@ impl<'s> RefResolver<'s> {
         fragment: Option<&str>,
         from: SchemaWithBase<'s>,
         chain: usize,
-    ) -> Result<Option<SchemaWithBase<'s>>, Unresolved> {
-        let segments =
-            fragment.and_then(|fragment| fragment.strip_prefix('/')).ok_or(Unresolved::NotFound)?;
-        let SchemaWithBase { mut schema, mut pointer, mut base } = from;
-        for segment in segments.split('/') {
-            let name = uri::decode_segment(segment).ok_or(Unresolved::NotFound)?;
-            schema = member(schema, &name).ok_or(Unresolved::NotFound)?;
-            push_pointer(&mut pointer, &name);
-            if let Some(id) = own_id(schema)
-                && !keeps_base(segment)
-            {
-                base = uri::resolve(&base, uri::normalize_id(id)).ok_or(Unresolved::NotFound)?;
-            }
-        }
-        if schema.is_null() {
-            return Err(Unresolved::NotFound);
-        }
-        self.follow(SchemaWithBase { schema, pointer, base }, chain).map(Some)
+    ) -> Result<SchemaWithBase<'s>, Unresolved> {
+        let segments = fragment.and_then(|fragment| fragment.strip_prefix('/'));
+        let mut pointer = from.pointer;
+        let push = |segment: &str| push_pointer(&mut pointer, segment);
+        let found = segments.and_then(|segments| follow_pointer(from.schema, &from.base, segments, push));
+        let (schema, base) = found.filter(|(schema, _)| !schema.is_null()).ok_or(Unresolved::NotFound)?;
+        self.follow(SchemaWithBase { schema, pointer, base }, chain)
     }
 
     /// Replaces a schema that is only a reference by its target.
@@ -186,53 +168,9 @@ impl<'s> RefResolver<'s> {
         };
         let name = uri::resolve(&named.base, uri::normalize_id(reference)).ok_or(Unresolved::NotFound)?;
         match self.by_document(&name, chain + 1) {
-            Ok(Some(target)) => Ok(target),
             // Reported at the second reference.
-            Ok(None) | Err(Unresolved::NotFound) => Ok(named),
-            Err(Unresolved::Loop) => Err(Unresolved::Loop),
+            Err(Unresolved::NotFound | Unresolved::MetaSchema) => Ok(named),
+            found => found,
         }
     }
-}
-
-pub fn is_meta_schema(name: &str) -> bool {
-    let Some(rest) = name.strip_prefix("https://json-schema.org/draft/2020-12/") else {
-        return name == "http://json-schema.org/schema";
-    };
-    matches!(
-        rest,
-        "schema"
-            | "meta/applicator"
-            | "meta/unevaluated"
-            | "meta/content"
-            | "meta/core"
-            | "meta/format-annotation"
-            | "meta/meta-data"
-            | "meta/validation"
-    )
-}
-
-fn member<'s>(value: &'s Value, name: &str) -> Option<&'s Value> {
-    match value {
-        Value::Object(object) => object.get(name),
-        Value::Array(items) => {
-            let plain = name == "0" || !name.starts_with(['0', '+']);
-            name.parse::<usize>().ok().filter(|_| plain).and_then(|index| items.get(index))
-        }
-        _ => None,
-    }
-}
-
-fn own_id(schema: &Value) -> Option<&str> {
-    schema.get("$id").and_then(Value::as_str).filter(|id| !id.is_empty())
-}
-
-/// Whether a member called `$id` below this segment is data and not an id.
-fn keeps_base(segment: &str) -> bool {
-    matches!(segment, "properties" | "patternProperties" | "enum" | "dependencies" | "definitions")
-}
-
-fn bare_reference(schema: &Value) -> Option<&str> {
-    let object: &Map<String, Value> = schema.as_object()?;
-    let reference = object.get("$ref")?.as_str().filter(|reference| !reference.is_empty())?;
-    object.keys().all(|name| name == "$ref" || !is_rule(name)).then_some(reference)
 }

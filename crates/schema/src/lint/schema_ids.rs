@@ -9,6 +9,7 @@ use super::meta_schema::is_anchor;
 use super::problem::{Problem, Report};
 use crate::keyword::{Keyword, Shape};
 use crate::pointer::Location;
+use crate::reference::is_meta_schema;
 use crate::uri;
 
 /// A schema, its pointer in the document and the base URI of references in it.
@@ -95,7 +96,7 @@ impl<'s> Search<'_, 's> {
             );
             return None;
         };
-        let is_taken = super::ref_resolver::is_meta_schema(&name)
+        let is_taken = is_meta_schema(&name)
             || (!name.is_empty() && name == self.root_base)
             || self.ids.contains_key(&name);
         if is_taken {

@@ -54,18 +54,12 @@ pub enum SchemaLocation {
     Root,
     /// Inlined for a `$ref` with this text.
     Reference(Box<str>),
-    Keyword(NodeId, Keyword),
-    Index(NodeId, Keyword, usize),
-    Member(NodeId, Keyword, Box<str>),
+    /// The value of a keyword, or the member or item of that value with this name or index.
+    Keyword(NodeId, Keyword, Option<Box<str>>),
 }
 
-/// A subschema that a keyword applies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Subschema {
-    /// Accepts everything, so there is nothing to visit.
-    Always,
-    Node(NodeId),
-}
+/// A subschema that a keyword applies; `None` if it accepts everything, so that there is nothing to visit.
+pub type Subschema = Option<NodeId>;
 
 /// What a keyword for the remaining properties or items (`additional…`, `unevaluated…`) does with them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +67,12 @@ pub enum Remainder {
     Allowed,
     Forbidden,
     Schema(NodeId),
+}
+
+impl From<Subschema> for Remainder {
+    fn from(schema: Subschema) -> Self {
+        schema.map_or(Self::Allowed, Self::Schema)
+    }
 }
 
 /// Keywords for values of any type.
@@ -94,15 +94,15 @@ pub enum Rule {
 #[derive(Debug)]
 pub struct Condition {
     pub test: Subschema,
-    pub then: Option<NodeId>,
-    pub otherwise: Option<NodeId>,
+    pub then: Subschema,
+    pub otherwise: Subschema,
 }
 
 #[derive(Debug)]
 pub enum NumberRule {
     Bound(&'static Bound, Number),
     MultipleOf(Box<Divisor>),
-    Format(&'static Format),
+    Format(&'static Format, fn(&Number) -> bool),
 }
 
 #[derive(Debug)]
@@ -121,7 +121,7 @@ pub struct ArrayRules {
     pub min_items: Option<Number>,
     /// Defaults by position, which only the older array form of `items` has.
     pub defaults: Box<[Option<Value>]>,
-    pub prefix: Option<Box<[Subschema]>>,
+    pub prefix: Box<[Subschema]>,
     pub items: Option<ItemsRule>,
     pub contains: Option<Box<Contains>>,
     pub unique: Option<UniqueItems>,
@@ -133,9 +133,8 @@ pub struct ArrayRules {
 pub struct ItemsRule {
     pub keyword: Keyword,
     pub from: usize,
-    /// `false` after a prefix, which is one error and not one for each item.
-    pub is_closed: bool,
-    pub item: Subschema,
+    /// Forbidden only after a prefix, which is one error; otherwise `false` is a schema, with an error for each item.
+    pub rest: Remainder,
 }
 
 #[derive(Debug)]
@@ -143,8 +142,6 @@ pub struct Contains {
     pub item: Subschema,
     pub min: Number,
     pub max: Option<Number>,
-    pub min_count: usize,
-    pub max_count: Option<usize>,
 }
 
 /// How Ajv searches for duplicates, which decides the indices it reports.
@@ -170,7 +167,7 @@ pub struct ObjectRules {
     pub has_other_rules: bool,
     /// Properties are validated after defaults are filled in and dependencies are checked.
     pub defers_properties: bool,
-    pub names: Option<NodeId>,
+    pub names: Subschema,
     pub additional: Option<Remainder>,
     pub patterns: Box<[(Pattern, Subschema)]>,
     pub dependencies: Option<Box<Dependencies>>,

@@ -1,11 +1,9 @@
 //! Schema paths of errors: URI fragments, as Ajv writes them.
 
-use std::fmt::Write;
-
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::compiled_schema::{CompiledSchema, NodeId, SchemaLocation};
-use crate::pointer::push_escaped;
+use crate::pointer::escape;
 
 /// What `encodeURIComponent` of JavaScript encodes.
 const URI_COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
@@ -28,25 +26,19 @@ pub fn schema_path(schema: &CompiledSchema, node: NodeId, keyword: &str) -> Stri
     path
 }
 
-// Writing to a String cannot fail.
 fn push_location(schema: &CompiledSchema, node: NodeId, path: &mut String) {
     let Some(node) = schema.nodes.get(node as usize) else { return };
     match &node.location {
         SchemaLocation::Root => path.push('#'),
         SchemaLocation::Reference(reference) => path.push_str(reference),
-        SchemaLocation::Keyword(parent, keyword) => {
+        SchemaLocation::Keyword(parent, keyword, member) => {
             push_location(schema, *parent, path);
-            let _ = write!(path, "/{}", keyword.name());
-        }
-        SchemaLocation::Index(parent, keyword, index) => {
-            push_location(schema, *parent, path);
-            let _ = write!(path, "/{}/{index}", keyword.name());
-        }
-        SchemaLocation::Member(parent, keyword, name) => {
-            push_location(schema, *parent, path);
-            let mut escaped = String::with_capacity(name.len());
-            push_escaped(&mut escaped, name);
-            let _ = write!(path, "/{}/{}", keyword.name(), utf8_percent_encode(&escaped, URI_COMPONENT));
+            path.push('/');
+            path.push_str(keyword.name());
+            if let Some(member) = member {
+                path.push('/');
+                path.extend(utf8_percent_encode(&escape(member), URI_COMPONENT));
+            }
         }
     }
 }

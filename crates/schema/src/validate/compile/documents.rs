@@ -3,12 +3,11 @@
 
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::constrains;
 use super::dialect::Dialect;
+use crate::reference::{META_SCHEMAS, bare_reference, follow_pointer, is_meta_schema};
 use crate::uri;
 use crate::validate::CompileError;
 
@@ -86,7 +85,7 @@ impl<'s> Documents<'s> {
             return None;
         }
         let found = match reference.strip_prefix("#/") {
-            Some(segments) if base == &self.root_base => by_pointer(self.root_schema(), segments)?,
+            Some(segments) if base == &self.root_base => by_pointer(&self.root_schema(), segments)?,
             _ => {
                 let name = uri::resolve(base, uri::normalize_id(reference))?;
                 self.by_name(&name, base)?
@@ -122,7 +121,7 @@ impl<'s> Documents<'s> {
         match uri::fragment(name) {
             None | Some("") => Some(owner),
             Some(fragment) => match fragment.strip_prefix('/') {
-                Some(segments) => by_pointer(owner, segments),
+                Some(segments) => by_pointer(&owner, segments),
                 // An anchor without a document belongs to the resource of the reference.
                 None => names.get(&format!("{base}#{fragment}")).cloned(),
             },
@@ -216,46 +215,7 @@ fn own_dialect(schema: &Value, documents: &[(&str, &Value)]) -> Option<Dialect> 
     schema.get("$schema").and_then(Value::as_str).map(|uri| Dialect::named(uri, documents))
 }
 
-fn by_pointer<'s>(from: SchemaWithBase<'s>, segments: &str) -> Option<SchemaWithBase<'s>> {
-    let SchemaWithBase { mut schema, mut base } = from;
-    for segment in segments.split('/') {
-        let name = uri::decode_segment(segment)?;
-        schema = match schema {
-            Value::Object(object) => object.get(&name)?,
-            Value::Array(items) => items.get(name.parse::<usize>().ok()?)?,
-            _ => return None,
-        };
-        let may_have_id =
-            !matches!(segment, "properties" | "patternProperties" | "enum" | "dependencies" | "definitions");
-        if let Some(id) = schema.get("$id").and_then(Value::as_str)
-            && may_have_id
-        {
-            base = uri::resolve(&base, uri::normalize_id(id))?.into();
-        }
-    }
-    (schema.is_object() || schema.is_boolean()).then_some(SchemaWithBase { schema, base })
+fn by_pointer<'s>(from: &SchemaWithBase<'s>, segments: &str) -> Option<SchemaWithBase<'s>> {
+    let (schema, base) = follow_pointer(from.schema, &from.base, segments, |_| {})?;
+    (schema.is_object() || schema.is_boolean()).then(|| SchemaWithBase { schema, base: base.into() })
 }
-
-fn bare_reference(schema: &Value) -> Option<&str> {
-    let object = schema.as_object()?;
-    let reference = object.get("$ref")?.as_str()?;
-    object.keys().all(|name| name == "$ref" || !constrains(name)).then_some(reference)
-}
-
-pub fn is_meta_schema(document: &str) -> bool {
-    document.starts_with("https://json-schema.org/draft/2020-12/")
-}
-
-static META_SCHEMAS: LazyLock<Vec<Value>> = LazyLock::new(|| {
-    let texts = [
-        include_str!("../meta/schema.json"),
-        include_str!("../meta/applicator.json"),
-        include_str!("../meta/content.json"),
-        include_str!("../meta/core.json"),
-        include_str!("../meta/format-annotation.json"),
-        include_str!("../meta/meta-data.json"),
-        include_str!("../meta/unevaluated.json"),
-        include_str!("../meta/validation.json"),
-    ];
-    texts.iter().filter_map(|text| serde_json::from_str(text).ok()).collect()
-});
