@@ -96,7 +96,7 @@ impl Lowering<'_, '_> {
             return self.json_text(Some("object"), None);
         }
         if kind == "array" && !form.get("items").is_some_and(Value::is_object) {
-            let items = self.at_step(Step::Items, |lowering| lowering.json_text(None, None));
+            let items = self.at_step(Step::Keyword("items"), |lowering| lowering.json_text(None, None));
             form.insert("items".to_owned(), items);
         }
         Value::Object(form)
