@@ -29,8 +29,8 @@ pub struct Pattern {
 #[derive(Debug)]
 enum Matcher {
     ClassSequence(ClassSequence),
-    Linear(Box<Regex>),
-    Backtracking(Box<Regex>),
+    /// The longest text that is matched, and the expression.
+    Regex(usize, Box<Regex>),
     Nothing,
 }
 
@@ -42,10 +42,7 @@ impl Pattern {
     pub fn matches(&self, value: &str) -> bool {
         match &**self.matcher.get_or_init(|| cached_matcher(&self.text)) {
             Matcher::ClassSequence(sequence) => sequence.matches(value),
-            Matcher::Linear(regex) => regex.is_match(value).unwrap_or(false),
-            Matcher::Backtracking(regex) => {
-                value.len() <= MAX_BACKTRACKED_BYTES && regex.is_match(value).unwrap_or(false)
-            }
+            Matcher::Regex(max, regex) => value.len() <= *max && regex.is_match(value).unwrap_or(false),
             Matcher::Nothing => false,
         }
     }
@@ -72,11 +69,8 @@ impl Matcher {
         if let Some(sequence) = ClassSequence::parse(pattern) {
             return Self::ClassSequence(sequence);
         }
-        match build(pattern) {
-            Some(regex) if needs_backtracking(pattern) => Self::Backtracking(Box::new(regex)),
-            Some(regex) => Self::Linear(Box::new(regex)),
-            None => Self::Nothing,
-        }
+        let max = if needs_backtracking(pattern) { MAX_BACKTRACKED_BYTES } else { usize::MAX };
+        build(pattern).map_or(Self::Nothing, |regex| Self::Regex(max, Box::new(regex)))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::linter::{ChildContext, Linter, SchemaVisit, Scope};
+use super::linter::{ChildKind, Linter, SchemaVisit, Scope};
 use super::problem::Problem;
 use super::static_evaluation::Extent;
 use crate::keyword::{Keyword, has_rules};
@@ -16,7 +16,7 @@ impl<'s> Linter<'s> {
             scope.evaluated.items = Extent::All;
             // `items: false` after a tuple only limits the length.
             if !(schema.has(Keyword::PrefixItems) && items.is_boolean()) {
-                self.child(items, scope, ChildContext::PLAIN, &schema.key("items"));
+                self.child(items, scope, ChildKind::Value, &schema.key("items"));
             }
         }
         self.contains(schema, scope);
@@ -24,7 +24,7 @@ impl<'s> Linter<'s> {
             && scope.evaluated.items != Extent::All
         {
             if rest.is_object() {
-                self.child(rest, scope, ChildContext::PLAIN, &schema.key("unevaluatedItems"));
+                self.child(rest, scope, ChildKind::Value, &schema.key("unevaluatedItems"));
             }
             scope.evaluated.items = Extent::All;
         }
@@ -47,7 +47,7 @@ impl<'s> Linter<'s> {
             scope.evaluated.items.merge(Extent::Some);
         }
         for (index, schema) in tuple.iter().enumerate() {
-            self.child(schema, scope, ChildContext::PLAIN, &at.index(index));
+            self.child(schema, scope, ChildKind::Value, &at.index(index));
         }
     }
 
@@ -75,7 +75,7 @@ impl<'s> Linter<'s> {
         if has_rules(contains) {
             scope.evaluated.items = Extent::All;
         }
-        self.child(contains, scope, ChildContext::COMPOSITE, &schema.key("contains"));
+        self.child(contains, scope, ChildKind::Tried, &schema.key("contains"));
     }
 }
 

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::linter::{Linter, Position, SchemaVisit, Scope, address, is_truthy};
+use super::linter::{Linter, SchemaVisit, Scope, address, is_truthy};
 use super::problem::Problem;
 use super::ref_resolver::{Base, Target, Unresolved};
 use super::static_evaluation::{Evaluated, Extent};
@@ -85,7 +85,7 @@ impl<'s> Linter<'s> {
     }
 
     pub(super) fn dynamic_reference(&mut self, schema: &SchemaVisit<'s, '_>, scope: &mut Scope) {
-        if schema.has(Keyword::DynamicAnchor) && scope.position == Position::Inner {
+        if schema.has(Keyword::DynamicAnchor) && scope.is_inner {
             self.compile(schema.value, Base::ROOT, schema.location);
         }
         for keyword in [Keyword::DynamicRef, Keyword::RecursiveRef] {

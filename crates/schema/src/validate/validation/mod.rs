@@ -10,8 +10,8 @@ mod validate_scalar;
 
 use serde_json::{Value, json};
 
+use super::ValidationError;
 use super::compiled_schema::{CompiledSchema, Node, NodeId, NumberRule, StringRule};
-use super::error::ValidationError;
 use super::schema_path::schema_path;
 use crate::pointer::Location;
 use crate::types::TypeSet;

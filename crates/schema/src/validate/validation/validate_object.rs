@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::super::ValidationError;
 use super::super::compiled_schema::{Dependencies, NO_SLOT, NodeId, ObjectRules, Remainder};
-use super::super::error::ValidationError;
 use super::super::member_order::array_index;
 use super::present_properties::PresentProperties;
 use super::{Instance, MAX_ERRORS, Mode, Validation};
