@@ -18,7 +18,7 @@ pub(crate) const PROVIDER: Provider = Provider {
     declare: |tool| tool.into_object("parametersJsonSchema"),
     wrap,
     read,
-    read_event: |calls, event| calls.add_complete(read(event)),
+    read_event: |calls, event| calls.complete.extend(read(event)),
     write,
 };
 

@@ -19,7 +19,7 @@ pub(crate) const PROVIDER: Provider = Provider {
     declare,
     wrap,
     read,
-    read_event: |calls, event| calls.add_complete(read(event)),
+    read_event: |calls, event| calls.complete.extend(read(event)),
     write,
 };
 

@@ -20,8 +20,8 @@ pub(crate) const PROVIDER: Provider = Provider {
     declare,
     wrap: |tools| object([("tools", tools.into())]),
     read,
-    read_event: |calls, event| calls.add_complete(read(event)),
-    write,
+    read_event: |calls, event| calls.complete.extend(read(event)),
+    write: |results| results.iter().map(call_result).collect(),
 };
 
 fn declare(tool: Declaration<'_>) -> Value {
@@ -101,11 +101,7 @@ fn read(request: &Value) -> Vec<Call> {
     vec![Call::new(request.get("id"), params.get("name"), params.get("arguments"))]
 }
 
-/// The `result` of each call.
-fn write(results: &[ToolResult<'_>]) -> Vec<Value> {
-    results.iter().map(call_result).collect()
-}
-
+/// The `result` of a call.
 fn call_result(result: &ToolResult<'_>) -> Value {
     let data = if result.is_error() { Value::Null } else { result.data() };
     let text = if result.is_error() { result.text() } else { plain_text(&data) };

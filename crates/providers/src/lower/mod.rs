@@ -7,7 +7,6 @@ mod keyword;
 mod merge;
 mod native;
 mod path;
-mod resolve;
 mod root;
 pub(crate) mod strict;
 

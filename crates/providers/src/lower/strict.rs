@@ -5,21 +5,15 @@
 
 use serde_json::{Map, Value};
 
-/// The keywords of a strict schema.
-const KEYWORDS: [&str; 21] = [
+/// The keywords of a strict schema whose values are not restricted further.
+const KEYWORDS: [&str; 15] = [
     "type",
-    "properties",
     "required",
     "additionalProperties",
-    "items",
     "enum",
     "const",
-    "anyOf",
-    "$defs",
-    "$ref",
     "description",
     "title",
-    "format",
     "pattern",
     "minimum",
     "maximum",
