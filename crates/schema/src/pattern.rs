@@ -77,8 +77,7 @@ impl Matcher {
 /// Whether there is look-around or a back-reference. A false positive only bounds the text's length.
 fn needs_backtracking(pattern: &str) -> bool {
     let around = ["(?=", "(?!", "(?<=", "(?<!", r"\k<"];
-    let back =
-        |pair: &[u8]| pair.first() == Some(&b'\\') && pair.get(1).is_some_and(|b| (b'1'..=b'9').contains(b));
+    let back = |pair: &[u8]| matches!(pair, [b'\\', b'1'..=b'9']);
     around.iter().any(|mark| pattern.contains(mark)) || pattern.as_bytes().windows(2).any(back)
 }
 

@@ -6,7 +6,7 @@ pub fn is_date(text: &str) -> bool {
     parse_date(text.as_bytes()).is_some()
 }
 
-fn parse_date(text: &[u8]) -> Option<(u32, u32, u32)> {
+fn parse_date(text: &[u8]) -> Option<(i32, i32, i32)> {
     let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] = text else { return None };
     let year = two_digits(*y1, *y2)? * 100 + two_digits(*y3, *y4)?;
     let (month, day) = (two_digits(*m1, *m2)?, two_digits(*d1, *d2)?);
@@ -21,9 +21,9 @@ fn parse_date(text: &[u8]) -> Option<(u32, u32, u32)> {
     (1..=days).contains(&day).then_some((year, month, day))
 }
 
-fn two_digits(tens: u8, ones: u8) -> Option<u32> {
+fn two_digits(tens: u8, ones: u8) -> Option<i32> {
     let valid = tens.is_ascii_digit() && ones.is_ascii_digit();
-    valid.then(|| u32::from(tens - b'0') * 10 + u32::from(ones - b'0'))
+    valid.then(|| i32::from(tens - b'0') * 10 + i32::from(ones - b'0'))
 }
 
 pub fn is_time(text: &str) -> bool {
@@ -69,8 +69,7 @@ impl<'t> Time<'t> {
     fn parse(text: &'t [u8]) -> Option<Self> {
         let (head, mut rest) = text.split_at_checked(8)?;
         let [h1, h2, b':', m1, m2, b':', s1, s2] = head else { return None };
-        let number = |tens: u8, ones: u8| two_digits(tens, ones).and_then(|value| i32::try_from(value).ok());
-        let (hour, minute, second) = (number(*h1, *h2)?, number(*m1, *m2)?, number(*s1, *s2)?);
+        let (hour, minute, second) = (two_digits(*h1, *h2)?, two_digits(*m1, *m2)?, two_digits(*s1, *s2)?);
         let mut fraction: &[u8] = &[];
         if let [b'.', after @ ..] = rest {
             let digits = after.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -81,9 +80,9 @@ impl<'t> Time<'t> {
         }
         let offset = match rest {
             [] | [b'z' | b'Z'] => (0, 0),
-            [b'+' | b'-', h1, h2] => (number(*h1, *h2)?, 0),
+            [b'+' | b'-', h1, h2] => (two_digits(*h1, *h2)?, 0),
             [b'+' | b'-', h1, h2, m1, m2] | [b'+' | b'-', h1, h2, b':', m1, m2] => {
-                (number(*h1, *h2)?, number(*m1, *m2)?)
+                (two_digits(*h1, *h2)?, two_digits(*m1, *m2)?)
             }
             _ => return None,
         };
@@ -119,10 +118,6 @@ impl<'t> Time<'t> {
         let has_minutes = self.zone.len() != 3;
         (has_minutes && self.second < 60 && self.minute < 60 && self.hour < 24).then_some(all + part)
     }
-}
-
-pub fn compare_dates(left: &str, right: &str) -> Option<Ordering> {
-    Some(left.cmp(right))
 }
 
 pub fn compare_times(left: &str, right: &str) -> Option<Ordering> {

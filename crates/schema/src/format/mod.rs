@@ -8,10 +8,8 @@ mod idn;
 mod json_pointer;
 mod text;
 mod uri_grammar;
-mod uri_template;
 
 use std::cmp::Ordering;
-use std::fmt;
 
 use serde_json::Number;
 
@@ -20,7 +18,7 @@ use uri_grammar::{ASCII, UNICODE};
 
 /// To add a format, add a row and its function.
 pub static FORMATS: &[Format] = &[
-    Format::text("date", date_time::is_date).ordered(date_time::compare_dates),
+    Format::text("date", date_time::is_date).ordered(|left, right| Some(left.cmp(right))),
     Format::text("time", date_time::is_time).ordered(date_time::compare_times),
     Format::text("date-time", date_time::is_date_time).ordered(date_time::compare_date_times),
     Format::text("iso-time", date_time::is_iso_time).ordered(date_time::compare_iso_times),
@@ -28,7 +26,7 @@ pub static FORMATS: &[Format] = &[
     Format::text("duration", date_time::is_duration),
     Format::text("uri", |text| uri_grammar::is_uri(text, &ASCII)),
     Format::text("uri-reference", |text| uri_grammar::is_reference(text, &ASCII)),
-    Format::text("uri-template", uri_template::is_uri_template),
+    Format::text("uri-template", uri_grammar::is_uri_template),
     Format::text("iri", |text| uri_grammar::is_uri(text, &UNICODE)).unknown_to_ajv(),
     Format::text("iri-reference", |text| uri_grammar::is_reference(text, &UNICODE)).unknown_to_ajv(),
     Format::text("url", text::is_url),
@@ -53,6 +51,7 @@ pub static FORMATS: &[Format] = &[
 ];
 
 /// One format.
+#[derive(Debug)]
 pub struct Format {
     pub name: &'static str,
     pub check: Check,
@@ -65,7 +64,7 @@ pub struct Format {
 type Compare = fn(&str, &str) -> Option<Ordering>;
 
 /// What a format constrains.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub enum Check {
     Text(fn(&str) -> bool),
     Number(fn(&Number) -> bool),
@@ -114,12 +113,6 @@ impl Format {
     pub fn compare(&self, left: &str, right: &str) -> Option<Ordering> {
         let compare = self.order.filter(|_| !left.is_empty() && !right.is_empty())?;
         compare(left, right)
-    }
-}
-
-impl fmt::Debug for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
     }
 }
 

@@ -1,4 +1,4 @@
-//! URIs and IRIs with their references: the grammars of RFC 3986 and RFC 3987.
+//! URIs and IRIs with their references, and URI templates: the grammars of RFC 3986, RFC 3987 and RFC 6570.
 
 use super::host;
 use crate::uri::has_valid_escapes;
@@ -35,7 +35,7 @@ pub static ASCII: NonAscii = NonAscii { anywhere: |_| false, query: |_| false };
 pub static UNICODE: NonAscii =
     NonAscii { anywhere: is_ucschar, query: |character| is_ucschar(character) || is_iprivate(character) };
 
-pub fn is_ucschar(character: char) -> bool {
+fn is_ucschar(character: char) -> bool {
     match u32::from(character) {
         0xa0..=0xd7ff | 0xf900..=0xfdcf | 0xfdf0..=0xffef | 0xe1000..=0xefffd => true,
         // The planes between, without their last two code points; plane 14 starts with tags, which are not allowed.
@@ -44,7 +44,7 @@ pub fn is_ucschar(character: char) -> bool {
     }
 }
 
-pub fn is_iprivate(character: char) -> bool {
+fn is_iprivate(character: char) -> bool {
     matches!(u32::from(character), 0xe000..=0xf8ff | 0xf0000..=0xffffd | 0x0010_0000..=0x0010_fffd)
 }
 
@@ -99,4 +99,47 @@ fn has_only(text: &str, others: &str, non_ascii: fn(char) -> bool) -> bool {
         _ => non_ascii(character),
     };
     text.bytes().all(is_plain) || (text.chars().all(allowed) && has_valid_escapes(text))
+}
+
+/// A URI template (RFC 6570 with its errata).
+pub fn is_uri_template(text: &str) -> bool {
+    let mut rest = text;
+    while let Some((literal, expression)) = rest.split_once('{') {
+        let Some((expression, after)) = expression.split_once('}') else { return false };
+        if !is_literal(literal) || !is_expression(expression) {
+            return false;
+        }
+        rest = after;
+    }
+    is_literal(rest)
+}
+
+fn is_literal(text: &str) -> bool {
+    let allowed = |character: char| match character {
+        '\0'..='\u{20}' | '\u{7f}' | '"' | '<' | '>' | '\\' | '^' | '`' | '{' | '|' | '}' => false,
+        '!'..='~' => true,
+        other => is_ucschar(other) || is_iprivate(other),
+    };
+    text.chars().all(allowed) && has_valid_escapes(text)
+}
+
+fn is_expression(text: &str) -> bool {
+    let operators = ['+', '#', '.', '/', ';', '?', '&', '=', ',', '!', '@', '|'];
+    text.strip_prefix(operators).unwrap_or(text).split(',').all(is_variable)
+}
+
+/// A variable name, with an optional prefix length (`:3`) or explode modifier (`*`).
+fn is_variable(text: &str) -> bool {
+    let name = match text.split_once(':') {
+        Some((name, length)) => {
+            let digits = !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit());
+            if !digits || length.len() > 4 || length.starts_with('0') {
+                return false;
+            }
+            name
+        }
+        None => text.strip_suffix('*').unwrap_or(text),
+    };
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'%';
+    name.split('.').all(|part| !part.is_empty() && part.bytes().all(allowed)) && has_valid_escapes(name)
 }

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::linter::{ChildKind, Linter, SchemaVisit, Scope};
+use super::linter::{ChildKind, Linter, SchemaVisit};
 use super::problem::Problem;
-use super::static_evaluation::Extent;
+use super::scope::{Extent, Scope};
 use crate::keyword::{Keyword, has_rules};
 
 impl<'s> Linter<'s> {

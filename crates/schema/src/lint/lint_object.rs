@@ -3,9 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::lint_help;
-use super::linter::{ChildKind, Linter, SchemaVisit, Scope};
+use super::linter::{ChildKind, Linter, SchemaVisit};
 use super::problem::Problem;
-use super::static_evaluation::Extent;
+use super::scope::{Extent, Scope};
 use crate::keyword::{Keyword, has_rules};
 use crate::pattern::{self, is_valid_without_unicode};
 use crate::pointer::{Location, Part};

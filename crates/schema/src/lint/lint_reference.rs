@@ -3,10 +3,10 @@
 
 use serde_json::Value;
 
-use super::linter::{Linter, SchemaVisit, Scope, address, is_truthy};
+use super::linter::{Linter, SchemaVisit, address, is_truthy};
 use super::problem::Problem;
 use super::ref_resolver::{Base, Target, Unresolved};
-use super::static_evaluation::{Evaluated, Extent};
+use super::scope::{Evaluated, Extent, Scope};
 use crate::keyword::Keyword;
 use crate::pointer::Location;
 use crate::types::TypeSet;
@@ -60,12 +60,8 @@ impl<'s> Linter<'s> {
 
     /// Ajv accepts numbers and empty values as schemas that allow everything.
     fn not_a_schema(&mut self, reference: &str, target: &Value, at: &Location<'_>) {
-        let is_accepted = match target {
-            Value::Number(_) => true,
-            Value::String(text) => text.is_empty(),
-            Value::Array(items) => items.is_empty(),
-            _ => false,
-        };
+        let is_empty_list = target.as_array().is_some_and(Vec::is_empty);
+        let is_accepted = target.is_number() || target == "" || is_empty_list;
         if !is_accepted {
             let message = format!("`$ref` `{reference}` resolves to a value that is not a schema");
             self.report.add(Problem::at_value("schema-unresolved-ref", at, message));

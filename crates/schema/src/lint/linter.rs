@@ -5,29 +5,13 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::known_properties::{KnownProperties, SetId};
 use super::lint_help;
 use super::problem::{Problem, Report};
 use super::ref_resolver::{Base, RefResolver};
-use super::static_evaluation::{Evaluated, Extent};
+use super::scope::{Evaluated, Extent, KnownProperties, Scope};
 use crate::keyword::{Keyword, Keywords};
 use crate::pointer::{Location, Part};
 use crate::types::TypeSet;
-
-/// The context of a schema; Ajv calls it `it`.
-#[derive(Clone, Copy)]
-pub struct Scope {
-    /// Types that the instance can have.
-    pub types: TypeSet,
-    /// Inside `anyOf`, `not` and the like, where defaults are not filled in.
-    pub composite: bool,
-    pub known_properties: SetId,
-    pub base: Base,
-    /// Whether the schema is part of one that Ajv compiles as a function.
-    pub is_inner: bool,
-    pub is_async: bool,
-    pub evaluated: Evaluated,
-}
 
 /// A schema object that is being visited.
 pub struct SchemaVisit<'s, 'p> {
@@ -178,7 +162,7 @@ impl<'s> Linter<'s> {
         }
         self.depth += 1;
         let types = self.own_types(schema);
-        if schema.has(Keyword::Ref) && !schema.keywords.has_rules_besides(Keyword::Ref) {
+        if schema.keywords.rules().all(|keyword| keyword == Keyword::Ref) {
             self.reference(schema, scope);
         } else {
             self.strict_types(schema, scope, types);

@@ -48,18 +48,12 @@ impl<'s> Meta<'_, 's> {
     }
 
     fn keyword(&mut self, keyword: Keyword, value: &'s Value, schema: &'s Value, location: &Location<'_>) {
-        match keyword {
-            Keyword::Ref | Keyword::RecursiveRef => self.contents.refs = true,
-            Keyword::DynamicRef => {
-                self.contents.refs = true;
-                self.contents.ids = true;
-            }
-            Keyword::Id | Keyword::Anchor => self.contents.ids = true,
-            Keyword::DynamicAnchor => {
-                self.contents.ids = true;
-                self.contents.dynamic_anchors.extend(value.as_str().map(|name| (name, schema)));
-            }
-            _ => {}
+        let contents = &mut self.contents;
+        contents.refs |= matches!(keyword, Keyword::Ref | Keyword::RecursiveRef | Keyword::DynamicRef);
+        contents.ids |= matches!(keyword, Keyword::DynamicRef | Keyword::Id | Keyword::Anchor);
+        if keyword == Keyword::DynamicAnchor {
+            contents.ids = true;
+            contents.dynamic_anchors.extend(value.as_str().map(|name| (name, schema)));
         }
         self.shape(keyword, value, location);
     }

@@ -39,7 +39,7 @@ const MAX_PROBLEMS: usize = 100;
 
 #[derive(Default)]
 pub struct Report {
-    problems: Vec<Problem>,
+    pub problems: Vec<Problem>,
 }
 
 impl Report {
@@ -61,9 +61,5 @@ impl Report {
 
     pub fn is_full(&self) -> bool {
         self.problems.len() >= MAX_PROBLEMS
-    }
-
-    pub fn into_problems(self) -> Vec<Problem> {
-        self.problems
     }
 }

@@ -4,10 +4,12 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::schema_ids::{SchemaIds, SchemaWithBase};
-use crate::pointer::push_pointer;
+use super::meta_schema::is_anchor;
+use super::problem::{Problem, Report};
+use crate::keyword::{Keyword, Shape};
+use crate::pointer::{Location, push_pointer};
 use crate::reference::{bare_reference, follow_pointer, is_meta_schema};
 use crate::uri;
 
@@ -17,6 +19,14 @@ pub struct Base(usize);
 
 impl Base {
     pub const ROOT: Self = Self(0);
+}
+
+/// A schema, its pointer in the document and the base URI of references in it.
+#[derive(Clone)]
+struct SchemaWithBase<'s> {
+    schema: &'s Value,
+    pointer: String,
+    base: String,
 }
 
 /// The schema that a reference names.
@@ -39,7 +49,8 @@ pub enum Unresolved {
 pub struct RefResolver<'s> {
     root: &'s Value,
     bases: Vec<String>,
-    ids: SchemaIds<'s>,
+    /// Schemas with an `$id`, `$anchor` or `$dynamicAnchor`.
+    ids: HashMap<String, SchemaWithBase<'s>>,
     /// Results by base and reference.
     cache: HashMap<(Base, &'s str), Result<Target<'s>, Unresolved>>,
 }
@@ -58,9 +69,13 @@ impl<'s> RefResolver<'s> {
         }
     }
 
-    pub fn with_ids(mut self, ids: SchemaIds<'s>) -> Self {
-        self.ids = ids;
-        self
+    /// Collects the schemas with an `$id`, `$anchor` or `$dynamicAnchor`.
+    pub fn collect_ids(&mut self, report: &mut Report) {
+        let mut search = IdSearch { ids: HashMap::new(), report, root_base: self.root_base() };
+        if let Value::Object(object) = self.root {
+            search.members(object, search.root_base, &Location::Root);
+        }
+        self.ids = search.ids;
     }
 
     pub fn root_base(&self) -> &str {
@@ -172,5 +187,103 @@ impl<'s> RefResolver<'s> {
             Err(Unresolved::NotFound | Unresolved::MetaSchema) => Ok(named),
             found => found,
         }
+    }
+}
+
+/// Finds the schemas with names where Ajv's own traversal finds them (it does not enter every keyword).
+struct IdSearch<'r, 's> {
+    ids: HashMap<String, SchemaWithBase<'s>>,
+    report: &'r mut Report,
+    root_base: &'r str,
+}
+
+impl<'s> IdSearch<'_, 's> {
+    fn value(&mut self, value: &'s Value, base: &str, location: &Location<'_>) {
+        let Value::Object(object) = value else { return };
+        let own_base = match object.get("$id") {
+            Some(Value::String(id)) => self.register(value, id, base, &location.key("$id")),
+            _ => None,
+        };
+        let base = own_base.as_deref().unwrap_or(base);
+        for keyword in ["$anchor", "$dynamicAnchor"] {
+            if let Some(Value::String(name)) = object.get(keyword) {
+                let at = location.key(keyword);
+                if !is_anchor(name) {
+                    self.report.invalid(
+                        &at,
+                        format!(
+                            "`{keyword}` must be a plain name (letters, digits, `-`, `.`, `_`), got `{name}`"
+                        ),
+                    );
+                }
+                self.register(value, &format!("#{name}"), base, &at);
+            }
+        }
+        self.members(object, base, location);
+    }
+
+    fn members(&mut self, object: &'s Map<String, Value>, base: &str, location: &Location<'_>) {
+        for (key, member) in object {
+            let at = location.key(key);
+            match (key.as_str(), member) {
+                ("items" | "allOf" | "anyOf" | "oneOf", Value::Array(items)) => {
+                    for (index, item) in items.iter().enumerate() {
+                        self.value(item, base, &at.index(index));
+                    }
+                }
+                (
+                    "$defs" | "definitions" | "properties" | "patternProperties" | "dependencies",
+                    Value::Object(map),
+                ) => {
+                    for (name, schema) in map {
+                        self.value(schema, base, &at.key(name));
+                    }
+                }
+                (key, Value::Object(_)) if !is_data(key) => self.value(member, base, &at),
+                _ => {}
+            }
+        }
+    }
+
+    /// Records the schema under its resolved name and returns that name.
+    fn register(&mut self, schema: &'s Value, id: &str, base: &str, at: &Location<'_>) -> Option<String> {
+        let resolved = if base.is_empty() { Some(id.to_owned()) } else { uri::resolve(base, id) };
+        let Some(name) = resolved.map(|name| uri::normalize_id(&name).to_owned()) else {
+            self.report.invalid(
+                at,
+                format!(
+                    "`{id}` is not a valid URI reference: a `%` must be followed by two hexadecimal digits"
+                ),
+            );
+            return None;
+        };
+        let is_taken = is_meta_schema(&name)
+            || (!name.is_empty() && name == self.root_base)
+            || self.ids.contains_key(&name);
+        if is_taken {
+            let message = format!("`{name}` names more than one schema");
+            let problem = Problem::at_value("schema-ambiguous-id", at, message);
+            self.report.add(problem.help("give each schema a unique name"));
+        } else {
+            let pointer = match at {
+                Location::Key(owner, _) => owner.to_pointer(),
+                _ => at.to_pointer(),
+            };
+            let own_base = if id.starts_with('#') { base.to_owned() } else { name.clone() };
+            self.ids.insert(name.clone(), SchemaWithBase { schema, pointer, base: own_base });
+        }
+        Some(name)
+    }
+}
+
+/// Whether Ajv's traversal treats an object below this keyword as data.
+fn is_data(key: &str) -> bool {
+    let Some(keyword) = Keyword::named(key) else { return false };
+    match keyword.shape() {
+        Shape::Any => matches!(keyword, Keyword::Default | Keyword::Const),
+        shape => !matches!(
+            shape,
+            Shape::Schema | Shape::SchemaList | Shape::SchemaMap | Shape::Dependencies | Shape::TextListMap
+        ),
     }
 }

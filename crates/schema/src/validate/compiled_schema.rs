@@ -1,6 +1,7 @@
 //! The compiled form of a schema: nodes with their keywords grouped and ordered as Ajv runs them. Plain data; the
 //! schema's text is not needed again.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Number, Value};
 
 use super::bound::Bound;
@@ -8,6 +9,7 @@ use crate::format::Format;
 use crate::keyword::Keyword;
 use crate::number::Divisor;
 use crate::pattern::Pattern;
+use crate::pointer::escape;
 use crate::types::TypeSet;
 
 /// The index of a node.
@@ -208,6 +210,46 @@ pub struct Dependencies {
 pub const NO_SLOT: u16 = u16::MAX;
 /// The first properties have a bit that says whether they are present.
 pub const PRESENCE_BITS: u16 = 64;
+
+/// What `encodeURIComponent` of JavaScript encodes.
+const URI_COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'!')
+    .remove(b'~')
+    .remove(b'*')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')');
+
+impl CompiledSchema {
+    /// The schema path of a keyword in a node: a URI fragment, as Ajv writes it.
+    pub fn path(&self, node: NodeId, keyword: &str) -> String {
+        let mut path = String::with_capacity(64);
+        self.push_location(node, &mut path);
+        path.push('/');
+        path.push_str(keyword);
+        path
+    }
+
+    fn push_location(&self, node: NodeId, path: &mut String) {
+        let Some(node) = self.nodes.get(node as usize) else { return };
+        match &node.location {
+            SchemaLocation::Root => path.push('#'),
+            SchemaLocation::Reference(reference) => path.push_str(reference),
+            SchemaLocation::Keyword(parent, keyword, member) => {
+                self.push_location(*parent, path);
+                path.push('/');
+                path.push_str(keyword.name());
+                if let Some(member) = member {
+                    path.push('/');
+                    path.extend(utf8_percent_encode(&escape(member), URI_COMPONENT));
+                }
+            }
+        }
+    }
+}
 
 impl ObjectRules {
     /// Computes the fields that follow from the keywords.

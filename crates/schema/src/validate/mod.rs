@@ -8,7 +8,6 @@ mod compiled_schema;
 mod equality;
 mod leaf_schema;
 mod member_order;
-mod schema_path;
 mod validation;
 
 use compiled_schema::CompiledSchema;

@@ -22,12 +22,12 @@ pub struct Documents<'s> {
     root: &'s Value,
     pub root_base: Rc<str>,
     others: &'s [(&'s str, &'s Value)],
-    /// Schemas by URI; `None` until a reference needs them.
-    names: Option<HashMap<String, SchemaWithBase<'s>>>,
+    /// Schemas by URI, collected when a reference needs them.
+    names: HashMap<String, SchemaWithBase<'s>>,
+    is_indexed: bool,
     /// Schemas with a `$dynamicAnchor`, and its name.
     dynamic_anchors: Vec<(&'s str, SchemaWithBase<'s>)>,
     has_meta_schemas: bool,
-    root_dialect: Dialect,
     /// Dialects of documents and embedded schemas that do not use the current draft.
     dialects: HashMap<Rc<str>, Dialect>,
 }
@@ -42,10 +42,10 @@ impl<'s> Documents<'s> {
             root,
             root_base: uri::normalize_id(id).into(),
             others,
-            names: None,
+            names: HashMap::new(),
+            is_indexed: false,
             dynamic_anchors: Vec::new(),
             has_meta_schemas: false,
-            root_dialect: own_dialect(root, others).unwrap_or_default(),
             dialects: HashMap::new(),
         }
     }
@@ -53,7 +53,7 @@ impl<'s> Documents<'s> {
     /// The dialect of the resource with this URI.
     pub fn dialect(&mut self, base: &Rc<str>) -> Dialect {
         if *base == self.root_base {
-            return self.root_dialect;
+            return own_dialect(self.root, self.others).unwrap_or_default();
         }
         self.index();
         self.dialects.get(base).copied().unwrap_or_default()
@@ -109,7 +109,7 @@ impl<'s> Documents<'s> {
         if is_meta_schema(&document) {
             self.index_meta_schemas();
         }
-        let names = self.names.as_ref()?;
+        let names = &self.names;
         if let Some(found) = names.get(name) {
             return Some(found.clone());
         }
@@ -130,10 +130,9 @@ impl<'s> Documents<'s> {
 
     /// Collects all named schemas, when a reference first needs one.
     fn index(&mut self) {
-        if self.names.is_some() {
+        if std::mem::replace(&mut self.is_indexed, true) {
             return;
         }
-        self.names = Some(HashMap::new());
         let base = Rc::clone(&self.root_base);
         self.collect(self.root, &base, Dialect::default());
         for (uri, document) in self.others {
@@ -143,9 +142,7 @@ impl<'s> Documents<'s> {
             let own = own.and_then(|own| uri::resolve(&base, own));
             let found =
                 SchemaWithBase { schema: document, base: own.map_or_else(|| Rc::clone(&base), Into::into) };
-            if let Some(names) = &mut self.names {
-                names.entry(base.to_string()).or_insert(found);
-            }
+            self.names.entry(base.to_string()).or_insert(found);
         }
     }
 
@@ -177,14 +174,12 @@ impl<'s> Documents<'s> {
         let found = SchemaWithBase { schema, base: Rc::clone(&base) };
         let dynamic = object.get("$dynamicAnchor").and_then(Value::as_str);
         let plain = object.get("$anchor").and_then(Value::as_str);
-        if let Some(names) = &mut self.names {
-            if object.contains_key("$id") || !names.contains_key(&*base) {
-                names.entry(uri::document(&base)).or_insert_with(|| found.clone());
-                names.entry(base.to_string()).or_insert_with(|| found.clone());
-            }
-            for anchor in dynamic.iter().chain(&plain) {
-                names.entry(format!("{base}#{anchor}")).or_insert_with(|| found.clone());
-            }
+        if object.contains_key("$id") || !self.names.contains_key(&*base) {
+            self.names.entry(uri::document(&base)).or_insert_with(|| found.clone());
+            self.names.entry(base.to_string()).or_insert_with(|| found.clone());
+        }
+        for anchor in dynamic.iter().chain(&plain) {
+            self.names.entry(format!("{base}#{anchor}")).or_insert_with(|| found.clone());
         }
         if let Some(name) = dynamic {
             self.dynamic_anchors.push((name, found));

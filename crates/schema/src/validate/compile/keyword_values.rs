@@ -57,12 +57,7 @@ impl<'s> Keywords<'s> {
 
     pub fn types(&self) -> Result<DeclaredTypes> {
         let mut declared = DeclaredTypes { types: TypeSet::NONE, count: 0 };
-        let names = match self.get(Keyword::Type) {
-            None => &[][..],
-            Some(Value::Array(names)) => names.as_slice(),
-            Some(single) => std::slice::from_ref(single),
-        };
-        for name in names {
+        for name in self.type_names() {
             let named = TypeSet::named(name.as_str().unwrap_or_default());
             if named.is_empty() {
                 return Err(CompileError::new(format!(

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::CompileError;
 use super::compiled_schema::{CompiledSchema, Node, NodeId, Remainder, SchemaLocation, Subschema};
-use crate::keyword::{Keyword, Keywords, constrains};
+use crate::keyword::{Keyword, Keywords, has_rules};
 use crate::reference::is_meta_schema;
 use crate::uri;
 use dialect::Dialect;
@@ -99,14 +99,6 @@ impl Source<'_, '_> {
 /// Nodes of one schema; more are only needed by a schema that is meant to do harm.
 const MAX_NODES: usize = 1_000_000;
 
-/// Whether a schema accepts every instance.
-fn allows_everything(schema: &Value) -> bool {
-    match schema {
-        Value::Object(object) => !object.keys().any(|name| constrains(name)),
-        other => *other != Value::Bool(false),
-    }
-}
-
 impl<'s> Compiler<'s> {
     /// The function of a schema, which is compiled later if it is new.
     fn function(&mut self, schema: &'s Value, base: &Rc<str>) -> NodeId {
@@ -135,7 +127,7 @@ impl<'s> Compiler<'s> {
     }
 
     fn subschema(&mut self, schema: &'s Value, scope: &Scope, location: SchemaLocation) -> Result<Subschema> {
-        if allows_everything(schema) { Ok(None) } else { self.node(schema, scope, location).map(Some) }
+        if has_rules(schema) { self.node(schema, scope, location).map(Some) } else { Ok(None) }
     }
 
     /// The schema that is the value of a keyword, if there is one.

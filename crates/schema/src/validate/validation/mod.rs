@@ -2,7 +2,6 @@
 
 mod evaluated;
 mod mode;
-mod present_properties;
 mod validate_array;
 mod validate_logic;
 mod validate_object;
@@ -12,7 +11,6 @@ use serde_json::{Value, json};
 
 use super::ValidationError;
 use super::compiled_schema::{CompiledSchema, Node, NodeId, NumberRule, StringRule};
-use super::schema_path::schema_path;
 use crate::pointer::Location;
 use crate::types::TypeSet;
 use evaluated::Evaluated;
@@ -231,7 +229,7 @@ impl<'c> Validation<'c> {
                 let (keyword, params, message) = violation();
                 self.errors.push(ValidationError {
                     instance_path: position.location.to_pointer(),
-                    schema_path: schema_path(self.schema, position.node, keyword),
+                    schema_path: self.schema.path(position.node, keyword),
                     keyword,
                     params,
                     message,

@@ -13,8 +13,6 @@ pub trait Mode {
     fn reborrow<'a>(data: &'a mut Self::Ref<'_>) -> Self::Ref<'a>;
     fn members<'a>(data: &'a mut Self::Ref<'_>) -> Option<impl Iterator<Item = (&'a str, Self::Ref<'a>)>>;
     fn items<'a>(data: &'a mut Self::Ref<'_>) -> impl Iterator<Item = Self::Ref<'a>>;
-    /// Passes on a value that is not part of the data, such as a property's name.
-    fn with_temporary<T>(value: Value, then: impl FnOnce(Self::Ref<'_>) -> T) -> T;
 
     /// The value, if defaults are filled in.
     fn to_fill<'a>(_data: &'a mut Self::Ref<'_>) -> Option<&'a mut Value> {
@@ -50,10 +48,6 @@ impl Mode for CheckOnly {
     fn items<'a>(data: &'a mut Self::Ref<'_>) -> impl Iterator<Item = Self::Ref<'a>> {
         data.as_array().map(Vec::as_slice).unwrap_or_default().iter()
     }
-
-    fn with_temporary<T>(value: Value, then: impl FnOnce(Self::Ref<'_>) -> T) -> T {
-        then(&value)
-    }
 }
 
 /// Fills in defaults and collects every error.
@@ -73,10 +67,6 @@ impl Mode for FillAndCollect {
 
     fn items<'a>(data: &'a mut Self::Ref<'_>) -> impl Iterator<Item = Self::Ref<'a>> {
         data.as_array_mut().map(Vec::as_mut_slice).unwrap_or_default().iter_mut()
-    }
-
-    fn with_temporary<T>(mut value: Value, then: impl FnOnce(Self::Ref<'_>) -> T) -> T {
-        then(&mut value)
     }
 
     fn to_fill<'a>(data: &'a mut Self::Ref<'_>) -> Option<&'a mut Value> {

@@ -4,11 +4,59 @@
 use serde_json::{Map, Value, json};
 
 use super::super::ValidationError;
-use super::super::compiled_schema::{Dependencies, NO_SLOT, NodeId, ObjectRules, Remainder};
+use super::super::compiled_schema::{Dependencies, NO_SLOT, NodeId, ObjectRules, PRESENCE_BITS, Remainder};
 use super::super::member_order::array_index;
-use super::present_properties::PresentProperties;
-use super::{Instance, MAX_ERRORS, Mode, Validation};
+use super::{CheckOnly, FillAndCollect, Instance, MAX_ERRORS, Mode, Validation};
 use crate::keyword::Keyword;
+
+/// Which properties of a schema an object has: found in one pass.
+#[derive(Default)]
+struct PresentProperties {
+    /// The members do not have the order of the schema's properties.
+    is_out_of_order: bool,
+    /// There is a member that is no property of the schema.
+    has_unknown: bool,
+    /// A bit for each of the first properties.
+    bits: u64,
+    /// The slot after the last property found.
+    next: usize,
+}
+
+impl PresentProperties {
+    /// Adds the next member.
+    #[inline]
+    fn add(&mut self, slot: u16) {
+        if slot == NO_SLOT {
+            self.has_unknown = true;
+            return;
+        }
+        self.is_out_of_order |= usize::from(slot) < self.next;
+        self.next = usize::from(slot) + 1;
+        self.mark(slot);
+    }
+
+    /// Marks a property as present.
+    #[inline]
+    fn mark(&mut self, slot: u16) {
+        if slot < PRESENCE_BITS {
+            self.bits |= 1 << slot;
+        }
+    }
+
+    /// Whether the property is present; looks it up if it has no bit.
+    #[inline]
+    fn has(&self, slot: u16, name: &str, members: &Map<String, Value>) -> bool {
+        if slot < PRESENCE_BITS { self.bits & (1 << slot) != 0 } else { members.contains_key(name) }
+    }
+
+    /// Whether only the properties themselves can make the object invalid.
+    #[inline]
+    fn satisfies_object_rules(&self, rules: &ObjectRules) -> bool {
+        let has_required = self.bits & rules.required_bits == rules.required_bits;
+        let is_open = matches!(rules.additional, None | Some(Remainder::Allowed));
+        has_required && !rules.has_other_rules && (!self.has_unknown || is_open)
+    }
+}
 
 impl<'c> Validation<'c> {
     #[inline(never)]
@@ -118,12 +166,17 @@ impl<'c> Validation<'c> {
     fn property_names<M: Mode>(&mut self, schema: NodeId, instance: &mut Instance<'_, '_, M>) -> bool {
         let position = instance.position;
         self.each_member(instance, |validation, name, _| {
-            M::with_temporary(Value::String(name.to_owned()), |name| {
-                validation.visit_child::<M>(schema, name, position.location)
-            }) || validation.fail::<M>(position, || {
-                let message = "property name must be valid".to_owned();
-                ("propertyNames", json!({ "propertyName": name }), message)
-            })
+            let mut value = Value::String(name.to_owned());
+            let is_valid = if M::COLLECTS {
+                validation.visit_child::<FillAndCollect>(schema, &mut value, position.location)
+            } else {
+                validation.visit_child::<CheckOnly>(schema, &value, position.location)
+            };
+            is_valid
+                || validation.fail::<M>(position, || {
+                    let message = "property name must be valid".to_owned();
+                    ("propertyNames", json!({ "propertyName": name }), message)
+                })
         })
     }
 
