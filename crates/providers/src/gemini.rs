@@ -46,11 +46,9 @@ pub(crate) fn function_call(call: &Value) -> Call {
 }
 
 fn write(results: &[ToolResult<'_>]) -> Vec<Value> {
-    if results.is_empty() {
-        return Vec::new();
-    }
     let part = |result: &ToolResult<'_>| json!({ "functionResponse": function_response(result) });
-    vec![json!({ "role": "user", "parts": results.iter().map(part).collect::<Vec<_>>() })]
+    let parts: Vec<Value> = results.iter().map(part).collect();
+    if parts.is_empty() { Vec::new() } else { vec![json!({ "role": "user", "parts": parts })] }
 }
 
 /// A `functionResponse`: the documented keys are `output` and `error`.

@@ -52,8 +52,9 @@ impl TypeSet {
         self.0 == 0
     }
 
-    pub const fn count(self) -> u32 {
-        self.0.count_ones()
+    /// More than one type, not counting `null`.
+    pub const fn is_union(self) -> bool {
+        self.without(Self::NULL).0.count_ones() > 1
     }
 
     pub const fn with(self, other: Self) -> Self {

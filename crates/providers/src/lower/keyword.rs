@@ -30,11 +30,6 @@ pub(super) fn subschemas(keyword: &str) -> Subschemas {
     }
 }
 
-/// Whether a keyword identifies a schema or its parts and does not constrain values.
-pub(super) fn is_identification(keyword: &str) -> bool {
-    matches!(keyword, "$schema" | "id" | "$recursiveAnchor" | "$vocabulary" | "additionalItems")
-}
-
 /// Whether a keyword does not constrain values, or is unknown.
 pub(super) fn is_annotation(keyword: &str) -> bool {
     keyword.starts_with('$')

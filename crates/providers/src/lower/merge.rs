@@ -142,7 +142,8 @@ impl<'a> Lowering<'a, '_> {
             ("minimum", _) if is_flagged("exclusiveMinimum") => drop(merged.add("exclusiveMinimum", value)),
             ("maximum", _) if is_flagged("exclusiveMaximum") => drop(merged.add("exclusiveMaximum", value)),
             ("exclusiveMinimum" | "exclusiveMaximum", _) if value.is_boolean() => {}
-            _ if super::keyword::is_identification(keyword) => {}
+            // They identify a schema or its parts and do not constrain values.
+            ("$schema" | "id" | "$recursiveAnchor" | "$vocabulary" | "additionalItems", _) => {}
             _ => {
                 if merged.add(keyword, value).is_none() {
                     self.report_loss(

@@ -9,19 +9,15 @@ use crate::LossKind;
 use crate::provider::object;
 
 /// The keywords of each native type, and the formats of each JSON type.
-const BY_TYPE: [(&str, &[&str]); 12] = [
+const BY_TYPE: [(&str, &[&str]); 8] = [
     ("STRING", &["format", "minLength", "maxLength", "pattern"]),
     ("INTEGER", &["format", "minimum", "maximum"]),
     ("NUMBER", &["format", "minimum", "maximum"]),
-    ("BOOLEAN", &[]),
     ("ARRAY", &["items", "minItems", "maxItems"]),
     ("OBJECT", &["properties", "required", "minProperties", "maxProperties"]),
     ("string", &["date-time"]),
     ("integer", &["int32", "int64"]),
     ("number", &["float", "double"]),
-    ("boolean", &[]),
-    ("array", &[]),
-    ("object", &[]),
 ];
 
 fn words_of_type(kind: &str) -> &'static [&'static str] {

@@ -9,9 +9,7 @@ use crate::keyword::{Keyword, has_rules};
 
 impl<'s> Linter<'s> {
     pub(super) fn array_group(&mut self, schema: &SchemaVisit<'s, '_>, scope: &mut Scope) {
-        if let Some(Value::Array(tuple)) = schema.get(Keyword::PrefixItems) {
-            self.tuple(schema, tuple, scope);
-        }
+        self.tuple(schema, scope);
         if let Some(items) = schema.get(Keyword::Items) {
             scope.evaluated.items = Extent::All;
             // `items: false` after a tuple only limits the length.
@@ -30,7 +28,8 @@ impl<'s> Linter<'s> {
         }
     }
 
-    fn tuple(&mut self, schema: &SchemaVisit<'s, '_>, tuple: &'s [Value], scope: &mut Scope) {
+    fn tuple(&mut self, schema: &SchemaVisit<'s, '_>, scope: &mut Scope) {
+        let Some(Value::Array(tuple)) = schema.get(Keyword::PrefixItems) else { return };
         let at = schema.key("prefixItems");
         let count = tuple.len();
         // Compared as floats: 2 and 2.0 are the same JSON number.

@@ -26,8 +26,7 @@ impl<'s> Linter<'s> {
         let name = limit.name();
         let at = schema.key(name);
         if !value.is_string() {
-            self.report
-                .invalid(&at, format!("`{name}` must be a string, got {}", lint_help::describe(value)));
+            self.report.wrong(&at, name, "a string", value);
         }
         if !schema.has(Keyword::Format) {
             let message = format!("`{name}` has no effect without `format`");

@@ -38,10 +38,11 @@ impl<'s> Linter<'s> {
         let branches = schema.get(keyword).and_then(Value::as_array).into_iter().flatten();
         for (index, branch) in branches.enumerate() {
             let inner = Scope { composite: scope.composite || !is_all, ..*scope };
-            match self.same_instance(branch, inner, &list.index(index)) {
-                Some(evaluated) if is_all => scope.evaluated.merge(evaluated),
-                Some(evaluated) => scope.evaluated.merge_conditional(evaluated),
-                None => {}
+            let evaluated = self.same_instance(branch, inner, &list.index(index));
+            if is_all {
+                scope.evaluated.merge(evaluated);
+            } else {
+                scope.evaluated.merge_conditional(evaluated);
             }
         }
     }
@@ -57,15 +58,11 @@ impl<'s> Linter<'s> {
         }
         if then.is_some_and(has_rules) || otherwise.is_some_and(has_rules) {
             let inner = Scope { composite: true, ..*scope };
-            if let Some(evaluated) = self.same_instance(condition, inner, &schema.key("if")) {
-                scope.evaluated.merge(evaluated);
-            }
+            scope.evaluated.merge(self.same_instance(condition, inner, &schema.key("if")));
         }
         for (name, clause) in [("then", then), ("else", otherwise)] {
             let Some(clause) = clause else { continue };
-            if let Some(evaluated) = self.same_instance(clause, *scope, &schema.key(name)) {
-                scope.evaluated.merge_conditional(evaluated);
-            }
+            scope.evaluated.merge_conditional(self.same_instance(clause, *scope, &schema.key(name)));
         }
     }
 

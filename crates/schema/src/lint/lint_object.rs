@@ -137,9 +137,7 @@ impl<'s> Linter<'s> {
     fn dependent_schemas(&mut self, schema: &SchemaVisit<'s, '_>, keyword: Keyword, scope: &mut Scope) {
         let list = schema.key(keyword.name());
         for (name, schema) in schema.members(keyword) {
-            if let Some(evaluated) = self.same_instance(schema, *scope, &list.key(name)) {
-                scope.evaluated.merge_conditional(evaluated);
-            }
+            scope.evaluated.merge_conditional(self.same_instance(schema, *scope, &list.key(name)));
         }
     }
 }

@@ -24,15 +24,14 @@ impl<'s> Linter<'s> {
                     return self.not_a_schema(reference, schema, &at);
                 }
                 let target = Location::Pointer(&pointer);
-                if self.has_references(schema) {
+                let known = self.has_references.entry(address(schema));
+                scope.evaluated.merge(if *known.or_insert_with(|| contains_reference(schema)) {
                     let evaluated = self.compile(schema, base, &target);
                     self.async_reference(reference, schema, scope, &at);
-                    scope.evaluated.merge(evaluated);
-                } else if let Some(evaluated) =
+                    evaluated
+                } else {
                     self.same_instance(schema, Scope { types: TypeSet::NONE, ..*scope }, &target)
-                {
-                    scope.evaluated.merge(evaluated);
-                }
+                });
             }
         }
     }
@@ -73,11 +72,6 @@ impl<'s> Linter<'s> {
             let message = format!("`$ref` `{reference}` refers to a schema with `$async`");
             self.report.add(Problem::at_value("schema-async", at, message).help("remove `$async` there"));
         }
-    }
-
-    /// [`contains_reference`], remembered by the schema's address.
-    fn has_references(&mut self, schema: &Value) -> bool {
-        *self.has_references.entry(address(schema)).or_insert_with(|| contains_reference(schema))
     }
 
     pub(super) fn dynamic_reference(&mut self, schema: &SchemaVisit<'s, '_>, scope: &mut Scope) {

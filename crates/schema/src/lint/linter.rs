@@ -103,25 +103,18 @@ impl<'s> Linter<'s> {
         keywords.has_rules().then_some(SchemaVisit { value, keywords, location })
     }
 
-    /// Visits a schema for the same instance. `None` when the schema rejects nothing.
-    pub fn same_instance(
-        &mut self,
-        schema: &'s Value,
-        scope: Scope,
-        location: &Location<'_>,
-    ) -> Option<Evaluated> {
-        let Some(schema) = self.read(schema, location) else {
-            return is_false(schema).then(Evaluated::default);
-        };
+    /// Visits a schema for the same instance and returns what it evaluates.
+    pub fn same_instance(&mut self, schema: &'s Value, scope: Scope, location: &Location<'_>) -> Evaluated {
+        let Some(schema) = self.read(schema, location) else { return Evaluated::default() };
         let mut inner = Scope { is_inner: true, evaluated: Evaluated::default(), ..scope };
         self.inner(&schema, &mut inner);
-        Some(inner.evaluated)
+        inner.evaluated
     }
 
     /// Visits a schema for a member, an item or a property name of the instance.
     pub fn child(&mut self, schema: &'s Value, scope: &mut Scope, kind: ChildKind, location: &Location<'_>) {
         let visit = self.read(schema, location);
-        if visit.is_some() || is_false(schema) {
+        if visit.is_some() || *schema == Value::Bool(false) {
             // In Ajv, parent and child share a new set from here on.
             scope.known_properties = self.known_properties.new_set();
         }
@@ -231,11 +224,6 @@ pub enum ChildKind {
 
 pub fn address<T: ?Sized>(value: &T) -> usize {
     std::ptr::from_ref(value).cast::<()>() as usize
-}
-
-/// Anything else that is not an object is not a schema.
-fn is_false(schema: &Value) -> bool {
-    matches!(schema, Value::Bool(false))
 }
 
 /// As JavaScript decides it.

@@ -1,5 +1,8 @@
 //! The linter's results, and where they are collected.
 
+use serde_json::Value;
+
+use super::lint_help::describe;
 use crate::pointer::{Location, Part};
 
 /// One reason to refuse a schema.
@@ -53,6 +56,11 @@ impl Report {
     /// The value of a keyword has the wrong form.
     pub fn invalid(&mut self, location: &Location<'_>, message: impl Into<String>) {
         self.add(Problem::at_value("schema-invalid", location, message));
+    }
+
+    /// The value of the keyword `name` is not what it must be.
+    pub fn wrong(&mut self, location: &Location<'_>, name: &str, wanted: &str, value: &Value) {
+        self.invalid(location, format!("`{name}` must be {wanted}, got {}", describe(value)));
     }
 
     pub fn is_empty(&self) -> bool {

@@ -36,11 +36,6 @@ impl TypeSet {
         if integer_of_number { remaining.with(Self::INTEGER) } else { remaining }
     }
 
-    /// More than one type, not counting `null`.
-    const fn is_union(self) -> bool {
-        self.without(Self::NULL).count() > 1
-    }
-
     /// For messages: `string or number`.
     fn listed(self) -> String {
         lint_help::either(self.names())
@@ -54,10 +49,7 @@ impl<'s> Linter<'s> {
         let Some(value) = schema.get(Keyword::Nullable) else { return types };
         let at = schema.key("nullable");
         let Some(nullable) = value.as_bool() else {
-            self.report.invalid(
-                &at,
-                format!("`nullable` must be true or false, got {}", lint_help::describe(value)),
-            );
+            self.report.wrong(&at, "nullable", "true or false", value);
             return types;
         };
         let message = if types.intersects(TypeSet::NULL) {

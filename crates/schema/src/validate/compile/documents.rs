@@ -21,7 +21,7 @@ pub struct SchemaWithBase<'s> {
 pub struct Documents<'s> {
     root: &'s Value,
     pub root_base: Rc<str>,
-    others: &'s [(&'s str, &'s Value)],
+    pub others: &'s [(&'s str, &'s Value)],
     /// Schemas by URI, collected when a reference needs them.
     names: HashMap<String, SchemaWithBase<'s>>,
     is_indexed: bool,
@@ -57,10 +57,6 @@ impl<'s> Documents<'s> {
         }
         self.index();
         self.dialects.get(base).copied().unwrap_or_default()
-    }
-
-    pub fn dialect_named(&self, uri: &str) -> Dialect {
-        Dialect::named(uri, self.others)
     }
 
     pub fn resolve(&mut self, base: &Rc<str>, reference: &str) -> Result<SchemaWithBase<'s>, CompileError> {
@@ -153,8 +149,7 @@ impl<'s> Documents<'s> {
     }
 
     fn index_meta_schemas(&mut self) {
-        if !self.has_meta_schemas {
-            self.has_meta_schemas = true;
+        if !std::mem::replace(&mut self.has_meta_schemas, true) {
             META_SCHEMAS.iter().for_each(|schema| self.collect(schema, &Rc::from(""), Dialect::default()));
         }
     }
