@@ -1,4 +1,4 @@
-//! What OpenAI's APIs share: the names that they accept, and the `function_call` items of Responses and Realtime.
+//! Shared by OpenAI's APIs: the names that they accept, and the `function_call` items of Responses and Realtime.
 
 use serde_json::{Value, json};
 

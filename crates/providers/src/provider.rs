@@ -21,7 +21,7 @@ pub const PROVIDERS: &[Provider] = &[
     mcp::PROVIDER,
 ];
 
-/// What one provider's API accepts and returns.
+/// One provider: what its API accepts and returns.
 #[derive(Debug)]
 pub struct Provider {
     /// As on the command line.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::types::TypeSet;
 
-/// What a keyword does in Ajv's 2020 build.
+/// The role of a keyword in Ajv's 2020 build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// Constrains the instance (an entry of Ajv's `RULES.all`).

@@ -145,7 +145,7 @@ const MAX_DEPTH: usize = 100;
 #[derive(Debug)]
 pub(crate) struct LoweredSchema {
     pub parameters: Map<String, Value>,
-    /// What the root of the schema cannot express; it goes into the tool's description.
+    /// Constraints that the root of the schema cannot express; they go into the tool's description.
     pub notes: Vec<String>,
     pub json_texts: Vec<JsonTextArgument>,
 }

@@ -63,7 +63,7 @@ pub struct Format {
 /// Orders two texts for `formatMinimum` and the like; `None` where Ajv finds no order either.
 type Compare = fn(&str, &str) -> Option<Ordering>;
 
-/// What a format constrains.
+/// The check of a format, by the type that it constrains.
 #[derive(Debug, Clone, Copy)]
 pub enum Check {
     Text(fn(&str) -> bool),

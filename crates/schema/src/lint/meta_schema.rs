@@ -11,7 +11,7 @@ use crate::keyword::{Keyword, Shape};
 use crate::pointer::Location;
 use crate::types::TypeSet;
 
-/// What the document contains.
+/// Contents of the document that later stages need to know.
 #[derive(Default)]
 pub struct Contents<'s> {
     pub refs: bool,

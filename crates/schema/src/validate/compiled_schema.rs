@@ -63,7 +63,7 @@ pub enum SchemaLocation {
 /// A subschema that a keyword applies; `None` if it accepts everything, so that there is nothing to visit.
 pub type Subschema = Option<NodeId>;
 
-/// What a keyword for the remaining properties or items (`additional…`, `unevaluated…`) does with them.
+/// How a keyword (`additional…`, `unevaluated…`) treats the remaining properties or items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remainder {
     Allowed,
@@ -211,7 +211,7 @@ pub const NO_SLOT: u16 = u16::MAX;
 /// The first properties have a bit that says whether they are present.
 pub const PRESENCE_BITS: u16 = 64;
 
-/// What `encodeURIComponent` of JavaScript encodes.
+/// The characters that `encodeURIComponent` of JavaScript encodes.
 const URI_COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')

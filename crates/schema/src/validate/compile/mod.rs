@@ -70,7 +70,7 @@ struct Compiler<'s> {
     anchors: Vec<&'s str>,
 }
 
-/// What a subschema inherits from the enclosing schema.
+/// The context that a subschema inherits from the enclosing schema.
 #[derive(Clone)]
 struct Scope {
     base: Rc<str>,

@@ -35,7 +35,7 @@ pub struct Validation<'c> {
     is_exhausted: bool,
     /// Resources entered so far, outermost first: the dynamic scope of `$dynamicRef`.
     dynamic_scope: Vec<u32>,
-    /// What the schemas for the current instance have evaluated, if an `unevaluated…` keyword needs it.
+    /// Everything that the schemas for the current instance have evaluated, if an `unevaluated…` keyword needs it.
     evaluated: Option<Box<Evaluated<'c>>>,
 }
 
@@ -149,7 +149,7 @@ impl<'c> Validation<'c> {
             self.dynamic_scope.push(node.resource);
         }
         let is_valid = if node.tracks_evaluated {
-            // What schemas beside this one have evaluated does not count for its `unevaluated…` keywords.
+            // Its `unevaluated…` keywords ignore everything that schemas beside this one have evaluated.
             self.tracked(|validation| validation.rules(node, &mut instance), |_| true)
         } else {
             self.rules(node, &mut instance)
