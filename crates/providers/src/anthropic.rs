@@ -1,13 +1,13 @@
 //! Anthropic Messages.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::ToolResult;
 use crate::assembler::StreamedCalls;
 use crate::call::{Call, text};
 use crate::frames::Framing;
 use crate::lower::ANTHROPIC;
-use crate::provider::{Declaration, Provider, is_name, object};
+use crate::provider::{Provider, is_name, object};
 
 pub(crate) const PROVIDER: Provider = Provider {
     name: "anthropic",
@@ -16,20 +16,12 @@ pub(crate) const PROVIDER: Provider = Provider {
     framing: Framing::Sse,
     accepts_name: |name| is_name(name, 128, "_-"),
     dialect: &ANTHROPIC,
-    declare,
+    declare: |tool| tool.into_object("input_schema"),
     wrap: Value::Array,
     read,
     read_event,
     write,
 };
-
-fn declare(tool: Declaration<'_>) -> Value {
-    object([
-        ("name", tool.spec.tool_id.as_str().into()),
-        ("description", tool.description.into()),
-        ("input_schema", tool.parameters.into()),
-    ])
-}
 
 fn is_tool_use(block: &Value) -> bool {
     // Tools that the provider itself runs have other types.
@@ -49,10 +41,9 @@ fn read_event(calls: &mut StreamedCalls, event: &Value) {
             let Some(block) = event.get("content_block").filter(|block| is_tool_use(block)) else { return };
             calls.begin(&index(), text(block.get("id")), text(block.get("name")));
             // Usually empty: the arguments follow as deltas.
-            if let Some(input) =
-                block.get("input").and_then(Value::as_object).filter(|input| !input.is_empty())
-            {
-                calls.append(&index(), &Value::Object(input.clone()).to_string());
+            let is_given = |input: &&Value| input.as_object().is_some_and(|input| !input.is_empty());
+            if let Some(input) = block.get("input").filter(is_given) {
+                calls.append(&index(), &input.to_string());
             }
         }
         Some("content_block_delta") => {
@@ -75,14 +66,10 @@ fn read_event(calls: &mut StreamedCalls, event: &Value) {
 /// One user message with the results of all calls.
 fn write(results: &[ToolResult<'_>]) -> Vec<Value> {
     let block = |result: &ToolResult<'_>| {
-        let mut block = Map::new();
-        block.insert("type".to_owned(), "tool_result".into());
-        block.insert("tool_use_id".to_owned(), result.call_id().into());
-        block.insert("content".to_owned(), result.text().into());
-        if result.is_error() {
-            block.insert("is_error".to_owned(), true.into());
-        }
-        Value::Object(block)
+        let (id, content) = (result.call_id().into(), result.text().into());
+        let error = result.is_error().then(|| ("is_error", true.into()));
+        let members = [("type", "tool_result".into()), ("tool_use_id", id), ("content", content)];
+        object(members.into_iter().chain(error))
     };
     let blocks: Vec<Value> = results.iter().map(block).collect();
     if blocks.is_empty() { Vec::new() } else { vec![json!({ "role": "user", "content": blocks })] }

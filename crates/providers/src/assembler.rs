@@ -39,7 +39,7 @@ impl Assembler {
 #[derive(Debug, Default)]
 pub(crate) struct StreamedCalls {
     open: Vec<OpenCall>,
-    complete: Vec<Call>,
+    pub complete: Vec<Call>,
     /// Keys of completed calls, for providers that repeat them in a closing event.
     completed_keys: Vec<String>,
 }
@@ -95,11 +95,6 @@ impl StreamedCalls {
             let call = if is_incomplete { Call::truncated } else { Call::parsed };
             self.complete.push(call(id, name, text));
         }
-    }
-
-    /// Adds calls that arrived in one event.
-    pub(crate) fn add_complete(&mut self, calls: Vec<Call>) {
-        self.complete.extend(calls);
     }
 
     /// Adds a call that arrived in one event, unless it was added before. It replaces the open call with this key.

@@ -10,7 +10,7 @@ pub struct Call {
     pub id: Option<String>,
     /// Empty if the model named no tool: such a call is answered too.
     pub name: String,
-    /// What the model wrote; not validated against any schema.
+    /// As the model wrote them; not validated against any schema.
     pub arguments: Result<Value, InvalidArguments>,
 }
 
@@ -18,7 +18,7 @@ pub struct Call {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct InvalidArguments {
-    /// What the model wrote.
+    /// As the model wrote them.
     pub text: String,
     pub reason: String,
 }

@@ -34,8 +34,7 @@ pub struct FrameDecoder {
     /// The line that has not ended yet.
     line: Vec<u8>,
     /// The data lines of the event that has not ended yet.
-    data: Vec<u8>,
-    has_data: bool,
+    data: Option<Vec<u8>>,
     /// The last byte was CR: an LF after it ends the same line.
     after_cr: bool,
     is_first_line: bool,
@@ -48,8 +47,7 @@ impl FrameDecoder {
         Self {
             framing,
             line: Vec::new(),
-            data: Vec::new(),
-            has_data: false,
+            data: None,
             after_cr: false,
             is_first_line: true,
             is_too_long: false,
@@ -91,7 +89,8 @@ impl FrameDecoder {
     }
 
     fn extend(&mut self, bytes: &[u8]) {
-        if self.line.len() + self.data.len() + bytes.len() > MAX_EVENT_BYTES {
+        let length = self.line.len() + self.data.as_ref().map_or(0, Vec::len);
+        if length + bytes.len() > MAX_EVENT_BYTES {
             self.is_too_long = true;
         } else {
             self.line.extend_from_slice(bytes);
@@ -116,22 +115,18 @@ impl FrameDecoder {
         };
         // The data repeats the type of the event, so `event:` is not needed; nor are `id:` and `retry:`.
         if field == b"data" {
-            if self.has_data {
-                self.data.push(b'\n');
+            let value = value.strip_prefix(b" ").unwrap_or(value);
+            match &mut self.data {
+                Some(data) => data.extend(b"\n".iter().chain(value)),
+                None => self.data = Some(value.to_vec()),
             }
-            self.has_data = true;
-            self.data.extend_from_slice(value.strip_prefix(b" ").unwrap_or(value));
         }
         None
     }
 
     fn end_event(&mut self) -> Option<Result<Value, MalformedEvent>> {
-        let data = std::mem::take(&mut self.data);
-        let has_data = std::mem::take(&mut self.has_data);
-        if self.is_too_long {
-            return Some(Err(self.too_long()));
-        }
-        if has_data { event(&data) } else { None }
+        let data = self.data.take();
+        if self.is_too_long { Some(Err(self.too_long())) } else { event(&data?) }
     }
 
     fn too_long(&mut self) -> MalformedEvent {

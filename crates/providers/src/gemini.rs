@@ -1,12 +1,12 @@
 //! Gemini's generateContent, with tools declared by `parametersJsonSchema`.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::ToolResult;
 use crate::call::Call;
 use crate::frames::Framing;
 use crate::lower::GEMINI;
-use crate::provider::{Declaration, Provider, is_name, object};
+use crate::provider::{Provider, is_name, object};
 
 pub(crate) const PROVIDER: Provider = Provider {
     name: "gemini",
@@ -15,24 +15,16 @@ pub(crate) const PROVIDER: Provider = Provider {
     framing: Framing::Sse,
     accepts_name,
     dialect: &GEMINI,
-    declare,
+    declare: |tool| tool.into_object("parametersJsonSchema"),
     wrap,
     read,
-    read_event: |calls, event| calls.add_complete(read(event)),
+    read_event: |calls, event| calls.complete.extend(read(event)),
     write,
 };
 
 /// The documentation states 128 characters; the service accepts 64.
 pub(crate) fn accepts_name(name: &str) -> bool {
     is_name(name, 64, "_.:-") && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-}
-
-fn declare(tool: Declaration<'_>) -> Value {
-    object([
-        ("name", tool.spec.tool_id.as_str().into()),
-        ("description", tool.description.into()),
-        ("parametersJsonSchema", tool.parameters.into()),
-    ])
 }
 
 pub(crate) fn wrap(declarations: Vec<Value>) -> Value {
@@ -54,25 +46,14 @@ pub(crate) fn function_call(call: &Value) -> Call {
 }
 
 fn write(results: &[ToolResult<'_>]) -> Vec<Value> {
-    if results.is_empty() {
-        return Vec::new();
-    }
     let part = |result: &ToolResult<'_>| json!({ "functionResponse": function_response(result) });
-    vec![json!({ "role": "user", "parts": results.iter().map(part).collect::<Vec<_>>() })]
+    let parts: Vec<Value> = results.iter().map(part).collect();
+    if parts.is_empty() { Vec::new() } else { vec![json!({ "role": "user", "parts": parts })] }
 }
 
 /// A `functionResponse`: the documented keys are `output` and `error`.
 pub(crate) fn function_response(result: &ToolResult<'_>) -> Value {
-    let mut response = Map::new();
-    if let Some(id) = result.id {
-        response.insert("id".to_owned(), id.into());
-    }
-    response.insert("name".to_owned(), result.name.into());
-    let content = if result.is_error() {
-        json!({ "error": result.error() })
-    } else {
-        json!({ "output": result.data() })
-    };
-    response.insert("response".to_owned(), content);
-    Value::Object(response)
+    let content = if result.is_error() { ("error", result.error()) } else { ("output", result.data()) };
+    let id = result.id.map(|id| ("id", id.into()));
+    object(id.into_iter().chain([("name", result.name.into()), ("response", object([content]))]))
 }

@@ -1,6 +1,6 @@
 //! Gemini's own schema language (`OBJECT`, `STRING` …), and the Live API, which reliably accepts nothing else.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::ToolResult;
 use crate::call::Call;
@@ -19,19 +19,18 @@ pub(crate) const PROVIDER: Provider = Provider {
     declare,
     wrap,
     read,
-    read_event: |calls, event| calls.add_complete(read(event)),
+    read_event: |calls, event| calls.complete.extend(read(event)),
     write,
 };
 
 fn declare(tool: Declaration<'_>) -> Value {
-    let mut declaration = Map::new();
-    declaration.insert("name".to_owned(), tool.spec.tool_id.as_str().into());
-    declaration.insert("description".to_owned(), tool.description.into());
     // The service rejects an OBJECT without properties: a tool without arguments has no `parameters`.
-    if tool.parameters.contains_key("properties") {
-        declaration.insert("parameters".to_owned(), tool.parameters.into());
+    let is_called_with_nothing = !tool.parameters.contains_key("properties");
+    let mut declaration = tool.into_object("parameters");
+    if is_called_with_nothing && let Some(members) = declaration.as_object_mut() {
+        members.shift_remove("parameters");
     }
-    Value::Object(declaration)
+    declaration
 }
 
 /// Reads a message of the Live API, or a response of generateContent.

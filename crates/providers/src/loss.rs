@@ -33,21 +33,9 @@ pub enum LossKind {
     LeftOut,
 }
 
-impl LossKind {
-    /// As in JSON.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Described => "described",
-            Self::Rewritten => "rewritten",
-            Self::Dropped => "dropped",
-            Self::Cut => "cut",
-            Self::LeftOut => "left_out",
-        }
-    }
-}
-
+/// As in JSON.
 impl fmt::Display for LossKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        self.serialize(f)
     }
 }

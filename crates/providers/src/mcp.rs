@@ -1,7 +1,7 @@
 //! The Model Context Protocol: the declarations of `tools/list`, the calls and results of `tools/call`. JSON-RPC framing
 //! belongs to the transport.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use toolwright_contract::{Execution, SideEffects, ToolSpec};
 
 use crate::ToolResult;
@@ -20,20 +20,18 @@ pub(crate) const PROVIDER: Provider = Provider {
     declare,
     wrap: |tools| object([("tools", tools.into())]),
     read,
-    read_event: |calls, event| calls.add_complete(read(event)),
-    write,
+    read_event: |calls, event| calls.complete.extend(read(event)),
+    write: |results| results.iter().map(call_result).collect(),
 };
 
 fn declare(tool: Declaration<'_>) -> Value {
-    let mut declaration = Map::new();
-    declaration.insert("name".to_owned(), tool.spec.tool_id.as_str().into());
-    declaration.insert("description".to_owned(), tool.description.into());
-    declaration.insert("inputSchema".to_owned(), tool.parameters.into());
-    if let Some(output) = output_schema(tool.spec) {
-        declaration.insert("outputSchema".to_owned(), output);
+    let spec = tool.spec;
+    let mut declaration = tool.into_object("inputSchema");
+    if let Some(output) = output_schema(spec) {
+        declaration["outputSchema"] = output;
     }
-    declaration.insert("annotations".to_owned(), hints(tool.spec));
-    Value::Object(declaration)
+    declaration["annotations"] = hints(spec);
+    declaration
 }
 
 /// One tool as `tools/list` declares it; nothing if MCP does not accept its name.
@@ -103,22 +101,13 @@ fn read(request: &Value) -> Vec<Call> {
     vec![Call::new(request.get("id"), params.get("name"), params.get("arguments"))]
 }
 
-/// The `result` of each call.
-fn write(results: &[ToolResult<'_>]) -> Vec<Value> {
-    results.iter().map(call_result).collect()
-}
-
+/// The `result` of a call.
 fn call_result(result: &ToolResult<'_>) -> Value {
-    let mut reply = Map::new();
-    let text = if result.is_error() { result.text() } else { plain_text(&result.data()) };
-    reply.insert("content".to_owned(), json!([{ "type": "text", "text": text }]));
-    if !result.is_error()
-        && let data @ Value::Object(_) = result.data()
-    {
-        reply.insert("structuredContent".to_owned(), data);
-    }
-    reply.insert("isError".to_owned(), result.is_error().into());
-    Value::Object(reply)
+    let data = if result.is_error() { Value::Null } else { result.data() };
+    let text = if result.is_error() { result.text() } else { plain_text(&data) };
+    let structured = data.is_object().then_some(("structuredContent", data));
+    let members = [("content", json!([{ "type": "text", "text": text }]))].into_iter().chain(structured);
+    object(members.chain([("isError", result.is_error().into())]))
 }
 
 /// Text stays as it is; other data becomes JSON.

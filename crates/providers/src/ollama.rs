@@ -1,6 +1,6 @@
 //! Ollama's own chat API. Its server reads a few keywords of JSON Schema and silently ignores the others.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::ToolResult;
 use crate::call::Call;
@@ -19,17 +19,12 @@ pub(crate) const PROVIDER: Provider = Provider {
     declare,
     wrap: Value::Array,
     read,
-    read_event: |calls, event| calls.add_complete(read(event)),
+    read_event: |calls, event| calls.complete.extend(read(event)),
     write,
 };
 
 fn declare(tool: Declaration<'_>) -> Value {
-    let function = object([
-        ("name", tool.spec.tool_id.as_str().into()),
-        ("description", tool.description.into()),
-        ("parameters", tool.parameters.into()),
-    ]);
-    object([("type", "function".into()), ("function", function)])
+    object([("type", "function".into()), ("function", tool.into_object("parameters"))])
 }
 
 fn read(response: &Value) -> Vec<Call> {
@@ -38,14 +33,9 @@ fn read(response: &Value) -> Vec<Call> {
 
 fn write(results: &[ToolResult<'_>]) -> Vec<Value> {
     let message = |result: &ToolResult<'_>| {
-        let mut message = Map::new();
-        message.insert("role".to_owned(), "tool".into());
-        message.insert("tool_name".to_owned(), result.name.into());
-        if let Some(id) = result.id {
-            message.insert("tool_call_id".to_owned(), id.into());
-        }
-        message.insert("content".to_owned(), result.text().into());
-        Value::Object(message)
+        let id = result.id.map(|id| ("tool_call_id", id.into()));
+        let members = [("role", "tool".into()), ("tool_name", result.name.into())].into_iter().chain(id);
+        object(members.chain([("content", result.text().into())]))
     };
     results.iter().map(message).collect()
 }

@@ -1,6 +1,6 @@
 //! OpenAI Chat Completions, and the many servers with the same API.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::ToolResult;
 use crate::assembler::StreamedCalls;
@@ -24,17 +24,12 @@ pub(crate) const PROVIDER: Provider = Provider {
     write,
 };
 
-fn declare(tool: Declaration<'_>) -> Value {
-    let mut function = Map::new();
-    function.insert("name".to_owned(), tool.spec.tool_id.as_str().into());
-    function.insert("description".to_owned(), tool.description.into());
-    let mut parameters = tool.parameters;
-    if strict::allows(&parameters) {
-        strict::complete(&mut parameters);
-        function.insert("strict".to_owned(), true.into());
-    }
-    function.insert("parameters".to_owned(), parameters.into());
-    object([("type", "function".into()), ("function", function.into())])
+fn declare(mut tool: Declaration<'_>) -> Value {
+    let strict = strict::enforce(&mut tool.parameters).then(|| ("strict", true.into()));
+    let name = ("name", tool.spec.tool_id.as_str().into());
+    let members = [name, ("description", tool.description.into())].into_iter().chain(strict);
+    let function = object(members.chain([("parameters", tool.parameters.into())]));
+    object([("type", "function".into()), ("function", function)])
 }
 
 /// The first choice; the others are alternatives.

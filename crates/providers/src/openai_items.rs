@@ -1,11 +1,11 @@
-//! What OpenAI's APIs share: the names that they accept, and the `function_call` items of Responses and Realtime.
+//! Shared by OpenAI's APIs: the names that they accept, and the `function_call` items of Responses and Realtime.
 
 use serde_json::{Value, json};
 
 use crate::ToolResult;
 use crate::assembler::StreamedCalls;
 use crate::call::{Call, text};
-use crate::provider::is_name;
+use crate::provider::{Declaration, is_name, object};
 
 /// How many tools one request can declare.
 pub(crate) const MAX_TOOLS: usize = 128;
@@ -13,6 +13,16 @@ pub(crate) const MAX_TOOLS: usize = 128;
 /// Whether a tool can have this name.
 pub(crate) fn accepts_name(name: &str) -> bool {
     is_name(name, 64, "_-")
+}
+
+/// A tool as Responses and Realtime declare it.
+pub(crate) fn declare(tool: Declaration<'_>) -> Value {
+    object([
+        ("type", "function".into()),
+        ("name", tool.spec.tool_id.as_str().into()),
+        ("description", tool.description.into()),
+        ("parameters", tool.parameters.into()),
+    ])
 }
 
 /// The calls of a response's `output`.

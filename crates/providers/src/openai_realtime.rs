@@ -8,7 +8,7 @@ use crate::call::Call;
 use crate::frames::Framing;
 use crate::lower::OPENAI;
 use crate::openai_items::{self as items, MAX_TOOLS, accepts_name};
-use crate::provider::{Declaration, Provider, object};
+use crate::provider::Provider;
 
 pub(crate) const PROVIDER: Provider = Provider {
     name: "openai-realtime",
@@ -17,22 +17,13 @@ pub(crate) const PROVIDER: Provider = Provider {
     framing: Framing::Messages,
     accepts_name,
     dialect: &OPENAI,
-    declare,
+    // Without `strict`: Realtime rejects unknown keys.
+    declare: items::declare,
     wrap: Value::Array,
     read,
     read_event,
     write,
 };
-
-/// Without `strict`: Realtime rejects unknown keys.
-fn declare(tool: Declaration<'_>) -> Value {
-    object([
-        ("type", "function".into()),
-        ("name", tool.spec.tool_id.as_str().into()),
-        ("description", tool.description.into()),
-        ("parameters", tool.parameters.into()),
-    ])
-}
 
 fn read(event: &Value) -> Vec<Call> {
     let response = event.get("response").unwrap_or(event);

@@ -7,7 +7,7 @@ use crate::call::Call;
 use crate::frames::Framing;
 use crate::lower::{OPENAI, strict};
 use crate::openai_items::{self as items, MAX_TOOLS, accepts_name};
-use crate::provider::{Declaration, Provider, object};
+use crate::provider::{Declaration, Provider};
 
 pub(crate) const PROVIDER: Provider = Provider {
     name: "openai-responses",
@@ -23,20 +23,12 @@ pub(crate) const PROVIDER: Provider = Provider {
     write: |results| results.iter().map(items::result_item).collect(),
 };
 
-fn declare(tool: Declaration<'_>) -> Value {
-    let mut parameters = tool.parameters;
+fn declare(mut tool: Declaration<'_>) -> Value {
     // Unlike in Chat, `strict` is a required key.
-    let is_strict = strict::allows(&parameters);
-    if is_strict {
-        strict::complete(&mut parameters);
-    }
-    object([
-        ("type", "function".into()),
-        ("name", tool.spec.tool_id.as_str().into()),
-        ("description", tool.description.into()),
-        ("parameters", parameters.into()),
-        ("strict", is_strict.into()),
-    ])
+    let is_strict = strict::enforce(&mut tool.parameters);
+    let mut declaration = items::declare(tool);
+    declaration["strict"] = is_strict.into();
+    declaration
 }
 
 fn read(response: &Value) -> Vec<Call> {

@@ -21,7 +21,7 @@ pub const PROVIDERS: &[Provider] = &[
     mcp::PROVIDER,
 ];
 
-/// What one provider's API accepts and returns.
+/// One provider: what its API accepts and returns.
 #[derive(Debug)]
 pub struct Provider {
     /// As on the command line.
@@ -105,8 +105,16 @@ impl Provider {
     }
 }
 
+impl Declaration<'_> {
+    /// The name, the description and the parameters, which are called `key`.
+    pub fn into_object(self, key: &str) -> Value {
+        let name = self.spec.tool_id.as_str().into();
+        object([("name", name), ("description", self.description.into()), (key, self.parameters.into())])
+    }
+}
+
 /// An object of members that are moved into it; `json!` would copy them.
-pub(crate) fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
+pub(crate) fn object<'m>(members: impl IntoIterator<Item = (&'m str, Value)>) -> Value {
     Value::Object(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }
 

@@ -12,9 +12,9 @@ use crate::{Call, Loss, LossKind, Provider};
 /// Tools declared for one provider.
 #[derive(Debug)]
 pub struct View {
-    /// What goes under `tools` of a request; for MCP, the result of `tools/list`.
+    /// The value of `tools` in a request; for MCP, the result of `tools/list`.
     pub declarations: Value,
-    /// What this form cannot express, in the order of tools.
+    /// Constraints that this form cannot express, in the order of tools.
     pub losses: Vec<Loss>,
     /// The arguments of each tool that the view declares as JSON text.
     json_texts: HashMap<String, Vec<JsonTextArgument>>,

@@ -2,6 +2,13 @@
 //! with counts. Where greedy matching never consumes what a later class needs, one pass over the bytes decides. Every other
 //! pattern goes to the regex engine.
 
+use oxc_regular_expression::ast::{
+    BoundaryAssertionKind, Character, CharacterClassContents, CharacterClassEscapeKind, CharacterKind,
+    Disjunction, Term,
+};
+
+use crate::pattern;
+
 /// A set of ASCII characters, a bit each.
 type AsciiSet = u128;
 
@@ -19,8 +26,17 @@ struct Step {
 }
 
 impl Step {
-    fn new(class: AsciiSet, (min, max): (usize, usize)) -> Self {
-        Self { class: [class as u64, (class >> 64) as u64, 0, 0], min, max }
+    fn new(term: &Term<'_>) -> Option<Self> {
+        let (atom, min, max) = match term {
+            Term::Quantifier(quantifier) if quantifier.greedy => {
+                let count = |count| usize::try_from(count).unwrap_or(usize::MAX);
+                (&quantifier.body, count(quantifier.min), quantifier.max.map_or(usize::MAX, count))
+            }
+            // Lazy quantifiers are no atoms: they are rare and left to the engine.
+            atom => (atom, 1, 1),
+        };
+        let class = class_of(atom)?;
+        Some(Self { class: [class as u64, (class >> 64) as u64, 0, 0], min, max })
     }
 
     fn accepts(&self, byte: u8) -> bool {
@@ -35,17 +51,20 @@ impl Step {
 impl ClassSequence {
     /// `None` when the pattern is no such sequence.
     pub fn parse(pattern: &str) -> Option<Self> {
-        let mut rest = pattern.strip_prefix('^')?.strip_suffix('$')?.as_bytes();
-        let mut steps = Vec::new();
-        while !rest.is_empty() {
-            let class = parse_atom(&mut rest)?;
-            steps.push(Step::new(class, parse_quantifier(&mut rest)?));
-        }
-        steps
-            .iter()
-            .enumerate()
-            .all(|(at, step)| is_unambiguous(step, &steps, at))
-            .then(|| Self { steps: steps.into() })
+        pattern::parse(pattern, |body| Ok(Self::new(body))).ok().flatten()
+    }
+
+    fn new(pattern: &Disjunction<'_>) -> Option<Self> {
+        let [alternative] = pattern.body.as_slice() else { return None };
+        let [Term::BoundaryAssertion(start), terms @ .., Term::BoundaryAssertion(end)] =
+            alternative.body.as_slice()
+        else {
+            return None;
+        };
+        let is_whole = start.kind == BoundaryAssertionKind::Start && end.kind == BoundaryAssertionKind::End;
+        let steps = terms.iter().map(Step::new).collect::<Option<Box<[Step]>>>()?;
+        let is_unambiguous = (0..steps.len()).all(|at| is_unambiguous(&steps[at..]));
+        (is_whole && is_unambiguous).then_some(Self { steps })
     }
 
     pub fn matches(&self, text: &str) -> bool {
@@ -62,103 +81,49 @@ impl ClassSequence {
     }
 }
 
-/// Whether greedy matching is right: nothing that may follow the step starts with a character of the step.
-fn is_unambiguous(step: &Step, steps: &[Step], at: usize) -> bool {
-    if step.min == step.max {
-        return true;
-    }
-    for next in steps.iter().skip(at + 1) {
-        if next.overlaps(step) {
-            return false;
+/// Whether greedy matching of the first step is right: nothing that may follow it starts with one of its characters.
+fn is_unambiguous(steps: &[Step]) -> bool {
+    let Some((step, rest)) = steps.split_first() else { return true };
+    let required = rest.iter().position(|next| next.min > 0).map_or(rest.len(), |at| at + 1);
+    step.min == step.max || !rest.iter().take(required).any(|next| next.overlaps(step))
+}
+
+/// The characters that a term matches. Negated classes are left to the engine, because they match more than ASCII.
+fn class_of(term: &Term<'_>) -> Option<AsciiSet> {
+    match term {
+        Term::Character(character) => range(character, character),
+        Term::CharacterClassEscape(escape) => escaped_class(escape.kind),
+        Term::CharacterClass(class) if !class.negative && !class.body.is_empty() => {
+            class.body.iter().try_fold(0, |set, member| {
+                let members = match member {
+                    CharacterClassContents::Character(character) => range(character, character),
+                    CharacterClassContents::CharacterClassRange(range_of) => {
+                        range(&range_of.min, &range_of.max)
+                    }
+                    CharacterClassContents::CharacterClassEscape(escape) => escaped_class(escape.kind),
+                    _ => None,
+                };
+                Some(set | members?)
+            })
         }
-        if next.min > 0 {
-            break;
-        }
-    }
-    true
-}
-
-/// Removes the first byte.
-fn pop(rest: &mut &[u8]) -> Option<u8> {
-    let (first, after) = rest.split_first()?;
-    *rest = after;
-    Some(*first)
-}
-
-fn parse_atom(rest: &mut &[u8]) -> Option<AsciiSet> {
-    match pop(rest)? {
-        b'\\' => parse_escape(rest).map(|(class, _)| class),
-        b'[' => parse_class(rest),
-        b'^' | b'$' | b'.' | b'*' | b'+' | b'?' | b'(' | b')' | b']' | b'{' | b'}' | b'|' => None,
-        byte => byte.is_ascii().then(|| 1 << byte),
+        _ => None,
     }
 }
 
-/// After a backslash: the class, and the character if it is a single one.
-fn parse_escape(rest: &mut &[u8]) -> Option<(AsciiSet, Option<u8>)> {
-    const DIGITS: AsciiSet = range(b'0', b'9');
-    match pop(rest)? {
-        b'd' => Some((DIGITS, None)),
-        b'w' => Some((DIGITS | range(b'a', b'z') | range(b'A', b'Z') | 1 << b'_', None)),
-        byte => byte.is_ascii_punctuation().then_some((1 << byte, Some(byte))),
+fn escaped_class(kind: CharacterClassEscapeKind) -> Option<AsciiSet> {
+    let set = |accepts: fn(&u8) -> bool| (0..128).filter(accepts).fold(0, |set, byte| set | 1 << byte);
+    match kind {
+        CharacterClassEscapeKind::D => Some(set(u8::is_ascii_digit)),
+        CharacterClassEscapeKind::W => Some(set(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')),
+        _ => None,
     }
 }
 
-const fn range(from: u8, to: u8) -> AsciiSet {
-    (AsciiSet::MAX >> (127 - (to - from))) << from
-}
-
-/// The inside of brackets. Negated classes are left to the engine, because they match more than ASCII.
-fn parse_class(rest: &mut &[u8]) -> Option<AsciiSet> {
-    let mut class = 0;
-    if matches!(rest.first(), Some(b'^' | b']')) {
-        return None;
-    }
-    loop {
-        let (members, single) = match pop(rest)? {
-            b']' => return Some(class),
-            b'\\' => parse_escape(rest)?,
-            byte => (byte.is_ascii().then(|| 1 << byte)?, Some(byte)),
-        };
-        class |= members;
-        if let [b'-', end, ..] = *rest
-            && *end != b']'
-        {
-            // Only plain ranges; the engine handles the others.
-            let (from, to) = (single?, *end);
-            if from > to || !to.is_ascii_alphanumeric() {
-                return None;
-            }
-            class |= range(from, to);
-            *rest = rest.get(2..)?;
-        }
-    }
-}
-
-fn parse_quantifier(rest: &mut &[u8]) -> Option<(usize, usize)> {
-    let counts = match rest.first() {
-        Some(b'?') => (0, 1),
-        Some(b'*') => (0, usize::MAX),
-        Some(b'+') => (1, usize::MAX),
-        Some(b'{') => {
-            let end = rest.iter().position(|byte| *byte == b'}')?;
-            let counts = std::str::from_utf8(rest.get(1..end)?).ok()?;
-            *rest = rest.get(end..)?;
-            match counts.split_once(',') {
-                None => (parse_count(counts)?, parse_count(counts)?),
-                Some((min, "")) => (parse_count(min)?, usize::MAX),
-                Some((min, max)) => (parse_count(min)?, parse_count(max)?),
-            }
-        }
-        _ => return Some((1, 1)),
-    };
-    pop(rest)?;
-    // Lazy quantifiers are rare and left to the engine.
-    (counts.0 <= counts.1 && rest.first() != Some(&b'?')).then_some(counts)
-}
-
-fn parse_count(digits: &str) -> Option<usize> {
-    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
+/// The characters between two that are written as themselves, with or without a backslash.
+fn range(from: &Character, to: &Character) -> Option<AsciiSet> {
+    let is_plain = |one: &Character| matches!(one.kind, CharacterKind::Symbol | CharacterKind::Identifier);
+    let is_ascii = to.value < 128 && is_plain(from) && is_plain(to);
+    is_ascii.then(|| (AsciiSet::MAX >> (127 - (to.value - from.value))) << from.value)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::types::TypeSet;
 
-/// What a keyword does in Ajv's 2020 build.
+/// The role of a keyword in Ajv's 2020 build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// Constrains the instance (an entry of Ajv's `RULES.all`).
@@ -20,6 +20,8 @@ pub enum Class {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Vocabulary {
     Applicator,
+    /// The only applicator that older drafts lack.
+    PrefixItems,
     Format,
     Unevaluated,
     Validation,
@@ -81,11 +83,6 @@ macro_rules! keywords {
             pub const fn shape(self) -> Shape {
                 match self { $(Self::$variant => Shape::$shape,)* }
             }
-
-            /// The bit of a keyword with a slot.
-            const fn bit(self) -> u64 {
-                1 << (self as u64)
-            }
         }
 
         /// Candidates for a misspelt keyword.
@@ -132,7 +129,7 @@ keywords! {
     Dependencies "dependencies" Rule Other OBJECT Dependencies;
     Properties "properties" Rule Applicator OBJECT SchemaMap;
     PatternProperties "patternProperties" Rule Applicator OBJECT SchemaMap;
-    PrefixItems "prefixItems" Rule Applicator ARRAY SchemaList;
+    PrefixItems "prefixItems" Rule PrefixItems ARRAY SchemaList;
     Items "items" Rule Applicator ARRAY Schema;
     Contains "contains" Rule Applicator ARRAY Schema;
     Format "format" Rule Format NUMBER_OR_STRING Text;
@@ -167,25 +164,23 @@ keywords! {
 }
 
 const SLOTS: usize = Keyword::Schema as usize + 1;
-const RULES: u64 = (1 << (Keyword::FormatExclusiveMinimum as u64 + 1)) - 1;
+const RULES: usize = Keyword::FormatExclusiveMinimum as usize + 1;
 
 /// The keywords of one schema object, by slot, so that they can be read in Ajv's order.
 pub struct Keywords<'s> {
-    present: u64,
     values: [Option<&'s Value>; SLOTS],
 }
 
 impl<'s> Keywords<'s> {
     /// Sorts the members of a schema into slots; calls `unknown` for each name that strict mode does not know.
     pub fn read(schema: &'s Map<String, Value>, mut unknown: impl FnMut(&'s str)) -> Self {
-        let mut keywords = Self { present: 0, values: [None; SLOTS] };
+        let mut keywords = Self { values: [None; SLOTS] };
         for (name, value) in schema {
             let keyword = Keyword::named(name);
             if let Some(keyword) = keyword
                 && let Some(slot) = keywords.values.get_mut(keyword as usize)
             {
                 *slot = Some(value);
-                keywords.present |= keyword.bit();
             }
             if keyword.is_none_or(|keyword| keyword.class() == Class::NotStrict) {
                 unknown(name);
@@ -199,7 +194,15 @@ impl<'s> Keywords<'s> {
     }
 
     pub fn has(&self, keyword: Keyword) -> bool {
-        self.present & keyword.bit() != 0
+        self.get(keyword).is_some()
+    }
+
+    /// The names that `type` lists.
+    pub fn type_names(&self) -> &'s [Value] {
+        match self.get(Keyword::Type) {
+            Some(Value::Array(names)) => names,
+            single => single.map_or(&[], std::slice::from_ref),
+        }
     }
 
     /// Whether there is a keyword for values of these types.
@@ -212,7 +215,6 @@ impl<'s> Keywords<'s> {
     pub fn retain(&mut self, applies: impl Fn(Keyword) -> bool) {
         for (keyword, slot) in Keyword::ALL.iter().zip(&mut self.values) {
             if !applies(*keyword) {
-                self.present &= !keyword.bit();
                 *slot = None;
             }
         }
@@ -220,28 +222,26 @@ impl<'s> Keywords<'s> {
 
     /// The keywords that constrain an instance, in Ajv's order.
     pub fn rules(&self) -> impl Iterator<Item = Keyword> {
-        Keyword::ALL.iter().take(RULES.count_ones() as usize).copied().filter(|keyword| self.has(*keyword))
+        Keyword::ALL.iter().take(RULES).copied().filter(|keyword| self.has(*keyword))
     }
 
     /// Whether anything here constrains an instance, as Ajv counts it (`$comment` counts).
     pub fn has_rules(&self) -> bool {
-        self.present & RULES != 0
-    }
-
-    pub fn has_rules_besides(&self, keyword: Keyword) -> bool {
-        self.present & RULES & !keyword.bit() != 0
+        self.rules().next().is_some()
     }
 }
 
-/// Whether a schema can reject an instance: the negation of Ajv's `alwaysValidSchema`.
+/// Whether a schema can reject an instance: the negation of Ajv's `alwaysValidSchema`, for older drafts too.
 pub fn has_rules(schema: &Value) -> bool {
     match schema {
         Value::Bool(allows) => !allows,
-        Value::Object(object) => object.keys().any(|name| is_rule(name)),
+        Value::Object(object) => object.keys().any(|name| constrains(name)),
         _ => false,
     }
 }
 
-pub fn is_rule(name: &str) -> bool {
-    Keyword::named(name).is_some_and(|keyword| keyword.class() == Class::Rule)
+/// Whether a keyword constrains an instance, in the current draft or an older one.
+pub fn constrains(name: &str) -> bool {
+    let is_rule = |keyword: Keyword| keyword.class() == Class::Rule || keyword == Keyword::AdditionalItems;
+    Keyword::named(name).is_some_and(is_rule)
 }

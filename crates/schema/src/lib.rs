@@ -4,22 +4,21 @@ mod class_sequence;
 #[cfg(test)]
 #[path = "../tests/schema/corpora.rs"]
 mod corpora;
-mod defaults;
 mod format;
 mod keyword;
 mod lint;
 mod number;
 mod pattern;
 pub mod pointer;
+mod reference;
 mod subschemas;
 mod types;
 mod uri;
 mod validate;
 mod value_problem;
 
-pub use defaults::invalid_defaults;
 pub use lint::{Problem, lint};
 pub use pattern::is_supported_pattern;
 pub use subschemas::{visit_subschemas, visit_subschemas_mut};
 pub use validate::{CompileError, ValidationError, Validator};
-pub use value_problem::{ValueProblem, value_problems};
+pub use value_problem::{ValueProblem, invalid_defaults, value_problems};

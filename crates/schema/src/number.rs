@@ -28,19 +28,13 @@ pub fn float(number: &Number) -> f64 {
 
 /// The smallest count that is not below the number: a minimum length, as a count.
 pub fn ceiling(number: &Number) -> usize {
-    number.as_u64().map_or_else(
-        || {
-            let value = float(number).ceil();
-            // Saturates: a limit beyond what memory holds is never reached.
-            if value <= 0.0 { 0 } else { value as usize }
-        },
-        |value| usize::try_from(value).unwrap_or(usize::MAX),
-    )
+    // Saturates: a limit beyond what memory holds is never reached.
+    float(number).ceil() as usize
 }
 
 /// The largest count that is not above the number: a maximum length, as a count.
 pub fn floor(number: &Number) -> usize {
-    if is_integer(number) { ceiling(number) } else { ceiling(number).saturating_sub(1) }
+    float(number).floor() as usize
 }
 
 /// As `Number.prototype.toString` writes it.

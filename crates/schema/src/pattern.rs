@@ -29,8 +29,8 @@ pub struct Pattern {
 #[derive(Debug)]
 enum Matcher {
     ClassSequence(ClassSequence),
-    Linear(Box<Regex>),
-    Backtracking(Box<Regex>),
+    /// The longest text that is matched, and the expression.
+    Regex(usize, Box<Regex>),
     Nothing,
 }
 
@@ -42,10 +42,7 @@ impl Pattern {
     pub fn matches(&self, value: &str) -> bool {
         match &**self.matcher.get_or_init(|| cached_matcher(&self.text)) {
             Matcher::ClassSequence(sequence) => sequence.matches(value),
-            Matcher::Linear(regex) => regex.is_match(value).unwrap_or(false),
-            Matcher::Backtracking(regex) => {
-                value.len() <= MAX_BACKTRACKED_BYTES && regex.is_match(value).unwrap_or(false)
-            }
+            Matcher::Regex(max, regex) => value.len() <= *max && regex.is_match(value).unwrap_or(false),
             Matcher::Nothing => false,
         }
     }
@@ -72,19 +69,15 @@ impl Matcher {
         if let Some(sequence) = ClassSequence::parse(pattern) {
             return Self::ClassSequence(sequence);
         }
-        match build(pattern) {
-            Some(regex) if needs_backtracking(pattern) => Self::Backtracking(Box::new(regex)),
-            Some(regex) => Self::Linear(Box::new(regex)),
-            None => Self::Nothing,
-        }
+        let max = if needs_backtracking(pattern) { MAX_BACKTRACKED_BYTES } else { usize::MAX };
+        build(pattern).map_or(Self::Nothing, |regex| Self::Regex(max, Box::new(regex)))
     }
 }
 
 /// Whether there is look-around or a back-reference. A false positive only bounds the text's length.
 fn needs_backtracking(pattern: &str) -> bool {
     let around = ["(?=", "(?!", "(?<=", "(?<!", r"\k<"];
-    let back =
-        |pair: &[u8]| pair.first() == Some(&b'\\') && pair.get(1).is_some_and(|b| (b'1'..=b'9').contains(b));
+    let back = |pair: &[u8]| matches!(pair, [b'\\', b'1'..=b'9']);
     around.iter().any(|mark| pattern.contains(mark)) || pattern.as_bytes().windows(2).any(back)
 }
 
@@ -151,16 +144,17 @@ pub fn check(pattern: &str) -> Result<(), PatternError> {
     })
 }
 
-fn parse(
+/// Parses a pattern and passes it on, because it lives no longer than the parser's arena.
+pub fn parse<T>(
     pattern: &str,
-    check: impl FnOnce(&ast::Disjunction<'_>) -> Result<(), PatternError>,
-) -> Result<(), PatternError> {
+    then: impl FnOnce(&ast::Disjunction<'_>) -> Result<T, PatternError>,
+) -> Result<T, PatternError> {
     if nests_deeply(pattern) {
         return Err(PatternError::TooLarge);
     }
     let allocator = Allocator::default();
     let parsed = LiteralParser::new(&allocator, pattern, Some("u"), Options::default()).parse();
-    check(&parsed.map_err(|error| PatternError::Syntax(error.message.to_string()))?.body)
+    then(&parsed.map_err(|error| PatternError::Syntax(error.message.to_string()))?.body)
 }
 
 /// Whether the pattern also parses without the `u` flag, as Ajv builds it to test property names.

@@ -1,5 +1,6 @@
 //! JSON pointers (RFC 6901): how diagnostics and validation errors name a place in a document.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 /// Which half of an object's member a diagnostic is about.
@@ -12,20 +13,15 @@ pub enum Part {
 /// Appends one segment to a pointer.
 pub fn push_pointer(pointer: &mut String, segment: &str) {
     pointer.push('/');
-    push_escaped(pointer, segment);
+    pointer.push_str(&escape(segment));
 }
 
-/// Appends a segment with `~` and `/` escaped.
-pub(crate) fn push_escaped(pointer: &mut String, segment: &str) {
-    if !segment.contains(['~', '/']) {
-        return pointer.push_str(segment);
-    }
-    for character in segment.chars() {
-        match character {
-            '~' => pointer.push_str("~0"),
-            '/' => pointer.push_str("~1"),
-            other => pointer.push(other),
-        }
+/// A segment with `~` and `/` escaped.
+pub(crate) fn escape(segment: &str) -> Cow<'_, str> {
+    if segment.contains(['~', '/']) {
+        segment.replace('~', "~0").replace('/', "~1").into()
+    } else {
+        segment.into()
     }
 }
 

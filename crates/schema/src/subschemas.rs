@@ -38,19 +38,11 @@ fn with_segment(pointer: &mut String, segment: &str, then: impl FnOnce(&mut Stri
     pointer.truncate(length);
 }
 
-/// Calls `change` for `schema` and every schema inside it.
+/// Calls `change` for `schema` and every schema inside it. `change` must not move or remove schemas.
 pub fn visit_subschemas_mut(schema: &mut Value, change: &mut dyn FnMut(&mut Value)) {
-    change(schema);
-    for (name, value) in schema.as_object_mut().into_iter().flatten() {
-        match (Keyword::named(name).map(Keyword::shape), value) {
-            (Some(Shape::Schema), schema) => visit_subschemas_mut(schema, change),
-            (Some(Shape::SchemaList), Value::Array(schemas)) => {
-                schemas.iter_mut().for_each(|schema| visit_subschemas_mut(schema, change));
-            }
-            (Some(Shape::SchemaMap | Shape::Dependencies), Value::Object(schemas)) => {
-                schemas.values_mut().for_each(|schema| visit_subschemas_mut(schema, change));
-            }
-            _ => {}
-        }
+    let mut pointers = Vec::new();
+    visit_subschemas(schema, &mut |pointer, _| pointers.push(pointer.to_owned()));
+    for pointer in pointers {
+        schema.pointer_mut(&pointer).into_iter().for_each(&mut *change);
     }
 }

@@ -8,8 +8,16 @@ use crate::number;
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TypeSet(u8);
 
-/// All type names, in the order in which messages list them.
-pub const TYPE_NAMES: [&str; 7] = ["string", "number", "integer", "boolean", "null", "object", "array"];
+/// All types by name, in the order in which messages list them.
+pub const TYPES: [(&str, TypeSet); 7] = [
+    ("string", TypeSet::STRING),
+    ("number", TypeSet::NUMBER),
+    ("integer", TypeSet::INTEGER),
+    ("boolean", TypeSet::BOOLEAN),
+    ("null", TypeSet::NULL),
+    ("object", TypeSet::OBJECT),
+    ("array", TypeSet::ARRAY),
+];
 
 impl TypeSet {
     pub const NONE: Self = Self(0);
@@ -25,16 +33,7 @@ impl TypeSet {
 
     /// Empty for a name that is no type.
     pub fn named(name: &str) -> Self {
-        match name {
-            "null" => Self::NULL,
-            "boolean" => Self::BOOLEAN,
-            "integer" => Self::INTEGER,
-            "number" => Self::NUMBER,
-            "string" => Self::STRING,
-            "array" => Self::ARRAY,
-            "object" => Self::OBJECT,
-            _ => Self::NONE,
-        }
+        TYPES.iter().find(|(known, _)| *known == name).map_or(Self::NONE, |(_, found)| *found)
     }
 
     /// The type of a value; integers count as numbers.
@@ -53,8 +52,9 @@ impl TypeSet {
         self.0 == 0
     }
 
-    pub const fn count(self) -> u32 {
-        self.0.count_ones()
+    /// More than one type, not counting `null`.
+    pub const fn is_union(self) -> bool {
+        self.without(Self::NULL).0.count_ones() > 1
     }
 
     pub const fn with(self, other: Self) -> Self {
@@ -80,6 +80,6 @@ impl TypeSet {
     }
 
     pub fn names(self) -> impl Iterator<Item = &'static str> {
-        TYPE_NAMES.into_iter().filter(move |name| self.intersects(Self::named(name)))
+        TYPES.into_iter().filter(move |(_, one)| self.intersects(*one)).map(|(name, _)| name)
     }
 }

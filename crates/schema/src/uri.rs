@@ -9,21 +9,13 @@ pub fn resolve(base: &str, reference: &str) -> Option<String> {
         return None;
     }
     let (base, reference) = (Parts::split(base), Parts::split(reference));
-    let mut target = Parts { fragment: reference.fragment, ..Parts::default() };
-    let path;
     if reference.scheme.is_some() || reference.authority.is_some() {
-        target.scheme = reference.scheme.or(base.scheme);
-        target.authority = reference.authority;
-        target.query = reference.query;
-        path = without_dots(reference.path, false);
-    } else {
-        target.scheme = base.scheme;
-        target.authority = base.authority;
-        target.query =
-            if reference.path.is_empty() { reference.query.or(base.query) } else { reference.query };
-        path = merged_path(&base, reference.path);
+        let target = Parts { scheme: reference.scheme.or(base.scheme), ..reference };
+        return Some(target.write(&without_dots(reference.path, false)));
     }
-    Some(target.write(&path))
+    let query = reference.query.or(base.query.filter(|_| reference.path.is_empty()));
+    let target = Parts { query, fragment: reference.fragment, ..base };
+    Some(target.write(&merged_path(&base, reference.path)))
 }
 
 /// The part before the fragment, normalized for comparison.
@@ -59,7 +51,7 @@ pub fn has_valid_escapes(text: &str) -> bool {
     text.split('%').skip(1).all(is_escape)
 }
 
-#[derive(Default, Clone, Copy)]
+#[derive(Clone, Copy)]
 struct Parts<'u> {
     scheme: Option<&'u str>,
     authority: Option<&'u str>,
@@ -92,6 +84,7 @@ impl<'u> Parts<'u> {
         self.scheme.is_none() && self.authority.is_none() && !path.starts_with('/')
     }
 
+    /// The URI with this path instead of its own.
     fn write(&self, path: &str) -> String {
         let mut text = String::new();
         if let Some(scheme) = self.scheme {
@@ -114,10 +107,7 @@ impl<'u> Parts<'u> {
 }
 
 fn split_off(text: &str, mark: char) -> (&str, Option<&str>) {
-    match text.split_once(mark) {
-        Some((before, after)) => (before, Some(after)),
-        None => (text, None),
-    }
+    text.split_once(mark).map_or((text, None), |(before, after)| (before, Some(after)))
 }
 
 fn merged_path(base: &Parts<'_>, path: &str) -> String {

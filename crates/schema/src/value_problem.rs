@@ -4,6 +4,7 @@ use serde_json::Value;
 use toolwright_contract::suggest::nearest;
 
 use crate::pointer::{Part, child_pointer};
+use crate::subschemas::visit_subschemas;
 use crate::validate::{ValidationError, Validator};
 
 /// Further problems are not reported.
@@ -57,3 +58,31 @@ fn declared_properties<'s>(error: &ValidationError, schema: &'s Value) -> impl I
         schema.pointer(parent).and_then(|schema| schema.get("properties")).and_then(Value::as_object);
     properties.into_iter().flatten().map(|(name, _)| name.as_str())
 }
+
+/// The schemas that reject their own `default`: their pointers, and why. The schema has passed the linter.
+pub fn invalid_defaults(schema: &Value) -> Vec<(String, String)> {
+    let mut invalid = Vec::new();
+    visit_subschemas(schema, &mut |pointer, subschema| {
+        let Some(default) = subschema.get("default") else { return };
+        let standalone = with_definitions(schema, subschema);
+        if let Ok(validator) = Validator::compile(&standalone)
+            && let Some(problem) = value_problems(&validator, &standalone, default).into_iter().next()
+        {
+            invalid.push((pointer.to_owned(), problem.message));
+        }
+    });
+    invalid
+}
+
+/// `subschema` with the `$defs` of its root, so that its references still resolve.
+fn with_definitions(root: &Value, subschema: &Value) -> Value {
+    let mut standalone = subschema.clone();
+    if let (Value::Object(members), Some(definitions)) = (&mut standalone, root.get("$defs")) {
+        members.entry("$defs").or_insert_with(|| definitions.clone());
+    }
+    standalone
+}
+
+#[cfg(test)]
+#[path = "value_problem_tests.rs"]
+mod tests;

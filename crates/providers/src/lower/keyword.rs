@@ -30,11 +30,6 @@ pub(super) fn subschemas(keyword: &str) -> Subschemas {
     }
 }
 
-/// Whether a keyword identifies a schema or its parts and does not constrain values.
-pub(super) fn is_identification(keyword: &str) -> bool {
-    matches!(keyword, "$schema" | "id" | "$recursiveAnchor" | "$vocabulary" | "additionalItems")
-}
-
 /// Whether a keyword does not constrain values, or is unknown.
 pub(super) fn is_annotation(keyword: &str) -> bool {
     keyword.starts_with('$')
@@ -159,18 +154,18 @@ fn join_values(value: &Value) -> String {
     values.collect::<Vec<_>>().join(", ")
 }
 
-/// Appends notes to a description.
+/// Appends notes, of which there is at least one, to a description.
 pub(super) fn append_notes(description: Option<&str>, notes: &[String]) -> String {
-    let mut text = description.unwrap_or_default().trim_end().to_owned();
-    if notes.is_empty() {
-        return text;
+    let notes = capitalize(&notes.join("; "));
+    match description.unwrap_or_default().trim_end() {
+        "" => format!("{notes}."),
+        text => format!("{text} ({notes}.)"),
     }
-    let notes = notes.join("; ");
-    let mut letters = notes.chars();
+}
+
+/// The text with its first letter in upper case.
+pub(super) fn capitalize(text: &str) -> String {
+    let mut letters = text.chars();
     let first: String = letters.next().map(|letter| letter.to_uppercase().collect()).unwrap_or_default();
-    if text.is_empty() {
-        return format!("{first}{}.", letters.as_str());
-    }
-    text.push_str(&format!(" ({first}{}.)", letters.as_str()));
-    text
+    first + letters.as_str()
 }

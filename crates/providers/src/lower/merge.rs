@@ -1,11 +1,12 @@
-//! Merges a conjunction of schemas (references, `allOf`) into the constraints of one value.
+//! Merges a conjunction of schemas (references, `allOf`) into the constraints of one value. References are resolved
+//! within one schema.
 
 use std::collections::VecDeque;
 
+use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
 use super::Lowering;
-use super::resolve::resolve;
 use crate::LossKind;
 
 /// The merged constraints of one value, borrowed from the schemas that they come from.
@@ -40,25 +41,22 @@ impl<'a> MergedSchema<'a> {
             return Some(());
         }
         let is_less = || Some(value.as_f64()? < existing.as_f64()?);
-        match keyword {
-            "minLength" | "minItems" | "minProperties" | "minimum" | "exclusiveMinimum" if !is_less()? => {
-                *existing = value;
-            }
-            "maxLength" | "maxItems" | "maxProperties" | "maximum" | "exclusiveMaximum" if is_less()? => {
-                *existing = value;
-            }
-            "minLength" | "minItems" | "minProperties" | "minimum" | "exclusiveMinimum" => {}
-            "maxLength" | "maxItems" | "maxProperties" | "maximum" | "exclusiveMaximum" => {}
-            "type" if *existing == "number" && value == "integer" => *existing = value,
-            "type" if existing.as_array().is_some_and(|kinds| kinds.contains(value)) => *existing = value,
-            "type" if value.as_array().is_some_and(|kinds| kinds.contains(existing)) => {}
+        let lists = |kinds: &Value, kind: &Value| kinds.as_array().is_some_and(|kinds| kinds.contains(kind));
+        let is_stricter = match keyword {
+            "minLength" | "minItems" | "minProperties" | "minimum" | "exclusiveMinimum" => !is_less()?,
+            "maxLength" | "maxItems" | "maxProperties" | "maximum" | "exclusiveMaximum" => is_less()?,
+            "type" if *existing == "number" && value == "integer" => true,
+            "type" if lists(existing, value) => true,
+            "type" if lists(value, existing) => false,
             // The annotation nearest to the use of the schema wins.
-            "title" | "description" | "default" | "examples" | "example" | "$comment" => {}
-            "additionalProperties" if *existing == true => *existing = value,
-            "additionalProperties" if value == true => {}
-            "additionalProperties" if value == false => *existing = value,
-            _ if super::keyword::is_annotation(keyword) => {}
+            "title" | "description" | "default" | "examples" | "example" | "$comment" => false,
+            "additionalProperties" if *existing == true || value == false => true,
+            "additionalProperties" if value == true => false,
+            _ if super::keyword::is_annotation(keyword) => false,
             _ => return None,
+        };
+        if is_stricter {
+            *existing = value;
         }
         Some(())
     }
@@ -144,7 +142,8 @@ impl<'a> Lowering<'a, '_> {
             ("minimum", _) if is_flagged("exclusiveMinimum") => drop(merged.add("exclusiveMinimum", value)),
             ("maximum", _) if is_flagged("exclusiveMaximum") => drop(merged.add("exclusiveMaximum", value)),
             ("exclusiveMinimum" | "exclusiveMaximum", _) if value.is_boolean() => {}
-            _ if super::keyword::is_identification(keyword) => {}
+            // They identify a schema or its parts and do not constrain values.
+            ("$schema" | "id" | "$recursiveAnchor" | "$vocabulary" | "additionalItems", _) => {}
             _ => {
                 if merged.add(keyword, value).is_none() {
                     self.report_loss(
@@ -179,5 +178,50 @@ impl<'a> Lowering<'a, '_> {
                 format!("`{reference}` is not part of the schema"),
             ),
         }
+    }
+}
+
+/// The schema that `reference` names; `None` if it is in another document.
+fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
+    let (base, fragment) = reference.split_once('#').unwrap_or((reference, ""));
+    let resource = if base.is_empty() { root } else { find(root, &|schema| is_named(schema, base))? };
+    let fragment = percent_decode_str(fragment).decode_utf8().ok()?;
+    if fragment.is_empty() {
+        return Some(resource);
+    }
+    if fragment.starts_with('/') {
+        return resource.pointer(&fragment);
+    }
+    let anchor = |schema: &Value| {
+        let is = |keyword: &str, name: &str| schema.get(keyword).and_then(Value::as_str) == Some(name);
+        is("$anchor", &fragment)
+            || is("$dynamicAnchor", &fragment)
+            || is("$id", reference)
+            || is("id", reference)
+    };
+    find(resource, &anchor)
+}
+
+fn is_named(schema: &Value, base: &str) -> bool {
+    let named = |keyword: &str| schema.get(keyword).and_then(Value::as_str);
+    let id = named("$id").or_else(|| named("id"));
+    id.is_some_and(|id| {
+        let id = id.trim_end_matches('#');
+        // Without a base URI, relative references are compared by their last segments.
+        !id.is_empty() && (id == base || id.ends_with(&format!("/{}", base.trim_start_matches("./"))))
+    })
+}
+
+/// The first value, from the outside in, that `is_match`.
+fn find<'a>(value: &'a Value, is_match: &dyn Fn(&Value) -> bool) -> Option<&'a Value> {
+    match value {
+        Value::Object(members) => {
+            if is_match(value) {
+                return Some(value);
+            }
+            members.values().find_map(|member| find(member, is_match))
+        }
+        Value::Array(items) => items.iter().find_map(|item| find(item, is_match)),
+        _ => None,
     }
 }

@@ -7,7 +7,6 @@ mod keyword;
 mod merge;
 mod native;
 mod path;
-mod resolve;
 mod root;
 pub(crate) mod strict;
 
@@ -27,7 +26,8 @@ pub(crate) struct Dialect {
     keywords: Option<&'static [&'static str]>,
     /// The supported formats; `None`: all.
     formats: Option<&'static [&'static str]>,
-    references: References,
+    /// Whether references are replaced by the schema that they refer to.
+    inlines_references: bool,
     /// The supported values of `enum`.
     accepts_enum_value: fn(&Value) -> bool,
     /// Whether objects need `properties`, and arrays `items`.
@@ -40,35 +40,22 @@ pub(crate) struct Dialect {
     checks_nested_names: bool,
     /// The dialect of the items of arrays, if it is another one.
     items: Option<&'static Dialect>,
-    form: Form,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum References {
-    Kept,
-    /// Replaced by the schema that they refer to.
-    Inlined,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum Form {
-    JsonSchema,
-    /// That of Gemini: upper-case types, one type per schema.
-    Native,
+    /// Gemini's own form: upper-case types, one type per schema.
+    is_native: bool,
 }
 
 /// All of JSON Schema, with an object at the root.
 const FULL: Dialect = Dialect {
     keywords: None,
     formats: None,
-    references: References::Kept,
+    inlines_references: false,
     accepts_enum_value: |_| true,
     is_explicit: true,
     allows_root_unions: false,
     accepts_parameter: None,
     checks_nested_names: false,
     items: None,
-    form: Form::JsonSchema,
+    is_native: false,
 };
 
 /// OpenAI rejects unions at the root. Outside of strict mode it accepts everything else.
@@ -84,8 +71,8 @@ pub(crate) const MCP: Dialect = Dialect { allows_root_unions: true, is_explicit:
 /// Ollama's server parses schemas into its own types, which have these fields, and leaves `items` unparsed.
 pub(crate) const OLLAMA: Dialect = Dialect {
     keywords: Some(&["type", "description", "enum", "items", "anyOf", "properties", "required"]),
-    references: References::Inlined,
-    items: Some(&Dialect { references: References::Inlined, ..FULL }),
+    inlines_references: true,
+    items: Some(&Dialect { inlines_references: true, ..FULL }),
     ..FULL
 };
 
@@ -109,7 +96,7 @@ pub(crate) const GEMINI: Dialect = Dialect {
         "additionalProperties",
         "required",
     ]),
-    references: References::Inlined,
+    inlines_references: true,
     accepts_enum_value: |value| value.is_string() || value.is_number(),
     ..FULL
 };
@@ -138,14 +125,14 @@ pub(crate) const GEMINI_NATIVE: Dialect = Dialect {
         "anyOf",
     ]),
     formats: Some(&["date-time", "int32", "int64", "float", "double"]),
-    references: References::Inlined,
+    inlines_references: true,
     // Null is written as `nullable`.
     accepts_enum_value: |value| {
         value.as_str().is_some_and(|text| !text.is_empty()) || value.is_number() || value.is_null()
     },
     accepts_parameter: Some(|name| is_name(name, 64, "_") && !name.starts_with(|c: char| c.is_ascii_digit())),
     checks_nested_names: true,
-    form: Form::Native,
+    is_native: true,
     ..FULL
 };
 
@@ -158,7 +145,7 @@ const MAX_DEPTH: usize = 100;
 #[derive(Debug)]
 pub(crate) struct LoweredSchema {
     pub parameters: Map<String, Value>,
-    /// What the root of the schema cannot express; it goes into the tool's description.
+    /// Constraints that the root of the schema cannot express; they go into the tool's description.
     pub notes: Vec<String>,
     pub json_texts: Vec<JsonTextArgument>,
 }
@@ -199,10 +186,6 @@ impl<'a, 'l> Lowering<'a, 'l> {
         self.dialect.keywords.is_none_or(|keywords| keywords.contains(&keyword))
     }
 
-    fn is_native(&self) -> bool {
-        self.dialect.form == Form::Native
-    }
-
     fn accepts_name(&self, name: &str) -> bool {
         let is_checked = self.path.is_empty() || self.dialect.checks_nested_names;
         !is_checked || self.dialect.accepts_parameter.is_none_or(|accepts| accepts(name))
@@ -220,8 +203,7 @@ impl<'a, 'l> Lowering<'a, 'l> {
 
     /// Counts a schema. Without inlined references the result is not larger than its source.
     fn is_too_large(&mut self) -> bool {
-        self.inlined_schemas +=
-            usize::from(self.open.len() > 1 && self.dialect.references == References::Inlined);
+        self.inlined_schemas += usize::from(self.open.len() > 1 && self.dialect.inlines_references);
         self.inlined_schemas > MAX_INLINED_SCHEMAS
     }
 
@@ -239,13 +221,13 @@ impl<'a, 'l> Lowering<'a, 'l> {
             self.report_loss("$ref", LossKind::Cut, "the schema is too large to be written out");
             return self.any_value(None, "any value; the form is too large to be shown");
         }
-        let is_kept = self.dialect.references == References::Kept;
-        if is_kept && schemas.len() > 1 {
+        let inlines = self.dialect.inlines_references;
+        if !inlines && schemas.len() > 1 {
             let all: Vec<Value> = schemas.iter().map(|schema| self.lower_schema(&[schema], None)).collect();
             return object([("allOf", all.into())]);
         }
         let opened = self.open.len();
-        let schema = self.merge(schemas, inherited, !is_kept);
+        let schema = self.merge(schemas, inherited, inlines);
         let value = match schema.recursive {
             Some(target) => self.cut_recursion(target),
             None => self.emit(&schema),
@@ -267,8 +249,8 @@ impl<'a, 'l> Lowering<'a, 'l> {
 
     /// A schema with a type and a description only.
     fn any_value(&mut self, kind: Option<&'a Value>, note: &str) -> Value {
-        if self.is_native() {
-            return Value::Object(self.json_text(kind.and_then(Value::as_str), Some(note.to_owned())));
+        if self.dialect.is_native {
+            return self.json_text(kind.and_then(Value::as_str), Some(note.to_owned()));
         }
         let mut value = Map::new();
         if let Some(kind) = kind.filter(|kind| keyword::is_valid("type", kind)) {

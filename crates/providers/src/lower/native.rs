@@ -9,19 +9,15 @@ use crate::LossKind;
 use crate::provider::object;
 
 /// The keywords of each native type, and the formats of each JSON type.
-const BY_TYPE: [(&str, &[&str]); 12] = [
+const BY_TYPE: [(&str, &[&str]); 8] = [
     ("STRING", &["format", "minLength", "maxLength", "pattern"]),
     ("INTEGER", &["format", "minimum", "maximum"]),
     ("NUMBER", &["format", "minimum", "maximum"]),
-    ("BOOLEAN", &[]),
     ("ARRAY", &["items", "minItems", "maxItems"]),
     ("OBJECT", &["properties", "required", "minProperties", "maxProperties"]),
     ("string", &["date-time"]),
     ("integer", &["int32", "int64"]),
     ("number", &["float", "double"]),
-    ("boolean", &[]),
-    ("array", &[]),
-    ("object", &[]),
 ];
 
 fn words_of_type(kind: &str) -> &'static [&'static str] {
@@ -36,12 +32,10 @@ impl Lowering<'_, '_> {
         if !has_properties {
             return Map::new();
         }
-        let mut object = Map::new();
-        object.insert("type".to_owned(), "OBJECT".into());
         let kept =
             |(name, _): &(String, Value)| words_of_type("OBJECT").contains(&name.as_str()) || name == "title";
-        object.extend(members.into_iter().filter(kept));
-        object
+        let kind = ("type".to_owned(), "OBJECT".into());
+        std::iter::once(kind).chain(members.into_iter().filter(kept)).collect()
     }
 
     /// Converts a schema of supported keywords whose subschemas are native already.
@@ -70,11 +64,7 @@ impl Lowering<'_, '_> {
         forms.retain(|form| form.get("type").is_none_or(|kind| kind != "NULL"));
         is_nullable |= forms.len() < before;
         if forms.is_empty() {
-            forms.push(if is_nullable {
-                json!({ "type": "NULL" })
-            } else {
-                self.json_text(None, None).into()
-            });
+            forms.push(if is_nullable { json!({ "type": "NULL" }) } else { self.json_text(None, None) });
         }
         union_of(forms, is_nullable, description, take_text(&mut members, "title"))
     }
@@ -99,11 +89,11 @@ impl Lowering<'_, '_> {
         let has_no_members =
             form.get("properties").and_then(Value::as_object).is_none_or(serde_json::Map::is_empty);
         if kind == "object" && has_no_members {
-            return self.json_text(Some("object"), None).into();
+            return self.json_text(Some("object"), None);
         }
         if kind == "array" && !form.get("items").is_some_and(Value::is_object) {
-            let items = self.at_step(Step::Items, |lowering| lowering.json_text(None, None));
-            form.insert("items".to_owned(), items.into());
+            let items = self.at_step(Step::Keyword("items"), |lowering| lowering.json_text(None, None));
+            form.insert("items".to_owned(), items);
         }
         Value::Object(form)
     }
@@ -127,7 +117,7 @@ impl Lowering<'_, '_> {
     }
 
     /// A value that this language cannot express: the model writes it as JSON text, which the view parses.
-    pub(super) fn json_text(&mut self, kind: Option<&str>, note: Option<String>) -> Map<String, Value> {
+    pub(super) fn json_text(&mut self, kind: Option<&str>, note: Option<String>) -> Value {
         let what = match kind {
             Some("object") => "a JSON object, written as JSON text",
             Some("array") => "a JSON array, written as JSON text",
@@ -136,10 +126,7 @@ impl Lowering<'_, '_> {
         self.json_texts.push(JsonTextArgument::new(&self.path, !matches!(kind, Some("object" | "array"))));
         self.report_loss("type", LossKind::Rewritten, format!("STRING: {what}"));
         let notes: Vec<String> = std::iter::once(what.to_owned()).chain(note).collect();
-        let mut form = Map::new();
-        form.insert("type".to_owned(), "STRING".into());
-        form.insert("description".to_owned(), append_notes(None, &notes).into());
-        form
+        object([("type", "STRING".into()), ("description", append_notes(None, &notes).into())])
     }
 }
 
@@ -170,14 +157,10 @@ fn kinds(members: &Map<String, Value>) -> Vec<String> {
         kinds.retain(|kind| *kind != "integer");
     }
     if kinds.is_empty() {
-        let by_keyword = [
-            ("object", &["properties", "required", "minProperties", "maxProperties"][..]),
-            ("array", &["items", "minItems", "maxItems"]),
-            ("string", &["minLength", "maxLength", "pattern", "format"]),
-            ("number", &["minimum", "maximum"]),
-        ];
-        let found = by_keyword.iter().find(|(_, words)| words.iter().any(|word| members.contains_key(*word)));
-        kinds.extend(found.map(|(kind, _)| *kind));
+        let has_keyword = |kind: &&str| {
+            words_of_type(&kind.to_ascii_uppercase()).iter().any(|keyword| members.contains_key(*keyword))
+        };
+        kinds.extend(["object", "array", "string", "number"].into_iter().find(has_keyword));
     }
     kinds.into_iter().map(str::to_owned).collect()
 }

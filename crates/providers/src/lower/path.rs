@@ -5,13 +5,11 @@ use serde_json::Value;
 /// One step from a schema to a subschema.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step<'a> {
-    Property(&'a str),
-    Items,
     /// An element of a list of schemas, such as `anyOf`.
     Branch(&'a str, usize),
-    /// The schema of a keyword, such as `not`.
+    /// The schema of a keyword, such as `items`.
     Keyword(&'a str),
-    /// A named schema of a keyword, such as `$defs`.
+    /// A named schema of a keyword, such as `properties`.
     Entry(&'a str, &'a str),
 }
 
@@ -20,22 +18,13 @@ pub(super) fn pointer(path: &[Step<'_>]) -> String {
     let mut pointer = String::new();
     let mut push = |part: &str| {
         pointer.push('/');
-        if part.contains(['~', '/']) {
-            pointer.push_str(&part.replace('~', "~0").replace('/', "~1"));
-        } else {
-            pointer.push_str(part);
-        }
+        pointer.push_str(&part.replace('~', "~0").replace('/', "~1"));
     };
     for step in path {
         match step {
-            Step::Property(name) => ["properties", name].iter().for_each(|part| push(part)),
-            Step::Items => push("items"),
-            Step::Branch(keyword, at) => {
-                push(keyword);
-                push(&at.to_string());
-            }
             Step::Keyword(keyword) => push(keyword),
-            Step::Entry(keyword, name) => [keyword, name].iter().for_each(|part| push(part)),
+            Step::Entry(keyword, name) => [keyword, name].into_iter().for_each(|part| push(part)),
+            Step::Branch(keyword, at) => [keyword, &*at.to_string()].into_iter().for_each(&mut push),
         }
     }
     pointer
@@ -53,8 +42,8 @@ pub(crate) struct JsonTextArgument {
 impl JsonTextArgument {
     pub(super) fn new(path: &[Step<'_>], is_any: bool) -> Self {
         let step = |step: &Step<'_>| match step {
-            Step::Property(name) => Some(Some((*name).to_owned())),
-            Step::Items | Step::Branch("prefixItems", _) => Some(None),
+            Step::Entry("properties", name) => Some(Some((*name).to_owned())),
+            Step::Keyword("items") | Step::Branch("prefixItems", _) => Some(None),
             _ => None,
         };
         Self { path: path.iter().filter_map(step).collect(), is_any }

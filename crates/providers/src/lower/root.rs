@@ -3,7 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::Lowering;
-use super::emit::{SchemaDraft, alternatives};
+use super::emit::{SchemaDraft, alternatives, describe_required};
+use super::keyword::{capitalize, describe_keyword};
 use super::merge::MergedSchema;
 use crate::LossKind;
 
@@ -15,35 +16,35 @@ impl<'a> Lowering<'a, '_> {
     pub(super) fn root(&mut self) -> (Map<String, Value>, Vec<String>) {
         let allows_unions = self.dialect.allows_root_unions;
         let mut schema = self.merge(&[self.root], None, !allows_unions);
-        let mut above = SchemaDraft::default();
+        let mut notes = Vec::new();
         if !allows_unions {
-            self.merge_unions(&mut schema, &mut above);
+            self.merge_unions(&mut schema, &mut notes);
         }
-        let SchemaDraft { mut members, notes } = self.draft(&schema);
-        above.notes.extend(notes);
+        let SchemaDraft { mut members, notes: own, .. } = self.draft(&schema);
+        notes.extend(own);
         // Not all providers support a description of the root: it joins that of the tool.
         if self.dialect.keywords.is_some()
             && let Some(Value::String(description)) = members.shift_remove("description")
         {
-            above.notes.insert(0, description);
+            notes.insert(0, description);
         }
-        if self.is_native() {
+        if self.dialect.is_native {
             members = self.native_object(members);
         } else {
             members.insert("type".to_owned(), "object".into());
             members.entry("properties").or_insert_with(|| Value::Object(Map::new()));
         }
-        (members, above.notes.into_iter().map(|note| as_sentence(&note)).collect())
+        (members, notes.into_iter().map(|note| as_sentence(&note)).collect())
     }
 
     /// Adds the properties of all branches, none of them required, and describes the rest.
-    fn merge_unions(&mut self, schema: &mut MergedSchema<'a>, above: &mut SchemaDraft) {
+    fn merge_unions(&mut self, schema: &mut MergedSchema<'a>, notes: &mut Vec<String>) {
         for keyword in REJECTED_AT_ROOT {
             let Some(at) = schema.keywords.iter().position(|(name, _)| *name == keyword) else { continue };
             let (_, value) = schema.keywords.remove(at);
             let branches = value.as_array().filter(|_| keyword.ends_with("Of"));
             let Some(branches) = branches else {
-                self.describe(above, keyword, super::keyword::describe_keyword(keyword, value));
+                self.describe(notes, keyword, describe_keyword(keyword, value));
                 continue;
             };
             for branch in branches {
@@ -53,7 +54,7 @@ impl<'a> Lowering<'a, '_> {
                 add_properties(schema, merged);
             }
             match describe_branches(keyword, branches) {
-                Some(text) => self.describe(above, keyword, Some(text)),
+                Some(text) => self.describe(notes, keyword, Some(text)),
                 None => self.report_loss(
                     keyword,
                     LossKind::Rewritten,
@@ -81,23 +82,11 @@ fn add_properties<'a>(schema: &mut MergedSchema<'a>, branch: MergedSchema<'a>) {
 
 /// Describes what each branch requires.
 fn describe_branches(keyword: &str, branches: &[Value]) -> Option<String> {
-    let names = |branch: &Value| {
-        let names = branch.get("required")?.as_array()?.iter().filter_map(Value::as_str);
-        let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
-        (!names.is_empty()).then(|| names.join(" and "))
-    };
-    let is_object = |branch: &Value| branch.get("properties").is_some();
-    if !branches.iter().any(is_object) {
-        return alternatives(keyword, branches);
-    }
-    let names: Vec<String> = branches.iter().map(names).collect::<Option<_>>()?;
-    let how_many = if keyword == "oneOf" { "exactly one" } else { "at least one" };
-    Some(format!("{how_many} of these must be given: {}", names.join("; ")))
+    let has_objects = branches.iter().any(|branch| branch.get("properties").is_some());
+    if has_objects { describe_required(keyword, branches) } else { alternatives(keyword, branches) }
 }
 
 fn as_sentence(note: &str) -> String {
-    let mut letters = note.chars();
-    let first: String = letters.next().map(|letter| letter.to_uppercase().collect()).unwrap_or_default();
     let end = if note.ends_with(['.', '!', '?', ')']) { "" } else { "." };
-    format!("{first}{}{end}", letters.as_str())
+    capitalize(note) + end
 }

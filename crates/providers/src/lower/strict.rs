@@ -5,21 +5,15 @@
 
 use serde_json::{Map, Value};
 
-/// The keywords of a strict schema.
-const KEYWORDS: [&str; 21] = [
+/// The keywords of a strict schema whose values are not restricted further.
+const KEYWORDS: [&str; 15] = [
     "type",
-    "properties",
     "required",
     "additionalProperties",
-    "items",
     "enum",
     "const",
-    "anyOf",
-    "$defs",
-    "$ref",
     "description",
     "title",
-    "format",
     "pattern",
     "minimum",
     "maximum",
@@ -36,15 +30,13 @@ const MAX_PROPERTIES: usize = 100;
 const MAX_DEPTH: usize = 5;
 const MAX_ENUM_VALUES: usize = 500;
 
-/// Whether strict mode supports the schema.
-pub(crate) fn allows(schema: &Map<String, Value>) -> bool {
-    let mut counts = Counts::default();
-    schema.get("anyOf").is_none() && is_strict_schema(schema, 1, &mut counts)
-}
-
-/// Adds the keywords that strict mode requires.
-pub(crate) fn complete(schema: &mut Map<String, Value>) {
-    schema.entry("required").or_insert_with(|| Value::Array(Vec::new()));
+/// Whether strict mode supports the schema. If so, adds the keywords that it requires.
+pub(crate) fn enforce(schema: &mut Map<String, Value>) -> bool {
+    let is_strict = schema.get("anyOf").is_none() && is_strict_schema(schema, 1, &mut Counts::default());
+    if is_strict {
+        schema.entry("required").or_insert_with(|| Value::Array(Vec::new()));
+    }
+    is_strict
 }
 
 #[derive(Default)]

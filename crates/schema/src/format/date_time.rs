@@ -6,7 +6,7 @@ pub fn is_date(text: &str) -> bool {
     parse_date(text.as_bytes()).is_some()
 }
 
-fn parse_date(text: &[u8]) -> Option<(u32, u32, u32)> {
+fn parse_date(text: &[u8]) -> Option<(i32, i32, i32)> {
     let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] = text else { return None };
     let year = two_digits(*y1, *y2)? * 100 + two_digits(*y3, *y4)?;
     let (month, day) = (two_digits(*m1, *m2)?, two_digits(*d1, *d2)?);
@@ -21,13 +21,13 @@ fn parse_date(text: &[u8]) -> Option<(u32, u32, u32)> {
     (1..=days).contains(&day).then_some((year, month, day))
 }
 
-fn two_digits(tens: u8, ones: u8) -> Option<u32> {
+fn two_digits(tens: u8, ones: u8) -> Option<i32> {
     let valid = tens.is_ascii_digit() && ones.is_ascii_digit();
-    valid.then(|| u32::from(tens - b'0') * 10 + u32::from(ones - b'0'))
+    valid.then(|| i32::from(tens - b'0') * 10 + i32::from(ones - b'0'))
 }
 
 pub fn is_time(text: &str) -> bool {
-    Time::parse(text.as_bytes()).is_some_and(|time| time.zone.is_rfc_3339() && time.is_valid())
+    Time::parse(text.as_bytes()).is_some_and(|time| time.is_rfc_3339() && time.is_valid())
 }
 
 pub fn is_iso_time(text: &str) -> bool {
@@ -53,43 +53,23 @@ fn split_date_time(text: &str) -> Option<(&str, &str)> {
     jsonschema_regex::is_ecma_whitespace(separator).then_some((date, rest.as_str()))
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Zone {
-    Missing,
-    Utc,
-    /// Sign, hours and minutes.
-    Offset(i32, i32, i32, OffsetStyle),
-}
-
-/// How an offset is written. RFC 3339 allows only the form with a colon.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum OffsetStyle {
-    HoursOnly,
-    WithoutColon,
-    WithColon,
-}
-
-impl Zone {
-    const fn is_rfc_3339(self) -> bool {
-        matches!(self, Self::Utc | Self::Offset(_, _, _, OffsetStyle::WithColon))
-    }
-}
-
 #[derive(Debug, Clone, Copy)]
 struct Time<'t> {
     hour: i32,
     minute: i32,
     second: i32,
     fraction: &'t [u8],
-    zone: Zone,
+    /// As written: nothing, `Z`, `+01`, `+0100` or `+01:00`.
+    zone: &'t [u8],
+    /// Hours and minutes of the zone, without its sign.
+    offset: (i32, i32),
 }
 
 impl<'t> Time<'t> {
     fn parse(text: &'t [u8]) -> Option<Self> {
         let (head, mut rest) = text.split_at_checked(8)?;
         let [h1, h2, b':', m1, m2, b':', s1, s2] = head else { return None };
-        let number = |tens: u8, ones: u8| two_digits(tens, ones).and_then(|value| i32::try_from(value).ok());
-        let (hour, minute, second) = (number(*h1, *h2)?, number(*m1, *m2)?, number(*s1, *s2)?);
+        let (hour, minute, second) = (two_digits(*h1, *h2)?, two_digits(*m1, *m2)?, two_digits(*s1, *s2)?);
         let mut fraction: &[u8] = &[];
         if let [b'.', after @ ..] = rest {
             let digits = after.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -98,53 +78,46 @@ impl<'t> Time<'t> {
             }
             (fraction, rest) = after.split_at_checked(digits)?;
         }
-        let zone = match rest {
-            [] => Zone::Missing,
-            [b'z' | b'Z'] => Zone::Utc,
-            [sign @ (b'+' | b'-'), h1, h2, minutes @ ..] => {
-                let sign = if *sign == b'-' { -1 } else { 1 };
-                let (minutes, style) = match minutes {
-                    [] => (0, OffsetStyle::HoursOnly),
-                    [m1, m2] => (number(*m1, *m2)?, OffsetStyle::WithoutColon),
-                    [b':', m1, m2] => (number(*m1, *m2)?, OffsetStyle::WithColon),
-                    _ => return None,
-                };
-                Zone::Offset(sign, number(*h1, *h2)?, minutes, style)
+        let offset = match rest {
+            [] | [b'z' | b'Z'] => (0, 0),
+            [b'+' | b'-', h1, h2] => (two_digits(*h1, *h2)?, 0),
+            [b'+' | b'-', h1, h2, m1, m2] | [b'+' | b'-', h1, h2, b':', m1, m2] => {
+                (two_digits(*h1, *h2)?, two_digits(*m1, *m2)?)
             }
             _ => return None,
         };
-        Some(Self { hour, minute, second, fraction, zone })
+        Some(Self { hour, minute, second, fraction, zone: rest, offset })
+    }
+
+    /// RFC 3339 requires a zone, and an offset with a colon.
+    const fn is_rfc_3339(self) -> bool {
+        matches!(self.zone, [_] | [_, _, _, b':', _, _])
+    }
+
+    /// Minutes since midnight UTC, which may be on another day.
+    fn minute_in_utc(self) -> i32 {
+        let offset = self.offset.0 * 60 + self.offset.1;
+        let offset = if self.zone.starts_with(b"-") { -offset } else { offset };
+        self.hour * 60 + self.minute - offset
     }
 
     fn is_valid(self) -> bool {
-        let (sign, hours, minutes) = match self.zone {
-            Zone::Offset(sign, hours, minutes, _) => (sign, hours, minutes),
-            _ => (1, 0, 0),
-        };
+        let (hours, minutes) = self.offset;
         if hours > 23 || minutes > 59 || self.hour > 23 || self.minute > 59 {
             return false;
         }
         // A leap second is the last second of a day in UTC.
-        let minute_in_utc = (self.hour - sign * hours) * 60 + self.minute - sign * minutes;
-        self.second < 60 || (self.second == 60 && minute_in_utc.rem_euclid(24 * 60) == 24 * 60 - 1)
+        self.second < 60 || (self.second == 60 && self.minute_in_utc().rem_euclid(24 * 60) == 24 * 60 - 1)
     }
 
     /// Milliseconds since midnight UTC, if JavaScript's `Date` can parse the time. A time without a zone counts as UTC.
     fn millis(self) -> Option<i64> {
-        let offset = match self.zone {
-            Zone::Offset(_, _, _, OffsetStyle::HoursOnly) => return None,
-            Zone::Offset(sign, hours, minutes, _) => sign * (hours * 60 + minutes),
-            _ => 0,
-        };
-        let all = i64::from(self.hour * 60 + self.minute - offset) * 60_000 + i64::from(self.second) * 1000;
+        let all = i64::from(self.minute_in_utc()) * 60_000 + i64::from(self.second) * 1000;
         let part = self.fraction.iter().chain(b"000").take(3);
         let part = part.fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0'));
-        (self.second < 60 && self.minute < 60 && self.hour < 24).then_some(all + part)
+        let has_minutes = self.zone.len() != 3;
+        (has_minutes && self.second < 60 && self.minute < 60 && self.hour < 24).then_some(all + part)
     }
-}
-
-pub fn compare_dates(left: &str, right: &str) -> Option<Ordering> {
-    Some(left.cmp(right))
 }
 
 pub fn compare_times(left: &str, right: &str) -> Option<Ordering> {

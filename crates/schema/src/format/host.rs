@@ -18,12 +18,10 @@ pub fn has_two_labels(text: &str) -> bool {
 }
 
 fn is_label(label: &str) -> bool {
-    let bytes = label.as_bytes();
-    let is_hyphen = |byte: &u8| *byte == b'-';
-    !bytes.is_empty()
-        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || is_hyphen(byte))
-        && !bytes.first().is_some_and(is_hyphen)
-        && !bytes.last().is_some_and(is_hyphen)
+    !label.is_empty()
+        && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        && !label.starts_with('-')
+        && !label.ends_with('-')
 }
 
 pub fn is_ipv4(text: &str) -> bool {

@@ -1,6 +1,8 @@
 //! Internationalized host names (IDNA 2008). Tables, mapping and the rules for joiners and directions come from `idna`.
 //! That crate follows UTS #46, which allows more, so the allowed characters of RFC 5892 are checked here.
 
+use std::borrow::Cow;
+
 use icu_properties::CodePointMapData;
 use icu_properties::props::{GeneralCategory, Script};
 use idna::uts46::{AsciiDenyList, DnsLength, Hyphens, Uts46};
@@ -14,29 +16,24 @@ pub fn is_idn_hostname(text: &str) -> bool {
 /// 253 characters of four bytes. Longer names are invalid and not worth decoding.
 const MAX_NAME_BYTES: usize = 253 * 4;
 
-/// Whether the name can be looked up once it is mapped to lower case and composed.
+/// The ASCII form of a name, mapped to lower case and composed.
+fn to_ascii(text: &str) -> Option<Cow<'_, str>> {
+    let bytes = Some(text.as_bytes()).filter(|bytes| bytes.len() <= MAX_NAME_BYTES)?;
+    Uts46::new().to_ascii(bytes, AsciiDenyList::STD3, Hyphens::CheckFirstLast, DnsLength::Verify).ok()
+}
+
+/// Whether the name can be looked up.
 pub fn is_lookup_name(text: &str) -> bool {
-    let ascii = Uts46::new().to_ascii(
-        text.as_bytes(),
-        AsciiDenyList::STD3,
-        Hyphens::CheckFirstLast,
-        DnsLength::Verify,
-    );
-    text.len() <= MAX_NAME_BYTES && ascii.is_ok_and(|ascii| ascii.contains('.'))
+    to_ascii(text).is_some_and(|ascii| ascii.contains('.'))
 }
 
 /// Whether every label is plain ASCII, or a U-label or A-label of IDNA 2008.
 pub fn is_idna_2008_name(text: &str) -> bool {
-    if text.len() > MAX_NAME_BYTES {
+    if to_ascii(text).is_none() {
         return false;
     }
-    let map = Uts46::new();
-    let bytes = text.as_bytes();
-    let deny = AsciiDenyList::STD3;
-    if map.to_ascii(bytes, deny, Hyphens::CheckFirstLast, DnsLength::Verify).is_err() {
-        return false;
-    }
-    let (decoded, outcome) = map.to_unicode(bytes, deny, Hyphens::CheckFirstLast);
+    let (decoded, outcome) =
+        Uts46::new().to_unicode(text.as_bytes(), AsciiDenyList::STD3, Hyphens::CheckFirstLast);
     // The mapping must not change a U-label. It may change ASCII: A-labels are decoded, upper case becomes lower case.
     let label = |(given, decoded): (&str, &str)| {
         (given.is_ascii() || given == decoded) && (decoded.is_ascii() || is_u_label(decoded))

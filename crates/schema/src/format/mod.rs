@@ -8,28 +8,27 @@ mod idn;
 mod json_pointer;
 mod text;
 mod uri_grammar;
-mod uri_template;
 
 use std::cmp::Ordering;
-use std::fmt;
 
 use serde_json::Number;
 
-use crate::number;
+use crate::{number, pattern};
+use uri_grammar::{ASCII, UNICODE};
 
 /// To add a format, add a row and its function.
 pub static FORMATS: &[Format] = &[
-    Format::text("date", date_time::is_date).ordered(date_time::compare_dates),
+    Format::text("date", date_time::is_date).ordered(|left, right| Some(left.cmp(right))),
     Format::text("time", date_time::is_time).ordered(date_time::compare_times),
     Format::text("date-time", date_time::is_date_time).ordered(date_time::compare_date_times),
     Format::text("iso-time", date_time::is_iso_time).ordered(date_time::compare_iso_times),
     Format::text("iso-date-time", date_time::is_iso_date_time).ordered(date_time::compare_iso_date_times),
     Format::text("duration", date_time::is_duration),
-    Format::text("uri", uri_grammar::is_uri),
-    Format::text("uri-reference", uri_grammar::is_uri_reference),
-    Format::text("uri-template", uri_template::is_uri_template),
-    Format::text("iri", uri_grammar::is_iri).unknown_to_ajv(),
-    Format::text("iri-reference", uri_grammar::is_iri_reference).unknown_to_ajv(),
+    Format::text("uri", |text| uri_grammar::is_uri(text, &ASCII)),
+    Format::text("uri-reference", |text| uri_grammar::is_reference(text, &ASCII)),
+    Format::text("uri-template", uri_grammar::is_uri_template),
+    Format::text("iri", |text| uri_grammar::is_uri(text, &UNICODE)).unknown_to_ajv(),
+    Format::text("iri-reference", |text| uri_grammar::is_reference(text, &UNICODE)).unknown_to_ajv(),
     Format::text("url", text::is_url),
     Format::text("email", email::is_email),
     Format::text("idn-email", email::is_idn_email).unknown_to_ajv(),
@@ -37,7 +36,7 @@ pub static FORMATS: &[Format] = &[
     Format::text("idn-hostname", idn::is_idn_hostname).unknown_to_ajv(),
     Format::text("ipv4", host::is_ipv4),
     Format::text("ipv6", host::is_ipv6),
-    Format::text("regex", text::is_regex),
+    Format::text("regex", |text| pattern::check_syntax(text).is_ok()),
     Format::text("uuid", host::is_uuid),
     Format::text("json-pointer", json_pointer::is_pointer),
     Format::text("json-pointer-uri-fragment", json_pointer::is_pointer_fragment),
@@ -52,6 +51,7 @@ pub static FORMATS: &[Format] = &[
 ];
 
 /// One format.
+#[derive(Debug)]
 pub struct Format {
     pub name: &'static str,
     pub check: Check,
@@ -63,8 +63,8 @@ pub struct Format {
 /// Orders two texts for `formatMinimum` and the like; `None` where Ajv finds no order either.
 type Compare = fn(&str, &str) -> Option<Ordering>;
 
-/// What a format constrains.
-#[derive(Clone, Copy)]
+/// The check of a format, by the type that it constrains.
+#[derive(Debug, Clone, Copy)]
 pub enum Check {
     Text(fn(&str) -> bool),
     Number(fn(&Number) -> bool),
@@ -105,13 +105,6 @@ impl Format {
         }
     }
 
-    pub fn accepts_number(&self, value: &Number) -> bool {
-        match self.check {
-            Check::Number(check) => check(value),
-            Check::Text(_) | Check::Nothing => true,
-        }
-    }
-
     /// Whether `formatMinimum` and the like are allowed with it. Formats that check nothing compare nothing either.
     pub fn is_comparable(&self) -> bool {
         self.order.is_some() || matches!(self.check, Check::Nothing)
@@ -120,12 +113,6 @@ impl Format {
     pub fn compare(&self, left: &str, right: &str) -> Option<Ordering> {
         let compare = self.order.filter(|_| !left.is_empty() && !right.is_empty())?;
         compare(left, right)
-    }
-}
-
-impl fmt::Debug for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
     }
 }
 

@@ -1,10 +1,8 @@
-//! `url`, `byte` and `regex`, as ajv-formats defines them.
+//! `url` and `byte`, as ajv-formats defines them.
 
 use std::sync::LazyLock;
 
 use fancy_regex::Regex;
-
-use crate::pattern;
 
 static URL: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let space =
@@ -36,9 +34,4 @@ fn is_base64_line(line: &str) -> bool {
     line.len().is_multiple_of(4)
         && padding <= 2
         && digits.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/".contains(&byte))
-}
-
-/// What `pattern` accepts: ECMAScript with the `u` flag.
-pub fn is_regex(text: &str) -> bool {
-    pattern::check_syntax(text).is_ok()
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::linter::address;
+use super::linter::{RefTargets, address};
 use super::problem::{Problem, Report};
 use crate::keyword::{Keyword, Shape};
 use crate::pointer::Location;
@@ -19,7 +19,7 @@ const MAX_DEPTH: usize = 400;
 
 pub fn check<'s>(
     schema: &'s Value,
-    targets: &HashMap<usize, &'s Value>,
+    targets: &RefTargets<'s>,
     anchors: &[(&'s str, &'s Value)],
     report: &mut Report,
 ) {
@@ -27,36 +27,22 @@ pub fn check<'s>(
     let (pointer, message, help) = match cost.visits(schema, INSTANCE_DEPTH) {
         Ok(visits) if visits <= MAX_VISITS => return,
         Err(Cycle(reference)) => (
-            reference.and_then(|reference| find(schema, reference, &Location::Root)).unwrap_or_default(),
+            reference.unwrap_or_default(),
             "validation would never end: this `$ref` refers back to itself for the same value",
             "a recursive reference must go through `properties`, `items` or the like",
         ),
         Ok(_) => (
-            String::new(),
+            "",
             "validating one value against this schema can take more than a million steps",
             "refer to each definition from fewer places",
         ),
     };
-    let problem = Problem::at_value("schema-unbounded-cost", &Location::Pointer(&pointer), message);
+    let problem = Problem::at_value("schema-unbounded-cost", &Location::Pointer(pointer), message);
     report.add(problem.help(help));
 }
 
-/// A cycle of references on one instance, closed by the reference at this address.
-struct Cycle(Option<usize>);
-
-/// The pointer of a value in the document, by the value's address.
-fn find(value: &Value, wanted: usize, location: &Location<'_>) -> Option<String> {
-    match value {
-        _ if address(value) == wanted => Some(location.to_pointer()),
-        Value::Array(items) => {
-            items.iter().enumerate().find_map(|(index, item)| find(item, wanted, &location.index(index)))
-        }
-        Value::Object(members) => {
-            members.iter().find_map(|(key, member)| find(member, wanted, &location.key(key)))
-        }
-        _ => None,
-    }
-}
+/// A cycle of references on one instance, closed by the reference with this pointer.
+struct Cycle<'c>(Option<&'c str>);
 
 const EVERY_MEMBER: [Keyword; 3] =
     [Keyword::PropertyNames, Keyword::UnevaluatedProperties, Keyword::PatternProperties];
@@ -75,15 +61,15 @@ fn schemas_of(schema: &Value, keyword: Keyword) -> Vec<&Value> {
 }
 
 struct Cost<'c, 's> {
-    targets: &'c HashMap<usize, &'s Value>,
+    targets: &'c RefTargets<'s>,
     anchors: &'c [(&'s str, &'s Value)],
     /// `None` while a schema is being counted.
     known: HashMap<(usize, u8), Option<u64>>,
     depth: usize,
 }
 
-impl<'s> Cost<'_, 's> {
-    fn visits(&mut self, schema: &'s Value, levels: u8) -> Result<u64, Cycle> {
+impl<'c, 's> Cost<'c, 's> {
+    fn visits(&mut self, schema: &'s Value, levels: u8) -> Result<u64, Cycle<'c>> {
         let Value::Object(object) = schema else {
             return Ok(1);
         };
@@ -114,20 +100,19 @@ impl<'s> Cost<'_, 's> {
     }
 
     /// Schemas for the same instance.
-    fn in_place_visits(&mut self, name: &str, value: &'s Value, levels: u8) -> Result<u64, Cycle> {
+    fn in_place_visits(&mut self, name: &str, value: &'s Value, levels: u8) -> Result<u64, Cycle<'c>> {
         match (name, value) {
             ("not" | "if" | "then" | "else", schema) => self.visits(schema, levels),
             ("allOf" | "anyOf" | "oneOf", Value::Array(branches)) => self.sum(branches, levels),
             ("dependentSchemas" | "dependencies", Value::Object(dependents)) => {
                 self.sum(dependents.values(), levels)
             }
-            ("$ref", reference) => {
-                let here = address(reference);
-                let Some(target) = self.targets.get(&here) else {
-                    return Ok(1);
-                };
-                self.visits(target, levels).map_err(|Cycle(closing)| Cycle(closing.or(Some(here))))
-            }
+            ("$ref", reference) => match self.targets.get(&address(reference)) {
+                Some((target, pointer)) => {
+                    self.visits(target, levels).map_err(|Cycle(closing)| Cycle(closing.or(Some(pointer))))
+                }
+                None => Ok(1),
+            },
             ("$dynamicRef", Value::String(reference)) => {
                 let wanted = reference.rsplit('#').next().unwrap_or_default();
                 let mut most = 1;
@@ -148,7 +133,7 @@ impl<'s> Cost<'_, 's> {
         every: &[Keyword],
         either: &[Keyword],
         levels: u8,
-    ) -> Result<u64, Cycle> {
+    ) -> Result<u64, Cycle<'c>> {
         let total = self.sum(every.iter().flat_map(|keyword| schemas_of(schema, *keyword)), levels)?;
         let mut most = 0;
         for schema in either.iter().flat_map(|keyword| schemas_of(schema, *keyword)) {
@@ -157,7 +142,7 @@ impl<'s> Cost<'_, 's> {
         Ok(total.saturating_add(most))
     }
 
-    fn sum(&mut self, schemas: impl IntoIterator<Item = &'s Value>, levels: u8) -> Result<u64, Cycle> {
+    fn sum(&mut self, schemas: impl IntoIterator<Item = &'s Value>, levels: u8) -> Result<u64, Cycle<'c>> {
         let mut total = 0_u64;
         for schema in schemas {
             total = total.saturating_add(self.visits(schema, levels)?);

@@ -8,7 +8,7 @@ use super::super::linter::Linter;
 use super::super::problem::Report;
 use super::super::ref_resolver::RefResolver;
 use super::super::test_support::check;
-use super::super::{lint, meta_schema, schema_ids};
+use super::super::{lint, meta_schema};
 
 #[test]
 fn a_reference_cycle_on_one_value_is_refused() {
@@ -60,9 +60,9 @@ fn recursive_schemas_of_public_projects_pass() {
 fn is_bounded(schema: &Value) -> bool {
     let mut report = Report::default();
     let contents = meta_schema::check(schema, &mut report);
-    let resolver = RefResolver::new(schema);
-    let ids = schema_ids::collect(schema, resolver.root_base(), &mut report);
-    let mut linter = Linter::new(Report::default(), resolver.with_ids(ids));
+    let mut resolver = RefResolver::new(schema);
+    resolver.collect_ids(&mut report);
+    let mut linter = Linter::new(Report::default(), resolver);
     linter.run(schema);
     let mut report = Report::default();
     super::check(schema, &linter.targets, &contents.dynamic_anchors, &mut report);

@@ -2,21 +2,19 @@
 
 use serde_json::Value;
 
-use super::linter::{ChildContext, Linter, SchemaVisit, Scope};
+use super::linter::{ChildKind, Linter, SchemaVisit};
 use super::problem::Problem;
-use super::static_evaluation::Extent;
+use super::scope::{Extent, Scope};
 use crate::keyword::{Keyword, has_rules};
 
 impl<'s> Linter<'s> {
     pub(super) fn array_group(&mut self, schema: &SchemaVisit<'s, '_>, scope: &mut Scope) {
-        if let Some(Value::Array(tuple)) = schema.get(Keyword::PrefixItems) {
-            self.tuple(schema, tuple, scope);
-        }
+        self.tuple(schema, scope);
         if let Some(items) = schema.get(Keyword::Items) {
             scope.evaluated.items = Extent::All;
             // `items: false` after a tuple only limits the length.
             if !(schema.has(Keyword::PrefixItems) && items.is_boolean()) {
-                self.child(items, scope, ChildContext::PLAIN, &schema.key("items"));
+                self.child(items, scope, ChildKind::Value, &schema.key("items"));
             }
         }
         self.contains(schema, scope);
@@ -24,13 +22,14 @@ impl<'s> Linter<'s> {
             && scope.evaluated.items != Extent::All
         {
             if rest.is_object() {
-                self.child(rest, scope, ChildContext::PLAIN, &schema.key("unevaluatedItems"));
+                self.child(rest, scope, ChildKind::Value, &schema.key("unevaluatedItems"));
             }
             scope.evaluated.items = Extent::All;
         }
     }
 
-    fn tuple(&mut self, schema: &SchemaVisit<'s, '_>, tuple: &'s [Value], scope: &mut Scope) {
+    fn tuple(&mut self, schema: &SchemaVisit<'s, '_>, scope: &mut Scope) {
+        let Some(Value::Array(tuple)) = schema.get(Keyword::PrefixItems) else { return };
         let at = schema.key("prefixItems");
         let count = tuple.len();
         // Compared as floats: 2 and 2.0 are the same JSON number.
@@ -47,7 +46,7 @@ impl<'s> Linter<'s> {
             scope.evaluated.items.merge(Extent::Some);
         }
         for (index, schema) in tuple.iter().enumerate() {
-            self.child(schema, scope, ChildContext::PLAIN, &at.index(index));
+            self.child(schema, scope, ChildKind::Value, &at.index(index));
         }
     }
 
@@ -75,7 +74,7 @@ impl<'s> Linter<'s> {
         if has_rules(contains) {
             scope.evaluated.items = Extent::All;
         }
-        self.child(contains, scope, ChildContext::COMPOSITE, &schema.key("contains"));
+        self.child(contains, scope, ChildKind::Tried, &schema.key("contains"));
     }
 }
 

@@ -18,24 +18,15 @@ impl<'s> Linter<'s> {
             let problem = Problem::at_value("schema-unknown-format", &schema.key("format"), message);
             self.report.add(problem.help_if(format_help(name)));
         }
-        for limit in BOUNDS.iter().map(|bound| bound.format_keyword) {
-            if let Some(value) = schema.get(limit) {
-                self.format_limit(limit.name(), value, format, schema);
-            }
-        }
+        BOUNDS.iter().for_each(|bound| self.format_limit(schema, bound.format_keyword, format));
     }
 
-    fn format_limit(
-        &mut self,
-        name: &'static str,
-        value: &Value,
-        format: Option<&Format>,
-        schema: &SchemaVisit<'s, '_>,
-    ) {
+    fn format_limit(&mut self, schema: &SchemaVisit<'s, '_>, limit: Keyword, format: Option<&Format>) {
+        let Some(value) = schema.get(limit) else { return };
+        let name = limit.name();
         let at = schema.key(name);
         if !value.is_string() {
-            self.report
-                .invalid(&at, format!("`{name}` must be a string, got {}", lint_help::describe(value)));
+            self.report.wrong(&at, name, "a string", value);
         }
         if !schema.has(Keyword::Format) {
             let message = format!("`{name}` has no effect without `format`");

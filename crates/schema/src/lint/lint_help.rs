@@ -4,7 +4,7 @@ use serde_json::Value;
 use toolwright_contract::suggest::nearest;
 
 use crate::keyword::KEYWORD_NAMES;
-use crate::types::TYPE_NAMES;
+use crate::types::TypeSet;
 
 pub fn did_you_mean<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<String> {
     nearest(name, candidates).map(|candidate| format!("did you mean `{candidate}`?"))
@@ -58,7 +58,7 @@ pub fn for_type(name: &str) -> Option<String> {
         "list" | "tuple" | "set" => "did you mean `array`?",
         "none" | "nil" | "undefined" => "did you mean `null`?",
         "file" => "files are passed as strings: use `string`",
-        _ => return did_you_mean(name, TYPE_NAMES),
+        _ => return did_you_mean(name, TypeSet::ALL.names()),
     };
     Some(help.to_owned())
 }

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
-use super::linter::{Linter, SchemaVisit, Scope};
+use super::linter::{Linter, SchemaVisit};
 use super::problem::Problem;
+use super::scope::Scope;
 use crate::keyword::{Keyword, has_rules};
 use crate::pointer::Location;
 
@@ -27,21 +28,21 @@ impl<'s> Linter<'s> {
             self.same_instance(not, Scope { composite: true, ..*scope }, &schema.key("not"));
         }
         for keyword in [Keyword::AnyOf, Keyword::OneOf, Keyword::AllOf] {
-            if let Some(Value::Array(branches)) = schema.get(keyword) {
-                self.branches(keyword, branches, scope, &schema.key(keyword.name()));
-            }
+            self.branches(schema, keyword, scope);
         }
         self.conditional(schema, scope);
     }
 
-    fn branches(&mut self, keyword: Keyword, branches: &'s [Value], scope: &mut Scope, list: &Location<'_>) {
-        let is_all = keyword == Keyword::AllOf;
-        for (index, branch) in branches.iter().enumerate() {
+    fn branches(&mut self, schema: &SchemaVisit<'s, '_>, keyword: Keyword, scope: &mut Scope) {
+        let (is_all, list) = (keyword == Keyword::AllOf, schema.key(keyword.name()));
+        let branches = schema.get(keyword).and_then(Value::as_array).into_iter().flatten();
+        for (index, branch) in branches.enumerate() {
             let inner = Scope { composite: scope.composite || !is_all, ..*scope };
-            match self.same_instance(branch, inner, &list.index(index)) {
-                Some(evaluated) if is_all => scope.evaluated.merge(evaluated),
-                Some(evaluated) => scope.evaluated.merge_conditional(evaluated),
-                None => {}
+            let evaluated = self.same_instance(branch, inner, &list.index(index));
+            if is_all {
+                scope.evaluated.merge(evaluated);
+            } else {
+                scope.evaluated.merge_conditional(evaluated);
             }
         }
     }
@@ -57,15 +58,11 @@ impl<'s> Linter<'s> {
         }
         if then.is_some_and(has_rules) || otherwise.is_some_and(has_rules) {
             let inner = Scope { composite: true, ..*scope };
-            if let Some(evaluated) = self.same_instance(condition, inner, &schema.key("if")) {
-                scope.evaluated.merge(evaluated);
-            }
+            scope.evaluated.merge(self.same_instance(condition, inner, &schema.key("if")));
         }
         for (name, clause) in [("then", then), ("else", otherwise)] {
             let Some(clause) = clause else { continue };
-            if let Some(evaluated) = self.same_instance(clause, *scope, &schema.key(name)) {
-                scope.evaluated.merge_conditional(evaluated);
-            }
+            scope.evaluated.merge_conditional(self.same_instance(clause, *scope, &schema.key(name)));
         }
     }
 

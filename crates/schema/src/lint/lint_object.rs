@@ -3,50 +3,39 @@
 use serde_json::{Map, Value};
 
 use super::lint_help;
-use super::linter::{ChildContext, Linter, SchemaVisit, Scope};
+use super::linter::{ChildKind, Linter, SchemaVisit};
 use super::problem::Problem;
-use super::static_evaluation::Extent;
+use super::scope::{Extent, Scope};
 use crate::keyword::{Keyword, has_rules};
 use crate::pattern::{self, is_valid_without_unicode};
 use crate::pointer::{Location, Part};
-use crate::types::TypeSet;
 
 impl<'s> Linter<'s> {
     pub(super) fn object_group(&mut self, schema: &SchemaVisit<'s, '_>, scope: &mut Scope) {
-        let properties = schema.get(Keyword::Properties).and_then(Value::as_object);
-        if let Some(properties) = properties.filter(|_| scope.composite) {
-            self.ignored_defaults(properties, &schema.key("properties"));
+        if scope.composite {
+            self.ignored_defaults(schema);
         }
-        if let Some(Value::Array(required)) = schema.get(Keyword::Required) {
-            self.required(required, properties, *scope, &schema.key("required"));
-        }
+        self.required(schema, scope);
         if let Some(names) = schema.get(Keyword::PropertyNames) {
-            let context = ChildContext { types: TypeSet::STRING, composite: true };
-            self.child(names, scope, context, &schema.key("propertyNames"));
+            self.child(names, scope, ChildKind::Name, &schema.key("propertyNames"));
         }
         self.additional_properties(schema, scope);
-        if let Some(Value::Object(dependencies)) = schema.get(Keyword::Dependencies) {
-            self.dependent_schemas(dependencies, scope, &schema.key("dependencies"));
-        }
-        if let Some(properties) = properties {
-            self.properties(properties, scope, &schema.key("properties"));
-        }
-        if let Some(Value::Object(patterns)) = schema.get(Keyword::PatternProperties) {
-            self.pattern_properties(patterns, properties, scope, &schema.key("patternProperties"));
-        }
-        if let Some(Value::Object(dependents)) = schema.get(Keyword::DependentSchemas) {
-            self.dependent_schemas(dependents, scope, &schema.key("dependentSchemas"));
-        }
+        self.dependent_schemas(schema, Keyword::Dependencies, scope);
+        self.properties(schema, scope);
+        self.pattern_properties(schema, scope);
+        self.dependent_schemas(schema, Keyword::DependentSchemas, scope);
         if let Some(rest) = schema.get(Keyword::UnevaluatedProperties) {
             if scope.evaluated.properties != Extent::All && rest.is_object() {
-                self.child(rest, scope, ChildContext::PLAIN, &schema.key("unevaluatedProperties"));
+                self.child(rest, scope, ChildKind::Value, &schema.key("unevaluatedProperties"));
             }
             scope.evaluated.properties = Extent::All;
         }
     }
 
-    fn ignored_defaults(&mut self, properties: &'s Map<String, Value>, list: &Location<'_>) {
-        for (name, _) in properties.iter().filter(|(_, schema)| schema.get("default").is_some()) {
+    fn ignored_defaults(&mut self, schema: &SchemaVisit<'s, '_>) {
+        let list = schema.key("properties");
+        let properties = schema.members(Keyword::Properties);
+        for (name, _) in properties.filter(|(_, property)| property.get("default").is_some()) {
             let property = list.key(name);
             let message =
                 format!("the `default` of `{name}` is never filled in, because its schema may not apply");
@@ -56,14 +45,11 @@ impl<'s> Linter<'s> {
         }
     }
 
-    fn required(
-        &mut self,
-        required: &'s [Value],
-        properties: Option<&'s Map<String, Value>>,
-        scope: Scope,
-        list: &Location<'_>,
-    ) {
-        for (index, name) in required.iter().enumerate() {
+    fn required(&mut self, schema: &SchemaVisit<'s, '_>, scope: &Scope) {
+        let list = schema.key("required");
+        let properties = schema.get(Keyword::Properties).and_then(Value::as_object);
+        let required = schema.get(Keyword::Required).and_then(Value::as_array).into_iter().flatten();
+        for (index, name) in required.enumerate() {
             let Some(name) = name.as_str().filter(|_| !self.report.is_full()) else { continue };
             let is_own = properties.is_some_and(|properties| properties.contains_key(name));
             if is_own || self.known_properties.contains(scope.known_properties, name) {
@@ -81,60 +67,57 @@ impl<'s> Linter<'s> {
     fn additional_properties(&mut self, schema: &SchemaVisit<'s, '_>, scope: &mut Scope) {
         let Some(additional) = schema.get(Keyword::AdditionalProperties) else { return };
         scope.evaluated.properties = Extent::All;
-        if has_rules(additional)
-            && let Some(Value::Object(patterns)) = schema.get(Keyword::PatternProperties)
-        {
+        if has_rules(additional) {
             let list = schema.key("patternProperties");
-            for pattern in patterns.keys() {
+            for (pattern, _) in schema.members(Keyword::PatternProperties) {
                 self.pattern(pattern, &list.key(pattern), Part::Key);
             }
         }
         if additional.is_object() {
-            self.child(additional, scope, ChildContext::PLAIN, &schema.key("additionalProperties"));
+            self.child(additional, scope, ChildKind::Value, &schema.key("additionalProperties"));
         }
     }
 
-    fn properties(&mut self, properties: &'s Map<String, Value>, scope: &mut Scope, list: &Location<'_>) {
-        if properties.is_empty() {
-            return;
-        }
+    fn properties(&mut self, schema: &SchemaVisit<'s, '_>, scope: &mut Scope) {
+        let properties = schema.get(Keyword::Properties).and_then(Value::as_object);
+        let Some(properties) = properties.filter(|properties| !properties.is_empty()) else { return };
+        let list = schema.key("properties");
         self.known_properties.add_all(scope.known_properties, properties);
         scope.evaluated.properties.merge(Extent::Some);
         for (name, schema) in properties {
             let before = scope.known_properties;
-            self.child(schema, scope, ChildContext::PLAIN, &list.key(name));
+            self.child(schema, scope, ChildKind::Value, &list.key(name));
             if scope.known_properties != before {
                 self.known_properties.add(scope.known_properties, name);
             }
         }
     }
 
-    fn pattern_properties(
-        &mut self,
-        patterns: &'s Map<String, Value>,
-        properties: Option<&'s Map<String, Value>>,
-        scope: &mut Scope,
-        list: &Location<'_>,
-    ) {
-        let is_unused = !patterns.values().any(has_rules) && scope.evaluated.properties == Extent::All;
-        if !patterns.is_empty() && !is_unused {
-            for pattern in patterns.keys() {
+    fn pattern_properties(&mut self, schema: &SchemaVisit<'s, '_>, scope: &mut Scope) {
+        let list = schema.key("patternProperties");
+        let patterns = || schema.members(Keyword::PatternProperties);
+        let is_used = patterns().any(|(_, schema)| has_rules(schema))
+            || (patterns().next().is_some() && scope.evaluated.properties != Extent::All);
+        if is_used {
+            for (pattern, _) in patterns() {
                 if self.pattern(pattern, &list.key(pattern), Part::Key) {
-                    self.overlaps(pattern, properties, &list.key(pattern));
+                    self.overlaps(pattern, schema, &list.key(pattern));
                 }
             }
             if scope.evaluated.properties != Extent::All {
                 scope.evaluated.properties = Extent::Dynamic;
             }
         }
-        for (pattern, schema) in patterns {
-            self.child(schema, scope, ChildContext::PLAIN, &list.key(pattern));
+        for (pattern, schema) in patterns() {
+            self.child(schema, scope, ChildKind::Value, &list.key(pattern));
         }
     }
 
     /// Reports declared properties that a pattern also matches.
-    fn overlaps(&mut self, pattern: &str, properties: Option<&'s Map<String, Value>>, at: &Location<'_>) {
-        let Some(properties) = properties.filter(|properties| !properties.is_empty()) else { return };
+    fn overlaps(&mut self, pattern: &str, schema: &SchemaVisit<'s, '_>, at: &Location<'_>) {
+        if schema.members(Keyword::Properties).next().is_none() {
+            return;
+        }
         if !is_valid_without_unicode(pattern) {
             let message = format!("pattern `{pattern}` cannot be compared with the names in `properties`");
             let problem = Problem::at_key("schema-bad-pattern", at, message);
@@ -143,18 +126,18 @@ impl<'s> Linter<'s> {
         // Ajv tests names without the `u` flag, where these escapes do not mean what the author thinks: no match.
         let is_literal = [r"\p", r"\P", r"\u{"].iter().any(|escape| pattern.contains(escape));
         let Some(regex) = pattern::build(pattern).filter(|_| !is_literal) else { return };
-        for name in properties.keys().filter(|name| regex.is_match(name).unwrap_or(false)) {
+        let names = schema.members(Keyword::Properties).map(|(name, _)| name);
+        for name in names.filter(|name| regex.is_match(name).unwrap_or(false)) {
             let message = format!("pattern `{pattern}` also matches the property `{name}`");
             let help = "make the pattern stricter, or move the property's schema under the pattern";
             self.report.add(Problem::at_key("schema-overlapping-pattern", at, message).help(help));
         }
     }
 
-    fn dependent_schemas(&mut self, schemas: &'s Map<String, Value>, scope: &mut Scope, list: &Location<'_>) {
-        for (name, schema) in schemas {
-            if let Some(evaluated) = self.same_instance(schema, *scope, &list.key(name)) {
-                scope.evaluated.merge_conditional(evaluated);
-            }
+    fn dependent_schemas(&mut self, schema: &SchemaVisit<'s, '_>, keyword: Keyword, scope: &mut Scope) {
+        let list = schema.key(keyword.name());
+        for (name, schema) in schema.members(keyword) {
+            scope.evaluated.merge_conditional(self.same_instance(schema, *scope, &list.key(name)));
         }
     }
 }

@@ -3,10 +3,10 @@
 
 use serde_json::Value;
 
-use super::linter::{Linter, Position, SchemaVisit, Scope, address, is_truthy};
+use super::linter::{Linter, SchemaVisit, address, is_truthy};
 use super::problem::Problem;
 use super::ref_resolver::{Base, Target, Unresolved};
-use super::static_evaluation::{Evaluated, Extent};
+use super::scope::{Evaluated, Extent, Scope};
 use crate::keyword::Keyword;
 use crate::pointer::Location;
 use crate::types::TypeSet;
@@ -16,38 +16,34 @@ impl<'s> Linter<'s> {
         let Some(value @ Value::String(reference)) = schema.get(Keyword::Ref) else { return };
         let at = schema.key("$ref");
         match self.resolver.resolve(scope.base, reference) {
+            Err(Unresolved::MetaSchema) => scope.evaluated.properties.merge(Extent::Some),
             Err(reason) => self.unresolved(reference, reason, &at),
-            Ok(Target::MetaSchema) => scope.evaluated.properties.merge(Extent::Some),
-            Ok(Target::Schema { schema, pointer, base }) => {
-                self.targets.insert(address(value), schema);
+            Ok(Target { schema, pointer, base }) => {
+                self.targets.entry(address(value)).or_insert_with(|| (schema, at.to_pointer()));
                 if !schema.is_object() && !schema.is_boolean() {
                     return self.not_a_schema(reference, schema, &at);
                 }
                 let target = Location::Pointer(&pointer);
-                if self.has_references(schema) {
+                let known = self.has_references.entry(address(schema));
+                scope.evaluated.merge(if *known.or_insert_with(|| contains_reference(schema)) {
                     let evaluated = self.compile(schema, base, &target);
                     self.async_reference(reference, schema, scope, &at);
-                    scope.evaluated.merge(evaluated);
-                } else if let Some(evaluated) =
+                    evaluated
+                } else {
                     self.same_instance(schema, Scope { types: TypeSet::NONE, ..*scope }, &target)
-                {
-                    scope.evaluated.merge(evaluated);
-                }
+                });
             }
         }
     }
 
     fn unresolved(&mut self, reference: &str, reason: Unresolved, at: &Location<'_>) {
-        let code = "schema-unresolved-ref";
-        self.report.add(match reason {
-            Unresolved::Loop => {
-                Problem::at_value(code, at, format!("`$ref` `{reference}` only refers back to itself"))
-            }
-            Unresolved::NotFound => {
-                let message = format!("`$ref` `{reference}` does not resolve to a schema");
-                Problem::at_value(code, at, message).help(self.reference_help(reference))
-            }
-        });
+        let problem =
+            |what| Problem::at_value("schema-unresolved-ref", at, format!("`$ref` `{reference}` {what}"));
+        let problem = match reason {
+            Unresolved::Loop => problem("only refers back to itself"),
+            _ => problem("does not resolve to a schema").help(self.reference_help(reference)),
+        };
+        self.report.add(problem);
     }
 
     fn reference_help(&self, reference: &str) -> String {
@@ -63,12 +59,8 @@ impl<'s> Linter<'s> {
 
     /// Ajv accepts numbers and empty values as schemas that allow everything.
     fn not_a_schema(&mut self, reference: &str, target: &Value, at: &Location<'_>) {
-        let is_accepted = match target {
-            Value::Number(_) => true,
-            Value::String(text) => text.is_empty(),
-            Value::Array(items) => items.is_empty(),
-            _ => false,
-        };
+        let is_empty_list = target.as_array().is_some_and(Vec::is_empty);
+        let is_accepted = target.is_number() || target == "" || is_empty_list;
         if !is_accepted {
             let message = format!("`$ref` `{reference}` resolves to a value that is not a schema");
             self.report.add(Problem::at_value("schema-unresolved-ref", at, message));
@@ -82,13 +74,8 @@ impl<'s> Linter<'s> {
         }
     }
 
-    /// [`contains_reference`], remembered by the schema's address.
-    fn has_references(&mut self, schema: &Value) -> bool {
-        *self.has_references.entry(address(schema)).or_insert_with(|| contains_reference(schema))
-    }
-
     pub(super) fn dynamic_reference(&mut self, schema: &SchemaVisit<'s, '_>, scope: &mut Scope) {
-        if schema.has(Keyword::DynamicAnchor) && scope.position == Position::Inner {
+        if schema.has(Keyword::DynamicAnchor) && scope.is_inner {
             self.compile(schema.value, Base::ROOT, schema.location);
         }
         for keyword in [Keyword::DynamicRef, Keyword::RecursiveRef] {

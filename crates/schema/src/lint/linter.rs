@@ -3,30 +3,15 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::known_properties::{KnownProperties, SetId};
 use super::lint_help;
 use super::problem::{Problem, Report};
 use super::ref_resolver::{Base, RefResolver};
-use super::static_evaluation::{Evaluated, Extent};
+use super::scope::{Evaluated, Extent, KnownProperties, Scope};
 use crate::keyword::{Keyword, Keywords};
 use crate::pointer::{Location, Part};
 use crate::types::TypeSet;
-
-/// The context of a schema; Ajv calls it `it`.
-#[derive(Clone, Copy)]
-pub struct Scope {
-    /// Types that the instance can have.
-    pub types: TypeSet,
-    /// Inside `anyOf`, `not` and the like, where defaults are not filled in.
-    pub composite: bool,
-    pub known_properties: SetId,
-    pub base: Base,
-    pub position: Position,
-    pub is_async: bool,
-    pub evaluated: Evaluated,
-}
 
 /// A schema object that is being visited.
 pub struct SchemaVisit<'s, 'p> {
@@ -44,18 +29,19 @@ impl<'s, 'p> SchemaVisit<'s, 'p> {
         self.keywords.has(keyword)
     }
 
+    /// The members of a keyword whose value is an object.
+    pub fn members(&self, keyword: Keyword) -> impl Iterator<Item = (&'s String, &'s Value)> + use<'s> {
+        self.get(keyword).and_then(Value::as_object).into_iter().flatten()
+    }
+
     /// The location of a member.
     pub fn key(&self, name: &'p str) -> Location<'p> {
         self.location.key(name)
     }
 }
 
-/// Whether Ajv compiles a schema as a function of its own.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Position {
-    Top,
-    Inner,
-}
+/// The target of each `$ref` and its own pointer, by the address of the keyword's value.
+pub type RefTargets<'s> = HashMap<usize, (&'s Value, String)>;
 
 pub struct Linter<'s> {
     pub report: Report,
@@ -65,8 +51,7 @@ pub struct Linter<'s> {
     compiled: HashMap<(usize, Base), Option<Evaluated>>,
     /// Whether a schema contains references, by its address.
     pub has_references: HashMap<usize, bool>,
-    /// The target of each `$ref`, by the address of the keyword's value.
-    pub targets: HashMap<usize, &'s Value>,
+    pub targets: RefTargets<'s>,
     /// Compilations that are postponed because the stack is deep.
     postponed: Vec<(&'s Value, Base, String)>,
     depth: usize,
@@ -104,13 +89,10 @@ impl<'s> Linter<'s> {
         }
     }
 
-    /// Reads a schema's keywords and reports those that strict mode does not know.
-    fn read<'p>(
-        &mut self,
-        value: &'s Value,
-        object: &'s Map<String, Value>,
-        location: &'p Location<'p>,
-    ) -> SchemaVisit<'s, 'p> {
+    /// Reads a schema's keywords and reports those that strict mode does not know. `None` when the schema is no object or
+    /// constrains nothing.
+    fn read<'p>(&mut self, value: &'s Value, location: &'p Location<'p>) -> Option<SchemaVisit<'s, 'p>> {
+        let object = value.as_object()?;
         self.members = self.members.saturating_add(object.len() + 1);
         let report = &mut self.report;
         let keywords = Keywords::read(object, |name| {
@@ -118,52 +100,29 @@ impl<'s> Linter<'s> {
             let problem = Problem::at_key("schema-unknown-keyword", &location.key(name), message);
             report.add(problem.help_if(lint_help::for_keyword(name)));
         });
-        SchemaVisit { value, keywords, location }
+        keywords.has_rules().then_some(SchemaVisit { value, keywords, location })
     }
 
-    /// Visits a schema for the same instance. `None` when the schema rejects nothing.
-    pub fn same_instance(
-        &mut self,
-        schema: &'s Value,
-        scope: Scope,
-        location: &Location<'_>,
-    ) -> Option<Evaluated> {
-        let Value::Object(object) = schema else {
-            return is_false(schema).then(Evaluated::default);
-        };
-        let schema = self.read(schema, object, location);
-        if !schema.keywords.has_rules() {
-            return None;
-        }
-        let mut inner = Scope { position: Position::Inner, evaluated: Evaluated::default(), ..scope };
+    /// Visits a schema for the same instance and returns what it evaluates.
+    pub fn same_instance(&mut self, schema: &'s Value, scope: Scope, location: &Location<'_>) -> Evaluated {
+        let Some(schema) = self.read(schema, location) else { return Evaluated::default() };
+        let mut inner = Scope { is_inner: true, evaluated: Evaluated::default(), ..scope };
         self.inner(&schema, &mut inner);
-        Some(inner.evaluated)
+        inner.evaluated
     }
 
     /// Visits a schema for a member, an item or a property name of the instance.
-    pub fn child(
-        &mut self,
-        schema: &'s Value,
-        scope: &mut Scope,
-        context: ChildContext,
-        location: &Location<'_>,
-    ) {
-        let Value::Object(object) = schema else {
-            if is_false(schema) {
-                scope.known_properties = self.known_properties.new_set();
-            }
-            return;
-        };
-        let schema = self.read(schema, object, location);
-        if !schema.keywords.has_rules() {
-            return;
+    pub fn child(&mut self, schema: &'s Value, scope: &mut Scope, kind: ChildKind, location: &Location<'_>) {
+        let visit = self.read(schema, location);
+        if visit.is_some() || *schema == Value::Bool(false) {
+            // In Ajv, parent and child share a new set from here on.
+            scope.known_properties = self.known_properties.new_set();
         }
-        // In Ajv, parent and child share a new set from here on.
-        scope.known_properties = self.known_properties.new_set();
+        let Some(schema) = visit else { return };
         let mut inner = Scope {
-            types: context.types,
-            composite: scope.composite || context.composite,
-            position: Position::Inner,
+            types: if kind == ChildKind::Name { TypeSet::STRING } else { TypeSet::NONE },
+            composite: scope.composite || kind != ChildKind::Value,
+            is_inner: true,
             evaluated: Evaluated::default(),
             ..*scope
         };
@@ -196,7 +155,7 @@ impl<'s> Linter<'s> {
         }
         self.depth += 1;
         let types = self.own_types(schema);
-        if schema.has(Keyword::Ref) && !schema.keywords.has_rules_besides(Keyword::Ref) {
+        if schema.keywords.rules().all(|keyword| keyword == Keyword::Ref) {
             self.reference(schema, scope);
         } else {
             self.strict_types(schema, scope, types);
@@ -222,42 +181,30 @@ impl<'s> Linter<'s> {
             return Evaluated::both(Extent::Dynamic);
         }
         self.compiled.insert(key, None);
-        let evaluated = match schema {
-            Value::Object(object) => self.compile_object(object, schema, base, location),
-            _ => Evaluated::default(),
-        };
+        let visit = self.read(schema, location);
+        let evaluated = visit.map(|schema| self.function(&schema, base)).unwrap_or_default();
         self.compiled.insert(key, Some(evaluated));
         evaluated
     }
 
-    fn compile_object(
-        &mut self,
-        object: &'s Map<String, Value>,
-        schema: &'s Value,
-        base: Base,
-        location: &Location<'_>,
-    ) -> Evaluated {
-        let schema = self.read(schema, object, location);
+    fn function(&mut self, schema: &SchemaVisit<'s, '_>, base: Base) -> Evaluated {
         let mut scope = Scope {
             types: TypeSet::NONE,
             composite: false,
             known_properties: self.known_properties.new_set(),
             base,
-            position: Position::Top,
+            is_inner: false,
             is_async: schema.get(Keyword::Async).is_some_and(is_truthy),
             evaluated: Evaluated::default(),
         };
-        if !schema.keywords.has_rules() {
-            return scope.evaluated;
-        }
         if schema.has(Keyword::Default) {
-            let is_root = matches!(location, Location::Root);
+            let is_root = matches!(schema.location, Location::Root);
             let owner = if is_root { "the whole schema" } else { "a referenced schema" };
             let message = format!("the `default` of {owner} is never filled in");
             let problem = Problem::at_key("schema-ignored-default", &schema.key("default"), message);
             self.report.add(problem.help("put `default` on the property itself, or remove it"));
         }
-        self.check_keywords(&schema, &mut scope);
+        self.check_keywords(schema, &mut scope);
         scope.evaluated
     }
 }
@@ -265,25 +212,18 @@ impl<'s> Linter<'s> {
 /// Beyond this depth, referenced schemas are postponed.
 const MAX_DEPTH: usize = 64;
 
-/// The context of a schema for a child of the instance.
-#[derive(Clone, Copy)]
-pub struct ChildContext {
-    pub types: TypeSet,
-    pub composite: bool,
-}
-
-impl ChildContext {
-    pub const PLAIN: Self = Self { types: TypeSet::NONE, composite: false };
-    pub const COMPOSITE: Self = Self { types: TypeSet::NONE, composite: true };
+/// How a schema applies to a child of the instance.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum ChildKind {
+    Value,
+    /// A value for which the schema is only tried.
+    Tried,
+    /// A property name.
+    Name,
 }
 
 pub fn address<T: ?Sized>(value: &T) -> usize {
     std::ptr::from_ref(value).cast::<()>() as usize
-}
-
-/// Anything else that is not an object is not a schema.
-fn is_false(schema: &Value) -> bool {
-    matches!(schema, Value::Bool(false))
 }
 
 /// As JavaScript decides it.

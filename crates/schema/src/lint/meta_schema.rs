@@ -11,7 +11,7 @@ use crate::keyword::{Keyword, Shape};
 use crate::pointer::Location;
 use crate::types::TypeSet;
 
-/// What the document contains.
+/// Contents of the document that later stages need to know.
 #[derive(Default)]
 pub struct Contents<'s> {
     pub refs: bool,
@@ -48,18 +48,12 @@ impl<'s> Meta<'_, 's> {
     }
 
     fn keyword(&mut self, keyword: Keyword, value: &'s Value, schema: &'s Value, location: &Location<'_>) {
-        match keyword {
-            Keyword::Ref | Keyword::RecursiveRef => self.contents.refs = true,
-            Keyword::DynamicRef => {
-                self.contents.refs = true;
-                self.contents.ids = true;
-            }
-            Keyword::Id | Keyword::Anchor => self.contents.ids = true,
-            Keyword::DynamicAnchor => {
-                self.contents.ids = true;
-                self.contents.dynamic_anchors.extend(value.as_str().map(|name| (name, schema)));
-            }
-            _ => {}
+        let contents = &mut self.contents;
+        contents.refs |= matches!(keyword, Keyword::Ref | Keyword::RecursiveRef | Keyword::DynamicRef);
+        contents.ids |= matches!(keyword, Keyword::DynamicRef | Keyword::Id | Keyword::Anchor);
+        if keyword == Keyword::DynamicAnchor {
+            contents.ids = true;
+            contents.dynamic_anchors.extend(value.as_str().map(|name| (name, schema)));
         }
         self.shape(keyword, value, location);
     }
@@ -90,7 +84,7 @@ impl<'s> Meta<'_, 's> {
             }
             plain => {
                 if let Some(wanted) = mismatch(plain, value) {
-                    self.wrong(keyword.name(), wanted, value, location);
+                    self.report.wrong(location, keyword.name(), wanted, value);
                 }
             }
         }
@@ -103,7 +97,7 @@ impl<'s> Meta<'_, 's> {
                     self.schema(schema, &location.index(index));
                 }
             }
-            _ => self.wrong(keyword.name(), "a list of at least one schema", value, location),
+            _ => self.report.wrong(location, keyword.name(), "a list of at least one schema", value),
         }
     }
 
@@ -117,7 +111,7 @@ impl<'s> Meta<'_, 's> {
         check: impl Fn(&mut Self, &'s Value, &Location<'_>),
     ) {
         let Value::Object(members) = value else {
-            return self.wrong(keyword.name(), wanted, value, location);
+            return self.report.wrong(location, keyword.name(), wanted, value);
         };
         for (name, member) in members {
             check(self, member, &location.key(name));
@@ -138,7 +132,7 @@ impl<'s> Meta<'_, 's> {
             match item.as_str() {
                 Some(text) if names.insert(text) => {}
                 Some(text) => self.report.invalid(&at, format!("`{name}` lists `{text}` twice")),
-                None => self.wrong(&format!("{name}/{index}"), "a string", item, &at),
+                None => self.report.wrong(&at, &format!("{name}/{index}"), "a string", item),
             }
         }
     }
@@ -151,14 +145,14 @@ impl<'s> Meta<'_, 's> {
                     let at = location.index(index);
                     match name.as_str() {
                         Some(name) => self.type_name(name, &at),
-                        None => self.wrong(&format!("type/{index}"), "a string", name, &at),
+                        None => self.report.wrong(&at, &format!("type/{index}"), "a string", name),
                     }
                     if names.iter().take(index).any(|earlier| earlier == name) {
                         self.report.invalid(&at, format!("`type` lists {} twice", describe(name)));
                     }
                 }
             }
-            _ => self.wrong("type", "a type name or a list of at least one", value, location),
+            _ => self.report.wrong(location, "type", "a type name or a list of at least one", value),
         }
     }
 
@@ -180,10 +174,6 @@ impl<'s> Meta<'_, 's> {
             _ => format!("a schema must be an object or a boolean, got {}", describe(value)),
         };
         self.report.add(Problem::at_value("schema-invalid", location, message).help_if(help));
-    }
-
-    fn wrong(&mut self, name: &str, wanted: &str, value: &Value, location: &Location<'_>) {
-        self.report.invalid(location, format!("`{name}` must be {wanted}, got {}", describe(value)));
     }
 }
 

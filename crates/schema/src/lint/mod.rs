@@ -2,7 +2,6 @@
 //! schemas whose validation may take unbounded work.
 
 mod cost;
-mod known_properties;
 mod lint_array;
 mod lint_format;
 mod lint_help;
@@ -14,8 +13,7 @@ mod linter;
 mod meta_schema;
 mod problem;
 mod ref_resolver;
-mod schema_ids;
-mod static_evaluation;
+mod scope;
 mod strict_types;
 #[cfg(test)]
 mod test_support;
@@ -28,6 +26,7 @@ use ref_resolver::RefResolver;
 use serde_json::Value;
 
 use crate::pointer::Location;
+use crate::reference::is_meta_schema;
 use crate::uri;
 
 /// All problems of one schema, at most a hundred. Without any, Ajv would compile the schema, and validation takes a
@@ -38,13 +37,12 @@ pub fn lint(schema: &Value) -> Vec<Problem> {
     let contents = meta_schema::check(schema, &mut report);
     dialect(schema, &mut report);
     let mut resolver = RefResolver::new(schema);
-    if ref_resolver::is_meta_schema(resolver.root_base()) {
+    if is_meta_schema(resolver.root_base()) {
         let message = format!("`$id` `{}` belongs to a meta-schema", resolver.root_base());
         report.add(Problem::at_value("schema-ambiguous-id", &Location::Root.key("$id"), message));
     }
     if contents.ids {
-        let ids = schema_ids::collect(schema, resolver.root_base(), &mut report);
-        resolver = resolver.with_ids(ids);
+        resolver.collect_ids(&mut report);
     }
     let mut linter = Linter::new(report, resolver);
     linter.run(schema);
@@ -52,7 +50,7 @@ pub fn lint(schema: &Value) -> Vec<Problem> {
     if contents.refs && report.is_empty() {
         cost::check(schema, &targets, &contents.dynamic_anchors, &mut report);
     }
-    report.into_problems()
+    report.problems
 }
 
 /// `$schema` at the root must name a meta-schema that is built in.

@@ -1,5 +1,8 @@
 //! The linter's results, and where they are collected.
 
+use serde_json::Value;
+
+use super::lint_help::describe;
 use crate::pointer::{Location, Part};
 
 /// One reason to refuse a schema.
@@ -39,7 +42,7 @@ const MAX_PROBLEMS: usize = 100;
 
 #[derive(Default)]
 pub struct Report {
-    problems: Vec<Problem>,
+    pub problems: Vec<Problem>,
 }
 
 impl Report {
@@ -55,15 +58,16 @@ impl Report {
         self.add(Problem::at_value("schema-invalid", location, message));
     }
 
+    /// The value of the keyword `name` is not what it must be.
+    pub fn wrong(&mut self, location: &Location<'_>, name: &str, wanted: &str, value: &Value) {
+        self.invalid(location, format!("`{name}` must be {wanted}, got {}", describe(value)));
+    }
+
     pub fn is_empty(&self) -> bool {
         self.problems.is_empty()
     }
 
     pub fn is_full(&self) -> bool {
         self.problems.len() >= MAX_PROBLEMS
-    }
-
-    pub fn into_problems(self) -> Vec<Problem> {
-        self.problems
     }
 }

@@ -6,9 +6,11 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
-use super::schema_ids::{SchemaIds, SchemaWithBase};
-use crate::keyword::is_rule;
-use crate::pointer::push_pointer;
+use super::meta_schema::is_anchor;
+use super::problem::{Problem, Report};
+use crate::keyword::{Keyword, Shape};
+use crate::pointer::{Location, push_pointer};
+use crate::reference::{bare_reference, follow_pointer, is_meta_schema};
 use crate::uri;
 
 /// A base URI, by its number in the resolver.
@@ -19,15 +21,20 @@ impl Base {
     pub const ROOT: Self = Self(0);
 }
 
+/// A schema, its pointer in the document and the base URI of references in it.
 #[derive(Clone)]
-pub enum Target<'s> {
-    Schema {
-        schema: &'s Value,
-        pointer: Rc<str>,
-        base: Base,
-    },
-    /// One of the 2020-12 meta-schemas, which are built in.
-    MetaSchema,
+struct SchemaWithBase<'s> {
+    schema: &'s Value,
+    pointer: String,
+    base: String,
+}
+
+/// The schema that a reference names.
+#[derive(Clone)]
+pub struct Target<'s> {
+    pub schema: &'s Value,
+    pub pointer: Rc<str>,
+    pub base: Base,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,12 +42,15 @@ pub enum Unresolved {
     NotFound,
     /// References that only refer to each other.
     Loop,
+    /// One of the 2020-12 meta-schemas, which are built in and not part of the document.
+    MetaSchema,
 }
 
 pub struct RefResolver<'s> {
     root: &'s Value,
     bases: Vec<String>,
-    ids: SchemaIds<'s>,
+    /// Schemas with an `$id`, `$anchor` or `$dynamicAnchor`.
+    ids: HashMap<String, SchemaWithBase<'s>>,
     /// Results by base and reference.
     cache: HashMap<(Base, &'s str), Result<Target<'s>, Unresolved>>,
 }
@@ -59,9 +69,13 @@ impl<'s> RefResolver<'s> {
         }
     }
 
-    pub fn with_ids(mut self, ids: SchemaIds<'s>) -> Self {
-        self.ids = ids;
-        self
+    /// Collects the schemas with an `$id`, `$anchor` or `$dynamicAnchor`.
+    pub fn collect_ids(&mut self, report: &mut Report) {
+        let mut search = IdSearch { ids: HashMap::new(), report, root_base: self.root_base() };
+        if let Value::Object(object) = self.root {
+            search.members(object, search.root_base, &Location::Root);
+        }
+        self.ids = search.ids;
     }
 
     pub fn root_base(&self) -> &str {
@@ -99,27 +113,21 @@ impl<'s> RefResolver<'s> {
         let name = uri::resolve(self.text(base), uri::normalize_id(reference)).ok_or(Unresolved::NotFound)?;
         let to_root = base == Base::ROOT && matches!(reference, "#" | "#/");
         let found = if to_root || name == self.root_base() {
-            Some(self.root_schema())
+            self.root_schema()
         } else if is_meta_schema(&name) {
-            None
+            return Err(Unresolved::MetaSchema);
         } else if let Some(named) = self.ids.get(&name).cloned() {
             // A bare fragment is used as it is; other names are followed through bare references.
-            let named = if name.starts_with('#') {
+            if name.starts_with('#') {
                 SchemaWithBase { base: self.text(base).to_owned(), ..named }
             } else {
                 self.follow(named, 0)?
-            };
-            Some(named)
+            }
         } else {
             self.by_document(&name, 0)?
         };
-        Ok(match found {
-            None => Target::MetaSchema,
-            Some(named) => {
-                let base = self.intern_base(named.base);
-                Target::Schema { schema: named.schema, pointer: named.pointer.into(), base }
-            }
-        })
+        let base = self.intern_base(found.base);
+        Ok(Target { schema: found.schema, pointer: found.pointer.into(), base })
     }
 
     /// The definition of the root whose name is nearest to a misspelt one.
@@ -134,8 +142,8 @@ impl<'s> RefResolver<'s> {
         SchemaWithBase { schema: self.root, pointer: String::new(), base: self.root_base().to_owned() }
     }
 
-    /// Finds the document of a name, then the schema at the pointer within it; `None` for a meta-schema.
-    fn by_document(&self, name: &str, chain: usize) -> Result<Option<SchemaWithBase<'s>>, Unresolved> {
+    /// Finds the document of a name, then the schema at the pointer within it.
+    fn by_document(&self, name: &str, chain: usize) -> Result<SchemaWithBase<'s>, Unresolved> {
         if chain > MAX_REF_CHAIN {
             return Err(Unresolved::Loop);
         }
@@ -144,7 +152,7 @@ impl<'s> RefResolver<'s> {
             return self.by_pointer(uri::fragment(name), self.root_schema(), chain);
         }
         if is_meta_schema(&document) {
-            return Ok(None);
+            return Err(Unresolved::MetaSchema);
         }
         let named = self.ids.get(&document).ok_or(Unresolved::NotFound)?;
         let named = self.follow(named.clone(), chain + 1)?;
@@ -159,24 +167,13 @@ impl<'s> RefResolver<'s> {
         fragment: Option<&str>,
         from: SchemaWithBase<'s>,
         chain: usize,
-    ) -> Result<Option<SchemaWithBase<'s>>, Unresolved> {
-        let segments =
-            fragment.and_then(|fragment| fragment.strip_prefix('/')).ok_or(Unresolved::NotFound)?;
-        let SchemaWithBase { mut schema, mut pointer, mut base } = from;
-        for segment in segments.split('/') {
-            let name = uri::decode_segment(segment).ok_or(Unresolved::NotFound)?;
-            schema = member(schema, &name).ok_or(Unresolved::NotFound)?;
-            push_pointer(&mut pointer, &name);
-            if let Some(id) = own_id(schema)
-                && !keeps_base(segment)
-            {
-                base = uri::resolve(&base, uri::normalize_id(id)).ok_or(Unresolved::NotFound)?;
-            }
-        }
-        if schema.is_null() {
-            return Err(Unresolved::NotFound);
-        }
-        self.follow(SchemaWithBase { schema, pointer, base }, chain).map(Some)
+    ) -> Result<SchemaWithBase<'s>, Unresolved> {
+        let segments = fragment.and_then(|fragment| fragment.strip_prefix('/'));
+        let mut pointer = from.pointer;
+        let push = |segment: &str| push_pointer(&mut pointer, segment);
+        let found = segments.and_then(|segments| follow_pointer(from.schema, &from.base, segments, push));
+        let (schema, base) = found.filter(|(schema, _)| !schema.is_null()).ok_or(Unresolved::NotFound)?;
+        self.follow(SchemaWithBase { schema, pointer, base }, chain)
     }
 
     /// Replaces a schema that is only a reference by its target.
@@ -186,53 +183,107 @@ impl<'s> RefResolver<'s> {
         };
         let name = uri::resolve(&named.base, uri::normalize_id(reference)).ok_or(Unresolved::NotFound)?;
         match self.by_document(&name, chain + 1) {
-            Ok(Some(target)) => Ok(target),
             // Reported at the second reference.
-            Ok(None) | Err(Unresolved::NotFound) => Ok(named),
-            Err(Unresolved::Loop) => Err(Unresolved::Loop),
+            Err(Unresolved::NotFound | Unresolved::MetaSchema) => Ok(named),
+            found => found,
         }
     }
 }
 
-pub fn is_meta_schema(name: &str) -> bool {
-    let Some(rest) = name.strip_prefix("https://json-schema.org/draft/2020-12/") else {
-        return name == "http://json-schema.org/schema";
-    };
-    matches!(
-        rest,
-        "schema"
-            | "meta/applicator"
-            | "meta/unevaluated"
-            | "meta/content"
-            | "meta/core"
-            | "meta/format-annotation"
-            | "meta/meta-data"
-            | "meta/validation"
-    )
+/// Finds the schemas with names where Ajv's own traversal finds them (it does not enter every keyword).
+struct IdSearch<'r, 's> {
+    ids: HashMap<String, SchemaWithBase<'s>>,
+    report: &'r mut Report,
+    root_base: &'r str,
 }
 
-fn member<'s>(value: &'s Value, name: &str) -> Option<&'s Value> {
-    match value {
-        Value::Object(object) => object.get(name),
-        Value::Array(items) => {
-            let plain = name == "0" || !name.starts_with(['0', '+']);
-            name.parse::<usize>().ok().filter(|_| plain).and_then(|index| items.get(index))
+impl<'s> IdSearch<'_, 's> {
+    fn value(&mut self, value: &'s Value, base: &str, location: &Location<'_>) {
+        let Value::Object(object) = value else { return };
+        let own_base = match object.get("$id") {
+            Some(Value::String(id)) => self.register(value, id, base, &location.key("$id")),
+            _ => None,
+        };
+        let base = own_base.as_deref().unwrap_or(base);
+        for keyword in ["$anchor", "$dynamicAnchor"] {
+            if let Some(Value::String(name)) = object.get(keyword) {
+                let at = location.key(keyword);
+                if !is_anchor(name) {
+                    self.report.invalid(
+                        &at,
+                        format!(
+                            "`{keyword}` must be a plain name (letters, digits, `-`, `.`, `_`), got `{name}`"
+                        ),
+                    );
+                }
+                self.register(value, &format!("#{name}"), base, &at);
+            }
         }
-        _ => None,
+        self.members(object, base, location);
+    }
+
+    fn members(&mut self, object: &'s Map<String, Value>, base: &str, location: &Location<'_>) {
+        for (key, member) in object {
+            let at = location.key(key);
+            match (key.as_str(), member) {
+                ("items" | "allOf" | "anyOf" | "oneOf", Value::Array(items)) => {
+                    for (index, item) in items.iter().enumerate() {
+                        self.value(item, base, &at.index(index));
+                    }
+                }
+                (
+                    "$defs" | "definitions" | "properties" | "patternProperties" | "dependencies",
+                    Value::Object(map),
+                ) => {
+                    for (name, schema) in map {
+                        self.value(schema, base, &at.key(name));
+                    }
+                }
+                (key, Value::Object(_)) if !is_data(key) => self.value(member, base, &at),
+                _ => {}
+            }
+        }
+    }
+
+    /// Records the schema under its resolved name and returns that name.
+    fn register(&mut self, schema: &'s Value, id: &str, base: &str, at: &Location<'_>) -> Option<String> {
+        let resolved = if base.is_empty() { Some(id.to_owned()) } else { uri::resolve(base, id) };
+        let Some(name) = resolved.map(|name| uri::normalize_id(&name).to_owned()) else {
+            self.report.invalid(
+                at,
+                format!(
+                    "`{id}` is not a valid URI reference: a `%` must be followed by two hexadecimal digits"
+                ),
+            );
+            return None;
+        };
+        let is_taken = is_meta_schema(&name)
+            || (!name.is_empty() && name == self.root_base)
+            || self.ids.contains_key(&name);
+        if is_taken {
+            let message = format!("`{name}` names more than one schema");
+            let problem = Problem::at_value("schema-ambiguous-id", at, message);
+            self.report.add(problem.help("give each schema a unique name"));
+        } else {
+            let pointer = match at {
+                Location::Key(owner, _) => owner.to_pointer(),
+                _ => at.to_pointer(),
+            };
+            let own_base = if id.starts_with('#') { base.to_owned() } else { name.clone() };
+            self.ids.insert(name.clone(), SchemaWithBase { schema, pointer, base: own_base });
+        }
+        Some(name)
     }
 }
 
-fn own_id(schema: &Value) -> Option<&str> {
-    schema.get("$id").and_then(Value::as_str).filter(|id| !id.is_empty())
-}
-
-/// Whether a member called `$id` below this segment is data and not an id.
-fn keeps_base(segment: &str) -> bool {
-    matches!(segment, "properties" | "patternProperties" | "enum" | "dependencies" | "definitions")
-}
-
-fn bare_reference(schema: &Value) -> Option<&str> {
-    let object: &Map<String, Value> = schema.as_object()?;
-    let reference = object.get("$ref")?.as_str().filter(|reference| !reference.is_empty())?;
-    object.keys().all(|name| name == "$ref" || !is_rule(name)).then_some(reference)
+/// Whether Ajv's traversal treats an object below this keyword as data.
+fn is_data(key: &str) -> bool {
+    let Some(keyword) = Keyword::named(key) else { return false };
+    match keyword.shape() {
+        Shape::Any => matches!(keyword, Keyword::Default | Keyword::Const),
+        shape => !matches!(
+            shape,
+            Shape::Schema | Shape::SchemaList | Shape::SchemaMap | Shape::Dependencies | Shape::TextListMap
+        ),
+    }
 }

@@ -3,19 +3,16 @@
 use serde_json::Value;
 
 use super::lint_help;
-use super::linter::{Linter, SchemaVisit, Scope};
+use super::linter::{Linter, SchemaVisit};
 use super::problem::Problem;
-use crate::keyword::Keyword;
+use super::scope::Scope;
+use crate::keyword::{Keyword, Keywords};
 use crate::types::TypeSet;
 
 impl TypeSet {
     /// The types that a `type` keyword declares; unknown names, which the meta-schema refuses, are skipped.
-    fn declared(value: Option<&Value>) -> Self {
-        let names = match value {
-            Some(Value::Array(names)) => names.as_slice(),
-            Some(name) => std::slice::from_ref(name),
-            None => &[],
-        };
+    fn declared(keywords: &Keywords<'_>) -> Self {
+        let names = keywords.type_names();
         names.iter().filter_map(Value::as_str).fold(Self::NONE, |types, name| types.with(Self::named(name)))
     }
 
@@ -39,11 +36,6 @@ impl TypeSet {
         if integer_of_number { remaining.with(Self::INTEGER) } else { remaining }
     }
 
-    /// More than one type, not counting `null`.
-    const fn is_union(self) -> bool {
-        self.without(Self::NULL).count() > 1
-    }
-
     /// For messages: `string or number`.
     fn listed(self) -> String {
         lint_help::either(self.names())
@@ -53,14 +45,11 @@ impl TypeSet {
 impl<'s> Linter<'s> {
     /// `type` and `nullable` together, as Ajv's `getSchemaTypes` reads them.
     pub(super) fn own_types(&mut self, schema: &SchemaVisit<'s, '_>) -> TypeSet {
-        let types = TypeSet::declared(schema.get(Keyword::Type));
+        let types = TypeSet::declared(&schema.keywords);
         let Some(value) = schema.get(Keyword::Nullable) else { return types };
         let at = schema.key("nullable");
         let Some(nullable) = value.as_bool() else {
-            self.report.invalid(
-                &at,
-                format!("`nullable` must be true or false, got {}", lint_help::describe(value)),
-            );
+            self.report.wrong(&at, "nullable", "true or false", value);
             return types;
         };
         let message = if types.intersects(TypeSet::NULL) {

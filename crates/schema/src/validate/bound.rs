@@ -16,28 +16,19 @@ pub struct Bound {
 
 /// In Ajv's order.
 pub static BOUNDS: [Bound; 4] = [
-    Bound {
-        keyword: Keyword::Maximum,
-        format_keyword: Keyword::FormatMaximum,
-        sign: "<=",
-        allows: Ordering::is_le,
-    },
-    Bound {
-        keyword: Keyword::Minimum,
-        format_keyword: Keyword::FormatMinimum,
-        sign: ">=",
-        allows: Ordering::is_ge,
-    },
-    Bound {
-        keyword: Keyword::ExclusiveMaximum,
-        format_keyword: Keyword::FormatExclusiveMaximum,
-        sign: "<",
-        allows: Ordering::is_lt,
-    },
-    Bound {
-        keyword: Keyword::ExclusiveMinimum,
-        format_keyword: Keyword::FormatExclusiveMinimum,
-        sign: ">",
-        allows: Ordering::is_gt,
-    },
+    Bound::new(Keyword::Maximum, Keyword::FormatMaximum, "<=", Ordering::is_le),
+    Bound::new(Keyword::Minimum, Keyword::FormatMinimum, ">=", Ordering::is_ge),
+    Bound::new(Keyword::ExclusiveMaximum, Keyword::FormatExclusiveMaximum, "<", Ordering::is_lt),
+    Bound::new(Keyword::ExclusiveMinimum, Keyword::FormatExclusiveMinimum, ">", Ordering::is_gt),
 ];
+
+impl Bound {
+    const fn new(
+        keyword: Keyword,
+        format_keyword: Keyword,
+        sign: &'static str,
+        allows: fn(Ordering) -> bool,
+    ) -> Self {
+        Self { keyword, format_keyword, sign, allows }
+    }
+}

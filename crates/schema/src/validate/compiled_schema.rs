@@ -1,6 +1,7 @@
 //! The compiled form of a schema: nodes with their keywords grouped and ordered as Ajv runs them. Plain data; the
 //! schema's text is not needed again.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Number, Value};
 
 use super::bound::Bound;
@@ -8,6 +9,7 @@ use crate::format::Format;
 use crate::keyword::Keyword;
 use crate::number::Divisor;
 use crate::pattern::Pattern;
+use crate::pointer::escape;
 use crate::types::TypeSet;
 
 /// The index of a node.
@@ -54,25 +56,25 @@ pub enum SchemaLocation {
     Root,
     /// Inlined for a `$ref` with this text.
     Reference(Box<str>),
-    Keyword(NodeId, Keyword),
-    Index(NodeId, Keyword, usize),
-    Member(NodeId, Keyword, Box<str>),
+    /// The value of a keyword, or the member or item of that value with this name or index.
+    Keyword(NodeId, Keyword, Option<Box<str>>),
 }
 
-/// A subschema that a keyword applies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Subschema {
-    /// Accepts everything, so there is nothing to visit.
-    Always,
-    Node(NodeId),
-}
+/// A subschema that a keyword applies; `None` if it accepts everything, so that there is nothing to visit.
+pub type Subschema = Option<NodeId>;
 
-/// What a keyword for the remaining properties or items (`additional…`, `unevaluated…`) does with them.
+/// How a keyword (`additional…`, `unevaluated…`) treats the remaining properties or items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remainder {
     Allowed,
     Forbidden,
     Schema(NodeId),
+}
+
+impl From<Subschema> for Remainder {
+    fn from(schema: Subschema) -> Self {
+        schema.map_or(Self::Allowed, Self::Schema)
+    }
 }
 
 /// Keywords for values of any type.
@@ -94,15 +96,15 @@ pub enum Rule {
 #[derive(Debug)]
 pub struct Condition {
     pub test: Subschema,
-    pub then: Option<NodeId>,
-    pub otherwise: Option<NodeId>,
+    pub then: Subschema,
+    pub otherwise: Subschema,
 }
 
 #[derive(Debug)]
 pub enum NumberRule {
     Bound(&'static Bound, Number),
     MultipleOf(Box<Divisor>),
-    Format(&'static Format),
+    Format(&'static Format, fn(&Number) -> bool),
 }
 
 #[derive(Debug)]
@@ -121,7 +123,7 @@ pub struct ArrayRules {
     pub min_items: Option<Number>,
     /// Defaults by position, which only the older array form of `items` has.
     pub defaults: Box<[Option<Value>]>,
-    pub prefix: Option<Box<[Subschema]>>,
+    pub prefix: Box<[Subschema]>,
     pub items: Option<ItemsRule>,
     pub contains: Option<Box<Contains>>,
     pub unique: Option<UniqueItems>,
@@ -133,9 +135,8 @@ pub struct ArrayRules {
 pub struct ItemsRule {
     pub keyword: Keyword,
     pub from: usize,
-    /// `false` after a prefix, which is one error and not one for each item.
-    pub is_closed: bool,
-    pub item: Subschema,
+    /// Forbidden only after a prefix, which is one error; otherwise `false` is a schema, with an error for each item.
+    pub rest: Remainder,
 }
 
 #[derive(Debug)]
@@ -143,8 +144,6 @@ pub struct Contains {
     pub item: Subschema,
     pub min: Number,
     pub max: Option<Number>,
-    pub min_count: usize,
-    pub max_count: Option<usize>,
 }
 
 /// How Ajv searches for duplicates, which decides the indices it reports.
@@ -170,7 +169,7 @@ pub struct ObjectRules {
     pub has_other_rules: bool,
     /// Properties are validated after defaults are filled in and dependencies are checked.
     pub defers_properties: bool,
-    pub names: Option<NodeId>,
+    pub names: Subschema,
     pub additional: Option<Remainder>,
     pub patterns: Box<[(Pattern, Subschema)]>,
     pub dependencies: Option<Box<Dependencies>>,
@@ -211,6 +210,46 @@ pub struct Dependencies {
 pub const NO_SLOT: u16 = u16::MAX;
 /// The first properties have a bit that says whether they are present.
 pub const PRESENCE_BITS: u16 = 64;
+
+/// The characters that `encodeURIComponent` of JavaScript encodes.
+const URI_COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'!')
+    .remove(b'~')
+    .remove(b'*')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')');
+
+impl CompiledSchema {
+    /// The schema path of a keyword in a node: a URI fragment, as Ajv writes it.
+    pub fn path(&self, node: NodeId, keyword: &str) -> String {
+        let mut path = String::with_capacity(64);
+        self.push_location(node, &mut path);
+        path.push('/');
+        path.push_str(keyword);
+        path
+    }
+
+    fn push_location(&self, node: NodeId, path: &mut String) {
+        let Some(node) = self.nodes.get(node as usize) else { return };
+        match &node.location {
+            SchemaLocation::Root => path.push('#'),
+            SchemaLocation::Reference(reference) => path.push_str(reference),
+            SchemaLocation::Keyword(parent, keyword, member) => {
+                self.push_location(*parent, path);
+                path.push('/');
+                path.push_str(keyword.name());
+                if let Some(member) = member {
+                    path.push('/');
+                    path.extend(utf8_percent_encode(&escape(member), URI_COMPONENT));
+                }
+            }
+        }
+    }
+}
 
 impl ObjectRules {
     /// Computes the fields that follow from the keywords.

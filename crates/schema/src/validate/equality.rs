@@ -29,7 +29,8 @@ const MAX_PAIRWISE: usize = 12;
 
 /// The indices of two equal items, as Ajv reports them (its `i` and `j`).
 pub fn find_duplicate(items: &[Value], how: UniqueItems) -> Option<(usize, usize)> {
-    if items.len() <= MAX_PAIRWISE && !has_equal_pair(items) {
+    let repeats = |(index, item)| items.iter().take(index).any(|earlier| equal(item, earlier));
+    if items.len() <= MAX_PAIRWISE && !items.iter().enumerate().any(repeats) {
         return None;
     }
     match how {
@@ -41,11 +42,6 @@ pub fn find_duplicate(items: &[Value], how: UniqueItems) -> Option<(usize, usize
             repeated.max_by_key(|(lower, higher)| (*higher, *lower)).map(|(lower, higher)| (higher, lower))
         }
     }
-}
-
-fn has_equal_pair(items: &[Value]) -> bool {
-    let mut earlier = items.iter().enumerate().map(|(index, item)| (item, items.iter().take(index)));
-    earlier.any(|(item, mut earlier)| earlier.any(|other| equal(item, other)))
 }
 
 /// From the end: each item that has an equal one after it, with the last of those.

@@ -6,7 +6,6 @@ use serde_json::{Number, Value};
 use super::compiled_schema::{Node, NumberRule, Rule, StringRule};
 use super::equality::equal;
 use crate::number;
-use crate::types::TypeSet;
 
 impl Node {
     /// Whether the schema has no subschemas, references or keywords for arrays and objects.
@@ -21,18 +20,14 @@ impl Node {
 
     /// Whether a leaf accepts a value.
     pub fn leaf_accepts(&self, value: &Value) -> bool {
-        let has_type = |wanted| self.types.is_empty() || self.types.intersects(wanted);
-        let group_accepts = match value {
-            Value::String(text) => {
-                has_type(TypeSet::STRING) && self.string.iter().all(|rule| rule.accepts(text))
-            }
-            Value::Number(number) => {
-                (has_type(TypeSet::NUMBER) || (has_type(TypeSet::INTEGER) && number::is_integer(number)))
-                    && self.number.iter().all(|rule| rule.accepts(number))
-            }
-            other => has_type(TypeSet::of_value(other)),
+        let group_accepts = || match value {
+            Value::String(text) => self.string.iter().all(|rule| rule.accepts(text)),
+            Value::Number(number) => self.number.iter().all(|rule| rule.accepts(number)),
+            _ => true,
         };
-        group_accepts && self.any.iter().all(|rule| rule.equals(value))
+        (self.types.is_empty() || self.types.accepts(value))
+            && group_accepts()
+            && self.any.iter().all(|rule| rule.equals(value))
     }
 }
 
@@ -52,7 +47,7 @@ impl NumberRule {
         match self {
             Self::Bound(bound, limit) => (bound.allows)(number::compare(value, limit)),
             Self::MultipleOf(divisor) => divisor.divides(value),
-            Self::Format(format) => format.accepts_number(value),
+            Self::Format(_, check) => check(value),
         }
     }
 }

@@ -12,10 +12,6 @@ pub fn in_javascript_order(object: &Map<String, Value>) -> Vec<(&String, &Value)
 
 /// The array index that a name is, if it is one.
 pub fn array_index(name: &str) -> Option<u32> {
-    let digits = name.as_bytes();
-    let is_plain = digits.first()?.is_ascii_digit() && (digits.len() == 1 || digits.first() != Some(&b'0'));
-    if !is_plain {
-        return None;
-    }
-    name.parse().ok().filter(|index| *index != u32::MAX)
+    let is_plain = name == "0" || name.starts_with(|first: char| matches!(first, '1'..='9'));
+    is_plain.then(|| name.parse().ok())?.filter(|index| *index != u32::MAX)
 }

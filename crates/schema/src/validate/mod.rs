@@ -6,15 +6,12 @@ pub(crate) mod bound;
 mod compile;
 mod compiled_schema;
 mod equality;
-mod error;
 mod leaf_schema;
 mod member_order;
-mod schema_path;
 mod validation;
 
-pub use error::{CompileError, ValidationError};
-
 use compiled_schema::CompiledSchema;
+use serde::Serialize;
 use serde_json::Value;
 use validation::{CheckOnly, FillAndCollect, Validation};
 
@@ -57,5 +54,29 @@ impl Validator {
     #[must_use]
     pub fn is_valid(&self, value: &Value) -> bool {
         Validation::new(&self.schema).run::<CheckOnly>(value)
+    }
+}
+
+/// One violated keyword.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ValidationError {
+    pub instance_path: String,
+    pub schema_path: String,
+    pub keyword: &'static str,
+    pub params: Value,
+    pub message: String,
+}
+
+/// Why a schema cannot be compiled.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct CompileError {
+    pub message: String,
+}
+
+impl CompileError {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into() }
     }
 }

@@ -2,63 +2,50 @@
 
 use serde_json::{Number, Value};
 
-use super::{Compiler, Result, Scope, keyword_values as read};
+use super::{Compiler, Result, Scope, Source};
 use crate::keyword::{Keyword, Keywords};
-use crate::number::{ceiling, floor};
 use crate::types::TypeSet;
-use crate::validate::compiled_schema::{
-    ArrayRules, Contains, ItemsRule, NodeId, SchemaLocation, Subschema, UniqueItems,
-};
+use crate::validate::compiled_schema::{ArrayRules, Contains, ItemsRule, Remainder, UniqueItems};
 
 impl<'s> Compiler<'s> {
-    pub(super) fn array(
-        &mut self,
-        id: NodeId,
-        keywords: &Keywords<'s>,
-        scope: &Scope,
-    ) -> Result<Option<Box<ArrayRules>>> {
+    pub(super) fn array(&mut self, source: Source<'_, 's>) -> Result<Option<Box<ArrayRules>>> {
+        let keywords = source.keywords;
         if !keywords.has_any_for(TypeSet::ARRAY) {
             return Ok(None);
         }
         let mut rules = ArrayRules {
-            max_items: read::number(keywords, Keyword::MaxItems)?,
-            min_items: read::number(keywords, Keyword::MinItems)?,
+            max_items: keywords.number(Keyword::MaxItems)?,
+            min_items: keywords.number(Keyword::MinItems)?,
             unique: unique(keywords)?,
-            unevaluated: self.remainder(id, keywords, Keyword::UnevaluatedItems, scope)?,
+            unevaluated: self.remainder(source, Keyword::UnevaluatedItems)?,
             ..ArrayRules::default()
         };
-        self.items(id, keywords, scope, &mut rules)?;
-        if let Some(schema) = keywords.get(Keyword::Contains) {
-            rules.contains = Some(self.contains(id, schema, keywords, scope)?);
+        self.items(source, &mut rules)?;
+        if let Some(item) = self.keyword_schema(source, Keyword::Contains, source.branch)? {
+            let min = keywords.number(Keyword::MinContains)?.unwrap_or_else(|| Number::from(1));
+            rules.contains =
+                Some(Box::new(Contains { item, min, max: keywords.number(Keyword::MaxContains)? }));
         }
         Ok(Some(Box::new(rules)))
     }
 
     /// Schemas by position and for the other items, in the keywords of either draft.
-    fn items(
-        &mut self,
-        id: NodeId,
-        keywords: &Keywords<'s>,
-        scope: &Scope,
-        rules: &mut ArrayRules,
-    ) -> Result<()> {
-        let (prefix_keyword, prefix, items_keyword) = match keywords.get(Keyword::Items) {
+    fn items(&mut self, source: Source<'_, 's>, rules: &mut ArrayRules) -> Result<()> {
+        let (prefix_keyword, keyword) = match source.keywords.get(Keyword::Items) {
             Some(Value::Array(prefix)) => {
-                rules.defaults = self.item_defaults(prefix, scope);
-                (Keyword::Items, Some(prefix), Keyword::AdditionalItems)
+                rules.defaults = self.item_defaults(prefix, source.scope);
+                (Keyword::Items, Keyword::AdditionalItems)
             }
-            _ => (Keyword::PrefixItems, read::array(keywords, Keyword::PrefixItems)?, Keyword::Items),
+            _ => (Keyword::PrefixItems, Keyword::Items),
         };
-        if let Some(prefix) = prefix {
-            rules.prefix = Some(self.list(id, prefix_keyword, prefix, scope)?);
-        }
-        if let Some(schema) = keywords.get(items_keyword) {
-            let is_closed = prefix.is_some() && *schema == Value::Bool(false);
-            let location = SchemaLocation::Keyword(id, items_keyword);
-            let item = if is_closed { Subschema::Always } else { self.subschema(schema, scope, location)? };
-            let from = prefix.map_or(0, Vec::len);
-            rules.items = Some(ItemsRule { keyword: items_keyword, from, is_closed, item });
-        }
+        let prefix = self.list(source, prefix_keyword, source.scope)?;
+        let rest = if prefix.is_some() {
+            self.remainder(source, keyword)?
+        } else {
+            self.keyword_schema(source, keyword, source.scope)?.map(Remainder::from)
+        };
+        rules.prefix = prefix.unwrap_or_default();
+        rules.items = rest.map(|rest| ItemsRule { keyword, from: rules.prefix.len(), rest });
         Ok(())
     }
 
@@ -70,21 +57,6 @@ impl<'s> Compiler<'s> {
         self.compiled.has_defaults = true;
         defaults
     }
-
-    fn contains(
-        &mut self,
-        id: NodeId,
-        schema: &'s Value,
-        keywords: &Keywords<'s>,
-        scope: &Scope,
-    ) -> Result<Box<Contains>> {
-        let min = read::number(keywords, Keyword::MinContains)?.unwrap_or_else(|| Number::from(1));
-        let max = read::number(keywords, Keyword::MaxContains)?;
-        let location = SchemaLocation::Keyword(id, Keyword::Contains);
-        let item = self.subschema(schema, &scope.branch(), location)?;
-        let (min_count, max_count) = (ceiling(&min), max.as_ref().map(floor));
-        Ok(Box::new(Contains { item, min, max, min_count, max_count }))
-    }
 }
 
 fn unique(keywords: &Keywords<'_>) -> Result<Option<UniqueItems>> {
@@ -92,7 +64,7 @@ fn unique(keywords: &Keywords<'_>) -> Result<Option<UniqueItems>> {
         return Ok(None);
     }
     let types = match keywords.get(Keyword::Items) {
-        Some(Value::Object(items)) => read::types(&Keywords::read(items, |_| {}))?.types,
+        Some(Value::Object(items)) => Keywords::read(items, |_| {}).types()?.types,
         _ => TypeSet::NONE,
     };
     Ok(Some(if types.is_scalar() { UniqueItems::Scalars(types) } else { UniqueItems::Pairs }))

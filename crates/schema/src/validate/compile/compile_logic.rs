@@ -5,73 +5,42 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::documents::SchemaWithBase;
-use super::{Compiler, Result, Scope, allows_everything, keyword_values as read};
-use crate::keyword::{Keyword, Keywords};
+use super::{Compiler, Result, Scope, Source};
+use crate::keyword::Keyword;
 use crate::lint::lint_reference::contains_reference;
 use crate::uri;
-use crate::validate::compiled_schema::{Condition, NodeId, Rule, SchemaLocation, Subschema};
+use crate::validate::compiled_schema::{Condition, NodeId, Rule, SchemaLocation};
 
 impl<'s> Compiler<'s> {
-    pub(super) fn any(&mut self, id: NodeId, keywords: &Keywords<'s>, scope: &Scope) -> Result<Box<[Rule]>> {
+    pub(super) fn any(&mut self, source: Source<'_, 's>) -> Result<Box<[Rule]>> {
+        let Source { keywords, scope, branch, .. } = source;
         let mut rules = Vec::new();
-        if let Some(reference) = read::text(keywords, Keyword::DynamicRef)? {
+        if let Some(reference) = keywords.text(Keyword::DynamicRef)? {
             rules.push(self.dynamic_reference(reference, scope)?);
         }
         for keyword in [Keyword::RecursiveRef, Keyword::Ref] {
-            if let Some(reference) = read::text(keywords, keyword)? {
+            if let Some(reference) = keywords.text(keyword)? {
                 rules.push(self.reference(reference, scope)?);
             }
         }
-        if let Some(value) = keywords.get(Keyword::Const) {
-            rules.push(Rule::Const(Box::new(value.clone())));
-        }
-        if let Some(values) = read::array(keywords, Keyword::Enum)? {
-            rules.push(Rule::Enum(values.as_slice().into()));
-        }
-        if let Some(schema) = keywords.get(Keyword::Not) {
-            let location = SchemaLocation::Keyword(id, Keyword::Not);
-            rules.push(Rule::Not(self.subschema(schema, &scope.branch(), location)?));
-        }
-        if let Some(schemas) = read::array(keywords, Keyword::AnyOf)? {
-            rules.push(Rule::AnyOf(self.list(id, Keyword::AnyOf, schemas, &scope.branch())?));
-        }
-        if let Some(schemas) = read::array(keywords, Keyword::OneOf)? {
-            rules.push(Rule::OneOf(self.list(id, Keyword::OneOf, schemas, &scope.branch())?));
-        }
-        if let Some(schemas) = read::array(keywords, Keyword::AllOf)? {
-            let node = |schema| match schema {
-                Subschema::Always => None,
-                Subschema::Node(node) => Some(node),
-            };
-            let schemas = self.list(id, Keyword::AllOf, schemas, scope)?;
-            rules.push(Rule::AllOf(schemas.into_iter().filter_map(node).collect()));
-        }
-        if let Some(test) = keywords.get(Keyword::If) {
-            rules.extend(self.condition(id, test, keywords, scope)?);
-        }
+        rules.extend(keywords.get(Keyword::Const).map(|value| Rule::Const(Box::new(value.clone()))));
+        rules.extend(keywords.array(Keyword::Enum)?.map(|values| Rule::Enum(values.as_slice().into())));
+        rules.extend(self.keyword_schema(source, Keyword::Not, branch)?.map(Rule::Not));
+        rules.extend(self.list(source, Keyword::AnyOf, branch)?.map(Rule::AnyOf));
+        rules.extend(self.list(source, Keyword::OneOf, branch)?.map(Rule::OneOf));
+        let all = self.list(source, Keyword::AllOf, scope)?;
+        rules.extend(all.map(|schemas| Rule::AllOf(schemas.into_iter().flatten().collect())));
+        rules.extend(self.condition(source)?);
         Ok(rules.into())
     }
 
-    fn condition(
-        &mut self,
-        id: NodeId,
-        test: &'s Value,
-        keywords: &Keywords<'s>,
-        scope: &Scope,
-    ) -> Result<Option<Rule>> {
-        let mut clause = |keyword| match keywords.get(keyword) {
-            Some(schema) if !allows_everything(schema) => {
-                self.node(schema, scope, SchemaLocation::Keyword(id, keyword)).map(Some)
-            }
-            _ => Ok(None),
-        };
-        let (then, otherwise) = (clause(Keyword::Then)?, clause(Keyword::Else)?);
+    fn condition(&mut self, source: Source<'_, 's>) -> Result<Option<Rule>> {
+        let Some(test) = self.keyword_schema(source, Keyword::If, source.branch)? else { return Ok(None) };
+        let then = self.keyword_schema(source, Keyword::Then, source.scope)?.flatten();
+        let otherwise = self.keyword_schema(source, Keyword::Else, source.scope)?.flatten();
         // Without both, the test still says what is evaluated, unless it allows everything.
-        let test = self.subschema(test, &scope.branch(), SchemaLocation::Keyword(id, Keyword::If))?;
-        if then.is_none() && otherwise.is_none() && test == Subschema::Always {
-            return Ok(None);
-        }
-        Ok(Some(Rule::If(Box::new(Condition { test, then, otherwise }))))
+        let has_effect = then.is_some() || otherwise.is_some() || test.is_some();
+        Ok(has_effect.then(|| Rule::If(Box::new(Condition { test, then, otherwise }))))
     }
 
     fn reference(&mut self, reference: &'s str, scope: &Scope) -> Result<Rule> {

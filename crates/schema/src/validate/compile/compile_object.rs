@@ -2,68 +2,49 @@
 
 use serde_json::Value;
 
-use super::{Compiler, Result, Scope, allows_everything, keyword_values as read};
+use super::keyword_values::names;
+use super::{Compiler, Result, Source};
 use crate::keyword::{Keyword, Keywords};
 use crate::pattern::Pattern;
 use crate::types::TypeSet;
 use crate::validate::CompileError;
 use crate::validate::compiled_schema::{
-    Dependencies, Node, NodeId, ObjectRules, Property, PropertyDefault, RequiredProperty, SchemaLocation,
-    StringRule, Subschema,
+    Dependencies, Node, ObjectRules, Property, PropertyDefault, RequiredProperty, StringRule, Subschema,
 };
 use crate::validate::member_order::in_javascript_order;
 
 impl<'s> Compiler<'s> {
-    pub(super) fn object(
-        &mut self,
-        id: NodeId,
-        keywords: &Keywords<'s>,
-        scope: &Scope,
-    ) -> Result<Option<Box<ObjectRules>>> {
+    pub(super) fn object(&mut self, source: Source<'_, 's>) -> Result<Option<Box<ObjectRules>>> {
+        let keywords = source.keywords;
         if !keywords.has_any_for(TypeSet::OBJECT) {
             return Ok(None);
         }
+        let dependent = [Keyword::DependentRequired, Keyword::DependentSchemas];
         let mut rules = ObjectRules {
-            max_properties: read::number(keywords, Keyword::MaxProperties)?,
-            min_properties: read::number(keywords, Keyword::MinProperties)?,
-            patterns: self.pattern_properties(id, keywords, scope)?,
-            dependencies: self.dependencies(id, keywords, &[Keyword::Dependencies], scope)?,
-            dependent: self.dependencies(
-                id,
-                keywords,
-                &[Keyword::DependentRequired, Keyword::DependentSchemas],
-                scope,
-            )?,
-            additional: self.remainder(id, keywords, Keyword::AdditionalProperties, scope)?,
-            unevaluated: self.remainder(id, keywords, Keyword::UnevaluatedProperties, scope)?,
+            max_properties: keywords.number(Keyword::MaxProperties)?,
+            min_properties: keywords.number(Keyword::MinProperties)?,
+            patterns: self.pattern_properties(source)?,
+            dependencies: self.dependencies(source, &[Keyword::Dependencies])?,
+            dependent: self.dependencies(source, &dependent)?,
+            additional: self.remainder(source, Keyword::AdditionalProperties)?,
+            unevaluated: self.remainder(source, Keyword::UnevaluatedProperties)?,
+            names: self.keyword_schema(source, Keyword::PropertyNames, source.branch)?.flatten(),
             ..ObjectRules::default()
         };
-        self.properties(id, keywords, scope, &mut rules)?;
+        self.properties(source, &mut rules)?;
         rules.required = required(keywords, &rules)?;
-        if let Some(schema) = keywords.get(Keyword::PropertyNames).filter(|schema| !allows_everything(schema))
-        {
-            let location = SchemaLocation::Keyword(id, Keyword::PropertyNames);
-            rules.names = Some(self.node(schema, &scope.branch(), location)?);
-        }
         rules.summarize();
         Ok(Some(Box::new(rules)))
     }
 
-    fn properties(
-        &mut self,
-        id: NodeId,
-        keywords: &Keywords<'s>,
-        scope: &Scope,
-        rules: &mut ObjectRules,
-    ) -> Result<()> {
-        let Some(object) = read::object(keywords, Keyword::Properties)? else { return Ok(()) };
+    fn properties(&mut self, source: Source<'_, 's>, rules: &mut ObjectRules) -> Result<()> {
+        let Some(object) = source.keywords.object(Keyword::Properties)? else { return Ok(()) };
         let mut properties = Vec::with_capacity(object.len());
         let mut defaults = Vec::new();
         for (slot, (name, schema)) in in_javascript_order(object).into_iter().enumerate() {
-            let location = SchemaLocation::Member(id, Keyword::Properties, name.as_str().into());
-            let subschema = self.subschema(schema, scope, location)?;
+            let subschema = self.subschema(schema, source.scope, source.member(Keyword::Properties, name))?;
             properties.push(Property { name: name.as_str().into(), schema: subschema });
-            if let Some(value) = schema.get("default").filter(|_| !scope.is_composite) {
+            if let Some(value) = schema.get("default").filter(|_| !source.scope.is_composite) {
                 let slot = u16::try_from(slot).unwrap_or(u16::MAX);
                 let is_valid = self.plainly_accepts(subschema, value);
                 defaults.push(PropertyDefault { slot, value: value.clone(), is_valid });
@@ -88,24 +69,19 @@ impl<'s> Compiler<'s> {
         if value.is_object() || value.is_array() {
             return false;
         }
-        let Subschema::Node(id) = schema else { return true };
+        let Some(id) = schema else { return true };
         let has_pattern = |node: &Node| node.string.iter().any(|rule| matches!(rule, StringRule::Pattern(_)));
         let node = self.compiled.nodes.get(id as usize);
         node.is_some_and(|node| node.is_leaf && !has_pattern(node) && node.leaf_accepts(value))
     }
 
-    fn pattern_properties(
-        &mut self,
-        id: NodeId,
-        keywords: &Keywords<'s>,
-        scope: &Scope,
-    ) -> Result<Box<[(Pattern, Subschema)]>> {
-        let Some(object) = read::object(keywords, Keyword::PatternProperties)? else {
+    fn pattern_properties(&mut self, source: Source<'_, 's>) -> Result<Box<[(Pattern, Subschema)]>> {
+        let Some(object) = source.keywords.object(Keyword::PatternProperties)? else {
             return Ok(Box::default());
         };
         let compile = |(pattern, schema): (&'s String, &'s Value)| {
-            let location = SchemaLocation::Member(id, Keyword::PatternProperties, pattern.as_str().into());
-            Ok((Pattern::new(pattern), self.subschema(schema, scope, location)?))
+            let location = source.member(Keyword::PatternProperties, pattern);
+            Ok((Pattern::new(pattern), self.subschema(schema, source.scope, location)?))
         };
         in_javascript_order(object).into_iter().map(compile).collect()
     }
@@ -113,25 +89,24 @@ impl<'s> Compiler<'s> {
     /// Dependencies of properties: lists of names and schemas. The older keyword holds both.
     fn dependencies(
         &mut self,
-        id: NodeId,
-        keywords: &Keywords<'s>,
+        source: Source<'_, 's>,
         sources: &[Keyword],
-        scope: &Scope,
     ) -> Result<Option<Box<Dependencies>>> {
-        if !sources.iter().any(|keyword| keywords.has(*keyword)) {
+        if !sources.iter().any(|keyword| source.keywords.has(*keyword)) {
             return Ok(None);
         }
         let (mut required, mut schemas) = (Vec::new(), Vec::new());
         for keyword in sources.iter().copied() {
-            let Some(object) = read::object(keywords, keyword)? else { continue };
+            let Some(object) = source.keywords.object(keyword)? else { continue };
             for (name, value) in in_javascript_order(object) {
                 let is_list = keyword == Keyword::DependentRequired
                     || (keyword == Keyword::Dependencies && value.is_array());
                 if is_list {
-                    required.push((name.as_str().into(), read::names(value, keyword)?));
-                } else if !allows_everything(value) {
-                    let location = SchemaLocation::Member(id, keyword, name.as_str().into());
-                    schemas.push((name.as_str().into(), self.node(value, scope, location)?));
+                    required.push((name.as_str().into(), names(value, keyword)?));
+                } else if let Some(schema) =
+                    self.subschema(value, source.scope, source.member(keyword, name))?
+                {
+                    schemas.push((name.as_str().into(), schema));
                 }
             }
         }
@@ -142,6 +117,6 @@ impl<'s> Compiler<'s> {
 fn required(keywords: &Keywords<'_>, rules: &ObjectRules) -> Result<Box<[RequiredProperty]>> {
     let value = keywords.get(Keyword::Required).filter(|value| !value.is_boolean());
     let Some(value) = value else { return Ok(Box::default()) };
-    let names = read::names(value, Keyword::Required)?.into_iter().enumerate();
-    Ok(names.map(|(hint, name)| RequiredProperty { slot: rules.slot(&name, hint), name }).collect())
+    let required = names(value, Keyword::Required)?.into_iter().enumerate();
+    Ok(required.map(|(hint, name)| RequiredProperty { slot: rules.slot(&name, hint), name }).collect())
 }

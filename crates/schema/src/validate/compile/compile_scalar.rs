@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Result, keyword_values as read};
+use super::Result;
 use crate::format::{Check, Format};
 use crate::keyword::{Keyword, Keywords};
 use crate::number::{Divisor, ceiling, floor};
@@ -17,30 +17,32 @@ fn format(keywords: &Keywords<'_>) -> Option<&'static Format> {
 pub fn number(keywords: &Keywords<'_>) -> Result<Box<[NumberRule]>> {
     let mut rules = Vec::new();
     for bound in &BOUNDS {
-        if let Some(limit) = read::number(keywords, bound.keyword)? {
+        if let Some(limit) = keywords.number(bound.keyword)? {
             rules.push(NumberRule::Bound(bound, limit));
         }
     }
-    if let Some(divisor) = read::number(keywords, Keyword::MultipleOf)? {
+    if let Some(divisor) = keywords.number(Keyword::MultipleOf)? {
         rules.push(NumberRule::MultipleOf(Box::new(Divisor::new(divisor))));
     }
-    if let Some(format) = format(keywords).filter(|format| matches!(format.check, Check::Number(_))) {
-        rules.push(NumberRule::Format(format));
+    if let Some(format) = format(keywords)
+        && let Check::Number(check) = format.check
+    {
+        rules.push(NumberRule::Format(format, check));
     }
     Ok(rules.into())
 }
 
 pub fn string(keywords: &Keywords<'_>) -> Result<Box<[StringRule]>> {
     let mut rules = Vec::new();
-    if let Some(limit) = read::number(keywords, Keyword::MaxLength)? {
+    if let Some(limit) = keywords.number(Keyword::MaxLength)? {
         let max = floor(&limit);
         rules.push(StringRule::MaxLength(limit, max));
     }
-    if let Some(limit) = read::number(keywords, Keyword::MinLength)? {
+    if let Some(limit) = keywords.number(Keyword::MinLength)? {
         let min = ceiling(&limit);
         rules.push(StringRule::MinLength(limit, min));
     }
-    if let Some(pattern) = read::text(keywords, Keyword::Pattern)? {
+    if let Some(pattern) = keywords.text(Keyword::Pattern)? {
         rules.push(StringRule::Pattern(Box::new(Pattern::new(pattern))));
     }
     let Some(format) = format(keywords).filter(|format| matches!(format.check, Check::Text(_))) else {
@@ -48,7 +50,7 @@ pub fn string(keywords: &Keywords<'_>) -> Result<Box<[StringRule]>> {
     };
     rules.push(StringRule::Format(format));
     for bound in &BOUNDS {
-        if let Some(limit) = read::text(keywords, bound.format_keyword)? {
+        if let Some(limit) = keywords.text(bound.format_keyword)? {
             rules.push(StringRule::FormatBound(bound, format, limit.into()));
         }
     }

@@ -2,20 +2,17 @@
 
 use serde_json::Value;
 
-use crate::keyword::{Keyword, Keywords, Vocabulary};
+use crate::keyword::{Keywords, Vocabulary};
 use crate::uri::normalize_id;
 
-/// What does not apply; nothing by default.
+/// The vocabularies that do not apply, a bit each; none by default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Dialect {
-    lacks_prefix_items: bool,
-    /// A bit for each vocabulary.
-    missing_vocabularies: u8,
-}
+pub struct Dialect(u8);
 
 /// By the end of a vocabulary's URI. A vocabulary that is not listed has no keywords that constrain an instance.
-const VOCABULARIES: [(Vocabulary, &[&str]); 4] = [
+const VOCABULARIES: [(Vocabulary, &[&str]); 5] = [
     (Vocabulary::Applicator, &["/vocab/applicator"]),
+    (Vocabulary::PrefixItems, &["/vocab/applicator"]),
     (Vocabulary::Unevaluated, &["/vocab/unevaluated"]),
     (Vocabulary::Validation, &["/vocab/validation"]),
     (Vocabulary::Format, &["/vocab/format-annotation", "/vocab/format-assertion"]),
@@ -27,26 +24,21 @@ impl Dialect {
         let uri = normalize_id(uri);
         let older = ["https://json-schema.org/draft/2019-09/", "http://json-schema.org/draft-0"];
         if older.iter().any(|start| uri.starts_with(start)) {
-            return Self { lacks_prefix_items: true, ..Self::default() };
+            return Self(bit(Vocabulary::PrefixItems));
         }
         let own = documents.iter().find(|(name, _)| normalize_id(name) == uri);
         let listed = own.and_then(|(_, document)| document.get("$vocabulary")).and_then(Value::as_object);
         let Some(listed) = listed else { return Self::default() };
         let is_listed = |ends: &[&str]| listed.keys().any(|name| ends.iter().any(|end| name.ends_with(end)));
         let missing = VOCABULARIES.iter().filter(|(_, ends)| !is_listed(ends));
-        let missing_vocabularies = missing.fold(0, |bits, (vocabulary, _)| bits | bit(*vocabulary));
-        Self { missing_vocabularies, ..Self::default() }
+        Self(missing.fold(0, |bits, (vocabulary, _)| bits | bit(*vocabulary)))
     }
 
     /// Removes the keywords that do not apply.
     pub fn restrict(self, keywords: &mut Keywords<'_>) {
-        if self == Self::default() {
-            return;
+        if self != Self::default() {
+            keywords.retain(|keyword| self.0 & bit(keyword.vocabulary()) == 0);
         }
-        keywords.retain(|keyword| {
-            self.missing_vocabularies & bit(keyword.vocabulary()) == 0
-                && !(self.lacks_prefix_items && keyword == Keyword::PrefixItems)
-        });
     }
 }
 

@@ -3,12 +3,11 @@
 
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::constrains;
 use super::dialect::Dialect;
+use crate::reference::{META_SCHEMAS, bare_reference, follow_pointer, is_meta_schema};
 use crate::uri;
 use crate::validate::CompileError;
 
@@ -22,13 +21,13 @@ pub struct SchemaWithBase<'s> {
 pub struct Documents<'s> {
     root: &'s Value,
     pub root_base: Rc<str>,
-    others: &'s [(&'s str, &'s Value)],
-    /// Schemas by URI; `None` until a reference needs them.
-    names: Option<HashMap<String, SchemaWithBase<'s>>>,
+    pub others: &'s [(&'s str, &'s Value)],
+    /// Schemas by URI, collected when a reference needs them.
+    names: HashMap<String, SchemaWithBase<'s>>,
+    is_indexed: bool,
     /// Schemas with a `$dynamicAnchor`, and its name.
     dynamic_anchors: Vec<(&'s str, SchemaWithBase<'s>)>,
     has_meta_schemas: bool,
-    root_dialect: Dialect,
     /// Dialects of documents and embedded schemas that do not use the current draft.
     dialects: HashMap<Rc<str>, Dialect>,
 }
@@ -43,10 +42,10 @@ impl<'s> Documents<'s> {
             root,
             root_base: uri::normalize_id(id).into(),
             others,
-            names: None,
+            names: HashMap::new(),
+            is_indexed: false,
             dynamic_anchors: Vec::new(),
             has_meta_schemas: false,
-            root_dialect: own_dialect(root, others).unwrap_or_default(),
             dialects: HashMap::new(),
         }
     }
@@ -54,14 +53,10 @@ impl<'s> Documents<'s> {
     /// The dialect of the resource with this URI.
     pub fn dialect(&mut self, base: &Rc<str>) -> Dialect {
         if *base == self.root_base {
-            return self.root_dialect;
+            return own_dialect(self.root, self.others).unwrap_or_default();
         }
         self.index();
         self.dialects.get(base).copied().unwrap_or_default()
-    }
-
-    pub fn dialect_named(&self, uri: &str) -> Dialect {
-        Dialect::named(uri, self.others)
     }
 
     pub fn resolve(&mut self, base: &Rc<str>, reference: &str) -> Result<SchemaWithBase<'s>, CompileError> {
@@ -86,7 +81,7 @@ impl<'s> Documents<'s> {
             return None;
         }
         let found = match reference.strip_prefix("#/") {
-            Some(segments) if base == &self.root_base => by_pointer(self.root_schema(), segments)?,
+            Some(segments) if base == &self.root_base => by_pointer(&self.root_schema(), segments)?,
             _ => {
                 let name = uri::resolve(base, uri::normalize_id(reference))?;
                 self.by_name(&name, base)?
@@ -110,7 +105,7 @@ impl<'s> Documents<'s> {
         if is_meta_schema(&document) {
             self.index_meta_schemas();
         }
-        let names = self.names.as_ref()?;
+        let names = &self.names;
         if let Some(found) = names.get(name) {
             return Some(found.clone());
         }
@@ -122,7 +117,7 @@ impl<'s> Documents<'s> {
         match uri::fragment(name) {
             None | Some("") => Some(owner),
             Some(fragment) => match fragment.strip_prefix('/') {
-                Some(segments) => by_pointer(owner, segments),
+                Some(segments) => by_pointer(&owner, segments),
                 // An anchor without a document belongs to the resource of the reference.
                 None => names.get(&format!("{base}#{fragment}")).cloned(),
             },
@@ -131,10 +126,9 @@ impl<'s> Documents<'s> {
 
     /// Collects all named schemas, when a reference first needs one.
     fn index(&mut self) {
-        if self.names.is_some() {
+        if std::mem::replace(&mut self.is_indexed, true) {
             return;
         }
-        self.names = Some(HashMap::new());
         let base = Rc::clone(&self.root_base);
         self.collect(self.root, &base, Dialect::default());
         for (uri, document) in self.others {
@@ -144,9 +138,7 @@ impl<'s> Documents<'s> {
             let own = own.and_then(|own| uri::resolve(&base, own));
             let found =
                 SchemaWithBase { schema: document, base: own.map_or_else(|| Rc::clone(&base), Into::into) };
-            if let Some(names) = &mut self.names {
-                names.entry(base.to_string()).or_insert(found);
-            }
+            self.names.entry(base.to_string()).or_insert(found);
         }
     }
 
@@ -157,8 +149,7 @@ impl<'s> Documents<'s> {
     }
 
     fn index_meta_schemas(&mut self) {
-        if !self.has_meta_schemas {
-            self.has_meta_schemas = true;
+        if !std::mem::replace(&mut self.has_meta_schemas, true) {
             META_SCHEMAS.iter().for_each(|schema| self.collect(schema, &Rc::from(""), Dialect::default()));
         }
     }
@@ -178,14 +169,12 @@ impl<'s> Documents<'s> {
         let found = SchemaWithBase { schema, base: Rc::clone(&base) };
         let dynamic = object.get("$dynamicAnchor").and_then(Value::as_str);
         let plain = object.get("$anchor").and_then(Value::as_str);
-        if let Some(names) = &mut self.names {
-            if object.contains_key("$id") || !names.contains_key(&*base) {
-                names.entry(uri::document(&base)).or_insert_with(|| found.clone());
-                names.entry(base.to_string()).or_insert_with(|| found.clone());
-            }
-            for anchor in dynamic.iter().chain(&plain) {
-                names.entry(format!("{base}#{anchor}")).or_insert_with(|| found.clone());
-            }
+        if object.contains_key("$id") || !self.names.contains_key(&*base) {
+            self.names.entry(uri::document(&base)).or_insert_with(|| found.clone());
+            self.names.entry(base.to_string()).or_insert_with(|| found.clone());
+        }
+        for anchor in dynamic.iter().chain(&plain) {
+            self.names.entry(format!("{base}#{anchor}")).or_insert_with(|| found.clone());
         }
         if let Some(name) = dynamic {
             self.dynamic_anchors.push((name, found));
@@ -216,46 +205,7 @@ fn own_dialect(schema: &Value, documents: &[(&str, &Value)]) -> Option<Dialect> 
     schema.get("$schema").and_then(Value::as_str).map(|uri| Dialect::named(uri, documents))
 }
 
-fn by_pointer<'s>(from: SchemaWithBase<'s>, segments: &str) -> Option<SchemaWithBase<'s>> {
-    let SchemaWithBase { mut schema, mut base } = from;
-    for segment in segments.split('/') {
-        let name = uri::decode_segment(segment)?;
-        schema = match schema {
-            Value::Object(object) => object.get(&name)?,
-            Value::Array(items) => items.get(name.parse::<usize>().ok()?)?,
-            _ => return None,
-        };
-        let may_have_id =
-            !matches!(segment, "properties" | "patternProperties" | "enum" | "dependencies" | "definitions");
-        if let Some(id) = schema.get("$id").and_then(Value::as_str)
-            && may_have_id
-        {
-            base = uri::resolve(&base, uri::normalize_id(id))?.into();
-        }
-    }
-    (schema.is_object() || schema.is_boolean()).then_some(SchemaWithBase { schema, base })
+fn by_pointer<'s>(from: &SchemaWithBase<'s>, segments: &str) -> Option<SchemaWithBase<'s>> {
+    let (schema, base) = follow_pointer(from.schema, &from.base, segments, |_| {})?;
+    (schema.is_object() || schema.is_boolean()).then(|| SchemaWithBase { schema, base: base.into() })
 }
-
-fn bare_reference(schema: &Value) -> Option<&str> {
-    let object = schema.as_object()?;
-    let reference = object.get("$ref")?.as_str()?;
-    object.keys().all(|name| name == "$ref" || !constrains(name)).then_some(reference)
-}
-
-pub fn is_meta_schema(document: &str) -> bool {
-    document.starts_with("https://json-schema.org/draft/2020-12/")
-}
-
-static META_SCHEMAS: LazyLock<Vec<Value>> = LazyLock::new(|| {
-    let texts = [
-        include_str!("../meta/schema.json"),
-        include_str!("../meta/applicator.json"),
-        include_str!("../meta/content.json"),
-        include_str!("../meta/core.json"),
-        include_str!("../meta/format-annotation.json"),
-        include_str!("../meta/meta-data.json"),
-        include_str!("../meta/unevaluated.json"),
-        include_str!("../meta/validation.json"),
-    ];
-    texts.iter().filter_map(|text| serde_json::from_str(text).ok()).collect()
-});

@@ -13,34 +13,6 @@ fn wrong(keyword: Keyword, wanted: &str) -> CompileError {
     CompileError::new(format!("`{}` must be {wanted}", keyword.name()))
 }
 
-fn read<'s, T>(
-    keywords: &Keywords<'s>,
-    keyword: Keyword,
-    wanted: &str,
-    convert: impl FnOnce(&'s Value) -> Option<T>,
-) -> Result<Option<T>> {
-    keywords.get(keyword).map(|value| convert(value).ok_or_else(|| wrong(keyword, wanted))).transpose()
-}
-
-pub fn number(keywords: &Keywords<'_>, keyword: Keyword) -> Result<Option<Number>> {
-    if keywords.get(keyword).is_some_and(Value::is_boolean) {
-        return Ok(None);
-    }
-    read(keywords, keyword, "a number", |value| value.as_number().cloned())
-}
-
-pub fn text<'s>(keywords: &Keywords<'s>, keyword: Keyword) -> Result<Option<&'s str>> {
-    read(keywords, keyword, "a string", Value::as_str)
-}
-
-pub fn object<'s>(keywords: &Keywords<'s>, keyword: Keyword) -> Result<Option<&'s Map<String, Value>>> {
-    read(keywords, keyword, "an object", Value::as_object)
-}
-
-pub fn array<'s>(keywords: &Keywords<'s>, keyword: Keyword) -> Result<Option<&'s Vec<Value>>> {
-    read(keywords, keyword, "an array", Value::as_array)
-}
-
 pub fn names(value: &Value, keyword: Keyword) -> Result<Names> {
     let items = value.as_array().ok_or_else(|| wrong(keyword, "an array"))?;
     let name = |item: &Value| item.as_str().map(Into::into);
@@ -54,41 +26,66 @@ pub struct DeclaredTypes {
     count: usize,
 }
 
-pub fn types(keywords: &Keywords<'_>) -> Result<DeclaredTypes> {
-    let mut declared = DeclaredTypes { types: TypeSet::NONE, count: 0 };
-    let names = match keywords.get(Keyword::Type) {
-        None => &[][..],
-        Some(Value::Array(names)) => names.as_slice(),
-        Some(single) => std::slice::from_ref(single),
-    };
-    for name in names {
-        let named = TypeSet::named(name.as_str().unwrap_or_default());
-        if named.is_empty() {
-            return Err(CompileError::new(format!(
-                "`type` must be a type name or a list of them, got {name}"
-            )));
-        }
-        declared.types = declared.types.with(named);
-        declared.count += 1;
+impl<'s> Keywords<'s> {
+    fn convert<T>(
+        &self,
+        keyword: Keyword,
+        wanted: &str,
+        convert: impl FnOnce(&'s Value) -> Option<T>,
+    ) -> Result<Option<T>> {
+        self.get(keyword).map(|value| convert(value).ok_or_else(|| wrong(keyword, wanted))).transpose()
     }
-    let is_nullable = keywords.get(Keyword::Nullable) == Some(&Value::Bool(true));
-    if is_nullable && declared.count > 0 && !declared.types.intersects(TypeSet::NULL) {
-        declared.types = declared.types.with(TypeSet::NULL);
-        declared.count += 1;
-    }
-    Ok(declared)
-}
 
-/// `type` as errors show it: Ajv adds the null of `nullable` to a list, not to a single name.
-pub fn type_in_errors(keywords: &Keywords<'_>, types: TypeSet) -> Option<Box<Value>> {
-    let mut value = keywords.get(Keyword::Type)?.clone();
-    if let Value::Array(names) = &mut value
-        && types.intersects(TypeSet::NULL)
-        && !names.iter().any(|name| name == "null")
-    {
-        names.push(Value::from("null"));
+    pub fn number(&self, keyword: Keyword) -> Result<Option<Number>> {
+        if self.get(keyword).is_some_and(Value::is_boolean) {
+            return Ok(None);
+        }
+        self.convert(keyword, "a number", |value| value.as_number().cloned())
     }
-    Some(Box::new(value))
+
+    pub fn text(&self, keyword: Keyword) -> Result<Option<&'s str>> {
+        self.convert(keyword, "a string", Value::as_str)
+    }
+
+    pub fn object(&self, keyword: Keyword) -> Result<Option<&'s Map<String, Value>>> {
+        self.convert(keyword, "an object", Value::as_object)
+    }
+
+    pub fn array(&self, keyword: Keyword) -> Result<Option<&'s Vec<Value>>> {
+        self.convert(keyword, "an array", Value::as_array)
+    }
+
+    pub fn types(&self) -> Result<DeclaredTypes> {
+        let mut declared = DeclaredTypes { types: TypeSet::NONE, count: 0 };
+        for name in self.type_names() {
+            let named = TypeSet::named(name.as_str().unwrap_or_default());
+            if named.is_empty() {
+                return Err(CompileError::new(format!(
+                    "`type` must be a type name or a list of them, got {name}"
+                )));
+            }
+            declared.types = declared.types.with(named);
+            declared.count += 1;
+        }
+        let is_nullable = self.get(Keyword::Nullable) == Some(&Value::Bool(true));
+        if is_nullable && declared.count > 0 && !declared.types.intersects(TypeSet::NULL) {
+            declared.types = declared.types.with(TypeSet::NULL);
+            declared.count += 1;
+        }
+        Ok(declared)
+    }
+
+    /// `type` as errors show it: Ajv adds the null of `nullable` to a list, not to a single name.
+    pub fn type_in_errors(&self, types: TypeSet) -> Option<Box<Value>> {
+        let mut value = self.get(Keyword::Type)?.clone();
+        if let Value::Array(names) = &mut value
+            && types.intersects(TypeSet::NULL)
+            && !names.iter().any(|name| name == "null")
+        {
+            names.push(Value::from("null"));
+        }
+        Some(Box::new(value))
+    }
 }
 
 impl DeclaredTypes {

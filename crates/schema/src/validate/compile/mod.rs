@@ -16,7 +16,8 @@ use serde_json::Value;
 
 use super::CompileError;
 use super::compiled_schema::{CompiledSchema, Node, NodeId, Remainder, SchemaLocation, Subschema};
-use crate::keyword::{Keyword, Keywords, is_rule};
+use crate::keyword::{Keyword, Keywords, has_rules};
+use crate::reference::is_meta_schema;
 use crate::uri;
 use dialect::Dialect;
 use documents::Documents;
@@ -38,9 +39,9 @@ pub fn compile(schema: &Value, others: &[(&str, &Value)]) -> Result<CompiledSche
     compiler.compiled.root = compiler.function(schema, &base);
     // Functions wait in a queue, so that a long chain of references needs no stack.
     loop {
-        while let Some(Function { id, schema, base }) = compiler.queue.pop() {
+        while let Some((id, schema, base)) = compiler.queue.pop() {
             // Ajv compiles its meta-schemas without defaults.
-            let is_composite = documents::is_meta_schema(&base);
+            let is_composite = is_meta_schema(&base);
             let dialect = compiler.documents.dialect(&base);
             let scope = Scope { base, is_composite, dialect };
             compiler.compile_node(id, schema, &scope, SchemaLocation::Root)?;
@@ -62,20 +63,14 @@ struct Compiler<'s> {
     inlined: HashMap<(*const Value, &'s str, bool), NodeId>,
     /// The base URIs; a node stores the index of its own.
     resources: Vec<Rc<str>>,
-    queue: Vec<Function<'s>>,
+    /// Schemas that are compiled as functions of their own, with their base URIs.
+    queue: Vec<(NodeId, &'s Value, Rc<str>)>,
     calls_in_branches: bool,
     /// The anchors that dynamic references name, each with a table of dynamic targets.
     anchors: Vec<&'s str>,
 }
 
-/// A schema that is compiled on its own.
-struct Function<'s> {
-    id: NodeId,
-    schema: &'s Value,
-    base: Rc<str>,
-}
-
-/// What a subschema inherits from the enclosing schema.
+/// The context that a subschema inherits from the enclosing schema.
 #[derive(Clone)]
 struct Scope {
     base: Rc<str>,
@@ -84,27 +79,25 @@ struct Scope {
     dialect: Dialect,
 }
 
-impl Scope {
-    fn branch(&self) -> Self {
-        Self { is_composite: true, ..self.clone() }
+/// A schema object that is being compiled.
+#[derive(Clone, Copy)]
+struct Source<'k, 's> {
+    id: NodeId,
+    keywords: &'k Keywords<'s>,
+    scope: &'k Scope,
+    /// The scope of schemas that are only tried.
+    branch: &'k Scope,
+}
+
+impl Source<'_, '_> {
+    /// The location of a member or item of a keyword's value.
+    fn member(&self, keyword: Keyword, name: &str) -> SchemaLocation {
+        SchemaLocation::Keyword(self.id, keyword, Some(name.into()))
     }
 }
 
 /// Nodes of one schema; more are only needed by a schema that is meant to do harm.
 const MAX_NODES: usize = 1_000_000;
-
-/// Whether a schema accepts every instance.
-fn allows_everything(schema: &Value) -> bool {
-    match schema {
-        Value::Object(object) => !object.keys().any(|name| constrains(name)),
-        other => *other != Value::Bool(false),
-    }
-}
-
-/// Whether a keyword constrains an instance, in the current draft or an older one.
-fn constrains(name: &str) -> bool {
-    is_rule(name) || name == Keyword::AdditionalItems.name()
-}
 
 impl<'s> Compiler<'s> {
     /// The function of a schema, which is compiled later if it is new.
@@ -115,7 +108,7 @@ impl<'s> Compiler<'s> {
         }
         let id = self.reserve();
         self.functions.insert(key, id);
-        self.queue.push(Function { id, schema, base: Rc::clone(base) });
+        self.queue.push((id, schema, Rc::clone(base)));
         id
     }
 
@@ -134,43 +127,40 @@ impl<'s> Compiler<'s> {
     }
 
     fn subschema(&mut self, schema: &'s Value, scope: &Scope, location: SchemaLocation) -> Result<Subschema> {
-        if allows_everything(schema) {
-            return Ok(Subschema::Always);
-        }
-        self.node(schema, scope, location).map(Subschema::Node)
+        if has_rules(schema) { self.node(schema, scope, location).map(Some) } else { Ok(None) }
+    }
+
+    /// The schema that is the value of a keyword, if there is one.
+    fn keyword_schema(
+        &mut self,
+        source: Source<'_, 's>,
+        keyword: Keyword,
+        scope: &Scope,
+    ) -> Result<Option<Subschema>> {
+        let location = SchemaLocation::Keyword(source.id, keyword, None);
+        source.keywords.get(keyword).map(|schema| self.subschema(schema, scope, location)).transpose()
     }
 
     /// The schemas of a list, such as the branches of `anyOf`.
     fn list(
         &mut self,
-        id: NodeId,
+        source: Source<'_, 's>,
         keyword: Keyword,
-        schemas: &'s [Value],
         scope: &Scope,
-    ) -> Result<Box<[Subschema]>> {
-        let schemas = schemas.iter().enumerate();
-        schemas
-            .map(|(index, schema)| self.subschema(schema, scope, SchemaLocation::Index(id, keyword, index)))
-            .collect()
+    ) -> Result<Option<Box<[Subschema]>>> {
+        let Some(schemas) = source.keywords.array(keyword)? else { return Ok(None) };
+        let compile = |(index, schema): (usize, &'s Value)| {
+            self.subschema(schema, scope, source.member(keyword, &index.to_string()))
+        };
+        schemas.iter().enumerate().map(compile).collect::<Result<_>>().map(Some)
     }
 
     /// An `additional…` or `unevaluated…` keyword.
-    fn remainder(
-        &mut self,
-        id: NodeId,
-        keywords: &Keywords<'s>,
-        keyword: Keyword,
-        scope: &Scope,
-    ) -> Result<Option<Remainder>> {
-        Ok(match keywords.get(keyword) {
-            None => None,
-            Some(Value::Bool(false)) => Some(Remainder::Forbidden),
-            Some(schema) if allows_everything(schema) => Some(Remainder::Allowed),
-            Some(schema) => {
-                let location = SchemaLocation::Keyword(id, keyword);
-                Some(Remainder::Schema(self.node(schema, scope, location)?))
-            }
-        })
+    fn remainder(&mut self, source: Source<'_, 's>, keyword: Keyword) -> Result<Option<Remainder>> {
+        if source.keywords.get(keyword) == Some(&Value::Bool(false)) {
+            return Ok(Some(Remainder::Forbidden));
+        }
+        Ok(self.keyword_schema(source, keyword, source.scope)?.map(Remainder::from))
     }
 
     fn compile_node(
@@ -209,24 +199,26 @@ impl<'s> Compiler<'s> {
         let base = uri::resolve(&scope.base, uri::normalize_id(id));
         let base = base.map_or_else(|| Rc::clone(&scope.base), Into::into);
         let named = keywords.get(Keyword::Schema).and_then(Value::as_str);
-        let dialect = named.map_or(scope.dialect, |named| self.documents.dialect_named(named));
+        let dialect = named.map_or(scope.dialect, |named| Dialect::named(named, self.documents.others));
         Some(Scope { base, dialect, is_composite: scope.is_composite })
     }
 
     fn object_schema(&mut self, id: NodeId, keywords: &Keywords<'s>, scope: &Scope) -> Result<Node> {
-        let declared = keyword_values::types(keywords)?;
+        let declared = keywords.types()?;
+        let branch = Scope { is_composite: true, ..scope.clone() };
+        let source = Source { id, keywords, scope, branch: &branch };
         Ok(Node {
             checks_type_first: declared.are_checked_first(keywords),
             types: declared.types,
-            type_value: keyword_values::type_in_errors(keywords, declared.types),
+            type_value: keywords.type_in_errors(declared.types),
             tracks_evaluated: keywords.has(Keyword::UnevaluatedItems)
                 || keywords.has(Keyword::UnevaluatedProperties),
             resource: self.resource(&scope.base),
-            any: self.any(id, keywords, scope)?,
+            any: self.any(source)?,
             number: compile_scalar::number(keywords)?,
             string: compile_scalar::string(keywords)?,
-            array: self.array(id, keywords, scope)?,
-            object: self.object(id, keywords, scope)?,
+            array: self.array(source)?,
+            object: self.object(source)?,
             ..Node::default()
         })
     }

@@ -2,18 +2,15 @@
 
 mod evaluated;
 mod mode;
-mod present_properties;
 mod validate_array;
-mod validate_dependencies;
 mod validate_logic;
 mod validate_object;
 mod validate_scalar;
 
 use serde_json::{Value, json};
 
-use super::compiled_schema::{CompiledSchema, Node, NodeId};
-use super::error::ValidationError;
-use super::schema_path::schema_path;
+use super::ValidationError;
+use super::compiled_schema::{CompiledSchema, Node, NodeId, NumberRule, StringRule};
 use crate::pointer::Location;
 use crate::types::TypeSet;
 use evaluated::Evaluated;
@@ -38,16 +35,25 @@ pub struct Validation<'c> {
     is_exhausted: bool,
     /// Resources entered so far, outermost first: the dynamic scope of `$dynamicRef`.
     dynamic_scope: Vec<u32>,
-    /// What the schemas for the current instance have evaluated, if an `unevaluated…` keyword needs it.
+    /// Everything that the schemas for the current instance have evaluated, if an `unevaluated…` keyword needs it.
     evaluated: Option<Box<Evaluated<'c>>>,
 }
 
 /// Where a keyword is applied: its node and the location of the instance.
 #[derive(Clone, Copy)]
-struct Position<'a> {
+struct Position<'l> {
     node: NodeId,
-    instance: &'a Location<'a>,
+    location: &'l Location<'l>,
 }
+
+/// The value that a schema is applied to.
+struct Instance<'d, 'l, M: Mode> {
+    data: M::Ref<'d>,
+    position: Position<'l>,
+}
+
+/// The keyword, parameters and message of an error.
+type Violation = (&'static str, Value, String);
 
 impl<'c> Validation<'c> {
     pub fn new(schema: &'c CompiledSchema) -> Self {
@@ -81,9 +87,8 @@ impl<'c> Validation<'c> {
         }]
     }
 
-    /// Applies a schema to the current instance.
     #[inline]
-    fn visit<M: Mode>(&mut self, id: NodeId, data: M::Ref<'_>, instance: &Location<'_>) -> bool {
+    fn visit<M: Mode>(&mut self, id: NodeId, data: M::Ref<'_>, location: &Location<'_>) -> bool {
         let Some(node) = self.schema.nodes.get(id as usize) else { return false };
         self.visits += 1;
         if node.is_leaf {
@@ -92,13 +97,18 @@ impl<'c> Validation<'c> {
                 return is_valid;
             }
         }
-        self.visit_node::<M>(node, data, Position { node: id, instance })
+        self.visit_node::<M>(node, Instance { data, position: Position { node: id, location } })
+    }
+
+    /// Applies a schema to the current instance.
+    fn apply<M: Mode>(&mut self, id: NodeId, instance: &mut Instance<'_, '_, M>) -> bool {
+        self.visit::<M>(id, M::reborrow(&mut instance.data), instance.position.location)
     }
 
     /// Applies a schema to a child of the current instance.
     #[inline]
-    fn visit_child<M: Mode>(&mut self, id: NodeId, data: M::Ref<'_>, instance: &Location<'_>) -> bool {
-        self.untracked(|validation| validation.visit::<M>(id, data, instance))
+    fn visit_child<M: Mode>(&mut self, id: NodeId, data: M::Ref<'_>, location: &Location<'_>) -> bool {
+        self.untracked(|validation| validation.visit::<M>(id, data, location))
     }
 
     /// Runs without recording what is evaluated.
@@ -112,20 +122,22 @@ impl<'c> Validation<'c> {
 
     /// Runs a schema for the current instance; what it evaluates counts if the instance is valid.
     fn tracked_if_valid(&mut self, run: impl FnOnce(&mut Self) -> bool) -> bool {
-        if self.evaluated.is_none() {
-            return run(self);
-        }
+        if self.evaluated.is_some() { self.tracked(run, |is_valid| is_valid) } else { run(self) }
+    }
+
+    /// Runs with a record of its own, which is added to the outer one if the result `counts`.
+    fn tracked(&mut self, run: impl FnOnce(&mut Self) -> bool, counts: fn(bool) -> bool) -> bool {
         let outer = self.evaluated.replace(Box::default());
         let is_valid = run(self);
         let own = std::mem::replace(&mut self.evaluated, outer);
-        if let (true, Some(outer), Some(own)) = (is_valid, &mut self.evaluated, own) {
+        if let (true, Some(outer), Some(own)) = (counts(is_valid), &mut self.evaluated, own) {
             outer.merge(*own);
         }
         is_valid
     }
 
     #[inline(never)]
-    fn visit_node<M: Mode>(&mut self, node: &'c Node, mut data: M::Ref<'_>, position: Position<'_>) -> bool {
+    fn visit_node<M: Mode>(&mut self, node: &'c Node, mut instance: Instance<'_, '_, M>) -> bool {
         self.is_exhausted |= self.depth >= MAX_DEPTH || self.visits > MAX_VISITS;
         if self.is_exhausted {
             return false;
@@ -137,16 +149,10 @@ impl<'c> Validation<'c> {
             self.dynamic_scope.push(node.resource);
         }
         let is_valid = if node.tracks_evaluated {
-            // What schemas beside this one have evaluated does not count for its `unevaluated…` keywords.
-            let outer = self.evaluated.replace(Box::default());
-            let is_valid = self.rules::<M>(node, &mut data, position);
-            let own = std::mem::replace(&mut self.evaluated, outer);
-            if let (Some(outer), Some(own)) = (&mut self.evaluated, own) {
-                outer.merge(*own);
-            }
-            is_valid
+            // Its `unevaluated…` keywords ignore everything that schemas beside this one have evaluated.
+            self.tracked(|validation| validation.rules(node, &mut instance), |_| true)
         } else {
-            self.rules::<M>(node, &mut data, position)
+            self.rules(node, &mut instance)
         };
         if enters_resource {
             self.dynamic_scope.pop();
@@ -156,31 +162,25 @@ impl<'c> Validation<'c> {
     }
 
     #[inline]
-    fn rules<M: Mode>(&mut self, node: &'c Node, data: &mut M::Ref<'_>, position: Position<'_>) -> bool {
+    fn rules<M: Mode>(&mut self, node: &'c Node, instance: &mut Instance<'_, '_, M>) -> bool {
+        let position = instance.position;
         if node.is_false {
-            let detail = || (json!({}), "boolean schema is false".to_owned());
-            return self.fail::<M>(position, "false schema", detail);
+            let detail = || ("false schema", json!({}), "boolean schema is false".to_owned());
+            return self.fail::<M>(position, detail);
         }
-        let mut is_wrong_type = !node.types.is_empty() && !node.types.accepts(data);
+        let mut is_wrong_type = !node.types.is_empty() && !node.types.accepts(&instance.data);
         let mut is_valid = true;
         if is_wrong_type && (node.checks_type_first || !M::COLLECTS) {
             is_valid = self.type_error::<M>(node, position);
             is_wrong_type = false;
         }
-        for rule in &node.any {
-            if !is_valid && !M::COLLECTS {
-                return false;
-            }
-            is_valid &= self.any_rule::<M>(rule, data, position);
-        }
+        is_valid = M::and(is_valid, || M::all(node.any.iter(), |rule| self.any_rule(rule, instance)));
         // Ajv reports a wrong type in the place of the keywords for that type.
-        let type_comes_first = is_wrong_type && node.types < TypeSet::of_value(data);
+        let type_comes_first = is_wrong_type && node.types < TypeSet::of_value(&instance.data);
         if type_comes_first {
             is_valid = self.type_error::<M>(node, position);
         }
-        if is_valid || M::COLLECTS {
-            is_valid &= self.type_group::<M>(node, data, position);
-        }
+        is_valid = M::and(is_valid, || self.type_group(node, instance));
         if is_wrong_type && !type_comes_first {
             is_valid = self.type_error::<M>(node, position);
         }
@@ -188,14 +188,19 @@ impl<'c> Validation<'c> {
     }
 
     /// The keywords for the type of the value.
-    fn type_group<M: Mode>(&mut self, node: &'c Node, data: &mut M::Ref<'_>, position: Position<'_>) -> bool {
-        match &**data {
-            Value::Number(value) => self.number::<M>(node, value, position),
-            Value::String(value) => self.string::<M>(node, value, position),
-            Value::Array(_) => node.array.as_ref().is_none_or(|rules| self.array::<M>(rules, data, position)),
-            Value::Object(_) => {
-                node.object.as_ref().is_none_or(|rules| self.object::<M>(rules, data, position))
+    fn type_group<M: Mode>(&mut self, node: &'c Node, instance: &mut Instance<'_, '_, M>) -> bool {
+        let position = instance.position;
+        match &*instance.data {
+            Value::Number(value) => {
+                let accepts = |rule: &NumberRule| rule.accepts(value);
+                self.scalar::<M, _>(&node.number, accepts, NumberRule::violation, position)
             }
+            Value::String(value) => {
+                let accepts = |rule: &StringRule| rule.accepts(value);
+                self.scalar::<M, _>(&node.string, accepts, StringRule::violation, position)
+            }
+            Value::Array(_) => node.array.as_ref().is_none_or(|rules| self.array(rules, instance)),
+            Value::Object(_) => node.object.as_ref().is_none_or(|rules| self.object(rules, instance)),
             Value::Null | Value::Bool(_) => true,
         }
     }
@@ -203,33 +208,28 @@ impl<'c> Validation<'c> {
     #[cold]
     #[inline(never)]
     fn type_error<M: Mode>(&mut self, node: &Node, position: Position<'_>) -> bool {
-        self.fail::<M>(position, "type", || {
+        self.fail::<M>(position, || {
             let wanted = node.type_value.as_deref().cloned().unwrap_or_default();
             let text = match &wanted {
                 Value::String(name) => name.clone(),
                 Value::Array(names) => names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
                 _ => String::new(),
             };
-            (json!({ "type": wanted }), format!("must be {text}"))
+            ("type", json!({ "type": wanted }), format!("must be {text}"))
         })
     }
 
     /// Records a failed keyword. Always `false`, so that a check can end with it.
     #[cold]
     #[inline(never)]
-    fn fail<M: Mode>(
-        &mut self,
-        position: Position<'_>,
-        keyword: &'static str,
-        detail: impl FnOnce() -> (Value, String),
-    ) -> bool {
+    fn fail<M: Mode>(&mut self, position: Position<'_>, violation: impl FnOnce() -> Violation) -> bool {
         if M::COLLECTS {
             self.error_count += 1;
             if self.errors.len() < MAX_ERRORS {
-                let (params, message) = detail();
+                let (keyword, params, message) = violation();
                 self.errors.push(ValidationError {
-                    instance_path: position.instance.to_pointer(),
-                    schema_path: schema_path(self.schema, position.node, keyword),
+                    instance_path: position.location.to_pointer(),
+                    schema_path: self.schema.path(position.node, keyword),
                     keyword,
                     params,
                     message,

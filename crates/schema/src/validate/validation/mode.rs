@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// How a value is borrowed, and whether errors are collected.
 pub trait Mode {
@@ -11,18 +11,22 @@ pub trait Mode {
     type Ref<'a>: Deref<Target = Value>;
 
     fn reborrow<'a>(data: &'a mut Self::Ref<'_>) -> Self::Ref<'a>;
-    fn member<'a>(data: &'a mut Self::Ref<'_>, name: &str) -> Option<Self::Ref<'a>>;
     fn members<'a>(data: &'a mut Self::Ref<'_>) -> Option<impl Iterator<Item = (&'a str, Self::Ref<'a>)>>;
     fn items<'a>(data: &'a mut Self::Ref<'_>) -> impl Iterator<Item = Self::Ref<'a>>;
-    /// Passes on a value that is not part of the data, such as a property's name.
-    fn with_temporary<T>(value: Value, then: impl FnOnce(Self::Ref<'_>) -> T) -> T;
 
-    fn object_to_fill<'a>(_data: &'a mut Self::Ref<'_>) -> Option<&'a mut Map<String, Value>> {
+    /// The value, if defaults are filled in.
+    fn to_fill<'a>(_data: &'a mut Self::Ref<'_>) -> Option<&'a mut Value> {
         None
     }
 
-    fn array_to_fill<'a>(_data: &'a mut Self::Ref<'_>) -> Option<&'a mut Vec<Value>> {
-        None
+    /// Checks a further keyword, unless the value is known to be invalid and that decides.
+    fn and(is_valid: bool, check: impl FnOnce() -> bool) -> bool {
+        if is_valid || Self::COLLECTS { check() & is_valid } else { false }
+    }
+
+    /// Checks one after the other, until one fails and that decides.
+    fn all<T>(mut all: impl Iterator<Item = T>, mut check: impl FnMut(T) -> bool) -> bool {
+        if Self::COLLECTS { all.fold(true, |is_valid, one| check(one) & is_valid) } else { all.all(check) }
     }
 }
 
@@ -37,20 +41,12 @@ impl Mode for CheckOnly {
         data
     }
 
-    fn member<'a>(data: &'a mut Self::Ref<'_>, name: &str) -> Option<Self::Ref<'a>> {
-        data.get(name)
-    }
-
     fn members<'a>(data: &'a mut Self::Ref<'_>) -> Option<impl Iterator<Item = (&'a str, Self::Ref<'a>)>> {
         Some(data.as_object()?.iter().map(|(name, value)| (name.as_str(), value)))
     }
 
     fn items<'a>(data: &'a mut Self::Ref<'_>) -> impl Iterator<Item = Self::Ref<'a>> {
         data.as_array().map(Vec::as_slice).unwrap_or_default().iter()
-    }
-
-    fn with_temporary<T>(value: Value, then: impl FnOnce(Self::Ref<'_>) -> T) -> T {
-        then(&value)
     }
 }
 
@@ -65,10 +61,6 @@ impl Mode for FillAndCollect {
         data
     }
 
-    fn member<'a>(data: &'a mut Self::Ref<'_>, name: &str) -> Option<Self::Ref<'a>> {
-        data.get_mut(name)
-    }
-
     fn members<'a>(data: &'a mut Self::Ref<'_>) -> Option<impl Iterator<Item = (&'a str, Self::Ref<'a>)>> {
         Some(data.as_object_mut()?.iter_mut().map(|(name, value)| (name.as_str(), value)))
     }
@@ -77,15 +69,7 @@ impl Mode for FillAndCollect {
         data.as_array_mut().map(Vec::as_mut_slice).unwrap_or_default().iter_mut()
     }
 
-    fn with_temporary<T>(mut value: Value, then: impl FnOnce(Self::Ref<'_>) -> T) -> T {
-        then(&mut value)
-    }
-
-    fn object_to_fill<'a>(data: &'a mut Self::Ref<'_>) -> Option<&'a mut Map<String, Value>> {
-        data.as_object_mut()
-    }
-
-    fn array_to_fill<'a>(data: &'a mut Self::Ref<'_>) -> Option<&'a mut Vec<Value>> {
-        data.as_array_mut()
+    fn to_fill<'a>(data: &'a mut Self::Ref<'_>) -> Option<&'a mut Value> {
+        Some(data)
     }
 }

@@ -3,54 +3,105 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::compiled_schema::{NO_SLOT, ObjectRules, Remainder, Subschema};
-use super::super::error::ValidationError;
-use super::present_properties::PresentProperties;
-use super::{MAX_ERRORS, Mode, Position, Validation};
+use super::super::ValidationError;
+use super::super::compiled_schema::{Dependencies, NO_SLOT, NodeId, ObjectRules, PRESENCE_BITS, Remainder};
+use super::super::member_order::array_index;
+use super::{CheckOnly, FillAndCollect, Instance, MAX_ERRORS, Mode, Validation};
 use crate::keyword::Keyword;
-use crate::validate::member_order::array_index;
+
+/// Which properties of a schema an object has: found in one pass.
+#[derive(Default)]
+struct PresentProperties {
+    /// The members do not have the order of the schema's properties.
+    is_out_of_order: bool,
+    /// There is a member that is no property of the schema.
+    has_unknown: bool,
+    /// A bit for each of the first properties.
+    bits: u64,
+    /// The slot after the last property found.
+    next: usize,
+}
+
+impl PresentProperties {
+    /// Adds the next member.
+    #[inline]
+    fn add(&mut self, slot: u16) {
+        if slot == NO_SLOT {
+            self.has_unknown = true;
+            return;
+        }
+        self.is_out_of_order |= usize::from(slot) < self.next;
+        self.next = usize::from(slot) + 1;
+        self.mark(slot);
+    }
+
+    /// Marks a property as present.
+    #[inline]
+    fn mark(&mut self, slot: u16) {
+        if slot < PRESENCE_BITS {
+            self.bits |= 1 << slot;
+        }
+    }
+
+    /// Whether the property is present; looks it up if it has no bit.
+    #[inline]
+    fn has(&self, slot: u16, name: &str, members: &Map<String, Value>) -> bool {
+        if slot < PRESENCE_BITS { self.bits & (1 << slot) != 0 } else { members.contains_key(name) }
+    }
+
+    /// Whether only the properties themselves can make the object invalid.
+    #[inline]
+    fn satisfies_object_rules(&self, rules: &ObjectRules) -> bool {
+        let has_required = self.bits & rules.required_bits == rules.required_bits;
+        let is_open = matches!(rules.additional, None | Some(Remainder::Allowed));
+        has_required && !rules.has_other_rules && (!self.has_unknown || is_open)
+    }
+}
 
 impl<'c> Validation<'c> {
     #[inline(never)]
     pub(super) fn object<M: Mode>(
         &mut self,
         rules: &'c ObjectRules,
-        data: &mut M::Ref<'_>,
-        position: Position<'_>,
+        instance: &mut Instance<'_, '_, M>,
     ) -> bool {
         let mut present = PresentProperties::default();
         let before = self.error_count;
         let mut is_valid = if rules.defers_properties {
-            data.as_object().into_iter().flat_map(Map::keys).for_each(|name| {
+            instance.data.as_object().into_iter().flat_map(Map::keys).for_each(|name| {
                 present.add(rules.slot(name, present.next));
             });
             true
         } else {
-            self.properties::<M>(rules, data, &mut present, position)
+            self.properties(rules, instance, &mut present)
         };
-        fill_properties::<M>(rules, data, &mut present);
-        if (is_valid || M::COLLECTS) && !present.satisfies_object_rules(rules) {
-            is_valid &= self.object_rules::<M>(rules, data, &present, before, position);
+        fill_properties(rules, instance, &mut present);
+        if !present.satisfies_object_rules(rules) {
+            is_valid = M::and(is_valid, || self.object_rules(rules, instance, &present, before));
         }
-        if (is_valid || M::COLLECTS) && rules.defers_properties {
-            is_valid &= self.properties::<M>(rules, data, &mut PresentProperties::default(), position);
+        if rules.defers_properties {
+            let present = &mut PresentProperties::default();
+            is_valid = M::and(is_valid, || self.properties(rules, instance, present));
         }
-        if (is_valid || M::COLLECTS) && !rules.patterns.is_empty() {
-            is_valid &= self.pattern_properties::<M>(rules, data, position);
+        if !rules.patterns.is_empty() {
+            is_valid = M::and(is_valid, || self.pattern_properties(rules, instance));
         }
-        if (is_valid || M::COLLECTS)
-            && let Some(dependent) = &rules.dependent
-        {
-            is_valid &= self.dependencies::<M>(dependent, data, position, "dependentRequired");
+        if let Some(dependent) = &rules.dependent {
+            is_valid = M::and(is_valid, || self.dependencies(dependent, instance, "dependentRequired"));
         }
         if let Some(evaluated) = &mut self.evaluated {
             evaluated.declared.push(rules);
             evaluated.all_properties |= rules.additional.is_some();
         }
-        if (is_valid || M::COLLECTS)
-            && let Some(remainder) = rules.unevaluated
-        {
-            is_valid &= self.unevaluated_properties::<M>(remainder, data, position);
+        if let Some(remainder) = rules.unevaluated {
+            let names = (Keyword::UnevaluatedProperties, "unevaluated");
+            let covered = |validation: &Self, name: &str| {
+                validation.evaluated.as_ref().is_some_and(|evaluated| evaluated.has_property(name))
+            };
+            is_valid = M::and(is_valid, || self.remaining_members(remainder, instance, names, covered));
+            if let Some(evaluated) = &mut self.evaluated {
+                evaluated.all_properties = true;
+            }
         }
         is_valid
     }
@@ -61,27 +112,26 @@ impl<'c> Validation<'c> {
     fn object_rules<M: Mode>(
         &mut self,
         rules: &ObjectRules,
-        data: &mut M::Ref<'_>,
+        instance: &mut Instance<'_, '_, M>,
         present: &PresentProperties,
         before: usize,
-        position: Position<'_>,
     ) -> bool {
         let later = self.errors.split_off(before.min(self.errors.len()));
         let later_count = std::mem::replace(&mut self.error_count, before) - before;
-        let mut is_valid = self.presence::<M>(rules, data, present, position);
-        if (is_valid || M::COLLECTS) && rules.names.is_some() {
-            is_valid &= self.property_names::<M>(rules, data, position);
+        let mut is_valid = self.presence(rules, instance, present);
+        if let Some(schema) = rules.names {
+            is_valid = M::and(is_valid, || self.property_names(schema, instance));
         }
-        if (is_valid || M::COLLECTS)
-            && let Some(remainder) = rules.additional
-            && present.has_unknown
-        {
-            is_valid &= self.additional_properties::<M>(rules, remainder, data, position);
+        if let Some(remainder) = rules.additional.filter(|_| present.has_unknown) {
+            let names = (Keyword::AdditionalProperties, "additional");
+            let covered = |_: &Self, name: &str| {
+                rules.slot(name, 0) != NO_SLOT
+                    || rules.patterns.iter().any(|(pattern, _)| pattern.matches(name))
+            };
+            is_valid = M::and(is_valid, || self.remaining_members(remainder, instance, names, covered));
         }
-        if (is_valid || M::COLLECTS)
-            && let Some(dependencies) = &rules.dependencies
-        {
-            is_valid &= self.dependencies::<M>(dependencies, data, position, "dependencies");
+        if let Some(dependencies) = &rules.dependencies {
+            is_valid = M::and(is_valid, || self.dependencies(dependencies, instance, "dependencies"));
         }
         self.error_count += later_count;
         self.errors.extend(later);
@@ -93,19 +143,19 @@ impl<'c> Validation<'c> {
     fn presence<M: Mode>(
         &mut self,
         rules: &ObjectRules,
-        data: &Value,
+        instance: &Instance<'_, '_, M>,
         present: &PresentProperties,
-        position: Position<'_>,
     ) -> bool {
-        let Some(members) = data.as_object() else { return true };
+        let Some(members) = instance.data.as_object() else { return true };
         let max = (Keyword::MaxProperties, rules.max_properties.as_ref());
         let min = (Keyword::MinProperties, rules.min_properties.as_ref());
-        let mut is_valid = self.count::<M>(members.len(), "properties", max, min, position);
+        let mut is_valid = self.count::<M>(members.len(), "properties", max, min, instance.position);
         for required in &rules.required {
             let name = &*required.name;
             if !present.has(required.slot, name, members) {
-                is_valid = self.fail::<M>(position, "required", || {
-                    (json!({ "missingProperty": name }), format!("must have required property '{name}'"))
+                is_valid = self.fail::<M>(instance.position, || {
+                    let message = format!("must have required property '{name}'");
+                    ("required", json!({ "missingProperty": name }), message)
                 });
             }
         }
@@ -113,81 +163,66 @@ impl<'c> Validation<'c> {
     }
 
     #[inline(never)]
-    fn property_names<M: Mode>(
-        &mut self,
-        rules: &ObjectRules,
-        data: &mut M::Ref<'_>,
-        position: Position<'_>,
-    ) -> bool {
-        let Some(schema) = rules.names else { return true };
-        self.each_member::<M>(data, |validation, name, _| {
-            M::with_temporary(Value::String(name.to_owned()), |name| {
-                validation.visit_child::<M>(schema, name, position.instance)
-            }) || validation.fail::<M>(position, "propertyNames", || {
-                (json!({ "propertyName": name }), "property name must be valid".to_owned())
-            })
-        })
-    }
-
-    #[inline(never)]
-    fn additional_properties<M: Mode>(
-        &mut self,
-        rules: &ObjectRules,
-        remainder: Remainder,
-        data: &mut M::Ref<'_>,
-        position: Position<'_>,
-    ) -> bool {
-        if remainder == Remainder::Allowed {
-            return true;
-        }
-        self.each_member::<M>(data, |validation, name, value| {
-            let is_known = rules.slot(name, 0) != NO_SLOT
-                || rules.patterns.iter().any(|(pattern, _)| pattern.matches(name));
-            is_known
-                || validation.remaining_member::<M>(remainder, name, value, position, || {
-                    let message = "must NOT have additional properties";
-                    ("additionalProperties", json!({ "additionalProperty": name }), message)
+    fn property_names<M: Mode>(&mut self, schema: NodeId, instance: &mut Instance<'_, '_, M>) -> bool {
+        let position = instance.position;
+        self.each_member(instance, |validation, name, _| {
+            let mut value = Value::String(name.to_owned());
+            let is_valid = if M::COLLECTS {
+                validation.visit_child::<FillAndCollect>(schema, &mut value, position.location)
+            } else {
+                validation.visit_child::<CheckOnly>(schema, &value, position.location)
+            };
+            is_valid
+                || validation.fail::<M>(position, || {
+                    let message = "property name must be valid".to_owned();
+                    ("propertyNames", json!({ "propertyName": name }), message)
                 })
         })
     }
 
-    /// A member that no other keyword covers.
-    fn remaining_member<M: Mode>(
+    /// Members that are not `covered` by other keywords. `adjective` is the start of the keyword.
+    #[inline(never)]
+    fn remaining_members<M: Mode>(
         &mut self,
         remainder: Remainder,
-        name: &str,
-        value: M::Ref<'_>,
-        position: Position<'_>,
-        error: impl FnOnce() -> (&'static str, Value, &'static str),
+        instance: &mut Instance<'_, '_, M>,
+        (keyword, adjective): (Keyword, &str),
+        covered: impl Fn(&Self, &str) -> bool,
     ) -> bool {
-        match remainder {
-            Remainder::Allowed => true,
-            Remainder::Schema(schema) => self.visit_child::<M>(schema, value, &position.instance.key(name)),
-            Remainder::Forbidden => {
-                let (keyword, params, message) = error();
-                self.fail::<M>(position, keyword, || (params, message.to_owned()))
-            }
-        }
+        let position = instance.position;
+        self.each_member(instance, |validation, name, value| {
+            covered(validation, name)
+                || match remainder {
+                    Remainder::Allowed => true,
+                    Remainder::Schema(schema) => {
+                        validation.visit_child::<M>(schema, value, &position.location.key(name))
+                    }
+                    Remainder::Forbidden => validation.fail::<M>(position, || {
+                        let params = json!({ format!("{adjective}Property"): name });
+                        (keyword.name(), params, format!("must NOT have {adjective} properties"))
+                    }),
+                }
+        })
     }
 
     /// Validates the members in their own order, which needs no lookup, and sorts the errors into the schema's order.
     fn properties<M: Mode>(
         &mut self,
         rules: &ObjectRules,
-        data: &mut M::Ref<'_>,
+        instance: &mut Instance<'_, '_, M>,
         present: &mut PresentProperties,
-        position: Position<'_>,
     ) -> bool {
-        let Some(members) = M::members(data) else { return true };
+        let location = instance.position.location;
+        let Some(members) = M::members(&mut instance.data) else { return true };
         let before = self.errors.len();
         // The slots of invalid properties, with the number of errors after each.
         let mut invalid: Vec<(u16, usize)> = Vec::new();
         for (name, value) in members {
             let slot = rules.slot(name, present.next);
             present.add(slot);
-            let schema = rules.properties.get(usize::from(slot)).map(|property| property.schema);
-            if let Some(Subschema::Node(schema)) = schema
-                && !self.visit_child::<M>(schema, value, &position.instance.key(name))
+            let schema = rules.properties.get(usize::from(slot)).and_then(|property| property.schema);
+            if let Some(schema) = schema
+                && !self.visit_child::<M>(schema, value, &location.key(name))
             {
                 if !M::COLLECTS {
                     return false;
@@ -220,48 +255,54 @@ impl<'c> Validation<'c> {
     fn pattern_properties<M: Mode>(
         &mut self,
         rules: &ObjectRules,
-        data: &mut M::Ref<'_>,
-        position: Position<'_>,
+        instance: &mut Instance<'_, '_, M>,
     ) -> bool {
-        let mut is_valid = true;
-        for (pattern, schema) in &rules.patterns {
-            is_valid &= self.each_member::<M>(data, |validation, name, value| {
+        let location = instance.position.location;
+        M::all(rules.patterns.iter(), |(pattern, schema)| {
+            self.each_member(instance, |validation, name, value| {
                 if !pattern.matches(name) {
                     return true;
                 }
                 if let Some(evaluated) = &mut validation.evaluated {
                     evaluated.names.push(name.to_owned());
                 }
-                match schema {
-                    Subschema::Always => true,
-                    Subschema::Node(schema) => {
-                        validation.visit_child::<M>(*schema, value, &position.instance.key(name))
-                    }
-                }
-            });
-            if !is_valid && !M::COLLECTS {
-                return false;
-            }
-        }
-        is_valid
+                schema.is_none_or(|schema| validation.visit_child::<M>(schema, value, &location.key(name)))
+            })
+        })
     }
 
+    /// `dependencies`, or `dependentRequired` and `dependentSchemas`.
     #[inline(never)]
-    fn unevaluated_properties<M: Mode>(
+    fn dependencies<M: Mode>(
         &mut self,
-        remainder: Remainder,
-        data: &mut M::Ref<'_>,
-        position: Position<'_>,
+        rules: &Dependencies,
+        instance: &mut Instance<'_, '_, M>,
+        keyword: &'static str,
     ) -> bool {
-        let is_valid = self.each_member::<M>(data, |validation, name, value| {
-            validation.evaluated.as_ref().is_some_and(|evaluated| evaluated.has_property(name))
-                || validation.remaining_member::<M>(remainder, name, value, position, || {
-                    let message = "must NOT have unevaluated properties";
-                    ("unevaluatedProperties", json!({ "unevaluatedProperty": name }), message)
-                })
-        });
-        if let Some(evaluated) = &mut self.evaluated {
-            evaluated.all_properties = true;
+        let mut is_valid = true;
+        for (property, required) in &rules.required {
+            if instance.data.get(&**property).is_none() {
+                continue;
+            }
+            for missing in required.iter().filter(|name| instance.data.get(&***name).is_none()) {
+                is_valid = self.fail::<M>(instance.position, || {
+                    let names = required.join(", ");
+                    let noun = if required.len() == 1 { "property" } else { "properties" };
+                    let message = format!("must have {noun} {names} when property {property} is present");
+                    let params = json!({
+                        "property": property,
+                        "missingProperty": missing,
+                        "depsCount": required.len(),
+                        "deps": names,
+                    });
+                    (keyword, params, message)
+                });
+            }
+        }
+        for (property, schema) in &rules.schemas {
+            if instance.data.get(&**property).is_some() {
+                is_valid &= self.tracked_if_valid(|validation| validation.apply(*schema, instance));
+            }
         }
         is_valid
     }
@@ -269,36 +310,30 @@ impl<'c> Validation<'c> {
     /// Visits members in JavaScript's order: names that are array indices come first.
     fn each_member<M: Mode>(
         &mut self,
-        data: &mut M::Ref<'_>,
+        instance: &mut Instance<'_, '_, M>,
         mut visit: impl for<'x> FnMut(&mut Self, &str, M::Ref<'x>) -> bool,
     ) -> bool {
-        let mut is_valid = true;
-        let names = data.as_object().into_iter().flat_map(Map::keys);
-        if M::COLLECTS && names.clone().any(|name| array_index(name).is_some()) {
-            let mut order: Vec<String> = names.cloned().collect();
-            order.sort_by_key(|name| array_index(name).unwrap_or(u32::MAX));
-            for name in order {
-                if let Some(value) = M::member(data, &name) {
-                    is_valid &= visit(self, &name, value);
-                }
-            }
-            return is_valid;
+        let mut names = instance.data.as_object().into_iter().flat_map(Map::keys);
+        let is_reordered = M::COLLECTS && names.any(|name| array_index(name).is_some());
+        let Some(members) = M::members(&mut instance.data) else { return true };
+        if is_reordered {
+            let mut members: Vec<_> = members.collect();
+            members.sort_by_key(|(name, _)| array_index(name).unwrap_or(u32::MAX));
+            return M::all(members.into_iter(), |(name, value)| visit(self, name, value));
         }
-        for (name, value) in M::members(data).into_iter().flatten() {
-            is_valid &= visit(self, name, value);
-            if !is_valid && !M::COLLECTS {
-                return false;
-            }
-        }
-        is_valid
+        M::all(members, |(name, value)| visit(self, name, value))
     }
 }
 
-fn fill_properties<M: Mode>(rules: &ObjectRules, data: &mut M::Ref<'_>, present: &mut PresentProperties) {
+fn fill_properties<M: Mode>(
+    rules: &ObjectRules,
+    instance: &mut Instance<'_, '_, M>,
+    present: &mut PresentProperties,
+) {
     if rules.defaults.is_empty() {
         return;
     }
-    let Some(members) = M::object_to_fill(data) else { return };
+    let Some(Value::Object(members)) = M::to_fill(&mut instance.data) else { return };
     for default in &rules.defaults {
         if let Some(property) = rules.properties.get(usize::from(default.slot))
             && !present.has(default.slot, &property.name, members)
