@@ -44,6 +44,16 @@ pub(crate) fn digest(tool: &str, args: &Value) -> [u8; 32] {
     Sha256::digest(&text).into()
 }
 
+/// SHA-256 of texts and their lengths.
+pub(crate) fn hash_of_parts(parts: [&str; 4]) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    for part in parts {
+        hasher.update((part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    hasher.finalize().into()
+}
+
 /// The id of a call that has none: a resend has the same turn, position, tool and arguments.
 pub(crate) fn derived_execution_id(turn: u64, position: usize, digest: &[u8; 32]) -> String {
     let mut hasher = Sha256::new();

@@ -81,6 +81,11 @@ impl BlockRecord {
         Self { org, principal: principal.id.clone(), client_id: client_id.to_owned(), until }
     }
 
+    /// Org, principal and client.
+    pub(super) fn key(&self) -> (String, String, String) {
+        (self.org.clone(), self.principal.clone(), self.client_id.clone())
+    }
+
     /// Reads a block of a store of before: there it was a session that had this id and no toolset.
     pub(super) fn from_session(session: &SessionRecord) -> Option<Self> {
         let is_block = session.id.starts_with("block_") && session.toolset.is_empty();
@@ -298,7 +303,7 @@ pub enum Decision {
 }
 
 /// One audit entry, before it is chained.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditEntry {
     pub at: i64,
