@@ -54,11 +54,7 @@ impl Orchestrator {
     }
 
     pub(crate) fn runtime(&self, key: &str) -> Option<Runtime> {
-        let toolsets = self.0.toolsets.read().unwrap_or_else(PoisonError::into_inner);
-        if toolsets.current_key == key {
-            return Some(toolsets.current.clone());
-        }
-        toolsets.by_key.get(key).cloned()
+        self.0.toolsets.read().unwrap_or_else(PoisonError::into_inner).by_key.get(key).cloned()
     }
 
     /// Installs the toolset that new sessions start with. Earlier sessions keep theirs, which [`Self::sweep`] unloads
