@@ -21,7 +21,7 @@ use crate::store::{self, Backend, ClaimOutcome, Durability, ExecutionStatus};
 /// How often the store is asked whether a call that runs in another process has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What follows for an execution that was not refused.
+/// How an execution that was not refused continues.
 pub(crate) enum Admission {
     /// It runs.
     Claimed(Arc<PreparedTool>),
@@ -29,7 +29,7 @@ pub(crate) enum Admission {
     Recorded(Arc<Envelope>),
 }
 
-/// What entitles an execution to run, by its session.
+/// How an execution is claimed, which depends on its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClaimKind {
     /// The store has the session, and records the execution id. The claim must be settled or released.

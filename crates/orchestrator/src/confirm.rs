@@ -27,7 +27,7 @@ pub struct Approver<'a> {
     pub by: &'a str,
 }
 
-/// What proves that an answer is the user's.
+/// The proof that an answer is the user's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof {
     /// The whole token.

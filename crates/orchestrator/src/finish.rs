@@ -31,7 +31,7 @@ pub(crate) enum End {
     Closed,
 }
 
-/// What the store writes.
+/// The record that the store writes.
 pub(crate) enum Record {
     Append(AuditEntry),
     /// The envelope of a stored claim and the audit entry, in one step.
@@ -157,8 +157,8 @@ impl Orchestrator {
     }
 }
 
-/// The tool and version of an execution in the metrics. Names that models invent share one row, so that they cannot fill
-/// the memory.
+/// The tool and version of an execution in the metrics. Names that models invent share one row, so that they cannot
+/// fill the memory.
 fn metrics_row<'a>(execution: &'a Execution, tool_version: &'a str) -> (&'a str, &'a str) {
     let Execution { tool, runtime, prepared, .. } = execution;
     let is_known = prepared.is_some()

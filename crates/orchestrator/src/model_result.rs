@@ -1,4 +1,4 @@
-//! What a model reads of an envelope: a result that it can act on, by error type and mode.
+//! An envelope as a model reads it: a result that it can act on, by error type and mode.
 
 use serde_json::{Value, json};
 use toolwright_contract::{Envelope, ErrorKind, Mode};
@@ -9,12 +9,12 @@ use crate::runtime::Runtime;
 use crate::store::{self, Backend, ConfirmationRecord, SessionRecord};
 
 impl Orchestrator {
-    /// What the model reads of a call in this session.
+    /// The result of a call in this session, as the model reads it.
     pub fn for_model(&self, session: &SessionRecord, envelope: &Envelope) -> Value {
         self.model_value(session.mode, self.runtime(&session.toolset), envelope)
     }
 
-    /// What the model reads of a call in an ephemeral session.
+    /// The result of a call in an ephemeral session, as the model reads it.
     pub fn for_model_ephemeral(&self, mode: Mode, envelope: &Envelope) -> Value {
         self.model_value(mode, Some(self.current()), envelope)
     }

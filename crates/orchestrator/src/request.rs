@@ -1,4 +1,4 @@
-//! What a caller hands in: one call, its session, and everything in which callers differ. Plain data.
+//! The request of a caller: one call, its session, and everything in which callers differ. Plain data.
 
 use std::sync::Arc;
 

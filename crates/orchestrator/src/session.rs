@@ -12,7 +12,7 @@ use crate::orchestrator::Orchestrator;
 use crate::state::{self, Event};
 use crate::store::{self, Backend, SessionRecord, SessionStatus, Spent};
 
-/// What a session starts with.
+/// The data that a session starts with.
 #[derive(Debug, Clone)]
 pub struct NewSession {
     /// Random when absent.
@@ -20,7 +20,7 @@ pub struct NewSession {
     pub client_id: String,
     pub principal: Principal,
     pub mode: Mode,
-    /// What handlers see as `context.session.state`; an object.
+    /// `context.session.state` of handlers; an object.
     pub state: Map<String, Value>,
 }
 

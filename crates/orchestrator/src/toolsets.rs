@@ -29,7 +29,7 @@ impl Toolsets {
     }
 }
 
-/// What a session stores of its toolset: the version, and a digest of the handlers, which the version does not cover.
+/// The key of a toolset in sessions: the version, and a digest of the handlers, which the version does not cover.
 fn key(runtime: &Runtime) -> String {
     let toolset = runtime.toolset();
     let digest = toolset.content_digest.rsplit(':').next().unwrap_or_default();

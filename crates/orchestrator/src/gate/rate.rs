@@ -33,7 +33,7 @@ struct Window {
 /// The tokens of one call. Dropped unspent, they are returned.
 #[derive(Default)]
 pub(crate) struct RateTokens {
-    /// What each was taken from.
+    /// The window of each: its table and key.
     taken: Vec<(Arc<Rates>, String)>,
     at: i64,
 }

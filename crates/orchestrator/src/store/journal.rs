@@ -42,7 +42,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// What it is about, for the log. Contents are left out: they may be secret.
+    /// Its subject, for the log. Contents are left out: they may be secret.
     pub fn subject(&self) -> String {
         match self {
             Self::Session(record) => format!("session {}", record.id),
@@ -109,7 +109,7 @@ pub trait Journal: Send + Sync {
     fn audit_rows(&self, after: u64, limit: usize) -> impl Future<Output = Result<Vec<AuditRow>>> + Send;
 }
 
-/// What a flush does about changes without a waiter that were lost.
+/// How a flush treats changes without a waiter that were lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LostChanges {
     /// It fails if one was lost since the last flush that reports them.

@@ -21,7 +21,7 @@ pub struct SessionRecord {
     pub turn: u64,
     #[serde(default, alias = "retrievals", deserialize_with = "spent_or_retrievals")]
     pub spent: Spent,
-    /// What handlers see as `context.session.state`, and the state controller's own fields.
+    /// `context.session.state` of handlers, and the state controller's own fields.
     pub state: Value,
     /// Tools that run without a confirmation from now on.
     pub remembered: Vec<String>,
@@ -113,7 +113,7 @@ pub struct Claim {
     pub digest: [u8; 32],
     /// It may run again after a crash.
     pub idempotent: bool,
-    /// What it costs. The turn that is current when it is claimed pays.
+    /// Its costs. The turn that is current when it is claimed pays.
     pub charges: Vec<Charge>,
     /// The confirmation that it uses up.
     pub confirmation: Option<String>,
@@ -177,7 +177,7 @@ pub enum SettleOutcome {
     Unclaimed,
 }
 
-/// What a sweep has expired.
+/// The records that a sweep has expired.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SweepOutcome {
     /// How many sessions have expired or ended.
