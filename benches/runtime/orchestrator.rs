@@ -61,7 +61,7 @@ async fn measure(case: &(&str, usize, usize, usize, &str, &str), time: Duration)
         _ => Store::Memory(Memory::default()),
     };
     let mut policy = Policy::default();
-    policy.text.retrieval_calls = u32::MAX;
+    policy.text.limits.retrieval_calls = u32::MAX;
     let orchestrator = Orchestrator::builder(toolset(tools)?).store(store).policy(policy).build()?;
     let mut ids = Vec::with_capacity(sessions);
     for number in 0..sessions {

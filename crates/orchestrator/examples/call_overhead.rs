@@ -36,7 +36,7 @@ async fn measure(tool: &str, store: &str, calls: usize, callers: usize) -> Resul
         _ => Store::Memory(Memory::default()),
     };
     let mut policy = Policy::default();
-    policy.text.retrieval_calls = u32::MAX;
+    policy.text.limits.retrieval_calls = u32::MAX;
     let orchestrator = Orchestrator::builder(runtime()?).store(store).policy(policy).build()?;
     let mut tasks = Vec::new();
     let started = Instant::now();

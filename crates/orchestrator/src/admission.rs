@@ -10,6 +10,7 @@ use crate::execution::Execution;
 use crate::gate::{self, GateInput, RateTokens, Stop, meter};
 use crate::invocation::MAX_TIMEOUT;
 use crate::orchestrator::Orchestrator;
+use crate::prepared::PreparedTool;
 use crate::refusal::{
     approval_already_used, execution_id_conflict, session_inactive, still_running, store_unavailable,
     toolset_unloaded, unknown_outcome, unknown_session,
@@ -20,18 +21,18 @@ use crate::store::{self, Backend, ClaimOutcome, Durability, ExecutionStatus};
 /// How often the store is asked whether a call that runs in another process has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What follows for an execution that was not refused.
+/// How an execution that was not refused continues.
 pub(crate) enum Admission {
     /// It runs.
-    Claimed(ClaimKind),
+    Claimed(Arc<PreparedTool>),
     /// It ran before, with this envelope.
     Recorded(Arc<Envelope>),
 }
 
-/// What entitles an execution to run.
+/// How an execution is claimed, which depends on its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClaimKind {
-    /// The store's record of the execution id. It must be settled or released.
+    /// The store has the session, and records the execution id. The claim must be settled or released.
     Stored,
     /// The session ends with this execution, so no other call can have its id. There is nothing to record.
     Ephemeral,
@@ -44,8 +45,8 @@ impl Orchestrator {
             if let Some(envelope) = self.replay(execution).await? {
                 return Ok(Admission::Recorded(envelope));
             }
-            self.admit(execution).await?;
-            if let Some(admission) = self.claim(execution).await? {
+            let prepared = self.admit(execution).await?;
+            if let Some(admission) = self.claim(execution, prepared).await? {
                 return Ok(admission);
             }
             Box::pin(self.wait_for_other_process(execution)).await?;
@@ -54,11 +55,11 @@ impl Orchestrator {
 
     /// The recorded envelope of this execution id, if there is one.
     async fn replay(&self, execution: &mut Execution) -> Result<Option<Arc<Envelope>>, Failure> {
-        if !execution.is_stored {
+        if execution.claim == ClaimKind::Ephemeral {
             return Ok(None);
         }
         let recorded = self.0.store.execution(&execution.session.id, &execution.id).await;
-        let Some(record) = recorded.map_err(|error| store_unavailable(&error))? else { return Ok(None) };
+        let Some(record) = recorded.map_err(store_unavailable)? else { return Ok(None) };
         match record.status {
             _ if record.digest != execution.digest => Err(execution_id_conflict()),
             ExecutionStatus::Finished(envelope) => Ok(Some(envelope)),
@@ -74,8 +75,8 @@ impl Orchestrator {
         }
     }
 
-    /// Passes the gates. A call that needs approval becomes a confirmation request.
-    async fn admit(&self, execution: &mut Execution) -> Result<(), Failure> {
+    /// Prepares the tool and passes the gates. A call that needs approval becomes a confirmation request.
+    async fn admit(&self, execution: &mut Execution) -> Result<Arc<PreparedTool>, Failure> {
         if !execution.is_test() {
             if !state::is_active(&execution.session, execution.now) {
                 return Err(session_inactive("This session is no longer active."));
@@ -107,33 +108,33 @@ impl Orchestrator {
         if !clamped.is_empty() {
             execution.more_meta.insert("clamped".to_owned(), Value::Object(clamped));
         }
-        execution.prepared = Some(prepared);
+        execution.prepared = Some(Arc::clone(&prepared));
         execution.note_secrets();
+        if let Err(Stop::Deny(failure)) = passed {
+            return Err(failure);
+        }
+        execution.rate_tokens = rate_tokens;
         match passed {
-            Ok(()) => {
-                execution.rate_tokens = rate_tokens;
-                Ok(())
-            }
-            Err(Stop::Deny(failure)) => Err(failure),
-            Err(Stop::Confirm) => {
-                execution.rate_tokens = rate_tokens;
-                Err(Box::pin(self.request_confirmation(execution)).await)
-            }
+            Ok(()) => Ok(prepared),
+            Err(_) => Err(Box::pin(self.request_confirmation(execution, &prepared)).await),
         }
     }
 
     /// Claims the execution id, charges its meters and uses up the approval in one step. `None` when another
     /// process runs it.
-    async fn claim(&self, execution: &mut Execution) -> Result<Option<Admission>, Failure> {
-        if !execution.is_stored {
-            execution.rate_tokens.spend();
-            return Ok(Some(Admission::Claimed(ClaimKind::Ephemeral)));
-        }
-        let claimed = self.0.store.claim(self.store_claim(execution)).await;
-        match claimed.map_err(|error| store_unavailable(&error))? {
+    async fn claim(
+        &self,
+        execution: &mut Execution,
+        prepared: Arc<PreparedTool>,
+    ) -> Result<Option<Admission>, Failure> {
+        let claimed = match execution.claim {
+            ClaimKind::Ephemeral => Ok(ClaimOutcome::New),
+            ClaimKind::Stored => self.0.store.claim(self.store_claim(execution, &prepared)).await,
+        };
+        match claimed.map_err(store_unavailable)? {
             ClaimOutcome::New => {
                 execution.rate_tokens.spend();
-                Ok(Some(Admission::Claimed(ClaimKind::Stored)))
+                Ok(Some(Admission::Claimed(prepared)))
             }
             ClaimOutcome::Finished(envelope) => Ok(Some(Admission::Recorded(envelope))),
             ClaimOutcome::Running => Ok(None),
@@ -146,22 +147,20 @@ impl Orchestrator {
         }
     }
 
-    fn store_claim(&self, execution: &Execution) -> store::Claim {
-        let prepared = execution.prepared.as_ref();
-        let spec = prepared.map(|prepared| &prepared.tool.spec);
-        let idempotent = spec.is_some_and(|spec| spec.idempotent);
+    fn store_claim(&self, execution: &Execution, prepared: &PreparedTool) -> store::Claim {
+        let spec = &prepared.tool.spec;
         let policy = self.0.policy.for_mode(execution.session.mode);
         store::Claim {
             session: execution.session.id.clone(),
             execution: Arc::clone(&execution.id),
-            tool: prepared.map(|prepared| Arc::clone(&prepared.id)).unwrap_or_default(),
-            tool_version: prepared.map(|prepared| Arc::clone(&prepared.version)).unwrap_or_default(),
+            tool: Arc::clone(&prepared.id),
+            tool_version: Arc::clone(&prepared.version),
             digest: execution.digest,
-            idempotent,
-            charges: spec.map(|spec| meter::charges(spec, policy)).unwrap_or_default(),
+            idempotent: spec.idempotent,
+            charges: meter::charges(spec, policy),
             confirmation: execution.approval.as_ref().map(|approval| approval.id.clone()),
             now: execution.now,
-            durability: if idempotent { Durability::Relaxed } else { Durability::Committed },
+            durability: if spec.idempotent { Durability::Relaxed } else { Durability::Committed },
         }
     }
 
@@ -176,7 +175,7 @@ impl Orchestrator {
         let deadline = execution.started + MAX_TIMEOUT;
         loop {
             let recorded = self.0.store.execution(&execution.session.id, &execution.id).await;
-            match recorded.map_err(|error| store_unavailable(&error))?.map(|record| record.status) {
+            match recorded.map_err(store_unavailable)?.map(|record| record.status) {
                 Some(ExecutionStatus::Running) if Instant::now() < deadline => {
                     tokio::time::sleep(POLL_INTERVAL).await;
                 }
@@ -188,9 +187,8 @@ impl Orchestrator {
 
     /// Reads the session again after a wait: gates must not decide on an old state.
     pub(crate) async fn reload_session(&self, execution: &mut Execution) -> Result<(), Failure> {
-        let found = self.0.store.session(&execution.session.id).await;
-        let session = found.map_err(|error| store_unavailable(&error))?;
-        execution.session = session.ok_or_else(unknown_session)?;
+        let found = self.0.store.session(&execution.session.id).await.map_err(store_unavailable)?;
+        execution.session = found.ok_or_else(unknown_session)?;
         execution.now = self.0.clock.now();
         Ok(())
     }

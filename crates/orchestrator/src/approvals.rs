@@ -8,11 +8,12 @@ use toolwright_contract::{Envelope, ErrorKind, Failure, Meta};
 use crate::confirm::{self, Approver, Error, NewToken};
 use crate::deferred::DeferredResult;
 use crate::execution::Execution;
-use crate::finish::{End, Ending, Record};
+use crate::finish::{End, Record};
 use crate::gate::{self, GateInput, RateTokens, Stop};
 use crate::orchestrator::Orchestrator;
+use crate::prepared::PreparedTool;
 use crate::redact;
-use crate::refusal::{execution_id_conflict, store_unavailable, tool_not_prepared};
+use crate::refusal::{execution_id_conflict, store_unavailable};
 use crate::request::{CallRequest, SessionRef, ToolCall};
 use crate::store::{
     self, AuditEntry, Backend, Claim, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Decision,
@@ -44,20 +45,19 @@ impl Orchestrator {
         approver: &Approver<'_>,
         edited: Option<Value>,
     ) -> Result<Arc<Envelope>, Error> {
-        self.approve_with(approver, edited, Remember::No).await
+        self.approve_with(approver, edited, false).await
     }
 
     /// As [`Self::approve`]; and if policy allows it, the session needs no approval for this tool any more.
     pub async fn approve_and_remember(&self, approver: &Approver<'_>) -> Result<Arc<Envelope>, Error> {
-        let remember = if self.0.policy.may_remember { Remember::Tool } else { Remember::No };
-        self.approve_with(approver, None, remember).await
+        self.approve_with(approver, None, self.0.policy.may_remember).await
     }
 
     async fn approve_with(
         &self,
         approver: &Approver<'_>,
         edited: Option<Value>,
-        remember: Remember,
+        remember: bool,
     ) -> Result<Arc<Envelope>, Error> {
         let request = self.answerable(approver).await?;
         let (args, redacted_args) = match edited {
@@ -65,32 +65,7 @@ impl Orchestrator {
             None => (request.args.clone(), request.redacted_args.clone()),
         };
         let decision = Decision::Approve { by: approver.by.to_owned(), args, redacted_args };
-        let this = self.clone();
-        run_to_completion(Arc::clone(&self.0.detached), async move {
-            let now = this.0.clock.now();
-            let approval =
-                this.0.store.decide_confirmation(&request.id, decision, now).await?.ok_or(Error::Refused)?;
-            let session = this.session_of(&approval).await;
-            this.finish_answer(&approval, End::Approved, version_of(session.as_deref())).await;
-            let envelope = this.run_approved(approval, session).await;
-            if remember == Remember::Tool
-                && let Err(error) = this.remember(&request).await
-            {
-                tracing::error!("could not store that a tool needs no more approvals: {error}");
-            }
-            Ok(envelope)
-        })
-        .await
-    }
-
-    /// Stores that this session needs no approval for this tool any more.
-    async fn remember(&self, request: &ConfirmationRecord) -> store::Result<()> {
-        self.change(&request.session, |session| {
-            if !session.remembered.contains(&request.tool) {
-                session.remembered.push(request.tool.clone());
-            }
-        })
-        .await
+        self.decide(request, decision, remember).await
     }
 
     /// Rejects a call: the rejection is recorded as its result, and delivered.
@@ -100,17 +75,45 @@ impl Orchestrator {
         reason: Option<String>,
     ) -> Result<Arc<Envelope>, Error> {
         let request = self.answerable(approver).await?;
-        let decision = Decision::Reject { by: approver.by.to_owned(), reason };
+        self.decide(request, Decision::Reject { by: approver.by.to_owned(), reason }, false).await
+    }
+
+    /// Records a decision and runs or declines the call, in a task of its own: an answer counts once it is recorded,
+    /// even if the approver disconnects.
+    async fn decide(
+        &self,
+        request: Arc<ConfirmationRecord>,
+        decision: Decision,
+        remember: bool,
+    ) -> Result<Arc<Envelope>, Error> {
         let this = self.clone();
-        run_to_completion(Arc::clone(&self.0.detached), async move {
-            let now = this.0.clock.now();
-            let rejection =
-                this.0.store.decide_confirmation(&request.id, decision, now).await?.ok_or(Error::Refused)?;
-            let session = this.session_of(&rejection).await;
+        let task = tokio::spawn(async move {
+            let _running = Arc::clone(&this.0.detached);
+            let decided = this.0.store.decide_confirmation(&request.id, decision, this.0.clock.now()).await?;
+            let decided = decided.ok_or(Error::Refused)?;
+            let session = this.session_of(&decided).await;
             let version = version_of(session.as_deref());
-            let envelope = this.deliver_declined(&rejection, version);
-            this.settle_unrun(&rejection, &envelope, End::Rejected, version).await?;
+            if decided.status == ConfirmationStatus::Rejected {
+                let envelope = this.deliver_declined(&decided, version);
+                this.settle_unrun(&decided, &envelope, End::Rejected, version).await?;
+                return Ok(envelope);
+            }
+            this.finish_answer(&decided, End::Approved, version).await;
+            let envelope = this.run_approved(decided, session).await;
+            if remember && let Err(error) = this.remember(&request).await {
+                tracing::error!("could not store that a tool needs no more approvals: {error}");
+            }
             Ok(envelope)
+        });
+        task.await.unwrap_or_else(|panic| Err(store::Error::Unavailable(panic.to_string()).into()))
+    }
+
+    /// Stores that this session needs no approval for this tool any more.
+    async fn remember(&self, request: &ConfirmationRecord) -> store::Result<()> {
+        self.change(&request.session, |session| {
+            if !session.remembered.contains(&request.tool) {
+                session.remembered.push(request.tool.clone());
+            }
         })
         .await
     }
@@ -152,7 +155,7 @@ impl Orchestrator {
     }
 
     fn deliver(&self, request: &ConfirmationRecord, envelope: &Arc<Envelope>) {
-        self.0.deferred_results.send(DeferredResult {
+        self.0.deferred_results.send(&DeferredResult {
             session: request.session.clone(),
             execution_id: request.execution.clone(),
             envelope: Arc::clone(envelope),
@@ -210,7 +213,7 @@ impl Orchestrator {
             // The id was used for another call meanwhile; the answer is audited even so.
             Record::Append(audit)
         };
-        self.finish(Ending { end, execution: None, error: None, record }).await.map(drop)
+        self.finish(end, None, None, record).await.map(drop)
     }
 
     /// Closes the approval of a call that was refused, so that it does not run later. A transient failure keeps it.
@@ -233,7 +236,7 @@ impl Orchestrator {
     async fn finish_answer(&self, request: &ConfirmationRecord, end: End, registry_version: &str) {
         let record = Record::Append(self.answer_entry(request, end, registry_version));
         // A failure is logged; the answer itself is stored already.
-        let _ = self.finish(Ending { end, execution: None, error: None, record }).await;
+        let _ = self.finish(end, None, None, record).await;
     }
 
     fn answer_entry(&self, request: &ConfirmationRecord, end: End, registry_version: &str) -> AuditEntry {
@@ -250,12 +253,10 @@ impl Orchestrator {
             tool_version: request.tool_version.clone(),
             registry_version: registry_version.to_owned(),
             execution_id: request.execution.clone(),
-            // The call's own entry has it; here it would cover arguments that must not be stored.
-            args_digest: String::new(),
             outcome: end.event().to_owned(),
-            duration_ms: 0,
-            intents: Vec::new(),
             data,
+            // The call's own entry has the digest; here it would cover arguments that must not be stored.
+            ..AuditEntry::default()
         }
     }
 
@@ -267,12 +268,9 @@ impl Orchestrator {
     /// The confirmation request of this approver, if they may answer it.
     async fn answerable(&self, approver: &Approver<'_>) -> Result<Arc<ConfirmationRecord>, Error> {
         let (id, _) = confirm::split_token(approver.token);
-        let request = self.0.store.confirmation(id).await?.ok_or(Error::Refused)?;
-        if confirm::may_answer(&request, approver, self.0.clock.now()) {
-            Ok(request)
-        } else {
-            Err(Error::Refused)
-        }
+        let request = self.0.store.confirmation(id).await?;
+        let may_answer = |request: &Arc<_>| confirm::may_answer(request, approver, self.0.clock.now());
+        request.filter(may_answer).ok_or(Error::Refused)
     }
 
     /// Validates and clamps edited arguments. Returns them, and their redacted form if they contain secrets.
@@ -310,8 +308,11 @@ impl Orchestrator {
     }
 
     /// Stores a confirmation request for a call. Returns the refusal that carries it.
-    pub(crate) async fn request_confirmation(&self, execution: &mut Execution) -> Failure {
-        let Some(prepared) = &execution.prepared else { return tool_not_prepared() };
+    pub(crate) async fn request_confirmation(
+        &self,
+        execution: &mut Execution,
+        prepared: &PreparedTool,
+    ) -> Failure {
         let spec = &prepared.tool.spec;
         let token = NewToken::random();
         let redacted_args =
@@ -344,7 +345,7 @@ impl Orchestrator {
                 let secret = execution.parent.is_none().then_some(token.secret);
                 confirm::confirmation_required(&stored, spec, secret)
             }
-            Err(error) => store_unavailable(&error),
+            Err(error) => store_unavailable(error),
         }
     }
 
@@ -361,27 +362,6 @@ impl Orchestrator {
     }
 }
 
-/// What an approval covers, beside the call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Remember {
-    No,
-    Tool,
-}
-
 fn version_of(session: Option<&SessionRecord>) -> &str {
     session.map(SessionRecord::registry_version).unwrap_or_default()
-}
-
-/// Runs work in a task of its own: an answer counts once it is recorded, even if the approver disconnects.
-async fn run_to_completion<T: Send + 'static>(
-    running: Arc<()>,
-    work: impl Future<Output = Result<T, Error>> + Send + 'static,
-) -> Result<T, Error> {
-    let result = tokio::spawn(async move {
-        let result = work.await;
-        drop(running);
-        result
-    })
-    .await;
-    result.unwrap_or_else(|panic| Err(Error::Store(store::Error::Unavailable(panic.to_string()))))
 }

@@ -35,16 +35,10 @@ fn blocked(left_ms: i64) -> Failure {
 }
 
 impl Orchestrator {
-    /// Until when this client of this principal is blocked, if it is.
-    pub async fn blocked_until(&self, principal: &Principal, client_id: &str) -> store::Result<Option<i64>> {
-        let until = self.0.store.blocked_until(principal, client_id).await?;
-        Ok(until.filter(|until| *until > self.0.clock.now()))
-    }
-
-    /// For how many milliseconds more a client is blocked, if it is.
+    /// For how many milliseconds more this client of this principal is blocked, if it is.
     pub async fn blocked_for(&self, principal: &Principal, client_id: &str) -> store::Result<Option<i64>> {
-        let until = self.blocked_until(principal, client_id).await?;
-        Ok(until.map(|until| until - self.0.clock.now()))
+        let until = self.0.store.blocked_until(principal, client_id).await?;
+        Ok(until.map(|until| until - self.0.clock.now()).filter(|left| *left > 0))
     }
 
     /// Refuses the calls of a blocked client. A nested call belongs to a call that was not refused.
@@ -53,7 +47,7 @@ impl Orchestrator {
             return Ok(());
         }
         let SessionRecord { principal, client_id, .. } = &*execution.session;
-        match self.blocked_for(principal, client_id).await.map_err(|error| store_unavailable(&error))? {
+        match self.blocked_for(principal, client_id).await.map_err(store_unavailable)? {
             Some(left_ms) => Err(blocked(left_ms)),
             None => Ok(()),
         }

@@ -27,7 +27,7 @@ pub struct Approver<'a> {
     pub by: &'a str,
 }
 
-/// What proves that an answer is the user's.
+/// The proof that an answer is the user's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof {
     /// The whole token.
@@ -121,18 +121,14 @@ pub(crate) fn confirmation_required(
 
 /// The failure of a call whose confirmation request was rejected or has expired.
 pub(crate) fn declined(record: &ConfirmationRecord) -> Failure {
-    let (message, suggestion) = match (&record.status, &record.reason) {
-        (ConfirmationStatus::Expired, _) => {
-            ("The call was not approved in time.".to_owned(), "Ask the user whether they still want it.")
-        }
-        (_, Some(reason)) => (
-            format!("The user declined this call: {reason}"),
-            "Do not repeat it; ask the user what they want instead.",
-        ),
-        (_, None) => (
-            "The user declined this call.".to_owned(),
-            "Do not repeat it; ask the user what they want instead.",
-        ),
+    if record.status == ConfirmationStatus::Expired {
+        return Failure::new(ErrorKind::Permanent, "The call was not approved in time.")
+            .suggest("Ask the user whether they still want it.");
+    }
+    let message = match &record.reason {
+        Some(reason) => format!("The user declined this call: {reason}"),
+        None => "The user declined this call.".to_owned(),
     };
-    Failure::new(ErrorKind::Permanent, message).suggest(suggestion)
+    Failure::new(ErrorKind::Permanent, message)
+        .suggest("Do not repeat it; ask the user what they want instead.")
 }

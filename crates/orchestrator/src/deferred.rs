@@ -21,50 +21,35 @@ pub struct DeferredResult {
     pub envelope: Arc<Envelope>,
 }
 
-pub(crate) struct DeferredResults {
-    all: broadcast::Sender<DeferredResult>,
-    by_session: Mutex<HashMap<String, broadcast::Sender<DeferredResult>>>,
-}
+type Senders = HashMap<Option<String>, broadcast::Sender<DeferredResult>>;
 
-impl Default for DeferredResults {
-    fn default() -> Self {
-        Self { all: broadcast::channel(QUEUE_OF_ALL).0, by_session: Mutex::default() }
-    }
-}
+/// The subscribers, by session; `None` is all sessions.
+#[derive(Default)]
+pub(crate) struct DeferredResults(Mutex<Senders>);
 
 impl DeferredResults {
     /// Sends a result to the subscribers, if there are any.
-    pub fn send(&self, result: DeferredResult) {
-        let mut by_session = self.by_session();
-        if let Some(sender) = by_session.get(&result.session)
-            && sender.send(result.clone()).is_err()
-        {
-            by_session.remove(&result.session);
+    pub fn send(&self, result: &DeferredResult) {
+        let senders = self.senders();
+        for sender in [Some(result.session.clone()), None].iter().filter_map(|key| senders.get(key)) {
+            // A sender without subscribers is removed by the sweep.
+            let _ = sender.send(result.clone());
         }
-        drop(by_session);
-        let _ = self.all.send(result);
     }
 
-    pub fn subscribe(&self) -> broadcast::Receiver<DeferredResult> {
-        self.all.subscribe()
+    pub fn subscribe(&self, session: Option<&str>) -> broadcast::Receiver<DeferredResult> {
+        let length = if session.is_some() { QUEUE_OF_SESSION } else { QUEUE_OF_ALL };
+        let mut senders = self.senders();
+        let sender = senders.entry(session.map(str::to_owned));
+        sender.or_insert_with(|| broadcast::Sender::new(length)).subscribe()
     }
 
-    pub fn subscribe_to(&self, session: &str) -> broadcast::Receiver<DeferredResult> {
-        let mut by_session = self.by_session();
-        if let Some(sender) = by_session.get(session) {
-            return sender.subscribe();
-        }
-        let (sender, receiver) = broadcast::channel(QUEUE_OF_SESSION);
-        by_session.insert(session.to_owned(), sender);
-        receiver
-    }
-
-    /// Removes the sessions that have no subscribers.
+    /// Removes the senders that have no subscribers.
     pub fn sweep(&self) {
-        self.by_session().retain(|_, sender| sender.receiver_count() > 0);
+        self.senders().retain(|_, sender| sender.receiver_count() > 0);
     }
 
-    fn by_session(&self) -> MutexGuard<'_, HashMap<String, broadcast::Sender<DeferredResult>>> {
-        self.by_session.lock().unwrap_or_else(PoisonError::into_inner)
+    fn senders(&self) -> MutexGuard<'_, Senders> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,17 +5,15 @@
 //! ```
 //! Rare branches are boxed to keep the future small: a server holds one for each connection.
 
-use std::future::poll_fn;
 use std::sync::{Arc, OnceLock};
-use std::task::Poll;
 use std::time::Instant;
 
+use futures_util::future::join_all;
 use serde_json::Map;
-use sha2::{Digest, Sha256};
 use toolwright_contract::{Envelope, ErrorKind, Failure, Meta, SideEffects};
 use toolwright_registry::hex;
 
-use crate::admission::Admission;
+use crate::admission::{Admission, ClaimKind};
 use crate::describe::{DESCRIBE, describe};
 use crate::execution::{Execution, replayed};
 use crate::finish::End;
@@ -83,7 +81,7 @@ impl Orchestrator {
             return Err(envelope_without_session(&ToolCall { id: None, ..call }, failure));
         }
         let resolved = self.resolve_session(session, &call, host.is_some()).await;
-        let (session, runtime, is_stored) =
+        let (session, runtime, claim) =
             resolved.map_err(|failure| envelope_without_session(&call, failure))?;
         let ToolCall { id, mut tool, args } = call;
         // No tool has such a long name, and the audit log stores it.
@@ -102,7 +100,7 @@ impl Orchestrator {
             started,
             now: self.0.clock.now(),
             session,
-            is_stored,
+            claim,
             runtime,
             tool,
             id,
@@ -126,45 +124,40 @@ impl Orchestrator {
         }))
     }
 
-    /// The session, its toolset if that is still loaded, and whether the store has the session.
+    /// The session, its toolset if that is still loaded, and how the call is claimed.
     async fn resolve_session(
         &self,
         session: SessionRef,
         call: &ToolCall,
         is_test: bool,
-    ) -> Result<(Arc<SessionRecord>, Option<Runtime>, bool), Failure> {
+    ) -> Result<(Arc<SessionRecord>, Option<Runtime>, ClaimKind), Failure> {
         let session = match session {
             SessionRef::Loaded(session) => session,
             SessionRef::Id(id) => {
-                let found = self.0.store.session(&id).await.map_err(|error| store_unavailable(&error))?;
+                let found = self.0.store.session(&id).await.map_err(store_unavailable)?;
                 found.ok_or_else(unknown_session)?
             }
             SessionRef::Ephemeral(new) => {
                 let (current, version) = self.current_version();
                 if is_test || leaves_no_record(&current, &call.tool) {
-                    let id = new.id.or_else(|| Some(ids::ephemeral_session_id()));
+                    let id = new.id.or_else(|| Some(ids::random_id("own")));
                     let (now, lifetime) = (self.0.clock.now(), self.0.policy.session_ms);
                     let session = NewSession { id, ..new }.record(version, now, lifetime);
-                    return Ok((Arc::new(session), Some(current), false));
+                    return Ok((Arc::new(session), Some(current), ClaimKind::Ephemeral));
                 }
                 let stored = Box::pin(self.own_session(new, call)).await;
-                stored.map_err(|error| store_unavailable(&error))?
+                stored.map_err(store_unavailable)?
             }
         };
         let runtime = self.runtime(&session.toolset);
-        Ok((session, runtime, !is_test))
+        Ok((session, runtime, if is_test { ClaimKind::Ephemeral } else { ClaimKind::Stored }))
     }
 
     /// The stored session of a call that names none: the same for the same call id of the same principal.
     async fn own_session(&self, new: NewSession, call: &ToolCall) -> store::Result<Arc<SessionRecord>> {
         let Some(id) = &call.id else { return self.create_session(new).await };
-        let mut hasher = Sha256::new();
-        for part in [new.principal.org.as_deref().unwrap_or_default(), &new.principal.id, &new.client_id, id]
-        {
-            hasher.update((part.len() as u64).to_le_bytes());
-            hasher.update(part);
-        }
-        let digest: [u8; 32] = hasher.finalize().into();
+        let org = new.principal.org.as_deref().unwrap_or_default();
+        let digest = ids::hash_of_parts([org, &new.principal.id, &new.client_id, id]);
         let id = format!("own_{}", hex(&digest[..16]));
         if let Some(known) = self.session(&id).await? {
             return Ok(known);
@@ -184,14 +177,14 @@ impl Orchestrator {
         }
         // An ephemeral execution cannot be sent twice, and an approval is claimed by the store.
         let mut slot = None;
-        if execution.is_stored && execution.approval.is_none() {
+        if execution.claim == ClaimKind::Stored && execution.approval.is_none() {
             match self.enter(&mut execution).await {
                 Ok(entered) => slot = Some(entered),
                 Err(envelope) => return envelope,
             }
         }
         let envelope = match self.replay_admit_claim(&mut execution).await {
-            Ok(Admission::Claimed(claim)) => return self.run(execution, claim, slot).await,
+            Ok(Admission::Claimed(prepared)) => return self.run(execution, prepared, slot).await,
             Ok(Admission::Recorded(envelope)) => {
                 Box::pin(self.finish_unrun(&execution, replayed(&envelope), End::Replayed)).await
             }
@@ -206,44 +199,33 @@ impl Orchestrator {
     /// Takes the slot of this execution id in this process. While another call runs with the id, waits for its result.
     async fn enter(&self, execution: &mut Execution) -> Result<Slot, Arc<Envelope>> {
         loop {
-            match self.0.in_flight.enter(&execution.session, &execution.id, execution.digest) {
+            let arrival = self.0.in_flight.enter(&execution.session.id, &execution.id, execution.digest);
+            match arrival {
                 Arrival::First(slot) => return Ok(slot),
-                Arrival::Running { is_same_call: true, result } => {
-                    Box::pin(self.wait_for_duplicate(execution, result)).await?;
-                }
-                Arrival::Running { is_same_call: false, result } => {
-                    Box::pin(self.wait_for_conflict(execution, result)).await?;
+                Arrival::Running { is_same_call, result } => {
+                    Box::pin(self.wait_for_running(execution, is_same_call, result)).await?;
                 }
             }
         }
     }
 
-    /// Replays the result of the same call. Returns `Ok` when that call was cancelled: this one takes its slot.
-    async fn wait_for_duplicate(
+    /// Waits for another call with this execution id, and replays its result if it is the same call. Returns `Ok` when
+    /// this one may take its slot.
+    async fn wait_for_running(
         &self,
         execution: &mut Execution,
+        is_same_call: bool,
         result: ResultReceiver,
     ) -> Result<(), Arc<Envelope>> {
-        if let Some(envelope) = in_flight::wait(result).await {
-            return Err(self.finish_unrun(execution, replayed(&envelope), End::Replayed).await);
-        }
-        self.reload_or_refuse(execution).await
-    }
-
-    /// Refuses the execution, unless the store has its id for this very call: then the other call will get CONFLICT.
-    async fn wait_for_conflict(
-        &self,
-        execution: &mut Execution,
-        result: ResultReceiver,
-    ) -> Result<(), Arc<Envelope>> {
-        if !self.is_recorded(execution).await {
+        // If the store says that the id belongs to us, the other call will get CONFLICT.
+        if !is_same_call && !self.is_recorded(execution).await {
             return Err(self.refuse(execution, execution_id_conflict()).await);
         }
-        in_flight::wait(result).await;
-        self.reload_or_refuse(execution).await
-    }
-
-    async fn reload_or_refuse(&self, execution: &mut Execution) -> Result<(), Arc<Envelope>> {
+        if let Some(envelope) = in_flight::wait(result).await
+            && is_same_call
+        {
+            return Err(self.finish_unrun(execution, replayed(&envelope), End::Replayed).await);
+        }
         match self.reload_session(execution).await {
             Ok(()) => Ok(()),
             Err(failure) => Err(self.refuse(execution, failure).await),
@@ -278,20 +260,4 @@ fn envelope_without_session(call: &ToolCall, failure: Failure) -> Box<Envelope> 
         more: Map::new(),
     };
     Box::new(Envelope { outcome: Err(failure), meta })
-}
-
-/// Runs futures concurrently on this task.
-async fn join_all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
-    let mut running: Vec<_> = futures.map(Box::pin).collect();
-    let mut results: Vec<Option<F::Output>> = running.iter().map(|_| None).collect();
-    poll_fn(|context| {
-        for (future, result) in running.iter_mut().zip(&mut results).filter(|(_, result)| result.is_none()) {
-            if let Poll::Ready(output) = future.as_mut().poll(context) {
-                *result = Some(output);
-            }
-        }
-        if results.iter().all(Option::is_some) { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
-    results.into_iter().flatten().collect()
 }

@@ -9,6 +9,7 @@ use toolwright_contract::{Envelope, Failure, IntentKind, Meta, Success};
 use toolwright_engine::Host;
 use toolwright_registry::hex;
 
+use crate::admission::ClaimKind;
 use crate::gate::RateTokens;
 use crate::ids;
 use crate::invocation::{HandlerEffects, Invocation, LazyCancel};
@@ -23,8 +24,7 @@ pub(crate) struct Execution {
     /// When the call came, in milliseconds since 1970.
     pub now: i64,
     pub session: Arc<SessionRecord>,
-    /// Whether the store has the session. If not, it ends with this execution.
-    pub is_stored: bool,
+    pub claim: ClaimKind,
     /// The session's toolset, if it is still loaded; a replay needs none.
     pub runtime: Option<Runtime>,
     pub tool: String,

@@ -9,7 +9,6 @@ use toolwright_contract::{Envelope, ErrorKind};
 use crate::describe::DESCRIBE;
 use crate::execution::Execution;
 use crate::gate::retrieval;
-use crate::metrics::Counters;
 use crate::observe::FinishedCall;
 use crate::orchestrator::Orchestrator;
 use crate::redact;
@@ -32,16 +31,7 @@ pub(crate) enum End {
     Closed,
 }
 
-/// What is known of an end.
-pub(crate) struct Ending<'a> {
-    pub end: End,
-    /// Absent for the answer to a confirmation request, which is audited, but not measured.
-    pub execution: Option<&'a Execution>,
-    pub error: Option<ErrorKind>,
-    pub record: Record,
-}
-
-/// What the store writes.
+/// The record that the store writes.
 pub(crate) enum Record {
     Append(AuditEntry),
     /// The envelope of a stored claim and the audit entry, in one step.
@@ -65,17 +55,23 @@ impl End {
 }
 
 impl Orchestrator {
-    /// Writes the audit entry, metrics, span and log line of an end. Says what the store recorded.
-    pub(crate) async fn finish(&self, ending: Ending<'_>) -> store::Result<SettleOutcome> {
-        let Ending { end, execution, error, record } = ending;
-        let elapsed = execution.map(|execution| execution.started.elapsed());
+    /// Writes the audit entry, metrics, span and log line of an end. Says what the store recorded. The answer to a
+    /// confirmation request has no execution: it is audited, but not measured.
+    pub(crate) async fn finish(
+        &self,
+        end: End,
+        execution: Option<&Execution>,
+        error: Option<ErrorKind>,
+        record: Record,
+    ) -> store::Result<SettleOutcome> {
+        let measured = execution.map(|execution| (execution, execution.started.elapsed()));
         let entry = match &record {
             Record::Append(entry) => entry,
             Record::Settle(settlement) => &settlement.audit,
         };
         let AuditEntry { session, tool, tool_version, execution_id, .. } = entry;
         tracing::debug!(session, tool, execution_id, event = end.event(), ?error);
-        let counters = execution.map(|execution| self.counters(execution, tool_version));
+        let tool_version = tool_version.clone();
         let recorded = match record {
             Record::Append(entry) => self.0.store.append_audit(entry).await.map(|()| SettleOutcome::Recorded),
             Record::Settle(settlement) => self.0.store.settle(settlement).await,
@@ -87,9 +83,10 @@ impl Orchestrator {
             }
             Err(error) => tracing::error!("could not write the audit entry: {error}"),
         }
-        if let (Some(execution), Some(counters), Some(elapsed)) = (execution, counters, elapsed) {
+        if let Some((execution, elapsed)) = measured {
             let is_slow = end == End::Ran && self.is_over_latency_budget(execution, elapsed);
-            counters.count(end, error, elapsed, is_slow);
+            let (name, version) = metrics_row(execution, &tool_version);
+            self.0.metrics.update(name, version, |metrics| metrics.count(end, error, elapsed, is_slow));
             self.report_span(execution, end, error);
         }
         recorded
@@ -105,7 +102,7 @@ impl Orchestrator {
         let error = envelope.outcome.as_ref().err().map(|failure| failure.kind);
         let record = Record::Append(execution.audit_entry(end.event(), &envelope));
         // A failure is logged. It does not change the result of a call that has done nothing.
-        let _ = self.finish(Ending { end, execution: Some(execution), error, record }).await;
+        let _ = self.finish(end, Some(execution), error, record).await;
         Arc::new(envelope)
     }
 
@@ -120,18 +117,6 @@ impl Orchestrator {
                 tracing::error!("could not write an audit entry of a handler: {error}");
             }
         }
-    }
-
-    /// The counters of the tool. Names that models invent share one row, so that they cannot fill the memory.
-    fn counters(&self, execution: &Execution, tool_version: &str) -> Arc<Counters> {
-        let Execution { tool, runtime, prepared, .. } = execution;
-        let is_known = prepared.is_some()
-            || tool == DESCRIBE
-            || runtime.as_ref().is_some_and(|runtime| runtime.toolset().get(tool).is_some());
-        let name = if is_known { tool.as_str() } else { "(unknown)" };
-        // What is in no toolset has the version of this program.
-        let version = if tool_version.is_empty() { env!("CARGO_PKG_VERSION") } else { tool_version };
-        self.0.metrics.metrics_for(name, version)
     }
 
     fn report_span(&self, execution: &Execution, end: End, error: Option<ErrorKind>) {
@@ -160,7 +145,8 @@ impl Orchestrator {
         let Some(prepared) = &execution.prepared else { return false };
         let spec = &prepared.tool.spec;
         let budget = spec.latency_budget_ms.as_f64().unwrap_or(f64::MAX);
-        let soft_limit = f64::from(self.0.policy.for_mode(execution.session.mode).retrieval_soft_limit_ms);
+        let limits = self.0.policy.for_mode(execution.session.mode).limits;
+        let soft_limit = f64::from(limits.retrieval_soft_limit_ms);
         let budget = if retrieval::is_retrieval(spec) { budget.min(soft_limit) } else { budget };
         let is_over = elapsed.as_secs_f64() * 1000.0 > budget;
         if is_over {
@@ -169,4 +155,16 @@ impl Orchestrator {
         }
         is_over
     }
+}
+
+/// The tool and version of an execution in the metrics. Names that models invent share one row, so that they cannot
+/// fill the memory.
+fn metrics_row<'a>(execution: &'a Execution, tool_version: &'a str) -> (&'a str, &'a str) {
+    let Execution { tool, runtime, prepared, .. } = execution;
+    let is_known = prepared.is_some()
+        || tool == DESCRIBE
+        || runtime.as_ref().is_some_and(|runtime| runtime.toolset().get(tool).is_some());
+    // A tool that is in no toolset has the version of this program.
+    let version = if tool_version.is_empty() { env!("CARGO_PKG_VERSION") } else { tool_version };
+    (if is_known { tool } else { "(unknown)" }, version)
 }

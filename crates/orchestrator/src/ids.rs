@@ -1,29 +1,13 @@
 //! Random and derived ids, and digests of calls.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use toolwright_registry::hex;
 use toolwright_registry::json::write_canonical;
-use toolwright_registry::{hex, push_hex_number};
 
 /// A random id: `prefix_` and 24 hex digits.
 pub(crate) fn random_id(prefix: &str) -> String {
     format!("{prefix}_{}", hex(&random::<12>()))
-}
-
-/// The id of an ephemeral session. No caller learns it, so it need not be hard to guess: a counter is cheaper than
-/// random bytes.
-pub(crate) fn ephemeral_session_id() -> String {
-    static PROCESS: OnceLock<String> = OnceLock::new();
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    let process = PROCESS.get_or_init(|| hex(&random::<8>()));
-    let mut id = String::with_capacity(36);
-    id.push_str("own_");
-    id.push_str(process);
-    push_hex_number(&mut id, NEXT.fetch_add(1, Ordering::Relaxed));
-    id
 }
 
 /// Random bytes. Tokens depend on them, so this waits until the system provides them.
@@ -42,6 +26,16 @@ pub(crate) fn digest(tool: &str, args: &Value) -> [u8; 32] {
     text.push(b'\n');
     write_canonical(args, &mut text);
     Sha256::digest(&text).into()
+}
+
+/// SHA-256 of texts and their lengths.
+pub(crate) fn hash_of_parts(parts: [&str; 4]) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    for part in parts {
+        hasher.update((part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    hasher.finalize().into()
 }
 
 /// The id of a call that has none: a resend has the same turn, position, tool and arguments.

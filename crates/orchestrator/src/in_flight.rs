@@ -1,35 +1,23 @@
 //! The calls that run in this process: a call that is sent again meanwhile waits for the same result.
 
-use std::hash::BuildHasher;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foldhash::fast::RandomState;
 use tokio::sync::watch;
 use toolwright_contract::Envelope;
 
-use crate::store::SessionRecord;
-
-const SHARDS: usize = 64;
-
 type Result = Option<Arc<Envelope>>;
 pub(crate) type ResultReceiver = watch::Receiver<Result>;
 
-/// By session and execution. Few run at a time, so a shard is a list.
-#[derive(Clone, Default)]
-pub(crate) struct InFlight(Arc<Shards>);
+/// Session id and execution id.
+type Key = (String, Arc<str>);
 
-struct Shards {
-    lists: [Mutex<Vec<Running>>; SHARDS],
-    next: AtomicU64,
-    hasher: RandomState,
-}
+#[derive(Clone, Default)]
+pub(crate) struct InFlight(Arc<Mutex<HashMap<Key, Running, RandomState>>>);
 
 struct Running {
-    number: u64,
-    hash: u64,
-    session: Arc<SessionRecord>,
-    execution: Arc<str>,
     digest: [u8; 32],
     /// Created for the first call that waits.
     result: Option<watch::Sender<Result>>,
@@ -46,41 +34,28 @@ pub(crate) enum Arrival {
 /// The entry of a running call. Dropped without a result, it lets the waiting calls try themselves.
 pub(crate) struct Slot {
     in_flight: InFlight,
-    hash: u64,
     /// `None` once it was removed.
-    number: Option<u64>,
-}
-
-impl Default for Shards {
-    fn default() -> Self {
-        Self {
-            lists: std::array::from_fn(|_| Mutex::default()),
-            next: AtomicU64::new(0),
-            hasher: RandomState::default(),
-        }
-    }
+    key: Option<Key>,
 }
 
 impl InFlight {
-    fn shard(&self, hash: u64) -> MutexGuard<'_, Vec<Running>> {
-        self.0.lists[hash as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
+    fn running(&self) -> MutexGuard<'_, HashMap<Key, Running, RandomState>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn enter(&self, session: &Arc<SessionRecord>, execution: &Arc<str>, digest: [u8; 32]) -> Arrival {
-        let hash = self.0.hasher.hash_one((&*session.id, &**execution));
-        let mut shard = self.shard(hash);
-        let has_same_id = |running: &&mut Running| {
-            running.hash == hash && running.session.id == session.id && running.execution == *execution
-        };
-        if let Some(running) = shard.iter_mut().find(has_same_id) {
-            let result = running.result.get_or_insert_with(|| watch::Sender::new(None)).subscribe();
-            let is_same_call = running.digest == digest;
-            return Arrival::Running { is_same_call, result };
+    pub fn enter(&self, session: &str, execution: &Arc<str>, digest: [u8; 32]) -> Arrival {
+        match self.running().entry((session.to_owned(), Arc::clone(execution))) {
+            Entry::Occupied(mut entry) => {
+                let running = entry.get_mut();
+                let result = running.result.get_or_insert_with(|| watch::Sender::new(None)).subscribe();
+                Arrival::Running { is_same_call: running.digest == digest, result }
+            }
+            Entry::Vacant(entry) => {
+                let key = Some(entry.key().clone());
+                entry.insert(Running { digest, result: None });
+                Arrival::First(Slot { in_flight: self.clone(), key })
+            }
         }
-        let number = self.0.next.fetch_add(1, Ordering::Relaxed);
-        let (session, execution) = (Arc::clone(session), Arc::clone(execution));
-        shard.push(Running { number, hash, session, execution, digest, result: None });
-        Arrival::First(Slot { in_flight: self.clone(), hash, number: Some(number) })
     }
 }
 
@@ -93,10 +68,7 @@ impl Slot {
     }
 
     fn remove(&mut self) -> Option<watch::Sender<Result>> {
-        let number = self.number.take()?;
-        let mut shard = self.in_flight.shard(self.hash);
-        let index = shard.iter().position(|running| running.number == number)?;
-        shard.swap_remove(index).result
+        self.in_flight.running().remove(&self.key.take()?)?.result
     }
 }
 

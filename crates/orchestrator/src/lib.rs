@@ -5,7 +5,6 @@
 mod admission;
 mod approvals;
 mod block;
-mod builder;
 pub mod clock;
 mod condition;
 pub mod confirm;
@@ -40,14 +39,12 @@ pub mod state;
 pub mod store;
 pub mod testing;
 mod toolsets;
-mod validation;
 
-pub use builder::{Builder, Error as BuildError};
 pub use context::Context;
 pub use deferred::DeferredResult;
 pub use describe::DESCRIBE;
 pub use functions::engine;
-pub use orchestrator::Orchestrator;
+pub use orchestrator::{Builder, Error as BuildError, Orchestrator};
 pub use prepared::Error as PrepareError;
 pub use request::{CallRequest, SessionRef, ToolCall};
 pub use runtime::{Builder as RuntimeBuilder, Runtime, WeakRuntime};

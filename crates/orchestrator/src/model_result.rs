@@ -1,6 +1,6 @@
-//! What a model reads of an envelope: a result that it can act on, by error type and mode.
+//! An envelope as a model reads it: a result that it can act on, by error type and mode.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use toolwright_contract::{Envelope, ErrorKind, Mode};
 
 use crate::orchestrator::Orchestrator;
@@ -9,12 +9,12 @@ use crate::runtime::Runtime;
 use crate::store::{self, Backend, ConfirmationRecord, SessionRecord};
 
 impl Orchestrator {
-    /// What the model reads of a call in this session.
+    /// The result of a call in this session, as the model reads it.
     pub fn for_model(&self, session: &SessionRecord, envelope: &Envelope) -> Value {
         self.model_value(session.mode, self.runtime(&session.toolset), envelope)
     }
 
-    /// What the model reads of a call in an ephemeral session.
+    /// The result of a call in an ephemeral session, as the model reads it.
     pub fn for_model_ephemeral(&self, mode: Mode, envelope: &Envelope) -> Value {
         self.model_value(mode, Some(self.current()), envelope)
     }
@@ -43,34 +43,31 @@ fn to_model_value(envelope: &Envelope, mode: Mode, documentation: Option<&str>) 
     };
     // In voice there is no time for a retry.
     let retryable = failure.retryable && mode == Mode::Text;
-    let mut members = Map::new();
-    members.insert("ok".to_owned(), false.into());
     let message = match failure.kind {
-        ErrorKind::Transient if failure.retryable => "Temporary failure, please try again later.".to_owned(),
-        _ => failure.message.clone(),
+        ErrorKind::Transient if failure.retryable => "Temporary failure, please try again later.",
+        _ => &failure.message,
     };
-    members.insert("error".to_owned(), message.into());
-    members.insert("type".to_owned(), failure.kind.as_str().into());
-    members.insert("retryable".to_owned(), retryable.into());
+    let mut result =
+        json!({ "ok": false, "error": message, "type": failure.kind.as_str(), "retryable": retryable });
     if failure.partial_side_effects {
-        members.insert("partialSideEffects".to_owned(), true.into());
+        result["partialSideEffects"] = true.into();
     }
     let suggestion = failure
         .suggestion
         .as_deref()
         .or_else(|| default_suggestion(failure.kind, failure.partial_side_effects, mode));
     if let Some(suggestion) = suggestion {
-        members.insert("suggestion".to_owned(), suggestion.into());
+        result["suggestion"] = suggestion.into();
     }
     if let Some(details) = failure.details() {
-        members.insert("details".to_owned(), details);
+        result["details"] = details;
     }
     if failure.kind == ErrorKind::Validation
         && let Some(documentation) = documentation
     {
-        members.insert("documentation".to_owned(), documentation.into());
+        result["documentation"] = documentation.into();
     }
-    Value::Object(members)
+    result
 }
 
 /// The suggestion for a failure that has none.

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use toolwright_capabilities::{Client, NoClient};
 
-use crate::builder::Builder;
 use crate::clock::Clock;
+use crate::condition::Condition;
 use crate::deferred::DeferredResults;
 use crate::gate::Rules;
 use crate::in_flight::InFlight;
@@ -16,14 +16,14 @@ use crate::metrics::{Metrics, ToolMetrics};
 use crate::observe::Observer;
 use crate::policy::Policy;
 use crate::runtime::Runtime;
-use crate::store::Store;
+use crate::store::{Memory, Store};
 use crate::toolsets::Toolsets;
 
 /// How often `wait_until_idle` checks.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Takes calls from request to envelope. Cloning shares it.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Orchestrator(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
@@ -43,25 +43,29 @@ pub(crate) struct Inner {
     pub observer: Option<Arc<dyn Observer>>,
 }
 
-impl std::fmt::Debug for Orchestrator {
+/// Builds an orchestrator.
+#[derive(Debug)]
+pub struct Builder(Inner);
+
+/// An invalid policy.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the auto-approval rule is invalid: {0}")]
+pub struct Error(String);
+
+impl std::fmt::Debug for Inner {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Orchestrator").field("policy", &self.0.policy).finish_non_exhaustive()
+        formatter.debug_struct("Inner").field("policy", &self.policy).finish_non_exhaustive()
     }
 }
 
 impl Orchestrator {
     /// Starts to build one for a toolset.
     pub fn builder(runtime: Runtime) -> Builder {
-        Builder::new(runtime)
-    }
-
-    pub(crate) fn new(builder: Builder, rules: Rules) -> Self {
-        let Builder { runtime, store, policy, clock, observer } = builder;
-        Self(Arc::new(Inner {
-            store,
-            policy,
-            clock,
-            rules,
+        Builder(Inner {
+            store: Store::Memory(Memory::default()),
+            policy: Policy::default(),
+            clock: Clock::System,
+            rules: Rules::default(),
             toolsets: RwLock::new(Toolsets::new(runtime)),
             clients: RwLock::default(),
             in_flight: InFlight::default(),
@@ -69,8 +73,8 @@ impl Orchestrator {
             deferred_results: DeferredResults::default(),
             installed: watch::Sender::default(),
             detached: Arc::default(),
-            observer,
-        }))
+            observer: None,
+        })
     }
 
     /// Counters per tool and version.
@@ -97,5 +101,40 @@ impl Orchestrator {
     pub(crate) fn client(&self, session: &str) -> Arc<dyn Client> {
         let clients = self.0.clients.read().unwrap_or_else(PoisonError::into_inner);
         clients.get(session).cloned().unwrap_or_else(|| Arc::new(NoClient))
+    }
+}
+
+impl Builder {
+    /// Where sessions, executions, confirmation requests and the audit log are stored. In memory by default.
+    #[must_use]
+    pub fn store(mut self, store: Store) -> Self {
+        self.0.store = store;
+        self
+    }
+
+    #[must_use]
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.0.policy = policy;
+        self
+    }
+
+    /// Replaces the system's clock.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.0.clock = clock;
+        self
+    }
+
+    /// Receives every call that has ended.
+    #[must_use]
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.0.observer = Some(observer);
+        self
+    }
+
+    pub fn build(mut self) -> Result<Orchestrator, Error> {
+        let rule = self.0.policy.approve_when.as_deref().map(Condition::compile).transpose();
+        self.0.rules.approve_when = rule.map_err(Error)?;
+        Ok(Orchestrator(Arc::new(self.0)))
     }
 }

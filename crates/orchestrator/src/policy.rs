@@ -9,22 +9,11 @@ use crate::condition::Condition;
 /// The limits of one mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModePolicy {
-    /// Retrieval calls per turn.
-    pub retrieval_calls: u32,
-    /// The largest `top_k` of a retrieval.
-    pub top_k: u32,
-    /// A retrieval that takes longer counts as an overrun.
-    pub retrieval_soft_limit_ms: u32,
+    /// The limits that the prompt states too: retrieval calls per turn, the largest `top_k` of a retrieval, and after
+    /// how long a retrieval counts as an overrun.
+    pub limits: Limits,
     /// Retries of an idempotent tool after a retryable TRANSIENT failure.
     pub retries: u32,
-}
-
-impl ModePolicy {
-    /// The limits that the prompt states too, and the number of retries.
-    pub const fn new(limits: Limits, retries: u32) -> Self {
-        let Limits { retrieval_calls, top_k, retrieval_soft_limit_ms } = limits;
-        Self { retrieval_calls, top_k, retrieval_soft_limit_ms, retries }
-    }
 }
 
 /// The policy of an orchestrator.
@@ -53,8 +42,8 @@ pub struct Policy {
 impl Default for Policy {
     fn default() -> Self {
         Self {
-            voice: ModePolicy::new(Limits::default_for(Mode::Voice), 0),
-            text: ModePolicy::new(Limits::default_for(Mode::Text), 1),
+            voice: ModePolicy { limits: Limits::default_for(Mode::Voice), retries: 0 },
+            text: ModePolicy { limits: Limits::default_for(Mode::Text), retries: 1 },
             org_rate: None,
             confirmation_ms: 10 * 60 * 1000,
             approve_when: None,

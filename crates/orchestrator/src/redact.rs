@@ -57,9 +57,8 @@ pub(crate) fn secrets(schema: &Value, args: &Value) -> Vec<String> {
     visit_write_only(schema, schema, &mut args.clone(), MAX_DEPTH, &mut |value| texts(value, &mut found));
     found.retain(|text| text.len() >= MIN_SECRET_BYTES);
     // Also as they are written inside JSON text.
-    let escaped: Vec<String> = found.iter().map(|text| Value::from(text.as_str()).to_string()).collect();
-    let escaped = escaped.iter().map(|text| text.trim_matches('"').to_owned());
-    let escaped: Vec<String> = escaped.filter(|text| !found.contains(text)).collect();
+    let escaped = |text: &String| Value::from(text.as_str()).to_string().trim_matches('"').to_owned();
+    let escaped: Vec<String> = found.iter().map(escaped).filter(|text| !found.contains(text)).collect();
     found.extend(escaped);
     // A secret that contains another is redacted first.
     found.sort_by_key(|text| std::cmp::Reverse(text.len()));
@@ -110,20 +109,7 @@ fn visit_write_only(
     if keywords.get("writeOnly") == Some(&Value::Bool(true)) {
         return mark(value);
     }
-    if let Some(target) = keywords.get("$ref").and_then(Value::as_str).and_then(|path| path.strip_prefix('#'))
-        && let Some(target) = root.pointer(target)
-    {
-        visit_write_only(root, target, value, depth, mark);
-    }
-    for branch in
-        ["allOf", "anyOf", "oneOf"].iter().filter_map(|name| keywords.get(*name)?.as_array()).flatten()
-    {
-        visit_write_only(root, branch, value, depth, mark);
-    }
-    for branch in keywords.get("dependentSchemas").and_then(Value::as_object).into_iter().flatten() {
-        visit_write_only(root, branch.1, value, depth, mark);
-    }
-    for branch in ["if", "then", "else"].iter().filter_map(|name| keywords.get(*name)) {
+    for branch in schemas_in_place(root, keywords) {
         visit_write_only(root, branch, value, depth, mark);
     }
     match value {
@@ -141,6 +127,20 @@ fn visit_write_only(
         }
         _ => {}
     }
+}
+
+/// The schemas that may apply to the same value.
+fn schemas_in_place<'s>(
+    root: &'s Value,
+    keywords: &'s Map<String, Value>,
+) -> impl Iterator<Item = &'s Value> {
+    let get = |name: &&str| keywords.get(*name);
+    let path = keywords.get("$ref").and_then(Value::as_str).and_then(|path| path.strip_prefix('#'));
+    let target = path.and_then(|path| root.pointer(path));
+    let lists = ["allOf", "anyOf", "oneOf"].iter().filter_map(get).filter_map(Value::as_array).flatten();
+    let dependent = keywords.get("dependentSchemas").and_then(Value::as_object);
+    let conditional = ["if", "then", "else"].iter().filter_map(get);
+    target.into_iter().chain(lists).chain(dependent.into_iter().flat_map(Map::values)).chain(conditional)
 }
 
 /// The schemas that may apply to a member. Patterns are not matched: all of them apply.

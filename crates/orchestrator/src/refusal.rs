@@ -43,15 +43,10 @@ pub(crate) fn approval_already_used() -> Failure {
 }
 
 /// The store decides whether a call may run: without it, none may.
-pub(crate) fn store_unavailable(error: &crate::store::Error) -> Failure {
+pub(crate) fn store_unavailable(error: crate::store::Error) -> Failure {
     tracing::error!("{error}");
     Failure::new(ErrorKind::Transient, "The store is unavailable, so the call was not started.")
         .suggest("Send the same call with the same id again in a moment: it will not run twice.")
-}
-
-/// A bug in the orchestrator: a call got here without a prepared tool.
-pub(crate) fn tool_not_prepared() -> Failure {
-    Failure::new(ErrorKind::Internal, "The tool cannot be used.")
 }
 
 pub(crate) fn toolset_unloaded() -> Failure {

@@ -1,4 +1,4 @@
-//! What a caller hands in: one call, its session, and everything in which callers differ. Plain data.
+//! The request of a caller: one call, its session, and everything in which callers differ. Plain data.
 
 use std::sync::Arc;
 
@@ -101,12 +101,8 @@ impl CallRequest {
 
 impl std::fmt::Debug for CallRequest {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (session, call) = (&self.session, &self.call);
-        formatter
-            .debug_struct("CallRequest")
-            .field("session", session)
-            .field("call", call)
-            .finish_non_exhaustive()
+        let mut fields = formatter.debug_struct("CallRequest");
+        fields.field("session", &self.session).field("call", &self.call).finish_non_exhaustive()
     }
 }
 

@@ -1,13 +1,13 @@
 //! Runs a claimed execution: the handler under its deadline, with retry by policy, and then the settlement. A call that
 //! writes continues when its caller disconnects; one that only reads is cancelled.
 
-use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::{Pin, pin};
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
 use serde_json::Value;
 use toolwright_contract::{Envelope, ErrorKind, Failure, SideEffects, Success};
 use toolwright_engine::Cancel;
@@ -19,6 +19,7 @@ use crate::in_flight::Slot;
 use crate::invocation::{Invocation, LazyCancel};
 use crate::normalise::Normalised;
 use crate::orchestrator::Orchestrator;
+use crate::prepared::PreparedTool;
 use crate::redact;
 use crate::refusal::interrupted;
 use crate::store::{Backend, SessionRecord};
@@ -31,27 +32,24 @@ impl Orchestrator {
     pub(crate) async fn run(
         &self,
         execution: Box<Execution>,
-        claim: ClaimKind,
+        prepared: Arc<PreparedTool>,
         slot: Option<Slot>,
     ) -> Arc<Envelope> {
-        let Some(prepared) = &execution.prepared else {
-            return Arc::new(execution.envelope(Err(interrupted())));
-        };
         let spec = &prepared.tool.spec;
         if spec.side_effects == SideEffects::Writes || !spec.idempotent {
             let this = self.clone();
             let work = Box::pin(async move {
                 let _running = Arc::clone(&this.0.detached);
-                this.run_and_settle(execution, claim, slot).await
+                this.run_and_settle(execution, &prepared, slot).await
             });
             return ContinueWhenDropped(Some(work)).await;
         }
         // A nested call is cancelled with its parent, and must not cancel it.
         let cancel = execution.parent.is_none().then(|| Arc::clone(&execution.cancel));
-        let claimed =
-            (claim == ClaimKind::Stored).then(|| (Arc::clone(&execution.session), Arc::clone(&execution.id)));
+        let is_stored = execution.claim == ClaimKind::Stored;
+        let claimed = is_stored.then(|| (Arc::clone(&execution.session), Arc::clone(&execution.id)));
         let mut guard = CancelWhenDropped { orchestrator: self, cancel, claimed, is_done: false };
-        let envelope = self.run_and_settle(execution, claim, slot).await;
+        let envelope = self.run_and_settle(execution, &prepared, slot).await;
         guard.is_done = true;
         envelope
     }
@@ -60,25 +58,18 @@ impl Orchestrator {
     async fn run_and_settle(
         &self,
         mut execution: Box<Execution>,
-        claim: ClaimKind,
+        prepared: &Arc<PreparedTool>,
         slot: Option<Slot>,
     ) -> Arc<Envelope> {
-        let settled = {
-            let mut work = pin!(async {
-                let outcome = self.run_with_retry(&mut execution, claim).await;
-                self.settle(&mut execution, claim, outcome).await
-            });
-            poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
-                Ok(poll) => poll.map(Some),
-                Err(_) => Poll::Ready(None),
-            })
-            .await
+        let work = async {
+            let outcome = self.run_with_retry(&mut execution, prepared).await;
+            self.settle(&mut execution, &prepared.tool.spec, outcome).await
         };
-        let envelope = match settled {
-            Some(envelope) => envelope,
-            None => {
+        let envelope = match AssertUnwindSafe(work).catch_unwind().await {
+            Ok(envelope) => envelope,
+            Err(_) => {
                 tracing::error!(tool = execution.tool, execution_id = &*execution.id, "a call panicked");
-                Box::pin(self.settle(&mut execution, claim, Err(interrupted()))).await
+                Box::pin(self.settle(&mut execution, &prepared.tool.spec, Err(interrupted()))).await
             }
         };
         if let Some(slot) = slot {
@@ -88,10 +79,12 @@ impl Orchestrator {
     }
 
     /// Runs the handler, and retries transient failures if policy allows it.
-    async fn run_with_retry(&self, execution: &mut Execution, claim: ClaimKind) -> Result<Success, Failure> {
-        let (Some(prepared), Some(runtime)) = (execution.prepared.clone(), execution.runtime.clone()) else {
-            return Err(interrupted());
-        };
+    async fn run_with_retry(
+        &self,
+        execution: &mut Execution,
+        prepared: &Arc<PreparedTool>,
+    ) -> Result<Success, Failure> {
+        let runtime = execution.runtime.clone().ok_or_else(interrupted)?;
         let spec = &prepared.tool.spec;
         let allowed = self.0.policy.for_mode(execution.session.mode).retries;
         let max_retries = if spec.idempotent && !execution.is_test() { allowed } else { 0 };
@@ -100,8 +93,8 @@ impl Orchestrator {
             deadline = deadline.min(parent.deadline);
         }
         loop {
-            let invocation = Invocation::new(self, execution, runtime.clone(), &prepared, claim, deadline);
-            let invocation = Arc::new(invocation);
+            let (runtime, claim) = (runtime.clone(), execution.claim);
+            let invocation = Arc::new(Invocation::new(self, execution, runtime, prepared, claim, deadline));
             let may_retry = execution.retries < max_retries;
             let args = if may_retry { execution.args.clone() } else { std::mem::take(&mut execution.args) };
             let outcome = self.run_handler(&invocation, args).await;
@@ -113,7 +106,7 @@ impl Orchestrator {
                         return outcome;
                     }
                     execution.retries += 1;
-                    self.0.metrics.metrics_for(&execution.tool, &spec.version).count_retry();
+                    self.0.metrics.update(&execution.tool, &spec.version, |metrics| metrics.retries += 1);
                     tokio::time::sleep(backoff).await;
                 }
                 _ => return outcome,

@@ -12,7 +12,7 @@ use crate::orchestrator::Orchestrator;
 use crate::state::{self, Event};
 use crate::store::{self, Backend, SessionRecord, SessionStatus, Spent};
 
-/// What a session starts with.
+/// The data that a session starts with.
 #[derive(Debug, Clone)]
 pub struct NewSession {
     /// Random when absent.
@@ -20,7 +20,7 @@ pub struct NewSession {
     pub client_id: String,
     pub principal: Principal,
     pub mode: Mode,
-    /// What handlers see as `context.session.state`; an object.
+    /// `context.session.state` of handlers; an object.
     pub state: Map<String, Value>,
 }
 
@@ -140,12 +140,12 @@ impl Orchestrator {
     /// The results of calls that waited for approval, of all sessions. A subscriber that is too slow gets the number of
     /// missed results (`RecvError::Lagged`), and reads them with [`Self::recorded`].
     pub fn deferred_results(&self) -> broadcast::Receiver<DeferredResult> {
-        self.0.deferred_results.subscribe()
+        self.0.deferred_results.subscribe(None)
     }
 
     /// As [`Self::deferred_results`], of one session.
     pub fn deferred_results_for(&self, session: &str) -> broadcast::Receiver<DeferredResult> {
-        self.0.deferred_results.subscribe_to(session)
+        self.0.deferred_results.subscribe(Some(session))
     }
 
     /// Removes the clients of sessions that have ended.
@@ -155,12 +155,8 @@ impl Orchestrator {
             clients.keys().cloned().collect()
         };
         if !attached.is_empty() {
-            self.0
-                .store
-                .inactive_sessions(&attached, now)
-                .await?
-                .iter()
-                .for_each(|session| self.detach(session));
+            let inactive = self.0.store.inactive_sessions(&attached, now).await?;
+            inactive.iter().for_each(|session| self.detach(session));
         }
         Ok(())
     }

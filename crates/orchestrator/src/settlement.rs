@@ -3,31 +3,29 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolwright_contract::{Envelope, Failure, SideEffects, Success};
+use toolwright_contract::{Envelope, Failure, SideEffects, Success, ToolSpec};
 
 use crate::admission::ClaimKind;
 use crate::execution::{Execution, replayed};
-use crate::finish::{End, Ending, Record};
+use crate::finish::{End, Record};
 use crate::orchestrator::Orchestrator;
 use crate::refusal::unrecorded_outcome;
 use crate::state;
-use crate::store::{Durability, SettleOutcome, Settlement};
+use crate::store::{Durability, SessionRecord, SettleOutcome, Settlement};
 
 impl Orchestrator {
     /// Applies the intents and records the envelope. Returns the envelope that counts.
     pub(crate) async fn settle(
         &self,
         execution: &mut Execution,
-        claim: ClaimKind,
+        spec: &ToolSpec,
         outcome: Result<Success, Failure>,
     ) -> Arc<Envelope> {
-        let Some(prepared) = execution.prepared.clone() else { return Arc::new(execution.envelope(outcome)) };
-        let spec = &prepared.tool.spec;
         if let Ok(success) = &outcome
             && !success.intents.is_empty()
             && !execution.is_test()
         {
-            let refused = Box::pin(self.apply_intents(execution, claim, &success.intents)).await;
+            let refused = Box::pin(self.apply_intents(execution, &success.intents)).await;
             if !refused.is_empty() {
                 execution.more_meta.insert("refusedIntents".to_owned(), Value::Array(refused));
             }
@@ -42,7 +40,7 @@ impl Orchestrator {
         }
         let writes = spec.side_effects == SideEffects::Writes;
         let audit = execution.audit_entry(End::Ran.event(), &envelope);
-        let record = match claim {
+        let record = match execution.claim {
             ClaimKind::Ephemeral => Record::Append(audit),
             ClaimKind::Stored => Record::Settle(Settlement {
                 session: execution.session.id.clone(),
@@ -56,7 +54,7 @@ impl Orchestrator {
                 },
             }),
         };
-        match self.finish(Ending { end: End::Ran, execution: Some(execution), error, record }).await {
+        match self.finish(End::Ran, Some(execution), error, record).await {
             Ok(SettleOutcome::Recorded) => envelope,
             // Another process took this one for dead and settled the execution: its record counts.
             Ok(SettleOutcome::AlreadySettled(recorded)) => Arc::new(replayed(&recorded)),
@@ -67,16 +65,14 @@ impl Orchestrator {
     }
 
     /// Applies intents to the session as it is now. Returns the refused ones.
-    async fn apply_intents(&self, execution: &Execution, claim: ClaimKind, intents: &[Value]) -> Vec<Value> {
+    async fn apply_intents(&self, execution: &Execution, intents: &[Value]) -> Vec<Value> {
         let farewell_ms = self.0.policy.farewell_ms;
         let now = self.0.clock.now();
-        if claim == ClaimKind::Ephemeral {
+        if execution.claim == ClaimKind::Ephemeral {
             return state::apply(&mut (*execution.session).clone(), intents, now, farewell_ms);
         }
-        let changed = self
-            .change(&execution.session.id, |session| state::apply(session, intents, now, farewell_ms))
-            .await;
-        changed.unwrap_or_else(|error| {
+        let apply = |session: &mut SessionRecord| state::apply(session, intents, now, farewell_ms);
+        self.change(&execution.session.id, apply).await.unwrap_or_else(|error| {
             tracing::error!("could not apply the intents of a call: {error}");
             let refused = |intent: &Value| {
                 json!({ "type": intent.get("type"), "reason": "the session could not be changed" })

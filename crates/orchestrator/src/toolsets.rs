@@ -29,7 +29,7 @@ impl Toolsets {
     }
 }
 
-/// What a session stores of its toolset: the version, and a digest of the handlers, which the version does not cover.
+/// The key of a toolset in sessions: the version, and a digest of the handlers, which the version does not cover.
 fn key(runtime: &Runtime) -> String {
     let toolset = runtime.toolset();
     let digest = toolset.content_digest.rsplit(':').next().unwrap_or_default();
@@ -54,11 +54,7 @@ impl Orchestrator {
     }
 
     pub(crate) fn runtime(&self, key: &str) -> Option<Runtime> {
-        let toolsets = self.0.toolsets.read().unwrap_or_else(PoisonError::into_inner);
-        if toolsets.current_key == key {
-            return Some(toolsets.current.clone());
-        }
-        toolsets.by_key.get(key).cloned()
+        self.0.toolsets.read().unwrap_or_else(PoisonError::into_inner).by_key.get(key).cloned()
     }
 
     /// Installs the toolset that new sessions start with. Earlier sessions keep theirs, which [`Self::sweep`] unloads

@@ -42,24 +42,21 @@ impl Connection {
     async fn send(&mut self, sql: &'static str, parameters: Parameters<'_>) -> Result<Vec<Row>, Error> {
         let query_timeout = self.query_timeout;
         let client = self.client()?;
-        let sending = async {
+        within(query_timeout, async {
             let statement = client.prepare_cached(sql).await.map_err(|error| match Error::from(error) {
                 Error::NoReply(text) => Error::NotSent(text),
                 rejected => rejected,
             })?;
             Ok(client.query(&statement, parameters).await?)
-        };
-        timeout(query_timeout, sending).await.unwrap_or_else(|_| Err(Error::timeout(query_timeout)))
+        })
+        .await
     }
 
     /// Runs statements without parameters and rows. Their text must not contain values from outside.
     pub async fn run(&mut self, sql: &str) -> Result<(), Error> {
         let query_timeout = self.query_timeout;
-        let sending = timeout(query_timeout, self.client()?.batch_execute(sql));
-        let outcome = match sending.await {
-            Ok(outcome) => outcome.map_err(Error::from),
-            Err(_) => Err(Error::timeout(query_timeout)),
-        };
+        let client = self.client()?;
+        let outcome = within(query_timeout, async { Ok(client.batch_execute(sql).await?) }).await;
         self.checked(outcome)
     }
 
@@ -102,4 +99,9 @@ impl Drop for Connection {
             drop(Object::take(client));
         }
     }
+}
+
+async fn within<T>(limit: Duration, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    let late = |_| Err(Error::NoReply(format!("no reply within {limit:?}")));
+    timeout(limit, work).await.unwrap_or_else(late)
 }

@@ -2,7 +2,6 @@
 
 use std::error::Error as _;
 use std::fmt;
-use std::time::Duration;
 
 use tokio_postgres::error::SqlState;
 
@@ -17,10 +16,6 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn timeout(timeout: Duration) -> Self {
-        Self::NoReply(format!("no reply within {timeout:?}"))
-    }
-
     /// Whether the same statement may succeed if it is sent again.
     pub(crate) fn is_transient(&self) -> bool {
         let states = [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE];

@@ -146,7 +146,7 @@ impl Config {
         let Settings { confirmation, session, limits, images, .. } = &self.settings;
         let mode_policy = |mode| {
             let (limits, retries) = limits.for_mode(mode);
-            ModePolicy::new(limits, retries)
+            ModePolicy { limits, retries }
         };
         let milliseconds = |seconds: u32| i64::from(seconds) * 1000;
         Policy {

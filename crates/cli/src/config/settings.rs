@@ -140,9 +140,9 @@ pub struct ModeLimits {
 impl From<&ModePolicy> for ModeLimits {
     fn from(policy: &ModePolicy) -> Self {
         Self {
-            retrieval_calls: Some(policy.retrieval_calls),
-            top_k: Some(policy.top_k),
-            retrieval_soft_limit_ms: Some(policy.retrieval_soft_limit_ms),
+            retrieval_calls: Some(policy.limits.retrieval_calls),
+            top_k: Some(policy.limits.top_k),
+            retrieval_soft_limit_ms: Some(policy.limits.retrieval_soft_limit_ms),
             retries: Some(policy.retries),
         }
     }

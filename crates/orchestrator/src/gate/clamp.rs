@@ -12,7 +12,7 @@ pub(super) fn pass(input: &mut GateInput<'_>) -> Result<(), Stop> {
     let mut limits: Vec<(&str, Number)> =
         own.into_iter().flatten().map(|(name, limit)| (name.as_str(), limit.clone())).collect();
     if spec.category == Category::Retrieval {
-        limits.push(("top_k", input.mode_policy().top_k.into()));
+        limits.push(("top_k", input.mode_policy().limits.top_k.into()));
     }
     for (name, limit) in limits {
         let Some(given) = input.args.get_mut(name) else { continue };

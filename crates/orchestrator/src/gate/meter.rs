@@ -13,7 +13,7 @@ use crate::store::{Charge, MeterScope};
 pub(crate) struct Meter {
     pub name: &'static str,
     pub scope: MeterScope,
-    /// What a call of this tool costs.
+    /// The cost of a call of this tool.
     pub amount: fn(&ToolSpec) -> u32,
     pub limit: fn(&ModePolicy) -> u32,
     /// The refusal of a call that would exceed this limit.
@@ -30,7 +30,7 @@ pub(super) fn pass(input: &mut GateInput<'_>) -> Result<(), Stop> {
     }
 }
 
-/// What a call of this tool is charged.
+/// The charges for a call of this tool.
 pub(crate) fn charges(spec: &ToolSpec, policy: &ModePolicy) -> Vec<Charge> {
     let charge = |meter: &Meter| {
         let (amount, limit) = ((meter.amount)(spec), (meter.limit)(policy));

@@ -38,11 +38,11 @@ pub(crate) struct GateInput<'a> {
     pub args: Value,
     /// Clamped parameters: name → `{from, to}`.
     pub clamped: Map<String, Value>,
-    /// What it has taken from the rate limits.
+    /// The tokens that it has taken from the rate limits.
     pub rate_tokens: RateTokens,
 }
 
-/// What the gates share between calls.
+/// The state that the gates share between calls.
 #[derive(Default)]
 pub(crate) struct Rules {
     pub rates: Arc<Rates>,

@@ -32,11 +32,9 @@ struct Window {
 
 /// The tokens of one call. Dropped unspent, they are returned.
 #[derive(Default)]
-pub(crate) struct RateTokens(Option<TakenTokens>);
-
-struct TakenTokens {
-    rates: Arc<Rates>,
-    keys: Vec<String>,
+pub(crate) struct RateTokens {
+    /// The window of each: its table and key.
+    taken: Vec<(Arc<Rates>, String)>,
     at: i64,
 }
 
@@ -53,48 +51,37 @@ pub(super) fn pass(input: &mut GateInput<'_>) -> Result<(), Stop> {
     let own = own.map(|limit| (key(), limit));
     let org = input.policy.org_rate.zip(session.principal.org.as_ref());
     let org = org.map(|(limit, org)| (format!("o\n{org}"), limit));
-    if own.is_none() && org.is_none() {
-        return Ok(());
-    }
-    let mut taken = TakenTokens { rates: Arc::clone(&input.rules.rates), keys: Vec::new(), at: input.now };
+    let mut tokens = RateTokens { taken: Vec::new(), at: input.now };
     for (key, limit) in own.into_iter().chain(org) {
-        if let Err(wait) = taken.take(key, limit) {
+        if let Err(wait) = tokens.take(&input.rules.rates, key, limit) {
             let message = format!("The rate limit of the tool `{}` is exceeded.", spec.tool_id);
             let seconds = (wait + 999) / 1000;
             let failure = Failure::new(ErrorKind::RateLimit, message);
             return Err(failure.suggest(format!("Wait {seconds} s before calling it again.")).into());
         }
     }
-    input.rate_tokens = RateTokens(Some(taken));
+    input.rate_tokens = tokens;
     Ok(())
 }
 
 impl RateTokens {
     /// Counts the call: the tokens are not returned.
     pub fn spend(&mut self) {
-        if let Some(mut taken) = self.0.take() {
-            taken.keys.clear();
-        }
+        self.taken.clear();
     }
-}
 
-impl TakenTokens {
     /// Takes a token; the error is the number of milliseconds until there is one.
-    fn take(&mut self, key: String, limit: RateLimit) -> Result<(), i64> {
-        self.rates.windows().take(&key, limit, self.at)?;
-        self.keys.push(key);
+    fn take(&mut self, rates: &Arc<Rates>, key: String, limit: RateLimit) -> Result<(), i64> {
+        rates.windows().take(&key, limit, self.at)?;
+        self.taken.push((Arc::clone(rates), key));
         Ok(())
     }
 }
 
-impl Drop for TakenTokens {
+impl Drop for RateTokens {
     fn drop(&mut self) {
-        if self.keys.is_empty() {
-            return;
-        }
-        let mut windows = self.rates.windows();
-        for key in &self.keys {
-            windows.return_token(key, self.at);
+        for (rates, key) in &self.taken {
+            rates.windows().return_token(key, self.at);
         }
     }
 }
@@ -142,11 +129,11 @@ mod tests {
     use super::*;
 
     fn limited(rates: &Arc<Rates>, at: i64, keys: &[(&str, u64)]) -> Result<RateTokens, i64> {
-        let mut taken = TakenTokens { rates: Arc::clone(rates), keys: Vec::new(), at };
+        let mut tokens = RateTokens { taken: Vec::new(), at };
         for (key, calls) in keys {
-            taken.take((*key).to_owned(), RateLimit { calls: *calls, window: 100 })?;
+            tokens.take(rates, (*key).to_owned(), RateLimit { calls: *calls, window: 100 })?;
         }
-        Ok(RateTokens(Some(taken)))
+        Ok(tokens)
     }
 
     fn spend(rates: &Arc<Rates>, at: i64, keys: &[(&str, u64)]) -> Result<(), i64> {

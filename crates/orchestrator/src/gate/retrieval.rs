@@ -9,7 +9,7 @@ pub(super) const METER: Meter = Meter {
     name: RETRIEVAL_METER,
     scope: MeterScope::Turn,
     amount: |spec| u32::from(is_retrieval(spec)),
-    limit: |policy| policy.retrieval_calls,
+    limit: |policy| policy.limits.retrieval_calls,
     refusal,
 };
 

@@ -2,10 +2,10 @@
 //! detected. A chain has one writer at a time. A missing tail is detected only by comparison with a hash that was
 //! saved elsewhere.
 
-use sha2::{Digest, Sha256};
 use toolwright_registry::hex;
 
 use super::records::{AuditEntry, AuditRow};
+use crate::ids;
 
 const FIRST_PREVIOUS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
@@ -15,14 +15,6 @@ pub struct Chain {
     name: String,
     position: u64,
     head: [u8; 32],
-}
-
-/// Links a row to the row before it.
-#[derive(Debug, Clone, Copy)]
-pub struct Link {
-    pub position: u64,
-    pub previous: [u8; 32],
-    pub hash: [u8; 32],
 }
 
 /// Why a chain is broken.
@@ -38,11 +30,16 @@ pub enum ChainError {
 
 impl Chain {
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), position: 0, head: [0; 32] }
+        Self::resume(name, 0, [0; 32])
     }
 
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// How many rows it has.
+    pub const fn position(&self) -> u64 {
+        self.position
     }
 
     /// The hash of its last row.
@@ -57,24 +54,16 @@ impl Chain {
 
     /// Appends the text of an entry. `number` is the row's number in the store.
     pub fn append(&mut self, number: u64, entry: String) -> AuditRow {
-        let Link { position, previous, hash } = self.link(&entry);
-        AuditRow {
-            number,
-            chain: self.name.clone(),
-            position,
-            previous: hex(&previous),
-            hash: hex(&hash),
-            entry,
-        }
+        let previous = hex(&self.head);
+        self.link(&entry);
+        let (chain, position, hash) = (self.name.clone(), self.position, hex(&self.head));
+        AuditRow { number, chain, position, previous, hash, entry }
     }
 
     /// Links the text of an entry to the end of the chain.
-    pub fn link(&mut self, text: &str) -> Link {
-        let position = self.position + 1;
-        let hash = hash(&hex(&self.head), &self.name, position, text);
-        let previous = std::mem::replace(&mut self.head, hash);
-        self.position = position;
-        Link { position, previous, hash }
+    pub fn link(&mut self, text: &str) {
+        self.position += 1;
+        self.head = hash(&hex(&self.head), &self.name, self.position, text);
     }
 }
 
@@ -118,10 +107,5 @@ impl Verifier {
 }
 
 fn hash(previous: &str, chain: &str, position: u64, entry: &str) -> [u8; 32] {
-    let mut hasher = Sha256::new();
-    for part in [previous, chain, &position.to_string(), entry] {
-        hasher.update((part.len() as u64).to_le_bytes());
-        hasher.update(part);
-    }
-    hasher.finalize().into()
+    ids::hash_of_parts([previous, chain, &position.to_string(), entry])
 }

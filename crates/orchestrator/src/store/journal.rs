@@ -7,7 +7,6 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use toolwright_contract::Envelope;
 
-use super::chain;
 use super::records::{
     AuditEntry, AuditRow, BlockRecord, Claim, ConfirmationRecord, Durability, ExecutionRecord, SessionRecord,
 };
@@ -31,50 +30,38 @@ pub enum Change {
     Settlement {
         number: u64,
         envelope: String,
-        audit: AuditText,
+        audit: String,
     },
     /// A confirmation was created or updated.
     Confirmation(Arc<ConfirmationRecord>),
     /// A client was blocked.
-    Block(Arc<BlockRecord>),
-    Audit(AuditText),
+    Block(BlockRecord),
+    /// An audit entry: the JSON that is hashed and stored. Serialized outside of any lock.
+    Audit(String),
     Deletion(Deletion),
 }
 
 impl Change {
-    /// What it is about, for the log. Contents are left out: they may be secret.
+    /// Its subject, for the log. Contents are left out: they may be secret.
     pub fn subject(&self) -> String {
         match self {
             Self::Session(record) => format!("session {}", record.id),
             Self::Claim { claim, .. } => {
                 format!("claim of {} in session {}", claim.execution, claim.session)
             }
-            Self::Settlement { audit, .. } => audit.parse().map_or_else(
-                || "a settlement".to_owned(),
-                |entry| format!("settlement of {} in session {}", entry.execution_id, entry.session),
-            ),
             Self::Confirmation(confirmation) => format!("confirmation {}", confirmation.id),
             Self::Block(block) => format!("block of client {}", block.client_id),
-            Self::Audit(text) => text.parse().map_or_else(
-                || "an audit entry".to_owned(),
-                |entry| format!("audit entry {} of session {}", entry.event, entry.session),
-            ),
+            Self::Settlement { audit, .. } | Self::Audit(audit) => {
+                let entry = serde_json::from_str(audit);
+                entry.map_or(
+                    "an audit entry".to_owned(),
+                    |AuditEntry { event, execution_id, session, .. }| {
+                        format!("audit entry {event} of {execution_id} in session {session}")
+                    },
+                )
+            }
             Self::Deletion(_) => "deletion of old records".to_owned(),
         }
-    }
-}
-
-/// An audit entry as the JSON that is hashed and stored. Serialized outside of any lock.
-#[derive(Debug)]
-pub struct AuditText(pub String);
-
-impl AuditText {
-    pub fn new(entry: &AuditEntry) -> Self {
-        Self(chain::text(entry))
-    }
-
-    fn parse(&self) -> Option<AuditEntry> {
-        serde_json::from_str(&self.0).ok()
     }
 }
 
@@ -104,17 +91,13 @@ pub trait Journal: Send + Sync {
     /// result resolves when the change is on disk, or, for a relaxed change, when the queue has room.
     fn write(&self, change: Change, durability: Durability) -> PendingWrite;
 
-    /// Resolves when all changes before are on disk; an error if one was lost since the last flush.
-    fn flush(&self) -> PendingWrite;
-
     /// Resolves when all changes before are on disk or were lost.
-    fn drain(&self) -> PendingWrite;
+    fn flush(&self, lost: LostChanges) -> PendingWrite;
 
     /// An envelope in the form in which it is written. Called outside of any lock, since envelopes can be large.
     fn serialize(&self, envelope: &Envelope) -> Result<String>;
 
-    /// Reads an execution that was evicted from memory. `None` when the execution with this number has other ids, or
-    /// is not on disk.
+    /// Reads an execution that was evicted from memory. `None` when it is not on disk.
     fn execution(
         &self,
         number: u64,
@@ -124,6 +107,14 @@ pub trait Journal: Send + Sync {
 
     /// Up to `limit` audit rows after the row with this number.
     fn audit_rows(&self, after: u64, limit: usize) -> impl Future<Output = Result<Vec<AuditRow>>> + Send;
+}
+
+/// How a flush treats changes without a waiter that were lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LostChanges {
+    /// It fails if one was lost since the last flush that reports them.
+    Report,
+    Ignore,
 }
 
 /// A change that may not be on disk yet.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 /// Counts the retrieval calls of a turn.
 pub const RETRIEVAL_METER: &str = "retrieval";
 
-/// What a claim charges to a meter.
+/// A charge of a claim to a meter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Charge {
     pub meter: &'static str,
@@ -18,7 +18,7 @@ pub struct Charge {
     pub limit: u32,
 }
 
-/// What a meter counts for: it starts from zero with each.
+/// How long a meter counts: it starts from zero with each turn or session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MeterScope {
@@ -26,7 +26,7 @@ pub enum MeterScope {
     Session,
 }
 
-/// What a session has spent, by meter.
+/// The amounts that a session has spent, by meter.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Spent {

@@ -21,7 +21,7 @@ pub struct SessionRecord {
     pub turn: u64,
     #[serde(default, alias = "retrievals", deserialize_with = "spent_or_retrievals")]
     pub spent: Spent,
-    /// What handlers see as `context.session.state`, and the state controller's own fields.
+    /// `context.session.state` of handlers, and the state controller's own fields.
     pub state: Value,
     /// Tools that run without a confirmation from now on.
     pub remembered: Vec<String>,
@@ -81,6 +81,11 @@ impl BlockRecord {
         Self { org, principal: principal.id.clone(), client_id: client_id.to_owned(), until }
     }
 
+    /// Org, principal and client.
+    pub(super) fn key(&self) -> (String, String, String) {
+        (self.org.clone(), self.principal.clone(), self.client_id.clone())
+    }
+
     /// Reads a block of a store of before: there it was a session that had this id and no toolset.
     pub(super) fn from_session(session: &SessionRecord) -> Option<Self> {
         let is_block = session.id.starts_with("block_") && session.toolset.is_empty();
@@ -108,7 +113,7 @@ pub struct Claim {
     pub digest: [u8; 32],
     /// It may run again after a crash.
     pub idempotent: bool,
-    /// What it costs. The turn that is current when it is claimed pays.
+    /// Its costs. The turn that is current when it is claimed pays.
     pub charges: Vec<Charge>,
     /// The confirmation that it uses up.
     pub confirmation: Option<String>,
@@ -172,7 +177,7 @@ pub enum SettleOutcome {
     Unclaimed,
 }
 
-/// What a sweep has expired.
+/// The records that a sweep has expired.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SweepOutcome {
     /// How many sessions have expired or ended.
@@ -298,7 +303,7 @@ pub enum Decision {
 }
 
 /// One audit entry, before it is chained.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditEntry {
     pub at: i64,

@@ -45,7 +45,7 @@ pub fn orchestrator(store: Store, directory: &Path, generation: u64) -> Orchestr
         .native("work", move |args, context| work(args, context, Arc::clone(&effects), generation))
         .build();
     let mut policy = Policy::default();
-    policy.text.retrieval_calls = u32::MAX;
+    policy.text.limits.retrieval_calls = u32::MAX;
     Orchestrator::builder(runtime).store(store).policy(policy).build().unwrap()
 }
 

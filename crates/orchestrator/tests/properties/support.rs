@@ -72,7 +72,7 @@ impl Fixture {
             .native("work", move |args, context| run(args, context, Arc::clone(&shared)))
             .build();
         let mut policy = Policy { confirmation_ms: CONFIRMATION_MS, ..Policy::default() };
-        policy.text.retrieval_calls = BUDGET;
+        policy.text.limits.retrieval_calls = BUDGET;
         let clock = Clock::manual(1_000_000);
         let builder = Orchestrator::builder(runtime).store(store).policy(policy);
         let orchestrator = builder.clock(clock.clone()).build().unwrap();

@@ -4,7 +4,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::json;
 use toolwright_registry::toolset::Implementation;
 
-use crate::support::{ToolsetBuilder, assert_unloadable, call, meta};
+use crate::support::{ToolsetBuilder, assert_internal, assert_unloadable, call, meta};
 
 #[tokio::test]
 async fn a_changed_handler_is_refused_with_the_tools_name() {
@@ -59,7 +59,7 @@ async fn the_source_of_a_handler_that_does_not_load_reaches_only_the_log() {
     let (runtime, _dir) =
         ToolsetBuilder::new().module("broken", json!({}), "export async function execute( {").runtime();
     let envelope = call(&runtime, "broken", json!({})).await;
-    assert_unloadable("broken", &envelope);
+    assert_internal("broken", &envelope);
     assert!(!envelope.to_string().contains("handler.js"), "{envelope}");
 }
 

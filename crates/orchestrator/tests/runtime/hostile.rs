@@ -9,7 +9,7 @@ use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::{Limits, Runtime, SessionRef};
 
 use crate::support::{
-    ToolsetBuilder, assert_internal, assert_unloadable, call, orchestrator, reference_tools, request, to_json,
+    ToolsetBuilder, assert_internal, call, orchestrator, reference_tools, request, to_json,
 };
 
 const GOOD: &str = "let n = 0; for (const x of args.list) n += x; await null; return { ok: true, data: n }";
@@ -117,7 +117,7 @@ async fn an_import_that_escapes() {
         );
         let (runtime, _dir) =
             ToolsetBuilder::new().module("bad", json!({}), &text).tool("good", json!({}), GOOD).runtime();
-        assert_unloadable("bad", &call(&runtime, "bad", json!({})).await);
+        assert_internal("bad", &call(&runtime, "bad", json!({})).await);
         let (runtime, _dir) = ToolsetBuilder::new()
             .tool(
                 "bad",

@@ -167,8 +167,9 @@ async fn a_file_of_the_first_version_is_migrated() {
         let mut chain = chain::Chain::new("old");
         for number in 1..=2_i64 {
             let text = chain::text(&entry("s", &format!("call {number}")));
-            let link = chain.link(&text);
-            let row = (number, "old", number, link.previous.as_slice(), link.hash.as_slice(), text);
+            let previous = chain.head();
+            chain.link(&text);
+            let row = (number, "old", number, previous, chain.head(), text);
             file.execute("INSERT INTO audit VALUES (?1, ?2, ?3, ?4, ?5, ?6)", row).unwrap();
         }
     }

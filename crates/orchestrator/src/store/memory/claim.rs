@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::Memory;
-use super::evicted::EvictedExecution;
+use super::evicted::{EvictedExecution, id_hash};
 use super::session_entry::{Execution, SessionEntry, Stage};
 use crate::store::journal::{Change, Deletion, Journal, PendingWrite};
 use crate::store::records::{Claim, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Durability};
@@ -12,7 +12,7 @@ use crate::store::{Error, Result};
 
 pub enum ClaimDecision<'a, J: Journal> {
     Decided(ClaimOutcome),
-    /// This execution on disk may be the one that is claimed.
+    /// This execution on disk is the one that is claimed.
     ReadEvicted(EvictedExecution),
     New(PendingWrite, NewClaim<'a, J>),
 }
@@ -36,9 +36,8 @@ struct Approval {
 }
 
 impl<J: Journal> Memory<J> {
-    /// Decides a claim, charges its meters and uses up its approval. `excluded` are the numbers of executions on disk
-    /// that are known to have another id.
-    pub(super) fn decide_claim(&self, claim: &Arc<Claim>, excluded: &[u64]) -> Result<ClaimDecision<'_, J>> {
+    /// Decides a claim, charges its meters and uses up its approval.
+    pub(super) fn decide_claim(&self, claim: &Arc<Claim>) -> Result<ClaimDecision<'_, J>> {
         let mut shard = self.shard(&claim.session);
         let entry = shard.get_mut(&claim.session).ok_or_else(|| Error::NoSession(claim.session.clone()))?;
         if let Some(known) = entry.executions.get_mut(&*claim.execution) {
@@ -52,26 +51,25 @@ impl<J: Journal> Memory<J> {
             let approval = claim.confirmation.as_ref().and_then(|id| self.use_approval(id, claim));
             return Ok(self.journal_claim(entry, claim, number, None, approval));
         }
-        if let Some(evicted) = entry.evicted.candidates(&claim.execution, excluded).next() {
-            return Ok(ClaimDecision::ReadEvicted(evicted));
+        if let Some(evicted) = entry.evicted.get(&id_hash(&claim.execution)) {
+            return Ok(ClaimDecision::ReadEvicted(*evicted));
         }
         if let Some(charge) = entry.record.spent.exceeded(&claim.charges) {
             let spent = entry.record.spent.get(charge.scope, charge.meter);
             let outcome = ClaimOutcome::OverBudget { meter: charge.meter.to_owned(), spent };
             return Ok(ClaimDecision::Decided(outcome));
         }
-        let approval = match &claim.confirmation {
-            None => None,
-            Some(id) => match self.use_approval(id, claim) {
-                None => return Ok(ClaimDecision::Decided(ClaimOutcome::Unapproved)),
-                approval => approval,
-            },
-        };
+        let approval = claim.confirmation.as_ref().and_then(|id| self.use_approval(id, claim));
+        if claim.confirmation.is_some() && approval.is_none() {
+            return Ok(ClaimDecision::Decided(ClaimOutcome::Unapproved));
+        }
         if !claim.charges.is_empty() {
             Arc::make_mut(&mut entry.record).spent.add(&claim.charges);
         }
         let number = self.next_execution.fetch_add(1, Ordering::Relaxed);
-        entry.insert(&claim.execution, Execution::new(number, claim, Stage::Running));
+        let Claim { digest, idempotent, now, .. } = **claim;
+        let execution = Execution { number, claimed_at: now, digest, idempotent, stage: Stage::Running };
+        entry.insert(&claim.execution, execution);
         let turn = entry.record.turn;
         Ok(self.journal_claim(entry, claim, number, Some(turn), approval))
     }
@@ -127,8 +125,7 @@ impl<J: Journal> NewClaim<'_, J> {
             return;
         };
         entry.executions.remove(&*self.claim.execution);
-        let deletion = Deletion { executions: vec![self.number], ..Deletion::default() };
-        self.memory.write_unawaited(Change::Deletion(deletion));
+        self.memory.delete(Deletion { executions: vec![self.number], ..Deletion::default() });
         if !self.claim.charges.is_empty() {
             let is_same_turn = turn == entry.record.turn;
             Arc::make_mut(&mut entry.record).spent.refund(&self.claim.charges, is_same_turn);

@@ -1,18 +1,11 @@
 //! Which envelopes are in memory: the newest, up to a number of bytes. Older ones are evicted and read from disk.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
-
-use super::lock;
+use std::sync::Arc;
 
 #[derive(Debug)]
 pub struct EnvelopeCache {
     max_bytes: usize,
-    queue: Mutex<Queue>,
-}
-
-#[derive(Debug, Default)]
-struct Queue {
     bytes: usize,
     cached: VecDeque<CachedEnvelope>,
 }
@@ -22,31 +15,23 @@ struct Queue {
 pub struct CachedEnvelope {
     pub session: Arc<str>,
     pub execution: Arc<str>,
-    bytes: usize,
+    pub bytes: usize,
 }
 
 impl EnvelopeCache {
-    pub fn new(max_bytes: usize) -> Self {
-        Self { max_bytes, queue: Mutex::default() }
+    pub const fn new(max_bytes: usize) -> Self {
+        Self { max_bytes, bytes: 0, cached: VecDeque::new() }
     }
 
     /// Adds an envelope, and returns those that have to be evicted for it.
-    pub fn insert(&self, session: &str, execution: &str, bytes: usize) -> Vec<CachedEnvelope> {
-        if self.max_bytes == usize::MAX {
-            return Vec::new();
-        }
-        let mut queue = lock(&self.queue);
-        queue.bytes += bytes;
-        queue.cached.push_back(CachedEnvelope {
-            session: session.into(),
-            execution: execution.into(),
-            bytes,
-        });
+    pub fn insert(&mut self, envelope: CachedEnvelope) -> Vec<CachedEnvelope> {
         let mut evicted = Vec::new();
-        while queue.bytes > self.max_bytes
-            && let Some(oldest) = queue.cached.pop_front()
+        self.bytes += envelope.bytes;
+        self.cached.push_back(envelope);
+        while self.bytes > self.max_bytes
+            && let Some(oldest) = self.cached.pop_front()
         {
-            queue.bytes -= oldest.bytes;
+            self.bytes -= oldest.bytes;
             evicted.push(oldest);
         }
         evicted

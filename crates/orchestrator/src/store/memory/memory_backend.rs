@@ -7,9 +7,12 @@ use std::sync::Arc;
 use toolwright_contract::Principal;
 
 use super::claim::ClaimDecision;
+use super::confirmations::Confirmations;
+use super::evicted::id_hash;
 use super::session_entry::{SessionEntry, Stage};
 use super::{Memory, lock};
-use crate::store::journal::{AuditText, Change, Deletion, Journal, PendingWrite};
+use crate::store::chain;
+use crate::store::journal::{Change, Deletion, Journal, LostChanges};
 use crate::store::records::{
     AuditEntry, AuditRow, BlockRecord, Claim, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Decision,
     Durability, ExecutionRecord, ExecutionStatus, SessionRecord, SessionStatus, SettleOutcome, Settlement,
@@ -78,32 +81,22 @@ impl<J: Journal> Backend for Memory<J> {
     }
 
     async fn execution(&self, session: &str, execution: &str) -> Result<Option<ExecutionRecord>> {
-        let mut excluded = Vec::new();
-        loop {
-            let evicted = {
-                let shard = self.shard(session);
-                let Some(entry) = shard.get(session) else { return Ok(None) };
-                if let Some(known) = entry.executions.get(execution) {
-                    return Ok(Some(known.record()));
-                }
-                let Some(evicted) = entry.evicted.candidates(execution, &excluded).next() else {
-                    return Ok(None);
-                };
-                evicted
-            };
-            let record = Box::pin(self.read_evicted(session, execution, evicted)).await?;
-            if record.is_some() {
-                return Ok(record);
+        let evicted = {
+            let shard = self.shard(session);
+            let Some(entry) = shard.get(session) else { return Ok(None) };
+            if let Some(known) = entry.executions.get(execution) {
+                return Ok(Some(known.record()));
             }
-            excluded.push(evicted.number);
-        }
+            entry.evicted.get(&id_hash(execution)).copied()
+        };
+        let Some(evicted) = evicted else { return Ok(None) };
+        Box::pin(self.read_evicted(session, execution, evicted)).await
     }
 
     async fn claim(&self, claim: Claim) -> Result<ClaimOutcome> {
         let claim = Arc::new(claim);
-        let mut excluded = Vec::new();
         loop {
-            let evicted = match self.decide_claim(&claim, &excluded)? {
+            let evicted = match self.decide_claim(&claim)? {
                 ClaimDecision::Decided(outcome) => return Ok(outcome),
                 ClaimDecision::New(written, new) => {
                     written.wait().await?;
@@ -112,13 +105,12 @@ impl<J: Journal> Backend for Memory<J> {
                 ClaimDecision::ReadEvicted(evicted) => evicted,
             };
             match Box::pin(self.read_evicted(&claim.session, &claim.execution, evicted)).await? {
-                None => excluded.push(evicted.number),
                 Some(record) if record.digest != claim.digest => return Ok(ClaimOutcome::Conflict),
                 Some(ExecutionRecord { status: ExecutionStatus::Finished(envelope), .. }) => {
                     return Ok(ClaimOutcome::Finished(envelope));
                 }
-                // It is an orphan now: decide again.
-                Some(_) => {}
+                // It is an orphan now, or unknown: decide again.
+                _ => {}
             }
         }
     }
@@ -126,7 +118,7 @@ impl<J: Journal> Backend for Memory<J> {
     async fn settle(&self, settlement: Settlement) -> Result<SettleOutcome> {
         let Settlement { session, execution, envelope, audit, durability } = settlement;
         let text = self.journal.serialize(&envelope)?;
-        let (bytes, audit) = (text.len(), AuditText::new(&audit));
+        let (bytes, audit) = (text.len(), chain::text(&audit));
         let written = {
             let mut shard = self.shard(&session);
             let entry = shard.get_mut(&session).ok_or_else(|| Error::NoSession(session.clone()))?;
@@ -170,21 +162,17 @@ impl<J: Journal> Backend for Memory<J> {
     }
 
     async fn create_confirmation(&self, confirmation: ConfirmationRecord) -> Result<Arc<ConfirmationRecord>> {
-        let (before, created, written) = {
+        let write = {
             let mut confirmations = self.confirmations();
-            let before = confirmations
-                .of_execution(&confirmation.session, &confirmation.execution)
-                .filter(|earlier| earlier.is_pending_at(confirmation.created_at))
-                .cloned();
+            let ConfirmationRecord { session, execution, created_at, .. } = &confirmation;
+            let before = confirmations.pending_for(session, execution, *created_at).cloned();
             let created = match &before {
-                Some(earlier) => Arc::new(earlier.renewed(&confirmation)),
-                None => Arc::new(confirmation),
+                Some(earlier) => earlier.renewed(&confirmation),
+                None => confirmation,
             };
-            confirmations.insert(Arc::clone(&created));
-            let change = Change::Confirmation(Arc::clone(&created));
-            (before, created, self.journal.write(change, Durability::Committed))
+            self.write_confirmation(&mut confirmations, before, created)
         };
-        self.confirmation_written(before, created, written).await
+        write.await
     }
 
     async fn confirmation(&self, id: &str) -> Result<Option<Arc<ConfirmationRecord>>> {
@@ -192,9 +180,9 @@ impl<J: Journal> Backend for Memory<J> {
     }
 
     async fn pending_confirmations(&self, session: Option<&str>) -> Result<Vec<Arc<ConfirmationRecord>>> {
-        let confirmations = self.confirmations();
-        let pending = confirmations.open(ConfirmationStatus::Pending);
-        Ok(pending.filter(|pending| session.is_none_or(|id| pending.session == id)).cloned().collect())
+        let mut pending = self.confirmations().with_status(ConfirmationStatus::Pending);
+        pending.retain(|pending| session.is_none_or(|id| pending.session == id));
+        Ok(pending)
     }
 
     async fn decide_confirmation(
@@ -203,61 +191,69 @@ impl<J: Journal> Backend for Memory<J> {
         decision: Decision,
         now: i64,
     ) -> Result<Option<Arc<ConfirmationRecord>>> {
-        let (before, decided, written) = {
+        let write = {
             let mut confirmations = self.confirmations();
             let pending = confirmations.get(id).filter(|confirmation| confirmation.is_pending_at(now));
             let Some(before) = pending.cloned() else { return Ok(None) };
-            let decided = Arc::new(before.decided(decision));
-            confirmations.insert(Arc::clone(&decided));
-            let change = Change::Confirmation(Arc::clone(&decided));
-            (before, decided, self.journal.write(change, Durability::Committed))
+            let decided = before.decided(decision);
+            self.write_confirmation(&mut confirmations, Some(before), decided)
         };
-        self.confirmation_written(Some(before), decided, written).await.map(Some)
+        write.await.map(Some)
     }
 
     async fn approved_confirmations(&self) -> Result<Vec<Arc<ConfirmationRecord>>> {
-        Ok(self.confirmations().open(ConfirmationStatus::Approved).cloned().collect())
+        Ok(self.confirmations().with_status(ConfirmationStatus::Approved))
     }
 
     async fn block(&self, block: BlockRecord) -> Result<()> {
-        let block = Arc::new(block);
+        let (key, until) = (block.key(), block.until);
         let (before, written) = {
             let mut blocks = self.blocks();
-            let before = blocks.insert(Arc::clone(&block));
-            if let Some(longer) = before.as_ref().filter(|before| before.until >= block.until) {
-                blocks.insert(Arc::clone(longer));
+            let before = blocks.get(&key).copied();
+            if before.is_some_and(|before| before >= until) {
                 return Ok(());
             }
-            (before, self.journal.write(Change::Block(Arc::clone(&block)), Durability::Committed))
+            blocks.insert(key.clone(), until);
+            (before, self.journal.write(Change::Block(block), Durability::Committed))
         };
         let written = written.wait().await;
-        if written.is_err() {
-            self.blocks().restore(&block, before);
+        let mut blocks = self.blocks();
+        if written.is_err() && blocks.get(&key) == Some(&until) {
+            match before {
+                Some(before) => blocks.insert(key, before),
+                None => blocks.remove(&key),
+            };
         }
         written
     }
 
     async fn blocked_until(&self, principal: &Principal, client_id: &str) -> Result<Option<i64>> {
-        Ok(self.blocks().get(principal, client_id).map(|block| block.until))
+        let blocks = self.blocks();
+        // Every call checks this, and most stores have no block: build no key then.
+        if blocks.is_empty() {
+            return Ok(None);
+        }
+        Ok(blocks.get(&BlockRecord::new(principal, client_id, 0).key()).copied())
     }
 
     async fn unblock(&self, principal: &Principal, client_id: &str, now: i64) -> Result<bool> {
-        let (block, written) = {
+        let block = BlockRecord::new(principal, client_id, 0);
+        let key = block.key();
+        let (until, written) = {
             let mut blocks = self.blocks();
-            let Some(block) = blocks.get(principal, client_id).cloned() else { return Ok(false) };
-            blocks.remove(&block);
-            let deletion = Deletion { blocks: vec![(*block).clone()], ..Deletion::default() };
-            (block, self.journal.write(Change::Deletion(deletion), Durability::Committed))
+            let Some(until) = blocks.remove(&key) else { return Ok(false) };
+            let deletion = Deletion { blocks: vec![block], ..Deletion::default() };
+            (until, self.journal.write(Change::Deletion(deletion), Durability::Committed))
         };
         let written = written.wait().await;
-        if written.is_err() && self.blocks().get(principal, client_id).is_none() {
-            self.blocks().insert(Arc::clone(&block));
+        if written.is_err() {
+            self.blocks().entry(key).or_insert(until);
         }
-        written.map(|()| block.until > now)
+        written.map(|()| until > now)
     }
 
     async fn append_audit(&self, entry: AuditEntry) -> Result<()> {
-        self.journal.write(Change::Audit(AuditText::new(&entry)), Durability::Relaxed).wait().await
+        self.journal.write(Change::Audit(chain::text(&entry)), Durability::Relaxed).wait().await
     }
 
     async fn audit_rows(&self, after: u64, limit: usize) -> Result<Vec<AuditRow>> {
@@ -287,7 +283,7 @@ impl<J: Journal> Backend for Memory<J> {
     }
 
     async fn flush(&self) -> Result<()> {
-        self.journal.flush().wait().await
+        self.journal.flush(LostChanges::Report).wait().await
     }
 }
 
@@ -300,25 +296,28 @@ impl SessionEntry {
 }
 
 impl<J: Journal> Memory<J> {
-    /// Waits until a confirmation is on disk; restores `before` if the write fails.
-    async fn confirmation_written(
-        &self,
+    /// Replaces a confirmation. The future resolves when it is on disk, and restores `before` if the write fails.
+    fn write_confirmation<'a>(
+        &'a self,
+        confirmations: &mut Confirmations,
         before: Option<Arc<ConfirmationRecord>>,
-        current: Arc<ConfirmationRecord>,
-        written: PendingWrite,
-    ) -> Result<Arc<ConfirmationRecord>> {
-        match written.wait().await {
-            Ok(()) => Ok(current),
-            Err(error) => {
+        current: ConfirmationRecord,
+    ) -> impl Future<Output = Result<Arc<ConfirmationRecord>>> + use<'a, J> {
+        let current = Arc::new(current);
+        confirmations.insert(Arc::clone(&current));
+        let written = self.journal.write(Change::Confirmation(Arc::clone(&current)), Durability::Committed);
+        async move {
+            let written = written.wait().await;
+            if written.is_err() {
                 self.confirmations().restore(&current, before);
-                Err(error)
             }
+            written.map(|()| current)
         }
     }
 
     /// The settlement that came first, once it is on disk.
     async fn earlier_settlement(&self, session: &str, execution: &str) -> Result<SettleOutcome> {
-        self.journal.drain().wait().await?;
+        self.journal.flush(LostChanges::Ignore).wait().await?;
         let settling = self.with_execution(session, execution, |known| match &known.stage {
             Stage::Settling(envelope) => Some(Arc::clone(envelope)),
             _ => None,
@@ -368,12 +367,10 @@ impl<J: Journal> Memory<J> {
         deleted_sessions: &HashSet<String>,
     ) -> Vec<Arc<ConfirmationRecord>> {
         let mut confirmations = self.confirmations();
-        let pending = confirmations.open(ConfirmationStatus::Pending);
-        let expired: Vec<_> = pending
-            .filter(|pending| pending.expires_at <= now)
-            .map(|pending| Arc::new(pending.closed(ConfirmationStatus::Expired)))
-            .collect();
-        for confirmation in &expired {
+        let mut expired = confirmations.with_status(ConfirmationStatus::Pending);
+        expired.retain(|pending| pending.expires_at <= now);
+        for confirmation in &mut expired {
+            *confirmation = Arc::new(confirmation.closed(ConfirmationStatus::Expired));
             confirmations.insert(Arc::clone(confirmation));
             self.write_unawaited(Change::Confirmation(Arc::clone(confirmation)));
         }
@@ -384,11 +381,14 @@ impl<J: Journal> Memory<J> {
 
     fn sweep_blocks(&self, now: i64) {
         let mut blocks = self.blocks();
-        let old = blocks.remove_old(now);
-        self.delete(Deletion { blocks: old, ..Deletion::default() });
+        let old = blocks.extract_if(|_, until| *until <= now);
+        let old =
+            old.map(|((org, principal, client_id), until)| BlockRecord { org, principal, client_id, until });
+        let deletion = Deletion { blocks: old.collect(), ..Deletion::default() };
+        self.delete(deletion);
     }
 
-    fn delete(&self, deletion: Deletion) {
+    pub(super) fn delete(&self, deletion: Deletion) {
         if !deletion.is_empty() {
             // If it is lost, a later sweep deletes the same.
             self.write_unawaited(Change::Deletion(deletion));

@@ -2,7 +2,6 @@
 //! are sharded, so that calls of different sessions do not wait for one another. A change is made and journaled under
 //! one lock, and waited for after the lock is released.
 
-mod blocks;
 mod claim;
 mod confirmations;
 mod envelope_cache;
@@ -17,19 +16,17 @@ use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use blocks::Blocks;
 use confirmations::Confirmations;
-use envelope_cache::EnvelopeCache;
+use envelope_cache::{CachedEnvelope, EnvelopeCache};
 use evicted::EvictedExecution;
 use foldhash::fast::RandomState;
-use session_entry::{Execution, SessionEntry, Stage};
+use session_entry::SessionEntry;
+pub(super) use session_entry::{Execution, Stage};
 use volatile_journal::VolatileJournal;
 
 use super::Result;
 use super::journal::Journal;
-use super::records::{
-    BlockRecord, Claim, ConfirmationRecord, ExecutionRecord, ExecutionStatus, SessionRecord,
-};
+use super::records::{BlockRecord, ConfirmationRecord, ExecutionRecord, ExecutionStatus, SessionRecord};
 
 const SHARDS: usize = 64;
 
@@ -39,12 +36,15 @@ pub struct Memory<J = VolatileJournal> {
     hasher: RandomState,
     confirmations: Mutex<Confirmations>,
     blocks: Mutex<Blocks>,
-    envelope_cache: EnvelopeCache,
+    /// `None`: all envelopes stay in memory.
+    envelope_cache: Option<Mutex<EnvelopeCache>>,
     next_execution: AtomicU64,
     journal: J,
 }
 
 type Shard = HashMap<String, SessionEntry, RandomState>;
+/// Until when a client is blocked, by org, principal and client.
+type Blocks = HashMap<(String, String, String), i64>;
 
 impl<J> fmt::Debug for Memory<J> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -54,7 +54,7 @@ impl<J> fmt::Debug for Memory<J> {
 
 impl Default for Memory {
     fn default() -> Self {
-        Self::with_journal(VolatileJournal::default(), usize::MAX)
+        Self::with_journal(VolatileJournal::default(), None)
     }
 }
 
@@ -64,13 +64,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl<J: Journal> Memory<J> {
     /// `cache_bytes` is how many bytes of envelopes stay in memory; the others are read from the journal.
-    pub(super) fn with_journal(journal: J, cache_bytes: usize) -> Self {
+    pub(super) fn with_journal(journal: J, cache_bytes: Option<usize>) -> Self {
         Self {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             hasher: RandomState::default(),
             confirmations: Mutex::default(),
             blocks: Mutex::default(),
-            envelope_cache: EnvelopeCache::new(cache_bytes),
+            envelope_cache: cache_bytes.map(|bytes| Mutex::new(EnvelopeCache::new(bytes))),
             next_execution: AtomicU64::new(1),
             journal,
         }
@@ -102,7 +102,7 @@ impl<J: Journal> Memory<J> {
         self.shard(session).get_mut(session)?.executions.get_mut(execution).map(act)
     }
 
-    /// Reads an execution that is on disk only. `None` when the one with this number has another id.
+    /// Reads an execution that is on disk only.
     async fn read_evicted(
         &self,
         session: &str,
@@ -110,19 +110,22 @@ impl<J: Journal> Memory<J> {
         evicted: EvictedExecution,
     ) -> Result<Option<ExecutionRecord>> {
         let record = self.journal.execution(evicted.number, session, execution).await?;
-        if let Some(ExecutionRecord { digest, status }) = &record
-            && !matches!(status, ExecutionStatus::Finished(_))
+        let is_settled = |record: &ExecutionRecord| matches!(record.status, ExecutionStatus::Finished(_));
+        if !record.as_ref().is_some_and(is_settled)
             && let Some(entry) = self.shard(session).get_mut(session)
         {
             // Its relaxed settlement was lost on the way to the disk.
-            entry.orphan_evicted(execution, evicted, *digest, *status == ExecutionStatus::Abandoned);
+            entry.remove_evicted(execution, evicted, record.as_ref());
         }
         Ok(record)
     }
 
     /// Counts an envelope that is in memory, and evicts the oldest ones beyond the limit.
     fn cache_envelope(&self, session: &str, execution: &str, bytes: usize) {
-        for evicted in self.envelope_cache.insert(session, execution, bytes) {
+        let Some(cache) = &self.envelope_cache else { return };
+        let envelope = CachedEnvelope { session: session.into(), execution: execution.into(), bytes };
+        let evicted = lock(cache).insert(envelope);
+        for evicted in evicted {
             if let Some(entry) = self.shard(&evicted.session).get_mut(&*evicted.session) {
                 entry.evict(&evicted.execution);
             }
@@ -138,14 +141,14 @@ impl<J: Journal> Memory<J> {
     }
 
     /// Executions come in the order of their numbers, after the sessions. The owner of an unsettled one is gone.
-    pub(super) fn load_execution(&self, number: u64, claim: &Claim, is_settled: bool) {
-        self.next_execution.fetch_max(number + 1, Ordering::Relaxed);
-        let mut shard = self.shard(&claim.session);
-        let Some(entry) = shard.get_mut(&claim.session) else { return };
+    pub(super) fn load_execution(&self, session: &str, id: &str, execution: Execution, is_settled: bool) {
+        self.next_execution.fetch_max(execution.number + 1, Ordering::Relaxed);
+        let mut shard = self.shard(session);
+        let Some(entry) = shard.get_mut(session) else { return };
         if is_settled {
-            entry.insert_evicted(&claim.execution, number, claim.now);
+            entry.insert_evicted(id, execution.number, execution.claimed_at);
         } else {
-            entry.insert(&claim.execution, Execution::new(number, claim, Stage::Orphaned));
+            entry.insert(&id.into(), execution);
         }
     }
 
@@ -153,7 +156,7 @@ impl<J: Journal> Memory<J> {
         self.confirmations().insert(Arc::new(confirmation));
     }
 
-    pub(super) fn load_block(&self, block: BlockRecord) {
-        self.blocks().insert(Arc::new(block));
+    pub(super) fn load_block(&self, BlockRecord { org, principal, client_id, until }: BlockRecord) {
+        self.blocks().insert((org, principal, client_id), until);
     }
 }

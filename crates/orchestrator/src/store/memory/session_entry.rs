@@ -5,10 +5,8 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
-use super::evicted::{EvictedExecution, EvictedExecutions};
-use crate::store::records::{
-    Claim, ClaimOutcome, ExecutionRecord, ExecutionStatus, SessionRecord, SessionStatus,
-};
+use super::evicted::{EvictedExecution, EvictedExecutions, id_hash};
+use crate::store::records::{ClaimOutcome, ExecutionRecord, ExecutionStatus, SessionRecord, SessionStatus};
 use crate::store::{RETAINED_PER_SESSION, RETENTION_MS, SharedEnvelope};
 
 pub struct SessionEntry {
@@ -40,10 +38,6 @@ pub enum Stage {
 }
 
 impl Execution {
-    pub const fn new(number: u64, claim: &Claim, stage: Stage) -> Self {
-        Self { number, claimed_at: claim.now, digest: claim.digest, idempotent: claim.idempotent, stage }
-    }
-
     /// The outcome of another claim with this digest.
     pub fn claim_outcome(&self, digest: &[u8; 32]) -> ClaimOutcome {
         match self.status() {
@@ -87,7 +81,7 @@ impl SessionEntry {
         Self {
             record,
             executions: HashMap::default(),
-            evicted: EvictedExecutions::default(),
+            evicted: EvictedExecutions::new(),
             oldest_claimed_at: i64::MAX,
         }
     }
@@ -99,7 +93,7 @@ impl SessionEntry {
 
     pub fn insert_evicted(&mut self, id: &str, number: u64, claimed_at: i64) {
         self.oldest_claimed_at = self.oldest_claimed_at.min(claimed_at);
-        self.evicted.insert(id, number, claimed_at);
+        self.evicted.insert(id_hash(id), EvictedExecution::new(number, claimed_at));
     }
 
     /// Drops the envelope of a finished execution from memory.
@@ -107,25 +101,24 @@ impl SessionEntry {
         if self.executions.get(id).is_some_and(|known| matches!(known.stage, Stage::Finished(_)))
             && let Some(known) = self.executions.remove(id)
         {
-            self.evicted.insert(id, known.number, known.claimed_at);
+            self.insert_evicted(id, known.number, known.claimed_at);
         }
     }
 
-    /// Marks an evicted execution whose settlement is not on disk as orphaned.
-    pub fn orphan_evicted(
-        &mut self,
-        id: &str,
-        evicted: EvictedExecution,
-        digest: [u8; 32],
-        idempotent: bool,
-    ) {
+    /// Corrects an evicted execution whose settlement is not on disk: it is an orphan with this record, or unknown.
+    pub fn remove_evicted(&mut self, id: &str, evicted: EvictedExecution, stored: Option<&ExecutionRecord>) {
+        let hash = id_hash(id);
         // If it is gone, another caller has noticed first, and may have claimed it.
-        if self.evicted.remove(evicted) {
+        if self.evicted.get(&hash) != Some(&evicted) {
+            return;
+        }
+        self.evicted.remove(&hash);
+        if let Some(ExecutionRecord { digest, status }) = stored {
             let execution = Execution {
                 number: evicted.number,
                 claimed_at: evicted.claimed_at(),
-                digest,
-                idempotent,
+                digest: *digest,
+                idempotent: *status == ExecutionStatus::Abandoned,
                 stage: Stage::Orphaned,
             };
             self.executions.insert(id.into(), execution);
@@ -134,7 +127,7 @@ impl SessionEntry {
 
     /// The numbers of all executions.
     pub fn numbers(&self) -> impl Iterator<Item = u64> + '_ {
-        let evicted = self.evicted.iter().map(|entry| entry.number);
+        let evicted = self.evicted.values().map(|entry| entry.number);
         self.executions.values().map(|known| known.number).chain(evicted)
     }
 
@@ -148,19 +141,14 @@ impl SessionEntry {
         let mut numbers: Vec<u64> = self.numbers().collect();
         let (_, first_retained, _) = numbers.select_nth_unstable(surplus);
         let first_retained = *first_retained;
-        let mut removed = Vec::new();
-        self.executions.retain(|_, known| {
-            let is_removed =
-                known.number < first_retained && is_old(known.claimed_at) && known.may_be_deleted();
-            removed.extend(is_removed.then_some(known.number));
-            !is_removed
-        });
-        self.evicted.retain(|entry| {
-            let is_removed = entry.number < first_retained && is_old(entry.claimed_at());
-            removed.extend(is_removed.then_some(entry.number));
-            !is_removed
-        });
-        let evicted = self.evicted.iter().map(EvictedExecution::claimed_at);
+        let is_surplus = |number: u64, at: i64| number < first_retained && is_old(at);
+        let known = self
+            .executions
+            .extract_if(|_, known| is_surplus(known.number, known.claimed_at) && known.may_be_deleted());
+        let mut removed: Vec<u64> = known.map(|(_, known)| known.number).collect();
+        let evicted = self.evicted.extract_if(.., |_, entry| is_surplus(entry.number, entry.claimed_at()));
+        removed.extend(evicted.map(|(_, entry)| entry.number));
+        let evicted = self.evicted.values().map(EvictedExecution::claimed_at);
         let all = self.executions.values().map(|known| known.claimed_at).chain(evicted);
         self.oldest_claimed_at = all.min().unwrap_or(i64::MAX);
         removed
@@ -175,6 +163,6 @@ impl SessionEntry {
         self.record.status != SessionStatus::Active
             && is_past(self.record.expires_at)
             && self.executions.values().all(is_over)
-            && self.evicted.iter().all(|entry| is_past(entry.claimed_at()))
+            && self.evicted.values().all(|entry| is_past(entry.claimed_at()))
     }
 }

@@ -7,7 +7,7 @@ use toolwright_contract::Envelope;
 use super::lock;
 use crate::store::Result;
 use crate::store::chain::Chain;
-use crate::store::journal::{AuditText, Change, Journal, PendingWrite};
+use crate::store::journal::{Change, Journal, LostChanges, PendingWrite};
 use crate::store::records::{AuditRow, Durability, ExecutionRecord};
 
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub struct VolatileJournal(Mutex<Audit>);
 
 #[derive(Debug, Default)]
 struct Audit {
-    unhashed: Vec<AuditText>,
+    unhashed: Vec<String>,
     rows: Vec<AuditRow>,
     chain: Option<Chain>,
 }
@@ -28,11 +28,7 @@ impl Journal for VolatileJournal {
         PendingWrite::READY
     }
 
-    fn flush(&self) -> PendingWrite {
-        PendingWrite::READY
-    }
-
-    fn drain(&self) -> PendingWrite {
+    fn flush(&self, _lost: LostChanges) -> PendingWrite {
         PendingWrite::READY
     }
 
@@ -48,7 +44,7 @@ impl Journal for VolatileJournal {
         let mut audit = lock(&self.0);
         let Audit { unhashed, rows, chain } = &mut *audit;
         let chain = chain.get_or_insert_with(|| Chain::new("memory"));
-        for AuditText(text) in unhashed.drain(..) {
+        for text in unhashed.drain(..) {
             rows.push(chain.append(rows.len() as u64 + 1, text));
         }
         let start = usize::try_from(after).unwrap_or(usize::MAX).min(rows.len());

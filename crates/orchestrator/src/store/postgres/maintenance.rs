@@ -10,7 +10,7 @@ use toolwright_postgres::{Error, Parameters, Pool};
 use super::postgres_rows::get;
 use super::statements;
 
-/// What a lost connection may have left in the database. Ids are keys.
+/// A change that a lost connection may have left in the database. Ids are keys.
 #[derive(Debug)]
 pub(super) enum Cleanup {
     /// A claim whose reply was lost: if it was made, its caller does not run it.

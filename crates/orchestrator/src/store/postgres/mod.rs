@@ -19,7 +19,6 @@ mod read_only;
 mod settlement_writer;
 mod statements;
 
-use std::fmt;
 use std::sync::atomic::AtomicI64;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -27,11 +26,13 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use toolwright_postgres::{Address, Pool, Settings, migrate};
+use toolwright_registry::hex;
 
 use self::maintenance::{Cleanup, Maintenance, milliseconds};
 pub use self::read_only::ReadOnly;
 use self::settlement_writer::{SettlementWriter, WriteRequest};
 use super::{Error, Result};
+use crate::ids;
 
 /// Migration n makes version n of the schema from version n - 1.
 const MIGRATIONS: &[&str] = &[include_str!("migrations/0001.sql"), include_str!("migrations/0002.sql")];
@@ -87,6 +88,7 @@ impl From<toolwright_postgres::Error> for Error {
 }
 
 /// A store in PostgreSQL. Dropping it ends its lease in the background; [`Postgres::close`] waits for that.
+#[derive(Debug)]
 pub struct Postgres {
     pool: Pool,
     instance: String,
@@ -98,12 +100,6 @@ pub struct Postgres {
     maintenance: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl fmt::Debug for Postgres {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Postgres").field("instance", &self.instance).finish_non_exhaustive()
-    }
-}
-
 impl Postgres {
     /// Opens the store: migrates the schema, and takes a lease.
     pub async fn connect(url: &str, options: Options) -> Result<Self> {
@@ -111,7 +107,7 @@ impl Postgres {
         let pool = Pool::new(&address, &settings, options.connections)?;
         let mut connection = pool.get().await?;
         migrate(&mut connection, &options.schema, MIGRATIONS).await?;
-        let instance = new_instance()?;
+        let instance = hex(&ids::random::<16>());
         let lease_ms = milliseconds(options.lease);
         connection.query(statements::FLUSH, &[&instance, &lease_ms]).await?;
         drop(connection);
@@ -166,10 +162,4 @@ impl Postgres {
             _ = maintenance.await;
         }
     }
-}
-
-fn new_instance() -> Result<String> {
-    let mut id = [0; 16];
-    getrandom::fill(&mut id).map_err(|error| Error::Unavailable(error.to_string()))?;
-    Ok(toolwright_registry::hex(&id))
 }

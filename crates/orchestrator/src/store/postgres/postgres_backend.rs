@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::Row;
 use toolwright_contract::Principal;
-use toolwright_postgres::{Error as PostgresError, Parameters};
+use toolwright_postgres::{Connection, Error as PostgresError, Parameters};
 
 use super::maintenance::Cleanup;
 use super::postgres_rows::{self as rows, StoredDecision, get, get_only, json, key, variant_name};
@@ -64,9 +64,8 @@ impl Backend for Postgres {
     }
 
     async fn execution(&self, session: &str, execution: &str) -> Result<Option<ExecutionRecord>> {
-        let parameters: Parameters<'_> = &[&key(session), &key(execution), &self.instance];
-        let rows = self.pool.query(statements::EXECUTION, parameters).await?;
-        rows.first().map(rows::execution).transpose()
+        let ids: Parameters<'_> = &[&key(session), &key(execution), &self.instance];
+        self.pool.query(statements::EXECUTION, ids).await?.first().map(rows::execution).transpose()
     }
 
     async fn claim(&self, claim: Claim) -> Result<ClaimOutcome> {
@@ -113,15 +112,13 @@ impl Backend for Postgres {
             session: key(&settlement.session).into_owned(),
             execution: key(&settlement.execution).into_owned(),
             envelope: json(&*settlement.envelope)?,
-            session_id: settlement.session,
         };
         self.write(Some(row), settlement.audit, settlement.durability).await
     }
 
     async fn release(&self, session: &str, execution: &str) -> Result<()> {
-        let parameters: Parameters<'_> = &[&key(session), &key(execution), &self.instance];
-        self.pool.query(statements::RELEASE, parameters).await?;
-        Ok(())
+        let ids: Parameters<'_> = &[&key(session), &key(execution), &self.instance];
+        Ok(self.pool.query(statements::RELEASE, ids).await.map(drop)?)
     }
 
     async fn create_confirmation(
@@ -154,18 +151,11 @@ impl Backend for Postgres {
     }
 
     async fn confirmation(&self, id: &str) -> Result<Option<Arc<ConfirmationRecord>>> {
-        let rows = self.pool.query(statements::CONFIRMATION, &[&key(id)]).await?;
-        Ok(confirmations(&rows)?.pop())
+        Ok(confirmations(&self.pool.query(statements::CONFIRMATION, &[&key(id)]).await?)?.pop())
     }
 
     async fn pending_confirmations(&self, session: Option<&str>) -> Result<Vec<Arc<ConfirmationRecord>>> {
-        let rows = match session {
-            None => self.pool.query(statements::PENDING_CONFIRMATIONS, &[]).await?,
-            Some(session) => {
-                self.pool.query(statements::PENDING_CONFIRMATIONS_OF_SESSION, &[&key(session)]).await?
-            }
-        };
-        confirmations(&rows)
+        confirmations(&self.pool.query(statements::PENDING_CONFIRMATIONS, &[&session.map(key)]).await?)
     }
 
     async fn decide_confirmation(
@@ -189,8 +179,7 @@ impl Backend for Postgres {
     async fn block(&self, block: BlockRecord) -> Result<()> {
         let BlockRecord { org, principal, client_id, until } = &block;
         let parameters: Parameters<'_> = &[&key(org), &key(principal), &key(client_id), until];
-        self.pool.query(statements::BLOCK, parameters).await?;
-        Ok(())
+        Ok(self.pool.query(statements::BLOCK, parameters).await.map(drop)?)
     }
 
     async fn blocked_until(&self, principal: &Principal, client_id: &str) -> Result<Option<i64>> {
@@ -212,12 +201,7 @@ impl Backend for Postgres {
     }
 
     async fn audit_rows(&self, after: u64, limit: usize) -> Result<Vec<AuditRow>> {
-        let after = i64::try_from(after).unwrap_or(i64::MAX);
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let mut connection = self.pool.get().await?;
-        let last: i64 = get_only(&connection.query(statements::AUDIT_HORIZON, &[]).await?, "last")?;
-        let rows = connection.query(statements::AUDIT_ROWS, &[&after, &last, &limit]).await?;
-        rows.iter().map(rows::audit).collect()
+        audit_rows(&mut self.pool.get().await?, after, limit).await
     }
 
     async fn sweep(&self, now: i64) -> Result<SweepOutcome> {
@@ -250,8 +234,7 @@ impl Backend for Postgres {
     }
 
     async fn flush(&self) -> Result<()> {
-        self.pool.query(statements::FLUSH, &[&self.instance, &self.lease_ms]).await?;
-        Ok(())
+        Ok(self.pool.query(statements::FLUSH, &[&self.instance, &self.lease_ms]).await.map(drop)?)
     }
 }
 
@@ -303,6 +286,19 @@ impl Drop for UnansweredClaim<'_> {
             _ = self.cleanups.send(cleanup);
         }
     }
+}
+
+/// Up to `limit` rows of all chains after the row with this number.
+pub(super) async fn audit_rows(
+    connection: &mut Connection,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<AuditRow>> {
+    let after = i64::try_from(after).unwrap_or(i64::MAX);
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let last: i64 = get_only(&connection.query(statements::AUDIT_HORIZON, &[]).await?, "last")?;
+    let rows = connection.query(statements::AUDIT_ROWS, &[&after, &last, &limit]).await?;
+    rows.iter().map(rows::audit).collect()
 }
 
 fn confirmations(rows: &[Row]) -> Result<Vec<Arc<ConfirmationRecord>>> {

@@ -116,7 +116,7 @@ pub(super) fn execution(row: &Row) -> Result<ExecutionRecord> {
     Ok(ExecutionRecord { digest: digest(row, "digest")?, status })
 }
 
-/// What the function `claim` has decided; `None` when the session does not exist.
+/// The decision of the function `claim`; `None` when the session does not exist.
 pub(super) fn claim_outcome(row: &Row) -> Result<Option<ClaimOutcome>> {
     let verdict: String = get(row, "verdict")?;
     Ok(Some(match verdict.as_str() {

@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep};
 use tokio_postgres::Row;
 use toolwright_contract::Envelope;
 use toolwright_postgres::{Connection, Error as PostgresError, Parameters, Pool};
+use toolwright_registry::hex;
 
 use super::maintenance::Cleanup;
 use super::postgres_rows::{get, parse};
@@ -30,9 +31,8 @@ pub(super) struct WriteRequest {
     pub(super) reply: oneshot::Sender<Result<SettleOutcome>>,
 }
 
+/// Its ids are keys.
 pub(super) struct SettlementRow {
-    /// For errors; the other ids are keys.
-    pub(super) session_id: String,
     pub(super) session: String,
     pub(super) execution: String,
     pub(super) envelope: String,
@@ -44,27 +44,17 @@ pub(super) struct SettlementWriter {
     cleanups: mpsc::UnboundedSender<Cleanup>,
     /// How long it retries while the server is unavailable.
     retry_timeout: Duration,
-    end: ChainEnd,
-    /// Where the chain ends if a statement whose reply was lost has run, and the batch of that statement.
-    unconfirmed: Option<(ChainEnd, u64)>,
+    /// This process's chain.
+    chain: Chain,
+    /// The chain if a statement whose reply was lost has run, and the batch of that statement.
+    unconfirmed: Option<(Chain, u64)>,
     batch: u64,
     chains: u32,
     connection_opened_at: Option<std::time::Instant>,
 }
 
-/// The end of this process's chain. The hash is `None` while it has no rows.
-#[derive(Clone)]
-struct ChainEnd {
-    chain: Chain,
-    position: u64,
-    hash: Option<String>,
-}
-
-enum Attempt {
-    Recorded,
-    /// Nothing was recorded, because these settlements, by place, do not count.
-    Refused(BTreeMap<usize, Result<SettleOutcome>>),
-}
+/// The settlements of a batch that do not count, by place. If there are any, nothing of the batch was recorded.
+type Refused = BTreeMap<usize, Result<SettleOutcome>>;
 
 impl SettlementWriter {
     pub(super) fn new(
@@ -73,13 +63,12 @@ impl SettlementWriter {
         cleanups: mpsc::UnboundedSender<Cleanup>,
         retry_timeout: Duration,
     ) -> Self {
-        let end = ChainEnd::new(&instance);
         Self {
             pool,
+            chain: Chain::new(&instance),
             instance,
             cleanups,
             retry_timeout,
-            end,
             unconfirmed: None,
             batch: 0,
             chains: 1,
@@ -119,8 +108,8 @@ impl SettlementWriter {
         let start = Instant::now();
         while !requests.is_empty() {
             match self.attempt(&requests).await {
-                Ok(Attempt::Recorded) => requests.drain(..).for_each(WriteRequest::succeed),
-                Ok(Attempt::Refused(refused)) => requests = without_refused(requests, refused),
+                Ok(refused) if refused.is_empty() => requests.drain(..).for_each(WriteRequest::succeed),
+                Ok(refused) => requests = without_refused(requests, refused),
                 // One bad row must not fail the others.
                 Err(PostgresError::Rejected { .. }) if requests.len() > 1 => {
                     for request in std::mem::take(&mut requests) {
@@ -140,29 +129,29 @@ impl SettlementWriter {
         }
     }
 
-    async fn attempt(&mut self, requests: &[WriteRequest]) -> std::result::Result<Attempt, PostgresError> {
+    async fn attempt(&mut self, requests: &[WriteRequest]) -> std::result::Result<Refused, PostgresError> {
         let mut connection = self.pool.get().await?;
         // After a crash of the server, relaxed rows may be missing.
         let is_new = self.connection_opened_at != connection.opened_at();
         if (is_new || self.unconfirmed.is_some()) && self.resume(&mut connection).await? {
-            return Ok(Attempt::Recorded);
+            return Ok(Refused::new());
         }
-        let mut end = self.end.clone();
-        let rows: Vec<AuditRow> = requests.iter().map(|request| end.append(&request.entry)).collect();
-        match self.send(&mut connection, requests, &rows).await {
+        let mut chain = self.chain.clone();
+        // The database assigns the numbers.
+        let append = |request: &WriteRequest| chain.append(0, chain::text(&request.entry));
+        let rows: Vec<AuditRow> = requests.iter().map(append).collect();
+        let outcome = self.send(&mut connection, requests, &rows).await;
+        match &outcome {
             Ok(refused) if refused.is_empty() => {
-                self.end = end;
+                self.chain = chain;
                 self.unconfirmed = None;
-                Ok(Attempt::Recorded)
             }
-            Ok(refused) => Ok(Attempt::Refused(refused)),
-            Err(error) => {
-                if matches!(error, PostgresError::NoReply(_)) || error.is_duplicate() {
-                    self.unconfirmed = Some((end, self.batch));
-                }
-                Err(error)
+            Err(error) if matches!(error, PostgresError::NoReply(_)) || error.is_duplicate() => {
+                self.unconfirmed = Some((chain, self.batch));
             }
+            _ => {}
         }
+        outcome
     }
 
     async fn send(
@@ -170,12 +159,12 @@ impl SettlementWriter {
         connection: &mut Connection,
         requests: &[WriteRequest],
         rows: &[AuditRow],
-    ) -> std::result::Result<BTreeMap<usize, Result<SettleOutcome>>, PostgresError> {
+    ) -> std::result::Result<Refused, PostgresError> {
         let settlements = || requests.iter().map(|request| request.settlement.as_ref());
         let sessions: Vec<_> = settlements().map(|row| row.map(|row| &*row.session)).collect();
         let executions: Vec<_> = settlements().map(|row| row.map(|row| &*row.execution)).collect();
         let envelopes: Vec<_> = settlements().map(|row| row.map(|row| &*row.envelope)).collect();
-        let position = (self.end.position + 1).cast_signed();
+        let position = (self.chain.position() + 1).cast_signed();
         let previous: Vec<_> = rows.iter().map(|row| &*row.previous).collect();
         let hashes: Vec<_> = rows.iter().map(|row| &*row.hash).collect();
         let entries: Vec<_> = rows.iter().map(|row| &*row.entry).collect();
@@ -184,7 +173,7 @@ impl SettlementWriter {
             &sessions,
             &executions,
             &envelopes,
-            &self.end.chain.name(),
+            &self.chain.name(),
             &position,
             &previous,
             &hashes,
@@ -202,49 +191,31 @@ impl SettlementWriter {
 
     /// Reads where the chain ends in the database. True when that proves that the current batch is recorded.
     async fn resume(&mut self, connection: &mut Connection) -> std::result::Result<bool, PostgresError> {
-        let rows = connection.query(statements::CHAIN_HEAD, &[&self.end.chain.name()]).await?;
+        let rows = connection.query(statements::CHAIN_HEAD, &[&self.chain.name()]).await?;
         let stored = rows.first().and_then(|row| {
             Some((get::<i64>(row, "position").ok()?.cast_unsigned(), get::<String>(row, "hash").ok()?))
         });
+        let is_stored = |chain: &Chain| match &stored {
+            None => chain.position() == 0,
+            Some((position, hash)) => chain.position() == *position && hex(&chain.head()) == *hash,
+        };
         self.connection_opened_at = connection.opened_at();
-        if self.end.is_at(stored.as_ref()) {
+        if is_stored(&self.chain) {
             return Ok(false);
         }
-        if let Some((end, batch)) = self.unconfirmed.take_if(|(end, _)| end.is_at(stored.as_ref())) {
-            self.end = end;
+        if let Some((chain, batch)) = self.unconfirmed.take_if(|(chain, _)| is_stored(chain)) {
+            self.chain = chain;
             return Ok(batch == self.batch);
         }
         self.chains += 1;
         self.unconfirmed = None;
         tracing::warn!(
-            chain = self.end.chain.name(),
-            position = self.end.position,
+            chain = self.chain.name(),
+            position = self.chain.position(),
             "the database has lost audit rows of this process: starting a new audit chain"
         );
-        self.end = ChainEnd::new(&format!("{}.{}", self.instance, self.chains));
+        self.chain = Chain::new(format!("{}.{}", self.instance, self.chains));
         Ok(false)
-    }
-}
-
-impl ChainEnd {
-    fn new(name: &str) -> Self {
-        Self { chain: Chain::new(name), position: 0, hash: None }
-    }
-
-    /// The next row; the database assigns its number.
-    fn append(&mut self, entry: &AuditEntry) -> AuditRow {
-        let row = self.chain.append(0, chain::text(entry));
-        self.position = row.position;
-        self.hash = Some(row.hash.clone());
-        row
-    }
-
-    fn is_at(&self, stored: Option<&(u64, String)>) -> bool {
-        match (&self.hash, stored) {
-            (None, None) => true,
-            (Some(hash), Some((position, stored))) => hash == stored && self.position == *position,
-            _ => false,
-        }
     }
 }
 
@@ -273,10 +244,7 @@ fn batch_size(waiting: &[WriteRequest]) -> usize {
 }
 
 /// Answers the refused requests, and returns the others.
-fn without_refused(
-    requests: Vec<WriteRequest>,
-    mut refused: BTreeMap<usize, Result<SettleOutcome>>,
-) -> Vec<WriteRequest> {
+fn without_refused(requests: Vec<WriteRequest>, mut refused: Refused) -> Vec<WriteRequest> {
     let mut remaining = Vec::new();
     for (place, request) in requests.into_iter().enumerate() {
         match refused.remove(&place) {
@@ -292,9 +260,6 @@ fn refused_outcome(row: &Row, request: &WriteRequest) -> Result<SettleOutcome> {
     match get::<Option<String>>(row, "recorded")? {
         Some(envelope) => Ok(SettleOutcome::AlreadySettled(parse::<Envelope>(&envelope)?.into())),
         None if get(row, "has_session")? => Ok(SettleOutcome::Unclaimed),
-        None => {
-            let id = request.settlement.as_ref().map(|row| row.session_id.clone());
-            Err(Error::NoSession(id.unwrap_or_default()))
-        }
+        None => Err(Error::NoSession(request.entry.session.clone())),
     }
 }

@@ -44,15 +44,11 @@ pub(super) const CREATE_CONFIRMATION: &str = concat!(
 );
 pub(super) const CONFIRMATION: &str =
     concat!("SELECT ", confirmation_columns!(), " FROM confirmation WHERE id = $1");
+/// Of one session, or of all.
 pub(super) const PENDING_CONFIRMATIONS: &str = concat!(
     "SELECT ",
     confirmation_columns!(),
-    " FROM confirmation WHERE answer = 'pending' ORDER BY created_at, id"
-);
-pub(super) const PENDING_CONFIRMATIONS_OF_SESSION: &str = concat!(
-    "SELECT ",
-    confirmation_columns!(),
-    " FROM confirmation WHERE answer = 'pending' AND session = $1 ORDER BY created_at, id"
+    " FROM confirmation WHERE answer = 'pending' AND ($1::text IS NULL OR session = $1) ORDER BY created_at, id"
 );
 pub(super) const APPROVED_CONFIRMATIONS: &str = concat!(
     "SELECT ",

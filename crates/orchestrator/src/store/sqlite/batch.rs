@@ -8,9 +8,9 @@ use rusqlite::{CachedStatement, Connection};
 use serde::Serialize;
 
 use super::{audit_compression, signed};
-use crate::store::chain::{Chain, Link};
-use crate::store::journal::{AuditText, Change, Deletion};
-use crate::store::records::{BlockRecord, Claim, ConfirmationRecord, SessionRecord};
+use crate::store::chain::Chain;
+use crate::store::journal::{Change, Deletion};
+use crate::store::records::{BlockRecord, Claim, SessionRecord};
 use crate::store::{Error, Result};
 
 /// The most audit entries in one row. A reader of one entry reads the whole row.
@@ -42,7 +42,9 @@ pub struct Batch<'c, 'a> {
 struct AuditRowBuilder {
     text: String,
     count: u64,
-    first: Option<Link>,
+    /// Position and previous hash of the first.
+    position: u64,
+    previous: [u8; 32],
 }
 
 impl<'c, 'a> Batch<'c, 'a> {
@@ -74,7 +76,7 @@ impl<'c, 'a> Batch<'c, 'a> {
                     self.sessions.insert(&record.id, record);
                 }
                 if let Some(used) = used {
-                    write_confirmation(self.connection, used)?;
+                    write_record(self.connection, "confirmations", &used.id, &**used)?;
                 }
             }
             Change::Settlement { number, envelope, audit } => {
@@ -84,7 +86,9 @@ impl<'c, 'a> Batch<'c, 'a> {
                 }
                 self.append_audit(audit)?;
             }
-            Change::Confirmation(confirmation) => write_confirmation(self.connection, confirmation)?,
+            Change::Confirmation(record) => {
+                write_record(self.connection, "confirmations", &record.id, &**record)?;
+            }
             Change::Block(block) => write_block(self.connection, block)?,
             Change::Audit(text) => self.append_audit(text)?,
             Change::Deletion(deletion) => {
@@ -104,7 +108,7 @@ impl<'c, 'a> Batch<'c, 'a> {
 
     fn write_sessions_and_claims(&mut self) -> Result<()> {
         for (_, record) in self.sessions.drain() {
-            write_session(self.connection, record)?;
+            write_record(self.connection, "sessions", &record.id, record)?;
         }
         let mut claims: Vec<_> = self.claims.drain().collect();
         claims.sort_unstable_by_key(|(number, _)| *number);
@@ -118,14 +122,15 @@ impl<'c, 'a> Batch<'c, 'a> {
         Ok(())
     }
 
-    fn append_audit(&mut self, AuditText(text): &AuditText) -> Result<()> {
-        let link = self.end.chain.link(text);
-        self.end.next += 1;
-        let row = &mut self.row;
-        row.first.get_or_insert(link);
-        if row.count > 0 {
+    fn append_audit(&mut self, text: &str) -> Result<()> {
+        let (row, chain) = (&mut self.row, &mut self.end.chain);
+        if row.count == 0 {
+            (row.position, row.previous) = (chain.position() + 1, chain.head());
+        } else {
             row.text.push('\n');
         }
+        chain.link(text);
+        self.end.next += 1;
         row.text.push_str(text);
         row.count += 1;
         if row.count == MAX_ENTRIES_PER_ROW { self.write_audit_row() } else { Ok(()) }
@@ -133,11 +138,10 @@ impl<'c, 'a> Batch<'c, 'a> {
 
     /// Writes the collected entries as one row: number, position and previous hash of the first, hash of the last.
     fn write_audit_row(&mut self) -> Result<()> {
-        let AuditRowBuilder { text, count, first: Some(Link { position, previous, .. }) } =
-            std::mem::take(&mut self.row)
-        else {
+        let AuditRowBuilder { text, count, position, previous } = std::mem::take(&mut self.row);
+        if count == 0 {
             return Ok(());
-        };
+        }
         let AuditEnd { chain, next } = &self.end;
         let row = (
             signed(next - count),
@@ -152,17 +156,13 @@ impl<'c, 'a> Batch<'c, 'a> {
     }
 }
 
-fn write_session(connection: &Connection, record: &SessionRecord) -> Result<()> {
-    let sql = "INSERT INTO sessions (id, record) VALUES (?1, ?2)
-               ON CONFLICT (id) DO UPDATE SET record = excluded.record";
-    connection.prepare_cached(sql)?.execute((&record.id, json(record)?))?;
-    Ok(())
-}
-
-fn write_confirmation(connection: &Connection, confirmation: &ConfirmationRecord) -> Result<()> {
-    let sql = "INSERT INTO confirmations (id, record) VALUES (?1, ?2)
-               ON CONFLICT (id) DO UPDATE SET record = excluded.record";
-    connection.prepare_cached(sql)?.execute((&confirmation.id, json(confirmation)?))?;
+fn write_record(connection: &Connection, table: &str, id: &str, record: &impl Serialize) -> Result<()> {
+    let sql = format!(
+        "INSERT INTO {table} (id, record) VALUES (?1, ?2)
+         ON CONFLICT (id) DO UPDATE SET record = excluded.record"
+    );
+    let json = serde_json::to_string(record).map_err(|cause| Error::Corrupt(cause.to_string()))?;
+    connection.prepare_cached(&sql)?.execute((id, json))?;
     Ok(())
 }
 
@@ -190,8 +190,4 @@ fn delete(connection: &Connection, deletion: &Deletion) -> Result<()> {
         connection.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([id])?;
     }
     Ok(())
-}
-
-fn json(record: &impl Serialize) -> Result<String> {
-    serde_json::to_string(record).map_err(|cause| Error::Corrupt(cause.to_string()))
 }

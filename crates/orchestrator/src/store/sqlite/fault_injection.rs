@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use rusqlite::{Connection, ErrorCode, ffi};
 
-/// What fails from now on.
+/// The operation that fails from now on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Fault {

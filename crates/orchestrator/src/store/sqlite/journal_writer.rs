@@ -1,20 +1,20 @@
 //! The journal in the file: one thread writes, and one commit serves all waiters.
 
+use std::fs::File;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 use toolwright_contract::Envelope;
 use toolwright_registry::hex;
 
 use super::batch::{AuditEnd, Batch};
 use super::fault_injection::{Fault, FaultSwitch};
-use super::sqlite_rows::{self, StoredExecution};
-use super::state_file::FileLock;
+use super::sqlite_rows;
 use super::write_queue::{QueuedTask, Task, WriteQueue};
 use crate::store::chain::Chain;
-use crate::store::journal::{Change, Journal, PendingWrite};
+use crate::store::journal::{Change, Journal, LostChanges, PendingWrite};
 use crate::store::records::{AuditRow, Durability, ExecutionRecord, ExecutionStatus};
 use crate::store::{Error, Result};
 
@@ -36,16 +36,13 @@ impl SqliteJournal {
         Self { queue: Arc::default(), reader, thread: OnceLock::new() }
     }
 
-    /// Starts the writer thread, which holds the file's lock until its last write.
-    pub(super) fn start(&self, writer: WriterThread, lock: FileLock) -> Result<()> {
-        let queue = Arc::clone(&self.queue);
-        let run = move || {
-            // Fails all waiters, also if the thread panics.
-            let _abort = AbortOnDrop(&queue);
-            writer.run(&queue);
-            drop(lock);
-        };
-        let thread = thread::Builder::new().name("toolwright-store".to_owned()).spawn(run);
+    pub(super) const fn queue(&self) -> &Arc<WriteQueue> {
+        &self.queue
+    }
+
+    /// Starts the writer thread.
+    pub(super) fn start(&self, writer: WriterThread) -> Result<()> {
+        let thread = thread::Builder::new().name("toolwright-store".to_owned()).spawn(|| writer.run());
         let thread = thread.map_err(|cause| Error::Unavailable(cause.to_string()))?;
         // A store is started once.
         let _ = self.thread.set(thread);
@@ -64,25 +61,13 @@ impl SqliteJournal {
     }
 }
 
-struct AbortOnDrop<'a>(&'a WriteQueue);
-
-impl Drop for AbortOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
 impl Journal for SqliteJournal {
     fn write(&self, change: Change, durability: Durability) -> PendingWrite {
         self.queue.push(change, durability)
     }
 
-    fn flush(&self) -> PendingWrite {
-        self.queue.push_flush()
-    }
-
-    fn drain(&self) -> PendingWrite {
-        self.queue.push_drain()
+    fn flush(&self, lost: LostChanges) -> PendingWrite {
+        self.queue.push_flush(lost)
     }
 
     fn serialize(&self, envelope: &Envelope) -> Result<String> {
@@ -102,16 +87,12 @@ impl Journal for SqliteJournal {
             self.read(move |connection| sqlite_rows::execution(connection, number, &session, &execution))
         };
         match find().await? {
-            StoredExecution::Other => return Ok(None),
-            StoredExecution::Found(record) if matches!(record.status, ExecutionStatus::Finished(_)) => {
-                return Ok(Some(record));
+            Some(record) if matches!(record.status, ExecutionStatus::Finished(_)) => Ok(Some(record)),
+            _ => {
+                // It was evicted before it was on disk.
+                self.flush(LostChanges::Ignore).wait().await?;
+                find().await
             }
-            // It was evicted before it was on disk.
-            _ => self.drain().wait().await?,
-        }
-        match find().await? {
-            StoredExecution::Found(record) => Ok(Some(record)),
-            StoredExecution::Other | StoredExecution::NotFound => Ok(None),
         }
     }
 
@@ -134,33 +115,46 @@ impl Drop for SqliteJournal {
 /// The state of the writer thread.
 #[derive(Debug)]
 pub struct WriterThread {
+    queue: Arc<WriteQueue>,
     connection: Connection,
     end: AuditEnd,
     faults: FaultSwitch,
     /// Why a change without a waiter was lost, since the last flush.
     lost: Option<Error>,
     changes_since_checkpoint: usize,
+    /// Dropped last: the lock is held until the last write.
+    _lock: File,
+}
+
+impl Drop for WriterThread {
+    /// Fails all waiters, also if the thread panics.
+    fn drop(&mut self) {
+        self.queue.abort();
+    }
 }
 
 impl WriterThread {
     /// Continues the audit chain of the file: only one process writes at a time, so there is one chain.
-    pub fn new(connection: Connection, faults: FaultSwitch) -> Result<Self> {
+    pub fn new(
+        queue: &Arc<WriteQueue>,
+        connection: Connection,
+        faults: FaultSwitch,
+        lock: File,
+    ) -> Result<Self> {
         let end = match sqlite_rows::end_of_audit(&connection)? {
             Some((number, chain)) => AuditEnd { next: number + 1, chain },
             None => AuditEnd { next: 1, chain: Chain::new(hex(&crate::ids::random::<8>())) },
         };
-        Ok(Self { connection, end, faults, lost: None, changes_since_checkpoint: 0 })
+        let (queue, lost) = (Arc::clone(queue), None);
+        Ok(Self { queue, connection, end, faults, lost, changes_since_checkpoint: 0, _lock: lock })
     }
 
-    pub const fn connection(&self) -> &Connection {
-        &self.connection
-    }
-
-    fn run(mut self, queue: &WriteQueue) {
+    fn run(mut self) {
         let (mut expected_waiters, mut delay) = (0, Duration::ZERO);
-        while let Some(batch) = queue.take(expected_waiters, delay) {
+        while let Some(batch) = self.queue.take(expected_waiters, delay) {
             if self.faults.is(Fault::WriterDies) {
-                queue.abort();
+                // Before the waiters of this batch learn of it.
+                self.queue.abort();
                 return;
             }
             expected_waiters = batch.iter().filter(|task| task.is_awaited()).count();
@@ -179,9 +173,6 @@ impl WriterThread {
     fn write(&mut self, batch: Vec<QueuedTask>) {
         match self.transaction(batch.iter().filter_map(QueuedTask::change)) {
             Ok(()) => batch.into_iter().for_each(|task| self.complete(task, Ok(()))),
-            Err(error) if batch.len() == 1 => {
-                batch.into_iter().for_each(|task| self.complete(task, Err(error.clone())));
-            }
             Err(_) => {
                 for task in batch {
                     let outcome = self.transaction(task.change().into_iter());
@@ -193,10 +184,7 @@ impl WriterThread {
 
     fn complete(&mut self, task: QueuedTask, outcome: Result<()>) {
         match (&task.task, outcome) {
-            (Task::Flush, Ok(())) => {
-                let outcome = self.lost.take().map_or(Ok(()), Err);
-                task.complete(outcome);
-            }
+            (Task::Flush(LostChanges::Report), Ok(())) => task.complete(self.lost.take().map_or(Ok(()), Err)),
             (Task::Write(change), Err(error)) if !task.is_awaited() => {
                 let subject = change.subject();
                 tracing::error!(%error, subject, "could not write a change to the state file");
@@ -212,24 +200,10 @@ impl WriterThread {
         if changes.peek().is_none() {
             return Ok(());
         }
-        match self.attempt(changes) {
-            Ok((count, end)) => {
-                self.end = end;
-                self.changes_since_checkpoint += count;
-                Ok(())
-            }
-            Err(error) => {
-                self.roll_back();
-                Err(error)
-            }
-        }
-    }
-
-    fn attempt<'a>(&self, changes: impl Iterator<Item = &'a Change>) -> Result<(usize, AuditEnd)> {
-        self.roll_back();
-        self.execute("BEGIN IMMEDIATE")?;
-        self.faults.on_begin(&self.connection)?;
-        let mut batch = Batch::new(&self.connection, self.end.clone())?;
+        // Rolled back when it is dropped.
+        let transaction = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)?;
+        self.faults.on_begin(&transaction)?;
+        let mut batch = Batch::new(&transaction, self.end.clone())?;
         let mut count = 0;
         for change in changes {
             batch.apply(change)?;
@@ -237,17 +211,10 @@ impl WriterThread {
         }
         let end = batch.finish()?;
         self.faults.on_commit()?;
-        self.execute("COMMIT")?;
-        Ok((count, end))
-    }
-
-    /// Some failures end the transaction, others do not.
-    fn roll_back(&self) {
-        if !self.connection.is_autocommit()
-            && let Err(error) = self.execute("ROLLBACK")
-        {
-            tracing::error!(%error, "could not roll back a failed transaction of the state file");
-        }
+        transaction.commit()?;
+        self.end = end;
+        self.changes_since_checkpoint += count;
+        Ok(())
     }
 
     /// Copies the write-ahead log back into the file.
@@ -258,10 +225,5 @@ impl WriterThread {
             // Nothing is lost: the log grows.
             tracing::warn!(%error, "could not checkpoint the state file");
         }
-    }
-
-    fn execute(&self, sql: &str) -> Result<()> {
-        self.connection.prepare_cached(sql)?.execute([])?;
-        Ok(())
     }
 }

@@ -15,7 +15,6 @@ mod audit_compression;
 mod batch;
 mod fault_injection;
 mod journal_writer;
-mod load;
 mod schema;
 mod sqlite_rows;
 mod state_file;
@@ -24,13 +23,15 @@ mod write_queue;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use rusqlite::OpenFlags;
+
 #[doc(hidden)]
 pub use fault_injection::{Fault, FaultSwitch};
 pub use journal_writer::SqliteJournal;
 pub use sqlite_rows::ReadOnly;
 
 use self::journal_writer::WriterThread;
-use self::state_file::{Access, StateFile};
+use self::state_file::StateFile;
 use super::{Error, Memory, Result};
 
 /// A store in a SQLite file.
@@ -60,24 +61,24 @@ impl Sqlite {
         let file = StateFile::in_new_directory(path)?;
         let lock = file.lock()?;
         file.create()?;
-        let connection = file.connect(Access::Serve)?;
+        let connection = file.connect(OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         let version = schema::version(&connection, file.path())?;
         file.configure_writer(&connection)?;
         schema::migrate(&connection, version)?;
-        let reader = Arc::new(Mutex::new(file.connect(Access::Read)?));
-        let writer = WriterThread::new(connection, options.faults)?;
-        let store = Self::with_journal(SqliteJournal::new(reader), options.envelope_cache_bytes);
-        load::load(writer.connection(), &store)?;
-        store.journal().start(writer, lock)?;
+        let reader = Arc::new(Mutex::new(file.connect(OpenFlags::SQLITE_OPEN_READ_ONLY)?));
+        let store = Self::with_journal(SqliteJournal::new(reader), Some(options.envelope_cache_bytes));
+        sqlite_rows::load(&connection, &store)?;
+        let writer = WriterThread::new(store.journal().queue(), connection, options.faults, lock)?;
+        store.journal().start(writer)?;
         Ok(store)
     }
 
     /// Opens a file for reading, also while a server uses it.
     pub fn read_only(path: &Path) -> Result<ReadOnly> {
         let file = StateFile::new(path);
-        let connection = file.connect(Access::Read)?;
+        let connection = file.connect(OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         schema::check(&connection, file.path())?;
-        Ok(ReadOnly::new(connection))
+        Ok(sqlite_rows::ReadOnly(connection))
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::batch::write_block;
-use super::load::for_each_record;
+use super::sqlite_rows::for_each_record;
 use crate::store::records::{BlockRecord, SessionRecord};
 use crate::store::{Error, Result};
 

@@ -1,27 +1,25 @@
-//! Reads rows of the file: evicted executions and the audit.
+//! Reads rows of the file: everything that memory holds when it is opened, and later evicted executions and the audit.
 
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, Row};
+use serde::de::DeserializeOwned;
 use toolwright_contract::Envelope;
 use toolwright_registry::hex;
 
-use super::{audit_compression, load, signed};
+use super::{Sqlite, audit_compression, signed};
 use crate::store::chain::Chain;
+use crate::store::memory::{Execution, Stage};
 use crate::store::records::{
-    AuditRow, ConfirmationRecord, ConfirmationStatus, ExecutionRecord, ExecutionStatus,
+    AuditRow, BlockRecord, ConfirmationRecord, ConfirmationStatus, ExecutionRecord, ExecutionStatus,
 };
 use crate::store::{Error, Result};
 
 /// A file that is open for reading only.
 #[derive(Debug)]
-pub struct ReadOnly(Connection);
+pub struct ReadOnly(pub(super) Connection);
 
 impl ReadOnly {
-    pub(super) const fn new(connection: Connection) -> Self {
-        Self(connection)
-    }
-
     /// Up to `limit` rows of all chains in the order they were written, after the row with this number.
     pub fn audit_rows(&self, after: u64, limit: usize) -> Result<Vec<AuditRow>> {
         audit_rows(&self.0, after, limit)
@@ -30,11 +28,64 @@ impl ReadOnly {
     /// The pending confirmations, oldest first.
     pub fn pending_confirmations(&self) -> Result<Vec<ConfirmationRecord>> {
         let mut pending = Vec::new();
-        load::for_each_record(&self.0, "confirmations", |record: ConfirmationRecord| pending.push(record))?;
+        for_each_record(&self.0, "confirmations", |record: ConfirmationRecord| pending.push(record))?;
         pending.retain(|record| record.status == ConfirmationStatus::Pending);
         pending.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
         Ok(pending)
     }
+}
+
+/// Loads a file into memory: sessions, confirmations, blocks and the ids of executions. Envelopes stay on disk.
+pub fn load(connection: &Connection, store: &Sqlite) -> Result<()> {
+    for_each_record(connection, "sessions", |record| store.load_session(record))?;
+    for_each_record(connection, "confirmations", |record| store.load_confirmation(record))?;
+    load_blocks(connection, store)?;
+    load_calls(connection, store)
+}
+
+pub fn for_each_record<T: DeserializeOwned>(
+    connection: &Connection,
+    table: &str,
+    mut visit: impl FnMut(T),
+) -> Result<()> {
+    let mut statement = connection.prepare(&format!("SELECT id, record FROM {table}"))?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (id, record): (String, String) = (row.get(0)?, row.get(1)?);
+        let record = serde_json::from_str(&record)
+            .map_err(|cause| Error::Corrupt(format!("{id} in table {table}: {cause}")))?;
+        visit(record);
+    }
+    Ok(())
+}
+
+fn load_blocks(connection: &Connection, store: &Sqlite) -> Result<()> {
+    let mut statement = connection.prepare("SELECT org, principal, client_id, until FROM blocks")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (org, principal, client_id, until) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+        store.load_block(BlockRecord { org, principal, client_id, until });
+    }
+    Ok(())
+}
+
+fn load_calls(connection: &Connection, store: &Sqlite) -> Result<()> {
+    let sql = "SELECT number, session, execution, digest, idempotent, at, envelope IS NOT NULL
+               FROM calls ORDER BY number";
+    let mut statement = connection.prepare(sql)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (session, id): (String, String) = (row.get(1)?, row.get(2)?);
+        let execution = Execution {
+            number: row.get::<_, i64>(0)?.unsigned_abs(),
+            digest: row.get(3)?,
+            idempotent: row.get(4)?,
+            claimed_at: row.get(5)?,
+            stage: Stage::Orphaned,
+        };
+        store.load_execution(&session, &id, execution, row.get(6)?);
+    }
+    Ok(())
 }
 
 pub fn audit_rows(connection: &Connection, after: u64, limit: usize) -> Result<Vec<AuditRow>> {
@@ -80,36 +131,25 @@ fn split_audit_row(row: &Row<'_>) -> rusqlite::Result<Vec<AuditRow>> {
     Ok(entries)
 }
 
-/// What the file has under the number of an execution.
-pub enum StoredExecution {
-    /// An execution with another id.
-    Other,
-    NotFound,
-    Found(ExecutionRecord),
-}
-
 pub fn execution(
     connection: &Connection,
     number: u64,
     session: &str,
     execution: &str,
-) -> Result<StoredExecution> {
-    let sql =
-        "SELECT session = ?2 AND execution = ?3, digest, idempotent, envelope FROM calls WHERE number = ?1";
+) -> Result<Option<ExecutionRecord>> {
+    let sql = "SELECT digest, idempotent, envelope FROM calls
+               WHERE number = ?1 AND session = ?2 AND execution = ?3";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query((signed(number), session, execution))?;
-    let Some(row) = rows.next()? else { return Ok(StoredExecution::NotFound) };
-    if !row.get::<_, bool>(0)? {
-        return Ok(StoredExecution::Other);
-    }
-    let status = match row.get::<_, Option<String>>(3)? {
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let status = match row.get::<_, Option<String>>(2)? {
         Some(text) => {
             let envelope: Envelope = serde_json::from_str(&text)
                 .map_err(|cause| Error::Corrupt(format!("the envelope of execution {number}: {cause}")))?;
             ExecutionStatus::Finished(Arc::new(envelope))
         }
-        None if row.get(2)? => ExecutionStatus::Abandoned,
+        None if row.get(1)? => ExecutionStatus::Abandoned,
         None => ExecutionStatus::InDoubt,
     };
-    Ok(StoredExecution::Found(ExecutionRecord { digest: row.get(1)?, status }))
+    Ok(Some(ExecutionRecord { digest: row.get(0)?, status }))
 }

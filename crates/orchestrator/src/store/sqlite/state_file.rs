@@ -23,16 +23,6 @@ const MAX_LOG_PAGES: u32 = 4_096;
 #[derive(Debug)]
 pub struct StateFile(PathBuf);
 
-#[derive(Debug, Clone, Copy)]
-pub enum Access {
-    Serve,
-    Read,
-}
-
-/// Held for as long as a process serves from the file.
-#[derive(Debug)]
-pub struct FileLock(#[allow(dead_code, reason = "holds the lock until it is dropped")] File);
-
 impl StateFile {
     pub fn new(path: &Path) -> Self {
         Self(path.to_owned())
@@ -51,8 +41,8 @@ impl StateFile {
         &self.0
     }
 
-    /// Takes the lock that keeps other processes from serving from this file.
-    pub fn lock(&self) -> Result<FileLock> {
+    /// Takes the lock that keeps other processes from serving from this file, until the result is dropped.
+    pub fn lock(&self) -> Result<File> {
         let path = self.0.with_added_extension("lock");
         let open =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
@@ -66,7 +56,7 @@ impl StateFile {
         let written =
             file.set_len(0).and_then(|()| file.write_all(std::process::id().to_string().as_bytes()));
         written.map_err(|cause| io_error("write", &path, &cause))?;
-        Ok(FileLock(file))
+        Ok(file)
     }
 
     /// Creates the file if it does not exist, with access for its owner only. SQLite gives its log the same
@@ -98,11 +88,7 @@ impl StateFile {
         fs::set_permissions(path, permissions).map_err(|cause| io_error("restrict", path, &cause))
     }
 
-    pub fn connect(&self, access: Access) -> Result<Connection> {
-        let mode = match access {
-            Access::Serve => OpenFlags::SQLITE_OPEN_READ_WRITE,
-            Access::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
-        };
+    pub fn connect(&self, mode: OpenFlags) -> Result<Connection> {
         let connection = Connection::open_with_flags(&self.0, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)
             .map_err(|cause| self.open_error(cause))?;
         self.set_up(&connection).map_err(|cause| self.open_error(cause))?;

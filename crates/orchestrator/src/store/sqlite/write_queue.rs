@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
 use crate::store::Result;
-use crate::store::journal::{Change, PendingWrite};
+use crate::store::journal::{Change, LostChanges, PendingWrite};
 use crate::store::records::Durability;
 
 /// The most changes in one transaction.
@@ -30,10 +30,8 @@ pub struct QueuedTask {
 #[derive(Debug)]
 pub enum Task {
     Write(Change),
-    /// Wakes its waiter once all tasks before are done, with an error if a change was lost.
-    Flush,
     /// Wakes its waiter once all tasks before are done.
-    Drain,
+    Flush(LostChanges),
 }
 
 #[derive(Debug, Default)]
@@ -67,12 +65,8 @@ impl WriteQueue {
         self.add(state, Task::Write(change), must_wait)
     }
 
-    pub fn push_flush(&self) -> PendingWrite {
-        self.add(self.lock(), Task::Flush, true)
-    }
-
-    pub fn push_drain(&self) -> PendingWrite {
-        self.add(self.lock(), Task::Drain, true)
+    pub fn push_flush(&self, lost: LostChanges) -> PendingWrite {
+        self.add(self.lock(), Task::Flush(lost), true)
     }
 
     fn add(&self, mut state: MutexGuard<'_, State>, task: Task, must_wait: bool) -> PendingWrite {
@@ -137,16 +131,10 @@ impl WriteQueue {
         wake_at: Threshold,
         timeout: Duration,
     ) -> MutexGuard<'a, State> {
-        let start = Instant::now();
         state.wake_at = wake_at;
-        while !state.is_ready() && !state.is_closed {
-            let left = timeout.saturating_sub(start.elapsed());
-            if left.is_zero() {
-                break;
-            }
-            let woken = self.is_ready.wait_timeout(state, left);
-            state = woken.map_or_else(|poisoned| poisoned.into_inner().0, |(state, _)| state);
-        }
+        let is_asleep = |state: &mut State| !state.is_ready() && !state.is_closed;
+        let woken = self.is_ready.wait_timeout_while(state, timeout, is_asleep);
+        let (mut state, _) = woken.unwrap_or_else(PoisonError::into_inner);
         // The writer is awake: pushes need not notify it.
         state.wake_at = Threshold { tasks: usize::MAX, waiters: usize::MAX };
         state
@@ -171,7 +159,7 @@ impl QueuedTask {
     pub const fn change(&self) -> Option<&Change> {
         match &self.task {
             Task::Write(change) => Some(change),
-            Task::Flush | Task::Drain => None,
+            Task::Flush(_) => None,
         }
     }
 
@@ -186,7 +174,7 @@ impl QueuedTask {
         match &self.task {
             Task::Write(Change::Settlement { envelope, .. }) => CHANGE_BYTES + envelope.len(),
             Task::Write(_) => CHANGE_BYTES,
-            Task::Flush | Task::Drain => 0,
+            Task::Flush(_) => 0,
         }
     }
 }
