@@ -53,6 +53,7 @@ struct Options {
 }
 
 fn main() -> Result<()> {
+    toolwright::orchestrator::run_if_worker();
     // The program does it, too.
     #[cfg(target_os = "linux")]
     let _ = rustix::thread::disable_transparent_huge_pages(true);

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use toolwright::contract::{Failure, Mode, Success};
 use toolwright::orchestrator::session::NewSession;
 use toolwright::orchestrator::{
-    CallRequest, Context, EngineOptions, Host, HostError, HostFuture, Level, Orchestrator, Runtime, ToolCall,
+    CallRequest, Context, Engine, EngineOptions, Host, HostError, HostFuture, Level, Orchestrator, Runtime,
+    ToolCall,
 };
 use toolwright::registry::declared;
 use toolwright::registry::toolset::Toolset;
@@ -61,11 +62,17 @@ impl Tools {
         }
     }
 
-    pub fn orchestrator(&self, engine: EngineOptions) -> Result<Orchestrator> {
+    pub fn orchestrator(&self) -> Result<Orchestrator> {
         let noop = |args: Value, _: Context| ready(Ok::<Success, Failure>(args.into()));
         let runtime = Runtime::builder(Arc::clone(&self.toolset), &self.base);
-        Ok(Orchestrator::builder(runtime.native("noop", noop).engine(engine).build()).build()?)
+        Ok(Orchestrator::builder(runtime.native("noop", noop).engine(engine()?).build()).build()?)
     }
+}
+
+/// Its workers are this program.
+pub fn engine() -> Result<Engine> {
+    let worker = Some(std::env::current_exe()?);
+    Ok(toolwright::orchestrator::engine(EngineOptions { worker, ..EngineOptions::default() }))
 }
 
 impl Case {

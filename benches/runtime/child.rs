@@ -10,9 +10,9 @@ use toolwright::orchestrator::session::NewSession;
 use toolwright::orchestrator::{CallRequest, Orchestrator, Runtime, ToolCall};
 use toolwright::registry::toolset::Toolset;
 
-use crate::{Result, clock};
+use crate::{Result, case, clock};
 
-/// Until the engine has created its spare realms, which count as memory.
+/// Until the first worker is ready.
 const SETTLING: Duration = Duration::from_millis(50);
 
 /// `ARTIFACT SINCE TOOL ARGS TOOL ARGS`; `SINCE` is the monotonic clock before this process was started.
@@ -28,10 +28,11 @@ pub fn load(arguments: &[String]) -> Result<()> {
 }
 
 async fn measure(artifact: &Path, since: Duration, calls: &[String]) -> Result<Map<String, Value>> {
-    Runtime::begin();
+    let engine = case::engine()?;
+    engine.warm_up()?;
     let toolset = Arc::new(Toolset::load(artifact)?);
-    let runtime = Runtime::builder(toolset, artifact.parent().unwrap_or(Path::new("."))).build();
-    runtime.start();
+    let runtime = Runtime::builder(toolset, artifact.parent().unwrap_or(Path::new(".")));
+    let runtime = runtime.engine(engine).build();
     let orchestrator = Orchestrator::builder(runtime).build()?;
     let (cpu, wall) = (clock::cpu(), clock::monotonic().saturating_sub(since));
     let mut sample = Map::new();

@@ -5,14 +5,37 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// CPU time of this process since its start: user and system, all threads.
+/// CPU time of this process, its spawner and the workers that are alive: user and system, all threads.
 pub fn cpu() -> Duration {
-    read(ClockId::ProcessCPUTime)
+    let ids = fs::read_dir("/proc").into_iter().flatten();
+    let ids = ids.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let processes: Vec<(u32, u32, u64)> = ids.filter_map(|id| process(&id)).collect();
+    let mut own = vec![std::process::id()];
+    for _ in 0..2 {
+        let children = processes.iter().filter(|(_, parent, _)| own.contains(parent)).map(|(id, ..)| *id);
+        let children: Vec<u32> = children.filter(|id| !own.contains(id)).collect();
+        own.extend(children);
+    }
+    let used = processes.iter().filter(|(id, ..)| own.contains(id)).map(|(.., used)| *used);
+    Duration::from_nanos(used.sum())
+}
+
+/// A process's id, its parent and its CPU time in nanoseconds.
+fn process(id: &str) -> Option<(u32, u32, u64)> {
+    let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()?;
+    let tasks = fs::read_dir(format!("/proc/{id}/task")).ok()?;
+    let used = tasks.filter_map(|task| {
+        let text = fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
+        text.split(' ').next()?.parse::<u64>().ok()
+    });
+    Some((id.parse().ok()?, parent, used.sum()))
 }
 
 /// The same clock in all processes of the machine.
 pub fn monotonic() -> Duration {
-    read(ClockId::Monotonic)
+    let time = clock_gettime(ClockId::Monotonic);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// A field of `/proc/self/status` in megabytes: `VmRSS` or `VmHWM`.
@@ -29,9 +52,4 @@ pub fn millis(time: Duration) -> f64 {
 
 pub fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
-}
-
-fn read(clock: ClockId) -> Duration {
-    let time = clock_gettime(clock);
-    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }

@@ -3,12 +3,17 @@
 
 #![allow(clippy::disallowed_methods, reason = "test code starts processes and reads the environment")]
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
+#[allow(dead_code, reason = "shared with the runtime benchmark")]
+#[path = "../../../benches/runtime/clock.rs"]
+mod clock;
+
 use std::{
     fs,
     sync::Arc,
     time::{Duration, Instant},
 };
 
+use clock::micros;
 use serde_json::{Value, json};
 use toolwright_engine::{
     Cancel, Engine, Failure, HandlerCall, Host, HostError, HostFunction, HostFuture, Level, Limits, Options,
@@ -75,35 +80,6 @@ fn call(program: &Arc<Program>, args: &Value, host: &Arc<Stub>) -> HandlerCall {
     }
 }
 
-/// CPU time of this process, its spawner and the workers that are alive.
-fn cpu() -> Duration {
-    let ids = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let processes: Vec<(u32, u32, u64)> = ids.filter_map(|id| process(&id)).collect();
-    let mut own = vec![std::process::id()];
-    for _ in 0..2 {
-        let children = processes.iter().filter(|(_, parent, _)| own.contains(parent)).map(|(id, ..)| *id);
-        let children: Vec<u32> = children.filter(|id| !own.contains(id)).collect();
-        own.extend(children);
-    }
-    processes.iter().filter(|(id, ..)| own.contains(id)).map(|(.., used)| Duration::from_nanos(*used)).sum()
-}
-
-/// A process's id, its parent and its CPU time in nanoseconds.
-fn process(id: &str) -> Option<(u32, u32, u64)> {
-    let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
-    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()?;
-    let tasks = fs::read_dir(format!("/proc/{id}/task")).ok()?;
-    let used = tasks.filter_map(|task| {
-        let text = fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
-        text.split(' ').next()?.parse::<u64>().ok()
-    });
-    Some((id.parse().ok()?, parent, used.sum()))
-}
-
-fn micros(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e6
-}
-
 fn main() {
     toolwright_engine::run_if_worker();
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(measure());
@@ -149,7 +125,7 @@ async fn one_after_the_other(
 ) {
     let count = if pause.is_zero() { 3000 } else { 500 };
     let mut latencies = Vec::with_capacity(count);
-    let began = cpu();
+    let began = clock::cpu();
     for _ in 0..count {
         if !pause.is_zero() {
             tokio::time::sleep(pause).await;
@@ -160,7 +136,7 @@ async fn one_after_the_other(
         latencies.push(started.elapsed());
         assert_eq!(result["ok"], true);
     }
-    let used = micros(cpu() - began) / count as f64;
+    let used = micros(clock::cpu().saturating_sub(began)) / count as f64;
     latencies.sort_unstable();
     let at = |share: f64| micros(latencies[(count as f64 * share) as usize]);
     let kind = if pause.is_zero() { "back to back" } else { "2 ms apart" };
@@ -174,7 +150,7 @@ async fn one_after_the_other(
 
 async fn saturated(engine: &Engine, program: &Arc<Program>, args: &Value, host: &Arc<Stub>) {
     let (lanes, count) = (16, 500);
-    let (began, started) = (cpu(), Instant::now());
+    let (began, started) = (clock::cpu(), Instant::now());
     let mut running = tokio::task::JoinSet::new();
     for _ in 0..lanes {
         let (engine, program, args, host) = (engine.clone(), program.clone(), args.clone(), host.clone());
@@ -188,7 +164,7 @@ async fn saturated(engine: &Engine, program: &Arc<Program>, args: &Value, host: 
     let total = f64::from(lanes * count);
     println!(
         "  {lanes} at a time: {:.0} µs CPU a call, {:.0} calls/s",
-        micros(cpu() - began) / total,
+        micros(clock::cpu().saturating_sub(began)) / total,
         total / started.elapsed().as_secs_f64()
     );
 }
