@@ -10,6 +10,7 @@ use serde_json::json;
 use toolwright_embed::install;
 use toolwright_kb::Kb;
 use toolwright_kb::store::Stats;
+use toolwright_orchestrator::confinement;
 use toolwright_orchestrator::store::{self, Sqlite, sqlite};
 use toolwright_registry::artifact;
 use toolwright_registry::build::{Options, Progress, compile};
@@ -25,8 +26,9 @@ const CONFIGURATION: &str = "configuration";
 type Check = (&'static str, fn(&Config) -> CheckResult);
 
 /// The checks after that of the configuration, in order.
-const CHECKS: [Check; 8] = [
+const CHECKS: [Check; 9] = [
     ("tools", check_tools),
+    ("workers", check_workers),
     ("prompts", check_prompts),
     ("store", check_store),
     ("imports", check_imports),
@@ -126,6 +128,30 @@ fn check_tools(config: &Config) -> CheckResult {
         Ok(found) => {
             CheckResult::ok(format!("{} in {}", report::plural(found.found, "tool"), tools.display()))
         }
+    }
+}
+
+/// Handlers run in worker processes, which the kernel confines.
+fn check_workers(config: &Config) -> CheckResult {
+    if let Err(failure) = config.engine().warm_up() {
+        let help = "JavaScript tools cannot run: let this program start processes";
+        return CheckResult::broken(failure.to_string(), help);
+    }
+    let confinement = confinement();
+    let parts = [("seccomp", confinement.seccomp), ("Landlock", confinement.landlock)];
+    let names = |wanted: bool| -> Vec<&str> {
+        parts.iter().filter(|(_, found)| *found == wanted).map(|(name, _)| *name).collect()
+    };
+    let message = match names(true).as_slice() {
+        [] => "confined by limits of resources only".to_owned(),
+        found => format!("confined by limits of resources, {}", found.join(" and ")),
+    };
+    match names(false).as_slice() {
+        [] => CheckResult::ok(message),
+        absent => CheckResult::missing(
+            message,
+            format!("run on a kernel with {} (Linux 5.13 or newer)", absent.join(" and ")),
+        ),
     }
 }
 
