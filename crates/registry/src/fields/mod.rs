@@ -21,7 +21,7 @@ use crate::excerpt::excerpt;
 use crate::shared::Shared;
 
 pub(crate) use hidden::{check_json_text, check_text, check_value};
-pub(crate) use parameters::{SCHEMA_FILE, check_duplicate_keys};
+pub(crate) use parameters::{SCHEMA_FILE, report_duplicate_keys};
 
 /// Checks a value at a pointer and reports what is wrong with it.
 type Check = fn(&mut FieldCheck<'_>, &Value, &str);
