@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::Span;
+use crate::is_listed;
 
 /// A profile at one service.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,38 +15,9 @@ pub struct Profile {
 }
 
 /// First path segments of GitHub's own pages, which are not user names.
-const GITHUB_PAGES: &[&str] = &[
-    "about",
-    "apps",
-    "blog",
-    "collections",
-    "contact",
-    "customer-stories",
-    "enterprise",
-    "events",
-    "explore",
-    "features",
-    "issues",
-    "join",
-    "login",
-    "marketplace",
-    "new",
-    "notifications",
-    "organizations",
-    "orgs",
-    "pricing",
-    "pulls",
-    "readme",
-    "search",
-    "security",
-    "settings",
-    "site",
-    "sponsors",
-    "stars",
-    "team",
-    "topics",
-    "trending",
-];
+const GITHUB_PAGES: &str = "about apps blog collections contact customer-stories enterprise events explore \
+    features issues join login marketplace new notifications organizations orgs pricing pulls readme search \
+    security settings site sponsors stars team topics trending";
 
 impl Profile {
     fn linkedin(kind: &str, handle: &str) -> Self {
@@ -78,7 +50,7 @@ pub fn profile_from_url(url: &str) -> Option<Profile> {
         };
     }
     let is_github = matches!(host, "github.com" | "www.github.com");
-    (is_github && is_handle(first) && !GITHUB_PAGES.contains(&first)).then(|| Profile::github(first))
+    (is_github && is_handle(first) && !is_listed(GITHUB_PAGES, first)).then(|| Profile::github(first))
 }
 
 /// Handles such as `GitHub: @mira` that overlap none of `taken`, in text order.
