@@ -76,7 +76,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What happens if the file is a symbolic link.
+/// How a symbolic link is opened.
 #[derive(Clone, Copy)]
 enum Links {
     Refuse,

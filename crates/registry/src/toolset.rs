@@ -27,7 +27,7 @@ pub struct Tool {
     pub implementation: Implementation,
 }
 
-/// What runs when a tool is called.
+/// The code or data behind a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Implementation {
     /// A handler in the tools directory.
@@ -216,7 +216,7 @@ impl Toolset {
         Some(documented.documentation)
     }
 
-    /// What a tool declares about itself: version, category, side effects, modes and the rest.
+    /// The fields that a tool declares: version, category, side effects, modes and the rest.
     pub fn metadata(&self, tool_id: &str) -> Option<&ToolSpec> {
         self.get(tool_id).map(|tool| &tool.spec)
     }

@@ -25,7 +25,7 @@ pub struct CheckedTool {
     pub fingerprint: Fingerprint,
 }
 
-/// What all tools of one build share.
+/// The inputs that all tools of one build share.
 #[derive(Debug)]
 pub struct Context<'a> {
     /// The tools directory with all links resolved.

@@ -45,7 +45,7 @@ struct DeclaredField {
     default: fn(Defaults) -> Option<Value>,
 }
 
-/// What the defaults of a declared tool depend on.
+/// The properties of a declared tool that its defaults depend on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Defaults {
     pub is_mock: bool,

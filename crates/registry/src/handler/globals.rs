@@ -10,7 +10,7 @@ use oxc_ast_visit::{Visit, walk};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What to use instead of a global that the engine lacks; `None` for other names.
+/// The alternative to a global that the engine lacks; `None` for other names.
 pub(super) fn replacement(name: &str) -> Option<&'static str> {
     Some(match name {
         "fetch" | "XMLHttpRequest" | "WebSocket" | "EventSource" => "use `context.http.fetch`",

@@ -1,4 +1,4 @@
-//! What the checks need of one parsed module, as owned data: the syntax tree lives only during the parse.
+//! One parsed module, as owned data for the checks: the syntax tree lives only during the parse.
 
 use super::specifier::Target;
 use crate::diagnostic::DiagnosticDraft;

@@ -21,7 +21,7 @@ pub(super) type Found<'g> = (&'g str, &'g Value);
 /// It is exported, or may be: known only at run time.
 const UNKNOWN: Found<'static> = ("", &Value::Unknown);
 
-/// What the module at `path` exports as `name`; `None` if nothing.
+/// The value that the module at `path` exports as `name`; `None` if there is no such export.
 pub(super) fn find_export<'g>(graph: &'g Graph, path: &'g str, name: &'g str) -> Option<Found<'g>> {
     Search { graph, seen: BTreeSet::new() }.module(path, name)
 }

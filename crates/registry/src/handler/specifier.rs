@@ -100,7 +100,7 @@ fn stem(specifier: &str) -> &str {
     if plain.is_empty() || plain.len() > 40 { "lib" } else { plain }
 }
 
-/// What to use instead of a package or built-in module.
+/// The alternative to a package or built-in module.
 fn package_help(specifier: &str) -> String {
     let bare = specifier.strip_prefix("node:").unwrap_or(specifier);
     let root = bare.split('/').next().unwrap_or(bare);
