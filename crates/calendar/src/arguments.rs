@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Duration, Utc};
 use chrono_tz::Tz;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::Value;
 use toolwright_capabilities::{CapabilityError, Result};
 
@@ -13,14 +13,17 @@ const MAX_ATTENDEES: usize = 100;
 const MAX_WINDOW: Duration = Duration::days(366);
 const MAX_MINUTES: u32 = 24 * 60;
 
+/// A time with an offset.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Instant(pub DateTime<Utc>);
+
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FreeBusyArgs {
     pub attendees: Vec<String>,
-    #[serde(deserialize_with = "instant")]
-    pub start: DateTime<Utc>,
-    #[serde(deserialize_with = "instant")]
-    pub end: DateTime<Utc>,
+    pub start: Instant,
+    pub end: Instant,
 }
 
 #[derive(Debug, Deserialize)]
@@ -29,12 +32,9 @@ pub struct ProposeArgs {
     pub title: String,
     pub attendees: Vec<String>,
     pub duration_minutes: u32,
-    #[serde(deserialize_with = "instants")]
-    pub preferred_times: Vec<DateTime<Utc>>,
-    #[serde(deserialize_with = "instant")]
-    pub window_start: DateTime<Utc>,
-    #[serde(deserialize_with = "instant")]
-    pub window_end: DateTime<Utc>,
+    pub preferred_times: Vec<Instant>,
+    pub window_start: Instant,
+    pub window_end: Instant,
     pub timezone: String,
 }
 
@@ -44,7 +44,7 @@ pub struct GetDraftArgs {
     pub draft_id: String,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CommitArgs {
     pub draft_id: String,
@@ -64,7 +64,7 @@ impl FreeBusyArgs {
     /// The window, after all checks.
     pub fn check(&self) -> Result<Span> {
         check_attendees(&self.attendees)?;
-        window(self.start, self.end)
+        window(self.start.0, self.end.0)
     }
 }
 
@@ -78,7 +78,7 @@ impl ProposeArgs {
         let zone = local_time::parse_zone(&self.timezone).ok_or_else(|| {
             CapabilityError::new("INVALID_TIMEZONE", format!("`{}` is not an IANA time zone", self.timezone))
         })?;
-        let window = window(self.window_start, self.window_end)?;
+        let window = window(self.window_start.0, self.window_end.0)?;
         Ok((Span { start: window.start.max(now), ..window }, zone))
     }
 }
@@ -113,23 +113,18 @@ fn invalid(message: impl Into<String>) -> CapabilityError {
     CapabilityError::invalid(message)
 }
 
-fn instant<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DateTime<Utc>, D::Error> {
-    parse_instant(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
-}
+impl TryFrom<String> for Instant {
+    type Error = String;
 
-fn instants<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<DateTime<Utc>>, D::Error> {
-    let texts = Vec::<String>::deserialize(deserializer)?;
-    texts.iter().map(|text| parse_instant(text)).collect::<Result<_, _>>().map_err(serde::de::Error::custom)
-}
-
-/// Years outside this range are mistakes, and beyond the rules of the time zones.
-fn parse_instant(text: &str) -> Result<DateTime<Utc>, String> {
-    let time = DateTime::parse_from_rfc3339(text)
-        .map_err(|_| format!("`{text}` is not a time like 2026-03-02T09:00:00+01:00"))?;
-    let year = chrono::Datelike::year(&time);
-    if (1970..=2200).contains(&year) {
-        Ok(time.to_utc())
-    } else {
-        Err(format!("the year {year} is not between 1970 and 2200"))
+    fn try_from(text: String) -> Result<Self, String> {
+        let time = DateTime::parse_from_rfc3339(&text)
+            .map_err(|_| format!("`{text}` is not a time like 2026-03-02T09:00:00+01:00"))?;
+        let year = chrono::Datelike::year(&time);
+        // Other years are mistakes, and beyond the rules of the time zones.
+        if (1970..=2200).contains(&year) {
+            Ok(Self(time.to_utc()))
+        } else {
+            Err(format!("the year {year} is not between 1970 and 2200"))
+        }
     }
 }

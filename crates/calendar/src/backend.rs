@@ -84,7 +84,8 @@ impl CalendarBackend {
         let availability = self.availability(&args.attendees, window, &context).await?;
         let busy = merge_spans(availability.busy.into_values().flatten().collect(), window);
         let length = Duration::minutes(args.duration_minutes.into());
-        let search = SlotSearch { length, preferred: &args.preferred_times, window, zone };
+        let preferred: Vec<_> = args.preferred_times.iter().map(|time| time.0).collect();
+        let search = SlotSearch { length, preferred: &preferred, window, zone };
         let slots = slots::find_slots(&search, &busy, &self.settings);
         if slots.is_empty() {
             return Ok(output::proposal(None, &availability.unknown));

@@ -116,10 +116,7 @@ impl CalendarBackend {
     fn hold_request(&self, context: &CallContext, args: CommitArgs) -> HoldRequest {
         HoldRequest {
             owner: context.owner.clone(),
-            draft: args.draft_id,
-            slot: args.slot_index,
-            note: args.note,
-            execution: args.execution_id,
+            args,
             organizer: self.settings.organizer().to_owned(),
             conference: self.settings.conference.clone(),
             now: context.now,

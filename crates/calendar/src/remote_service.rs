@@ -1,11 +1,10 @@
 //! Sends one request to a configured service before the deadline. Errors say whether side effects are possible.
 
-use std::error::Error;
 use std::fmt;
 use std::time::{Duration, Instant};
 
 use reqwest::{RequestBuilder, StatusCode};
-use toolwright_capabilities::{CapabilityError, Result};
+use toolwright_capabilities::{CapabilityError, Result, error_chain};
 
 const MAX_RESPONSE_BYTES: usize = 16 << 20;
 /// The part of a call's time that is reserved for reporting the result.
@@ -54,9 +53,4 @@ pub async fn send_request(
 /// The error of a request that only reads: even without a response it had no side effects.
 pub fn without_effects(error: CapabilityError) -> CapabilityError {
     if error.code == "TIMEOUT" { CapabilityError::unreachable(error.message) } else { error }
-}
-
-fn error_chain(error: &dyn Error) -> String {
-    let causes = std::iter::successors(Some(error), |error: &&dyn Error| (*error).source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

@@ -22,24 +22,18 @@ pub struct Settings {
     /// How long a draft can be committed.
     pub draft_expires_after_s: u32,
     /// The address of the organizer; with `url`, also of the calendar's owner.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub organizer: Option<String>,
     /// The people whose events are all in this calendar: addresses, or `@studio.example` for a whole domain.
     pub people: Vec<String>,
     /// A link template with `{event_id}`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub conference: Option<String>,
     /// A CalDAV collection; without it the calendar is embedded.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<HttpUrl>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// The environment variable that holds the password.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub password_env: Option<String>,
     /// The CalDAV collections of other people, by address. They are only read.
     pub calendars: BTreeMap<String, HttpUrl>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub zoom: Option<Zoom>,
 }
 

@@ -4,6 +4,12 @@
 /// A result of a capability call.
 pub type Result<T, E = CapabilityError> = std::result::Result<T, E>;
 
+/// An error with its causes: the message of an HTTP client's own error ends at "error sending request".
+pub fn error_chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| (*error).source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
 /// How a capability call failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {message}")]

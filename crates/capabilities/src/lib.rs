@@ -14,5 +14,5 @@ pub use capability::{
     CallIdentity, CallResources, Capabilities, Capability, CapabilityFuture, CapabilityOutput,
 };
 pub use embedder::Embedder;
-pub use error::{CapabilityError, Result};
+pub use error::{CapabilityError, Result, error_chain};
 pub use session_client::{Client, NoClient, SendFuture};

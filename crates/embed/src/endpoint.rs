@@ -5,7 +5,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use reqwest::{Client, Response, StatusCode, header, redirect};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde_json::json;
 use tokio::runtime::Runtime;
 use toolwright_capabilities::{CapabilityError, Embedder};
 use url::Url;
@@ -79,14 +80,6 @@ pub struct Endpoint {
     dimensions: OnceLock<usize>,
     /// While open: until when queries are rejected, and the error that they get.
     circuit_breaker: Mutex<Option<(Instant, CapabilityError)>>,
-}
-
-#[derive(Serialize)]
-struct EmbeddingRequest<'a> {
-    model: &'a str,
-    input: &'a [&'a str],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dimensions: Option<usize>,
 }
 
 #[derive(Deserialize)]
@@ -174,18 +167,15 @@ impl Endpoint {
     }
 
     async fn send(&self, texts: &[&str]) -> Result<EmbeddingResponse, AttemptError> {
-        let body = EmbeddingRequest {
-            model: &self.settings.model,
-            input: texts,
-            dimensions: self.settings.dimensions,
-        };
-        let body = serde_json::to_vec(&body).map_err(|error| AttemptError::permanent(&error.to_string()))?;
-        let mut request =
-            self.client.post(self.url.clone()).header(header::CONTENT_TYPE, "application/json").body(body);
+        let mut body = json!({ "model": self.settings.model, "input": texts });
+        if let Some(length) = self.settings.dimensions {
+            body["dimensions"] = length.into();
+        }
+        let mut request = self.client.post(self.url.clone()).timeout(self.settings.timeout);
         if let Some(key) = &self.settings.key {
             request = request.bearer_auth(&key.0);
         }
-        let request = request.timeout(self.settings.timeout);
+        let request = request.header(header::CONTENT_TYPE, "application/json").body(body.to_string());
         let response = request.send().await.map_err(AttemptError::transient)?;
         let status = response.status();
         if status.is_success() {

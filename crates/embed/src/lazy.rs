@@ -1,6 +1,5 @@
 //! Opens the configured embedder. Opening is cheap: it checks that the model's files exist, but does not read them.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -8,7 +7,7 @@ use toolwright_capabilities::Embedder;
 
 use crate::endpoint::{self, Endpoint};
 use crate::install;
-use crate::local::LocalModel;
+use crate::minilm::LocalModel;
 use crate::query_cache::QueryCache;
 
 /// Which embedder to use.
@@ -21,19 +20,12 @@ pub struct Settings {
 }
 
 /// Why there is no embedder, and how to fix it. Search falls back to keywords.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason} ({help})")]
 pub struct Unavailable {
     pub reason: String,
     pub help: String,
 }
-
-impl fmt::Display for Unavailable {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} ({})", self.reason, self.help)
-    }
-}
-
-impl std::error::Error for Unavailable {}
 
 /// The embedder of a process. Each call to [`LazyEmbedder::get`] retries until opening succeeds, so that a model
 /// installed while a server runs is used.

@@ -7,7 +7,6 @@ pub mod endpoint;
 mod http_client;
 pub mod install;
 mod lazy;
-mod local;
 mod minilm;
 mod query_cache;
 #[cfg(test)]

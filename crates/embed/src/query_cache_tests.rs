@@ -51,11 +51,11 @@ fn an_ingest_is_not_cached() {
 #[test]
 fn frequent_queries_stay_cached_and_memory_is_bounded() {
     let cache = QueryCache::new(CountingEmbedder::default());
-    for number in 0..GENERATION_SIZE * 5 {
+    let count = MAX_CACHED_QUERIES.get() * 3;
+    for number in 0..count {
         cache.embed_query("again").unwrap();
         cache.embed_query(&format!("query {number}")).unwrap();
     }
-    assert_eq!(cache.embedded_texts(), 1 + GENERATION_SIZE * 5);
-    let generations = cache.generations();
-    assert!(generations.young.len() <= GENERATION_SIZE && generations.old.len() <= GENERATION_SIZE);
+    assert_eq!(cache.embedded_texts(), 1 + count);
+    assert_eq!(cache.vectors().len(), MAX_CACHED_QUERIES.get());
 }

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use toolwright_registry::hex;
 use toolwright_registry::json::write_canonical;
 
-/// What a person accepts when a tool is pinned: everything that a model sees or that changes the meaning of a call.
+/// The part of a tool that a person accepts by pinning it: everything that a model sees or that changes a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Definition {

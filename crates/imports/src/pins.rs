@@ -113,7 +113,7 @@ impl Pins {
         self.servers.get(server).into_iter().flatten().map(|(tool, pin)| (tool.as_str(), pin))
     }
 
-    /// What accepting these definitions would change.
+    /// The changes that accepting these definitions would make.
     pub fn compare(&self, server: &str, current: &BTreeMap<String, Definition>) -> Vec<Change> {
         let pinned: BTreeMap<&str, &Pin> = self.of_server(server).collect();
         let mut changes: Vec<Change> = Vec::new();

@@ -14,10 +14,9 @@ use rmcp::service::{ClientLifecycleMode, ClientServiceExt, NotificationContext, 
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use rmcp::{ClientHandler, RoleClient};
-use rustls::ClientConfig as TlsConfig;
-use rustls_platform_verifier::BuilderVerifierExt;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{ChildStderr, Command};
+use toolwright_capabilities::http::system_tls;
 
 use crate::settings::{Endpoint, EnvironmentLookup, ServerSettings};
 
@@ -127,14 +126,8 @@ fn http_transport(
         value.set_sensitive(true);
         headers.insert(HeaderName::try_from(name).map_err(|_| invalid())?, value);
     }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let tls = TlsConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .and_then(BuilderVerifierExt::with_platform_verifier)
-        .map_err(|error| format!("could not set up TLS: {error}"))?
-        .with_no_client_auth();
     let client = reqwest::Client::builder()
-        .tls_backend_preconfigured(tls)
+        .tls_backend_preconfigured(system_tls()?)
         .redirect(reqwest::redirect::Policy::none())
         .build()
         .map_err(|error| format!("could not create the HTTP client: {error}"))?;

@@ -248,9 +248,9 @@ fn parse_fields(
         return Ok(default.iter().copied().collect());
     };
     let field = |name: &String| {
-        let known = Field::ALL.into_iter().find(|field| field.as_str() == name);
+        let known = Field::ALL.into_iter().find(|(known, _)| known == name).map(|(_, field)| field);
         known.ok_or_else(|| {
-            let all = Field::ALL.map(Field::as_str).join(", ");
+            let all = Field::ALL.map(|(known, _)| known).join(", ");
             invalid(format!("`returnFields` contains {name:?}; use {all}"))
         })
     };

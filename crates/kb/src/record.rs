@@ -13,7 +13,7 @@ const MAX_ID_BYTES: usize = 200;
 /// Longer texts must be split into several records.
 const MAX_TEXT_BYTES: usize = 4 << 20;
 
-/// Who may read a record.
+/// The readers of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Namespace {

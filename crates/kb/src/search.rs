@@ -25,18 +25,14 @@ pub enum Field {
 }
 
 impl Field {
-    pub const ALL: [Self; 5] = [Self::Snippet, Self::FullText, Self::Metadata, Self::Sources, Self::Url];
-
-    /// The name in `returnFields`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Snippet => "snippet",
-            Self::FullText => "full_text",
-            Self::Metadata => "metadata",
-            Self::Sources => "sources",
-            Self::Url => "url",
-        }
-    }
+    /// All fields with their names in `returnFields`.
+    pub const ALL: [(&str, Self); 5] = [
+        ("snippet", Self::Snippet),
+        ("full_text", Self::FullText),
+        ("metadata", Self::Metadata),
+        ("sources", Self::Sources),
+        ("url", Self::Url),
+    ];
 }
 
 /// A search as a user makes it.
@@ -143,7 +139,7 @@ pub fn result_json(
     }
     result.insert("sourceType".to_owned(), text(record.source_type));
     result.insert("lastUpdated".to_owned(), text(record.last_updated));
-    for field in Field::ALL.into_iter().filter(|field| fields.contains(field)) {
+    for (_, field) in Field::ALL.into_iter().filter(|(_, field)| fields.contains(field)) {
         let (name, value) = match field {
             Field::Snippet => ("snippet", text(snippet.clone().filter(|snippet| !snippet.is_empty()))),
             Field::FullText => ("fullText", Value::String(record.text.clone())),

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::compiled::{Digests, hex, push_hex};
@@ -43,7 +43,9 @@ const LEFTOVER_AGE: Duration = Duration::from_secs(600);
 
 /// The members before the tools.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Header {
+    pub format_version: u64,
     pub version: String,
     pub content_digest: String,
     pub git_commit: Option<String>,
@@ -215,7 +217,7 @@ fn write_new(
     old: Option<&File>,
 ) -> io::Result<(File, Vec<Range<u64>>)> {
     let file = OpenOptions::new().write(true).create_new(true).open(temporary)?;
-    let (positions, size) = layout(&head(header), lines)?;
+    let (positions, size) = layout(&head(header)?, lines)?;
     reserve(&file, size)?;
     let mut out = BufWriter::with_capacity(1 << 18, file);
     write_to(&mut out, header, lines, |out, range| {
@@ -267,7 +269,7 @@ fn write_to<W: Write>(
     lines: &[Line<'_>],
     mut copy: impl FnMut(&mut W, Range<u64>) -> io::Result<()>,
 ) -> io::Result<()> {
-    out.write_all(head(header).as_bytes())?;
+    out.write_all(head(header)?.as_bytes())?;
     let mut pending: Option<Range<u64>> = None;
     for (index, line) in lines.iter().enumerate() {
         if let (Some(pending), Line::Copied(range)) = (&mut pending, line)
@@ -298,15 +300,10 @@ fn write_to<W: Write>(
     out.write_all(END.as_bytes())
 }
 
-fn head(header: &Header) -> String {
-    let text = |text: &str| Value::String(text.to_owned()).to_string();
-    format!(
-        "{{\n  \"formatVersion\": {FORMAT_VERSION},\n  \"version\": {},\n  \"contentDigest\": {},\n  \"gitCommit\": {},\n  \"buildTimestamp\": {},\n  {TOOLS}",
-        text(&header.version),
-        text(&header.content_digest),
-        header.git_commit.as_deref().map_or_else(|| "null".to_owned(), text),
-        text(&header.build_timestamp),
-    )
+/// The artifact up to its first tool: the header without its closing brace.
+fn head(header: &Header) -> io::Result<String> {
+    let header = serde_json::to_string_pretty(header)?;
+    Ok(format!("{},\n  {TOOLS}", header.trim_end_matches(['\n', '}'])))
 }
 
 #[cfg(test)]

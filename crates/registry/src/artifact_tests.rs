@@ -4,6 +4,7 @@ use super::*;
 
 fn header() -> Header {
     Header {
+        format_version: FORMAT_VERSION,
         version: "1.0.abcdef12".to_owned(),
         content_digest: "sha256:00".to_owned(),
         git_commit: None,
@@ -22,7 +23,7 @@ fn lines_taken_over_give_the_same_bytes_as_fresh_ones() {
         .collect();
     let positions = replace(&path, &header(), &compiled, None).unwrap().lines;
     let expected = fs::read(&path).unwrap();
-    let parsed: Value = serde_json::from_slice(&expected).unwrap();
+    let parsed: serde_json::Value = serde_json::from_slice(&expected).unwrap();
     assert_eq!(parsed["tools"][4], json!({"toolId": "t4", "handlerPath": "t/handler.js"}));
     for mask in 0..32_u32 {
         let lines: Vec<Line<'_>> = (0..5)

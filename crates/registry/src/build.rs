@@ -66,30 +66,16 @@ pub enum Outcome {
 /// One tool without errors.
 #[derive(Debug)]
 struct BuiltTool {
-    name: String,
-    fingerprint: Fingerprint,
-    warnings: Vec<Diagnostic>,
-    content: Content,
-}
-
-#[derive(Debug)]
-enum Content {
-    Compiled { tool: CompiledTool, handler_path: String },
-    Cached(CachedTool),
+    tool: CachedTool,
+    /// The artifact's entry and the path of the handler; `None` if the tool's line is copied.
+    compiled: Option<(Vec<u8>, String)>,
 }
 
 impl BuiltTool {
-    fn digests(&self) -> &Digests {
-        match &self.content {
-            Content::Compiled { tool, .. } => &tool.digests,
-            Content::Cached(cached) => &cached.digests,
-        }
-    }
-
     fn line(&self) -> Line<'_> {
-        match &self.content {
-            Content::Compiled { tool, handler_path } => Line::Compiled { entry: &tool.entry, handler_path },
-            Content::Cached(cached) => Line::Copied(cached.line.clone()),
+        match &self.compiled {
+            Some((entry, handler_path)) => Line::Compiled { entry, handler_path },
+            None => Line::Copied(self.tool.line.clone()),
         }
     }
 }
@@ -150,15 +136,15 @@ fn check_or_reuse(
 ) -> Result<BuiltTool, Vec<Diagnostic>> {
     let name = dir.name.clone();
     let cached = cache.and_then(|cache| cache.get(&name)).filter(|cached| cached.is_current(dir));
-    if let Some(cached) = cached.cloned() {
-        let (fingerprint, warnings) = (cached.fingerprint, cached.warnings.clone());
-        return Ok(BuiltTool { name, fingerprint, warnings, content: Content::Cached(cached) });
+    if let Some(tool) = cached.cloned() {
+        return Ok(BuiltTool { tool, compiled: None });
     }
-    let CheckedTool { tool, diagnostics, fingerprint } = check_tool(dir, context);
-    let Some(tool) = tool else { return Err(diagnostics) };
-    let handler_path = format!("{handler_prefix}{name}/handler.js");
-    let content = Content::Compiled { tool, handler_path };
-    Ok(BuiltTool { name, fingerprint, warnings: diagnostics, content })
+    let CheckedTool { tool, diagnostics: warnings, fingerprint } = check_tool(dir, context);
+    let Some(CompiledTool { entry, digests, modules }) = tool else { return Err(warnings) };
+    let compiled = Some((entry, format!("{handler_prefix}{name}/handler.js")));
+    // The line is known once the artifact is written.
+    let tool = CachedTool { name, fingerprint, modules, digests, line: 0..0, warnings };
+    Ok(BuiltTool { tool, compiled })
 }
 
 /// The path from the artifact's directory to the tools directory, so that both can be moved together.
@@ -195,8 +181,8 @@ impl Compilation {
         for result in checked {
             match result {
                 Ok(tool) => {
-                    self.reused += usize::from(matches!(tool.content, Content::Cached(_)));
-                    self.diagnostics.extend(tool.warnings.iter().cloned());
+                    self.reused += usize::from(tool.compiled.is_none());
+                    self.diagnostics.extend(tool.tool.warnings.iter().cloned());
                     self.tools.push(tool);
                 }
                 Err(diagnostics) => self.diagnostics.extend(diagnostics),
@@ -216,8 +202,8 @@ impl Compilation {
                 || seen.insert((one.file.clone(), one.span.clone(), one.code.clone()))
         });
         self.diagnostics.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
-        self.tools.sort_by(|a, b| a.digests().tool_id.cmp(&b.digests().tool_id));
-        self.version = artifact::version(self.tools.iter().map(BuiltTool::digests));
+        self.tools.sort_by(|a, b| a.tool.digests.tool_id.cmp(&b.tool.digests.tool_id));
+        self.version = artifact::version(self.digests());
     }
 
     /// Replaces the artifact, unless it has the same content. The compilation must be without errors.
@@ -250,7 +236,7 @@ impl Compilation {
     /// Stores the new fingerprints of files that were touched without a change of the artifact.
     fn update_cache(&mut self) {
         let Some((previous, _)) = self.previous.take() else { return };
-        let line = |tool: &BuiltTool| previous.get(&tool.name).map(|cached| cached.line.clone());
+        let line = |tool: &BuiltTool| previous.get(&tool.tool.name).map(|cached| cached.line.clone());
         if let Some(lines) = self.tools.iter().map(line).collect::<Option<Vec<_>>>() {
             self.store_cache(previous.header, previous.artifact, &lines);
         }
@@ -263,14 +249,16 @@ impl Compilation {
 
     fn header(&self, git_commit: Option<String>, timestamp: &str) -> Header {
         Header {
-            content_digest: artifact::content_digest(
-                &self.version,
-                self.tools.iter().map(BuiltTool::digests),
-            ),
+            format_version: artifact::FORMAT_VERSION,
+            content_digest: artifact::content_digest(&self.version, self.digests()),
             version: self.version.clone(),
             git_commit,
             build_timestamp: timestamp.to_owned(),
         }
+    }
+
+    fn digests(&self) -> impl Iterator<Item = &Digests> {
+        self.tools.iter().map(|built| &built.tool.digests)
     }
 
     fn lines(&self) -> Vec<Line<'_>> {
@@ -278,15 +266,9 @@ impl Compilation {
     }
 
     fn store_cache(&mut self, header: Header, artifact: Fingerprint, lines: &[Range<u64>]) {
-        let tools = self.tools.drain(..).zip(lines.iter().cloned()).map(|(tool, line)| {
-            let BuiltTool { name, fingerprint, warnings, content } = tool;
-            let (digests, modules) = match content {
-                Content::Compiled { tool, .. } => (tool.digests, tool.modules),
-                Content::Cached(cached) => (cached.digests, cached.modules),
-            };
-            CachedTool { name, fingerprint, modules, digests, line, warnings }
-        });
-        let mut tools: Vec<_> = tools.collect();
+        let tools = self.tools.drain(..).zip(lines);
+        let mut tools: Vec<_> =
+            tools.map(|(built, line)| CachedTool { line: line.clone(), ..built.tool }).collect();
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         Cache { key: std::mem::take(&mut self.key), artifact, header, tools }.store(&self.options.out);
     }

@@ -79,7 +79,7 @@ impl CachedTool {
 
 /// The fingerprint of the artifact itself.
 pub(crate) fn artifact_fingerprint(metadata: &Metadata) -> Fingerprint {
-    let mut fingerprint = Fingerprint::new();
+    let mut fingerprint = Fingerprint::default();
     fingerprint.add("", metadata);
     fingerprint
 }

@@ -50,83 +50,44 @@ pub struct Digests {
 
 impl CompiledTool {
     /// Compiles a tool. `members` are the checked fields of `schema.json`.
-    pub fn new(members: &Map<String, Value>, summary: &str, documentation: &str, handler: &Handler) -> Self {
-        let docs = Docs { summary: quoted(summary), documentation: quoted(documentation) };
-        let entry = write_entry(members, &docs, handler);
+    pub fn new(
+        mut members: Map<String, Value>,
+        summary: &str,
+        documentation: &str,
+        handler: &Handler,
+    ) -> Self {
         let tool_id = members.get("toolId").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let digests = Digests {
-            tool_id,
-            declaration: declaration_digest(members, &docs),
-            content: Sha256::digest(&entry).into(),
-        };
+        members.insert("summary".to_owned(), summary.into());
+        members.insert("documentation".to_owned(), documentation.into());
+        let mut members = Value::Object(members);
+        let mut canonical = Vec::new();
+        write_canonical(&members, &mut canonical);
+        let declaration = Sha256::digest(&canonical).into();
+        let entry = write_entry(&mut members, handler);
+        let digests = Digests { tool_id, declaration, content: Sha256::digest(&entry).into() };
         let modules = handler.modules.iter().map(|(path, _)| path.clone()).collect();
         Self { entry, digests, modules }
     }
 }
 
-/// Both docs as JSON strings. They are most of a tool's bytes and needed twice.
-struct Docs {
-    summary: Vec<u8>,
-    documentation: Vec<u8>,
-}
-
-fn quoted(text: &str) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len() + text.len() / 8);
-    // Writing JSON into memory cannot fail.
-    let _ = serde_json::to_writer(&mut out, text);
-    out
-}
-
-fn write_entry(members: &Map<String, Value>, docs: &Docs, handler: &Handler) -> Vec<u8> {
-    let mut entry = ObjectWriter(Vec::with_capacity(docs.documentation.len() + 4096));
-    for field in FIELDS {
-        if let Some(value) = members.get(field.name) {
-            entry.member(field.artifact_name(), value);
+/// Moves the members into the artifact's entry, without its closing brace.
+fn write_entry(members: &mut Value, handler: &Handler) -> Vec<u8> {
+    let fields = FIELDS.iter().map(|field| (field.name, field.artifact_name()));
+    let mut entry = Map::new();
+    for (name, artifact_name) in fields.chain([("summary", "summary"), ("documentation", "documentation")]) {
+        if let Some(value) = members.get_mut(name) {
+            entry.insert(artifact_name.to_owned(), value.take());
         }
     }
-    entry.key("summary").extend_from_slice(&docs.summary);
-    entry.key("documentation").extend_from_slice(&docs.documentation);
-    entry.member("handlerSha256", &hex(&handler.sha256));
+    entry.insert("handlerSha256".to_owned(), hex(&handler.sha256).into());
     if !handler.modules.is_empty() {
         let modules = handler.modules.iter().map(|(path, sha)| (path.clone(), Value::String(hex(sha))));
-        entry.member("handlerModules", &modules.collect::<Map<_, _>>());
+        entry.insert("handlerModules".to_owned(), Value::Object(modules.collect()));
     }
-    entry.0
-}
-
-/// Writes the members of a JSON object. The caller writes the closing brace.
-struct ObjectWriter(Vec<u8>);
-
-impl ObjectWriter {
-    fn key(&mut self, name: &str) -> &mut Vec<u8> {
-        self.0.push(if self.0.is_empty() { b'{' } else { b',' });
-        let _ = serde_json::to_writer(&mut self.0, name);
-        self.0.push(b':');
-        &mut self.0
-    }
-
-    fn member<T: serde::Serialize + ?Sized>(&mut self, name: &str, value: &T) {
-        let _ = serde_json::to_writer(self.key(name), value);
-    }
-}
-
-/// The digest over the canonical JSON of one object: the fields, `summary` and `documentation`.
-fn declaration_digest(members: &Map<String, Value>, docs: &Docs) -> Sha {
-    let mut names: Vec<&str> = members.keys().map(String::as_str).collect();
-    names.extend(["documentation", "summary"]);
-    names.sort_unstable();
-    let mut canonical = ObjectWriter(Vec::with_capacity(docs.documentation.len() + 4096));
-    for name in names {
-        let out = canonical.key(name);
-        match (name, members.get(name)) {
-            ("summary", _) => out.extend_from_slice(&docs.summary),
-            ("documentation", _) => out.extend_from_slice(&docs.documentation),
-            (_, Some(value)) => write_canonical(value, out),
-            (_, None) => {}
-        }
-    }
-    canonical.0.push(b'}');
-    Sha256::digest(&canonical.0).into()
+    // Writing JSON into memory cannot fail.
+    let mut bytes = serde_json::to_vec(&entry).unwrap_or_default();
+    bytes.pop();
+    bytes
 }
 
 fn sha256(text: &str) -> Sha {

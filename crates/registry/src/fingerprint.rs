@@ -15,26 +15,22 @@ use serde::{Deserialize, Serialize};
 const TIMESTAMP_RESOLUTION: Duration = Duration::from_millis(50);
 
 /// Identity, size and times of a set of files, as one number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
     hash: u64,
     files: u32,
-    trusted: bool,
+    /// The metadata may not show a change of the files.
+    distrusted: bool,
 }
 
 impl Fingerprint {
-    /// The fingerprint of no files.
-    pub const fn new() -> Self {
-        Self { hash: 0, files: 0, trusted: true }
-    }
-
     /// Adds a file. The order of files does not matter.
     pub fn add(&mut self, name: &str, metadata: &Metadata) {
         self.add_stamp(name, stamp(metadata));
         let settled = newest(metadata)
             .and_then(|newest| SystemTime::now().duration_since(newest).ok())
             .is_some_and(|age| age > TIMESTAMP_RESOLUTION);
-        self.trusted &= settled;
+        self.distrusted |= !settled;
     }
 
     fn add_stamp(&mut self, name: &str, stamp: Stamp) {
@@ -55,7 +51,7 @@ impl Fingerprint {
 
     /// The current fingerprint of `dir` and of the files `names` in it; `None` if one cannot be read.
     pub fn read<'n>(dir: &Path, names: impl Iterator<Item = &'n str>) -> Option<Self> {
-        let mut fingerprint = Self::new();
+        let mut fingerprint = Self::default();
         for name in iter::once("").chain(names) {
             fingerprint.add_stamp(name, stamp(&fs::metadata(dir.join(name)).ok()?));
         }
@@ -64,23 +60,17 @@ impl Fingerprint {
 
     /// Marks the files as ones whose changes the metadata may not show.
     pub fn distrust(&mut self) {
-        self.trusted = false;
+        self.distrusted = true;
     }
 
     /// Whether an equal fingerprint later means that the files are unchanged.
     pub const fn is_trusted(&self) -> bool {
-        self.trusted
+        !self.distrusted
     }
 
     /// Whether both describe the same files in the same state.
     pub const fn matches(&self, other: &Self) -> bool {
         self.hash == other.hash && self.files == other.files
-    }
-}
-
-impl Default for Fingerprint {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

@@ -26,7 +26,7 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Opens a tool's directory. A link that leads out of the tools directory is an error.
     pub fn open(root: &'a Path, dir: &'a ToolDir) -> Result<Self, Box<DiagnosticDraft>> {
-        let mut fingerprint = Fingerprint::new();
+        let mut fingerprint = Fingerprint::default();
         if dir.is_symlink {
             fingerprint.distrust();
             check_link(root, &dir.path, String::new())?;
@@ -76,7 +76,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What happens if the file is a symbolic link.
+/// How a symbolic link is opened.
 #[derive(Clone, Copy)]
 enum Links {
     Refuse,

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use toolwright_contract::suggest::did_you_mean;
 use toolwright_schema::{visit_subschemas, visit_subschemas_mut};
 
-use crate::json;
+use crate::json::{self, Parsed};
 use crate::reader::decode;
 
 /// The shared definitions of a tools directory.
@@ -24,7 +24,7 @@ pub struct Shared {
 #[derive(Debug)]
 struct SharedFile {
     text: String,
-    parsed: Result<Value, String>,
+    parsed: Result<Parsed, String>,
 }
 
 /// A schema that contains all definitions that it refers to.
@@ -75,13 +75,13 @@ impl Shared {
     }
 
     /// The content of a shared file, if it is JSON.
-    pub fn value(&self, name: &str) -> Option<&Value> {
+    pub fn parsed(&self, name: &str) -> Option<&Parsed> {
         self.files.get(name).and_then(|file| file.parsed.as_ref().ok())
     }
 
     fn definition(&self, name: &str) -> Result<&Value, (String, String)> {
         match self.files.get(name) {
-            Some(SharedFile { parsed: Ok(value), .. }) => Ok(value),
+            Some(SharedFile { parsed: Ok(parsed), .. }) => Ok(&parsed.value),
             Some(SharedFile { parsed: Err(message), .. }) => {
                 Err((format!("`_shared/{name}` cannot be used: {message}"), "fix the shared file".to_owned()))
             }
@@ -110,8 +110,7 @@ impl SharedFile {
         let text = fs::read(path).map_err(|error| error.to_string());
         match text.and_then(|bytes| decode(bytes, &name).map_err(|draft| draft.message)) {
             Ok(text) => {
-                let parsed = json::parse(&text).map(|parsed| parsed.value);
-                let parsed = parsed.map_err(|error| format!("it is not JSON: {}", error.message));
+                let parsed = json::parse(&text).map_err(|error| format!("it is not JSON: {}", error.message));
                 Self { parsed, text }
             }
             Err(message) => Self { text: String::new(), parsed: Err(message) },

@@ -15,7 +15,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use toolwright_contract::{Category, Mode, ToolSpec};
 
-use crate::artifact::{self, END, FORMAT_VERSION, HANDLER_PATH, TOOLS, content_digest_of};
+use crate::artifact::{self, END, FORMAT_VERSION, HANDLER_PATH, Header, TOOLS, content_digest_of};
 use crate::declared;
 use crate::http::HttpTool;
 
@@ -27,7 +27,7 @@ pub struct Tool {
     pub implementation: Implementation,
 }
 
-/// What runs when a tool is called.
+/// The code or data behind a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Implementation {
     /// A handler in the tools directory.
@@ -41,35 +41,27 @@ pub enum Implementation {
 }
 
 /// A handler's files.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Module {
     /// Relative to the artifact.
+    #[serde(rename = "handlerPath")]
     pub path: String,
     /// The digest of the handler, in lower-case hexadecimal.
+    #[serde(rename = "handlerSha256")]
     pub sha256: String,
     /// The modules that the handler imports: path and digest.
+    #[serde(rename = "handlerModules", default)]
     pub modules: BTreeMap<String, String>,
 }
 
 /// A tool's line in the artifact.
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct Entry {
     #[serde(flatten)]
     spec: ToolSpec,
     summary: String,
-    handler_path: String,
-    handler_sha256: String,
-    #[serde(default)]
-    handler_modules: BTreeMap<String, String>,
-}
-
-impl From<Entry> for Tool {
-    fn from(entry: Entry) -> Self {
-        let Entry { spec, summary, handler_path: path, handler_sha256: sha256, handler_modules: modules } =
-            entry;
-        Self { spec, summary, implementation: Implementation::Module(Module { path, sha256, modules }) }
-    }
+    #[serde(flatten)]
+    module: Module,
 }
 
 /// All tools of one version: the artifact's, then the declared ones.
@@ -116,16 +108,6 @@ impl Error {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Head {
-    format_version: u64,
-    version: String,
-    content_digest: String,
-    git_commit: Option<String>,
-    build_timestamp: String,
-}
-
 impl Toolset {
     /// Reads and verifies an artifact file.
     pub fn load(path: &Path) -> Result<Self, Error> {
@@ -139,7 +121,8 @@ impl Toolset {
         let malformed = |what: &str| Error::Malformed(what.to_owned());
         let tools = text.find(TOOLS).ok_or_else(|| malformed("it has no list of tools"))? + TOOLS.len();
         let head = format!("{}]}}", &text[..tools]);
-        let head: Head = serde_json::from_str(&head).map_err(|error| Error::Malformed(error.to_string()))?;
+        let head: Header =
+            serde_json::from_str(&head).map_err(|error| Error::Malformed(error.to_string()))?;
         if head.format_version != FORMAT_VERSION {
             return Err(Error::Format { found: head.format_version });
         }
@@ -233,7 +216,7 @@ impl Toolset {
         Some(documented.documentation)
     }
 
-    /// What a tool declares about itself: version, category, side effects, modes and the rest.
+    /// The fields that a tool declares: version, category, side effects, modes and the rest.
     pub fn metadata(&self, tool_id: &str) -> Option<&ToolSpec> {
         self.get(tool_id).map(|tool| &tool.spec)
     }
@@ -286,7 +269,10 @@ impl Toolset {
         let Some(ArtifactTool { line, tool }) = self.artifact_tools.get(position) else {
             return self.declared.get(position - self.artifact_tools.len());
         };
-        let parse = || serde_json::from_str::<Entry>(&self.text[line.clone()]).ok().map(Tool::from);
+        let parse = || {
+            let Entry { spec, summary, module } = serde_json::from_str(&self.text[line.clone()]).ok()?;
+            Some(Tool { spec, summary, implementation: Implementation::Module(module) })
+        };
         tool.get_or_init(parse).as_ref()
     }
 }

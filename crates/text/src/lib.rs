@@ -26,7 +26,7 @@ impl Capability for Text {
             "extractContacts" => return extract(args),
             "formatDatetime" => datetime::format_datetime(args.first().unwrap_or(&Value::Null)),
             "validateEmail" => text(&args).map(|email| email::validate_email(email).to_json()),
-            _ => Err(CapabilityError::new("NOT_CONFIGURED", format!("`text.{function}` does not exist"))),
+            _ => Err(CapabilityError::not_configured(format!("`text.{function}` does not exist"))),
         };
         Box::pin(ready(answered.map(CapabilityOutput::from)))
     }
@@ -37,27 +37,29 @@ fn extract(args: Vec<Value>) -> CapabilityFuture {
     Box::pin(async move {
         let work = tokio::task::spawn_blocking(move || {
             let region = args.get(1).and_then(|options| options.get("region")).and_then(Value::as_str);
-            let region =
-                region.ok_or_else(|| invalid("`region` must be a two-letter country code such as \"DE\""))?;
+            let region = region.ok_or_else(|| {
+                CapabilityError::invalid("`region` must be a two-letter country code such as \"DE\"")
+            })?;
             contacts::extract_contacts(text(&args)?, region)
         });
-        let done = work.await.map_err(|_| {
-            CapabilityError::new("INVALID_ARGUMENT", "`text.extractContacts` failed on this text")
-        })?;
-        done.map(CapabilityOutput::from)
+        let failed = |_| CapabilityError::invalid("`text.extractContacts` failed on this text");
+        work.await.map_err(failed)?.map(CapabilityOutput::from)
     })
 }
 
 fn text(args: &[Value]) -> Result<&str, CapabilityError> {
-    let text =
-        args.first().and_then(Value::as_str).ok_or_else(|| invalid("the first argument must be a string"))?;
+    let text = args
+        .first()
+        .and_then(Value::as_str)
+        .ok_or_else(|| CapabilityError::invalid("the first argument must be a string"))?;
     if text.len() > MAX_TEXT_BYTES {
         let message = format!("the text has {} bytes; the maximum is {MAX_TEXT_BYTES}", text.len());
-        return Err(invalid(&message));
+        return Err(CapabilityError::invalid(message));
     }
     Ok(text)
 }
 
-fn invalid(message: &str) -> CapabilityError {
-    CapabilityError::new("INVALID_ARGUMENT", message)
+/// Whether a list of words has this one.
+fn is_listed(list: &str, word: &str) -> bool {
+    list.split_ascii_whitespace().any(|listed| listed == word)
 }

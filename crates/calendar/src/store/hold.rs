@@ -4,16 +4,14 @@ use chrono::{DateTime, Utc};
 use rusqlite::Transaction;
 
 use super::{BlockingEvents, Error, Result, rows};
+use crate::arguments::CommitArgs;
 use crate::records::{Draft, Event, Owner, Reservation};
 
 /// A request to turn one slot of a draft into an event.
 #[derive(Debug, Clone)]
 pub struct HoldRequest {
     pub owner: Owner,
-    pub draft: String,
-    pub slot: usize,
-    pub note: Option<String>,
-    pub execution: String,
+    pub args: CommitArgs,
     pub organizer: String,
     /// The template of the conference link, with `{event_id}`.
     pub conference: Option<String>,
@@ -36,11 +34,11 @@ pub enum HoldOutcome {
 
 impl HoldRequest {
     pub(super) fn execute(&self, transaction: &Transaction<'_>) -> Result<HoldOutcome> {
-        let draft = rows::draft(transaction, &self.owner, &self.draft)?;
-        let Some(earlier) = rows::reservation(transaction, &self.draft)? else {
+        let draft = rows::draft(transaction, &self.owner, &self.args.draft_id)?;
+        let Some(earlier) = rows::reservation(transaction, &self.args.draft_id)? else {
             return self.hold_new(transaction, &draft);
         };
-        let is_same = earlier.execution == self.execution;
+        let is_same = earlier.execution == self.args.execution_id;
         match earlier.held_until {
             None if is_same => Ok(HoldOutcome::Booked(earlier.event)),
             None => Err(Error::Used(earlier.event.id)),
@@ -58,7 +56,7 @@ impl HoldRequest {
         if draft.expires <= self.now {
             return Err(Error::Expired);
         }
-        let slot = draft.slots.get(self.slot).ok_or(Error::NoSuchSlot(draft.slots.len()))?;
+        let slot = draft.slots.get(self.args.slot_index).ok_or(Error::NoSuchSlot(draft.slots.len()))?;
         if slot.span.start < self.now {
             return Err(Error::Expired);
         }
@@ -69,15 +67,16 @@ impl HoldRequest {
             span: slot.span,
             timezone: draft.timezone.clone(),
             organizer: self.organizer.clone(),
-            note: self.note.clone(),
+            note: self.args.note.clone(),
             conference: self.conference.as_ref().map(|template| template.replace("{event_id}", &id)),
             meeting: None,
             created: self.now,
             id,
         };
         self.check_free(transaction, &event)?;
-        let reservation = Reservation { event, execution: self.execution.clone(), held_until: self.until };
-        rows::insert_event(transaction, &self.draft, &reservation)?;
+        let reservation =
+            Reservation { event, execution: self.args.execution_id.clone(), held_until: self.until };
+        rows::insert_event(transaction, &self.args.draft_id, &reservation)?;
         Ok(HoldOutcome::New(reservation.event))
     }
 

@@ -43,7 +43,7 @@ fn client_builder(tls: ClientConfig, connect_timeout: Duration) -> ClientBuilder
 }
 
 /// Trusts the system's certificates. Reading them takes milliseconds, so it is done at the first https request.
-pub(crate) fn system_tls() -> Result<ClientConfig, String> {
+pub fn system_tls() -> Result<ClientConfig, String> {
     let config = tls_builder()?
         .with_platform_verifier()
         .map_err(|error| format!("could not read the system's certificates: {error}"))?;

@@ -41,7 +41,7 @@ mod response;
 pub(crate) use allow_entry::is_localhost;
 pub use allow_list::{AllowList, Methods};
 pub use fetcher::{Fetcher, Options};
-pub use http_client::service_client;
+pub use http_client::{service_client, system_tls};
 
 #[cfg(test)]
 pub(crate) mod tests;

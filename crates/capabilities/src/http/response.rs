@@ -80,6 +80,10 @@ fn is_json(media_type: &str) -> bool {
     matches!(media_type, "application/json" | "text/json") || media_type.ends_with("+json")
 }
 
+/// The types below `application/` that are text.
+const TEXT_SUBTYPES: &str = "json xml javascript ecmascript x-javascript x-www-form-urlencoded x-ndjson ndjson jsonl \
+    json-seq yaml x-yaml toml graphql sql x-sh csv";
+
 /// Media types whose body is returned as text; others are returned in base64. It depends on the type alone, so that a
 /// handler knows which one it gets.
 fn is_text(media_type: &str) -> bool {
@@ -87,25 +91,6 @@ fn is_text(media_type: &str) -> bool {
         return true;
     };
     let structured = ["+json", "+xml", "+yaml", "+toml"].iter().any(|suffix| name.ends_with(suffix));
-    let textual = matches!(
-        name,
-        "json"
-            | "xml"
-            | "javascript"
-            | "ecmascript"
-            | "x-javascript"
-            | "x-www-form-urlencoded"
-            | "x-ndjson"
-            | "ndjson"
-            | "jsonl"
-            | "json-seq"
-            | "yaml"
-            | "x-yaml"
-            | "toml"
-            | "graphql"
-            | "sql"
-            | "x-sh"
-            | "csv"
-    );
+    let textual = TEXT_SUBTYPES.split(' ').any(|textual| textual == name);
     matches!(kind, "text" | "message") || structured || (kind == "application" && textual)
 }

@@ -4,8 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::image_format::ImageFormat;
-use super::image_store::GeneratedImage;
+use super::image_store::StoredImage;
 use crate::{CapabilityError, Result};
 
 /// One image of a response.
@@ -65,15 +64,15 @@ pub fn check_image(
     bytes: Vec<u8>,
     revised_prompt: Option<String>,
     max_bytes: usize,
-) -> Result<GeneratedImage> {
+) -> Result<(StoredImage, Vec<u8>)> {
     if bytes.len() > max_bytes {
         return Err(CapabilityError::timeout(format!(
             "an image is larger than the limit of {max_bytes} bytes"
         )));
     }
-    let (format, width, height) = ImageFormat::detect(&bytes)
-        .ok_or_else(|| CapabilityError::timeout("an image is neither PNG, JPEG nor WebP"))?;
-    Ok(GeneratedImage { bytes, format, width, height, revised_prompt })
+    let image = StoredImage::new(&bytes, revised_prompt)?;
+    let image = image.ok_or_else(|| CapabilityError::timeout("an image is neither PNG, JPEG nor WebP"))?;
+    Ok((image, bytes))
 }
 
 fn service_error(status: u64, body: &Value) -> CapabilityError {

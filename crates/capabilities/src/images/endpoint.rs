@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use url::{Host, Url};
 
 use super::api_response::{self, ImageSource};
-use super::image_store::GeneratedImage;
+use super::image_store::StoredImage;
 use super::{GenerateRequest, Options};
 use crate::http::{self, AllowList, Fetcher, Methods, is_localhost};
 use crate::{CapabilityError, Result};
@@ -46,7 +46,7 @@ pub(super) async fn generate(
     options: &Options,
     request: &GenerateRequest,
     timeout: Duration,
-) -> Result<Vec<GeneratedImage>> {
+) -> Result<Vec<(StoredImage, Vec<u8>)>> {
     let late =
         |_| CapabilityError::timeout(format!("no complete response within {} ms", timeout.as_millis()));
     tokio::time::timeout(timeout, send(fetcher, options, request)).await.map_err(late)?
@@ -56,7 +56,7 @@ async fn send(
     fetcher: &Fetcher,
     options: &Options,
     request: &GenerateRequest,
-) -> Result<Vec<GeneratedImage>> {
+) -> Result<Vec<(StoredImage, Vec<u8>)>> {
     let endpoint = endpoint_url(options).map_err(CapabilityError::not_configured)?;
     let mut headers = Map::new();
     if let Some(key) = &options.key {

@@ -17,17 +17,7 @@ use crate::{CapabilityError, Result};
 /// Random bytes of a file name: 128 bits.
 const NAME_BYTES: usize = 16;
 
-/// An image that the endpoint has returned.
-#[derive(Debug)]
-pub(super) struct GeneratedImage {
-    pub bytes: Vec<u8>,
-    pub format: ImageFormat,
-    pub width: u32,
-    pub height: u32,
-    pub revised_prompt: Option<String>,
-}
-
-/// A stored image.
+/// A stored image, or one that is about to be stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct StoredImage {
@@ -38,6 +28,14 @@ pub(super) struct StoredImage {
 }
 
 impl StoredImage {
+    /// Names an image that the endpoint has returned. `None` if its format is not supported.
+    pub fn new(bytes: &[u8], revised_prompt: Option<String>) -> Result<Option<Self>> {
+        let Some((format, width, height)) = ImageFormat::detect(bytes) else { return Ok(None) };
+        let name = random_name().map_err(|error| storage_error(&error))?;
+        let name = format!("{name}.{}", format.extension());
+        Ok(Some(Self { name, width, height, revised_prompt }))
+    }
+
     /// `None` if the name is not one of an image.
     pub fn format(&self) -> Option<ImageFormat> {
         format_of_name(&self.name)
@@ -90,13 +88,15 @@ impl ImageStore {
         &self,
         execution: &str,
         request: &str,
-        images: Vec<GeneratedImage>,
+        images: Vec<(StoredImage, Vec<u8>)>,
     ) -> Result<Vec<StoredImage>> {
         let (store, path, request) = (self.clone(), self.record_path(execution), request.to_owned());
         run_blocking(move || {
             store.create_dir()?;
-            let images =
-                images.into_iter().map(|image| store.save_image(image)).collect::<io::Result<_>>()?;
+            for (image, bytes) in &images {
+                store.write(&store.0.join(&image.name), bytes)?;
+            }
+            let images = images.into_iter().map(|(image, _)| image).collect();
             let record = ExecutionImages { request, images };
             store.write(&path, &serde_json::to_vec(&record)?)?;
             Ok(record.images)
@@ -106,13 +106,6 @@ impl ImageStore {
 
     fn record_path(&self, execution: &str) -> PathBuf {
         self.0.join(format!("{execution}.json"))
-    }
-
-    fn save_image(&self, image: GeneratedImage) -> io::Result<StoredImage> {
-        let GeneratedImage { bytes, format, width, height, revised_prompt } = image;
-        let name = format!("{}.{}", random_name()?, format.extension());
-        self.write(&self.0.join(&name), &bytes)?;
-        Ok(StoredImage { name, width, height, revised_prompt })
     }
 
     /// Readable by the owner alone: images are private.

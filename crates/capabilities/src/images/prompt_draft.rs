@@ -12,33 +12,17 @@ struct Style {
     finish: &'static str,
 }
 
+const fn style(name: &'static str, opening: &'static str, finish: &'static str) -> Style {
+    Style { name, opening, finish }
+}
+
 const STYLES: &[Style] = &[
-    Style { name: "photo", opening: "A photograph of", finish: "natural colours, sharp focus, fine detail" },
-    Style {
-        name: "illustration",
-        opening: "An illustration of",
-        finish: "clear shapes, rich colours, visible brushwork",
-    },
-    Style {
-        name: "watercolor",
-        opening: "A watercolour painting of",
-        finish: "soft edges, transparent washes, paper grain",
-    },
-    Style {
-        name: "line_art",
-        opening: "A line drawing of",
-        finish: "clean black lines on white, no shading",
-    },
-    Style {
-        name: "3d_render",
-        opening: "A 3D rendering of",
-        finish: "smooth materials, soft shadows, depth",
-    },
-    Style {
-        name: "flat_design",
-        opening: "A flat design graphic of",
-        finish: "few flat colours, simple geometry, no gradients",
-    },
+    style("photo", "A photograph of", "natural colours, sharp focus, fine detail"),
+    style("illustration", "An illustration of", "clear shapes, rich colours, visible brushwork"),
+    style("watercolor", "A watercolour painting of", "soft edges, transparent washes, paper grain"),
+    style("line_art", "A line drawing of", "clean black lines on white, no shading"),
+    style("3d_render", "A 3D rendering of", "smooth materials, soft shadows, depth"),
+    style("flat_design", "A flat design graphic of", "few flat colours, simple geometry, no gradients"),
 ];
 
 const LIGHTS: &[&str] = &[
@@ -75,18 +59,9 @@ pub fn draft(args: &Value) -> Result<Value> {
         Some("portrait") => "tall portrait format",
         _ => "square format",
     };
-    let avoid: Vec<String> = args
-        .get("avoid")
-        .and_then(Value::as_array)
-        .map(|items| {
-            items
-                .iter()
-                .filter_map(Value::as_str)
-                .map(normalize_spaces)
-                .filter(|item| !item.is_empty())
-                .collect()
-        })
-        .unwrap_or_default();
+    let avoid = args.get("avoid").and_then(Value::as_array).into_iter().flatten();
+    let avoid = avoid.filter_map(Value::as_str).map(normalize_spaces).filter(|item| !item.is_empty());
+    let avoid: Vec<String> = avoid.collect();
     let count =
         args.get("count").and_then(Value::as_f64).unwrap_or(1.0).clamp(1.0, MAX_VARIANTS as f64) as usize;
     let mood = text("mood");

@@ -4,7 +4,6 @@
 use serde::Deserialize;
 
 use super::*;
-use crate::install;
 use crate::support::models;
 
 #[derive(Deserialize)]

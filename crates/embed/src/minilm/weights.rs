@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::math::TILE_OUTPUTS;
 
-pub(crate) const HIDDEN_SIZE: usize = 384;
+pub(super) const HIDDEN_SIZE: usize = 384;
 pub(super) const INTERMEDIATE_SIZE: usize = 1536;
 pub(super) const LAYER_COUNT: usize = 6;
 pub(super) const VOCABULARY_SIZE: usize = 30_522;

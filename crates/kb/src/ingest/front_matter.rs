@@ -64,7 +64,9 @@ fn parse(yaml: &str) -> Result<FrontMatter, String> {
             ("split", Value::Bool(split)) => is_single_record = !split,
             ("split", _) => return Err("`split` must be true or false".to_owned()),
             ("tags", value) => _ = known.insert(name, tag_list(value)),
-            (field, value) if FIELD_NAMES.contains(&field) => _ = known.insert(name, scalar_to_text(value)),
+            (field, value) if FIELD_NAMES.split(' ').any(|name| name == field) => {
+                _ = known.insert(name, scalar_to_text(value))
+            }
             (_, value) => _ = metadata.insert(name, value),
         }
     }

@@ -91,7 +91,7 @@ struct ParseError {
     message: String,
 }
 
-/// What a parser needs to know of a file besides its text.
+/// A file as parsers see it, besides its text.
 #[derive(Debug, Clone, Copy)]
 struct FileContext<'a> {
     path: &'a Path,

@@ -26,20 +26,8 @@ pub struct RecordInput {
 }
 
 /// The names of the fields.
-pub const FIELD_NAMES: [&str; 12] = [
-    "id",
-    "type",
-    "title",
-    "text",
-    "namespace",
-    "owner",
-    "tags",
-    "source_type",
-    "last_updated",
-    "url",
-    "metadata",
-    "sources",
-];
+pub const FIELD_NAMES: &str =
+    "id type title text namespace owner tags source_type last_updated url metadata sources";
 
 impl RecordInput {
     /// Fills in defaults and validates the record.

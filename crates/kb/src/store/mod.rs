@@ -133,6 +133,34 @@ pub struct EmbedderId {
     pub dimensions: usize,
 }
 
+impl EmbedderId {
+    /// Refuses the vector of a query by another embedder.
+    fn check_query(&self, vector: &[f32]) -> Result<()> {
+        if vector.len() == self.dimensions {
+            return Ok(());
+        }
+        let configured = format!("an embedder with {} dimensions", vector.len());
+        Err(Error::EmbedderMismatch { stored: self.name.clone(), configured })
+    }
+
+    /// Refuses new vectors of a wrong length, and those that are not from the embedder of the stored ones.
+    fn check_new(&self, stored: Option<&Self>, vectors: &[(u64, Vec<f32>)]) -> Result<()> {
+        if let Some(stored) = stored.filter(|stored| *stored != self) {
+            let (stored, configured) = (stored.name.clone(), self.name.clone());
+            return Err(Error::EmbedderMismatch { stored, configured });
+        }
+        match vectors.iter().find(|(_, vector)| vector.len() != self.dimensions) {
+            None => Ok(()),
+            Some((_, vector)) => Err(Error::Unusable(format!(
+                "`{}` returned a vector with {} dimensions instead of {}",
+                self.name,
+                vector.len(),
+                self.dimensions
+            ))),
+        }
+    }
+}
+
 /// The SHA-256 of a source's content at its last ingest.
 pub type SourceDigest = [u8; 32];
 

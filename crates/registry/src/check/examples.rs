@@ -10,7 +10,7 @@ use toolwright_schema::{Validator, value_problems};
 use crate::diagnostic::{DiagnosticDraft, Location};
 use crate::docs::{DOC_FILE, Example, ExampleKind};
 use crate::excerpt::{excerpt, value_excerpt};
-use crate::json::{self, duplicate_keys, locate};
+use crate::json::{self, locate};
 
 /// Checks each example. Without a validator (the schema itself is not valid) only their syntax.
 pub(super) fn check_examples(
@@ -30,11 +30,9 @@ pub(super) fn check_examples(
                 continue;
             }
         };
-        if parsed.has_duplicate_keys {
-            for (span, key) in duplicate_keys(&example.text) {
-                let message = format!("the key `{}` is repeated in one object", excerpt(&key));
-                check.error("json-duplicate-key", &span, message).help("remove one of them");
-            }
+        for (span, key) in &parsed.duplicate_keys {
+            let message = format!("the key `{}` is repeated in one object", excerpt(key));
+            check.error("json-duplicate-key", span, message).help("remove one of them");
         }
         match &parsed.value {
             _ if example.kind == ExampleKind::JsonResult => {}

@@ -25,7 +25,7 @@ pub struct CheckedTool {
     pub fingerprint: Fingerprint,
 }
 
-/// What all tools of one build share.
+/// The inputs that all tools of one build share.
 #[derive(Debug)]
 pub struct Context<'a> {
     /// The tools directory with all links resolved.
@@ -57,7 +57,7 @@ pub fn check_tool(dir: &ToolDir, context: &Context<'_>) -> CheckedTool {
     let is_valid = !drafts.iter().any(DiagnosticDraft::is_error);
     let tool = match (schema, &files.summary, &files.doc, &files.handler) {
         (Some(schema), Some(summary), Some(doc), Some(handler)) if is_valid => {
-            Some(CompiledTool::new(&schema.members, summary.trim(), doc, handler))
+            Some(CompiledTool::new(schema.members, summary.trim(), doc, handler))
         }
         _ => None,
     };

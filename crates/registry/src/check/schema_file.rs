@@ -5,7 +5,7 @@ use toolwright_schema::Validator;
 
 use crate::diagnostic::{DiagnosticDraft, Location};
 use crate::excerpt::value_excerpt;
-use crate::fields::{FieldCheck, SCHEMA_FILE, check_duplicate_keys, check_json_text};
+use crate::fields::{FieldCheck, SCHEMA_FILE, check_json_text, report_duplicate_keys};
 use crate::json;
 use crate::shared::Shared;
 
@@ -33,9 +33,7 @@ pub(super) fn check_schema_file(
             return None;
         }
     };
-    if parsed.has_duplicate_keys {
-        check_duplicate_keys(SCHEMA_FILE, text, diagnostics);
-    }
+    report_duplicate_keys(SCHEMA_FILE, &parsed.duplicate_keys, diagnostics);
     check_json_text(SCHEMA_FILE, &parsed.value, text, diagnostics);
     let Value::Object(mut members) = parsed.value else {
         let message = format!("`{SCHEMA_FILE}` must be an object, got {}", value_excerpt(&parsed.value));

@@ -21,7 +21,7 @@ const IMPLEMENTATION_TYPES: &[&str] = &["mock", "builtin", "internal"];
 const MAX_NAME_BYTES: usize = 128;
 const MAX_SUMMARY_CHARACTERS: usize = 250;
 
-/// What definitions are checked against.
+/// The context that definitions are checked in.
 pub(super) struct Rules<'a> {
     /// Whether the program registers a handler of this name.
     pub is_registered: &'a dyn Fn(&str) -> bool,
@@ -188,7 +188,7 @@ fn native(
     None
 }
 
-/// What a prompt says about the tool: one line, so that a description cannot imitate the prompt's structure.
+/// The tool's text in a prompt: one line, so that a description cannot imitate the prompt's structure.
 fn summary(check: &mut FieldCheck<'_>) -> String {
     let Some(value) = check.members.get("summary") else {
         let description = check.members.get("description").and_then(Value::as_str);

@@ -8,6 +8,8 @@ pub enum ExampleKind {
     Json,
     /// A result that is not an envelope.
     JsonResult,
+    /// Not an example.
+    Other,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +24,29 @@ pub struct Example {
 }
 
 impl Example {
+    /// An empty block that begins at `start`.
+    pub(super) fn new(info: &str, start: usize) -> Self {
+        let kind = ExampleKind::from_info(info);
+        Self { kind, span: start..start, text: String::new(), line_starts: Vec::new() }
+    }
+
+    /// Appends bytes of the source, not the parser's text: so columns in the example are columns in the file.
+    pub(super) fn push(&mut self, source: &str, bytes: Range<usize>) {
+        let Some(text) = source.get(bytes.clone()) else { return };
+        if self.line_starts.is_empty() {
+            self.span.start = bytes.start;
+        }
+        self.span.end = bytes.end;
+        let mut at = bytes.start;
+        for line in text.split_inclusive('\n') {
+            if self.line_starts.is_empty() || self.text.ends_with('\n') {
+                self.line_starts.push(at);
+            }
+            self.text.push_str(line);
+            at += line.len();
+        }
+    }
+
     /// The offset in the file of the byte `offset` of `text`.
     pub fn offset_in_file(&self, offset: usize) -> usize {
         let offset = offset.min(self.text.len());
@@ -38,49 +63,15 @@ impl Example {
 }
 
 impl ExampleKind {
-    /// The kind that a fence's info string states; `None` if the block is not an example.
-    pub(super) fn from_info(info: &str) -> Option<Self> {
+    /// The kind that a fence's info string states.
+    fn from_info(info: &str) -> Self {
         let mut words = info.split_whitespace();
         let is_json = words.next().is_some_and(|word| word.eq_ignore_ascii_case("json"));
         let is_result = words.next().is_some_and(|word| word.eq_ignore_ascii_case("result"));
         match (is_json, is_result) {
-            (false, _) => None,
-            (true, true) => Some(Self::JsonResult),
-            (true, false) => Some(Self::Json),
+            (false, _) => Self::Other,
+            (true, true) => Self::JsonResult,
+            (true, false) => Self::Json,
         }
-    }
-}
-
-/// Collects a code block from the parser's events.
-#[derive(Debug, Default)]
-pub(super) struct BlockBuilder {
-    pub text: String,
-    line_starts: Vec<usize>,
-    span: Option<Range<usize>>,
-}
-
-impl BlockBuilder {
-    /// Appends bytes of the source, not the parser's text: so columns in the example are columns in the file.
-    pub fn push(&mut self, source: &str, bytes: Range<usize>) {
-        let Some(text) = source.get(bytes.clone()) else {
-            return;
-        };
-        let mut at = bytes.start;
-        for line in text.split_inclusive('\n') {
-            if self.text.is_empty() && self.line_starts.is_empty() || self.text.ends_with('\n') {
-                self.line_starts.push(at);
-            }
-            self.text.push_str(line);
-            at += line.len();
-        }
-        let start = self.span.as_ref().map_or(bytes.start, |span| span.start);
-        self.span = Some(start..bytes.end);
-    }
-
-    /// `empty_at` is the position of an empty block.
-    pub fn finish(self, kind: ExampleKind, empty_at: usize) -> Example {
-        let span = self.span.unwrap_or(empty_at..empty_at);
-        let line_starts = if self.line_starts.is_empty() { vec![span.start] } else { self.line_starts };
-        Example { kind, span, text: self.text, line_starts }
     }
 }

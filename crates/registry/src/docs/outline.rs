@@ -1,6 +1,6 @@
 //! One pass over a document's Markdown: its headings, whether each has content, its examples and its unclosed fences.
 
-use super::examples::{BlockBuilder, Example, ExampleKind};
+use super::examples::{Example, ExampleKind};
 use super::sections;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use std::ops::Range;
@@ -45,7 +45,7 @@ struct OutlineBuilder<'t> {
     heading: Option<Heading>,
     /// The heading of level 1 or 2 that the text below belongs to.
     section: Option<usize>,
-    block: Option<(Option<ExampleKind>, BlockBuilder)>,
+    block: Option<Example>,
     html: String,
 }
 
@@ -77,7 +77,7 @@ impl OutlineBuilder<'_> {
             }
             Tag::BlockQuote(_) | Tag::List(_) | Tag::Item => self.containers += 1,
             Tag::CodeBlock(CodeBlockKind::Fenced(info)) => {
-                self.block = Some((ExampleKind::from_info(&info), BlockBuilder::default()));
+                self.block = Some(Example::new(&info, self.first_line_end(&span)));
             }
             Tag::Image { .. } => self.mark_content(),
             _ => {}
@@ -97,7 +97,7 @@ impl OutlineBuilder<'_> {
     }
 
     fn text(&mut self, text: &str, span: Range<usize>) {
-        if let Some((_, block)) = &mut self.block {
+        if let Some(block) = &mut self.block {
             block.push(self.text, span);
         }
         match &mut self.heading {
@@ -108,10 +108,8 @@ impl OutlineBuilder<'_> {
     }
 
     fn mark_content(&mut self) {
-        let in_heading = self.heading.is_some();
-        if let (false, Some(section)) =
-            (in_heading, self.section.and_then(|at| self.outline.headings.get_mut(at)))
-        {
+        let section = self.section.and_then(|at| self.outline.headings.get_mut(at));
+        if let Some(section) = section.filter(|_| self.heading.is_none()) {
             section.has_content = true;
         }
     }
@@ -134,20 +132,22 @@ impl OutlineBuilder<'_> {
     }
 
     fn close_block(&mut self, span: Range<usize>) {
-        let Some((kind, block)) = self.block.take() else {
-            return;
-        };
-        let opening_end = self.text[span.clone()].find('\n').map_or(span.end, |at| span.start + at + 1);
+        let Some(block) = self.block.take() else { return };
         if !is_closed(&self.text[span.clone()]) {
-            self.outline.unclosed_fences.push(trim_end(self.text, span.start..opening_end));
+            let opening = span.start..self.first_line_end(&span);
+            self.outline.unclosed_fences.push(trim_end(self.text, opening));
         }
-        let Some(section) = self.section.and_then(|at| self.outline.headings.get_mut(at)) else {
-            return;
-        };
-        if let (Some(kind), true) = (kind, sections::holds_examples(section)) {
-            self.outline.examples.push(block.finish(kind, opening_end));
+        let section = self.section.and_then(|at| self.outline.headings.get_mut(at));
+        if let Some(section) = section.filter(|section| sections::holds_examples(section))
+            && block.kind != ExampleKind::Other
+        {
+            self.outline.examples.push(block);
             section.examples.end = self.outline.examples.len();
         }
+    }
+
+    fn first_line_end(&self, span: &Range<usize>) -> usize {
+        self.text[span.clone()].find('\n').map_or(span.end, |at| span.start + at + 1)
     }
 
     /// HTML counts as content unless it consists of comments only.

@@ -28,10 +28,10 @@ const MAX_CANDIDATES: usize = 200;
 pub(super) fn check(outline: &Outline) -> Vec<DiagnosticDraft> {
     let mut diagnostics = Vec::new();
     for section in SECTIONS {
-        let mut headings = outline.headings.iter().filter(|heading| is_section(heading, section));
-        match headings.next() {
-            None => diagnostics.push(missing(outline, section)),
-            Some(first) => check_present(outline, section, first, headings, &mut diagnostics),
+        let headings = outline.headings.iter().filter(|heading| is_section(heading, section));
+        match headings.collect::<Vec<_>>().as_slice() {
+            [] => diagnostics.push(missing(outline, section)),
+            headings => check_present(outline, section, headings, &mut diagnostics),
         }
     }
     diagnostics
@@ -54,36 +54,31 @@ fn begins_with(heading: &Heading, name: &str) -> bool {
     heading.text.strip_prefix(name).is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric()))
 }
 
-fn check_present<'o>(
+fn check_present(
     outline: &Outline,
     section: &str,
-    first: &'o Heading,
-    others: impl Iterator<Item = &'o Heading>,
+    headings: &[&Heading],
     diagnostics: &mut Vec<DiagnosticDraft>,
 ) {
-    let mut has_example = has_arguments(outline, first);
-    diagnostics.extend(empty(first, section));
-    for repeated in others {
-        let message = format!("the section `{section}` appears more than once");
-        diagnostics
-            .push_mut(error("doc-duplicate-section", &repeated.span, message))
-            .help("merge the two, or rename one of them")
-            .warning();
-        diagnostics.extend(empty(repeated, section));
-        has_example |= has_arguments(outline, repeated);
+    for (index, heading) in headings.iter().enumerate() {
+        if index > 0 {
+            let message = format!("the section `{section}` appears more than once");
+            diagnostics
+                .push_mut(error("doc-duplicate-section", &heading.span, message))
+                .help("merge the two, or rename one of them")
+                .warning();
+        }
+        diagnostics.extend(empty(heading, section));
     }
-    if section == EXAMPLES && !has_example {
+    let examples = |heading: &&Heading| outline.examples.get(heading.examples.clone()).unwrap_or_default();
+    let mut examples = headings.iter().flat_map(examples);
+    if section == EXAMPLES && !examples.any(|example| example.kind == ExampleKind::Json) {
         let message = format!("the section `{EXAMPLES}` shows no arguments");
         diagnostics
-            .push_mut(error("doc-no-example", &first.span, message))
+            .push_mut(error("doc-no-example", &headings[0].span, message))
             .help("add a ```json block with the arguments of a typical call")
             .warning();
     }
-}
-
-fn has_arguments(outline: &Outline, heading: &Heading) -> bool {
-    let examples = outline.examples.get(heading.examples.clone()).unwrap_or_default();
-    examples.iter().any(|example| example.kind == ExampleKind::Json)
 }
 
 fn empty(heading: &Heading, section: &str) -> Option<DiagnosticDraft> {

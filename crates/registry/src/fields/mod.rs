@@ -21,7 +21,7 @@ use crate::excerpt::excerpt;
 use crate::shared::Shared;
 
 pub(crate) use hidden::{check_json_text, check_text, check_value};
-pub(crate) use parameters::{SCHEMA_FILE, check_duplicate_keys};
+pub(crate) use parameters::{SCHEMA_FILE, report_duplicate_keys};
 
 /// Checks a value at a pointer and reports what is wrong with it.
 type Check = fn(&mut FieldCheck<'_>, &Value, &str);
@@ -45,7 +45,7 @@ struct DeclaredField {
     default: fn(Defaults) -> Option<Value>,
 }
 
-/// What the defaults of a declared tool depend on.
+/// The properties of a declared tool that its defaults depend on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Defaults {
     pub is_mock: bool,

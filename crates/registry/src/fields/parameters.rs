@@ -1,6 +1,7 @@
 //! `parameters` and `output`: JSON Schemas that must compile under the strict rules, defaults included.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use serde_json::Value;
 use toolwright_schema::pointer::{Part, child_pointer};
@@ -9,7 +10,6 @@ use toolwright_schema::{Validator, invalid_defaults, lint};
 use super::{FieldCheck, check_json_text, field_path, provider_names};
 use crate::diagnostic::{DiagnosticDraft, Location};
 use crate::excerpt::{excerpt, value_excerpt};
-use crate::json::duplicate_keys;
 use crate::shared::{Bundled, bundle};
 
 pub(crate) const SCHEMA_FILE: &str = "schema.json";
@@ -141,17 +141,21 @@ fn check_parameter_names(check: &mut FieldCheck<'_>, bundled: &Value, source: &S
 
 /// A shared file follows the same rules as `schema.json`. Each tool that uses it reports it; the build drops duplicates.
 fn check_shared_file(check: &mut FieldCheck<'_>, name: &str) {
-    let Some((text, value)) = check.shared.text(name).zip(check.shared.value(name)) else { return };
+    let Some((text, parsed)) = check.shared.text(name).zip(check.shared.parsed(name)) else { return };
     let file = format!("../_shared/{name}");
-    check_duplicate_keys(&file, text, &mut check.diagnostics);
-    check_json_text(&file, value, text, &mut check.diagnostics);
+    report_duplicate_keys(&file, &parsed.duplicate_keys, &mut check.diagnostics);
+    check_json_text(&file, &parsed.value, text, &mut check.diagnostics);
 }
 
 /// Reports every key that repeats an earlier one of its object.
-pub(crate) fn check_duplicate_keys(file: &str, text: &str, diagnostics: &mut Vec<DiagnosticDraft>) {
-    for (span, key) in duplicate_keys(text) {
-        let message = format!("the key `{}` is repeated in one object", excerpt(&key));
-        let location = Location::Span(span);
+pub(crate) fn report_duplicate_keys(
+    file: &str,
+    keys: &[(Range<usize>, String)],
+    diagnostics: &mut Vec<DiagnosticDraft>,
+) {
+    for (span, key) in keys {
+        let message = format!("the key `{}` is repeated in one object", excerpt(key));
+        let location = Location::Span(span.clone());
         let draft = DiagnosticDraft::error("json-duplicate-key", file.to_owned(), location, message);
         diagnostics.push(draft.with_help("remove one of them: readers disagree on which one counts"));
     }

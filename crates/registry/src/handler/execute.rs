@@ -3,8 +3,8 @@
 use toolwright_contract::suggest::nearest;
 
 use super::graph::Graph;
-use super::module::{Export, Module};
-use super::search::{ExportKind, SourceSpan, find_export};
+use super::module::{Export, Module, Value};
+use super::search::find_export;
 use super::{HANDLER, error};
 use crate::diagnostic::DiagnosticDraft;
 use std::ops::Range;
@@ -13,28 +13,24 @@ const EXECUTE: &str = "execute";
 const FORM: &str = "write `export async function execute({ args, context }) { … }`";
 
 pub(super) fn check(graph: &Graph, source: &str) -> Option<DiagnosticDraft> {
-    let module = graph.modules.get(HANDLER)?;
-    if module.is_broken {
-        return None;
-    }
-    match find_export(graph, HANDLER, EXECUTE) {
-        ExportKind::Function | ExportKind::Unknown => None,
-        ExportKind::NotFunction { what, at } => {
-            let export = || module.export(EXECUTE).map_or(0..0, |export| export.span.clone());
-            let at = at.unwrap_or_else(|| SourceSpan { file: HANDLER.to_owned(), span: export() });
-            Some(not_a_function(what, at))
+    let module = graph.modules.get(HANDLER).filter(|module| !module.is_broken)?;
+    let Some((file, value)) = find_export(graph, HANDLER, EXECUTE) else {
+        return Some(missing(module, source));
+    };
+    let (what, span) = match value {
+        Value::NotFunction { what, span } => (what, span.clone()),
+        Value::Variable { name, assignments, what, span } => {
+            let text = graph.sources.get(file).map_or(source, String::as_str);
+            (what, (count_assignments(text, name) <= *assignments).then(|| Some(span.clone()))?)
         }
-        ExportKind::Variable { name, assignments, what, at } => {
-            let text = graph.sources.get(&at.file).map_or(source, String::as_str);
-            (count_assignments(text, &name) <= assignments).then(|| not_a_function(what, at))
-        }
-        ExportKind::Missing => Some(missing(module, source)),
-    }
-}
-
-fn not_a_function(what: &str, at: SourceSpan) -> DiagnosticDraft {
+        _ => return None,
+    };
+    let (file, span) = match span {
+        Some(span) => (file, span),
+        None => (HANDLER, module.export(EXECUTE).map_or(0..0, |export| export.span.clone())),
+    };
     let message = format!("`{EXECUTE}` must be a function, got {what}");
-    error("handler-not-a-function", &at.file, at.span, message).with_help(FORM)
+    Some(error("handler-not-a-function", file, span, message).with_help(FORM))
 }
 
 /// How often the text seems to assign to `name`.

@@ -10,41 +10,9 @@ use oxc_ast_visit::{Visit, walk};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-pub(super) fn is_unavailable(word: &[u8]) -> bool {
-    matches!(
-        word,
-        b"fetch"
-            | b"process"
-            | b"require"
-            | b"module"
-            | b"exports"
-            | b"Deno"
-            | b"Bun"
-            | b"window"
-            | b"document"
-            | b"navigator"
-            | b"global"
-            | b"XMLHttpRequest"
-            | b"WebSocket"
-            | b"EventSource"
-            | b"localStorage"
-            | b"sessionStorage"
-            | b"indexedDB"
-            | b"Buffer"
-            | b"setInterval"
-            | b"clearInterval"
-            | b"setImmediate"
-            | b"clearImmediate"
-            | b"Worker"
-            | b"performance"
-            | b"Intl"
-            | b"__dirname"
-            | b"__filename"
-    )
-}
-
-fn help_for(name: &str) -> &'static str {
-    match name {
+/// The alternative to a global that the engine lacks; `None` for other names.
+pub(super) fn replacement(name: &str) -> Option<&'static str> {
+    Some(match name {
         "fetch" | "XMLHttpRequest" | "WebSocket" | "EventSource" => "use `context.http.fetch`",
         "require" | "module" | "exports" => "handlers are ES modules: use `import` and `export`",
         "Buffer" => "use `TextEncoder`, `TextDecoder` and `Uint8Array`",
@@ -57,8 +25,10 @@ fn help_for(name: &str) -> &'static str {
         "performance" => "use `Date.now()`",
         "Intl" => "format without it; `toISOString` and arithmetic are available",
         "global" => "use `globalThis`",
-        _ => "a handler has only `context` and the language's own globals",
-    }
+        "process" | "Deno" | "Bun" | "window" | "document" | "navigator" | "Worker" | "__dirname"
+        | "__filename" => "a handler has only `context` and the language's own globals",
+        _ => return None,
+    })
 }
 
 pub(super) fn check(program: &Program, source: &str, module: &mut Module) {
@@ -68,9 +38,10 @@ pub(super) fn check(program: &Program, source: &str, module: &mut Module) {
         if uses.excused.contains(&name) {
             continue;
         }
-        let name = source.get(span.clone()).unwrap_or(name);
-        let message = format!("`{name}` does not exist where handlers run");
-        module.error("handler-unavailable-global", span, message).help(help_for(name)).warning();
+        let written = source.get(span.clone()).unwrap_or(name);
+        let message = format!("`{written}` does not exist where handlers run");
+        let help = replacement(name).unwrap_or_default();
+        module.error("handler-unavailable-global", span, message).help(help).warning();
     }
 }
 
@@ -85,14 +56,14 @@ struct Uses<'a> {
 impl<'a> Visit<'a> for Uses<'a> {
     fn visit_identifier_reference(&mut self, reference: &IdentifierReference<'a>) {
         let name = reference.name.as_str();
-        if is_unavailable(name.as_bytes()) {
+        if replacement(name).is_some() {
             self.first_uses.entry(name).or_insert_with(|| range(reference.span));
         }
     }
 
     fn visit_binding_identifier(&mut self, binding: &BindingIdentifier<'a>) {
         let name = binding.name.as_str();
-        if is_unavailable(name.as_bytes()) && !self.excused.contains(&name) {
+        if replacement(name).is_some() && !self.excused.contains(&name) {
             self.excused.push(name);
         }
     }

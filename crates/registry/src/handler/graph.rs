@@ -50,76 +50,67 @@ impl Loader<'_> {
         // Inserted before its imports are followed: a module may import itself.
         self.graph.modules.insert(path.to_owned(), Module::default());
         for request in &mut module.requests {
-            match self.follow(path, request) {
-                Ok(target) => request.target = target,
-                Err(diagnostic) => self.graph.diagnostics.extend(diagnostic.map(|diagnostic| *diagnostic)),
+            if let Some(target) = self.follow(path, request) {
+                request.target = target;
             }
         }
         self.graph.modules.insert(path.to_owned(), module);
     }
 
-    /// `Err(None)`: rejected, and reported already.
-    fn follow(&mut self, importer: &str, request: &Request) -> Result<Target, Option<Box<DiagnosticDraft>>> {
-        let target = resolve(importer, &request.specifier, &request.span).map_err(Some)?;
+    /// Reports an import that cannot be used.
+    fn reject(&mut self, draft: DiagnosticDraft, help: &str) {
+        self.graph.diagnostics.push(draft.with_help(help));
+    }
+
+    fn follow(&mut self, importer: &str, request: &Request) -> Option<Target> {
+        let resolved = resolve(importer, &request.specifier, &request.span);
+        let target = resolved.map_err(|draft| self.graph.diagnostics.push(*draft)).ok()?;
         if let Some(span) = &request.attributes {
             let message = format!(
                 "the import of `{}` has attributes or a phase, which handlers cannot use",
                 excerpt(&request.specifier)
             );
-            let help = "import a plain `.js` module; data can be `export default { … }` in one";
             let draft = error("handler-import-forbidden", importer, span.clone(), message);
-            return Err(Some(draft.with_help(help).into()));
+            self.reject(draft, "import a plain `.js` module; data can be `export default { … }` in one");
+            return None;
         }
         if let Target::Sibling(path) = &target {
             self.read_sibling(importer, path, request)?;
         }
-        Ok(target)
+        Some(target)
     }
 
-    fn read_sibling(
-        &mut self,
-        importer: &str,
-        path: &str,
-        request: &Request,
-    ) -> Result<(), Option<Box<DiagnosticDraft>>> {
-        let missing = |reason: &str| {
-            let message = format!("the import `{path}` cannot be read: {reason}");
-            let help = "correct the path, or add the file to the tool's directory";
-            Some(
-                error("handler-import-missing", importer, request.span.clone(), message)
-                    .with_help(help)
-                    .into(),
-            )
-        };
+    /// Reads a module that is not known yet. `None` if it cannot be read, which is reported.
+    fn read_sibling(&mut self, importer: &str, path: &str, request: &Request) -> Option<()> {
         if self.graph.modules.contains_key(path) || self.waiting.iter().any(|known| known == path) {
-            return Ok(());
+            return Some(());
         }
-        if let Some(reason) = self.unreadable.get(path) {
-            return Err(missing(reason));
+        let is_unread = !self.unreadable.contains_key(path);
+        if is_unread && self.graph.modules.len() + self.waiting.len() > MAX_MODULES {
+            if !std::mem::replace(&mut self.is_full, true) {
+                let message = format!("`{HANDLER}` imports more than {MAX_MODULES} modules");
+                let draft = error("handler-too-many-modules", importer, request.span.clone(), message);
+                self.reject(draft, "bundle them into fewer files");
+            }
+            return None;
         }
-        if self.graph.modules.len() + self.waiting.len() > MAX_MODULES {
-            return Err(self.too_many_modules(importer, request));
-        }
-        match self.siblings.read(path) {
+        let read = match self.unreadable.get(path) {
+            Some(reason) => Err(reason.clone()),
+            None => self.siblings.read(path),
+        };
+        match read {
             Ok(source) => {
                 self.waiting.push_back(path.to_owned());
                 self.graph.sources.insert(path.to_owned(), source);
-                Ok(())
+                Some(())
             }
             Err(reason) => {
-                let diagnostic = missing(&reason);
+                let message = format!("the import `{path}` cannot be read: {reason}");
+                let draft = error("handler-import-missing", importer, request.span.clone(), message);
+                self.reject(draft, "correct the path, or add the file to the tool's directory");
                 self.unreadable.insert(path.to_owned(), reason);
-                Err(diagnostic)
+                None
             }
         }
-    }
-
-    fn too_many_modules(&mut self, importer: &str, request: &Request) -> Option<Box<DiagnosticDraft>> {
-        if std::mem::replace(&mut self.is_full, true) {
-            return None;
-        }
-        let message = format!("`{HANDLER}` imports more than {MAX_MODULES} modules");
-        let draft = error("handler-too-many-modules", importer, request.span.clone(), message);
-        Some(draft.with_help("bundle them into fewer files").into())
     }
 }

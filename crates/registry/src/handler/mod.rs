@@ -3,18 +3,14 @@
 
 mod collect;
 mod dynamic;
-mod early;
 mod execute;
-mod exports;
 mod globals;
 mod graph;
-mod imports;
 mod module;
 mod parse;
 mod search;
 mod shape;
 mod specifier;
-mod value;
 
 use std::ops::Range;
 
@@ -41,7 +37,7 @@ pub(crate) const HANDLER: &str = "handler.js";
 pub fn check_handler(source: &str, siblings: &dyn Siblings) -> HandlerReport {
     let mut graph = graph::load(source, siblings);
     let mut diagnostics = std::mem::take(&mut graph.diagnostics);
-    diagnostics.extend(imports::check_names(&graph));
+    diagnostics.extend(search::check_imported_names(&graph));
     diagnostics.extend(execute::check(&graph, source));
     HandlerReport { diagnostics, modules: graph.sources.into_iter().collect() }
 }

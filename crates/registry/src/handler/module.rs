@@ -1,7 +1,9 @@
-//! What the checks need of one parsed module, as owned data: the syntax tree lives only during the parse.
+//! One parsed module, as owned data for the checks: the syntax tree lives only during the parse.
 
 use super::specifier::Target;
 use crate::diagnostic::DiagnosticDraft;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ops::Range;
 
 /// One parsed module.
@@ -15,13 +17,12 @@ pub(super) struct Module {
     pub exports: Vec<Export>,
     /// Requests of `export * from`, as indices.
     pub stars: Vec<usize>,
-    /// The top-level bindings.
-    pub locals: Vec<Local>,
     /// The parser failed: what the module exports is unknown.
     pub is_broken: bool,
-    /// `exports` and `locals` in the order of their names.
-    export_order: Vec<usize>,
-    local_order: Vec<usize>,
+    /// Positions in `exports`.
+    exports_by_name: HashMap<String, usize>,
+    /// The top-level bindings by name; of repeated ones the first.
+    locals: HashMap<String, Local>,
 }
 
 /// An import, or an export from another module.
@@ -71,9 +72,10 @@ pub(super) enum Value {
     Function,
     /// A call, a member, a parameter: known only at run time.
     Unknown,
+    /// The span is `None` for a whole module and for what Toolwright exports.
     NotFunction {
         what: &'static str,
-        span: Range<usize>,
+        span: Option<Range<usize>>,
     },
     /// Not a function when declared, but a `let` or `var` may be assigned one later. `assignments` counts those of
     /// its own declaration.
@@ -89,8 +91,11 @@ pub(super) enum Value {
         request: usize,
         name: String,
     },
+}
+
+impl Value {
     /// `import * as ns`, `export * as ns`.
-    Namespace,
+    pub const NAMESPACE: Self = Self::NotFunction { what: "a module", span: None };
 }
 
 impl Module {
@@ -108,24 +113,40 @@ impl Module {
         self.diagnostics.push_mut(super::error(code, &self.file, span, message))
     }
 
-    /// Sorts exports and bindings by name for lookups. Called once all of them are known.
-    pub fn index(&mut self) {
-        self.export_order = (0..self.exports.len()).collect();
-        self.export_order.sort_by(|a, b| self.exports[*a].name.cmp(&self.exports[*b].name));
-        self.local_order = (0..self.locals.len()).collect();
-        self.local_order.sort_by(|a, b| self.locals[*a].name.cmp(&self.locals[*b].name));
+    pub fn add_export(&mut self, name: String, span: Range<usize>, value: Value) {
+        self.exports_by_name.entry(name.clone()).or_insert(self.exports.len());
+        self.exports.push(Export { name, span, value });
     }
 
-    /// Bindings that repeat the name of an earlier one, where that is an error.
-    pub fn redeclared(&self) -> impl Iterator<Item = &Local> {
-        let pairs = self.local_order.windows(2).filter_map(|pair| match pair {
-            [first, second] => Some((&self.locals[*first], &self.locals[*second])),
+    /// Adds a binding. The parser does not report one that is declared twice.
+    pub fn add_local(&mut self, local: Local) {
+        match self.locals.entry(local.name.clone()) {
+            Entry::Vacant(free) => drop(free.insert(local)),
+            Entry::Occupied(mut earlier) => {
+                let before = std::mem::replace(&mut earlier.get_mut().binding, local.binding);
+                if [before, local.binding] != [Binding::Var; 2] {
+                    let message = format!("`{}` is declared more than once in `{}`", local.name, self.file);
+                    self.error("handler-syntax", local.span, message);
+                }
+            }
+        }
+    }
+
+    /// Reports exported names that are not declared, which the parser does not.
+    pub fn check_exports(&mut self) {
+        let undeclared = |export: &Export| match &export.value {
+            // `export const a = b` may name a global; only `export { b }` must name a binding.
+            Value::Local(name) if self.local(name).is_none() => {
+                let is_declared = export.name == "default" || self.local(&export.name).is_some();
+                (!is_declared).then(|| (export.span.clone(), name.clone()))
+            }
             _ => None,
-        });
-        let is_error = |(first, second): &(&Local, &Local)| {
-            first.name == second.name && [first.binding, second.binding] != [Binding::Var; 2]
         };
-        pairs.filter(is_error).map(|(_, second)| second)
+        let undeclared: Vec<_> = self.exports.iter().filter_map(undeclared).collect();
+        for (span, name) in undeclared {
+            let message = format!("`{name}` is exported but not declared in `{}`", self.file);
+            self.error("handler-syntax", span, message);
+        }
     }
 
     pub fn star_targets(&self) -> impl Iterator<Item = &Target> {
@@ -133,12 +154,10 @@ impl Module {
     }
 
     pub fn export(&self, name: &str) -> Option<&Export> {
-        let at = self.export_order.partition_point(|at| self.exports[*at].name.as_str() < name);
-        self.export_order.get(at).map(|at| &self.exports[*at]).filter(|export| export.name == name)
+        self.exports_by_name.get(name).map(|at| &self.exports[*at])
     }
 
     pub fn local(&self, name: &str) -> Option<&Local> {
-        let at = self.local_order.partition_point(|at| self.locals[*at].name.as_str() < name);
-        self.local_order.get(at).map(|at| &self.locals[*at]).filter(|local| local.name == name)
+        self.locals.get(name)
     }
 }

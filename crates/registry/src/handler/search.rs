@@ -1,144 +1,134 @@
-//! Follows a name through exports, bindings and imports, from module to module.
+//! Follows a name through exports, bindings and imports, from module to module, and checks that imported names exist.
 
+use toolwright_contract::suggest::{list, nearest};
+
+use super::error;
 use super::graph::Graph;
-use super::module::{Module, Value};
+use super::module::{Module, Name, Request, Value};
 use super::specifier::{ERROR_TYPES, Target};
+use crate::diagnostic::DiagnosticDraft;
+use crate::excerpt::excerpt;
 use std::collections::BTreeSet;
-use std::ops::Range;
 
 /// How many renamings are followed, within a module and between modules; the search is recursive.
 const MAX_STEPS: usize = 100;
+/// How many exports a message lists.
+const MAX_LISTED: usize = 8;
 
-/// What kind of value a module exports under a name.
-#[derive(Debug)]
-pub(super) enum ExportKind {
-    Function,
-    /// It is exported, or may be: known only at run time.
-    Unknown,
-    NotFunction {
-        what: &'static str,
-        at: Option<SourceSpan>,
-    },
-    /// Not a function, unless it is assigned to more often than in its declaration.
-    Variable {
-        name: String,
-        assignments: usize,
-        what: &'static str,
-        at: SourceSpan,
-    },
-    Missing,
-}
+/// A value and the file that declares it, which is empty for what Toolwright exports.
+pub(super) type Found<'g> = (&'g str, &'g Value);
 
-/// A span of a module's source.
-#[derive(Debug)]
-pub(super) struct SourceSpan {
-    pub file: String,
-    pub span: Range<usize>,
-}
+/// It is exported, or may be: known only at run time.
+const UNKNOWN: Found<'static> = ("", &Value::Unknown);
 
-/// What the module at `path` exports as `name`.
-pub(super) fn find_export(graph: &Graph, path: &str, name: &str) -> ExportKind {
+/// The value that the module at `path` exports as `name`; `None` if there is no such export.
+pub(super) fn find_export<'g>(graph: &'g Graph, path: &'g str, name: &'g str) -> Option<Found<'g>> {
     Search { graph, seen: BTreeSet::new() }.module(path, name)
 }
 
-/// Whether `name` can be imported from `target`; also true if that is unknown. A name that the target re-exports from
-/// another module is checked there.
-pub(super) fn is_exported(graph: &Graph, target: &Target, name: &str) -> bool {
-    let mut seen = BTreeSet::new();
-    let mut waiting = vec![target];
-    while let Some(target) = waiting.pop() {
-        let path = match target {
-            Target::Unknown => return true,
-            Target::ErrorTypes if ERROR_TYPES.iter().any(|(known, _)| *known == name) => {
-                return true;
-            }
-            Target::ErrorTypes => continue,
-            Target::Sibling(path) => path,
-        };
-        let Some(module) = graph.modules.get(path) else {
-            return true;
-        };
-        if module.is_broken || module.export(name).is_some() {
-            return true;
-        }
-        // `export *` re-exports all names except `default`.
-        if seen.insert(path) && name != "default" {
-            waiting.extend(module.star_targets());
+/// Checks that imported names are exported by the module that they are imported from.
+pub(super) fn check_imported_names(graph: &Graph) -> Vec<DiagnosticDraft> {
+    let mut found = Vec::new();
+    for (file, module) in &graph.modules {
+        for request in &module.requests {
+            found.extend(request.names.iter().filter_map(|name| check_name(graph, file, request, name)));
         }
     }
-    false
+    found
+}
+
+fn check_name(graph: &Graph, file: &str, request: &Request, name: &Name) -> Option<DiagnosticDraft> {
+    if (Search { graph, seen: BTreeSet::new() }).target(&request.target, &name.text).is_some() {
+        return None;
+    }
+    let known = exported_names(graph, &request.target);
+    let message = match name.text.as_str() {
+        "default" => format!("`{}` has no default export", excerpt(&request.specifier)),
+        other => format!("`{}` does not export `{}`", excerpt(&request.specifier), excerpt(other)),
+    };
+    let mut draft = error("handler-import-name", file, name.span.clone(), message);
+    match (nearest(&name.text, known.iter().copied()), known.as_slice()) {
+        (Some(near), _) => draft.help(format!("did you mean `{near}`?")),
+        (None, []) => &mut draft,
+        (None, known) => {
+            let more = if known.len() > MAX_LISTED { ", …" } else { "" };
+            draft.help(format!("it exports {}{more}", list(&known[..known.len().min(MAX_LISTED)])))
+        }
+    };
+    Some(draft)
+}
+
+/// For suggestions only: names of `export *` are not included.
+fn exported_names<'g>(graph: &'g Graph, target: &Target) -> Vec<&'g str> {
+    match target {
+        Target::ErrorTypes => ERROR_TYPES.iter().map(|(name, _)| *name).collect(),
+        Target::Sibling(path) => graph.modules.get(path).map_or_else(Vec::new, |module| {
+            module.exports.iter().map(|export| export.name.as_str()).collect()
+        }),
+        Target::Unknown => Vec::new(),
+    }
 }
 
 struct Search<'g> {
     graph: &'g Graph,
     /// Modules and names already visited: modules may import each other in a circle.
-    seen: BTreeSet<(String, String)>,
+    seen: BTreeSet<(&'g str, &'g str)>,
 }
 
-impl Search<'_> {
-    fn target(&mut self, target: &Target, name: &str) -> ExportKind {
+impl<'g> Search<'g> {
+    fn target(&mut self, target: &'g Target, name: &'g str) -> Option<Found<'g>> {
         match target {
-            Target::Unknown => ExportKind::Unknown,
-            Target::ErrorTypes => error_types_export(name),
+            Target::Unknown => Some(UNKNOWN),
+            Target::ErrorTypes => {
+                ERROR_TYPES.iter().find(|(known, _)| *known == name).map(|(_, value)| ("", value))
+            }
             Target::Sibling(path) => self.module(path, name),
         }
     }
 
-    fn module(&mut self, path: &str, name: &str) -> ExportKind {
-        let Some(module) = self.graph.modules.get(path) else {
-            return ExportKind::Unknown;
-        };
+    fn module(&mut self, path: &'g str, name: &'g str) -> Option<Found<'g>> {
+        let Some(module) = self.graph.modules.get(path) else { return Some(UNKNOWN) };
         if module.is_broken || self.seen.len() > MAX_STEPS {
-            return ExportKind::Unknown;
+            return Some(UNKNOWN);
         }
-        if !self.seen.insert((path.to_owned(), name.to_owned())) {
-            return ExportKind::Missing;
+        if !self.seen.insert((path, name)) {
+            return None;
         }
         match module.export(name) {
-            Some(export) => self.value(path, module, &export.value),
-            None if name == "default" => ExportKind::Missing,
+            Some(export) => Some(self.value(path, module, &export.value)),
+            // `export *` re-exports all names except `default`.
+            None if name == "default" => None,
             None => self.stars(module, name),
         }
     }
 
-    fn stars(&mut self, module: &Module, name: &str) -> ExportKind {
-        let mut result = ExportKind::Missing;
+    fn stars(&mut self, module: &'g Module, name: &'g str) -> Option<Found<'g>> {
+        let mut result = None;
         for target in module.star_targets() {
             match self.target(target, name) {
-                ExportKind::Missing => {}
-                ExportKind::Unknown => result = ExportKind::Unknown,
+                None => {}
+                Some((_, Value::Unknown)) => result = Some(UNKNOWN),
                 found => return found,
             }
         }
         result
     }
 
-    fn value(&mut self, path: &str, module: &Module, value: &Value) -> ExportKind {
-        let at = |span: &Range<usize>| SourceSpan { file: path.to_owned(), span: span.clone() };
+    fn value(&mut self, path: &'g str, module: &'g Module, value: &'g Value) -> Found<'g> {
         match resolve(module, value) {
-            Value::Function => ExportKind::Function,
-            Value::Unknown | Value::Local(_) => ExportKind::Unknown,
-            Value::Namespace => ExportKind::NotFunction { what: "a module", at: None },
-            Value::NotFunction { what, span } => ExportKind::NotFunction { what, at: Some(at(span)) },
-            Value::Variable { name, assignments, what, span } => {
-                let (name, assignments, at) = (name.clone(), *assignments, at(span));
-                ExportKind::Variable { name, assignments, what, at }
+            Value::Local(_) => UNKNOWN,
+            Value::Imported { request, name } => {
+                let request = module.requests.get(*request);
+                // A missing name is reported where it is imported.
+                request.and_then(|request| self.target(&request.target, name)).unwrap_or(UNKNOWN)
             }
-            Value::Imported { request, name } => match module.requests.get(*request) {
-                Some(request) => match self.target(&request.target, name) {
-                    // The import itself is reported by `imports`.
-                    ExportKind::Missing => ExportKind::Unknown,
-                    found => found,
-                },
-                None => ExportKind::Unknown,
-            },
+            known => (path, known),
         }
     }
 }
 
 /// The value behind names of the same module; still a name if it is undeclared or refers to itself.
-fn resolve<'m>(module: &'m Module, value: &'m Value) -> &'m Value {
-    let mut value = value;
+fn resolve<'m>(module: &'m Module, mut value: &'m Value) -> &'m Value {
     for _ in 0..MAX_STEPS {
         match value {
             Value::Local(name) => match module.local(name) {
@@ -149,11 +139,4 @@ fn resolve<'m>(module: &'m Module, value: &'m Value) -> &'m Value {
         }
     }
     value
-}
-
-fn error_types_export(name: &str) -> ExportKind {
-    match ERROR_TYPES.iter().find(|(known, _)| *known == name) {
-        Some((_, what)) => ExportKind::NotFunction { what, at: None },
-        None => ExportKind::Missing,
-    }
 }

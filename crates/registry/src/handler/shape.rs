@@ -5,7 +5,7 @@
 //! bound the recursion (`!!!!x`, `a=>a=>…`, or a bracket closed only inside a string), but every level costs at least
 //! one token.
 
-use super::globals::is_unavailable;
+use super::globals::replacement;
 
 /// Only generated code nests deeper, and it would fail in the engine.
 pub(super) const MAX_NESTING: usize = 1_000;
@@ -52,7 +52,7 @@ pub(super) fn measure(source: &str) -> Shape {
                 }
                 tokens += 1;
                 let is_property = start > 0 && bytes[start - 1] == b'.';
-                shape.may_use_globals |= !is_property && is_unavailable(&bytes[start..index]);
+                shape.may_use_globals |= !is_property && replacement(&source[start..index]).is_some();
             }
             _ => tokens += 1,
         }

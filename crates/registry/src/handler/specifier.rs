@@ -2,6 +2,7 @@
 //! cannot import.
 
 use super::error;
+use super::module::Value;
 use crate::diagnostic::DiagnosticDraft;
 use crate::excerpt::excerpt;
 use std::ops::Range;
@@ -15,9 +16,12 @@ pub(super) enum Target {
     Unknown,
 }
 
-/// The exports of Toolwright's `error-types.js`, and the kind of value of each.
-pub(super) const ERROR_TYPES: [(&str, &str); 3] =
-    [("ToolError", "a class"), ("ErrorType", "an object"), ("IntentType", "an object")];
+/// The exports of Toolwright's `error-types.js`.
+pub(super) static ERROR_TYPES: [(&str, Value); 3] = [
+    ("ToolError", Value::NotFunction { what: "a class", span: None }),
+    ("ErrorType", Value::NotFunction { what: "an object", span: None }),
+    ("IntentType", Value::NotFunction { what: "an object", span: None }),
+];
 
 const ALLOWED: &str = "a handler may import files of its own directory ('./lib.js') and \
     '../_core/error-types.js'; everything else is in `context` (http.fetch, kb, calendar, messaging, callTool, …)";
@@ -36,11 +40,11 @@ pub(super) fn resolve(
         let message = format!("`{shown}` cannot be imported by a handler");
         return reject("handler-import-forbidden", message, package_help(specifier));
     }
-    let path = normalise(importer, specifier);
-    if path.levels_up == 1 && matches!(path.rest.as_str(), "_core/error-types.js" | "error-types.js") {
+    let (levels_up, path) = normalise(importer, specifier);
+    if levels_up == 1 && matches!(path.as_str(), "_core/error-types.js" | "error-types.js") {
         return Ok(Target::ErrorTypes);
     }
-    if path.levels_up > 0 {
+    if levels_up > 0 {
         let message = format!("`{shown}` is outside of the tool's own directory");
         let help = match specifier.ends_with("error-types.js") {
             true => "the error types are at '../_core/error-types.js'",
@@ -51,22 +55,18 @@ pub(super) fn resolve(
         return reject("handler-import-outside", message, help.to_owned());
     }
     let is_plain = !specifier.contains(|c: char| matches!(c, '\\' | '%' | '?' | '#' | ':') || c.is_control());
-    let is_script = [".js", ".mjs"].iter().any(|ending| {
-        path.rest.strip_suffix(ending).is_some_and(|stem| !stem.is_empty() && !stem.ends_with('/'))
-    });
+    let is_script = [".js", ".mjs"]
+        .iter()
+        .any(|ending| path.strip_suffix(ending).is_some_and(|stem| !stem.is_empty() && !stem.ends_with('/')));
     if !is_plain || !is_script {
         let message = format!("`{shown}` is not a plain path to a `.js` or `.mjs` file");
         return reject("handler-import-forbidden", message, script_help(specifier));
     }
-    Ok(Target::Sibling(path.rest))
+    Ok(Target::Sibling(path))
 }
 
-struct Path {
-    levels_up: usize,
-    rest: String,
-}
-
-fn normalise(importer: &str, specifier: &str) -> Path {
+/// How many directories up a path leads, and the rest of it.
+fn normalise(importer: &str, specifier: &str) -> (usize, String) {
     let directory = importer.rsplit_once('/').map_or("", |(directory, _)| directory);
     let mut levels_up = 0;
     let mut parts: Vec<&str> = Vec::new();
@@ -81,7 +81,7 @@ fn normalise(importer: &str, specifier: &str) -> Path {
             name => parts.push(name),
         }
     }
-    Path { levels_up, rest: parts.join("/") }
+    (levels_up, parts.join("/"))
 }
 
 fn script_help(specifier: &str) -> String {
@@ -100,7 +100,7 @@ fn stem(specifier: &str) -> &str {
     if plain.is_empty() || plain.len() > 40 { "lib" } else { plain }
 }
 
-/// What to use instead of a package or built-in module.
+/// The alternative to a package or built-in module.
 fn package_help(specifier: &str) -> String {
     let bare = specifier.strip_prefix("node:").unwrap_or(specifier);
     let root = bare.split('/').next().unwrap_or(bare);

@@ -5,18 +5,15 @@ use linkify::{LinkFinder, LinkKind};
 
 use super::Span;
 use crate::email::validate_email;
+use crate::is_listed;
 
 /// Longer links are ignored.
 const MAX_LINK_BYTES: usize = 2000;
 
 /// Top-level domains accepted without a scheme. None of them is a common file extension or the end of a sentence.
-const BARE_DOMAIN_TLDS: &[&str] = &[
-    "com", "org", "net", "edu", "gov", "int", "info", "biz", "io", "dev", "app", "ai", "co", "me", "tv",
-    "eu", "example", "studio", "agency", "design", "shop", "store", "online", "site", "tech", "cloud",
-    "blog", "news", "page", "xyz", "de", "at", "ch", "fr", "es", "it", "nl", "be", "dk", "se", "no", "fi",
-    "pt", "ie", "uk", "us", "ca", "au", "nz", "jp", "br", "mx", "ar", "cl", "in", "cz", "gr", "hu", "ro",
-    "ua", "tr", "za", "kr", "cn", "ru", "lu", "li", "is",
-];
+const BARE_DOMAIN_TLDS: &str = "com org net edu gov int info biz io dev app ai co me tv eu example studio agency \
+    design shop store online site tech cloud blog news page xyz de at ch fr es it nl be dk se no fi pt ie uk us \
+    ca au nz jp br mx ar cl in cz gr hu ro ua tr za kr cn ru lu li is";
 
 /// A link and its position.
 #[derive(Debug)]
@@ -62,6 +59,6 @@ fn web_url(written: &str) -> Option<String> {
     let is_www = host.get(..4).is_some_and(|begin| begin.eq_ignore_ascii_case("www."));
     // "Best.In town" is two sentences: a top-level domain does not begin with a capital letter.
     let is_known_tld =
-        BARE_DOMAIN_TLDS.contains(&tld.to_ascii_lowercase().as_str()) && !tld.starts_with(char::is_uppercase);
+        is_listed(BARE_DOMAIN_TLDS, &tld.to_ascii_lowercase()) && !tld.starts_with(char::is_uppercase);
     (is_www || is_known_tld).then(|| format!("https://{written}"))
 }

@@ -9,7 +9,6 @@ mod profiles;
 use serde_json::{Value, json};
 use toolwright_capabilities::CapabilityError;
 
-use crate::invalid;
 use links::Link;
 
 /// A byte range of the text.
@@ -29,7 +28,9 @@ impl Span {
 
 pub fn extract_contacts(text: &str, region: &str) -> Result<Value, CapabilityError> {
     let region = phones::parse_region(region).ok_or_else(|| {
-        invalid(&format!("`region` is {region:?}: use a two-letter country code such as \"DE\""))
+        CapabilityError::invalid(format!(
+            "`region` is {region:?}: use a two-letter country code such as \"DE\""
+        ))
     })?;
     let links = links::find_links(text);
     let taken: Vec<Span> = links.iter().map(Link::span).collect();

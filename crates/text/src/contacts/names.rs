@@ -2,6 +2,7 @@
 //! two to five capitalized words.
 
 use super::Span;
+use crate::is_listed;
 
 /// How far back to search.
 const MAX_LOOKBACK_BYTES: usize = 400;
@@ -9,117 +10,17 @@ const MAX_LOOKBACK_LINES: usize = 5;
 const MAX_NAME_WORDS: usize = 5;
 
 /// Labels between a name and its contact.
-const LABELS: &[&str] = &[
-    "at",
-    "c",
-    "cell",
-    "contact",
-    "correo",
-    "courriel",
-    "e",
-    "e-mail",
-    "email",
-    "fax",
-    "fon",
-    "github",
-    "handy",
-    "home",
-    "linkedin",
-    "m",
-    "mail",
-    "mob",
-    "mobil",
-    "mobile",
-    "móvil",
-    "office",
-    "p",
-    "phone",
-    "ph",
-    "private",
-    "t",
-    "tel",
-    "telefon",
-    "teléfono",
-    "telephone",
-    "téléphone",
-    "web",
-    "website",
-    "work",
-];
+const LABELS: &str = "at c cell contact correo courriel e e-mail email fax fon github handy home linkedin m mail \
+    mob mobil mobile móvil office p phone ph private t tel telefon teléfono telephone téléphone web website work";
 
 /// Lower-case words within names.
-const PARTICLES: &[&str] = &[
-    "al", "bin", "da", "de", "del", "den", "der", "di", "do", "dos", "du", "el", "ibn", "la", "le", "ten",
-    "van", "von", "zu", "y",
-];
+const PARTICLES: &str = "al bin da de del den der di do dos du el ibn la le ten van von zu y";
 
 /// Capitalized words that are not names: greetings, closings and header fields.
-const STOP_WORDS: &[&str] = &[
-    "address",
-    "adresse",
-    "all",
-    "and",
-    "ask",
-    "atentamente",
-    "at",
-    "beste",
-    "best",
-    "bitte",
-    "call",
-    "cheers",
-    "contact",
-    "cordialement",
-    "dear",
-    "email",
-    "for",
-    "from",
-    "greetings",
-    "grüße",
-    "grüßen",
-    "gruß",
-    "hallo",
-    "hello",
-    "hey",
-    "hi",
-    "hola",
-    "bonjour",
-    "kind",
-    "liebe",
-    "many",
-    "merci",
-    "my",
-    "or",
-    "please",
-    "regards",
-    "ruf",
-    "saludos",
-    "see",
-    "sehr",
-    "sincerely",
-    "thank",
-    "thanks",
-    "the",
-    "viele",
-    "warm",
-    "wishes",
-    "with",
-    "write",
-    "your",
-    "you",
-    "yours",
-    "danke",
-    "mit",
-    "und",
-    "our",
-    "reach",
-    "sent",
-    "to",
-    "cc",
-    "bcc",
-    "re",
-    "subject",
-    "betreff",
-];
+const STOP_WORDS: &str = "address adresse all and ask atentamente at beste best bitte call cheers contact \
+    cordialement dear email for from greetings grüße grüßen gruß hallo hello hey hi hola bonjour kind liebe many \
+    merci my or please regards ruf saludos see sehr sincerely thank thanks the viele warm wishes with write your \
+    you yours danke mit und our reach sent to cc bcc re subject betreff";
 
 /// The name next to a contact.
 pub fn find_name_near(text: &str, contact: Span) -> Option<&str> {
@@ -156,7 +57,7 @@ fn strip_labels(before: &str) -> &str {
         });
         let word = trimmed.trim_end_matches('.');
         let word = &word[word.rfind(char::is_whitespace).map_or(0, |at| at + 1)..];
-        let is_label = LABELS.contains(&word.trim_start_matches(['(', '[']).to_lowercase().as_str());
+        let is_label = is_listed(LABELS, &word.trim_start_matches(['(', '[']).to_lowercase());
         match is_label && !word.is_empty() {
             true => rest = trimmed.trim_end_matches('.').strip_suffix(word).unwrap_or_default(),
             false => return trimmed,
@@ -189,20 +90,20 @@ fn name_on_line_above<'t>(lines: impl Iterator<Item = &'t str>) -> Option<&'t st
 fn as_name(text: &str) -> Option<&str> {
     let mut text = text.trim();
     while let Some((first, rest)) = text.split_once(char::is_whitespace)
-        && PARTICLES.contains(&first)
+        && is_listed(PARTICLES, first)
     {
         text = rest.trim_start();
     }
-    let count = text.split_whitespace().filter(|word| !PARTICLES.contains(word)).count();
+    let count = text.split_whitespace().filter(|word| !is_listed(PARTICLES, word)).count();
     ((2..=MAX_NAME_WORDS).contains(&count) && !text.split_whitespace().any(is_stop_word)).then_some(text)
 }
 
 fn is_stop_word(word: &str) -> bool {
-    STOP_WORDS.contains(&word.trim_end_matches('.').to_lowercase().as_str())
+    is_listed(STOP_WORDS, &word.trim_end_matches('.').to_lowercase())
 }
 
 fn is_name_word(word: &str) -> bool {
-    if PARTICLES.contains(&word) {
+    if is_listed(PARTICLES, word) {
         return true;
     }
     // An elided particle, as in d'Arc.

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::Span;
+use crate::is_listed;
 
 /// A profile at one service.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,38 +15,9 @@ pub struct Profile {
 }
 
 /// First path segments of GitHub's own pages, which are not user names.
-const GITHUB_PAGES: &[&str] = &[
-    "about",
-    "apps",
-    "blog",
-    "collections",
-    "contact",
-    "customer-stories",
-    "enterprise",
-    "events",
-    "explore",
-    "features",
-    "issues",
-    "join",
-    "login",
-    "marketplace",
-    "new",
-    "notifications",
-    "organizations",
-    "orgs",
-    "pricing",
-    "pulls",
-    "readme",
-    "search",
-    "security",
-    "settings",
-    "site",
-    "sponsors",
-    "stars",
-    "team",
-    "topics",
-    "trending",
-];
+const GITHUB_PAGES: &str = "about apps blog collections contact customer-stories enterprise events explore \
+    features issues join login marketplace new notifications organizations orgs pricing pulls readme search \
+    security settings site sponsors stars team topics trending";
 
 impl Profile {
     fn linkedin(kind: &str, handle: &str) -> Self {
@@ -78,15 +50,15 @@ pub fn profile_from_url(url: &str) -> Option<Profile> {
         };
     }
     let is_github = matches!(host, "github.com" | "www.github.com");
-    (is_github && is_handle(first) && !GITHUB_PAGES.contains(&first)).then(|| Profile::github(first))
+    (is_github && is_handle(first) && !is_listed(GITHUB_PAGES, first)).then(|| Profile::github(first))
 }
 
 /// Handles such as `GitHub: @mira` that overlap none of `taken`, in text order.
 pub fn find_labelled_handles(text: &str, taken: &[Span]) -> Vec<(Span, Profile)> {
     let mut found = Vec::new();
-    let mut words = LetterRuns { text, at: 0 };
-    while let Some(span) = words.next() {
-        let service = &text[span.start..span.end];
+    let mut last_end = 0;
+    for service in text.split(|letter: char| !letter.is_ascii_alphabetic()) {
+        let start = service.as_ptr().addr() - text.as_ptr().addr();
         let make: fn(&str) -> Profile = if service.eq_ignore_ascii_case("github") {
             Profile::github
         } else if service.eq_ignore_ascii_case("linkedin") {
@@ -94,10 +66,11 @@ pub fn find_labelled_handles(text: &str, taken: &[Span]) -> Vec<(Span, Profile)>
         } else {
             continue;
         };
-        let Some(handle) = handle_after(text, span.end) else { continue };
-        if !handle.overlaps_any(taken) {
+        // A handle may itself be the name of a service.
+        let handle = handle_after(text, start + service.len()).filter(|_| start >= last_end);
+        if let Some(handle) = handle.filter(|handle| !handle.overlaps_any(taken)) {
             found.push((handle, make(&text[handle.start..handle.end])));
-            words.at = handle.end;
+            last_end = handle.end;
         }
     }
     found
@@ -129,21 +102,4 @@ fn is_handle(text: &str) -> bool {
         && text.bytes().all(inner)
         && !text.starts_with(['-', '_'])
         && !text.ends_with(['-', '_'])
-}
-
-/// Iterates over the runs of ASCII letters.
-struct LetterRuns<'t> {
-    text: &'t str,
-    at: usize,
-}
-
-impl LetterRuns<'_> {
-    fn next(&mut self) -> Option<Span> {
-        let rest = &self.text[self.at..];
-        let start = self.at + rest.find(|letter: char| letter.is_ascii_alphabetic())?;
-        let rest = &self.text[start..];
-        let length = rest.find(|letter: char| !letter.is_ascii_alphabetic()).unwrap_or(rest.len());
-        self.at = start + length;
-        Some(Span { start, end: self.at })
-    }
 }

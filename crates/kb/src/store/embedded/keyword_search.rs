@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
+use fixedbitset::FixedBitSet;
 use tantivy::query::{
     Bm25StatisticsProvider, BooleanQuery, BoostQuery, EnableScoring, Occur, Query, TermQuery,
 };
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, Score, Searcher, SegmentReader, TERMINATED, Term};
 
-use super::doc_bitset::DocBitSet;
 use super::schema::Fields;
 use crate::record::RecordKey;
 use crate::store::Candidate;
 use crate::tokenizer;
 
 /// If fewer than one in so many documents of a segment are allowed, each of them is scored.
-const SPARSE_FILTER_RATIO: u32 = 16;
+const SPARSE_FILTER_RATIO: usize = 16;
 
 /// The BM25 statistics. Documents of sources do not count, because how records were ingested must not change their scores.
 #[derive(Debug, Clone, Copy)]
@@ -50,7 +50,7 @@ pub fn search(
     statistics: Statistics<'_>,
     fields: &Fields,
     text: &str,
-    allowed: &[Arc<DocBitSet>],
+    allowed: &[Arc<FixedBitSet>],
     limit: usize,
 ) -> tantivy::Result<Vec<Candidate>> {
     let terms = weighted_terms(fields, text);
@@ -59,7 +59,7 @@ pub fn search(
     }
     let mut top = TopCandidates { sorted: Vec::new(), limit };
     for (segment, allowed) in statistics.searcher.segment_readers().iter().zip(allowed) {
-        if allowed.len() == 0 {
+        if allowed.is_clear() {
             continue;
         }
         let keys = segment.fast_fields().u64("key")?;
@@ -71,7 +71,7 @@ pub fn search(
             }
             top.threshold()
         };
-        if allowed.len() < segment.max_doc() / SPARSE_FILTER_RATIO {
+        if allowed.count_ones(..) < segment.max_doc() as usize / SPARSE_FILTER_RATIO {
             score_each(statistics, segment, &terms, allowed, &mut offer)?;
         } else {
             score_pruned(statistics, segment, &terms, allowed, threshold, &mut offer)?;
@@ -85,14 +85,14 @@ fn score_pruned(
     statistics: Statistics<'_>,
     segment: &SegmentReader,
     terms: &[(Term, Score)],
-    allowed: &DocBitSet,
+    allowed: &FixedBitSet,
     mut threshold: Score,
     offer: &mut dyn FnMut(DocId, Score) -> Score,
 ) -> tantivy::Result<()> {
     let any = terms.iter().map(|(term, boost)| (Occur::Should, term_query(term, *boost))).collect();
     let weight = BooleanQuery::new(any).weight(statistics.scoring())?;
     weight.for_each_pruning(threshold, segment, &mut |doc, score| {
-        if allowed.contains(doc) {
+        if allowed.contains(doc as usize) {
             threshold = offer(doc, score);
         }
         threshold
@@ -104,7 +104,7 @@ fn score_each(
     statistics: Statistics<'_>,
     segment: &SegmentReader,
     terms: &[(Term, Score)],
-    allowed: &DocBitSet,
+    allowed: &FixedBitSet,
     offer: &mut dyn FnMut(DocId, Score) -> Score,
 ) -> tantivy::Result<()> {
     let mut scorers = Vec::with_capacity(terms.len());
@@ -114,7 +114,7 @@ fn score_each(
             scorers.push(scorer);
         }
     }
-    for doc in allowed.iter() {
+    for doc in allowed.ones().map(|doc| doc as DocId) {
         let mut total = None;
         for scorer in &mut scorers {
             if scorer.doc() < doc {

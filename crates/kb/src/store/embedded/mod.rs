@@ -9,7 +9,6 @@
 //! A vector belongs to a text, not to a record, so the index and the vectors need no common commit.
 
 mod distance;
-mod doc_bitset;
 mod generation;
 mod keyword_search;
 mod passage_table;
@@ -66,11 +65,8 @@ impl Embedded {
 impl Backend for Embedded {
     fn find_candidates(&self, query: &CandidateQuery<'_>) -> Result<CandidateLists> {
         let snapshot = self.snapshot()?;
-        if let (Some(vector), Some(stored)) = (query.vector, snapshot.vectors.embedder())
-            && vector.len() != stored.dimensions
-        {
-            let configured = format!("an embedder with {} dimensions", vector.len());
-            return Err(Error::EmbedderMismatch { stored: stored.name.clone(), configured });
+        if let (Some(vector), Some(stored)) = (query.vector, snapshot.vectors.embedder()) {
+            stored.check_query(vector)?;
         }
         snapshot.find_candidates(query)
     }

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use fixedbitset::FixedBitSet;
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocAddress, DocSet as _, Searcher, SegmentReader, TERMINATED, TantivyDocument, Term};
 
-use super::doc_bitset::DocBitSet;
 use super::passage_table::PassageTable;
 use super::schema::{Fields, StoredRecord, StoredSource};
 use super::vector_files::Vectors;
@@ -30,7 +30,7 @@ pub struct Snapshot {
     /// One per segment.
     tables: Vec<Arc<PassageTable>>,
     /// The live documents that have a filter term, one set per segment.
-    filter_cache: Mutex<HashMap<Term, Vec<Arc<DocBitSet>>>>,
+    filter_cache: Mutex<HashMap<Term, Vec<Arc<FixedBitSet>>>>,
 }
 
 impl Snapshot {
@@ -82,15 +82,17 @@ impl Snapshot {
     }
 
     /// The documents that match the filter, one set per segment.
-    fn allowed_docs(&self, filter: &Filter) -> Result<Vec<Arc<DocBitSet>>> {
-        let mut allowed: Option<Vec<Arc<DocBitSet>>> = None;
+    fn allowed_docs(&self, filter: &Filter) -> Result<Vec<Arc<FixedBitSet>>> {
+        let mut allowed: Option<Vec<Arc<FixedBitSet>>> = None;
         for term in self.fields.filter_terms(filter) {
             let sets = self.cached_docs_with(&term)?;
             allowed = Some(match allowed {
                 None => sets,
-                Some(old) => {
-                    old.iter().zip(&sets).map(|(left, right)| Arc::new(left.intersect(right))).collect()
-                }
+                Some(old) => old
+                    .iter()
+                    .zip(&sets)
+                    .map(|(left, right)| Arc::new(left.as_ref() & right.as_ref()))
+                    .collect(),
             });
         }
         let allowed = allowed.unwrap_or_default();
@@ -98,23 +100,24 @@ impl Snapshot {
             return Ok(allowed);
         }
         let range = filter.updated_from.unwrap_or(i64::MIN)..=filter.updated_until.unwrap_or(i64::MAX);
-        let in_range = |(segment, set): (&SegmentReader, &Arc<DocBitSet>)| {
+        let in_range = |(segment, set): (&SegmentReader, &Arc<FixedBitSet>)| {
             let updated = segment.fast_fields().i64("updated")?;
-            Ok(Arc::new(set.filter(|doc| updated.first(doc).is_some_and(|at| range.contains(&at)))))
+            let is_in_range = |doc: &usize| updated.first(*doc as u32).is_some_and(|at| range.contains(&at));
+            Ok(Arc::new(set.ones().filter(is_in_range).collect()))
         };
         let sets: tantivy::Result<_> =
             self.searcher.segment_readers().iter().zip(&allowed).map(in_range).collect();
         sets.map_err(corrupt)
     }
 
-    fn cached_docs_with(&self, term: &Term) -> Result<Vec<Arc<DocBitSet>>> {
+    fn cached_docs_with(&self, term: &Term) -> Result<Vec<Arc<FixedBitSet>>> {
         if let Some(sets) = self.filter_cache().get(term) {
             return Ok(sets.clone());
         }
         let mut sets = Vec::new();
         for segment in self.searcher.segment_readers() {
             let docs = documents_with(segment, term)?.into_iter();
-            sets.push(Arc::new(DocBitSet::new(segment.max_doc(), docs)));
+            sets.push(Arc::new(docs.map(|doc| doc as usize).collect()));
         }
         let mut cache = self.filter_cache();
         if cache.len() >= MAX_CACHED_TERMS {
@@ -124,7 +127,7 @@ impl Snapshot {
         Ok(sets)
     }
 
-    fn filter_cache(&self) -> MutexGuard<'_, HashMap<Term, Vec<Arc<DocBitSet>>>> {
+    fn filter_cache(&self) -> MutexGuard<'_, HashMap<Term, Vec<Arc<FixedBitSet>>>> {
         self.filter_cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
+use fixedbitset::FixedBitSet;
 use rayon::prelude::*;
 use tantivy::DocId;
 
 use super::distance;
-use super::doc_bitset::DocBitSet;
 use super::passage_table::{PassageEntry, PassageTable};
 use super::snapshot::Snapshot;
 use super::vector_files::{quantize, sketch};
@@ -38,7 +38,7 @@ struct NearDoc {
 pub fn search(
     snapshot: &Snapshot,
     query: &[f32],
-    allowed: &[Arc<DocBitSet>],
+    allowed: &[Arc<FixedBitSet>],
     limit: usize,
 ) -> tantivy::Result<Vec<Candidate>> {
     let mut keys = Vec::new();
@@ -61,7 +61,7 @@ pub fn search(
 fn nearest_docs(
     snapshot: &Snapshot,
     query: &[f32],
-    allowed: &[Arc<DocBitSet>],
+    allowed: &[Arc<FixedBitSet>],
     limit: usize,
 ) -> Vec<NearDoc> {
     let tables: Vec<&PassageTable> = snapshot.segments().map(|(_, table)| table).collect();
@@ -93,11 +93,14 @@ fn nearest_docs(
 }
 
 /// All allowed entries, unless there are more than [`MAX_EXHAUSTIVE`].
-fn allowed_entries(tables: &[&PassageTable], allowed: &[Arc<DocBitSet>]) -> Option<Vec<(u32, PassageEntry)>> {
+fn allowed_entries(
+    tables: &[&PassageTable],
+    allowed: &[Arc<FixedBitSet>],
+) -> Option<Vec<(u32, PassageEntry)>> {
     let mut entries = Vec::new();
     for (segment, (table, docs)) in tables.iter().zip(allowed).enumerate() {
-        for doc in docs.iter() {
-            entries.extend(table.of_doc(doc).iter().map(|entry| (segment as u32, *entry)));
+        for doc in docs.ones() {
+            entries.extend(table.of_doc(doc as DocId).iter().map(|entry| (segment as u32, *entry)));
             if entries.len() > MAX_EXHAUSTIVE {
                 return None;
             }
@@ -110,7 +113,7 @@ fn allowed_entries(tables: &[&PassageTable], allowed: &[Arc<DocBitSet>]) -> Opti
 fn nearest_sketches(
     tables: &[&PassageTable],
     query: &[f32],
-    allowed: &[Arc<DocBitSet>],
+    allowed: &[Arc<FixedBitSet>],
     wanted: usize,
 ) -> Vec<(u32, PassageEntry)> {
     let sketch = sketch(query);
@@ -138,10 +141,10 @@ struct SketchBlock<'a> {
     segment: u32,
     entries: &'a [PassageEntry],
     sketches: &'a [u64],
-    allowed: &'a DocBitSet,
+    allowed: &'a FixedBitSet,
 }
 
-fn split_blocks<'a>(segment: u32, table: &'a PassageTable, allowed: &'a DocBitSet) -> Vec<SketchBlock<'a>> {
+fn split_blocks<'a>(segment: u32, table: &'a PassageTable, allowed: &'a FixedBitSet) -> Vec<SketchBlock<'a>> {
     let words = table.sketches.len() / table.entries.len().max(1);
     let entries = table.entries.chunks(BLOCK_SKETCHES);
     let sketches = table.sketches.chunks((BLOCK_SKETCHES * words).max(1));
@@ -158,7 +161,7 @@ impl SketchBlock<'_> {
         distance::hamming_distances(sketch, self.sketches, &mut distances);
         let mut histogram = vec![0; sketch.len() * 64 + 1];
         for (distance, entry) in distances.iter_mut().zip(self.entries) {
-            if self.allowed.contains(entry.doc) {
+            if self.allowed.contains(entry.doc as usize) {
                 histogram[usize::from(*distance)] += 1;
             } else {
                 *distance = EXCLUDED;

@@ -12,7 +12,7 @@ use super::snapshot::Snapshot;
 use super::vector_files::Vectors;
 use super::{Embedded, corrupt, generation, io_error};
 use crate::record::{Record, RecordKey};
-use crate::store::{EmbedderId, Error, Result, SourceDigest, StoreWriter};
+use crate::store::{EmbedderId, Result, SourceDigest, StoreWriter};
 
 /// The memory of each indexing thread.
 const THREAD_MEMORY_BYTES: usize = 64 << 20;
@@ -93,21 +93,9 @@ impl StoreWriter for EmbeddedWriter<'_> {
         if vectors.is_empty() {
             return Ok(());
         }
-        if let Some((_, vector)) = vectors.iter().find(|(_, vector)| vector.len() != embedder.dimensions) {
-            return Err(Error::Unusable(format!(
-                "`{}` returned a vector with {} dimensions instead of {}",
-                embedder.name,
-                vector.len(),
-                embedder.dimensions
-            )));
-        }
         let snapshot = self.store.snapshot()?;
-        match snapshot.vectors.embedder() {
-            Some(other) if other != embedder => {
-                Err(Error::EmbedderMismatch { stored: other.name.clone(), configured: embedder.name.clone() })
-            }
-            _ => snapshot.vectors.add(&generation::vectors_dir(&self.generation), embedder, vectors),
-        }
+        embedder.check_new(snapshot.vectors.embedder(), vectors)?;
+        snapshot.vectors.add(&generation::vectors_dir(&self.generation), embedder, vectors)
     }
 
     fn drop_vectors(&mut self) -> Result<()> {

@@ -251,8 +251,7 @@ impl Backend for Postgres {
             let by_namespace: Result<BTreeMap<String, u64>> = named(BY_SCOPE).await;
             let by_type: Result<BTreeMap<String, u64>> = named(BY_TYPE).await;
             let mut stats = Stats { by_namespace: by_namespace?, by_type: by_type?, ..Stats::default() };
-            stats.embedder =
-                reader.unit_of_work(async |connection| stored_embedder(connection).await).await?;
+            stats.embedder = reader.unit_of_work(stored_embedder).await?;
             if let Some(row) = reader.query(STATS, &[]).await?.first() {
                 stats.records = count(row, "records")?;
                 stats.sources = count(row, "sources")?;
@@ -283,9 +282,7 @@ impl Backend for Postgres {
     }
 
     fn embedder(&self) -> Result<Option<EmbedderId>> {
-        self.run_until(None, async {
-            self.reader().await?.unit_of_work(async |connection| stored_embedder(connection).await).await
-        })
+        self.run_until(None, async { self.reader().await?.unit_of_work(stored_embedder).await })
     }
 
     fn keys_without_vector(&self) -> Result<Vec<RecordKey>> {

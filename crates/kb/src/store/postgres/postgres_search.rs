@@ -8,10 +8,11 @@ use std::collections::HashMap;
 use tokio_postgres::Row;
 use toolwright_postgres::{Connection, Parameters};
 
+use super::postgres_writer::StoredTotals;
 use super::postings::{PostingRow, Totals, deleted_slots, scores};
 use super::{get, stored_embedder};
 use crate::record::RecordKey;
-use crate::store::{Candidate, CandidateLists, CandidateQuery, Error, Filter, Result};
+use crate::store::{Candidate, CandidateLists, CandidateQuery, Filter, Result};
 use crate::tokenizer;
 
 /// Up to this many matching records are all compared.
@@ -21,7 +22,6 @@ const SMALL_KNOWLEDGE_BASE: u64 = 2000;
 /// Candidates with equal scores are taken together, up to this many.
 const MAX_TIES: usize = 20_000;
 
-const TOTAL: &str = "SELECT records, lengths FROM total";
 const DELETED_SLOTS: &str = "SELECT block, gone FROM block WHERE gone <> ''";
 const POSTINGS: &str = "SELECT word, block, text, title, labels FROM posting WHERE word = ANY($1)";
 
@@ -147,13 +147,8 @@ async fn keyword_candidates(
 }
 
 async fn totals(connection: &mut Connection) -> Result<Totals> {
-    let total = connection.query(TOTAL, &[]).await?;
-    let Some(total) = total.first() else {
-        return Err(Error::Corrupt("the table of totals is empty".to_owned()));
-    };
-    let lengths: Vec<i64> = get(total, "lengths")?;
-    let mut totals = Totals { records: get::<i64>(total, "records")?.max(0) as u64, ..Totals::default() };
-    totals.lengths.iter_mut().zip(lengths).for_each(|(field, length)| *field = length);
+    let StoredTotals { records, lengths, .. } = StoredTotals::read(connection).await?;
+    let mut totals = Totals { records: records.max(0) as u64, lengths, ..Totals::default() };
     for row in connection.query(DELETED_SLOTS, &[]).await? {
         totals.deleted.insert(get(&row, "block")?, deleted_slots(get(&row, "gone")?));
     }
@@ -222,10 +217,7 @@ async fn vector_candidates(
     mut matching: Matching,
 ) -> Result<Vec<Candidate>> {
     let Some(stored) = stored_embedder(connection).await? else { return Ok(Vec::new()) };
-    if stored.dimensions != vector.len() {
-        let configured = format!("an embedder with {} dimensions", vector.len());
-        return Err(Error::EmbedderMismatch { stored: stored.name, configured });
-    }
+    stored.check_query(vector)?;
     if matching == Matching::Unknown {
         let rows = filter_parameters.query(connection, COUNT_MATCHING, &[&((MAX_EXACT + 1) as i64)]).await?;
         let count: i64 = rows.first().map_or(Ok(0), |row| get(row, "count"))?;

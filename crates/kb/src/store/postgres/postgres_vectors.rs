@@ -25,22 +25,13 @@ pub async fn put_vectors(
     vectors: &[(u64, Vec<f32>)],
 ) -> Result<()> {
     connection.run("BEGIN").await?;
-    match stored_embedder(connection).await? {
-        Some(stored) if stored == *embedder => {}
-        Some(stored) => {
-            return Err(Error::EmbedderMismatch { stored: stored.name, configured: embedder.name.clone() });
-        }
-        None => prepare_table(connection, embedder).await?,
+    let stored = stored_embedder(connection).await?;
+    embedder.check_new(stored.as_ref(), vectors)?;
+    if stored.is_none() {
+        prepare_table(connection, embedder).await?;
     }
-    let mut new: BTreeMap<i64, &[f32]> = BTreeMap::new();
-    for (key, vector) in vectors {
-        if vector.len() != embedder.dimensions {
-            let found =
-                format!("a vector has {} dimensions instead of {}", vector.len(), embedder.dimensions);
-            return Err(Error::Unusable(found));
-        }
-        new.insert(*key as i64, vector);
-    }
+    // Without repetitions, which one statement must not have.
+    let new: BTreeMap<i64, &[f32]> = vectors.iter().map(|(key, vector)| (*key as i64, &**vector)).collect();
     let new: Vec<(i64, &[f32])> = new.into_iter().collect();
     for batch in new.chunks(BATCH_SIZE) {
         let (keys, texts): (Vec<i64>, Vec<String>) =

@@ -6,7 +6,8 @@ use tokio_postgres::types::ToSql;
 use toolwright_postgres::Connection;
 
 use super::postings::{
-    BLOCK_SIZE, FIELD_COUNT, FieldLengths, NewPostings, block_and_slot, deleted_slots, without_deleted,
+    BLOCK_SIZE, FIELD_COUNT, FieldLengths, FieldLists, NewPostings, block_and_slot, deleted_slots,
+    without_deleted,
 };
 use super::{Postgres, get, postgres_vectors};
 use crate::passages;
@@ -56,29 +57,23 @@ const DELETE_ORPHANS: &str =
     DELETE FROM vector v WHERE NOT EXISTS (SELECT FROM passage p WHERE p.vector = v.key)";
 const DROP_VECTORS: &str = "BEGIN; DELETE FROM vector; DELETE FROM maker; COMMIT";
 
-/// A record to insert.
-struct NewRecord {
-    record: Record,
-    source: String,
-}
-
 /// Holds the writer's lock until it is dropped.
 pub(super) struct PostgresWriter<'a> {
     store: &'a Postgres,
     connection: Connection,
-    /// By key; `None` is deleted.
-    pending: BTreeMap<i64, Option<NewRecord>>,
+    /// Records with their sources by key; `None` is deleted.
+    pending: BTreeMap<i64, Option<(Record, String)>>,
     pending_bytes: usize,
-    transaction: Option<Transaction>,
+    transaction: Option<StoredTotals>,
     written: usize,
     /// A step has failed: the transaction is never committed.
     has_failed: bool,
 }
 
-/// The totals that the open transaction writes at its end.
-struct Transaction {
-    records: i64,
-    lengths: FieldLengths,
+/// The totals, which an open transaction writes at its end.
+pub(super) struct StoredTotals {
+    pub records: i64,
+    pub lengths: FieldLengths,
     next_doc: u32,
 }
 
@@ -130,7 +125,7 @@ impl<'a> PostgresWriter<'a> {
     /// Runs one step of the transaction; the first step begins it.
     fn step<T>(
         &mut self,
-        work: impl AsyncFnOnce(&mut Connection, &mut Transaction) -> Result<T>,
+        work: impl AsyncFnOnce(&mut Connection, &mut StoredTotals) -> Result<T>,
     ) -> Result<T> {
         if self.has_failed {
             return Err(Error::Unusable(
@@ -141,7 +136,7 @@ impl<'a> PostgresWriter<'a> {
         let done = self.store.block_on(self.connection.unit_of_work(async |connection| {
             let transaction = match open {
                 Some(transaction) => transaction,
-                None => open.insert(Transaction::begin(connection).await?),
+                None => open.insert(StoredTotals::begin(connection).await?),
             };
             work(connection, transaction).await
         }));
@@ -149,8 +144,8 @@ impl<'a> PostgresWriter<'a> {
         done
     }
 
-    fn collect(&mut self, key: RecordKey, new: Option<NewRecord>) -> Result<()> {
-        self.pending_bytes += new.as_ref().map_or(0, |new| new.record.text.len());
+    fn collect(&mut self, key: RecordKey, new: Option<(Record, String)>) -> Result<()> {
+        self.pending_bytes += new.as_ref().map_or(0, |(record, _)| record.text.len());
         self.pending.insert(key.0 as i64, new);
         match self.pending.len() >= BATCH_SIZE || self.pending_bytes >= BATCH_BYTES {
             true => self.flush(),
@@ -169,7 +164,7 @@ impl<'a> PostgresWriter<'a> {
 
 impl StoreWriter for PostgresWriter<'_> {
     fn put(&mut self, record: &Record, source: &str) -> Result<()> {
-        self.collect(record.key(), Some(NewRecord { record: record.clone(), source: source.to_owned() }))
+        self.collect(record.key(), Some((record.clone(), source.to_owned())))
     }
 
     fn remove(&mut self, key: RecordKey) -> Result<()> {
@@ -238,9 +233,13 @@ impl Drop for PostgresWriter<'_> {
     }
 }
 
-impl Transaction {
+impl StoredTotals {
     async fn begin(connection: &mut Connection) -> Result<Self> {
         connection.run("BEGIN").await?;
+        Self::read(connection).await
+    }
+
+    pub(super) async fn read(connection: &mut Connection) -> Result<Self> {
         let rows = connection.query(TOTAL, &[]).await?;
         let Some(row) = rows.first() else {
             return Err(Error::Corrupt("the table of totals is empty".to_owned()));
@@ -255,7 +254,7 @@ impl Transaction {
     async fn apply(
         &mut self,
         connection: &mut Connection,
-        pending: BTreeMap<i64, Option<NewRecord>>,
+        pending: BTreeMap<i64, Option<(Record, String)>>,
     ) -> Result<()> {
         let keys: Vec<i64> = pending.keys().copied().collect();
         connection.query(DELETE_PASSAGES, &[&keys]).await?;
@@ -278,27 +277,19 @@ impl Transaction {
         Ok(())
     }
 
-    async fn insert(&mut self, connection: &mut Connection, records: Vec<NewRecord>) -> Result<()> {
+    async fn insert(&mut self, connection: &mut Connection, records: Vec<(Record, String)>) -> Result<()> {
         let mut columns = Columns::default();
         let mut postings = NewPostings::default();
-        for new in &records {
-            let lengths = postings.add(self.next_doc, &new.record);
-            columns.add(new, self.next_doc, lengths)?;
+        for (record, source) in &records {
+            let lengths = postings.add(self.next_doc, record);
+            columns.add(record, source, self.next_doc, lengths)?;
             self.next_doc += 1;
             self.records += 1;
             self.lengths.iter_mut().zip(lengths).for_each(|(sum, length)| *sum += length);
         }
         connection.query(INSERT_RECORDS, &columns.of_records()).await?;
         connection.query(INSERT_PASSAGES, &[&columns.records, &columns.ordinals, &columns.vectors]).await?;
-        let (mut words, mut blocks, mut lists) =
-            (Vec::new(), Vec::new(), [const { Vec::new() }; FIELD_COUNT]);
-        for ((word, block), fields) in postings.lists {
-            words.push(word);
-            blocks.push(block);
-            lists.iter_mut().zip(fields).for_each(|(all, list): (&mut Vec<Vec<u8>>, _)| all.push(list));
-        }
-        connection.query(APPEND_POSTINGS, &[&words, &blocks, &lists[0], &lists[1], &lists[2]]).await?;
-        Ok(())
+        append_postings(connection, postings.lists).await
     }
 
     async fn end(&mut self, connection: &mut Connection) -> Result<()> {
@@ -311,20 +302,31 @@ impl Transaction {
 /// Rewrites the postings of a block without the deleted slots.
 async fn compact_block(connection: &mut Connection, block: i32, marked: &[u8]) -> Result<()> {
     let deleted = deleted_slots(marked);
-    let rows = connection.query(POSTINGS_OF_BLOCK, &[&block]).await?;
-    let (mut words, mut blocks, mut lists) = (Vec::new(), Vec::new(), [const { Vec::new() }; FIELD_COUNT]);
-    for row in &rows {
-        let remaining = [get(row, "text")?, get(row, "title")?, get(row, "labels")?]
+    let mut remaining = BTreeMap::new();
+    for row in &connection.query(POSTINGS_OF_BLOCK, &[&block]).await? {
+        let lists = [get(row, "text")?, get(row, "title")?, get(row, "labels")?]
             .map(|list| without_deleted(list, &deleted));
-        if remaining.iter().any(|list| !list.is_empty()) {
-            words.push(get::<&str>(row, "word")?);
-            blocks.push(block);
-            lists.iter_mut().zip(remaining).for_each(|(all, list): (&mut Vec<Vec<u8>>, _)| all.push(list));
+        if lists.iter().any(|list| !list.is_empty()) {
+            remaining.insert((get(row, "word")?, block), lists);
         }
     }
     connection.query(DELETE_POSTINGS, &[&block]).await?;
-    connection.query(APPEND_POSTINGS, &[&words, &blocks, &lists[0], &lists[1], &lists[2]]).await?;
+    append_postings(connection, remaining).await?;
     connection.query(DELETE_MARKS, &[&block]).await?;
+    Ok(())
+}
+
+async fn append_postings(
+    connection: &mut Connection,
+    postings: BTreeMap<(String, i32), FieldLists>,
+) -> Result<()> {
+    let (mut words, mut blocks, mut lists) = (Vec::new(), Vec::new(), [const { Vec::new() }; FIELD_COUNT]);
+    for ((word, block), fields) in postings {
+        words.push(word);
+        blocks.push(block);
+        lists.iter_mut().zip(fields).for_each(|(all, list): (&mut Vec<Vec<u8>>, _)| all.push(list));
+    }
+    connection.query(APPEND_POSTINGS, &[&words, &blocks, &lists[0], &lists[1], &lists[2]]).await?;
     Ok(())
 }
 
@@ -350,8 +352,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn add(&mut self, new: &NewRecord, doc: u32, lengths: FieldLengths) -> Result<()> {
-        let NewRecord { record, source } = new;
+    fn add(&mut self, record: &Record, source: &str, doc: u32, lengths: FieldLengths) -> Result<()> {
         let json = |error: serde_json::Error| Error::Unusable(error.to_string());
         let key = record.key().0 as i64;
         self.keys.push(key);
@@ -362,7 +363,7 @@ impl Columns {
         self.tags.push(serde_json::to_string(&record.tags).map_err(json)?);
         self.updated.push(record.updated_ms());
         self.digests.push(record.digest() as i64);
-        self.sources.push(source.clone());
+        self.sources.push(source.to_owned());
         let fits = |length| i32::try_from(length).unwrap_or(i32::MAX);
         self.lengths.iter_mut().zip(lengths).for_each(|(all, length)| all.push(fits(length)));
         self.bodies.push(serde_json::to_string(record).map_err(json)?);
