@@ -21,8 +21,6 @@ use crate::{
     spawner::Worker,
 };
 
-const MAX_LINES: usize = 200;
-const MAX_LINE_BYTES: usize = 4096;
 /// How long the abort listeners of a stopped call may take, host calls included.
 const ABORT_TIME: Duration = Duration::from_millis(80);
 /// How long the spawner may take to report why a worker has ended.
@@ -54,7 +52,6 @@ pub(crate) struct Exchange {
     aborted: bool,
     received_bytes: usize,
     host_calls: usize,
-    lines: usize,
 }
 
 impl Exchange {
@@ -92,7 +89,6 @@ impl Exchange {
             aborted: false,
             received_bytes: 0,
             host_calls: 0,
-            lines: 0,
         })
     }
 
@@ -179,13 +175,7 @@ impl Exchange {
     fn handle(&mut self, message: FromWorker) -> io::Result<Option<Ended>> {
         match message {
             FromWorker::Ready => {}
-            FromWorker::Console(level, mut text) => {
-                self.lines += 1;
-                if self.lines <= MAX_LINES {
-                    text.truncate(text.floor_char_boundary(MAX_LINE_BYTES));
-                    self.host.console(level, text);
-                }
-            }
+            FromWorker::Console(level, text) => self.host.console(level, text),
             FromWorker::HostCall { id, function, args } => {
                 self.host_calls += 1;
                 let too_many = self.host_calls > self.limits.total_host_calls

@@ -1,37 +1,44 @@
 //! Why a call has no result: one variant for each cause, so that callers never have to parse a message.
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The failure of a call.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 pub enum Failure {
     /// The handler threw or rejected. The texts are the handler's own.
-    Thrown {
-        tool_error: Option<Box<ToolErrorFields>>,
-        name: String,
-        message: String,
-        stack: String,
-    },
+    #[error("the handler threw {name}: {message}")]
+    Thrown { tool_error: Option<Box<ToolErrorFields>>, name: String, message: String, stack: String },
+    #[error("the handler exceeded its CPU time limit")]
     CpuTime,
+    #[error("the deadline has passed")]
     Deadline,
+    #[error("the handler exceeded its memory limit")]
     Memory,
+    #[error("the handler recursed too deeply")]
     Stack,
+    #[error("the output is too large")]
     OutputTooLarge,
+    #[error("the handler made too many host calls")]
     TooManyHostCalls,
+    #[error("the call was cancelled")]
     Cancelled,
     /// The promise is pending, and no job, timer or host call is left that could settle it.
+    #[error("the handler's promise can never settle")]
     NeverSettles,
     /// The result is not JSON: a cycle, a BigInt, a function, too deep.
+    #[error("the result is not JSON: {0}")]
     BadResult(String),
     /// A syntax error, an import that does not exist, no `execute`.
+    #[error("the handler could not be loaded: {0}")]
     Load(String),
     /// The limit of concurrent calls was reached until the deadline.
+    #[error("too many calls are running")]
     Overloaded,
     /// There is no worker process: none is configured, or it cannot be started.
+    #[error("no worker process: {0}")]
     NoWorker(String),
     /// An internal error of the engine; the call may have had side effects.
+    #[error("the engine failed")]
     EngineLost,
 }
 
@@ -45,26 +52,3 @@ pub struct ToolErrorFields {
     pub idempotency_required: bool,
     pub details: Option<Value>,
 }
-
-impl fmt::Display for Failure {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Thrown { name, message, .. } => write!(out, "the handler threw {name}: {message}"),
-            Self::CpuTime => out.write_str("the handler exceeded its CPU time limit"),
-            Self::Deadline => out.write_str("the deadline has passed"),
-            Self::Memory => out.write_str("the handler exceeded its memory limit"),
-            Self::Stack => out.write_str("the handler recursed too deeply"),
-            Self::OutputTooLarge => out.write_str("the result is too large"),
-            Self::TooManyHostCalls => out.write_str("the handler made too many host calls"),
-            Self::Cancelled => out.write_str("the call was cancelled"),
-            Self::NeverSettles => out.write_str("the handler's promise can never settle"),
-            Self::BadResult(why) => write!(out, "the result is not JSON: {why}"),
-            Self::Load(why) => write!(out, "the handler could not be loaded: {why}"),
-            Self::NoWorker(why) => write!(out, "no worker process: {why}"),
-            Self::Overloaded => out.write_str("too many calls are running"),
-            Self::EngineLost => out.write_str("the engine failed"),
-        }
-    }
-}
-
-impl std::error::Error for Failure {}

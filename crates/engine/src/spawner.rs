@@ -151,8 +151,9 @@ impl Spawner {
 fn command(worker: &Path, control: UnixStream) -> Command {
     let mut command = Command::new(worker);
     command.arg0(PROCESS_NAME).env_clear().current_dir("/");
-    // The allocator would reserve a gigabyte, which no memory limit could tell from used memory.
-    command.env("MIMALLOC_ARENA_RESERVE", "0");
+    // The allocator would reserve a gigabyte, which no memory limit could tell from used memory (the unit is 1 KB), and
+    // would return the memory of each realm, which the next one needs again.
+    command.envs([("MIMALLOC_ARENA_RESERVE", "32768"), ("MIMALLOC_PURGE_DELAY", "-1")]);
     command.envs(std::env::var_os("TZ").map(|zone| ("TZ", zone)));
     command.stdin(Stdio::from(OwnedFd::from(control))).stdout(Stdio::null()).stderr(Stdio::null());
     command

@@ -101,11 +101,6 @@ pub fn hex(bytes: &[u8]) -> String {
     out
 }
 
-/// Appends a number in hexadecimal, without leading zero bytes.
-pub fn push_hex_number(out: &mut String, number: u64) {
-    push_hex(out, &number.to_be_bytes()[number.leading_zeros() as usize / 8..]);
-}
-
 /// Appends lower-case hexadecimal.
 pub fn push_hex(out: &mut String, bytes: &[u8]) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";

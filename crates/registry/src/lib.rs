@@ -27,4 +27,4 @@ mod shared;
 pub mod source;
 pub mod toolset;
 
-pub use compiled::{hex, push_hex, push_hex_number};
+pub use compiled::{hex, push_hex};

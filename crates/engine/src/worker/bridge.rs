@@ -2,25 +2,29 @@
 use std::{
     cell::{Cell, RefCell},
     collections::{BTreeSet, HashMap},
+    io,
     rc::Rc,
     time::Instant,
 };
 
 use rquickjs::{Array, Ctx, Error, Function, Object, Result, runtime::UserDataGuard};
 
-use super::{
-    compile::Compiled,
-    connection::{Connection, Console},
-    cpu_clock::CpuClock,
+use super::{compile::Compiled, connection::Connection, cpu_clock::CpuClock};
+use crate::{
+    call::{HostFunction, Level},
+    message::{CallInput, FromWorker},
 };
-use crate::{call::HostFunction, message::CallInput};
+
+const MAX_LINES: usize = 200;
+const MAX_LINE_BYTES: usize = 4096;
 
 /// What a realm shares with the worker that made it.
 pub(crate) struct RealmParts {
     pub connection: Rc<Connection>,
     pub functions: Rc<[HostFunction]>,
     pub clock: CpuClock,
-    pub console: Console,
+    /// How many lines were written to the console.
+    lines: Cell<usize>,
     /// Set before the call starts.
     pub program: RefCell<Rc<Compiled>>,
     pub input: RefCell<Option<Rc<CallInput>>>,
@@ -37,7 +41,7 @@ impl RealmParts {
             connection,
             functions,
             clock: CpuClock::new(),
-            console: Console::default(),
+            lines: Cell::default(),
             program: RefCell::default(),
             input: RefCell::default(),
             aborted: Cell::default(),
@@ -50,6 +54,15 @@ impl RealmParts {
     pub fn next_id(&self) -> u32 {
         self.next_id.set(self.next_id.get() + 1);
         self.next_id.get()
+    }
+
+    /// Writes a line to the console, unless there are too many.
+    pub fn write_line(&self, level: Level, mut text: String) -> io::Result<()> {
+        if self.lines.replace(self.lines.get() + 1) >= MAX_LINES {
+            return Ok(());
+        }
+        text.truncate(text.floor_char_boundary(MAX_LINE_BYTES));
+        self.connection.send(&FromWorker::Console(level, text))
     }
 
     /// The input of the call. An error only while the realm is created.

@@ -9,13 +9,7 @@ use std::{
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::{
-    call::Level,
-    message::{FromWorker, HEADER_BYTES, HostResult, ToWorker, decode, encode},
-};
-
-const MAX_LINES: usize = 200;
-const MAX_LINE_BYTES: usize = 4096;
+use crate::message::{FromWorker, HEADER_BYTES, HostResult, ToWorker, decode, encode};
 
 pub(crate) struct Connection {
     socket: UnixStream,
@@ -74,22 +68,5 @@ impl Connection {
                 count => return Ok(count? > 0),
             }
         }
-    }
-}
-
-/// The console of one call: bounded, like the server's reading of it.
-#[derive(Default)]
-pub(crate) struct Console {
-    lines: std::cell::Cell<usize>,
-}
-
-impl Console {
-    pub fn write(&self, connection: &Connection, level: Level, mut text: String) -> io::Result<()> {
-        let written = self.lines.replace(self.lines.get() + 1);
-        if written >= MAX_LINES {
-            return Ok(());
-        }
-        text.truncate(text.floor_char_boundary(MAX_LINE_BYTES));
-        connection.send(&FromWorker::Console(level, text))
     }
 }

@@ -9,19 +9,30 @@ use rquickjs::allocator::{Allocator, RustAllocator};
 #[derive(Debug)]
 pub(crate) struct Meter {
     used: Cell<usize>,
+    peak: Cell<usize>,
     limit: Cell<usize>,
     refused: Cell<bool>,
 }
 
 impl Default for Meter {
     fn default() -> Self {
-        Self { used: Cell::new(0), limit: Cell::new(usize::MAX), refused: Cell::new(false) }
+        Self {
+            used: Cell::new(0),
+            peak: Cell::new(0),
+            limit: Cell::new(usize::MAX),
+            refused: Cell::new(false),
+        }
     }
 }
 
 impl Meter {
     pub fn set_limit(&self, bytes: usize) {
         self.limit.set(bytes);
+    }
+
+    /// The most bytes that were used at a time.
+    pub fn peak(&self) -> usize {
+        self.peak.get()
     }
 
     pub fn has_refused(&self) -> bool {
@@ -43,6 +54,7 @@ impl Meter {
         } else {
             // SAFETY: the block was allocated by the `RustAllocator` just now.
             self.used.set(self.used.get() + unsafe { RustAllocator::usable_size(block) });
+            self.peak.set(self.peak.get().max(self.used.get()));
         }
         block
     }

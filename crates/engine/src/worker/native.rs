@@ -90,8 +90,8 @@ fn console<'js>(args: &NativeArgs<'_, 'js>) -> Result<Value<'js>> {
         "error" => Level::Error,
         _ => Level::Info,
     };
-    let parts = Rc::clone(&bridge_of(args.ctx)?.parts);
-    parts.console.write(&parts.connection, level, args.text(1)?).map_err(|_| Error::Unknown)?;
+    let text = args.text(1)?;
+    bridge_of(args.ctx)?.parts.write_line(level, text).map_err(|_| Error::Unknown)?;
     Ok(args.nothing())
 }
 

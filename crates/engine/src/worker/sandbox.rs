@@ -138,11 +138,17 @@ mod linux {
     pub fn filter() -> io::Result<Filter> {
         let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
             SYSTEM_CALLS.iter().map(|call| (*call, Vec::new())).collect();
-        // Memory, but none that can be executed.
-        for call in [libc::SYS_mmap, libc::SYS_mprotect] {
-            let executable = SeccompCmpOp::MaskedEq(libc::PROT_EXEC as u64);
-            let not_executable = SeccompCondition::new(2, SeccompCmpArgLen::Dword, executable, 0);
-            let rule = not_executable.and_then(|condition| SeccompRule::new(vec![condition]));
+        let not_executable = (2, SeccompCmpOp::MaskedEq(libc::PROT_EXEC as u64), 0);
+        // The allocator names its memory.
+        let names_memory = (0, SeccompCmpOp::Eq, libc::PR_SET_VMA as u64);
+        let conditions = [
+            (libc::SYS_mmap, not_executable.clone()),
+            (libc::SYS_mprotect, not_executable),
+            (libc::SYS_prctl, names_memory),
+        ];
+        for (call, (argument, operator, value)) in conditions {
+            let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value);
+            let rule = condition.and_then(|condition| SeccompRule::new(vec![condition]));
             rules.insert(call, vec![rule.map_err(io::Error::other)?]);
         }
         let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(io::Error::other)?;

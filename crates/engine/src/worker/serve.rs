@@ -25,7 +25,9 @@ use crate::{
 };
 
 /// The memory that native code may use for a call beside the realm's: conversions, messages, the allocator's own blocks.
-const NATIVE_BYTES: u64 = 64 << 20;
+const NATIVE_BYTES: u64 = 32 << 20;
+/// A worker whose call used more memory is replaced, so that idle workers stay small.
+const MAX_KEPT_BYTES: usize = 8 << 20;
 /// The interpreter stops a call at its limit; this much later the process exits.
 const NATIVE_CPU: Duration = Duration::from_millis(20);
 
@@ -74,8 +76,9 @@ impl Worker {
     /// Runs a call and sends its result. The realm is dropped after that.
     fn call(&self, realm: Option<Realm>, input: CallInput) -> io::Result<()> {
         let cpu = Duration::from_micros(input.cpu_micros);
-        self.limit_memory(input.memory_bytes);
-        limit_whole_seconds(cpu);
+        set_soft_limit(Resource::Data, self.base_bytes + input.memory_bytes as u64 + NATIVE_BYTES);
+        // In case that the timer's signal does not arrive.
+        set_soft_limit(Resource::Cpu, (process_cpu() + cpu).as_secs() + 2);
         process::limit_cpu_time(cpu + NATIVE_CPU);
         let result = match (&self.program, &realm) {
             (Err(why), _) => Err(Failure::Load(why.clone())),
@@ -87,7 +90,9 @@ impl Worker {
         };
         process::stop_cpu_timer();
         // After a refused allocation QuickJS runs rarely tested code, so the process is not used again.
-        let intact = realm.as_ref().is_some_and(|realm| !realm.meter.has_refused());
+        let intact = realm
+            .as_ref()
+            .is_some_and(|realm| !realm.meter.has_refused() && realm.meter.peak() <= MAX_KEPT_BYTES);
         let is_lost = matches!(result, Err(Failure::EngineLost | Failure::CpuTime | Failure::Memory));
         let reusable = intact && !is_lost && !process::has_reduced_priority();
         self.connection.send(&FromWorker::Done { result, reusable })?;
@@ -96,16 +101,6 @@ impl Worker {
         }
         Ok(())
     }
-
-    fn limit_memory(&self, bytes: usize) {
-        let limit = self.base_bytes + bytes as u64 + NATIVE_BYTES;
-        set_soft_limit(Resource::Data, limit);
-    }
-}
-
-/// The kernel's own limit, in case that the timer's signal does not arrive.
-fn limit_whole_seconds(cpu: Duration) {
-    set_soft_limit(Resource::Cpu, (process_cpu() + cpu).as_secs() + 2);
 }
 
 fn set_soft_limit(resource: Resource, limit: u64) {

@@ -70,7 +70,7 @@ impl<'js> Turn<'_, 'js> {
             return Ok(Err(Failure::Load("the handler exports no function `execute`".to_owned())));
         };
         let promise = self.execute(&execute, parameter)?;
-        Ok(self.settled(&promise)?.and_then(|value| self.result(value)))
+        Ok(self.settled(&promise)?.and_then(|value| self.result(value, input.output_bytes)))
     }
 
     /// Calls the handler, and wraps its result in a promise unless it is one.
@@ -152,13 +152,12 @@ impl<'js> Turn<'_, 'js> {
         let Err(error) = outcome else { return };
         let failure = self.failure(&error);
         if !self.parts.clock.is_exceeded() {
-            let line = format!("uncaught in {place}: {failure}");
-            let _ = self.parts.console.write(&self.parts.connection, Level::Error, line);
+            let _ = self.parts.write_line(Level::Error, format!("uncaught in {place}: {failure}"));
         }
     }
 
-    fn result(&self, value: Value<'js>) -> Result<Json, Failure> {
-        let walked = json_out::result(self.ctx, &value, self.limits_output());
+    fn result(&self, value: Value<'js>, output_bytes: usize) -> Result<Json, Failure> {
+        let walked = json_out::result(self.ctx, &value, output_bytes);
         // A stop during the conversion, in a getter or `toJSON`, has precedence.
         if self.parts.clock.is_exceeded() {
             return Err(Failure::CpuTime);
@@ -168,10 +167,6 @@ impl<'js> Turn<'_, 'js> {
             ConvertError::Bad(what) => Failure::BadResult(what),
             ConvertError::Thrown(error) => self.failure(&error),
         })
-    }
-
-    fn limits_output(&self) -> usize {
-        self.parts.input().map_or(0, |input| input.output_bytes)
     }
 
     /// Converts an error of rquickjs.

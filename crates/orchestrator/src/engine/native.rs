@@ -1,12 +1,12 @@
 //! Handlers in Rust: async functions that are registered by name. They are trusted: they run on the caller's runtime, and
 //! only their time is limited. A panic ends the call, not the program.
 
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
 
+use futures_util::FutureExt;
 use serde_json::Value;
 use toolwright_contract::{Failure, Success};
 
@@ -31,19 +31,14 @@ where
 
 pub(super) async fn run(invocation: &Arc<Invocation>, handler: &Handler, args: Value) -> Normalised {
     let context = Context(Arc::clone(invocation));
-    let Ok(mut running) = catch_unwind(AssertUnwindSafe(|| handler(args, context))) else {
+    let Ok(running) = catch_unwind(AssertUnwindSafe(|| handler(args, context))) else {
         return panicked();
     };
-    let mut guarded =
-        poll_fn(|wakeup| match catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(wakeup))) {
-            Ok(poll) => poll.map(|outcome| Normalised { outcome, detail: None }),
-            Err(_) => Poll::Ready(panicked()),
-        });
-    // Many handlers return at once and need no timer.
-    if let Poll::Ready(done) = poll_fn(|wakeup| Poll::Ready(Pin::new(&mut guarded).poll(wakeup))).await {
-        return done;
+    match within(invocation, AssertUnwindSafe(running).catch_unwind()).await {
+        Ok(Ok(outcome)) => Normalised { outcome, detail: None },
+        Ok(Err(_)) => panicked(),
+        Err(stopped) => stopped,
     }
-    within(invocation, guarded).await.unwrap_or_else(|stopped| stopped)
 }
 
 fn panicked() -> Normalised {
