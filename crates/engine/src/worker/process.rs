@@ -44,6 +44,15 @@ pub(crate) fn read_time_zone() {
     unsafe { tzset() };
 }
 
+/// A terminal or a service manager signals all processes of a server. Workers finish the calls that the server waits for,
+/// and end with it.
+pub(crate) fn ignore_signals_of_the_server() {
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM] {
+        // SAFETY: no handler runs.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}
+
 /// Closes all descriptors but the standard streams and one.
 pub(crate) fn close_all_but(kept: BorrowedFd<'_>) {
     let kept = kept.as_raw_fd();

@@ -36,11 +36,12 @@ pub(crate) fn run() -> io::Result<()> {
     let config: SpawnerConfig = read_message(&mut control)?;
     prelude::prepare();
     process::read_time_zone();
+    process::ignore_signals_of_the_server();
     let (exits, notifier) = UnixStream::pair()?;
     exits.set_nonblocking(true)?;
     notifier.set_nonblocking(true)?;
     process::notify_of_children(notifier.as_fd());
-    let sandbox = sandbox::prepare()?;
+    let sandbox = sandbox::prepare();
     let mut spawner = Spawner { control, exits, children: HashMap::new(), config: Rc::new(config), sandbox };
     let ended = spawner.serve();
     for child in spawner.children.keys() {

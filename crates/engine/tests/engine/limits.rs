@@ -170,14 +170,47 @@ async fn native_code_is_ended_soon_after_its_limit_and_leaves_no_process() {
     }
     drop(engine);
     let began = Instant::now();
-    while workers() > 0 && began.elapsed() < Duration::from_secs(10) {
+    while !descendants().is_empty() && began.elapsed() < Duration::from_secs(10) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    assert_eq!(workers(), 0);
+    assert_eq!(descendants(), Vec::<u32>::new());
 }
 
-/// The processes that this one has started, and theirs. Zombies count.
-fn workers() -> usize {
+#[tokio::test]
+async fn signals_to_the_whole_server_do_not_end_its_workers() {
+    let engine = engine();
+    let slow = program("export async function execute({ context }) { return context.later(500); }");
+    let running = tokio::spawn({
+        let (engine, one) = (engine.clone(), call(&slow, json!({})));
+        async move { engine.run(one).await }
+    });
+    while descendants().len() < 2 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    for id in descendants() {
+        let id = rustix::process::Pid::from_raw(id as i32).unwrap();
+        rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+        rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+    }
+    assert_eq!(running.await.unwrap(), Ok(json!("later")));
+    assert_eq!(body_with(&engine, "return 1;").await, Ok(json!(1)));
+}
+
+#[tokio::test]
+async fn a_lost_spawner_is_replaced() {
+    let engine = engine();
+    assert_eq!(body_with(&engine, "return 1;").await, Ok(json!(1)));
+    let spawner = rustix::process::Pid::from_raw(descendants()[0] as i32).unwrap();
+    rustix::process::kill_process(spawner, rustix::process::Signal::KILL).unwrap();
+    let began = Instant::now();
+    while body_with(&engine, "return 1;").await != Ok(json!(1)) {
+        assert!(began.elapsed() < Duration::from_secs(10));
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// The spawner that this process has started, and its workers. Zombies count.
+fn descendants() -> Vec<u32> {
     let parents: Vec<(u32, u32)> = std::fs::read_dir("/proc")
         .unwrap()
         .filter_map(|entry| {
@@ -187,8 +220,9 @@ fn workers() -> usize {
             Some((id, parent.trim().parse().ok()?))
         })
         .collect();
-    let children_of = |id: u32| parents.iter().filter(move |(_, parent)| *parent == id).map(|(id, _)| *id);
-    children_of(std::process::id()).map(|spawner| 1 + children_of(spawner).count()).sum()
+    let children_of =
+        |id: u32| parents.iter().filter(move |(_, parent)| *parent == id).map(|(child, _)| *child);
+    children_of(std::process::id()).flat_map(|id| std::iter::once(id).chain(children_of(id))).collect()
 }
 
 #[tokio::test]
