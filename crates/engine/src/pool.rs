@@ -31,7 +31,7 @@ struct State {
     idle: VecDeque<Worker>,
 }
 
-/// What an idle worker has sent since its last call.
+/// Whether an idle worker can take a call at once.
 #[derive(PartialEq, Eq)]
 enum Readiness {
     Ready,

@@ -186,7 +186,7 @@ pub(crate) struct Worker {
     spawner: Arc<Spawner>,
     /// The handler that it serves.
     pub program: Option<Arc<Program>>,
-    /// What the socket did not take yet.
+    /// Bytes that wait for space in the socket.
     pub unsent: Vec<u8>,
     /// How many calls it has served.
     pub calls: u32,

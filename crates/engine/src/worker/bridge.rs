@@ -1,4 +1,4 @@
-//! What Rust stores in a realm: the prelude's functions, the connection to the server, and the promises of its call.
+//! The Rust data of a realm: the prelude's functions, the connection to the server, and the promises of its call.
 use std::{
     cell::{Cell, RefCell},
     collections::{BTreeSet, HashMap},
@@ -18,7 +18,7 @@ use crate::{
 const MAX_LINES: usize = 200;
 const MAX_LINE_BYTES: usize = 4096;
 
-/// What a realm shares with the worker that made it.
+/// The part of a realm that the worker uses too.
 pub(crate) struct RealmParts {
     pub connection: Rc<Connection>,
     pub functions: Rc<[HostFunction]>,

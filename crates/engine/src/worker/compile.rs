@@ -61,7 +61,7 @@ pub(crate) fn compile(modules: &[Source]) -> Result<Compiled, String> {
     Ok(Compiled { entry, bytecode: compiler.into_bytecode() })
 }
 
-/// What is stripped from the bytecode. Handlers need line numbers; the engine's own modules do not.
+/// The parts that are stripped from bytecode. Handlers need line numbers; the engine's own modules do not.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Strip {
     Source,

@@ -6,14 +6,14 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 
 use super::process;
 
-/// What the kernel enforces on workers besides limits of resources.
+/// The confinement by the kernel, besides limits of resources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Confinement {
     pub seccomp: bool,
     pub landlock: bool,
 }
 
-/// What this kernel supports.
+/// The confinement that this kernel supports.
 pub fn confinement() -> Confinement {
     linux::confinement()
 }
