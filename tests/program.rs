@@ -5,30 +5,42 @@
 
 #[path = "program/audit.rs"]
 mod audit;
+#[path = "program/authoring.rs"]
+mod authoring;
 #[path = "program/bad_files.rs"]
 mod bad_files;
 #[path = "program/bad_output.rs"]
 mod bad_output;
 #[path = "program/bad_schema.rs"]
 mod bad_schema;
+#[path = "program/beside_server.rs"]
+mod beside_server;
 #[path = "program/build.rs"]
 mod build;
+#[path = "program/builtins.rs"]
+mod builtins;
 #[path = "program/cache.rs"]
 mod cache;
 #[path = "program/calendar.rs"]
 mod calendar;
 #[path = "program/call.rs"]
 mod call;
+#[path = "program/chat.rs"]
+mod chat;
 #[path = "program/codes.rs"]
 mod codes;
 #[path = "program/config.rs"]
 mod config;
 #[path = "program/declared.rs"]
 mod declared;
+#[path = "program/deploys.rs"]
+mod deploys;
 #[path = "program/determinism.rs"]
 mod determinism;
 #[path = "program/doctor.rs"]
 mod doctor;
+#[path = "program/editor_types.rs"]
+mod editor_types;
 #[path = "program/fences.rs"]
 mod fences;
 #[path = "program/fields.rs"]

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use serde::Deserialize;
 use toolwright_capabilities::Embedder;
 use toolwright_kb::ingest::{Defaults, Progress};
-use toolwright_kb::search::{self, Hit, Query};
+use toolwright_kb::relevance::DEFAULT_MIN_SCORE;
+use toolwright_kb::search::{self, Hit, Query, QueryVector};
 use toolwright_kb::store::{CandidateQuery, Filter};
 use toolwright_kb::{EmbedderSource, Kb};
 
@@ -84,15 +85,21 @@ fn query_all(kb: &Kb, set: &Path, embedder: Option<&dyn Embedder>) -> Result<(us
     for query in lines::<Text>(&set.join("queries.jsonl"))? {
         let Some(relevant) = judgements.get(&query.id) else { continue };
         let filter = Filter::default();
-        let search_query =
-            Query { text: query.text.clone(), filter: filter.clone(), top_k: 10, deadline: None };
+        let search_query = Query {
+            text: query.text.clone(),
+            filter: filter.clone(),
+            top_k: 10,
+            min_score: DEFAULT_MIN_SCORE,
+            deadline: None,
+        };
         let ids = |hits: Vec<Hit>| hits.into_iter().map(|hit| hit.record.id).collect::<Vec<_>>();
         totals[0] += ndcg(&ids(search::search(&*kb.store, &search_query, None)?), relevant);
         if let Some(embedder) = embedder {
-            let vector = embedder.embed(&[&query.text])?.pop().unwrap_or_default();
+            let values = embedder.embed(&[&query.text])?.pop().unwrap_or_default();
+            let vector = QueryVector { values, unrelated_cosine: embedder.unrelated_cosine().unwrap_or(0.0) };
             let vector_only = CandidateQuery {
                 text: "",
-                vector: Some(&vector),
+                vector: Some(&vector.values),
                 filter: &filter,
                 limit: 10,
                 deadline: None,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use toolwright_kb::ingest::{Defaults, Progress};
-use toolwright_kb::search::{self, Query};
+use toolwright_kb::search::{self, Query, QueryVector};
 use toolwright_kb::store::{Backend, CandidateQuery, EmbedderId, Filter};
 use toolwright_kb::{Kb, passages};
 
@@ -74,10 +74,16 @@ fn put_vectors(store: &dyn Backend, size: u64) -> Result<()> {
 }
 
 fn timed_search(store: &dyn Backend, number: u64, filter: &Filter, with_vector: bool) -> Result<Duration> {
-    let vector = synthetic::vector(number + (1 << 40));
-    let query = Query { text: synthetic::query(number), filter: filter.clone(), top_k: 5, deadline: None };
+    let vector = QueryVector { values: synthetic::vector(number + (1 << 40)), unrelated_cosine: 0.0 };
+    let query = Query {
+        text: synthetic::query(number),
+        filter: filter.clone(),
+        top_k: 5,
+        min_score: 0.0,
+        deadline: None,
+    };
     let started = Instant::now();
-    search::search(store, &query, with_vector.then_some(vector.as_slice()))?;
+    search::search(store, &query, with_vector.then_some(&vector))?;
     Ok(started.elapsed())
 }
 

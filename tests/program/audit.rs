@@ -84,7 +84,7 @@ fn the_audit_log_is_verified_and_tampering_is_detected() {
     project.run(&["audit", "verify", "--head", &heads[0]]).expect_code(0).expect_stderr(&["3 entries"]);
     project.run(&["audit", "verify", "--head", &"0".repeat(64)]).expect_code(1).expect_stderr(&["truncated"]);
     let tail = project.run(&["audit", "tail", "-n", "2"]).expect_code(0);
-    assert_eq!(tail.stdout.lines().count(), 2);
+    assert_eq!(tail.stdout.lines().count(), 3, "a header and two rows");
     assert!(tail.stdout.contains("find_note") && tail.stdout.contains("called"), "{}", tail.stdout);
 
     let file = rusqlite::Connection::open(project.dir().join(".toolwright/state.db")).unwrap();
@@ -96,6 +96,38 @@ fn the_audit_log_is_verified_and_tampering_is_detected() {
     assert_eq!(file.execute("DELETE FROM audit WHERE number = 2", []).unwrap(), 1);
     drop(file);
     project.run(&["audit", "verify"]).expect_code(1).expect_stderr(&["row 3 does not follow"]);
+}
+
+#[test]
+fn saved_heads_show_that_the_end_or_all_of_the_log_was_deleted() {
+    let project = project(json!(false));
+    for _ in 0..3 {
+        call(&project, &[]).expect_code(0);
+    }
+    let heads = project.run(&["audit", "heads"]).expect_code(0).stdout;
+    let head: Value = serde_json::from_str(&heads).unwrap();
+    assert_eq!(head["position"], 3);
+    let file = project.dir().join("heads.jsonl");
+    std::fs::write(&file, &heads).unwrap();
+    call(&project, &[]).expect_code(0);
+    let verify = ["audit", "verify", "--heads", file.to_str().unwrap()];
+    project.run(&verify).expect_code(0).expect_stderr(&["4 entries"]);
+
+    let database = project.dir().join(".toolwright/state.db");
+    let delete = |sql: &str| rusqlite::Connection::open(&database).unwrap().execute(sql, []).unwrap();
+    delete("DELETE FROM audit WHERE number > 2");
+    project.run(&["audit", "verify"]).expect_code(0);
+    let chain = head["chain"].as_str().unwrap();
+    let missing = format!("row 3 of the chain {chain} is not the one whose hash was saved");
+    project.run(&verify).expect_code(1).expect_stderr(&[&missing, "help"]);
+    // A log that continues after that does not hide it.
+    call(&project, &[]).expect_code(0);
+    project.run(&verify).expect_code(1).expect_stderr(&[&missing]);
+    delete("DELETE FROM audit");
+    project.run(&verify).expect_code(1).expect_stderr(&[&missing]);
+
+    std::fs::write(&file, "no heads").unwrap();
+    project.run(&verify).expect_code(1).expect_stderr(&["heads.jsonl: line 1", "toolwright audit heads"]);
 }
 
 #[test]
@@ -132,19 +164,19 @@ fn a_confirmation_request_is_listed_and_answered_by_another_process() {
     assert!(!question.to_string().contains(request["confirmation_token"].as_str().unwrap()));
     let id = question["id"].as_str().unwrap();
     let lines = project.run(&["confirmations"]).expect_code(0).stdout;
-    assert!(lines.contains(id) && lines.contains("Find x") && lines.contains("min left"), "{lines}");
+    assert!(lines.contains(id) && lines.contains("Find x") && lines.contains("EXPIRES IN"), "{lines}");
 
     let forged = format!("{id}.{}", "0".repeat(64));
     project
         .run(&["approve", &forged])
         .expect_code(1)
-        .expect_stderr(&["belongs to another session or client"]);
+        .expect_stderr(&["the token of the confirmation request is wrong"]);
     let wrong = ["approve", id, "--args", r#"{"qury": 1}"#];
     project.run(&wrong).expect_code(1).expect_stderr(&["did you mean `query`"]);
     let approve = ["approve", id, "--args", r#"{"query": "y"}"#, "--format", "json"];
     let done = project.run(&approve).expect_code(0).json();
     assert!(done["data"]["token"].is_string(), "{done}");
-    project.run(&["approve", id]).expect_code(1).expect_stderr(&["has been answered"]);
+    project.run(&["approve", id]).expect_code(1).expect_stderr(&["was answered already"]);
     project.run(&["approve", "conf_none"]).expect_code(1).expect_stderr(&["toolwright confirmations"]);
 
     call(&project, &["--session", "s2"]).expect_code(1).expect_stderr(&["toolwright approve conf_", "--yes"]);
@@ -157,12 +189,35 @@ fn a_confirmation_request_is_listed_and_answered_by_another_process() {
 }
 
 #[test]
-fn a_confirmation_request_of_another_toolset_is_not_approved_and_keeps_waiting() {
+fn a_call_that_waits_for_approval_runs_with_the_tools_that_it_was_made_with() {
     let project = project(json!(true));
     call(&project, &["--session", "s1"]).expect_code(1);
     project
         .write("find-note/handler.js", "export async function execute() { return { ok: true, data: 2 }; }\n");
     let id = waiting(&project)["id"].as_str().unwrap().to_owned();
-    project.run(&["approve", &id]).expect_code(1).expect_stderr(&["have changed since", "deny"]);
-    assert_eq!(waiting(&project)["id"], id.as_str());
+    let envelope = project.run(&["approve", &id, "--format", "json"]).expect_code(0).json();
+    assert_eq!(envelope["ok"], true, "{envelope}");
+    assert_ne!(envelope["data"], 2, "{envelope}");
+}
+
+#[test]
+fn waiting_calls_are_listed_in_pages() {
+    let project = project(json!({ "when": "true", "preview": "Find {{query}}" }));
+    for session in ["s1", "s2", "s3"] {
+        call(&project, &["--session", session]).expect_code(1);
+    }
+    let list =
+        |more: &[&str]| project.run(&[&["confirmations", "--format", "json"], more].concat()).expect_code(0);
+    let sessions = |run: &Run| {
+        run.json().as_array().unwrap().iter().map(|asked| asked["session"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(sessions(&list(&[])), ["s1", "s2", "s3"]);
+    assert_eq!(sessions(&list(&["--session", "s2"])), ["s2"]);
+    let first = list(&["--limit", "2"]);
+    assert_eq!(sessions(&first), ["s1", "s2"]);
+    let place = first.stderr.split("--after ").nth(1).unwrap().split('`').next().unwrap();
+    let second = list(&["--limit", "2", "--after", place]);
+    assert_eq!((sessions(&second), second.stderr.as_str()), (vec![json!("s3")], ""));
+    let wrong = project.run(&["confirmations", "--after", "yesterday"]);
+    wrong.expect_code(2).expect_stderr(&["TIME.ID"]);
 }

@@ -49,6 +49,16 @@ fn a_draft_of_one_command_becomes_an_event_in_another_after_confirmation() {
         |slot: usize, more: &[&str]| call(&project, "calendar_create_event", &choice(&plan, slot), more);
     let asked = create(1, &[]).expect_code(1).json();
     assert_eq!(asked["error"]["type"], "CONFIRMATION_REQUIRED");
+    // The person reads what is in the draft, whatever the arguments say.
+    let preview = asked["error"]["details"]["confirmation_request"]["preview"].as_str().unwrap();
+    assert!(preview.starts_with("Create the event “Lighting review”, "), "{preview}");
+    for part in [
+        "(Europe/Berlin, UTC+0",
+        "Attendees: mira@studio.example, guest@elsewhere.example.",
+        "Place: a conference link at meet.example.",
+    ] {
+        assert!(preview.contains(part), "{part}: {preview}");
+    }
     assert!(events(&project).is_empty());
     // The draft does not exist for another user.
     assert_eq!(create(1, &["--yes", "--user", "eve"]).expect_code(1).json()["error"]["type"], "NOT_FOUND");
@@ -62,7 +72,7 @@ fn a_draft_of_one_command_becomes_an_event_in_another_after_confirmation() {
     assert_eq!(made, expected);
     // The first confirmation request is the one that was answered.
     let question = asked["error"]["details"]["confirmation_request"]["confirmation_id"].as_str().unwrap();
-    project.run(&["approve", question]).expect_code(1).expect_stderr(&["has been answered"]);
+    project.run(&["approve", question]).expect_code(1).expect_stderr(&["was answered already"]);
     assert_eq!(events(&project).len(), 1);
     // A booked time is not proposed again.
     let next = proposal(&project, &[]);
@@ -110,7 +120,7 @@ fn events_are_listed_for_people_and_exported_for_other_programs() {
     let plan = call(&project, "calendar_propose_event", &odd, &[]).expect_code(0).json()["data"].clone();
     call(&project, "calendar_create_event", &choice(&plan, 0), &["--yes"]).expect_code(0);
     let lines = project.run(&["calendar", "list"]).expect_code(0).stdout;
-    assert!(lines.contains("�[2Jall free�  mira@studio.example"), "{lines}");
+    assert!(lines.contains("\\u001b[2Jall free\\u202e  mira@studio.example"), "{lines}");
     let text = project.run(&["calendar", "export"]).expect_code(0).stdout;
     for part in [
         "BEGIN:VCALENDAR\r\n",

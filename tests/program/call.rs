@@ -85,6 +85,7 @@ fn wrong_usage_exits_with_2_and_suggests_a_fix() {
             &["find_note", "{query: 1}"][..],
             &["the arguments on the command line must be JSON", "quote the JSON"][..],
         ),
+        (&["find_note", r#"{"query": 36893488147419103232}"#], &["36893488147419103232", "as a string"]),
         (&["find_note", "@absent.json"], &["cannot read the arguments in absent.json"]),
         (&["find_note", "{}", "--session-state", "[1]"], &["--session-state must be a JSON object"]),
         (&["find_note", "{}", "--session-state", "{"], &["--session-state must be JSON"]),
@@ -109,6 +110,20 @@ fn the_cause_of_a_failure_is_in_the_log_and_not_in_the_envelope() {
     assert_eq!(run.json()["error"]["type"], "INTERNAL");
     assert!(!run.stdout.contains("secret"), "{}", run.stdout);
     run.expect_stderr(&["the secret cause", "about to fail", "find_note"]);
+}
+
+#[test]
+fn a_handler_cannot_forge_lines_of_the_log_or_control_the_terminal() {
+    let text = r"'one\nWARN forged \u001b[2J\u202eend'";
+    let project = with_handler(&format!(
+        "console.warn({text}); context.progress(0.5, {text}); return {{ ok: true, data: {text} }}"
+    ));
+    let run = call(&project, &["find_note", r#"{"query": "x"}"#]).expect_code(0);
+    let escaped = r"one\nWARN forged \u001b[2J\u202eend";
+    assert_eq!(run.stderr.matches(escaped).count(), 2, "{}", run.stderr);
+    assert!(!run.stderr.contains(['\u{1b}', '\u{202e}']), "{}", run.stderr);
+    assert!(run.stdout.contains(escaped), "{}", run.stdout);
+    assert_eq!(run.json()["data"], "one\nWARN forged \u{1b}[2J\u{202e}end");
 }
 
 #[test]

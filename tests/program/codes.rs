@@ -22,7 +22,8 @@ const CONSTRUCTORS: [&str; 12] = [
     ".code == ",
 ];
 /// The first word of every code.
-const AREAS: [&str; 23] = [
+const AREAS: [&str; 24] = [
+    "allow",
     "artifact",
     "cel",
     "clamp",
@@ -82,6 +83,26 @@ fn every_code_is_documented_once() {
     let all = codes.len();
     codes.dedup();
     assert_eq!(codes.len(), all);
+}
+
+/// `"allow"` in `schema.json` accepts exactly the codes that the page calls warnings.
+#[test]
+fn every_warning_of_a_tool_can_be_allowed() {
+    let page = fs::read_to_string(repository().join("docs/reference/diagnostics.md")).unwrap();
+    let is_warning =
+        |meaning: &str| meaning.starts_with("Warning.") || meaning.starts_with("Error or warning.");
+    let code = |line: &str| {
+        let (code, meaning) = line.strip_prefix("| `")?.split_once("` | ")?;
+        is_warning(meaning).then(|| code.to_owned())
+    };
+    // The first two are not about one tool, or about the list itself.
+    let mut documented: BTreeSet<String> = page.lines().filter_map(code).collect();
+    assert!(documented.remove("no-tools") && documented.remove("allow-unused"));
+    let source = fs::read_to_string(repository().join("crates/registry/src/check/allow.rs")).unwrap();
+    let list = source.split_once("const WARNINGS").unwrap().1;
+    let allowed: BTreeSet<String> =
+        kebab_literals(list).into_iter().map(|(_, code)| code.to_owned()).collect();
+    assert_eq!(allowed, documented);
 }
 
 fn documented() -> BTreeSet<String> {

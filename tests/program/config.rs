@@ -76,6 +76,7 @@ fn an_invalid_configuration_is_refused_with_its_position() {
     let project = choices();
     let wrong = [
         ("[tools\n", "line 1"),
+        ("tool = { kb_get = [] }\n", "invalid type: sequence"),
         ("[tools]\ndirectory = \"x\"\n", "unknown field `directory`"),
         ("[tols]\n", "unknown field `tols`"),
         ("[limits.voice]\ntop_k = \"many\"\n", "line 2"),

@@ -1,6 +1,8 @@
 //! `toolwright doctor`: checks and suggested fixes.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 
 use serde_json::Value;
 
@@ -73,4 +75,83 @@ fn an_invalid_configuration_is_the_only_check() {
     let report = project.run(&["doctor", "--format", "json"]).expect_code(1).json();
     assert_eq!(report["checks"].as_array().unwrap().len(), 1);
     assert_eq!(status(&report, "configuration")["status"], "broken");
+}
+
+/// Answers every request by its path and whether its head contains the secret; returns the server's URL.
+fn serve(secret: &'static str, routes: &'static [(&'static str, &'static str)]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let (mut head, mut line) = (String::new(), String::new());
+            while reader.read_line(&mut line).unwrap() > 2 {
+                head.push_str(&std::mem::take(&mut line));
+            }
+            let route = routes.iter().find(|(path, _)| head.contains(path));
+            let (status, body) = match route {
+                _ if !head.contains(secret) => ("401 Unauthorized", "{}"),
+                Some((_, body)) => ("200 OK", *body),
+                None => ("404 Not Found", "{}"),
+            };
+            let length = body.len();
+            let reply = format!(
+                "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+            );
+            stream.write_all(reply.as_bytes()).unwrap();
+        }
+    });
+    url
+}
+
+fn doctor_with(project: &Project, config: &str, variables: &[(&str, &str)]) -> Value {
+    fs::write(project.dir().join("toolwright.toml"), config).unwrap();
+    let mut command = project.command(&["doctor", "--format", "json"]);
+    command.envs(variables.iter().copied());
+    run(command).json()
+}
+
+#[test]
+fn the_key_and_the_model_of_the_image_service_are_tried() {
+    let project = Project::with(&["one"]);
+    let url = serve("Bearer right", &[("GET /v1/models ", r#"{"data":[{"id":"paint-2"}]}"#)]);
+    let config = |model: &str| format!("[images]\nurl = \"{url}/v1\"\nmodel = \"{model}\"\n");
+    let images = |model: &str, variables: &[(&str, &str)]| {
+        status(&doctor_with(&project, &config(model), variables), "images").clone()
+    };
+    let right = [("TOOLWRIGHT_IMAGES_KEY", "right")];
+    assert_eq!(images("paint-2", &right)["status"], "ok");
+    let unknown = images("paint-3", &right);
+    assert_eq!((&unknown["status"], &unknown["help"]), (&"broken".into(), &"did you mean `paint-2`?".into()));
+    let refused = images("paint-2", &[("TOOLWRIGHT_IMAGES_KEY", "wrong")]);
+    assert!(refused["message"].as_str().unwrap().contains("the service refuses the key"), "{refused}");
+    let missing = images("paint-2", &[]);
+    assert_eq!(
+        (&missing["status"], &missing["help"]),
+        (&"broken".into(), &"set TOOLWRIGHT_IMAGES_KEY to the key".into())
+    );
+}
+
+#[test]
+fn the_account_at_zoom_is_tried() {
+    let project = Project::with(&["one"]);
+    // "id:right" and "t1".
+    let oauth = serve("Basic aWQ6cmlnaHQ=", &[("POST /token", r#"{"access_token":"t1","expires_in":3600}"#)]);
+    let api = serve("Bearer t1", &[("GET /v2/users/me/meetings", r#"{"meetings":[]}"#)]);
+    let config = format!(
+        "[calendar.zoom]\naccount_id = \"a\"\nclient_id = \"id\"\napi = \"{api}/v2\"\noauth = \"{oauth}/token\"\n"
+    );
+    let zoom =
+        |variables: &[(&str, &str)]| status(&doctor_with(&project, &config, variables), "zoom").clone();
+    let right = zoom(&[("ZOOM_CLIENT_SECRET", "right")]);
+    assert_eq!(right["status"], "ok", "{right}");
+    let wrong = zoom(&[("ZOOM_CLIENT_SECRET", "wrong")]);
+    assert_eq!(wrong["status"], "broken");
+    assert!(wrong["message"].as_str().unwrap().contains("Zoom rejects the server's credentials"), "{wrong}");
+    let missing = zoom(&[]);
+    assert!(
+        missing["message"].as_str().unwrap().contains("ZOOM_CLIENT_SECRET, which is not set"),
+        "{missing}"
+    );
 }

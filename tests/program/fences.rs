@@ -1,5 +1,5 @@
 //! Checks that keep ARCHITECTURE.md true: the dependencies of the crates, the files that touch the environment, and the
-//! table that says where a change goes.
+//! table that says where a change goes. The security page's proofs are checked too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -65,6 +65,7 @@ fn crates_depend_on_each_other_as_the_architecture_page_says() {
 /// The library files that may read the environment or the wall clock, or start processes; each says why at its top.
 const OUTSIDE_WORLD: &[&str] = &[
     "crates/calendar/src/calendar.rs",
+    "crates/capabilities/src/error.rs",
     "crates/embed/src/support.rs",
     "crates/engine/src/spawner.rs",
     "crates/engine/src/worker/cpu_clock.rs",
@@ -123,6 +124,37 @@ fn every_place_where_a_change_goes_exists() {
             }
         }
     }
+}
+
+/// The last cell of a promise names files or folders, and in parentheses after one of them the tests in it.
+#[test]
+fn every_proof_on_the_security_page_exists() {
+    let page = fs::read_to_string(root().join("docs/explanation/security.md")).unwrap();
+    let rows = page.lines().filter(|line| line.starts_with("| ") && line.matches('|').count() == 4);
+    let mut proofs = 0;
+    for row in rows {
+        let mut text = String::new();
+        for proof in quoted(row.trim_end_matches('|').rsplit('|').next().unwrap()) {
+            if proof.contains('/') {
+                let path = root().join(&proof);
+                assert!(path.exists(), "{row}: `{proof}` does not exist");
+                text = read_all(&path);
+            } else if !proof.contains('.') {
+                assert!(text.contains(&format!("fn {proof}(")), "{row}: there is no test `{proof}`");
+                proofs += 1;
+            }
+        }
+    }
+    assert!(proofs > 20, "the page names only {proofs} tests");
+}
+
+/// The text of a file, or of all files of a folder.
+fn read_all(path: &Path) -> String {
+    if path.is_file() {
+        return fs::read_to_string(path).unwrap();
+    }
+    let files = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|file| file.is_file()).map(|file| fs::read_to_string(file).unwrap()).collect()
 }
 
 /// Folders whose every file must be registered in one table or match: a file that nobody names is dead.

@@ -24,8 +24,9 @@ fn list_shows_a_line_for_each_tool() {
     let run = small().run(&["list"]).expect_code(0);
     assert_eq!(run.stderr, "");
     insta::assert_snapshot!(run.stdout, @r"
-    note_find  retrieval  read_only  text,voice  1.0.0     Find notes.
-    note_say   utility    read_only  voice       1.0.0     Find notes.
+    TOOL       CATEGORY   EFFECTS    MODES       VERSION  DESCRIPTION
+    note_find  retrieval  read_only  text,voice  1.0.0    Find notes.
+    note_say   utility    read_only  voice       1.0.0    Find notes.
     ");
 }
 

@@ -103,6 +103,9 @@ fn the_commands_fill_search_and_empty_the_knowledge_base() {
         ("doc:rigging_manual#inspection", &json!("keyword"))
     );
     assert!(found["query_time_ms"].is_u64());
+    for query in ["zzzzqqq", "submarine warfare in 1942"] {
+        assert_eq!(run(&["search", query]).expect_code(0).json()["results"], json!([]), "{query}");
+    }
     let exported = run(&["export"]).expect_code(0).stdout;
     assert_eq!(exported.lines().count() as u64, added["put"].as_u64().unwrap());
     fs::write(project.dir().join("all.jsonl"), &exported).unwrap();

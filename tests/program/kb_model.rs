@@ -88,7 +88,11 @@ fn records_get_their_vectors_when_the_model_is_installed() {
         assert_eq!(envelope["meta"]["retrieval"], "hybrid");
         let found = ids(&envelope["data"]["results"]);
         assert_eq!(found[0], "person:ines_halloran");
-        assert_eq!(found.len(), count);
+        assert!(found.len() <= count, "{envelope}");
+    }
+    for unanswerable in [r#"{"query": "zzzzqqq"}"#, r#"{"query": "submarine warfare in 1942"}"#] {
+        let envelope = called(&project, &["kb_search", unanswerable]);
+        assert_eq!(envelope["data"]["results"], json!([]), "{unanswerable}");
     }
     // The record contains none of the words.
     let meant = called(&project, &["kb_search", r#"{"query": "reimbursement of money that I spent"}"#]);

@@ -180,3 +180,11 @@ fn a_blocked_user_is_refused_until_the_operator_lifts_it() {
         .expect_stderr(&["no longer blocked"]);
     assert_eq!(check("eve"), "ok");
 }
+
+#[test]
+fn a_tool_cannot_block_the_operator_at_the_terminal() {
+    let project = Project::reference();
+    let block = json!({ "duration_seconds": 600, "farewell_message": "Let us pause." });
+    run(&project, "ignore_user", &block, &[]).expect_code(0);
+    run(&project, "validate_email", &json!({ "email": "a@b.co" }), &[]).expect_code(0);
+}

@@ -6,26 +6,95 @@ use serde_json::json;
 
 use super::support::{Project, run};
 
+/// Every category with every template of a handler.
+const TEMPLATES: [&[&str]; 4] = [&[], &["--with", "http"], &["--with", "kb"], &["--with", "callTool"]];
+
+/// Replaces the texts of the template by others.
+fn finish(project: &Project, tool: &str) {
+    for file in ["schema.json", "doc_summary.md", "doc.md", "handler.js"] {
+        let path = project.path(tool).join(file);
+        fs::write(&path, fs::read_to_string(&path).unwrap().replace("TODO(author)", "Done")).unwrap();
+    }
+}
+
 #[test]
-fn a_new_tool_of_each_category_and_mode_builds_without_diagnostics() {
+fn a_new_tool_is_unfinished_until_its_texts_are_written_and_then_passes_its_test() {
+    for category in ["retrieval", "action", "utility"] {
+        for with in TEMPLATES {
+            let project = Project::empty();
+            let args = [&["new", "my-tool", "--category", category], with].concat();
+            project.run(&args).expect_code(0).expect_stderr(&["created tools/my-tool", "edit schema.json"]);
+            let report = project.check().expect_code(1).json();
+            let found = report["diagnostics"].as_array().unwrap();
+            assert!(
+                found.iter().all(|found| found["code"] == "tool-unfinished"),
+                "{category} {with:?}: {report}"
+            );
+            let files: Vec<&str> = found.iter().map(|found| found["file"].as_str().unwrap()).collect();
+            assert_eq!(
+                files,
+                ["doc.md", "doc_summary.md", "handler.js", "schema.json"],
+                "{category} {with:?}"
+            );
+            finish(&project, "my-tool");
+            let report = project.run(&["build", "--format", "json"]).expect_code(0).json();
+            assert_eq!(report["diagnostics"], json!([]), "{category} {with:?}");
+            project.run(&["test"]).expect_code(0).expect_stderr(&["1 passed, 0 failed"]);
+        }
+    }
+}
+
+#[test]
+fn a_new_tool_says_nothing_of_another_one() {
+    let project = Project::empty();
+    project.run(&["new", "weather-lookup", "--category", "retrieval"]).expect_code(0);
+    for file in ["schema.json", "doc_summary.md", "doc.md", "handler.js"] {
+        let text = fs::read_to_string(project.path("weather-lookup").join(file)).unwrap();
+        assert!(!text.contains("note"), "{file}: {text}");
+    }
+    fs::create_dir(project.dir().join("prompts")).unwrap();
+    for name in ["core.md", "voice-behavior.md"] {
+        fs::write(project.dir().join("prompts").join(name), "Be brief.\n").unwrap();
+    }
+    let prompt = project.run(&["prompt", "--mode", "text"]).expect_code(1);
+    prompt.expect_stderr(&["`doc_summary.md` is unfinished"]);
+}
+
+#[test]
+fn the_modes_of_a_new_tool_are_those_that_were_named() {
     let modes: [(&[&str], serde_json::Value); 4] = [
         (&[], json!(["text", "voice"])),
         (&["--mode", "text"], json!(["text"])),
         (&["--mode", "voice"], json!(["voice"])),
         (&["--mode", "voice", "--mode", "text"], json!(["voice", "text"])),
     ];
-    for category in ["retrieval", "action", "utility"] {
-        for (flags, expected) in &modes {
-            let project = Project::empty();
-            let args = [&["new", "my-tool", "--category", category], *flags].concat();
-            project.run(&args).expect_code(0).expect_stderr(&["created tools/my-tool", "edit schema.json"]);
-            let report = project.run(&["build", "--format", "json"]).expect_code(0).json();
-            assert_eq!(report["diagnostics"], json!([]), "{category} {flags:?}");
-            let tool = &project.artifact_json()["tools"][0];
-            assert_eq!((&tool["toolId"], &tool["category"]), (&json!("my_tool"), &json!(category)));
-            assert_eq!(&tool["allowedModes"], expected);
-        }
+    for (flags, expected) in &modes {
+        let project = Project::empty();
+        project.run(&[&["new", "my-tool", "--category", "action"], *flags].concat()).expect_code(0);
+        finish(&project, "my-tool");
+        project.build();
+        let tool = &project.artifact_json()["tools"][0];
+        assert_eq!((&tool["toolId"], &tool["category"]), (&json!("my_tool"), &json!("action")));
+        assert_eq!(&tool["allowedModes"], expected);
     }
+}
+
+#[test]
+fn editors_get_types_that_are_kept_up_to_date() {
+    let project = Project::empty();
+    project
+        .run(&["new", "one"])
+        .expect_code(0)
+        .expect_stderr(&["created toolwright.d.ts", "created jsconfig.json"]);
+    let types = fs::read_to_string(project.dir().join("toolwright.d.ts")).unwrap();
+    let config = fs::read_to_string(project.dir().join("jsconfig.json")).unwrap();
+    assert!(config.contains("\"tools/**/*.js\""), "{config}");
+    fs::write(project.dir().join("toolwright.d.ts"), "// of an older version\n").unwrap();
+    fs::write(project.dir().join("jsconfig.json"), "{}").unwrap();
+    let again = project.run(&["new", "two"]).expect_code(0).expect_stderr(&["updated toolwright.d.ts"]);
+    assert!(!again.stderr.contains("jsconfig"), "the author's own file stays: {again:?}");
+    assert_eq!(fs::read_to_string(project.dir().join("toolwright.d.ts")).unwrap(), types);
+    assert_eq!(fs::read_to_string(project.dir().join("jsconfig.json")).unwrap(), "{}");
 }
 
 #[test]
@@ -47,6 +116,7 @@ fn a_new_tool_has_the_four_files_and_a_test() {
 fn a_snake_case_id_is_accepted_as_the_name_of_a_new_tool() {
     let project = Project::empty();
     project.run(&["new", "weather_lookup"]).expect_code(0);
+    finish(&project, "weather-lookup");
     project.build();
     assert_eq!(project.artifact_json()["tools"][0]["toolId"], "weather_lookup");
     assert!(project.path("weather-lookup").is_dir());
@@ -79,6 +149,7 @@ fn a_new_tool_creates_the_tools_directory() {
     let project = Project::empty();
     fs::remove_dir(project.tools()).unwrap();
     project.run(&["new", "my-tool"]).expect_code(0);
+    finish(&project, "my-tool");
     project.build();
 }
 
@@ -95,8 +166,6 @@ fn a_new_project_works_with_every_command() {
         &["describe", "find-note"],
         &["prompt", "--mode", "voice"],
         &["prompt", "--mode", "text"],
-        &["new", "my-tool"],
-        &["build"],
     ] {
         let run = run_in(&dir, args);
         assert_eq!(run.code, 0, "{args:?}: {run:?}");

@@ -26,7 +26,7 @@ fn every_provider_declares_the_same_tools() {
     for provider in PROVIDERS {
         let run = project.run(&["schema", "--provider", provider.name, "--format", "json"]).expect_code(0);
         assert_eq!(run.stdout.lines().count(), 1);
-        assert_eq!(names(&run.json()), ["note_find", "note_say"], "{}", provider.name);
+        assert_eq!(names(&run.json()), ["note_find", "note_say", "reg_describe"], "{}", provider.name);
         let people = project.run(&["schema", "--provider", provider.name]).expect_code(0);
         assert_eq!(people.json(), run.json(), "{}", provider.name);
     }
@@ -40,7 +40,8 @@ fn only_the_selected_tools_are_declared() {
         let view = project.run(&args).expect_code(0).json();
         names(&view).into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
-    assert_eq!(shown(&["--mode", "text"]), ["note_find"]);
+    assert_eq!(shown(&["--mode", "text"]), ["note_find", "reg_describe"]);
+    assert_eq!(shown(&["--only", "reg_describe,note_say"]), ["note_say", "reg_describe"]);
     assert_eq!(shown(&["--only", "note_say"]), ["note_say"]);
     assert_eq!(shown(&["--only", "note-say,note-find"]), ["note_find", "note_say"]);
     assert_eq!(shown(&["--only", "note_say", "--mode", "text"]), [] as [&str; 0]);
@@ -147,7 +148,7 @@ fn a_declared_name_that_a_provider_refuses_gives_a_warning() {
         .expect_code(0)
         .expect_stderr(&["`files.read`", "openai-chat, openai-responses, openai-realtime, anthropic"]);
     let view = project.run(&["schema", "--provider", "gemini", "--format", "json"]).expect_code(0).json();
-    assert_eq!(names(&view), ["note_find", "note_say", "files.read"]);
+    assert_eq!(names(&view), ["note_find", "note_say", "files.read", "reg_describe"]);
 }
 
 #[test]

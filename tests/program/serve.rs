@@ -34,7 +34,7 @@ impl Serving {
     }
 
     /// Waits for a line that contains `part`.
-    fn expect(&self, part: &str) -> String {
+    pub fn expect(&self, part: &str) -> String {
         let mut seen = Vec::new();
         loop {
             match self.lines.recv_timeout(TIMEOUT) {
@@ -57,12 +57,16 @@ impl Serving {
         answer(self.send(head, more, body))
     }
 
-    fn terminate(&self) {
-        let id = self.child.0.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    pub fn terminate(&self) {
+        self.signal("-TERM");
     }
 
-    fn ended(&mut self) -> ExitStatus {
+    pub fn signal(&self, signal: &str) {
+        let id = self.child.0.id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+    }
+
+    pub fn ended(&mut self) -> ExitStatus {
         let started = Instant::now();
         loop {
             if let Some(status) = self.child.0.try_wait().unwrap() {
@@ -86,7 +90,7 @@ fn it_serves_the_reference_toolset() {
     let project = Project::reference();
     let mut serving = Serving::start(&project, &["--log-format", "json"]);
     let (status, list) = serving.ask("GET /v1/tools", "", "");
-    assert_eq!((status, list["tools"].as_array().unwrap().len()), (200, 14));
+    assert_eq!((status, list["tools"].as_array().unwrap().len()), (200, 15));
     let body = r#"{"args": {"results": [{"id": "a", "score": 0.5}]}, "executionId": "one"}"#;
     let (status, envelope) =
         serving.ask("POST /v1/tools/rank_results/call", "x-request-id: trace-1\r\n", body);
@@ -99,6 +103,24 @@ fn it_serves_the_reference_toolset() {
     let audit = project.run(&["audit", "tail", "--format", "json"]).expect_code(0).stdout;
     assert!(audit.contains("rank_results"), "{audit}");
     project.run(&["audit", "verify"]).expect_code(0);
+}
+
+#[test]
+fn a_stopped_server_leaves_a_state_file_that_is_complete_without_its_log() {
+    for arguments in [&[][..], &["--watch"]] {
+        let project = Project::reference();
+        let mut serving = Serving::start(&project, arguments);
+        let body = r#"{"args": {"results": [{"id": "a", "score": 0.5}]}, "executionId": "one"}"#;
+        assert_eq!(serving.ask("POST /v1/tools/rank_results/call", "", body).0, 200);
+        serving.terminate();
+        assert!(serving.ended().success());
+        let state = project.dir().join(".toolwright/state.db");
+        let copy = project.dir().join("copy.db");
+        std::fs::copy(state, &copy).unwrap();
+        let store = format!("sqlite:{}", copy.display());
+        let audit = project.run(&["audit", "tail", "--store", &store]).expect_code(0).stdout;
+        assert!(audit.contains("rank_results"), "{arguments:?}: {audit}");
+    }
 }
 
 #[test]
@@ -214,25 +236,4 @@ fn the_example_file_has_every_setting_with_its_default() {
     for name in names {
         assert!(example.contains(name.as_str()), "the example does not show `{name}`");
     }
-}
-
-#[test]
-fn while_a_server_uses_the_store_commands_suggest_its_rest_api() {
-    let project = Project::reference();
-    let serving = Serving::start(&project, &[]);
-    let args = r#"{"results": [{"id": "it's", "score": 0.5}]}"#;
-    let call = project.run(&["call", "rank_results", args]).expect_code(1);
-    let shown = r#"curl -s http://127.0.0.1:7300/v1/tools/rank_results/call -H 'content-type: application/json' -d '{"args":{"results":[{"id":"it'\''s","score":0.5}]}}'"#;
-    call.expect_stderr(&["toolwright serve", shown]);
-    let answer = project.run(&["approve", "conf_1.secret"]).expect_code(1);
-    assert!(!answer.stderr.contains("secret"), "{}", answer.stderr);
-    answer.expect_stderr(&["/v1/confirmations/conf_1/approve -X POST"]);
-    project
-        .run(&["deny", "conf_1"])
-        .expect_code(1)
-        .expect_stderr(&["/v1/confirmations/conf_1/reject -X POST"]);
-    // Commands that only read still work.
-    serving.ask("POST /v1/tools/rank_results/call", "", &format!("{{\"args\": {args}}}"));
-    project.run(&["confirmations"]).expect_code(0);
-    project.run(&["audit", "tail"]).expect_code(0);
 }

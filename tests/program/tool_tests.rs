@@ -19,12 +19,7 @@ fn the_reference_tools_pass_their_tests_and_each_has_at_least_two() {
 }
 
 #[test]
-fn the_tools_of_new_and_init_pass_their_own_tests() {
-    let project = Project::empty();
-    for category in ["retrieval", "action", "utility"] {
-        project.run(&["new", &format!("my-{category}"), "--category", category]).expect_code(0);
-    }
-    project.run(&["test"]).expect_code(0).expect_stderr(&["3 passed, 0 failed"]);
+fn the_tools_of_a_new_project_pass_their_own_tests() {
     let project = Project::empty();
     project.run(&["init", "my-agent"]).expect_code(0);
     let mut command = super::support::command_in(&project.dir().join("my-agent"), &["test"]);
@@ -90,4 +85,43 @@ fn a_toolset_without_tests_is_reported() {
         .expect_stderr(&["no tests found", "toolwright new"]);
     let run = Project::reference().run(&["test", "--only", "kb_serch"]).expect_code(1);
     run.expect_stderr(&["there is no tool `kb_serch`", "did you mean `kb_search`?"]);
+}
+
+#[test]
+fn data_that_does_not_match_its_schema_and_thrown_errors_are_shown_with_their_places() {
+    let project = Project::with(&["find-note"]);
+    let output =
+        r#""output": { "type": "object", "properties": { "order_id": { "type": "string" } } }, "parameters""#;
+    project.edit("find-note/schema.json", "\"parameters\"", output);
+    project.write(
+        "find-note/handler.js",
+        "export async function execute({ args, context }) {
+  console.warn('ordering');
+  if (args.query === 'order') return { ok: true, data: { order_id: 12 } };
+  return inner(args);
+}
+
+function inner(args) {
+  return args.missing.deep;
+}
+",
+    );
+    let test = |query: &str| {
+        format!(r#"{{ "name": "{query}", "args": {{ "query": "{query}" }}, "expect": {{ "ok": true }} }}"#)
+    };
+    project.write("find-note/tests/order.json", test("order"));
+    project.write("find-note/tests/throws.json", test("throws"));
+    let place = "/order_id must be string, got 12";
+    let stack = ["the handler threw TypeError", "at inner (handler.js:8:", "at execute (handler.js:4:"];
+    let run = project.run(&["test"]).expect_code(1).expect_stderr(&["warn: ordering", place]);
+    run.expect_stderr(&stack);
+    for (query, shown) in [("order", [place; 3]), ("throws", stack)] {
+        let args = json!({ "query": query }).to_string();
+        let run = project.run(&["call", "find_note", &args]).expect_code(1).expect_stderr(&shown);
+        let error = run.json()["error"].to_string();
+        assert!(
+            error.contains("INTERNAL") && !error.contains("order_id") && !error.contains("handler.js"),
+            "{error}"
+        );
+    }
 }

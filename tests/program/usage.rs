@@ -31,7 +31,46 @@ fn help_shows_examples_for_the_program_and_each_subcommand() {
         let help = project.run(&[command, "--help"]).expect_code(0).stdout;
         assert!(help.contains("Example"), "{command}: {help}");
         assert!(help.contains(&format!("  toolwright {command}")), "{command}: {help}");
-        assert!(help.contains("--tools <DIR>") && help.contains("--config <FILE>"), "{command}: {help}");
+    }
+}
+
+#[test]
+fn options_are_grouped_and_shown_only_where_they_have_an_effect() {
+    let project = Project::with(&["one"]);
+    let help = |args: &[&str]| project.run(&[args, &["--help"]].concat()).expect_code(0).stdout;
+    let call = help(&["call"]);
+    for part in
+        ["Session and principal:", "Project:", "Storage:", "Output:", "--store <URL>", "--tools <DIR>"]
+    {
+        assert!(call.contains(part), "no {part} in {call}");
+    }
+    let serve = help(&["serve"]);
+    for part in ["Server:", "Limits:", "Tokens of an issuer (JWT):", "Telemetry:", "--store <URL>"] {
+        assert!(serve.contains(part), "no {part} in {serve}");
+    }
+    for (args, hidden) in [
+        (&["build"][..], "--store"),
+        (&["explain"], "--config"),
+        (&["init"], "--format"),
+        (&["kb", "add"], "--tools"),
+        (&["audit", "tail"], "--kb "),
+        (&["keys", "list"], "--store"),
+    ] {
+        assert!(!help(args).contains(hidden), "{args:?} shows {hidden}");
+    }
+    // They are accepted nevertheless, so that scripts can set them for every command.
+    project.run(&["check", "--store", "memory:", "--kb", "dir:x"]).expect_code(0);
+    project.run(&["--store", "memory:", "list"]).expect_code(0);
+}
+
+#[test]
+fn the_first_word_of_a_provider_suggests_one() {
+    let project = Project::with(&["one"]);
+    for (word, suggestion) in
+        [("openai", "`openai-chat`"), ("gemni", "`gemini`"), ("antropic", "`anthropic`")]
+    {
+        let run = project.run(&["schema", "--provider", word]).expect_code(2);
+        run.expect_stderr(&[&format!("there is no provider `{word}` (did you mean {suggestion}?)")]);
     }
 }
 

@@ -1,5 +1,6 @@
 //! `build --watch`: builds at the start and after each change, except its own.
 
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -118,6 +119,32 @@ fn a_watch_continues_after_a_failed_build() {
     project.write("note-find/doc_summary.md", "Find them all.\n");
     watch.expect("built ");
     assert_eq!(summary(&project), "Find them all.");
+}
+
+/// Editors write another file and rename it.
+fn replace_declared(project: &Project, tools: usize) {
+    let tool = |number: usize| {
+        format!(
+            "  - {{ name: t{number}, description: d, type: function, parameters: {{ type: object }}, \
+            implementation: {{ type: mock, mock_response: 1 }} }}\n"
+        )
+    };
+    let text = format!("tools:\n{}", (0..tools).map(tool).collect::<String>());
+    fs::write(project.dir().join("more.yaml.new"), text).unwrap();
+    fs::rename(project.dir().join("more.yaml.new"), project.dir().join("more.yaml")).unwrap();
+}
+
+#[test]
+fn a_changed_file_of_declared_tools_triggers_a_build() {
+    let project = Project::empty();
+    fs::remove_dir(project.tools()).unwrap();
+    fs::write(project.dir().join("toolwright.toml"), "[tools]\ndeclared = [\"more.yaml\"]\n").unwrap();
+    replace_declared(&project, 1);
+    let watch = Watch::start(&project, &[]);
+    for tools in [2, 3] {
+        replace_declared(&project, tools);
+        watch.expect(&format!("a session gets {tools} tools"));
+    }
 }
 
 #[test]

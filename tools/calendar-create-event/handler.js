@@ -73,8 +73,6 @@ function translate(error, writes) {
       return new ToolError(ErrorType.TRANSIENT, 'The calendar did not respond in time', noResponse);
     case 'UNREACHABLE':
       return new ToolError(ErrorType.TRANSIENT, 'The calendar is not reachable, or another call is committing this draft', { retryable: true });
-    case 'RATE_LIMIT':
-      return new ToolError(ErrorType.RATE_LIMIT, 'The calendar limits the request rate; wait before trying again', { retryable: true });
     case 'NOT_FOUND':
       return new ToolError(ErrorType.NOT_FOUND, 'This user has no such event draft; propose the event first');
     case 'EXPIRED':

@@ -77,8 +77,6 @@ function translate(error, timezone) {
       return new ToolError(ErrorType.TRANSIENT, 'The calendar did not respond in time', { retryable: true });
     case 'UNREACHABLE':
       return new ToolError(ErrorType.TRANSIENT, 'The calendar is not reachable', { retryable: true });
-    case 'RATE_LIMIT':
-      return new ToolError(ErrorType.RATE_LIMIT, 'The calendar limits the request rate; wait before trying again', { retryable: true });
     case 'INVALID_TIMEZONE':
       return new ToolError(ErrorType.VALIDATION, `timezone: ${timezone} is not a known IANA time zone`);
     case 'INVALID_ARGUMENT':

@@ -44,8 +44,6 @@ function translate(error) {
       return new ToolError(ErrorType.TRANSIENT, 'Drafting took too long', { retryable: true });
     case 'UNREACHABLE':
       return new ToolError(ErrorType.TRANSIENT, 'The drafting service cannot be reached', { retryable: true });
-    case 'RATE_LIMIT':
-      return new ToolError(ErrorType.RATE_LIMIT, 'The drafting service asks for a pause', { retryable: true });
     case 'REJECTED':
       return new ToolError(ErrorType.PERMANENT, 'The idea was rejected by the content rules');
     case 'INVALID_ARGUMENT':

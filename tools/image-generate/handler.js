@@ -52,8 +52,6 @@ function translate(error) {
       return new ToolError(ErrorType.TRANSIENT, `The image service gave no image: ${error.message}`, noResponse);
     case 'UNREACHABLE':
       return new ToolError(ErrorType.TRANSIENT, 'The image service cannot be reached', { retryable: true });
-    case 'RATE_LIMIT':
-      return new ToolError(ErrorType.RATE_LIMIT, 'The image service limits the request rate; wait before trying again', { retryable: true });
     case 'REJECTED':
       return new ToolError(ErrorType.PERMANENT, 'The prompt was rejected by the content rules');
     case 'INVALID_ARGUMENT':

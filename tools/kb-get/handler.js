@@ -1,6 +1,6 @@
 import { ToolError, ErrorType } from '../_core/error-types.js';
 
-const DEFAULT_FIELDS = ['full_text', 'metadata', 'url'];
+const DEFAULT_FIELDS = { text: ['full_text', 'metadata', 'url'], voice: ['snippet', 'metadata', 'url'] };
 
 /** Fetches records by id; every requested id is in `records` or in `not_found`. */
 export async function execute({ args, context }) {
@@ -17,28 +17,29 @@ export async function execute({ args, context }) {
     };
   }
 
-  const fields = return_fields ?? DEFAULT_FIELDS;
+  const requested = new Set(return_fields ?? DEFAULT_FIELDS[context.mode]);
+  // A whole text is too long to be spoken: in voice its snippet takes its place.
+  const omitsText = context.mode === 'voice' && requested.delete('full_text');
+  if (omitsText) requested.add('snippet');
   const startedAt = Date.now();
   let result;
   try {
-    result = await context.kb.get({ ids, returnFields: fields });
+    result = await context.kb.get({ ids, returnFields: [...requested] });
   } catch (error) {
     throw translate(error);
   }
 
   const byId = new Map(result.records.map((record) => [record.id, record]));
-  const wanted = new Set(fields);
-  return {
-    ok: true,
-    data: {
-      records: ids.filter((id) => byId.has(id)).map((id) => project(byId.get(id), wanted)),
-      not_found: ids.filter((id) => !byId.has(id)),
-      query_time_ms: Math.max(0, Date.now() - startedAt),
-    },
+  const data = {
+    records: ids.filter((id) => byId.has(id)).map((id) => project(byId.get(id), requested)),
+    not_found: ids.filter((id) => !byId.has(id)),
+    query_time_ms: Math.max(0, Date.now() - startedAt),
   };
+  if (omitsText) data.omitted_fields = ['full_text'];
+  return { ok: true, data };
 }
 
-function project(record, wanted) {
+function project(record, requested) {
   const result = {
     id: record.id,
     type: record.type,
@@ -46,11 +47,11 @@ function project(record, wanted) {
     source_type: record.sourceType ?? null,
     last_updated: record.lastUpdated ?? null,
   };
-  if (wanted.has('snippet')) result.snippet = record.snippet ?? null;
-  if (wanted.has('full_text')) result.full_text = record.fullText ?? null;
-  if (wanted.has('metadata')) result.metadata = record.metadata ?? {};
-  if (wanted.has('sources')) result.sources = record.sources ?? [];
-  if (wanted.has('url')) result.url = record.url ?? null;
+  if (requested.has('snippet')) result.snippet = record.snippet ?? null;
+  if (requested.has('full_text')) result.full_text = record.fullText ?? null;
+  if (requested.has('metadata')) result.metadata = record.metadata ?? {};
+  if (requested.has('sources')) result.sources = record.sources ?? [];
+  if (requested.has('url')) result.url = record.url ?? null;
   return result;
 }
 
@@ -60,8 +61,6 @@ function translate(error) {
       return new ToolError(ErrorType.TRANSIENT, 'The knowledge base did not respond in time', { retryable: true });
     case 'UNREACHABLE':
       return new ToolError(ErrorType.TRANSIENT, 'The knowledge base is not reachable', { retryable: true });
-    case 'RATE_LIMIT':
-      return new ToolError(ErrorType.RATE_LIMIT, 'The knowledge base limits the request rate; wait before trying again', { retryable: true });
     case 'INVALID_ARGUMENT':
       return new ToolError(ErrorType.VALIDATION, `The request was rejected: ${error.message}`);
     case 'NOT_CONFIGURED':

@@ -14,8 +14,12 @@ export async function execute({ args, context }) {
     return failure(ErrorType.VALIDATION, 'filters.date_range.start must not be after filters.date_range.end');
   }
 
-  const fields = return_fields ?? DEFAULT_FIELDS;
+  const requested = new Set(return_fields ?? DEFAULT_FIELDS);
+  // A whole text is too long to be spoken: in voice its snippet takes its place.
+  const omitsText = context.mode === 'voice' && requested.delete('full_text');
+  if (omitsText) requested.add('snippet');
   const withSnippets = include_snippets !== false;
+  if (!withSnippets) requested.delete('snippet');
   const startedAt = Date.now();
   let found;
   try {
@@ -24,37 +28,35 @@ export async function execute({ args, context }) {
       namespace,
       filters,
       topK: top_k,
-      returnFields: fields,
+      returnFields: [...requested],
       includeSnippets: withSnippets,
     });
   } catch (error) {
     throw translate(error, namespace);
   }
 
-  const wanted = new Set(withSnippets ? fields : fields.filter((field) => field !== 'snippet'));
-  return {
-    ok: true,
-    data: {
-      results: found.map((record) => evidence(record, wanted)),
-      query_time_ms: Math.max(0, Date.now() - startedAt),
-    },
+  const data = {
+    results: found.map((record) => evidence(record, requested)),
+    query_time_ms: Math.max(0, Date.now() - startedAt),
   };
+  if (omitsText) data.omitted_fields = ['full_text'];
+  return { ok: true, data };
 }
 
-function evidence(record, wanted) {
+function evidence(record, requested) {
   const result = {
     id: record.id,
     type: record.type,
     title: record.title,
-    snippet: wanted.has('snippet') ? record.snippet ?? null : null,
     score: record.score,
     source_type: record.sourceType ?? null,
     last_updated: record.lastUpdated ?? null,
-    url: wanted.has('url') ? record.url ?? null : null,
-    metadata: wanted.has('metadata') ? record.metadata ?? {} : {},
   };
-  if (wanted.has('full_text')) result.full_text = record.fullText ?? null;
-  if (wanted.has('sources')) result.sources = record.sources ?? [];
+  if (requested.has('snippet')) result.snippet = record.snippet ?? null;
+  if (requested.has('full_text')) result.full_text = record.fullText ?? null;
+  if (requested.has('metadata')) result.metadata = record.metadata ?? {};
+  if (requested.has('sources')) result.sources = record.sources ?? [];
+  if (requested.has('url')) result.url = record.url ?? null;
   return result;
 }
 
@@ -64,8 +66,6 @@ function translate(error, namespace) {
       return new ToolError(ErrorType.TRANSIENT, 'The knowledge base did not respond in time', { retryable: true });
     case 'UNREACHABLE':
       return new ToolError(ErrorType.TRANSIENT, 'The knowledge base is not reachable', { retryable: true });
-    case 'RATE_LIMIT':
-      return new ToolError(ErrorType.RATE_LIMIT, 'The knowledge base limits the request rate; wait before trying again', { retryable: true });
     case 'INVALID_NAMESPACE':
       return new ToolError(ErrorType.VALIDATION, `Invalid namespace: ${namespace}`);
     case 'INVALID_ARGUMENT':

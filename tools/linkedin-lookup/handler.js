@@ -80,8 +80,6 @@ function translate(error, namespace) {
       return new ToolError(ErrorType.TRANSIENT, 'The knowledge base did not respond in time', { retryable: true });
     case 'UNREACHABLE':
       return new ToolError(ErrorType.TRANSIENT, 'The knowledge base is not reachable', { retryable: true });
-    case 'RATE_LIMIT':
-      return new ToolError(ErrorType.RATE_LIMIT, 'The knowledge base limits the request rate; wait before trying again', { retryable: true });
     case 'INVALID_NAMESPACE':
       return new ToolError(ErrorType.VALIDATION, `Invalid namespace: ${namespace}`);
     case 'FORBIDDEN':

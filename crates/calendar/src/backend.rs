@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use chrono::Duration;
 use serde_json::Value;
 use toolwright_capabilities::{CapabilityError, Result};
+use url::Url;
 
 use crate::arguments::{FreeBusyArgs, ProposeArgs};
 use crate::caldav::{Availability, CalDavClient};
@@ -33,6 +34,16 @@ impl CalendarBackend {
     /// With CalDAV, booked events of the file do not block a time: others may have moved or deleted them on the server.
     pub fn blocking_events(&self) -> BlockingEvents {
         if self.caldav.is_some() { BlockingEvents::Held } else { BlockingEvents::All }
+    }
+
+    /// Where events take place: at the conference service, if there is one.
+    pub fn place(&self) -> Option<String> {
+        let of_template = |template: &String| {
+            let url = Url::parse(&template.replace("{event_id}", "x")).ok()?;
+            url.host_str().map(|host| format!("a conference link at {host}"))
+        };
+        let zoom = self.zoom.as_ref().map(|_| "a Zoom meeting".to_owned());
+        zoom.or_else(|| self.settings.conference.as_ref().and_then(of_template))
     }
 
     pub async fn find_draft(&self, owner: Owner, id: String) -> Result<(Draft, Option<Reservation>)> {

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 use toolwright_capabilities::http::service_client;
 use toolwright_capabilities::{
-    CallIdentity, Capability, CapabilityError, CapabilityFuture, CapabilityOutput, Result,
+    CallIdentity, Capability, CapabilityError, CapabilityFuture, CapabilityOutput, Result, Secret,
 };
 
 use crate::arguments::{self, GetDraftArgs};
@@ -18,7 +18,6 @@ use crate::backend::CalendarBackend;
 use crate::caldav::CalDavClient;
 use crate::output;
 use crate::records::Owner;
-use crate::remote_service::Secret;
 use crate::settings::Settings;
 use crate::span::Span;
 use crate::store::{self, Store};
@@ -67,14 +66,14 @@ impl Calendar {
         let store = Store::open(&self.file)?;
         let settings = Arc::clone(&self.settings);
         let caldav = self.caldav_client()?;
-        let zoom = match settings.zoom.clone() {
-            Some(zoom) => {
-                let secret = self.secret(&zoom.client_secret_env)?;
-                Some(ZoomClient::new(zoom, secret, http_client()?))
-            }
-            None => None,
-        };
+        let zoom = self.zoom_client()?;
         Ok(CalendarBackend { settings, store, caldav, zoom, active_drafts: Mutex::default() })
+    }
+
+    fn zoom_client(&self) -> Result<Option<ZoomClient>> {
+        let Some(zoom) = self.settings.zoom.clone() else { return Ok(None) };
+        let secret = self.secret(&zoom.client_secret_env)?;
+        Ok(Some(ZoomClient::new(zoom, secret, http_client()?)))
     }
 
     fn caldav_client(&self) -> Result<Option<CalDavClient>> {
@@ -96,6 +95,15 @@ impl Calendar {
         let start = Utc::now();
         let today = Span { start, end: start + chrono::Duration::days(1) };
         caldav.availability(&[], today, Instant::now() + CONNECT_TIMEOUT).await.map(drop)
+    }
+
+    /// Signs in at the configured Zoom account and reads its meetings. Does nothing without one; opens no file.
+    ///
+    /// # Errors
+    /// When Zoom does not respond, or refuses the credentials or the user.
+    pub async fn check_zoom(&self) -> Result<()> {
+        let Some(zoom) = self.zoom_client()? else { return Ok(()) };
+        zoom.check(Instant::now() + CONNECT_TIMEOUT).await
     }
 
     fn secret(&self, variable: &str) -> Result<Secret> {
@@ -133,7 +141,7 @@ async fn run(
             let GetDraftArgs { draft_id } = arguments::parse(args)?;
             let now = context.now;
             let (draft, reservation) = backend.find_draft(context.owner, draft_id).await?;
-            Ok(output::draft(&draft, reservation.as_ref(), now))
+            Ok(output::draft(&draft, reservation.as_ref(), backend.place(), now))
         }
         "commit" => Ok(output::event(&backend.commit(context, arguments::parse(args)?).await?)),
         _ => Err(CapabilityError::not_configured(format!("unknown function `calendar.{function}`"))),

@@ -26,7 +26,13 @@ pub fn proposal(draft: Option<&Draft>, unknown: &[String]) -> Value {
     })
 }
 
-pub fn draft(draft: &Draft, reservation: Option<&Reservation>, now: DateTime<Utc>) -> Value {
+/// `place` is where the event takes place, as a person reads it.
+pub fn draft(
+    draft: &Draft,
+    reservation: Option<&Reservation>,
+    place: Option<String>,
+    now: DateTime<Utc>,
+) -> Value {
     let booked = reservation.filter(|reservation| reservation.held_until.is_none());
     // A draft with a held time stays open after it expires: the interrupted call may continue.
     let status = match (booked, reservation) {
@@ -40,7 +46,8 @@ pub fn draft(draft: &Draft, reservation: Option<&Reservation>, now: DateTime<Utc
         "attendees": draft.attendees,
         "durationMinutes": draft.minutes,
         "timezone": draft.timezone,
-        "slots": slots(draft),
+        "slots": slots_with_text(draft),
+        "place": place,
         "status": status,
         "eventId": booked.map(|booked| &booked.event.id),
         "expiresAt": whole_seconds(draft.expires),
@@ -58,6 +65,19 @@ pub fn event(event: &Event) -> Value {
         "attendees": event.attendees,
         "conferenceUrl": event.conference,
     })
+}
+
+/// The slots of a draft, each with its time as a person reads it.
+fn slots_with_text(draft: &Draft) -> Vec<Value> {
+    let zone = local_time::zone_or_utc(&draft.timezone);
+    let with_text = |(mut value, slot): (Value, &Slot)| {
+        let (start, end) = (slot.span.start.with_timezone(&zone), slot.span.end.with_timezone(&zone));
+        let end_format = if start.date_naive() == end.date_naive() { "%H:%M" } else { "%A %-d %B %Y, %H:%M" };
+        let (begin, end) = (start.format("%A %-d %B %Y, %H:%M"), end.format(end_format));
+        value["text"] = format!("{begin}–{end} ({}, UTC{})", draft.timezone, start.format("%:z")).into();
+        value
+    };
+    slots(draft).into_iter().zip(&draft.slots).map(with_text).collect()
 }
 
 fn slots(draft: &Draft) -> Vec<Value> {

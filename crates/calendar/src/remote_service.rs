@@ -1,8 +1,8 @@
 //! Sends one request to a configured service before the deadline. Errors say whether side effects are possible.
 
-use std::fmt;
 use std::time::{Duration, Instant};
 
+use reqwest::header::RETRY_AFTER;
 use reqwest::{RequestBuilder, StatusCode};
 use toolwright_capabilities::{CapabilityError, Result, error_chain};
 
@@ -10,18 +10,8 @@ const MAX_RESPONSE_BYTES: usize = 16 << 20;
 /// The part of a call's time that is reserved for reporting the result.
 const RESERVED_TIME: Duration = Duration::from_millis(150);
 
-/// A password or key. Its `Debug` output hides it.
-#[derive(Clone)]
-pub struct Secret(pub String);
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("***")
-    }
-}
-
 /// Sends a request and reads the whole response. `UNREACHABLE` means that nothing was sent, `TIMEOUT` that side effects
-/// are possible.
+/// are possible, `RATE_LIMIT` that the service has refused it for now. The log names the service's host.
 pub async fn send_request(
     request: RequestBuilder,
     deadline: Instant,
@@ -36,10 +26,22 @@ pub async fn send_request(
             true => ("UNREACHABLE", format!("could not connect to {name}")),
             false => ("TIMEOUT", format!("{name} did not respond")),
         };
-        tracing::warn!("the request to {name} failed: {}", error_chain(&error.without_url()));
+        let host = error.url().and_then(|url| url.host_str()).unwrap_or_default().to_owned();
+        tracing::warn!("the request to {name} at {host} failed: {}", error_chain(&error.without_url()));
         CapabilityError::new(code, message)
     };
     let mut response = request.timeout(timeout).send().await.map_err(failed)?;
+    let is_failure =
+        |status: StatusCode| status.is_server_error() || matches!(status.as_u16(), 401 | 403 | 429);
+    if is_failure(response.status()) {
+        let host = response.url().host_str().unwrap_or_default();
+        tracing::warn!("{name} at {host} responded with {}", response.status());
+    }
+    if response.status() == StatusCode::TOO_MANY_REQUESTS {
+        let wait = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+        let limited = CapabilityError::new("RATE_LIMIT", format!("{name} limits the request rate"));
+        return Err(limited.retry_after(wait));
+    }
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(failed)? {
         if body.len() + chunk.len() > MAX_RESPONSE_BYTES {

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
-use toolwright_capabilities::{CapabilityError, Result};
+use toolwright_capabilities::{CapabilityError, Result, Secret};
 
 use crate::records::Event;
-use crate::remote_service::{Secret, send_request, without_effects};
+use crate::remote_service::{send_request, without_effects};
 use crate::settings;
 
 const NAME: &str = "Zoom";
@@ -102,6 +102,13 @@ impl ZoomClient {
         Err(status_error(status, &body, "UNREACHABLE"))
     }
 
+    /// Requests a token and reads the user's meetings: shows that the credentials and the user are right.
+    pub async fn check(&self, deadline: Instant) -> Result<()> {
+        let path = format!("{}?page_size=1", self.meetings_path());
+        let (status, body) = self.send(Method::GET, &path, None, deadline).await?;
+        if status.is_success() { Ok(()) } else { Err(status_error(status, &body, "UNREACHABLE")) }
+    }
+
     fn meetings_path(&self) -> String {
         format!("users/{}/meetings", self.settings.user)
     }
@@ -148,7 +155,7 @@ impl ZoomClient {
         let body: Value = serde_json::from_str(&body).unwrap_or(Value::Null);
         let Some(secret) = body["access_token"].as_str().filter(|_| status.is_success()) else {
             // Zoom responds with 400 or 401 to wrong credentials.
-            if status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS {
+            if status.is_client_error() {
                 tracing::error!("Zoom issues no token ({status}): check `[calendar.zoom]` and its secret");
                 return Err(CapabilityError::new("FORBIDDEN", "Zoom rejects the server's credentials"));
             }
@@ -186,11 +193,10 @@ fn parse_meeting(value: &Value) -> Option<Meeting> {
 
 /// A refusal has no side effects. A server error has the code `on_failure`, which depends on the request.
 fn status_error(status: StatusCode, body: &Value, on_failure: &'static str) -> CapabilityError {
-    let (code, message) = match status {
-        StatusCode::TOO_MANY_REQUESTS => ("RATE_LIMIT", "Zoom limits the request rate"),
-        _ if status.is_server_error() => (on_failure, "Zoom failed"),
-        _ => ("FORBIDDEN", "Zoom refuses the request"),
+    let (code, message) = match status.is_server_error() {
+        true => (on_failure, "Zoom failed"),
+        false => ("FORBIDDEN", "Zoom refuses the request"),
     };
-    tracing::warn!("Zoom responded with {status}: {}", body["message"].as_str().unwrap_or_default());
+    tracing::warn!("{message} ({status}): {}", body["message"].as_str().unwrap_or_default());
     CapabilityError::new(code, message)
 }

@@ -13,6 +13,11 @@ pub trait Embedder: Send + Sync + Debug {
     /// The length of the vectors. An HTTP service may have to be asked.
     fn dimensions(&self) -> Result<usize, CapabilityError>;
 
+    /// The mean cosine of unrelated texts, if it is known. Otherwise it is measured with a few texts.
+    fn unrelated_cosine(&self) -> Option<f32> {
+        None
+    }
+
     /// One normalized vector per text, in order.
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, CapabilityError>;
 

@@ -8,11 +8,13 @@ mod embedder;
 mod error;
 pub mod http;
 pub mod images;
+mod secret;
 mod session_client;
 
 pub use capability::{
     CallIdentity, CallResources, Capabilities, Capability, CapabilityFuture, CapabilityOutput,
 };
 pub use embedder::Embedder;
-pub use error::{CapabilityError, Result, error_chain};
+pub use error::{CapabilityError, Result, error_chain, retry_after_ms};
+pub use secret::Secret;
 pub use session_client::{Client, NoClient, SendFuture};

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap::{Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use toolwright_contract::{Category, Mode};
 
 use crate::command::{
-    audit, build, calendar, call, check, confirm, describe, explain, init, kb, keys, list, mcp, new, prompt,
-    schema, serve, test, unblock,
+    audit, build, calendar, call, chat, check, confirm, describe, explain, init, kb, keys, list, mcp, new,
+    prompt, schema, serve, test, toolsets, unblock,
 };
 
 /// Author LLM tools once; run them for any model, in voice and in text
@@ -30,26 +30,41 @@ const EXAMPLES: &str = "Examples:
   toolwright test                   run the tools' tests
   toolwright prompt --mode voice    print the system prompt of a voice session
   toolwright schema --provider anthropic    print the tools as its API declares them
-  toolwright serve                  serve the tools over HTTP
+  toolwright chat                   talk to an agent that uses the tools
+  toolwright serve                  serve the tools and the agent over HTTP
   toolwright mcp                    serve the tools to an MCP host, over stdin and stdout";
 
 /// The options of every subcommand.
 #[derive(Debug, Clone, ClapArgs)]
 pub struct Common {
     /// The directory that contains the tool directories [default: tools]
-    #[arg(long, global = true, value_name = "DIR", env = "TOOLWRIGHT_TOOLS")]
+    #[arg(help_heading = "Project", long, global = true, value_name = "DIR", env = "TOOLWRIGHT_TOOLS")]
     pub tools: Option<PathBuf>,
     /// The configuration file [default: toolwright.toml, in this directory or above]
-    #[arg(long, global = true, value_name = "FILE", env = "TOOLWRIGHT_CONFIG")]
+    #[arg(help_heading = "Project", long, global = true, value_name = "FILE", env = "TOOLWRIGHT_CONFIG")]
     pub config: Option<PathBuf>,
     /// The store of sessions and audit: sqlite:PATH, postgres://…, memory: [default: sqlite:.toolwright/state.db]
-    #[arg(long, global = true, value_name = "URL", env = "TOOLWRIGHT_STORE", hide_env_values = true)]
+    #[arg(
+        help_heading = "Storage",
+        long,
+        global = true,
+        value_name = "URL",
+        env = "TOOLWRIGHT_STORE",
+        hide_env_values = true
+    )]
     pub store: Option<String>,
     /// The knowledge base: dir:PATH or postgres://… [default: dir:.toolwright/kb]
-    #[arg(long, global = true, value_name = "URL", env = "TOOLWRIGHT_KB", hide_env_values = true)]
+    #[arg(
+        help_heading = "Storage",
+        long,
+        global = true,
+        value_name = "URL",
+        env = "TOOLWRIGHT_KB",
+        hide_env_values = true
+    )]
     pub kb: Option<String>,
     /// The format of the output: for people or for programs
-    #[arg(long, global = true, value_enum, default_value_t = Format::Human)]
+    #[arg(help_heading = "Output", long, global = true, value_enum, default_value_t = Format::Human)]
     pub format: Format,
 }
 
@@ -81,10 +96,14 @@ pub enum Command {
     /// Show and verify the audit log of all calls
     #[command(subcommand, after_help = audit::EXAMPLES)]
     Audit(audit::Audit),
+    /// List the toolsets that the store keeps for sessions, and delete unused ones
+    #[command(subcommand, after_help = toolsets::EXAMPLES)]
+    Toolsets(toolsets::Toolsets),
     /// Show the booked events
     #[command(subcommand, after_help = calendar::EXAMPLES)]
     Calendar(calendar::CalendarCommand),
     Serve(Box<serve::Serve>),
+    Chat(chat::Chat),
     Mcp(mcp::Mcp),
     Keys(keys::Keys),
     /// Check your setup and suggest fixes; exits with 1 if something is broken
@@ -96,8 +115,45 @@ pub enum Command {
     Schema(schema::Schema),
 }
 
+/// Options that have no effect on a command: its help does not show them. They are accepted everywhere, so that a script
+/// can set them once.
+const WITHOUT_EFFECT: &[(&str, &[&str])] = &[
+    ("build", &["store", "kb"]),
+    ("check", &["store", "kb"]),
+    ("explain", &["tools", "config", "store", "kb", "format"]),
+    ("new", &["store", "kb", "format"]),
+    ("init", &["tools", "config", "store", "kb", "format"]),
+    ("list", &["store", "kb"]),
+    ("describe", &["store", "kb"]),
+    ("confirmations", &["tools", "kb"]),
+    ("deny", &["tools", "kb"]),
+    ("unblock", &["tools", "kb"]),
+    ("test", &["store", "kb"]),
+    ("kb", &["tools", "store"]),
+    ("audit", &["tools", "kb"]),
+    ("calendar", &["tools", "store", "kb"]),
+    ("serve", &["format"]),
+    ("mcp", &["format"]),
+    ("keys", &["tools", "store", "kb"]),
+    ("prompt", &["store", "kb"]),
+    ("schema", &["store", "kb"]),
+];
+
+/// Reads the command line; ends the process after help and wrong usage.
+pub fn parse() -> Args {
+    let mut command = Args::command();
+    let options: Vec<clap::Arg> = command.get_arguments().cloned().collect();
+    for (name, hidden) in WITHOUT_EFFECT {
+        // An option of the subcommand itself takes the place of the global one.
+        let hidden = options.iter().filter(|option| hidden.contains(&option.get_id().as_str()));
+        let hidden = hidden.map(|option| option.clone().hide(true));
+        command = command.mut_subcommand(*name, |subcommand| subcommand.args(hidden));
+    }
+    Args::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit())
+}
+
 /// The artifact to read, instead of the tools directory.
-#[derive(Debug, Default, ClapArgs)]
+#[derive(Debug, Clone, Default, ClapArgs)]
 pub struct Source {
     /// Read this artifact instead of the tools directory
     #[arg(long, value_name = "FILE")]

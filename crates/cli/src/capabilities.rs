@@ -33,6 +33,7 @@ pub fn knowledge_base(config: &Config) -> KbCapability {
         sources: config.settings.kb.sources.clone(),
         base: config.beside(""),
         embedder_source: embedders(config),
+        min_score: config.settings.kb.min_score,
     })
 }
 

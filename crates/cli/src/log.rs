@@ -1,8 +1,13 @@
 //! The log on stderr. `TOOLWRIGHT_LOG` sets its level.
 
+use std::io::{self, Write};
+
 use clap::ValueEnum;
+use toolwright_contract::visible::{escape, escape_lines};
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::format::{self, FormatFields};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
@@ -18,16 +23,50 @@ pub enum LogFormat {
 /// Starts the log of a command, without times. The default level is `warn`.
 pub fn start() {
     let log = tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE).with_writer(anstream::stderr);
-    log.with_target(false).without_time().finish().with(levels(LevelFilter::WARN)).init();
+    let log = log.fmt_fields(escaped_fields()).with_target(false).without_time();
+    log.finish().with(levels(LevelFilter::WARN)).init();
 }
 
 /// Starts the log of a server, with times. The default level is `info`.
 pub fn start_server(format: LogFormat) {
-    let log = tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE).with_writer(anstream::stderr);
+    let log = tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE);
     let levels = levels(LevelFilter::INFO);
     match format {
-        LogFormat::Text => log.with_target(false).finish().with(levels).init(),
-        LogFormat::Json => log.json().flatten_event(true).finish().with(levels).init(),
+        LogFormat::Text => {
+            let log = log.with_writer(anstream::stderr).fmt_fields(escaped_fields());
+            log.with_target(false).finish().with(levels).init();
+        }
+        LogFormat::Json => {
+            let log = log.with_writer(|| EscapedJson(anstream::stderr()));
+            log.json().flatten_event(true).finish().with(levels).init();
+        }
+    }
+}
+
+/// `message name=value …`, on one line: a message of a handler or of another server must not be able to forge a line.
+fn escaped_fields() -> impl for<'w> FormatFields<'w> + 'static {
+    let fields = format::debug_fn(|writer, field, value| {
+        let text = format!("{value:?}");
+        match field.name() {
+            "message" => write!(writer, "{}", escape(&text)),
+            name => write!(writer, "{name}={}", escape(&text)),
+        }
+    });
+    fields.delimited(" ")
+}
+
+/// Writes JSON lines. JSON itself escapes only some of the characters that can forge or hide text.
+struct EscapedJson<W>(W);
+
+impl<W: Write> Write for EscapedJson<W> {
+    /// The log writes whole lines.
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.0.write_all(escape_lines(&String::from_utf8_lossy(line)).as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 
@@ -45,4 +84,61 @@ fn level(default: LevelFilter) -> LevelFilter {
         ));
         default
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Lines {
+        fn text(&self) -> String {
+            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        }
+    }
+
+    fn log() {
+        let outside = "one\nWARN forged \u{1b}[2J\u{9b}\u{202e}end";
+        tracing::info!(tool = outside, count = 3, "from outside: {outside}");
+    }
+
+    #[test]
+    fn a_text_line_cannot_be_forged() {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let log_format = tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false);
+        let subscriber = log_format.fmt_fields(escaped_fields()).with_target(false).without_time().finish();
+        tracing::subscriber::with_default(subscriber, log);
+        let escaped = r"one\nWARN forged \u001b[2J\u009b\u202eend";
+        let text = lines.text();
+        assert!(text.starts_with(&format!(" INFO from outside: {escaped} tool=\"one\\nWARN")), "{text}");
+        assert!(text.ends_with(" count=3\n") && text.lines().count() == 1, "{text}");
+        assert!(!text.trim_end().contains(toolwright_contract::visible::is_hidden), "{text}");
+    }
+
+    #[test]
+    fn a_json_line_has_no_hidden_characters() {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let log_format = tracing_subscriber::fmt().with_writer(move || EscapedJson(writer.clone()));
+        tracing::subscriber::with_default(log_format.json().flatten_event(true).finish(), log);
+        let text = lines.text();
+        assert!(!text.trim_end().contains(toolwright_contract::visible::is_hidden), "{text}");
+        let line: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(line["tool"], "one\nWARN forged \u{1b}[2J\u{9b}\u{202e}end");
+    }
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "the command line owns environment, clock and processes")]
 
 mod args;
+mod call_target;
 mod capabilities;
 mod command;
 mod config;
@@ -12,12 +13,12 @@ mod output;
 mod progress;
 mod read_only_store;
 mod report;
+mod server_client;
+mod server_file;
 mod store;
 mod toolset;
 
 use std::process::ExitCode;
-
-use clap::Parser;
 
 /// Builds and calls make many small allocations on several threads.
 #[global_allocator]
@@ -28,7 +29,7 @@ fn main() -> ExitCode {
     // mimalloc would use transparent huge pages, which double the memory and save no time here.
     #[cfg(target_os = "linux")]
     let _ = rustix::thread::disable_transparent_huge_pages(true);
-    let args = args::Args::parse();
+    let args = args::parse();
     // `serve` starts its log itself, when the configured format is known.
     if !matches!(args.command, args::Command::Serve(_)) {
         log::start();

@@ -1,7 +1,9 @@
 //! A store that is only read: a server may be writing to it meanwhile.
 
 use anyhow::Result;
-use toolwright_orchestrator::store::{AuditRow, ConfirmationRecord, Postgres, Sqlite, postgres, sqlite};
+use toolwright_orchestrator::store::{
+    AuditRow, ConfirmationRecord, PendingQuery, Postgres, Sqlite, ToolsetInfo, postgres, sqlite,
+};
 
 use crate::output::Failure;
 use crate::store::StoreUrl;
@@ -33,6 +35,14 @@ impl ReadOnlyStore {
         Ok(opened.map_err(failure)?)
     }
 
+    /// The rows of the register of chains, if the store has one. To be read before the audit.
+    pub async fn register(&self) -> Result<Option<Vec<AuditRow>>> {
+        Ok(match self {
+            Self::Postgres(database) => Some(database.register().await?),
+            Self::Sqlite(_) | Self::Memory => None,
+        })
+    }
+
     /// Passes every audit row to a function, in the order they were written.
     pub async fn for_each_audit_row(&self, mut visit: impl FnMut(AuditRow) -> Result<()>) -> Result<()> {
         let mut after = 0;
@@ -48,11 +58,20 @@ impl ReadOnlyStore {
         }
     }
 
-    /// The confirmation requests that wait for an answer, oldest first.
-    pub async fn pending_confirmations(&self) -> Result<Vec<ConfirmationRecord>> {
+    /// A page of the confirmation requests that wait for an answer, oldest first.
+    pub async fn pending_confirmations(&self, query: PendingQuery<'_>) -> Result<Vec<ConfirmationRecord>> {
         Ok(match self {
-            Self::Sqlite(file) => file.pending_confirmations()?,
-            Self::Postgres(database) => database.pending_confirmations().await?,
+            Self::Sqlite(file) => file.pending_confirmations(query)?,
+            Self::Postgres(database) => database.pending_confirmations(query).await?,
+            Self::Memory => Vec::new(),
+        })
+    }
+
+    /// The stored toolsets, and how many active sessions each has; the one that was used last comes first.
+    pub async fn toolsets(&self) -> Result<Vec<(ToolsetInfo, u64)>> {
+        Ok(match self {
+            Self::Sqlite(file) => file.toolsets()?,
+            Self::Postgres(database) => database.toolsets().await?,
             Self::Memory => Vec::new(),
         })
     }

@@ -1,6 +1,6 @@
 //! Prints diagnostics: for people with the source underlined, for programs as JSON.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
@@ -117,4 +117,19 @@ pub fn count(diagnostics: &[Diagnostic]) -> String {
 /// `1 tool`, `2 tools`.
 pub fn plural(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+/// `2 errors, 1 warning in 2 of 5 tools`: what is wrong, and with how many of the tools that were found.
+pub fn summary(diagnostics: &[Diagnostic], found: usize) -> String {
+    let affected: BTreeSet<&str> =
+        diagnostics.iter().map(|found| found.tool.as_str()).filter(|tool| !tool.is_empty()).collect();
+    if affected.is_empty() {
+        return count(diagnostics);
+    }
+    let tools = if affected.len() == found {
+        plural(found, "tool")
+    } else {
+        format!("{} of {}", affected.len(), plural(found, "tool"))
+    };
+    format!("{} in {tools}", count(diagnostics))
 }

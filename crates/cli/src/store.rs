@@ -5,10 +5,15 @@ use std::time::{Duration, Instant};
 
 use toolwright_orchestrator::store::{self, Memory, Postgres, Sqlite, Store, postgres, sqlite};
 
+use crate::args::Format;
 use crate::config::{Config, without_password};
-use crate::output::Failure;
+use crate::output::{self, Failure};
+use crate::server_client::ServerClient;
+use crate::server_file::ServerFile;
 
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+const OTHER_STORE: &str = "name another store with `--store URL`; `--store memory:` stores nothing";
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The kind of a store, as its URL names it.
@@ -36,35 +41,67 @@ impl<'a> StoreUrl<'a> {
     }
 }
 
+/// How a command gets at the store.
+pub enum StoreAccess {
+    Own(Box<Store>),
+    /// Through the server that uses it.
+    Server(ServerClient),
+}
+
+/// Opens the store, or finds the server that uses it. A message says that a command goes through the server.
+pub async fn open_or_find_server(config: &Config) -> Result<StoreAccess, Failure> {
+    let StoreUrl::Sqlite(path) = StoreUrl::parse(&config.store)? else {
+        return open(&config.store).await.map(Box::new).map(StoreAccess::Own);
+    };
+    let deadline = Instant::now() + LOCK_TIMEOUT;
+    loop {
+        match Sqlite::open(path, sqlite::Options::default()) {
+            Ok(store) => return Ok(StoreAccess::Own(Box::new(Store::Sqlite(store)))),
+            Err(error @ store::Error::InUse(_)) => {
+                if let Some(file) = find_server(&config.store).await {
+                    if config.format == Format::Human {
+                        output::message(format_args!("through the server at {}", file.url));
+                    }
+                    return ServerClient::new(file).map(StoreAccess::Server);
+                }
+                if Instant::now() >= deadline {
+                    return Err(Failure::new(error, OTHER_STORE));
+                }
+                tokio::time::sleep(POLL_INTERVAL).await;
+            }
+            Err(error) => return Err(Failure::new(error, OTHER_STORE)),
+        }
+    }
+}
+
+/// The server that uses a store and accepts connections. A file that a killed server has left leads nowhere.
+async fn find_server(url: &str) -> Option<ServerFile> {
+    let file = ServerFile::read(&ServerFile::path(url)?)?;
+    let connecting = tokio::net::TcpStream::connect(file.mcp);
+    tokio::time::timeout(CONNECT_TIMEOUT, connecting).await.ok()?.ok()?;
+    Some(file)
+}
+
 /// Opens the store at a URL.
 pub async fn open(url: &str) -> Result<Store, Failure> {
-    open_with_help(url, None).await
+    open_with_help(url, OTHER_STORE).await
 }
 
-/// Opens the store for one call or answer. If `toolwright serve` uses the file, the help text names the request to send
-/// to the server instead: `request` is the path and the other arguments of curl.
-pub async fn open_for(config: &Config, request: &str) -> Result<Store, Failure> {
-    let help = format!(
-        "if that is `toolwright serve`, send the request to it: curl -s http://{}{request}\n        (if the server has keys, with -H 'authorization: Bearer …')",
-        config.settings.server.listen
-    );
-    open_with_help(&config.store, Some(help)).await
-}
-
-async fn open_with_help(url: &str, help_if_in_use: Option<String>) -> Result<Store, Failure> {
-    let failure = |error: store::Error| {
-        let help = match (&error, help_if_in_use) {
-            (store::Error::InUse(_), Some(help)) => help,
-            _ => "name another store with `--store URL`; `--store memory:` stores nothing".to_owned(),
-        };
-        Failure::new(error, help)
-    };
+/// As [`open`], with this help text if another process uses the file.
+pub async fn open_with_help(url: &str, help_if_in_use: &str) -> Result<Store, Failure> {
     let opened = match StoreUrl::parse(url)? {
         StoreUrl::Memory => Ok(Store::Memory(Memory::default())),
         StoreUrl::Sqlite(path) => open_sqlite(path).await.map(Store::Sqlite),
         StoreUrl::Postgres => Postgres::connect(url, postgres::Options::default()).await.map(Store::Postgres),
     };
-    opened.map_err(failure)
+    opened.map_err(|error| match ServerFile::path(url).as_deref().and_then(ServerFile::read) {
+        Some(file) if matches!(error, store::Error::InUse(_)) => {
+            let help = format!("the server at {} uses it; {help_if_in_use}", file.url);
+            Failure::new(error, help)
+        }
+        _ if matches!(error, store::Error::InUse(_)) => Failure::new(error, help_if_in_use),
+        _ => Failure::new(error, OTHER_STORE),
+    })
 }
 
 /// Waits a little if another command uses the file.

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
+use toolwright_contract::BUILTIN_HANDLERS;
 use toolwright_contract::suggest::nearest;
 use toolwright_orchestrator::Runtime;
-use toolwright_registry::build::{Compilation, Options, Progress, Timestamp, compile};
+use toolwright_registry::build::{Compilation, Progress, Timestamp, compile};
 use toolwright_registry::declared;
 use toolwright_registry::toolset::{Implementation, Tool, Toolset};
 
@@ -16,6 +17,7 @@ use crate::config::Config;
 use crate::imports::Imports;
 use crate::output::{self, Failure};
 use crate::report;
+use crate::server_client::ServerClient;
 
 /// Reads the named artifact, or compiles the tools directory without writing anything.
 pub fn load(source: &Source, config: &Config) -> Result<Toolset> {
@@ -40,6 +42,16 @@ pub fn load_runtime_for_call(source: &Source, config: &Config) -> Result<(Runtim
     Ok((build_runtime(toolset, source, config, &imports)?, imports))
 }
 
+/// Refuses an artifact for a call that a server runs with its own tools.
+pub fn refuse_artifact(source: &Source, server: &ServerClient) -> Result<(), Failure> {
+    if source.artifact.is_none() {
+        return Ok(());
+    }
+    let message =
+        format!("the server at {} uses the store, and runs calls with its own tools", server.file.url);
+    Err(Failure::usage(message, "leave `--artifact` out, or name another store with `--store URL`"))
+}
+
 /// Starts the first worker while the tools are read. A failure is reported by the calls that need one.
 fn start_engine(config: &Config) {
     if let Err(failure) = config.engine().warm_up() {
@@ -54,7 +66,7 @@ fn load_with_imports(source: &Source, config: &Config) -> Result<(Toolset, Impor
         Some(artifact) => (Toolset::load(artifact).map_err(|error| Failure::new(&error, error.help()))?, 0),
         // Declared and imported tools alone are a toolset too.
         None if config.has_only_other_tools() => (Toolset::empty(), 0),
-        None => compile_in_memory(&config.tools)?,
+        None => compile_in_memory(config)?,
     };
     // Native handlers are registered by programs that embed Toolwright; the command has none.
     let session = SessionToolset::assemble(built, config, &imports, &|_| false);
@@ -98,12 +110,11 @@ pub fn unknown_tool(tools: &Toolset, name: &str) -> Failure {
     Failure::new(format!("there is no tool `{name}`"), help)
 }
 
-fn compile_in_memory(tools: &Path) -> Result<(Toolset, usize)> {
-    let options = Options { tools: tools.to_owned(), out: tools.join("tool_registry.json"), cache: None };
-    let compilation =
-        compile(options, &Progress::default()).map_err(|error| Failure::new(&error, error.help()))?;
+fn compile_in_memory(config: &Config) -> Result<(Toolset, usize)> {
+    let compilation = compile(config.build_options(), &Progress::default())
+        .map_err(|error| Failure::new(&error, error.help()))?;
     if !compilation.is_ok() {
-        report::print_diagnostics(tools, &compilation.diagnostics);
+        report::print_diagnostics(&config.tools, &compilation.diagnostics);
         let message = format!("the tools do not build: {}", report::count(&compilation.diagnostics));
         return Err(Failure::new(message, "fix them, then try again").into());
     }
@@ -137,7 +148,8 @@ impl SessionToolset {
         let mut toolset = built;
         let before = toolset.ids().count();
         for path in &config.settings.tools.declared {
-            let (tools, errors) = declared::load(path, is_registered);
+            let (mut tools, errors) = declared::load(path, is_registered);
+            tools.iter_mut().for_each(|tool| config.formats.expand(&mut tool.spec.json_schema));
             let (extended, duplicates) = toolset.with_declared(path, tools);
             toolset = extended;
             refused.extend(errors.iter().chain(&duplicates).map(|error| Failure::new(error, error.help())));
@@ -161,7 +173,7 @@ impl SessionToolset {
                 text.push_str(&format!(", {count} {word}"));
             }
         }
-        let is_native = |tool: &&Tool| matches!(tool.implementation, Implementation::Native(_));
+        let is_native = |tool: &&Tool| matches!(&tool.implementation, Implementation::Native(name) if !BUILTIN_HANDLERS.contains(&name.as_str()));
         let natives = self.toolset.declared().iter().take(self.declared).filter(is_native).count();
         if natives > 0 {
             text.push_str(&format!(" ({natives} only in a program that registers the handler)"));

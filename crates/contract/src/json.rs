@@ -58,7 +58,48 @@ fn canonical_number(number: &Number) -> String {
     }
 }
 
+/// The first whole number that a double, and so JavaScript, cannot hold exactly: its place as a JSON pointer, and the number.
+pub fn inexact_integer(value: &Value) -> Option<(String, &Number)> {
+    match value {
+        Value::Number(number) => (!fits_double(number)).then(|| (String::new(), number)),
+        Value::Array(items) => items.iter().enumerate().find_map(|(index, item)| {
+            inexact_integer(item).map(|(place, number)| (format!("/{index}{place}"), number))
+        }),
+        Value::Object(members) => members.iter().find_map(|(name, member)| {
+            let (place, number) = inexact_integer(member)?;
+            Some((format!("/{}{place}", name.replace('~', "~0").replace('/', "~1")), number))
+        }),
+        Value::Null | Value::Bool(_) | Value::String(_) => None,
+    }
+}
+
+/// Whether a double holds the number exactly.
+pub fn fits_double(number: &Number) -> bool {
+    let whole = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
+    // An integer of 64 bits is far within the range of a double.
+    whole.is_none_or(|whole| whole as f64 as i128 == whole)
+}
+
 /// Appends what serde_json writes. Writing to memory does not fail.
 pub(crate) fn write_serialized(value: &impl serde::Serialize, out: &mut Vec<u8>) {
     let _ = serde_json::to_writer(out, value);
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn whole_numbers_that_a_double_rounds_are_found() {
+        let exact = [0, 1 << 53, -(1 << 53), (1 << 53) + 2, 1 << 62, i64::MIN];
+        assert_eq!(inexact_integer(&json!([exact, 9_223_372_036_854_775_808_u64, 1e300, 0.1, "x"])), None);
+        for number in [json!((1_i64 << 53) + 1), json!(-(1_i64 << 53) - 1), json!(i64::MAX), json!(u64::MAX)]
+        {
+            let value = json!({ "a": 1, "b/~": [0, { "c": number }] });
+            let (place, found) = inexact_integer(&value).unwrap();
+            assert_eq!((place.as_str(), &Value::Number(found.clone())), ("/b~1~0/1/c", &number));
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Number, Value};
+use serde_json::{Map, Number, Value};
 
 use crate::word_enum::word_enum;
 
@@ -74,10 +74,27 @@ impl Confirmation {
 pub struct ConfirmationRule {
     /// CEL over `mode`, `session`, `user` and `args`.
     pub when: String,
-    /// Template of the preview; `{{name}}` is replaced by an argument.
+    /// Template of the preview; `{{name}}` is replaced by an argument, or by a member of what is read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preview: Option<String>,
+    /// Values that the preview shows beside the arguments, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub read: BTreeMap<String, PreviewRead>,
 }
+
+/// A call of a capability that reads what a preview shows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PreviewRead {
+    /// One of [`PREVIEW_FUNCTIONS`].
+    pub call: String,
+    /// The object that it is called with. Texts are templates over the arguments.
+    #[serde(default)]
+    pub with: Map<String, Value>,
+}
+
+/// The functions of capabilities that a preview may call: they change nothing.
+pub const PREVIEW_FUNCTIONS: &[&str] = &["calendar.freeBusy", "calendar.getDraft", "kb.get", "kb.search"];
 
 /// When the tool is available.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,6 +108,9 @@ pub struct Availability {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Permissions {
+    /// Only for principals that have proven who they are.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub requires_auth: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_limit: Option<RateLimit>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -130,12 +150,20 @@ pub struct ToolSpec {
     pub clamp: BTreeMap<Mode, BTreeMap<String, Number>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
+    /// Codes of warnings that the author has acknowledged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<String>,
     pub json_schema: Value,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
 }
 
 impl ToolSpec {
+    /// Whether it is only for principals that have proven who they are.
+    pub fn requires_auth(&self) -> bool {
+        self.permissions.as_ref().is_some_and(|permissions| permissions.requires_auth)
+    }
+
     /// Whether a principal with these roles may use it.
     pub fn admits(&self, roles: &[String]) -> bool {
         let required = self.permissions.as_ref().map_or(&[][..], |permissions| &permissions.roles);

@@ -1,6 +1,5 @@
 //! An HTTP endpoint with OpenAI's embeddings API. Requests are batched; transient errors are retried with backoff.
 
-use std::fmt;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -8,7 +7,7 @@ use reqwest::{Client, Response, StatusCode, header, redirect};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::runtime::Runtime;
-use toolwright_capabilities::{CapabilityError, Embedder};
+use toolwright_capabilities::{CapabilityError, Embedder, Secret};
 use url::Url;
 
 use crate::http_client::{build_client, build_runtime, error_chain};
@@ -31,7 +30,7 @@ pub struct Settings {
     /// `https://api.openai.com/v1`, with or without `/embeddings`.
     pub url: String,
     pub model: String,
-    pub key: Option<ApiKey>,
+    pub key: Option<Secret>,
     /// The vector length to request from models that can shorten their vectors.
     pub dimensions: Option<usize>,
     /// The timeout of one request.
@@ -54,16 +53,6 @@ impl Settings {
             backoff: Duration::from_millis(500),
             query_timeout: Duration::from_secs(2),
         }
-    }
-}
-
-/// An API key, redacted in debug output.
-#[derive(Clone)]
-pub struct ApiKey(pub String);
-
-impl fmt::Debug for ApiKey {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("ApiKey(…)")
     }
 }
 
@@ -114,6 +103,12 @@ impl Endpoint {
             dimensions,
             circuit_breaker: Mutex::default(),
         })
+    }
+
+    /// The error with the name of the service.
+    fn named(&self, fault: CapabilityError) -> CapabilityError {
+        let message = format!("the embedder {} returned no vectors: {}", self.name, fault.message);
+        CapabilityError { message, ..fault }
     }
 
     fn embed_batch(&self, texts: &[&str], timeout: Duration) -> Result<Vec<Vec<f32>>, AttemptError> {
@@ -193,7 +188,7 @@ impl Endpoint {
         };
         let body = read_body(response).await.unwrap_or_default();
         let reason = error_reason(&body, self.settings.key.as_ref());
-        let fault = CapabilityError::new(code, embedder_failed(&format!("it responded {status}{reason}")));
+        let fault = CapabilityError::new(code, format!("it responded {status}{reason}"));
         Err(AttemptError { fault, retry })
     }
 }
@@ -223,7 +218,7 @@ impl Embedder for Endpoint {
             let count = rest.iter().take(MAX_BATCH_TEXTS).take_while(fits).count().max(1);
             let (batch, after) = rest.split_at(count);
             let batch: Vec<&str> = batch.iter().map(|text| replace_empty(text)).collect();
-            vectors.extend(self.embed_batch(&batch, Duration::MAX).map_err(|error| error.fault)?);
+            vectors.extend(self.embed_batch(&batch, Duration::MAX).map_err(|error| self.named(error.fault))?);
             rest = after;
         }
         Ok(vectors)
@@ -238,8 +233,9 @@ impl Embedder for Endpoint {
         }
         let result = self.embed_batch(&[replace_empty(text)], self.settings.query_timeout);
         let outage = result.as_ref().err().filter(|error| error.affects_all_texts());
-        *circuit_breaker() = outage.map(|error| (Instant::now() + CIRCUIT_OPEN_FOR, error.fault.clone()));
-        Ok(result.map_err(|error| error.fault)?.pop().unwrap_or_default())
+        *circuit_breaker() =
+            outage.map(|error| (Instant::now() + CIRCUIT_OPEN_FOR, self.named(error.fault.clone())));
+        Ok(result.map_err(|error| self.named(error.fault))?.pop().unwrap_or_default())
     }
 }
 
@@ -277,10 +273,7 @@ impl AttemptError {
 
     fn transient(error: reqwest::Error) -> Self {
         let code = if error.is_timeout() { "TIMEOUT" } else { "UNREACHABLE" };
-        Self {
-            fault: CapabilityError::new(code, embedder_failed(&error_chain(error))),
-            retry: Retry::AfterBackoff,
-        }
+        Self { fault: CapabilityError::new(code, error_chain(error)), retry: Retry::AfterBackoff }
     }
 
     /// Whether any other text would fail too: the service is down, overloaded, or refuses the key.
@@ -290,11 +283,7 @@ impl AttemptError {
 }
 
 fn unreachable(message: &str) -> CapabilityError {
-    CapabilityError::new("UNREACHABLE", embedder_failed(message))
-}
-
-fn embedder_failed(message: &str) -> String {
-    format!("the embedder returned no vectors: {message}")
+    CapabilityError::new("UNREACHABLE", message)
 }
 
 /// Errors do not repeat the URL: it may contain a password.
@@ -333,13 +322,13 @@ async fn read_body(mut response: Response) -> Result<Vec<u8>, AttemptError> {
 }
 
 /// The message of an OpenAI error response, with the key redacted. Other content is not shown.
-fn error_reason(body: &[u8], key: Option<&ApiKey>) -> String {
+fn error_reason(body: &[u8], key: Option<&Secret>) -> String {
     let body: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
     let Some(message) = body["error"]["message"].as_str().or_else(|| body["error"].as_str()) else {
         return String::new();
     };
     let message = match key {
-        Some(ApiKey(key)) if !key.is_empty() => message.replace(key.as_str(), "…"),
+        Some(Secret(key)) if !key.is_empty() => message.replace(key.as_str(), "…"),
         _ => message.to_owned(),
     };
     let plain = message.chars().map(|c| if c.is_control() { ' ' } else { c }).take(200);

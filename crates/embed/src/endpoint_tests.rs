@@ -35,7 +35,7 @@ fn embed_fault(status: &'static str, body: &'static str) -> (CapabilityError, us
 #[test]
 fn vectors_are_normalized_and_in_the_order_of_the_texts() {
     let server = Server::start(|_, request| embed_response(request));
-    let key = Some(ApiKey("secret".to_owned()));
+    let key = Some(Secret("secret".to_owned()));
     let endpoint = Endpoint::new(Settings { key, ..settings(&server) }).unwrap();
     let vectors = endpoint.embed(&["abc", "abcd"]).unwrap();
     let length = |n: f32| n.hypot(1.0);
@@ -81,6 +81,7 @@ fn permanent_errors_are_reported() {
     let (fault, attempts) = embed_fault("429 Too Many Requests", r#"{"error":"slow down"}"#);
     assert_eq!((fault.code, attempts), ("RATE_LIMIT", 5));
     assert!(fault.message.ends_with("slow down"), "{fault}");
+    assert!(fault.message.starts_with("the embedder small at http://127.0.0.1:"), "{fault}");
     let (fault, _) = embed_fault("500 Oops", "panicked at /srv/inside.rs");
     assert!(fault.message.ends_with("it responded 500 Internal Server Error"), "{fault}");
     let (fault, attempts) = embed_fault("429 Too Many Requests\r\nretry-after: 3600", "");
@@ -154,7 +155,7 @@ fn urls_are_completed_and_checked() {
 fn secrets_in_responses_and_urls_are_redacted() {
     let repeated = r#"{"error":{"message":"Incorrect API key provided: sk-secret."}}"#;
     let server = Server::start(move |_, _| ("401 Unauthorized".to_owned(), repeated.into()));
-    let key = Some(ApiKey("sk-secret".to_owned()));
+    let key = Some(Secret("sk-secret".to_owned()));
     let endpoint = Endpoint::new(Settings { key, ..settings(&server) }).unwrap();
     let fault = endpoint.embed(&["one"]).unwrap_err();
     assert!(fault.message.ends_with("Incorrect API key provided: …."), "{fault}");

@@ -36,6 +36,10 @@ impl<E: Embedder> Embedder for QueryCache<E> {
         self.inner.dimensions()
     }
 
+    fn unrelated_cosine(&self) -> Option<f32> {
+        self.inner.unrelated_cosine()
+    }
+
     /// Not cached: the texts of an ingest would evict the queries.
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, CapabilityError> {
         self.inner.embed(texts)

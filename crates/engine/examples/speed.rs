@@ -22,6 +22,10 @@ use toolwright_engine::{
 
 const TRIVIAL: &str = "export async function execute({ args }) { return { ok: true, data: args }; }";
 
+/// As in the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 struct Stub {
     found: Value,
 }

@@ -104,16 +104,18 @@ pub trait Host: Send + Sync {
     fn console(&self, level: Level, text: String);
 }
 
-/// The error of a host function. The handler gets an `Error` with this message and `code`.
+/// The error of a host function. The handler gets an `Error` with this message, `code` and `retryAfterMs`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostError {
     pub code: String,
     pub message: String,
+    /// When a retry may succeed, if the other side said so.
+    pub retry_after_ms: Option<u32>,
 }
 
 impl HostError {
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { code: code.into(), message: message.into() }
+        Self { code: code.into(), message: message.into(), retry_after_ms: None }
     }
 }
 

@@ -23,7 +23,9 @@ pub struct Options {
     pub worker: Option<PathBuf>,
     /// The functions in every handler's `context`; the host decides which of them a call may use.
     pub functions: Vec<HostFunction>,
-    /// The limit of concurrent calls, each in a process of its own. Further calls wait until their deadline.
+    /// A last bound of concurrent calls, each in a process of its own. Further calls wait until their deadline, and do
+    /// so without a fair order: whoever calls the engine limits its calls first, and nested calls need room beside those
+    /// that wait for them.
     pub max_calls: usize,
     /// The limit of workers that wait for the next call of their handler.
     pub max_idle_workers: usize,
@@ -32,7 +34,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         let threads = thread::available_parallelism().map_or(2, usize::from);
-        Self { worker: None, functions: Vec::new(), max_calls: 256, max_idle_workers: 16.max(threads * 4) }
+        Self { worker: None, functions: Vec::new(), max_calls: 1024, max_idle_workers: 16.max(threads * 4) }
     }
 }
 

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use bytes::{Buf, BytesMut};
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use serde_json::Value;
 use tokio::{
@@ -26,6 +27,9 @@ const ABORT_TIME: Duration = Duration::from_millis(80);
 /// How long the spawner may take to report why a worker has ended.
 const EXIT_TIME: Duration = Duration::from_millis(500);
 
+/// Space for at least this much is there before each read: most calls send less in all.
+const READ_BYTES: usize = 4096;
+
 /// How an exchange ends.
 pub(crate) struct Ended {
     pub result: Result<Value, Failure>,
@@ -45,7 +49,7 @@ pub(crate) struct Exchange {
     functions: Arc<[HostFunction]>,
     host: Arc<dyn Host>,
     limits: Limits,
-    input: Vec<u8>,
+    input: BytesMut,
     output: Vec<u8>,
     pending: FuturesUnordered<BoxFuture<'static, (u32, HostResult)>>,
     /// After an abort, host functions that return a promise are refused.
@@ -83,7 +87,7 @@ impl Exchange {
             functions,
             host: Arc::clone(&call.host),
             limits,
-            input: Vec::new(),
+            input: BytesMut::new(),
             output,
             pending: FuturesUnordered::new(),
             aborted: false,
@@ -141,11 +145,14 @@ impl Exchange {
     /// Waits until bytes were received or sent, or a host call has a result.
     async fn wait(&mut self) -> io::Result<()> {
         let (mut reader, mut writer) = self.stream.split();
+        self.input.reserve(READ_BYTES);
         tokio::select! {
             biased;
-            written = writer.write(&self.output), if !self.output.is_empty() => {
-                self.output.drain(..written?);
-            }
+            written = writer.write(&self.output), if !self.output.is_empty() => match written {
+                Ok(count) => drop(self.output.drain(..count)),
+                // The worker has ended. It may have sent its result before, which is still to be read.
+                Err(_) => self.output.clear(),
+            },
             received = reader.read_buf(&mut self.input) => match received? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
                 count => self.received_bytes += count,
@@ -168,7 +175,7 @@ impl Exchange {
             return Ok(None);
         };
         let message = decode(&self.input[HEADER_BYTES..length])?;
-        self.input.drain(..length);
+        self.input.advance(length);
         Ok(Some(message))
     }
 

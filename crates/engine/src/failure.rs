@@ -7,7 +7,15 @@ use serde_json::Value;
 pub enum Failure {
     /// The handler threw or rejected. The texts are the handler's own.
     #[error("the handler threw {name}: {message}")]
-    Thrown { tool_error: Option<Box<ToolErrorFields>>, name: String, message: String, stack: String },
+    Thrown {
+        tool_error: Option<Box<ToolErrorFields>>,
+        /// The `code` of the error, or of its `cause`, such as that of a host function's error.
+        code: Option<String>,
+        name: String,
+        message: String,
+        /// The frames in the handler's files, each with line and column.
+        stack: String,
+    },
     #[error("the handler exceeded its CPU time limit")]
     CpuTime,
     #[error("the deadline has passed")]

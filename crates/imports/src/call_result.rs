@@ -35,7 +35,7 @@ pub(crate) fn convert_result(result: CallToolResult, writes: bool) -> Result<Suc
     };
     if data.to_string().len() > MAX_RESULT_BYTES {
         let message = format!("The tool's result is larger than the limit of {MAX_RESULT_BYTES} bytes.");
-        return Err(Failure::new(ErrorKind::Permanent, message));
+        return Err(Failure { partial_side_effects: writes, ..Failure::new(ErrorKind::Permanent, message) });
     }
     Ok(data.into())
 }
@@ -55,10 +55,10 @@ pub(crate) fn convert_error(error: &ServiceError, writes: bool) -> Failure {
             let failure = Failure::new(ErrorKind::Permanent, truncate(&message));
             Failure { partial_side_effects: writes && was_executed, ..failure }
         }
-        ServiceError::TransportSend(_) => transient("The server of this tool is not reachable.", false),
         ServiceError::InputRequiredRoundsExceeded { .. } => {
             Failure::new(ErrorKind::Permanent, "The server asks for more input; that is not supported.")
         }
+        // Also when sending failed: the request may have arrived before the connection broke.
         _ => transient("The connection to the server was lost during the call.", writes),
     }
 }

@@ -14,6 +14,7 @@ use toolwright_contract::{ErrorKind, Failure, Success};
 
 use crate::call_result::{convert_error, convert_result};
 use crate::definition::Definition;
+use crate::listing::list_tools;
 use crate::settings::{EnvironmentLookup, ServerSettings};
 use crate::transport::{self, McpClient};
 
@@ -21,7 +22,6 @@ use crate::transport::{self, McpClient};
 const DEFINITIONS_TTL: Duration = Duration::from_secs(60);
 /// The minimum time between two attempts to connect.
 const RECONNECT_DELAY: Duration = Duration::from_secs(2);
-const LIST_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) struct Connection {
     pub server: ServerSettings,
@@ -69,9 +69,8 @@ impl Connection {
     /// Lists the server's tools over a connection of its own.
     pub async fn definitions(&self) -> Result<BTreeMap<String, Definition>, String> {
         let client = self.connect().await?;
-        let definitions = list_tools(&client).await;
-        // The definitions are complete, whether or not the connection closes cleanly.
-        let _ = client.cancel().await;
+        let definitions = list_tools(&client, &self.server).await;
+        client.close().await;
         definitions
     }
 
@@ -87,17 +86,30 @@ impl Connection {
         let connection = self.get(deadline).await.map_err(|error| self.unavailable(error))?;
         self.verify(&connection, tool, digest)?;
         let call = CallToolRequestParams::new(tool.to_owned()).with_arguments(args);
-        match connection.client.call_tool_once(call).await {
-            Ok(CallToolResponse::Complete(result)) => convert_result(result, writes),
-            Ok(_) => Err(Failure::new(
+        let client = &connection.client;
+        match client.breach.guard(client.call_tool_once(call)).await {
+            Ok(Ok(CallToolResponse::Complete(result))) => convert_result(result, writes),
+            Ok(Ok(_)) => Err(Failure::new(
                 ErrorKind::Permanent,
                 "The server asks for more input; that is not supported.",
             )),
-            Err(error) => {
+            Ok(Err(error)) => {
                 tracing::warn!(server = self.server.name, tool, "the call failed: {error}");
                 Err(convert_error(&error, writes))
             }
+            Err(exceeded) => {
+                tracing::error!(server = self.server.name, tool, "the call failed: {exceeded}");
+                self.discard(client);
+                let failure = Failure::new(ErrorKind::Permanent, format!("The call failed: {exceeded}."));
+                Err(Failure { partial_side_effects: writes, ..failure })
+            }
         }
+    }
+
+    /// Closes a connection, unless it was replaced already.
+    fn discard(&self, client: &Arc<McpClient>) {
+        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        open.take_if(|open| Arc::ptr_eq(&open.client, client));
     }
 
     fn unavailable(&self, error: ConnectError) -> Failure {
@@ -152,7 +164,9 @@ impl Connection {
 
     fn open_connection(&self) -> Option<OpenConnection> {
         let connection = self.open.read().unwrap_or_else(PoisonError::into_inner).clone();
-        connection.filter(|connection| !connection.client.is_transport_closed())
+        connection.filter(|OpenConnection { client, .. }| {
+            !client.is_transport_closed() && client.breach.get().is_none()
+        })
     }
 
     /// Waits until the server can be called. The error is for the operator.
@@ -168,7 +182,9 @@ impl Connection {
             return Ok(connection);
         }
         let refreshed = match self.open_connection() {
-            Some(connection) => self.load_digests(connection.client).await.ok(),
+            // The HTTP transport keeps the schemas of all tools it has ever seen, so it is replaced with the tools.
+            Some(OpenConnection { client, digests, .. }) => (self.load_digests(client).await.ok())
+                .filter(|refreshed| self.server.url.is_none() || refreshed.digests == digests),
             None => None,
         };
         let connected = match refreshed {
@@ -193,20 +209,8 @@ impl Connection {
     async fn load_digests(&self, client: Arc<McpClient>) -> Result<OpenConnection, String> {
         // Read before the request, so that a change during the request makes the digests outdated.
         let (list_changes, listed_at) = (self.list_changes.load(Ordering::Acquire), Instant::now());
-        let definitions = list_tools(&client).await?;
+        let definitions = list_tools(&client, &self.server).await?;
         let digests = definitions.into_iter().map(|(tool, definition)| (tool, definition.digest()));
         Ok(OpenConnection { digests: Arc::new(digests.collect()), client, listed_at, list_changes })
     }
 }
-
-async fn list_tools(client: &McpClient) -> Result<BTreeMap<String, Definition>, String> {
-    let tools = match timeout(LIST_TIMEOUT, client.list_all_tools()).await {
-        Ok(listed) => listed.map_err(|error| format!("could not list its tools: {error}"))?,
-        Err(_) => return Err(format!("it did not list its tools within {} s", LIST_TIMEOUT.as_secs())),
-    };
-    Ok(tools.iter().map(|tool| (tool.name.to_string(), Definition::from_tool(tool))).collect())
-}
-
-#[cfg(test)]
-#[path = "connection_tests.rs"]
-mod tests;

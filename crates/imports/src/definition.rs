@@ -37,9 +37,13 @@ impl Definition {
 
     /// The SHA-256 of the canonical JSON, in hexadecimal.
     pub fn digest(&self) -> String {
+        hex(&Sha256::digest(self.canonical_json()))
+    }
+
+    pub(crate) fn canonical_json(&self) -> Vec<u8> {
         let mut canonical = Vec::new();
         write_canonical(&serde_json::to_value(self).unwrap_or_default(), &mut canonical);
-        hex(&Sha256::digest(&canonical))
+        canonical
     }
 
     /// The names of the fields in which two definitions differ.

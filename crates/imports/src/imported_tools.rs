@@ -44,14 +44,14 @@ impl Import {
     /// pins.
     pub fn tools(&self, pins: &Pins, file: &Path) -> (Vec<Tool>, Vec<declared::Error>) {
         let declarations: Vec<Value> =
-            self.pinned(pins).map(|(tool, pin)| declaration(self.server(), tool, &pin.definition)).collect();
+            self.pinned(pins).map(|(tool, pin)| declaration(self.server(), tool, pin)).collect();
         declared::read(file, &json!({ "tools": declarations }).to_string(), &|_| true)
     }
 
     /// The handlers of those tools.
     pub fn handlers<'a>(&'a self, pins: &'a Pins) -> impl Iterator<Item = ImportedTool> + 'a {
         self.pinned(pins).map(|(tool, pin)| ImportedTool {
-            handler: handler_name(self.server(), tool),
+            handler: handler_name(self.server(), tool, pin),
             tool: tool.into(),
             digest: pin.sha256.as_str().into(),
             connection: Arc::clone(&self.connection),
@@ -86,14 +86,16 @@ impl ImportedTool {
     }
 }
 
-/// The name under which the handler of an imported tool is registered.
-fn handler_name(server: &ServerSettings, tool: &str) -> String {
-    format!("mcp:{}/{tool}", server.name)
+/// The name under which the handler of an imported tool is registered. It has the digest of the definition, so that a
+/// session whose toolset has an earlier definition does not call the tool that has replaced it.
+fn handler_name(server: &ServerSettings, tool: &str, pin: &Pin) -> String {
+    format!("mcp:{}/{tool}@{}", server.name, pin.sha256.get(..12).unwrap_or(&pin.sha256))
 }
 
 /// A pinned tool as a declared tool. A server's hints are not trusted: unless the configuration says otherwise, a tool
 /// writes and needs a confirmation.
-fn declaration(server: &ServerSettings, tool: &str, pinned: &Definition) -> Value {
+fn declaration(server: &ServerSettings, tool: &str, pin: &Pin) -> Value {
+    let pinned = &pin.definition;
     let description = match pinned.description.trim() {
         "" => format!("`{tool}` of the MCP server `{}`", server.name),
         text => text.to_owned(),
@@ -103,7 +105,10 @@ fn declaration(server: &ServerSettings, tool: &str, pinned: &Definition) -> Valu
         ("description".to_owned(), description.into()),
         ("type".to_owned(), "function".into()),
         ("parameters".to_owned(), pinned.input_schema.clone()),
-        ("implementation".to_owned(), json!({ "type": "builtin", "handler": handler_name(server, tool) })),
+        (
+            "implementation".to_owned(),
+            json!({ "type": "builtin", "handler": handler_name(server, tool, pin) }),
+        ),
         ("category".to_owned(), "action".into()),
         ("sideEffects".to_owned(), "writes".into()),
         ("idempotent".to_owned(), false.into()),

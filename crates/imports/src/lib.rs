@@ -3,15 +3,22 @@
 //!
 //! It must not know sessions or policy: a call has passed the orchestrator before it arrives here.
 
+mod bounded_transport;
 mod call_result;
 mod connection;
 mod definition;
+mod event_size;
+mod http_client;
 mod imported_tools;
+mod limits;
+mod listing;
 pub mod pins;
+mod program;
 pub mod settings;
 mod transport;
 
 pub use definition::Definition;
 pub use imported_tools::{Import, ImportedTool};
+pub use limits::Limits;
 pub use pins::{Change, Pins};
 pub use settings::{EnvironmentLookup, ServerSettings};

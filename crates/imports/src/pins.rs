@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use toolwright_contract::object::ObjectOnly;
 
 use crate::definition::Definition;
 
@@ -79,7 +80,8 @@ impl Pins {
             Err(source) => return Err(Error::Unreadable { path: path.to_owned(), source }),
         };
         let malformed = |message: String| Error::Malformed { path: path.to_owned(), message };
-        let pins: Self = serde_json::from_str(&text).map_err(|error| malformed(error.to_string()))?;
+        let ObjectOnly::<Self>(pins) =
+            serde_json::from_str(&text).map_err(|error| malformed(error.to_string()))?;
         if pins.format != FORMAT {
             return Err(malformed(format!("its format is {}, but this program reads {FORMAT}", pins.format)));
         }

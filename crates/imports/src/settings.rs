@@ -6,6 +6,8 @@ use std::ffi::OsString;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::limits::Limits;
+
 /// Looks up an environment variable of this process.
 pub type EnvironmentLookup = fn(&str) -> Option<OsString>;
 
@@ -34,6 +36,9 @@ pub struct ServerSettings {
     /// Fields of a declared tool, by the server's name of the tool.
     #[serde(default)]
     pub tool: BTreeMap<String, Map<String, Value>>,
+    /// Limits on what is read from it.
+    #[serde(default)]
+    pub limits: Limits,
 }
 
 /// How to reach a server.
@@ -69,6 +74,10 @@ impl ServerSettings {
             self.prefix.as_deref().filter(|prefix| !prefix.is_empty() && !is_identifier(prefix))
         {
             return Err(self.error(format!("`prefix` `{prefix}` is invalid"), help));
+        }
+        if let Some(limit) = self.limits.zero() {
+            let message = format!("`limits.{limit}` must be greater than 0");
+            return Err(self.error(message, "write a larger number, or remove the setting"));
         }
         self.endpoint().map(drop)
     }

@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "starts the MCP servers that the configuration names")]
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,20 +11,23 @@ use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
 use rmcp::model::{ClientConfig, Implementation, ProtocolVersion};
-use rmcp::service::{ClientLifecycleMode, ClientServiceExt, NotificationContext, RunningService};
+use rmcp::service::{
+    ClientCacheConfig, ClientLifecycleMode, ClientServiceExt, NotificationContext, RunningService,
+};
+use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use rmcp::{ClientHandler, RoleClient};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
-use tokio::process::{ChildStderr, Command};
+use tokio::process::Command;
 use toolwright_capabilities::http::system_tls;
 
+use crate::bounded_transport::BoundedTransport;
+use crate::http_client::BoundedHttpClient;
+use crate::limits::Breach;
+use crate::program::Program;
 use crate::settings::{Endpoint, EnvironmentLookup, ServerSettings};
 
 /// Includes the time to download a program before it starts.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
-/// The length at which lines of a program's standard error are split.
-const MAX_LINE_BYTES: u64 = 4096;
 /// The variables that every program gets from this process; it gets no others.
 const INHERITED_VARIABLES: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "USER"];
 
@@ -44,7 +48,35 @@ impl ClientHandler for MessageHandler {
     }
 }
 
-pub(crate) type McpClient = RunningService<RoleClient, MessageHandler>;
+type Service = RunningService<RoleClient, MessageHandler>;
+
+/// An initialized connection.
+pub(crate) struct McpClient {
+    service: Service,
+    /// The limit that the server has exceeded on it.
+    pub breach: Breach,
+}
+
+impl Deref for McpClient {
+    type Target = Service;
+
+    fn deref(&self) -> &Service {
+        &self.service
+    }
+}
+
+impl McpClient {
+    pub async fn new(service: Service, breach: Breach) -> Self {
+        // The server chooses how long its responses are valid, and could fill the cache with them.
+        service.peer().set_response_cache_config(ClientCacheConfig::disabled()).await;
+        Self { service, breach }
+    }
+
+    pub async fn close(self) {
+        // It is closed, whether or not that goes well.
+        let _ = self.service.cancel().await;
+    }
+}
 
 /// Connects and initializes. The error is for the operator.
 pub(crate) async fn connect(
@@ -57,20 +89,24 @@ pub(crate) async fn connect(
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         legacy_version: Some(ProtocolVersion::V_2025_11_25),
     };
+    let breach = Breach::new(&server.name);
     let connecting = async {
         let connected = match server.endpoint().map_err(|error| error.to_string())? {
             Endpoint::Command(program, arguments) => {
-                let transport = start_program(server, program, arguments, environment)?;
-                handler.serve_with_lifecycle(transport, newest_first).await
+                let transport = start_program(server, program, arguments, environment, &breach)?;
+                handler.serve_with_lifecycle(BoundedTransport::new(transport, &breach), newest_first).await
             }
             Endpoint::Url(url) => {
-                handler.serve_with_lifecycle(http_transport(server, url, environment)?, newest_first).await
+                let transport = http_transport(server, url, environment, &breach)?;
+                handler.serve_with_lifecycle(BoundedTransport::new(transport, &breach), newest_first).await
             }
         };
         connected.map_err(|error| error.to_string())
     };
-    match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
-        Ok(connected) => connected,
+    match tokio::time::timeout(CONNECT_TIMEOUT, breach.guard(connecting)).await {
+        Ok(Ok(Ok(service))) => Ok(McpClient::new(service, breach).await),
+        Ok(Ok(Err(error))) => Err(error),
+        Ok(Err(exceeded)) => Err(exceeded.to_string()),
         Err(_) => Err(format!("no response within {} s", CONNECT_TIMEOUT.as_secs())),
     }
 }
@@ -80,43 +116,27 @@ fn start_program(
     program: &str,
     arguments: &[String],
     environment: EnvironmentLookup,
-) -> Result<TokioChildProcess, String> {
+    breach: &Breach,
+) -> Result<Program, String> {
     let mut command = Command::new(program);
     command.args(arguments).env_clear().kill_on_drop(true);
     command.envs(INHERITED_VARIABLES.iter().filter_map(|name| Some((*name, environment(name)?))));
     for (name, value) in &server.env {
         command.env(name, server.expand(value, environment).map_err(|error| error.to_string())?);
     }
-    let (transport, stderr) = TokioChildProcess::builder(command)
-        .stderr(Stdio::piped())
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
         .spawn()
-        .map_err(|error| format!("could not start `{program}`: {error}"))?;
-    if let Some(stderr) = stderr {
-        tokio::spawn(log_stderr(server.name.clone(), stderr));
-    }
-    Ok(transport)
-}
-
-/// Logs the lines of a program's standard error.
-async fn log_stderr(server: String, stderr: ChildStderr) {
-    let mut stderr = BufReader::new(stderr);
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        match (&mut stderr).take(MAX_LINE_BYTES).read_until(b'\n', &mut line).await {
-            Ok(0) | Err(_) => return,
-            Ok(_) => {
-                tracing::info!(target: "toolwright::mcp", server, "{}", String::from_utf8_lossy(&line).trim_end())
-            }
-        }
-    }
+        .and_then(|child| Program::new(child, &server.name, &server.limits, breach))
+        .map_err(|error| format!("could not start `{program}`: {error}"))
 }
 
 fn http_transport(
     server: &ServerSettings,
     url: &str,
     environment: EnvironmentLookup,
-) -> Result<StreamableHttpClientTransport<reqwest::Client>, String> {
+    breach: &Breach,
+) -> Result<StreamableHttpClientTransport<BoundedHttpClient>, String> {
     let mut headers = HashMap::new();
     for (name, value) in &server.headers {
         let value = server.expand(value, environment).map_err(|error| error.to_string())?;
@@ -131,6 +151,7 @@ fn http_transport(
         .redirect(reqwest::redirect::Policy::none())
         .build()
         .map_err(|error| format!("could not create the HTTP client: {error}"))?;
+    let client = BoundedHttpClient { client, limits: server.limits.clone(), breach: breach.clone() };
     let mut config = StreamableHttpClientTransportConfig::with_uri(url);
     config.custom_headers = headers;
     Ok(StreamableHttpClientTransport::with_client(client, config))

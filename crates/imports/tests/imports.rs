@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod imports {
+    mod hostile_http;
+    mod hostile_programs;
     mod pinning;
     mod settings_checks;
     mod support;

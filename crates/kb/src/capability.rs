@@ -33,6 +33,8 @@ pub struct Options {
     /// The directory that source names are relative to.
     pub base: PathBuf,
     pub embedder_source: EmbedderSource,
+    /// Results of a search with a lower score are left out.
+    pub min_score: f32,
 }
 
 impl fmt::Debug for Options {
@@ -195,7 +197,8 @@ impl Inner {
             fields.remove(&Field::Snippet);
         }
         let filter = parse_filter(arguments, user)?;
-        let query = Query { text: text.to_owned(), filter, top_k, deadline: Some(deadline) };
+        let min_score = self.options.min_score;
+        let query = Query { text: text.to_owned(), filter, top_k, min_score, deadline: Some(deadline) };
         let kb = self.open().map_err(to_fault)?;
         let (hits, retrieval) = kb.search(&query).map_err(to_fault)?;
         if retrieval == Retrieval::Keyword {

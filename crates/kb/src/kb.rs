@@ -7,12 +7,13 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use toolwright_capabilities::Embedder;
+use toolwright_capabilities::{CapabilityError, Embedder};
 
 use crate::ingest::{Defaults, Ingest, Progress, Report};
 use crate::passages;
 use crate::record::{Record, RecordKey};
-use crate::search::{self, Hit, Query};
+use crate::relevance;
+use crate::search::{self, Hit, Query, QueryVector};
 use crate::store::{self, Backend, EmbedderId, Error, Result, StoreWriter};
 
 /// Returns the embedder, or why there is none and how to fix it. Called for each search, because a model may be installed
@@ -50,6 +51,8 @@ pub struct Kb {
     embedder_source: EmbedderSource,
     /// The last reason for a keyword-only search, so that it is logged once.
     last_warning: Mutex<String>,
+    /// The mean cosine of unrelated texts, measured once, and the name of its embedder.
+    unrelated_cosine: Mutex<Option<(String, f32)>>,
 }
 
 impl fmt::Debug for Kb {
@@ -65,7 +68,7 @@ impl Kb {
     }
 
     pub fn new(store: Box<dyn Backend>, embedder_source: EmbedderSource) -> Self {
-        Self { store, embedder_source, last_warning: Mutex::default() }
+        Self { store, embedder_source, last_warning: Mutex::default(), unrelated_cosine: Mutex::default() }
     }
 
     /// The best records, and how they were found.
@@ -84,7 +87,7 @@ impl Kb {
                 (None, Retrieval::Keyword)
             }
         };
-        Ok((search::search(&*self.store, query, vector.as_deref())?, retrieval))
+        Ok((search::search(&*self.store, query, vector.as_ref())?, retrieval))
     }
 
     /// The records with these ids that the user may read; without a user, all of them.
@@ -176,7 +179,7 @@ impl Kb {
     }
 
     /// The vector of a query, or why the search must use keywords only.
-    fn embed_query(&self, text: &str) -> Result<std::result::Result<Vec<f32>, String>> {
+    fn embed_query(&self, text: &str) -> Result<std::result::Result<QueryVector, String>> {
         let embedder = match (self.embedder_source)() {
             Ok(embedder) => embedder,
             Err(reason) => return Ok(Err(reason)),
@@ -189,10 +192,29 @@ impl Kb {
             return Ok(Err(mismatch(&stored, &configured(stored.dimensions)).to_string()));
         }
         Ok(match embedder.embed_query(text) {
-            Ok(vector) if vector.len() == stored.dimensions => Ok(vector),
+            Ok(values) if values.len() == stored.dimensions => {
+                let unrelated_cosine = self.unrelated_cosine(embedder.as_ref());
+                unrelated_cosine
+                    .map(|unrelated_cosine| QueryVector { values, unrelated_cosine })
+                    .map_err(|fault| fault.to_string())
+            }
             Ok(vector) => Err(mismatch(&stored, &configured(vector.len())).to_string()),
             Err(fault) => Err(fault.to_string()),
         })
+    }
+
+    /// The mean cosine of unrelated texts by this embedder.
+    fn unrelated_cosine(&self, embedder: &dyn Embedder) -> std::result::Result<f32, CapabilityError> {
+        if let Some(known) = embedder.unrelated_cosine() {
+            return Ok(known);
+        }
+        let mut measured = self.unrelated_cosine.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, cosine)) = measured.as_ref().filter(|(name, _)| name == embedder.name()) {
+            return Ok(*cosine);
+        }
+        let cosine = relevance::measure_unrelated_cosine(|texts| embedder.embed(texts))?;
+        *measured = Some((embedder.name().to_owned(), cosine));
+        Ok(cosine)
     }
 
     fn last_warning(&self) -> MutexGuard<'_, String> {

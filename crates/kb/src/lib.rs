@@ -4,7 +4,7 @@
 //! - `ingest`: turns files into records.
 //! - `tokenizer`: turns text into stemmed words, for indexing, queries and snippets.
 //! - `store`: the interface of a back end, and the back ends.
-//! - `search`, `snippet`: turn the candidates of a back end into results; `kb`: the library's entry point.
+//! - `search`, `relevance`, `snippet`: turn the candidates of a back end into results; `kb`: the library's entry point.
 //! - `capability`: the `kb` capability of handlers.
 
 mod capability;
@@ -12,6 +12,7 @@ pub mod ingest;
 mod kb;
 pub mod passages;
 pub mod record;
+pub mod relevance;
 pub mod search;
 mod snippet;
 pub mod store;

@@ -1,4 +1,5 @@
-//! Hybrid search: fuses the keyword and the vector candidates of a back end, and builds the results.
+//! Hybrid search: fuses the keyword and the vector candidates of a back end, cuts off those that are not relevant, and
+//! builds the results.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
@@ -6,6 +7,7 @@ use std::time::Instant;
 use serde_json::{Map, Value};
 
 use crate::record::{Record, RecordKey};
+use crate::relevance::{Relevance, make_descending};
 use crate::store::{Backend, Candidate, CandidateLists, CandidateQuery, Filter, Result};
 use crate::{passages, snippet};
 
@@ -41,30 +43,47 @@ pub struct Query {
     pub text: String,
     pub filter: Filter,
     pub top_k: usize,
+    /// Results with a lower score are left out.
+    pub min_score: f32,
     pub deadline: Option<Instant>,
+}
+
+/// The vector of a query.
+#[derive(Debug, Clone, PartialEq)]
+pub struct QueryVector {
+    pub values: Vec<f32>,
+    /// The mean cosine of unrelated texts by the same embedder.
+    pub unrelated_cosine: f32,
 }
 
 /// A record that matches.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
     pub record: Record,
-    /// From 0 to 1.
+    /// How relevant the record is, from 0 to 1.
     pub score: f32,
     /// The text around the match.
     pub snippet: String,
 }
 
-/// The best records, best first; equal scores are ordered by id.
-pub fn search(store: &dyn Backend, query: &Query, vector: Option<&[f32]>) -> Result<Vec<Hit>> {
+/// The relevant records, best first; equally good ones are ordered by id.
+pub fn search(store: &dyn Backend, query: &Query, vector: Option<&QueryVector>) -> Result<Vec<Hit>> {
     let limit = CANDIDATE_LIMIT.max(query.top_k);
     let lists = store.find_candidates(&CandidateQuery {
         text: &query.text,
-        vector,
+        vector: vector.map(|vector| vector.values.as_slice()),
         filter: &query.filter,
         limit,
         deadline: query.deadline,
     })?;
+    let relevance = Relevance::new(&lists, vector.map(|vector| vector.unrelated_cosine), limit);
+    let scores_in = |list: &[Candidate]| -> HashMap<RecordKey, f32> {
+        list.iter().map(|candidate| (candidate.key, candidate.score)).collect()
+    };
+    let (keyword, cosines) = (scores_in(&lists.keyword), scores_in(&lists.vector));
+    let score = |key: &RecordKey| relevance.score(keyword.get(key).copied(), cosines.get(key).copied());
     let mut candidates = fuse(&lists, limit);
+    candidates.retain(|candidate| score(&candidate.key) >= query.min_score);
     // Keep all candidates that tie with the last result, because the ids decide between them.
     if let Some(last) = candidates.get(query.top_k.saturating_sub(1)).map(|hit| hit.score) {
         candidates.retain(|hit| hit.score >= last);
@@ -76,7 +95,11 @@ pub fn search(store: &dyn Backend, query: &Query, vector: Option<&[f32]>) -> Res
         candidates.into_iter().filter_map(|hit| Some((records.remove(&hit.key)?, hit))).collect();
     hits.sort_by(|(left, l), (right, r)| r.score.total_cmp(&l.score).then_with(|| left.id.cmp(&right.id)));
     hits.truncate(query.top_k);
-    Ok(hits.into_iter().map(|(record, hit)| build_hit(record, hit, &query.text)).collect())
+    let (records, mut candidates): (Vec<Record>, Vec<Candidate>) = hits.into_iter().unzip();
+    candidates.iter_mut().for_each(|candidate| candidate.score = score(&candidate.key));
+    make_descending(&mut candidates);
+    let hits = records.into_iter().zip(candidates);
+    Ok(hits.map(|(record, candidate)| build_hit(record, candidate, &query.text)).collect())
 }
 
 fn build_hit(record: Record, candidate: Candidate, query: &str) -> Hit {

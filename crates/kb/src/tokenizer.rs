@@ -18,11 +18,28 @@ const MAX_QUERY_TERMS: usize = 64;
 /// a separate title with weight 1 reaches .664, .505 and .310; these weights reach .700, .531 and .392.
 pub const FIELD_WEIGHTS: [f32; 3] = [1.0, 0.3, 0.3];
 
+/// Below the first number of words, less of a query is expected in a text; above the second, too.
+const FEW_WORDS: f32 = 4.0;
+const MANY_WORDS: f32 = 6.0;
+
 /// Stop words: indexed, but ignored in queries.
 const STOP_WORDS: &str = " a about all am an and any are as at be been being between but by can could did do does each for \
     from had has have he her his how i if in into is it its may might no not of on or other our she should some such \
     than that the their then there these they this to was we were what when where which who whom why will with would \
     you your ";
+
+/// The BM25 score at which a record answers half of a query: a share of the score of a text of average length that has each
+/// word of the query once, by the number of words. A query of one word is answered by any text with that word; of many
+/// words, no text has most. `terms` are how often each distinct word is in the query, and in how many records.
+pub fn keyword_scale(terms: impl ExactSizeIterator<Item = (f32, u64)>, records: u64) -> f32 {
+    let words = terms.len() as f32;
+    let share = (words / FEW_WORDS).min(1.0).min((MANY_WORDS / words.max(1.0)).sqrt());
+    let inverse_frequency = |frequency: u64| {
+        let without = records.saturating_sub(frequency) as f32;
+        (1.0 + (without + 0.5) / (frequency as f32 + 0.5)).ln()
+    };
+    share * terms.map(|(times, frequency)| times * inverse_frequency(frequency)).sum::<f32>()
+}
 
 /// The texts of the indexed fields, in the order of [`FIELD_WEIGHTS`].
 pub fn indexed_texts(record: &Record) -> [Vec<&str>; 3] {

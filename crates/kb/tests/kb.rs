@@ -41,6 +41,7 @@ macro_rules! conformance {
             keyword_search: any_text_is_a_valid_query,
             keyword_search: the_number_of_sources_does_not_change_scores,
             keyword_search: equal_scores_are_ordered_by_key,
+            keyword_search: the_scale_of_scores_depends_on_the_words_and_how_rare_they_are,
             filters: both_lists_contain_exactly_the_matching_records,
             filters: personal_records_are_visible_to_their_owner_only,
             filters: both_ends_of_a_date_range_are_inclusive,

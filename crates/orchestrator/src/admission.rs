@@ -5,15 +5,17 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 use toolwright_contract::{Envelope, Failure};
+use toolwright_engine::Cancel;
 
+use crate::capacity::SeatAnswer;
 use crate::execution::Execution;
 use crate::gate::{self, GateInput, RateTokens, Stop, meter};
 use crate::invocation::MAX_TIMEOUT;
 use crate::orchestrator::Orchestrator;
 use crate::prepared::PreparedTool;
 use crate::refusal::{
-    approval_already_used, execution_id_conflict, session_inactive, still_running, store_unavailable,
-    toolset_unloaded, unknown_outcome, unknown_session,
+    approval_already_used, cancelled, execution_id_conflict, session_inactive, still_running,
+    store_unavailable, toolset_missing, unknown_outcome, unknown_session,
 };
 use crate::state;
 use crate::store::{self, Backend, ClaimOutcome, Durability, ExecutionStatus};
@@ -27,6 +29,15 @@ pub(crate) enum Admission {
     Claimed(Arc<PreparedTool>),
     /// It ran before, with this envelope.
     Recorded(Arc<Envelope>),
+    /// A person has to approve it first, or again, since the preview has changed.
+    Unconfirmed(Arc<PreparedTool>),
+}
+
+/// Whether a person has to approve an execution that has passed the gates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Confirmation {
+    NotNeeded,
+    Needed,
 }
 
 /// How an execution is claimed, which depends on its session.
@@ -45,7 +56,14 @@ impl Orchestrator {
             if let Some(envelope) = self.replay(execution).await? {
                 return Ok(Admission::Recorded(envelope));
             }
-            let prepared = self.admit(execution).await?;
+            let (prepared, confirmation) = self.admit(execution).await?;
+            if confirmation == Confirmation::Needed || !self.is_as_previewed(execution, &prepared).await? {
+                return Ok(Admission::Unconfirmed(prepared));
+            }
+            if self.take_seat(execution, &prepared).await? && execution.claim == ClaimKind::Stored {
+                self.reload_session(execution).await?;
+                continue;
+            }
             if let Some(admission) = self.claim(execution, prepared).await? {
                 return Ok(admission);
             }
@@ -75,17 +93,18 @@ impl Orchestrator {
         }
     }
 
-    /// Prepares the tool and passes the gates. A call that needs approval becomes a confirmation request.
-    async fn admit(&self, execution: &mut Execution) -> Result<Arc<PreparedTool>, Failure> {
+    /// Prepares the tool and passes the gates.
+    async fn admit(&self, execution: &mut Execution) -> Result<(Arc<PreparedTool>, Confirmation), Failure> {
         if !execution.is_test() {
             if !state::is_active(&execution.session, execution.now) {
                 return Err(session_inactive("This session is no longer active."));
             }
             self.check_block(execution).await?;
         }
-        let runtime = execution.runtime.clone().ok_or_else(toolset_unloaded)?;
-        let tool =
-            runtime.toolset().get(&execution.tool).ok_or_else(|| runtime.unknown_tool(&execution.tool))?;
+        let runtime = execution.runtime.clone().ok_or_else(toolset_missing)?;
+        let Some(tool) = runtime.toolset().get(&execution.tool) else {
+            return Err(self.unknown_tool(&runtime, &execution.session, &execution.tool));
+        };
         let prepared = runtime.prepared(tool).await?;
         let args = std::mem::take(&mut execution.args);
         execution.rate_tokens = RateTokens::default();
@@ -110,13 +129,38 @@ impl Orchestrator {
         }
         execution.prepared = Some(Arc::clone(&prepared));
         execution.note_secrets();
-        if let Err(Stop::Deny(failure)) = passed {
-            return Err(failure);
-        }
+        let confirmation = match passed {
+            Ok(()) => Confirmation::NotNeeded,
+            Err(Stop::Confirm) => Confirmation::Needed,
+            Err(Stop::Deny(failure)) => return Err(failure),
+        };
         execution.rate_tokens = rate_tokens;
-        match passed {
-            Ok(()) => Ok(prepared),
-            Err(_) => Err(Box::pin(self.request_confirmation(execution, &prepared)).await),
+        Ok((prepared, confirmation))
+    }
+
+    /// Takes a seat if the handler needs one. True when the call has waited for it.
+    async fn take_seat(&self, execution: &mut Execution, prepared: &PreparedTool) -> Result<bool, Failure> {
+        if execution.permit.is_some() || !prepared.handler.needs_seat() {
+            return Ok(false);
+        }
+        // The handler's own time begins when it has its seat: a write must not be started with little time left.
+        match self.0.seats.request(&execution.seat_request(), execution.deadline(prepared))? {
+            SeatAnswer::Taken(permit) => {
+                execution.permit = Some(permit);
+                Ok(false)
+            }
+            SeatAnswer::Waiting(waiting) => {
+                let cancel = execution.cancel.get_or_init(Cancel::new).clone();
+                let seat = async {
+                    tokio::select! {
+                        biased;
+                        seat = waiting.seat() => seat,
+                        () = cancel.cancelled() => Err(cancelled()),
+                    }
+                };
+                execution.permit = Some(Box::pin(seat).await?);
+                Ok(true)
+            }
         }
     }
 
@@ -173,6 +217,7 @@ impl Orchestrator {
     /// Waits while another process runs this execution, then reads the session again.
     async fn wait_for_other_process(&self, execution: &mut Execution) -> Result<(), Failure> {
         let deadline = execution.started + MAX_TIMEOUT;
+        execution.permit = None;
         loop {
             let recorded = self.0.store.execution(&execution.session.id, &execution.id).await;
             match recorded.map_err(store_unavailable)?.map(|record| record.status) {
@@ -188,7 +233,8 @@ impl Orchestrator {
     /// Reads the session again after a wait: gates must not decide on an old state.
     pub(crate) async fn reload_session(&self, execution: &mut Execution) -> Result<(), Failure> {
         let found = self.0.store.session(&execution.session.id).await.map_err(store_unavailable)?;
-        execution.session = found.ok_or_else(unknown_session)?;
+        let found = found.ok_or_else(unknown_session)?;
+        execution.session = found.with_principal(&execution.session.principal);
         execution.now = self.0.clock.now();
         Ok(())
     }

@@ -2,31 +2,48 @@
 
 use std::sync::Arc;
 
+use futures_util::future::{BoxFuture, join_all};
 use serde_json::{Map, Value, json};
-use toolwright_contract::{Envelope, ErrorKind, Failure, Meta};
+use toolwright_contract::{Envelope, ErrorKind, Failure, Meta, Principal};
 
-use crate::confirm::{self, Approver, Error, NewToken};
+use crate::confirm::{self, Approver, Error};
 use crate::deferred::DeferredResult;
 use crate::execution::Execution;
 use crate::finish::{End, Record};
-use crate::gate::{self, GateInput, RateTokens, Stop};
+use crate::gate::{self, GateInput, RateTokens, Stop, role};
 use crate::orchestrator::Orchestrator;
-use crate::prepared::PreparedTool;
 use crate::redact;
-use crate::refusal::{execution_id_conflict, store_unavailable};
 use crate::request::{CallRequest, SessionRef, ToolCall};
 use crate::store::{
     self, AuditEntry, Backend, Claim, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Decision,
-    Durability, ExecutionStatus, SessionRecord, Settlement,
+    Durability, ExecutionStatus, PendingQuery, PendingScope, SessionRecord, SessionStatus, Settlement,
 };
 
+/// A page of the confirmation requests that wait for an answer.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PendingPage {
+    pub requests: Vec<Arc<ConfirmationRecord>>,
+    /// The time and id after which the next page begins; `None` on the last page.
+    pub next: Option<(i64, String)>,
+}
+
 impl Orchestrator {
-    /// The confirmation requests that wait for an answer, oldest first.
+    /// The confirmation requests that wait for an answer, of one session or of all, oldest first.
     pub async fn pending(&self, session: Option<&str>) -> store::Result<Vec<Arc<ConfirmationRecord>>> {
-        let now = self.0.clock.now();
-        let mut pending = self.0.store.pending_confirmations(session).await?;
-        pending.retain(|request| request.expires_at > now);
-        Ok(pending)
+        let scope = session.map_or(PendingScope::All, PendingScope::Session);
+        Ok(self.pending_page(PendingQuery::all(scope)).await?.requests)
+    }
+
+    /// As [`Self::pending`], in pages.
+    pub fn pending_page<'a>(&'a self, query: PendingQuery<'a>) -> BoxFuture<'a, store::Result<PendingPage>> {
+        Box::pin(async move {
+            let now = self.0.clock.now();
+            let mut requests = self.0.store.pending_confirmations(query).await?;
+            let is_full = requests.len() >= query.limit;
+            let next = requests.last().filter(|_| is_full).map(|last| (last.created_at, last.id.clone()));
+            requests.retain(|request| request.expires_at > now);
+            Ok(PendingPage { requests, next })
+        })
     }
 
     /// The recorded envelope of an execution, for clients that have missed a deferred result. `None` when nothing is
@@ -40,17 +57,20 @@ impl Orchestrator {
     }
 
     /// Approves a call, possibly with edited arguments: it runs once, and its envelope is delivered.
-    pub async fn approve(
-        &self,
-        approver: &Approver<'_>,
+    pub fn approve<'a>(
+        &'a self,
+        approver: &'a Approver<'a>,
         edited: Option<Value>,
-    ) -> Result<Arc<Envelope>, Error> {
-        self.approve_with(approver, edited, false).await
+    ) -> BoxFuture<'a, Result<Arc<Envelope>, Error>> {
+        Box::pin(async move { self.approve_with(approver, edited, false).await })
     }
 
     /// As [`Self::approve`]; and if policy allows it, the session needs no approval for this tool any more.
-    pub async fn approve_and_remember(&self, approver: &Approver<'_>) -> Result<Arc<Envelope>, Error> {
-        self.approve_with(approver, None, self.0.policy.may_remember).await
+    pub fn approve_and_remember<'a>(
+        &'a self,
+        approver: &'a Approver<'a>,
+    ) -> BoxFuture<'a, Result<Arc<Envelope>, Error>> {
+        Box::pin(async move { self.approve_with(approver, None, self.0.policy.may_remember).await })
     }
 
     async fn approve_with(
@@ -60,22 +80,46 @@ impl Orchestrator {
         remember: bool,
     ) -> Result<Arc<Envelope>, Error> {
         let request = self.answerable(approver).await?;
+        let principal = self.check_role(&request, approver).await?;
         let (args, redacted_args) = match edited {
             Some(edited) => self.check_edited(&request, edited).await?,
             None => (request.args.clone(), request.redacted_args.clone()),
         };
-        let decision = Decision::Approve { by: approver.by.to_owned(), args, redacted_args };
-        self.decide(request, decision, remember).await
+        let roles = principal.as_ref().map(|principal| principal.roles.clone());
+        let decision = Decision::Approve { by: approver.by.to_owned(), args, redacted_args, roles };
+        self.decide(request, decision, remember, principal).await
+    }
+
+    /// Refuses an approval by the session's principal if it has lost the role that the tool requires. Returns that
+    /// principal: the call runs with the roles that it has now.
+    async fn check_role(
+        &self,
+        request: &ConfirmationRecord,
+        approver: &Approver<'_>,
+    ) -> Result<Option<Principal>, Error> {
+        let Some(principal) = approver.principal else { return Ok(None) };
+        let Some(session) = self.0.store.session(&request.session).await? else { return Ok(None) };
+        if !session.principal.is_same_as(principal) {
+            return Ok(None);
+        }
+        let runtime = self.load_runtime(&session.toolset).await?;
+        let spec = runtime.as_ref().and_then(|runtime| runtime.toolset().metadata(&request.tool));
+        if let Some(spec) = spec {
+            role::check(spec, principal).map_err(|failure| Error::Forbidden(failure.message))?;
+        }
+        Ok(Some(principal.clone()))
     }
 
     /// Rejects a call: the rejection is recorded as its result, and delivered.
-    pub async fn reject(
-        &self,
-        approver: &Approver<'_>,
+    pub fn reject<'a>(
+        &'a self,
+        approver: &'a Approver<'a>,
         reason: Option<String>,
-    ) -> Result<Arc<Envelope>, Error> {
-        let request = self.answerable(approver).await?;
-        self.decide(request, Decision::Reject { by: approver.by.to_owned(), reason }, false).await
+    ) -> BoxFuture<'a, Result<Arc<Envelope>, Error>> {
+        Box::pin(async move {
+            let request = self.answerable(approver).await?;
+            self.decide(request, Decision::Reject { by: approver.by.to_owned(), reason }, false, None).await
+        })
     }
 
     /// Records a decision and runs or declines the call, in a task of its own: an answer counts once it is recorded,
@@ -85,12 +129,14 @@ impl Orchestrator {
         request: Arc<ConfirmationRecord>,
         decision: Decision,
         remember: bool,
+        principal: Option<Principal>,
     ) -> Result<Arc<Envelope>, Error> {
         let this = self.clone();
         let task = tokio::spawn(async move {
             let _running = Arc::clone(&this.0.detached);
             let decided = this.0.store.decide_confirmation(&request.id, decision, this.0.clock.now()).await?;
-            let decided = decided.ok_or(Error::Refused)?;
+            // Another approver was faster.
+            let decided = decided.ok_or(Error::Answered)?;
             let session = this.session_of(&decided).await;
             let version = version_of(session.as_deref());
             if decided.status == ConfirmationStatus::Rejected {
@@ -99,7 +145,7 @@ impl Orchestrator {
                 return Ok(envelope);
             }
             this.finish_answer(&decided, End::Approved, version).await;
-            let envelope = this.run_approved(decided, session).await;
+            let envelope = this.run_approved(decided, session, principal).await;
             if remember && let Err(error) = this.remember(&request).await {
                 tracing::error!("could not store that a tool needs no more approvals: {error}");
             }
@@ -119,12 +165,34 @@ impl Orchestrator {
     }
 
     /// Runs approved calls that have not run, because the process stopped or the store failed. Returns their number.
-    pub async fn resume(&self) -> store::Result<usize> {
-        let approved = self.0.store.approved_confirmations().await?;
-        for approval in &approved {
-            self.run_approved(Arc::clone(approval), None).await;
+    pub fn resume(&self) -> BoxFuture<'_, store::Result<usize>> {
+        Box::pin(async move {
+            let approved = self.0.store.approved_confirmations().await?;
+            let in_flight = &self.0.in_flight;
+            let mut runs = Vec::new();
+            for approval in &approved {
+                if !in_flight.is_running(&approval.session, &approval.execution)
+                    && self.can_load(approval).await?
+                {
+                    runs.push(self.run_approved(Arc::clone(approval), None, None));
+                }
+            }
+            Ok(join_all(runs).await.len())
+        })
+    }
+
+    /// Whether the tool of an approved call can be loaded, or its session has ended, which closes the approval. The reason
+    /// why it cannot is in the log; the call itself is not tried, since every attempt is audited.
+    async fn can_load(&self, approval: &ConfirmationRecord) -> store::Result<bool> {
+        let Some(session) = self.session(&approval.session).await? else { return Ok(true) };
+        if session.status != SessionStatus::Active {
+            return Ok(true);
         }
-        Ok(approved.len())
+        let Some(runtime) = self.load_runtime(&session.toolset).await? else { return Ok(false) };
+        match runtime.toolset().get(&approval.tool) {
+            Some(tool) => Ok(runtime.prepared(tool).await.is_ok()),
+            None => Ok(false),
+        }
     }
 
     /// Delivers and audits that a confirmation request was not answered in time. The call may be made again.
@@ -135,11 +203,13 @@ impl Orchestrator {
         self.finish_answer(request, End::Expired, version).await;
     }
 
-    /// Runs an approved call and delivers its envelope.
+    /// Runs an approved call and delivers its envelope, unless the call runs later or has run elsewhere. It has the
+    /// roles of `principal`, or else those of the request.
     async fn run_approved(
         &self,
         approval: Arc<ConfirmationRecord>,
         session: Option<Arc<SessionRecord>>,
+        principal: Option<Principal>,
     ) -> Arc<Envelope> {
         let call = ToolCall {
             id: Some(approval.execution.clone()),
@@ -147,11 +217,23 @@ impl Orchestrator {
             args: approval.args.clone(),
         };
         let session = session.map_or_else(|| SessionRef::from(&approval.session), SessionRef::Loaded);
-        let request =
-            CallRequest { approval: Some(Arc::clone(&approval)), ..CallRequest::new(session, call) };
+        let request = CallRequest {
+            approval: Some(Arc::clone(&approval)),
+            principal: principal.map(Arc::new),
+            ..CallRequest::new(session, call)
+        };
         let envelope = self.call(request).await;
-        self.deliver(&approval, &envelope);
+        let is_replayed = envelope.meta.more.contains_key("replayed");
+        if !is_replayed && !self.is_still_approved(&approval).await {
+            self.deliver(&approval, &envelope);
+        }
         envelope
+    }
+
+    /// Whether the approval was not used up, so that [`Self::resume`] runs the call.
+    async fn is_still_approved(&self, approval: &ConfirmationRecord) -> bool {
+        let stored = self.0.store.confirmation(&approval.id).await;
+        matches!(stored, Ok(Some(stored)) if stored.status == ConfirmationStatus::Approved)
     }
 
     fn deliver(&self, request: &ConfirmationRecord, envelope: &Arc<Envelope>) {
@@ -216,14 +298,19 @@ impl Orchestrator {
         self.finish(end, None, None, record).await.map(drop)
     }
 
-    /// Closes the approval of a call that was refused, so that it does not run later. A transient failure keeps it.
+    /// Closes the approval of a call that policy has refused, so that it does not run later. A call that could not run
+    /// keeps it: the server was full, or the tool could not be loaded. [`Self::resume`] runs it when it can, while the
+    /// session is active.
     pub(crate) async fn close_approval(
         &self,
         approval: &ConfirmationRecord,
         execution: &Execution,
         envelope: &Arc<Envelope>,
     ) {
-        if matches!(&envelope.outcome, Err(failure) if failure.kind == ErrorKind::Transient) {
+        let may_pass = |failure: &Failure| {
+            failure.kind == ErrorKind::Transient || failure.retryable || execution.could_not_load(failure)
+        };
+        if envelope.outcome.as_ref().is_err_and(may_pass) {
             return;
         }
         let version = execution.session.registry_version();
@@ -269,8 +356,9 @@ impl Orchestrator {
     async fn answerable(&self, approver: &Approver<'_>) -> Result<Arc<ConfirmationRecord>, Error> {
         let (id, _) = confirm::split_token(approver.token);
         let request = self.0.store.confirmation(id).await?;
-        let may_answer = |request: &Arc<_>| confirm::may_answer(request, approver, self.0.clock.now());
-        request.filter(may_answer).ok_or(Error::Refused)
+        let request = request.ok_or(Error::Refused)?;
+        confirm::check_answer(&request, approver, self.0.clock.now())?;
+        Ok(request)
     }
 
     /// Validates and clamps edited arguments. Returns them, and their redacted form if they contain secrets.
@@ -280,7 +368,7 @@ impl Orchestrator {
         edited: Value,
     ) -> Result<(Value, Option<Value>), Error> {
         let session = self.0.store.session(&request.session).await?.ok_or(Error::Refused)?;
-        let runtime = self.runtime(&session.toolset).ok_or(Error::Refused)?;
+        let runtime = self.load_runtime(&session.toolset).await?.ok_or(Error::Refused)?;
         let tool = runtime.toolset().get(&request.tool).ok_or(Error::Refused)?;
         let prepared = runtime.prepared(tool).await.map_err(|_| Error::Refused)?;
         let mut input = GateInput {
@@ -305,60 +393,6 @@ impl Orchestrator {
             Err(Stop::Deny(failure)) => Err(Error::Edited(failure.message)),
             Err(Stop::Confirm) => Err(Error::Refused),
         }
-    }
-
-    /// Stores a confirmation request for a call. Returns the refusal that carries it.
-    pub(crate) async fn request_confirmation(
-        &self,
-        execution: &mut Execution,
-        prepared: &PreparedTool,
-    ) -> Failure {
-        let spec = &prepared.tool.spec;
-        let token = NewToken::random();
-        let redacted_args =
-            prepared.has_secrets.then(|| redact::redacted(&spec.json_schema, &execution.args));
-        let request = ConfirmationRecord {
-            id: token.id,
-            session: execution.session.id.clone(),
-            client_id: execution.session.client_id.clone(),
-            execution: execution.id.as_ref().to_owned(),
-            tool: execution.tool.clone(),
-            tool_version: spec.version.clone(),
-            preview: confirm::preview(spec, redacted_args.as_ref().unwrap_or(&execution.args)),
-            args: execution.args.clone(),
-            redacted_args,
-            is_edited: false,
-            digest: execution.digest,
-            token_hash: token.hash,
-            created_at: execution.now,
-            expires_at: execution.now.saturating_add(self.0.policy.confirmation_ms),
-            status: ConfirmationStatus::Pending,
-            decided_by: None,
-            reason: None,
-        };
-        match self.store_request(request).await {
-            // The id waits for the approval of a different call.
-            Ok(stored) if stored.digest != execution.digest => execution_id_conflict(),
-            Ok(stored) => {
-                execution.rate_tokens.spend();
-                // A handler must not be able to approve what it calls.
-                let secret = execution.parent.is_none().then_some(token.secret);
-                confirm::confirmation_required(&stored, spec, secret)
-            }
-            Err(error) => store_unavailable(error),
-        }
-    }
-
-    /// Stores a confirmation request. If an expired one for the same call is still stored, the sweep closes it first.
-    async fn store_request(&self, request: ConfirmationRecord) -> store::Result<Arc<ConfirmationRecord>> {
-        let pending = self.0.store.pending_confirmations(Some(&request.session)).await?;
-        let has_expired = |other: &Arc<ConfirmationRecord>| {
-            other.execution == request.execution && other.expires_at <= request.created_at
-        };
-        if pending.iter().any(has_expired) {
-            self.sweep().await?;
-        }
-        self.0.store.create_confirmation(request).await
     }
 }
 

@@ -1,9 +1,13 @@
 //! Blocked clients: the message `{type: "timeout", timeoutUntil}` of a tool blocks its client, and the server refuses
 //! the client's calls until then.
+//!
+//! A block applies to the principal, whatever client ids it chooses. Of a principal that speaks for clients, and of an
+//! operator, it applies to the client that the session names, or else to the session alone: a model cannot shut out the
+//! operator, or everyone who uses a server without keys.
 
 use serde_json::Value;
 use toolwright_capabilities::CapabilityError;
-use toolwright_contract::{ErrorKind, Failure, Principal};
+use toolwright_contract::{ADMIN, ErrorKind, Failure, Principal, SPEAKS_FOR_CLIENTS};
 
 use crate::execution::Execution;
 use crate::orchestrator::Orchestrator;
@@ -34,11 +38,32 @@ fn blocked(left_ms: i64) -> Failure {
     )
 }
 
+/// The client id under which a block of this client is stored: for a principal as a whole its own id, for a session
+/// alone the session's. `None` if no block can apply.
+fn blocked_client<'a>(
+    principal: &'a Principal,
+    client_id: &'a str,
+    session: Option<&'a str>,
+) -> Option<&'a str> {
+    if !principal.has_role(SPEAKS_FOR_CLIENTS) && !principal.has_role(ADMIN) {
+        return Some(&principal.id);
+    }
+    if client_id != principal.id { Some(client_id) } else { session }
+}
+
 impl Orchestrator {
-    /// For how many milliseconds more this client of this principal is blocked, if it is.
-    pub async fn blocked_for(&self, principal: &Principal, client_id: &str) -> store::Result<Option<i64>> {
-        let until = self.0.store.blocked_until(principal, client_id).await?;
-        Ok(until.map(|until| until - self.0.clock.now()).filter(|left| *left > 0))
+    /// For how many milliseconds more a client of this principal is blocked, if it is. A block may apply to one session
+    /// alone.
+    pub async fn blocked_for(
+        &self,
+        principal: &Principal,
+        client_id: &str,
+        session: Option<&str>,
+    ) -> store::Result<Option<i64>> {
+        let Some(client) = blocked_client(principal, client_id, session) else { return Ok(None) };
+        let until = self.0.store.blocked_until(principal, client).await?;
+        let left = until.map(|until| until - self.0.clock.now()).filter(|left| *left > 0);
+        Ok(left.map(|left| left.min(self.0.policy.max_block_ms)))
     }
 
     /// Refuses the calls of a blocked client. A nested call belongs to a call that was not refused.
@@ -46,24 +71,29 @@ impl Orchestrator {
         if execution.parent.is_some() {
             return Ok(());
         }
-        let SessionRecord { principal, client_id, .. } = &*execution.session;
-        match self.blocked_for(principal, client_id).await.map_err(store_unavailable)? {
+        let SessionRecord { principal, client_id, id, .. } = &*execution.session;
+        match self.blocked_for(principal, client_id, Some(id)).await.map_err(store_unavailable)? {
             Some(left_ms) => Err(blocked(left_ms)),
             None => Ok(()),
         }
     }
 
-    /// Blocks the client of a session. Of several blocks the one that ends last applies.
+    /// Blocks the client of a session, for `max_block_ms` at most. Of several blocks the one that ends last applies.
     pub(crate) async fn block(&self, session: &SessionRecord, until: i64) -> store::Result<()> {
-        if until <= self.0.clock.now() {
+        let SessionRecord { principal, client_id, id, .. } = session;
+        let now = self.0.clock.now();
+        let Some(client) = blocked_client(principal, client_id, Some(id)).filter(|_| until > now) else {
             return Ok(());
-        }
-        let block = BlockRecord::new(&session.principal, &session.client_id, until);
-        self.0.store.block(block).await
+        };
+        let until = until.min(now.saturating_add(self.0.policy.max_block_ms));
+        self.0.store.block(BlockRecord::new(principal, client, until)).await
     }
 
-    /// Removes a block. False when the client was not blocked.
+    /// Lifts the block of a client, and that of its principal. False when neither was blocked.
     pub async fn unblock(&self, principal: &Principal, client_id: &str) -> store::Result<bool> {
-        self.0.store.unblock(principal, client_id, self.0.clock.now()).await
+        let now = self.0.clock.now();
+        let client = self.0.store.unblock(principal, client_id, now).await?;
+        let is_other = client_id != principal.id;
+        Ok((is_other && self.0.store.unblock(principal, &principal.id, now).await?) || client)
     }
 }

@@ -8,6 +8,7 @@ use cel::objects::{Key, Map};
 use cel::{Context, ExecutionError, Program, Value as Cel};
 use serde_json::{Value, json};
 use toolwright_registry::condition;
+use toolwright_registry::condition_types::{type_errors, variables};
 use unicode_normalization::UnicodeNormalization;
 
 use crate::store::SessionRecord;
@@ -18,6 +19,7 @@ pub(crate) struct Condition {
     source: String,
     /// Most conditions do not use `settings`.
     uses_settings: bool,
+    uses_args: bool,
 }
 
 /// The variables of a condition.
@@ -33,6 +35,7 @@ pub(crate) struct ConditionInput<'a> {
 /// A variable that only the operator's rules have.
 pub(crate) const TOOL: &str = "tool";
 const SETTINGS: &str = "settings";
+const ARGS: &str = "args";
 
 impl Condition {
     /// Compiles a condition; the error is for the operator.
@@ -41,10 +44,24 @@ impl Condition {
             .map_err(|unclear| format!("`{source}` is not a valid condition: {unclear}"))?;
         let known: Vec<&str> = condition::NAMES.iter().copied().chain([TOOL]).collect();
         let names = condition::names(&program).variables;
-        let uses_settings = names.contains(SETTINGS);
+        let (uses_settings, uses_args) = (names.contains(SETTINGS), names.contains(ARGS));
         match condition::unknown_names(&names, &known).first() {
             Some((name, help)) => Err(format!("`{source}` uses the unknown variable `{name}`: {help}")),
-            None => Ok(Self { program, source: source.to_owned(), uses_settings }),
+            None => Ok(Self { program, source: source.to_owned(), uses_settings, uses_args }),
+        }
+    }
+
+    /// Whether it depends on the arguments of a call.
+    pub const fn uses_args(&self) -> bool {
+        self.uses_args
+    }
+
+    /// As [`Self::compile`], for a rule of the operator, which no build has checked: its types too.
+    pub fn compile_rule(source: &str) -> Result<Self, String> {
+        let rule = Self::compile(source)?;
+        match type_errors(&rule.program, variables(None)).first() {
+            Some(problem) => Err(format!("`{source}` can never hold: {problem}")),
+            None => Ok(rule),
         }
     }
 
@@ -60,7 +77,7 @@ impl Condition {
             context.add_variable_from_value("mode", session.mode.as_str());
             context.add_variable_from_value("session", cel_value(&about));
             context.add_variable_from_value("user", cel_value(&user));
-            context.add_variable_from_value("args", cel_value(args));
+            context.add_variable_from_value(ARGS, cel_value(args));
             if self.uses_settings {
                 context.add_variable_from_value(SETTINGS, cel_value(settings));
             }
@@ -129,14 +146,15 @@ fn words_of(text: &str) -> impl Iterator<Item = &str> {
     text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty())
 }
 
-/// Whole numbers become signed integers, so that `args.count > 1` compares integers.
+/// Whole numbers become signed integers, so that `args.count > 1` compares integers; larger ones unsigned, to stay exact.
 fn cel_value(value: &Value) -> Cel {
     match value {
         Value::Null => Cel::Null,
         Value::Bool(yes) => Cel::Bool(*yes),
-        Value::Number(number) => match number.as_i64() {
-            Some(whole) => Cel::Int(whole),
-            None => Cel::Float(number.as_f64().unwrap_or(f64::NAN)),
+        Value::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(whole), _) => Cel::Int(whole),
+            (None, Some(whole)) => Cel::UInt(whole),
+            (None, None) => Cel::Float(number.as_f64().unwrap_or(f64::NAN)),
         },
         Value::String(text) => Cel::String(Arc::new(text.clone())),
         Value::Array(items) => Cel::List(Arc::new(items.iter().map(cel_value).collect())),
@@ -185,10 +203,12 @@ mod tests {
 
     #[test]
     fn a_condition_uses_mode_session_user_and_arguments() {
-        let args = json!({ "count": 3, "price": 9.5, "tags": ["a", "b"], "deep": { "x": "y" } });
+        let args =
+            json!({ "count": 3, "large": u64::MAX, "price": 9.5, "tags": ["a", "b"], "deep": { "x": "y" } });
         for source in [
             "mode == \"text\"",
             "args.count > 1 && args.price < 10.0",
+            "args.large == 18446744073709551615u && args.large > 9223372036854775807",
             "\"a\" in args.tags && args.tags.size() == 2",
             "args.deep.x == \"y\" && !has(args.deep.z)",
             "\"staff\" in user.roles && user.org == \"studio\"",
@@ -215,6 +235,12 @@ mod tests {
             refused("usr.id == 1"),
             "`usr.id == 1` uses the unknown variable `usr`: did you mean `user`?"
         );
+        let never = Condition::compile_rule("tool.toolId == 'pay'").err().unwrap();
+        assert_eq!(
+            never,
+            "`tool.toolId == 'pay'` can never hold: `tool` is a string, which has no member `toolId`"
+        );
+        assert!(Condition::compile_rule("tool == 'pay' && args.amount < 10").is_ok());
         assert!(Condition::compile("tool == \"x\" && user.roles.exists(role, role == \"y\")").is_ok());
     }
 }

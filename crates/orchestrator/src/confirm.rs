@@ -4,12 +4,9 @@
 //! (session, client, tool, version, arguments) is in the store, so a token holds nothing that could be forged or swapped.
 //! The token goes to the client; a model never sees it, so an answer must come from the user.
 
-use serde_json::Value;
 use sha2::{Digest, Sha256};
-use toolwright_contract::{
-    Confirmation as ConfirmationPolicy, ConfirmationRequest, ConfirmationToken, ErrorKind, Failure, ToolSpec,
-};
-use toolwright_registry::{hex, preview};
+use toolwright_contract::{ConfirmationRequest, ConfirmationToken, ErrorKind, Failure, Principal, ToolSpec};
+use toolwright_registry::hex;
 
 use crate::ids;
 use crate::redact;
@@ -25,6 +22,9 @@ pub struct Approver<'a> {
     pub client_id: &'a str,
     /// The approver's name in the audit log.
     pub by: &'a str,
+    /// The approver as the transport has authenticated them. The session's own principal must still have the role that the
+    /// tool requires; an operator vouches for the call.
+    pub principal: Option<&'a Principal>,
 }
 
 /// The proof that an answer is the user's.
@@ -36,13 +36,24 @@ pub enum Proof {
     Transport,
 }
 
-/// Why an answer does not count. All faults of a token look the same to its sender.
+/// Why an answer does not count. Only a sender with the right token, or whom the transport has authenticated, learns
+/// whether the request was answered or has expired.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    #[error(
-        "the confirmation does not exist, has been answered or has expired, or belongs to another session or client"
-    )]
+    #[error("the confirmation request does not exist, or belongs to another session or client")]
     Refused,
+    #[error("the answer needs the token of the confirmation request")]
+    TokenRequired,
+    #[error(
+        "the token of the confirmation request is wrong; if the call was sent again, only the newest token is valid"
+    )]
+    WrongToken,
+    #[error("the confirmation request was answered already")]
+    Answered,
+    #[error("the confirmation request has expired; the call can be made again")]
+    Expired,
+    #[error("the approver may not use the tool: {0}")]
+    Forbidden(String),
     #[error("the edited arguments are invalid: {0}")]
     Edited(String),
     #[error("the store is unavailable")]
@@ -70,32 +81,32 @@ pub(crate) fn split_token(token: &str) -> (&str, Option<&str>) {
 }
 
 /// Whether this approver may answer this request.
-pub(crate) fn may_answer(request: &ConfirmationRecord, approver: &Approver<'_>, now: i64) -> bool {
-    let secret = split_token(approver.token).1;
-    let is_proven = match (approver.proof, secret) {
-        (_, Some(secret)) => constant_time_eq(&Sha256::digest(secret).into(), &request.token_hash),
-        (Proof::Transport, None) => true,
-        (Proof::Token, None) => false,
-    };
-    is_proven
-        && request.status == ConfirmationStatus::Pending
-        && now < request.expires_at
-        && request.session == approver.session
-        && request.client_id == approver.client_id
+pub(crate) fn check_answer(
+    request: &ConfirmationRecord,
+    approver: &Approver<'_>,
+    now: i64,
+) -> Result<(), Error> {
+    if request.session != approver.session || request.client_id != approver.client_id {
+        return Err(Error::Refused);
+    }
+    match (approver.proof, split_token(approver.token).1) {
+        (_, Some(secret)) if !constant_time_eq(&Sha256::digest(secret).into(), &request.token_hash) => {
+            return Err(Error::WrongToken);
+        }
+        (Proof::Token, None) => return Err(Error::TokenRequired),
+        _ => {}
+    }
+    match request.status_at(now) {
+        ConfirmationStatus::Pending => Ok(()),
+        ConfirmationStatus::Expired => Err(Error::Expired),
+        ConfirmationStatus::Approved | ConfirmationStatus::Rejected | ConfirmationStatus::Used => {
+            Err(Error::Answered)
+        }
+    }
 }
 
 fn constant_time_eq(a: &[u8; 32], b: &[u8; 32]) -> bool {
     a.iter().zip(b).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
-}
-
-/// The text that a person reads before answering.
-pub(crate) fn preview(spec: &ToolSpec, redacted_args: &Value) -> String {
-    let template = match &spec.requires_confirmation {
-        ConfirmationPolicy::Rule(rule) => rule.preview.as_deref(),
-        ConfirmationPolicy::Always(_) => None,
-    };
-    let text = template.and_then(|template| preview::render(template, redacted_args).ok());
-    text.unwrap_or_else(|| format!("{}: {redacted_args}", spec.description.trim_end_matches('.')))
 }
 
 /// The refusal of a call that needs approval. `secret` is for the client; a call of a handler has none.

@@ -1,16 +1,17 @@
 //! The one entry of every call, whatever the transport:
 //!
 //! ```text
-//! resolve → replay → admit (gates) → claim → run (deadline, retry) → settle (intents, record) → finish
+//! resolve → replay → admit (gates) → seat → claim → run (deadline, retry) → settle (intents, record) → finish
 //! ```
-//! Rare branches are boxed to keep the future small: a server holds one for each connection.
+//! Rare branches are boxed to keep the future small: a server holds one for each connection. The futures of public
+//! functions are boxed too, so that their code is compiled here, and not again in every crate that awaits them.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
 use serde_json::Map;
-use toolwright_contract::{Envelope, ErrorKind, Failure, Meta, SideEffects};
+use toolwright_contract::{Envelope, ErrorKind, Failure, Meta, Principal, SideEffects};
 use toolwright_registry::hex;
 
 use crate::admission::{Admission, ClaimKind};
@@ -20,61 +21,94 @@ use crate::finish::End;
 use crate::gate::RateTokens;
 use crate::ids;
 use crate::in_flight::{self, Arrival, ResultReceiver, Slot};
+use crate::invocation::Invocation;
 use crate::observe::Span;
 use crate::orchestrator::Orchestrator;
 use crate::refusal::{execution_id_conflict, store_unavailable, unknown_session};
 use crate::request::{CallRequest, SessionRef, ToolCall};
 use crate::runtime::Runtime;
 use crate::session::NewSession;
-use crate::store::{self, Backend, SessionRecord};
+use crate::store::{self, Backend, ConfirmationRecord, SessionRecord};
 
 /// Ids of callers and names of tools are stored, so their length is limited.
 const MAX_ID_BYTES: usize = 256;
 
 impl Orchestrator {
     /// Runs one call. The result is always an envelope, which the store may share.
-    pub async fn call(&self, request: CallRequest) -> Arc<Envelope> {
-        match self.resolve(request).await {
-            Ok(execution) => self.execute(execution).await,
-            Err(envelope) => Arc::new(*envelope),
-        }
+    pub fn call(&self, request: CallRequest) -> BoxFuture<'_, Arc<Envelope>> {
+        Box::pin(async move {
+            match self.resolve(request).await {
+                Ok(execution) => self.execute(execution).await,
+                Err(envelope) => Arc::new(*envelope),
+            }
+        })
     }
 
     /// Runs the calls of one model message: concurrently when none of them writes, otherwise in order. The results have
     /// the order of the calls.
-    pub async fn calls(&self, session: &str, calls: Vec<ToolCall>) -> Vec<Arc<Envelope>> {
-        let found = self.0.store.session(session).await.ok().flatten();
-        let toolset = found.and_then(|session| self.runtime(&session.toolset));
-        let writes = |call: &ToolCall| {
-            let spec = toolset.as_ref().and_then(|runtime| runtime.toolset().metadata(&call.tool));
-            spec.is_some_and(|spec| spec.side_effects == SideEffects::Writes)
-        };
-        let in_order = calls.iter().any(writes);
+    pub fn calls<'a>(&'a self, session: &'a str, calls: Vec<ToolCall>) -> BoxFuture<'a, Vec<Arc<Envelope>>> {
         let requests = calls.into_iter().enumerate();
         let requests = requests.map(|(position, call)| CallRequest::new(session, call).position(position));
-        if in_order {
-            let mut results = Vec::with_capacity(requests.len());
-            for request in requests {
-                results.push(self.call(request).await);
+        self.call_all(session, requests.collect(), |_, _| {})
+    }
+
+    /// As [`Self::calls`], for requests of this session. Each result is also given to `report`, with the position of its
+    /// call, as soon as it is there.
+    pub fn call_all<'a>(
+        &'a self,
+        session: &'a str,
+        requests: Vec<CallRequest>,
+        report: impl Fn(usize, &Arc<Envelope>) + Send + Sync + 'a,
+    ) -> BoxFuture<'a, Vec<Arc<Envelope>>> {
+        Box::pin(async move {
+            let found = self.0.store.session(session).await.ok().flatten();
+            let toolset = match found {
+                Some(session) => self.load_runtime(&session.toolset).await.ok().flatten(),
+                None => None,
+            };
+            let writes = |request: &CallRequest| {
+                let spec =
+                    toolset.as_ref().and_then(|runtime| runtime.toolset().metadata(&request.call.tool));
+                spec.is_some_and(|spec| spec.side_effects == SideEffects::Writes)
+            };
+            let in_order = requests.iter().any(writes);
+            let call = async |(position, request): (usize, CallRequest)| {
+                let envelope = self.call(request).await;
+                report(position, &envelope);
+                envelope
+            };
+            let requests = requests.into_iter().enumerate();
+            if in_order {
+                let mut results = Vec::with_capacity(requests.len());
+                for request in requests {
+                    results.push(call(request).await);
+                }
+                return results;
             }
-            return results;
-        }
-        join_all(requests.map(|request| self.call(request))).await
+            join_all(requests.map(call)).await
+        })
     }
 
     /// The session for a call that names none: ephemeral or stored, as [`SessionRef::Ephemeral`] says. Only for callers
     /// that report a failing store differently from a failed call.
-    pub async fn session_for(&self, new: NewSession, call: &ToolCall) -> store::Result<SessionRef> {
-        if leaves_no_record(&self.current(), &call.tool) {
-            return Ok(SessionRef::Ephemeral(new));
-        }
-        Box::pin(self.own_session(new, call)).await.map(SessionRef::Loaded)
+    pub fn session_for<'a>(
+        &'a self,
+        new: NewSession,
+        call: &'a ToolCall,
+    ) -> BoxFuture<'a, store::Result<SessionRef>> {
+        Box::pin(async move {
+            if leaves_no_record(&self.current(), &call.tool) {
+                return Ok(SessionRef::Ephemeral(new));
+            }
+            Box::pin(self.own_session(new, call)).await.map(SessionRef::Loaded)
+        })
     }
 
     /// Finds the session and its toolset, and opens the execution: its id, start and span.
     async fn resolve(&self, request: CallRequest) -> Result<Box<Execution>, Box<Envelope>> {
         let started = Instant::now();
-        let CallRequest { session, call, position, client, cancel, host, now, parent, approval } = request;
+        let CallRequest { session, call, principal, position, client, cancel, host, now, parent, approval } =
+            request;
         if parent.is_none() && call.id.as_ref().is_some_and(|id| id.is_empty() || id.len() > MAX_ID_BYTES) {
             let message = format!("The call's id must have 1 to {MAX_ID_BYTES} bytes.");
             let failure = Failure::new(ErrorKind::Validation, message).suggest("Send a shorter id, or none.");
@@ -91,15 +125,12 @@ impl Orchestrator {
         let id = id.unwrap_or_else(|| ids::derived_execution_id(session.turn, position, &digest)).into();
         let is_traced = self.0.observer.is_some();
         let span = is_traced.then(|| Span::begin(parent.as_ref().and_then(|parent| parent.trace)));
-        let cancel = match (cancel, &parent) {
-            (Some(cancel), _) => Arc::new(OnceLock::from(cancel)),
-            (None, Some(parent)) => Arc::clone(&parent.cancel),
-            (None, None) => Arc::default(),
-        };
+        let inherited = || parent.as_ref().map(|parent| Arc::clone(&parent.cancel)).unwrap_or_default();
+        let cancel = cancel.map_or_else(inherited, |cancel| Arc::new(OnceLock::from(cancel)));
         Ok(Box::new(Execution {
             started,
             now: self.0.clock.now(),
-            session,
+            session: with_caller(session, principal.as_deref(), parent.as_deref(), approval.as_deref()),
             claim,
             runtime,
             tool,
@@ -117,6 +148,7 @@ impl Orchestrator {
             handler_now: now,
             span,
             more_meta: Map::new(),
+            permit: None,
             retries: 0,
             handler_entries: Vec::new(),
             is_charged: false,
@@ -124,7 +156,7 @@ impl Orchestrator {
         }))
     }
 
-    /// The session, its toolset if that is still loaded, and how the call is claimed.
+    /// The session, its toolset if there is one, and how the call is claimed.
     async fn resolve_session(
         &self,
         session: SessionRef,
@@ -149,7 +181,7 @@ impl Orchestrator {
                 stored.map_err(store_unavailable)?
             }
         };
-        let runtime = self.runtime(&session.toolset);
+        let runtime = self.load_runtime(&session.toolset).await.map_err(store_unavailable)?;
         Ok((session, runtime, if is_test { ClaimKind::Ephemeral } else { ClaimKind::Stored }))
     }
 
@@ -171,13 +203,13 @@ impl Orchestrator {
     /// Takes a resolved execution to its envelope.
     async fn execute(&self, mut execution: Box<Execution>) -> Arc<Envelope> {
         if execution.tool == DESCRIBE {
-            let outcome = describe(&execution);
+            let outcome = describe(self, &execution);
             return Box::pin(self.finish_unrun(&execution, execution.envelope(outcome), End::Described))
                 .await;
         }
-        // An ephemeral execution cannot be sent twice, and an approval is claimed by the store.
+        // An ephemeral execution cannot be sent twice.
         let mut slot = None;
-        if execution.claim == ClaimKind::Stored && execution.approval.is_none() {
+        if execution.claim == ClaimKind::Stored {
             match self.enter(&mut execution).await {
                 Ok(entered) => slot = Some(entered),
                 Err(envelope) => return envelope,
@@ -185,6 +217,9 @@ impl Orchestrator {
         }
         let envelope = match self.replay_admit_claim(&mut execution).await {
             Ok(Admission::Claimed(prepared)) => return self.run(execution, prepared, slot).await,
+            Ok(Admission::Unconfirmed(prepared)) => {
+                return self.create_confirmation_request(execution, prepared, slot).await;
+            }
             Ok(Admission::Recorded(envelope)) => {
                 Box::pin(self.finish_unrun(&execution, replayed(&envelope), End::Replayed)).await
             }
@@ -221,8 +256,10 @@ impl Orchestrator {
         if !is_same_call && !self.is_recorded(execution).await {
             return Err(self.refuse(execution, execution_id_conflict()).await);
         }
+        // An approved call does not replay the question that it answers.
         if let Some(envelope) = in_flight::wait(result).await
             && is_same_call
+            && execution.approval.is_none()
         {
             return Err(self.finish_unrun(execution, replayed(&envelope), End::Replayed).await);
         }
@@ -233,12 +270,32 @@ impl Orchestrator {
     }
 
     /// Finishes an execution that may not run.
-    async fn refuse(&self, execution: &Execution, failure: Failure) -> Arc<Envelope> {
+    pub(crate) async fn refuse(&self, execution: &Execution, failure: Failure) -> Arc<Envelope> {
         let envelope = self.finish_unrun(execution, execution.envelope(Err(failure)), End::Refused).await;
         if let Some(approval) = &execution.approval {
             self.close_approval(approval, execution, &envelope).await;
         }
         envelope
+    }
+}
+
+/// The session of a call, with the principal that makes it now: that of the request, of the calling handler, or of the
+/// request that a person has approved.
+fn with_caller(
+    session: Arc<SessionRecord>,
+    principal: Option<&Principal>,
+    parent: Option<&Invocation>,
+    approval: Option<&ConfirmationRecord>,
+) -> Arc<SessionRecord> {
+    if let Some(principal) = principal.or(parent.map(|parent| &parent.session.principal)) {
+        return session.with_principal(principal);
+    }
+    match approval.and_then(|approval| approval.roles.clone()) {
+        Some(roles) => {
+            let principal = Principal { roles, ..session.principal.clone() };
+            session.with_principal(&principal)
+        }
+        None => session,
     }
 }
 

@@ -5,11 +5,12 @@ use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 use toolwright_capabilities::Client;
-use toolwright_contract::{Envelope, Failure, IntentKind, Meta, Success};
+use toolwright_contract::{Envelope, ErrorKind, Failure, IntentKind, Meta, Success};
 use toolwright_engine::Host;
 use toolwright_registry::hex;
 
 use crate::admission::ClaimKind;
+use crate::capacity::{Permit, SeatRequest};
 use crate::gate::RateTokens;
 use crate::ids;
 use crate::invocation::{HandlerEffects, Invocation, LazyCancel};
@@ -25,7 +26,7 @@ pub(crate) struct Execution {
     pub now: i64,
     pub session: Arc<SessionRecord>,
     pub claim: ClaimKind,
-    /// The session's toolset, if it is still loaded; a replay needs none.
+    /// The session's toolset, if it can be loaded; a replay needs none.
     pub runtime: Option<Runtime>,
     pub tool: String,
     pub id: Arc<str>,
@@ -53,6 +54,8 @@ pub(crate) struct Execution {
     pub span: Option<Span>,
     /// Further members of `meta`.
     pub more_meta: Map<String, Value>,
+    /// The seat of its handler, if that needs one.
+    pub permit: Option<Permit>,
     pub retries: u32,
     /// Audit entries of the handler: event and data.
     pub handler_entries: Vec<(String, Value)>,
@@ -66,6 +69,30 @@ impl Execution {
     /// Whether it tests a handler; see [`CallRequest::host`](crate::CallRequest::host).
     pub fn is_test(&self) -> bool {
         self.host.is_some()
+    }
+
+    /// When its handler is stopped if it starts now: never later than that of the calling tool.
+    pub fn deadline(&self, prepared: &PreparedTool) -> Instant {
+        let own = Instant::now() + prepared.timeout;
+        self.parent.as_ref().map_or(own, |parent| own.min(parent.deadline))
+    }
+
+    /// The request for its seat: a nested call counts for its root call.
+    pub fn seat_request(&self) -> SeatRequest<'_> {
+        let chain = || std::iter::successors(self.parent.as_deref(), |call| call.parent.as_deref());
+        let root = chain().last();
+        SeatRequest {
+            tool: root.map_or(&self.tool, |root| &root.spec().tool_id),
+            principal: &self.session.principal,
+            // The address is unique while the root call runs, which outlives its nested calls.
+            root: root.map(|root| std::ptr::from_ref(root).addr()),
+            depth: chain().count(),
+        }
+    }
+
+    /// Whether it failed because its toolset or its tool could not be loaded.
+    pub fn could_not_load(&self, failure: &Failure) -> bool {
+        self.prepared.is_none() && matches!(failure.kind, ErrorKind::Unavailable | ErrorKind::Internal)
     }
 
     /// Collects what an attempt leaves for the audit log and for `meta`.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use toolwright_contract::{Envelope, ErrorKind};
+use toolwright_contract::{Envelope, ErrorKind, Mode, ToolSpec};
 
 use crate::describe::DESCRIBE;
 use crate::execution::Execution;
@@ -140,21 +140,31 @@ impl Orchestrator {
         });
     }
 
-    /// Whether the call took longer than the tool's latency budget. Such a call is logged and counted.
+    /// Whether the call took longer than the tool's latency budget or the mode's soft limit. Such a call is logged and
+    /// counted.
     fn is_over_latency_budget(&self, execution: &Execution, elapsed: Duration) -> bool {
         let Some(prepared) = &execution.prepared else { return false };
-        let spec = &prepared.tool.spec;
-        let budget = spec.latency_budget_ms.as_f64().unwrap_or(f64::MAX);
-        let limits = self.0.policy.for_mode(execution.session.mode).limits;
-        let soft_limit = f64::from(limits.retrieval_soft_limit_ms);
-        let budget = if retrieval::is_retrieval(spec) { budget.min(soft_limit) } else { budget };
-        let is_over = elapsed.as_secs_f64() * 1000.0 > budget;
-        if is_over {
+        let (spec, mode) = (&prepared.tool.spec, execution.session.mode);
+        let limits = self.0.policy.for_mode(mode).limits;
+        let exceeded = exceeded_limit(spec, mode, limits.retrieval_soft_limit_ms, elapsed);
+        if let Some(limit) = &exceeded {
             let (tool, elapsed) = (&execution.tool, elapsed.as_millis());
-            tracing::warn!(tool, "took {elapsed} ms, longer than its latency budget of {budget} ms");
+            tracing::warn!(tool, "took {elapsed} ms, longer than {limit}");
         }
-        is_over
+        exceeded.is_some()
     }
+}
+
+/// The lower of the limits that a call has exceeded, with the name of its setting.
+fn exceeded_limit(spec: &ToolSpec, mode: Mode, soft_limit: u32, elapsed: Duration) -> Option<String> {
+    let budget = spec.latency_budget_ms.as_f64().unwrap_or(f64::MAX);
+    let budget = (budget, format!("its latency budget of {budget} ms"));
+    let soft_limit = retrieval::is_retrieval(spec).then(|| {
+        let name = format!("the soft limit of retrieval in {mode}, {soft_limit} ms");
+        (f64::from(soft_limit), format!("{name} (`[limits.{mode}] retrieval_soft_limit_ms`)"))
+    });
+    let (limit, name) = soft_limit.filter(|(limit, _)| *limit < budget.0).unwrap_or(budget);
+    (elapsed.as_secs_f64() * 1000.0 > limit).then_some(name)
 }
 
 /// The tool and version of an execution in the metrics. Names that models invent share one row, so that they cannot
@@ -167,4 +177,33 @@ fn metrics_row<'a>(execution: &'a Execution, tool_version: &'a str) -> (&'a str,
     // A tool that is in no toolset has the version of this program.
     let version = if tool_version.is_empty() { env!("CARGO_PKG_VERSION") } else { tool_version };
     (if is_known { tool } else { "(unknown)" }, version)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn an_exceeded_limit_is_named() {
+        let spec = |category: &str, budget: u32| -> ToolSpec {
+            let effects = if category == "retrieval" { "read_only" } else { "none" };
+            serde_json::from_value(json!({
+                "toolId": "look", "version": "1.0.0", "description": "Looks.", "category": category,
+                "sideEffects": effects, "idempotent": true, "requiresConfirmation": false, "allowedModes": ["text"],
+                "latencyBudgetMs": budget, "jsonSchema": Value::Bool(true),
+            }))
+            .unwrap()
+        };
+        let exceeded =
+            |spec: &ToolSpec, ms| exceeded_limit(spec, Mode::Voice, 800, Duration::from_millis(ms));
+        let soft = "the soft limit of retrieval in voice, 800 ms (`[limits.voice] retrieval_soft_limit_ms`)";
+        assert_eq!(exceeded(&spec("retrieval", 2000), 900).as_deref(), Some(soft));
+        let own = "its latency budget of 500 ms";
+        assert_eq!(exceeded(&spec("retrieval", 500), 900).as_deref(), Some(own));
+        assert_eq!(exceeded(&spec("utility", 500), 900).as_deref(), Some(own));
+        assert_eq!(exceeded(&spec("retrieval", 2000), 700), None);
+        assert_eq!(exceeded(&spec("utility", 2000), 900), None);
+    }
 }

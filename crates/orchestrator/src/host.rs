@@ -11,14 +11,14 @@ use toolwright_engine::{Host, HostError, HostFuture, Level};
 
 use crate::admission::ClaimKind;
 use crate::block;
+use crate::capability_calls::may_write;
+use crate::capacity::MAX_CALL_DEPTH;
 use crate::functions;
 use crate::invocation::Invocation;
 use crate::redact;
 use crate::request::{CallRequest, SessionRef, ToolCall};
 use crate::store::{self, Backend};
 
-/// How many tools deep tools may call tools.
-const MAX_CALL_DEPTH: usize = 8;
 /// The most audit entries of one attempt.
 const MAX_AUDIT_ENTRIES: usize = 100;
 
@@ -67,11 +67,8 @@ impl CallHost {
     }
 }
 
-impl Host for CallHost {
-    fn call(&self, path: &str, args: Vec<Value>) -> HostFuture {
-        if let Some(error) = self.refusal(path) {
-            return Box::pin(ready(Err(error)));
-        }
+impl CallHost {
+    fn dispatch(&self, path: &str, args: Vec<Value>) -> HostFuture {
         match path {
             "callTool" if self.0.stub.is_none() => self.call_tool(args),
             "voice.endSession" => {
@@ -85,6 +82,24 @@ impl Host for CallHost {
             }
             _ => call_capability(&self.0, path, args),
         }
+    }
+}
+
+impl Host for CallHost {
+    fn call(&self, path: &str, args: Vec<Value>) -> HostFuture {
+        if let Some(error) = self.refusal(path) {
+            return Box::pin(ready(Err(error)));
+        }
+        let (invocation, name) = (Arc::clone(&self.0), path.to_owned());
+        let effects_of = |tool: &str| Some(invocation.runtime.toolset().get(tool)?.spec.side_effects);
+        let may_write = may_write(path, &args, effects_of);
+        invocation.effects().capability_calls.begin(may_write);
+        let answer = self.dispatch(path, args);
+        Box::pin(async move {
+            let result = answer.await;
+            invocation.effects().capability_calls.end(&name, may_write, &result);
+            result
+        })
     }
 
     fn call_sync(&self, path: &str, args: Vec<Value>) -> Result<Value, HostError> {
@@ -228,5 +243,5 @@ fn asker(invocation: &Invocation) -> CallIdentity<'_> {
 }
 
 fn host_error(fault: CapabilityError) -> HostError {
-    HostError::new(fault.code, fault.message)
+    HostError { retry_after_ms: fault.retry_after_ms, ..HostError::new(fault.code, fault.message) }
 }

@@ -43,6 +43,10 @@ impl InFlight {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub fn is_running(&self, session: &str, execution: &str) -> bool {
+        self.running().contains_key(&(session.to_owned(), Arc::from(execution)))
+    }
+
     pub fn enter(&self, session: &str, execution: &Arc<str>, digest: [u8; 32]) -> Arrival {
         match self.running().entry((session.to_owned(), Arc::clone(execution))) {
             Entry::Occupied(mut entry) => {

@@ -6,15 +6,18 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Number, Value, json};
 use toolwright_capabilities::CallResources;
-use toolwright_contract::{Failure, Mode, Success, ToolSpec};
-use toolwright_engine::{Cancel, Host};
+use toolwright_contract::{ErrorKind, Failure, Mode, SideEffects, Success, ToolSpec};
+use toolwright_engine::{Cancel, Host, Level};
 use toolwright_registry::toolset::Tool;
 
 use crate::admission::ClaimKind;
+use crate::capability_calls::CapabilityCalls;
 use crate::execution::Execution;
+use crate::normalise::{self, Normalised};
 use crate::observe::Trace;
 use crate::orchestrator::Orchestrator;
 use crate::prepared::PreparedTool;
+use crate::redact;
 use crate::runtime::Runtime;
 use crate::store::{SessionRecord, SessionStatus};
 
@@ -60,6 +63,7 @@ pub(crate) struct HandlerEffects {
     pub meta: Vec<(&'static str, Value)>,
     /// How many tools it has called.
     pub nested_calls: usize,
+    pub capability_calls: CapabilityCalls,
 }
 
 impl Invocation {
@@ -136,15 +140,38 @@ impl Invocation {
         })
     }
 
-    /// Checks the handler's data against the tool's `output` schema.
-    pub fn check_output(&self, success: &Success) -> Result<(), Failure> {
+    /// Whether the tool declares that it writes.
+    pub fn writes(&self) -> bool {
+        self.spec().side_effects == SideEffects::Writes
+    }
+
+    /// Checks the handler's data against the tool's `output` schema. The detail says where it does not match.
+    pub fn check_output(&self, success: Success) -> Normalised {
         match &self.prepared.output {
             Some(output) if !output.is_valid(&success.data) => {
-                let tool = &self.spec().tool_id;
-                tracing::error!(tool, "the handler's data does not match the tool's `output` schema");
-                Err(Failure::unforeseen("The tool returned data that does not match its `output` schema."))
+                let message = "The tool returned data that does not match its `output` schema.";
+                let failure = Failure::new(ErrorKind::Internal, message);
+                let problems = normalise::output_problems(output, &success.data);
+                Normalised {
+                    outcome: Err(Failure { partial_side_effects: self.writes(), ..failure }),
+                    detail: Some(format!(
+                        "the handler's data does not match its `output` schema: {problems}"
+                    )),
+                }
             }
-            _ => Ok(()),
+            _ => Normalised { outcome: Ok(success), detail: None },
+        }
+    }
+
+    /// Logs why the handler failed: in a test to the test's report, otherwise to the log.
+    pub fn log_detail(&self, mut detail: String) {
+        redact::scrub(&mut detail, &self.secrets);
+        match &self.stub {
+            Some(stub) => stub.console(Level::Error, detail),
+            None => {
+                let (tool, execution_id) = (&self.spec().tool_id, &*self.execution_id);
+                tracing::error!(tool, execution_id, "{detail}");
+            }
         }
     }
 }

@@ -19,6 +19,13 @@ impl Orchestrator {
         self.model_value(mode, Some(self.current()), envelope)
     }
 
+    /// The arguments of a call without those that its tool marks as `writeOnly`. `None` when there are none of these.
+    pub fn without_secrets(&self, session: &SessionRecord, tool: &str, args: &Value) -> Option<Value> {
+        let runtime = self.runtime(&session.toolset)?;
+        let schema = &runtime.toolset().metadata(tool)?.json_schema;
+        redact::has_write_only(schema).then(|| redact::redacted(schema, args))
+    }
+
     fn model_value(&self, mode: Mode, runtime: Option<Runtime>, envelope: &Envelope) -> Value {
         let is_documented = self.0.policy.documentation_on_validation && !envelope.is_ok();
         let runtime = runtime.filter(|_| is_documented);
@@ -29,7 +36,7 @@ impl Orchestrator {
     /// The arguments of a confirmation request, redacted for people. Null when the schema that marks secrets is unknown.
     pub async fn redacted_args(&self, request: &ConfirmationRecord) -> store::Result<Value> {
         let Some(session) = self.0.store.session(&request.session).await? else { return Ok(Value::Null) };
-        let runtime = self.runtime(&session.toolset);
+        let runtime = self.load_runtime(&session.toolset).await?;
         let spec = runtime.as_ref().and_then(|runtime| runtime.toolset().metadata(&request.tool));
         Ok(spec.map_or(Value::Null, |spec| redact::redacted(&spec.json_schema, &request.args)))
     }

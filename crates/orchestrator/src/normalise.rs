@@ -6,6 +6,11 @@
 use serde_json::{Map, Value};
 use toolwright_contract::{ErrorKind, Failure, SideEffects, Success};
 use toolwright_engine as engine;
+use toolwright_schema::{ValidationError, Validator};
+
+/// Further problems of an output are counted, not listed.
+const MAX_OUTPUT_PROBLEMS: usize = 5;
+const MAX_SHOWN_VALUE_BYTES: usize = 100;
 
 /// An outcome, and the detail for the log.
 #[derive(Debug, PartialEq)]
@@ -17,26 +22,28 @@ pub struct Normalised {
 /// Normalises the result of a handler.
 pub fn normalise(result: Result<Value, engine::Failure>, effects: SideEffects) -> Normalised {
     match result {
-        Ok(value) => returned(value),
+        Ok(value) => returned(value, effects == SideEffects::Writes),
         Err(failure) => failed(failure, effects == SideEffects::Writes),
     }
 }
 
-fn returned(value: Value) -> Normalised {
+fn returned(value: Value, writes: bool) -> Normalised {
+    let malformed = |detail: &str| malformed(detail, writes);
     let Value::Object(mut members) = value else {
         return malformed("the handler did not return an envelope");
     };
     match members.get("ok") {
-        Some(Value::Bool(true)) => success(&mut members),
+        Some(Value::Bool(true)) => success(&mut members, writes),
         Some(Value::Bool(false)) => match members.get("error") {
-            Some(Value::Object(error)) => declared(error),
+            Some(Value::Object(error)) => declared(error, writes),
             _ => malformed("the handler returned `ok: false` without an `error`"),
         },
         _ => malformed("the handler's result has no boolean `ok`"),
     }
 }
 
-fn success(members: &mut Map<String, Value>) -> Normalised {
+fn success(members: &mut Map<String, Value>, writes: bool) -> Normalised {
+    let malformed = |detail: &str| malformed(detail, writes);
     let intents = match members.remove("intents") {
         None | Some(Value::Null) => Vec::new(),
         Some(Value::Array(intents)) => intents,
@@ -50,10 +57,10 @@ fn success(members: &mut Map<String, Value>) -> Normalised {
 }
 
 /// A failure that the handler returned. Fields of the wrong type are ignored.
-fn declared(error: &Map<String, Value>) -> Normalised {
+fn declared(error: &Map<String, Value>, writes: bool) -> Normalised {
     let kind = error.get("type").and_then(Value::as_str).and_then(handler_error_kind);
     let (Some(kind), Some(message)) = (kind, error.get("message").and_then(Value::as_str)) else {
-        return malformed("the handler's error has no known `type` or no `message`");
+        return malformed("the handler's error has no known `type` or no `message`", writes);
     };
     let flag = |name: &str| error.get(name).and_then(Value::as_bool);
     let failure = Failure {
@@ -76,26 +83,28 @@ fn handler_error_kind(word: &str) -> Option<ErrorKind> {
     (!matches!(kind, BudgetExceeded | ConfirmationRequired | ModeRestricted | Unavailable)).then_some(kind)
 }
 
-fn malformed(detail: &str) -> Normalised {
-    let failure = Failure::unforeseen("The tool returned an invalid result.")
+fn malformed(detail: &str, writes: bool) -> Normalised {
+    let failure = unexpected("The tool returned an invalid result.", writes)
         .suggest("Do not call it again with the same arguments; tell the user that it does not work.");
     Normalised { outcome: Err(failure), detail: Some(detail.to_owned()) }
 }
 
+/// An unexpected failure of a handler that ran. It may have had side effects if the tool writes.
+fn unexpected(message: &str, writes: bool) -> Failure {
+    Failure { partial_side_effects: writes, ..Failure::new(ErrorKind::Internal, message) }
+}
+
 fn failed(failure: engine::Failure, writes: bool) -> Normalised {
     use engine::Failure as Engine;
-    let detail = match &failure {
-        Engine::Thrown { stack, .. } if !stack.is_empty() => format!("{failure}\n{}", stack.trim_end()),
-        _ => failure.to_string(),
-    };
+    let detail = detail(&failure);
     let stopped =
         |kind, message: &str| Failure { partial_side_effects: writes, ..Failure::new(kind, message) };
     let broken = |message: &str| {
         stopped(ErrorKind::Internal, message).suggest("Do not call it again with the same arguments.")
     };
     let outcome = match failure {
-        Engine::Thrown { tool_error: Some(fields), .. } => return thrown(*fields, detail),
-        Engine::Thrown { .. } | Engine::EngineLost => Failure::unforeseen("The tool failed unexpectedly."),
+        Engine::Thrown { tool_error: Some(fields), .. } => return thrown(*fields, detail, writes),
+        Engine::Thrown { .. } | Engine::EngineLost => unexpected("The tool failed unexpectedly.", writes),
         Engine::Deadline => {
             let late = stopped(ErrorKind::Transient, "The tool did not finish in time.");
             Failure { retryable: !writes, ..late }
@@ -113,19 +122,60 @@ fn failed(failure: engine::Failure, writes: bool) -> Normalised {
         Engine::OutputTooLarge => broken("The tool's output is too large."),
         Engine::TooManyHostCalls => broken("The tool made too many capability calls."),
         Engine::NeverSettles => broken("The tool awaits a promise that never settles."),
-        Engine::BadResult(_) => return malformed(&detail),
+        Engine::BadResult(_) => return malformed(&detail, writes),
         Engine::Load(_) => Failure::new(ErrorKind::Internal, "The tool cannot be loaded."),
     };
     Normalised { outcome: Err(outcome), detail: Some(detail) }
 }
 
+/// The failure with its code, and the frames of its stack.
+fn detail(failure: &engine::Failure) -> String {
+    let engine::Failure::Thrown { code, name, message, stack, .. } = failure else {
+        return failure.to_string();
+    };
+    let code = code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default();
+    format!("the handler threw {name}{code}: {message}\n{stack}").trim_end().to_owned()
+}
+
+/// Where and how a handler's data does not match the `output` schema, such as `/order_id must be string, got 12`.
+pub(crate) fn output_problems(output: &Validator, data: &Value) -> String {
+    let mut filled = data.clone();
+    let errors = output.validate(&mut filled).err().unwrap_or_default();
+    let mut problems: Vec<String> =
+        errors.iter().take(MAX_OUTPUT_PROBLEMS).map(|error| output_problem(error, data)).collect();
+    if errors.len() > MAX_OUTPUT_PROBLEMS {
+        problems.push(format!("and {} more", errors.len() - MAX_OUTPUT_PROBLEMS));
+    }
+    problems.join("; ")
+}
+
+fn output_problem(error: &ValidationError, data: &Value) -> String {
+    let place = if error.instance_path.is_empty() { "the data" } else { error.instance_path.as_str() };
+    if let Some(name) = error.params.get("additionalProperty").and_then(Value::as_str) {
+        return format!("{place} must not have `{name}`");
+    }
+    let mut text = format!("{place} {}", error.message);
+    if let Some(allowed) = error.params.get("allowedValues") {
+        text.push_str(&format!(": {allowed}"));
+    }
+    match data.pointer(&error.instance_path) {
+        Some(Value::Array(_)) if error.keyword == "type" => text.push_str(", got an array"),
+        Some(Value::Object(_)) if error.keyword == "type" => text.push_str(", got an object"),
+        None | Some(Value::Array(_) | Value::Object(_)) => {}
+        Some(found) => {
+            let mut found = found.to_string();
+            found.truncate(found.floor_char_boundary(MAX_SHOWN_VALUE_BYTES));
+            text.push_str(&format!(", got {found}"));
+        }
+    }
+    text
+}
+
 /// A thrown `ToolError`.
-fn thrown(fields: engine::ToolErrorFields, detail: String) -> Normalised {
+fn thrown(fields: engine::ToolErrorFields, detail: String, writes: bool) -> Normalised {
     let Some(kind) = handler_error_kind(&fields.type_) else {
-        return Normalised {
-            outcome: Err(Failure::unforeseen("The tool failed unexpectedly.")),
-            detail: Some(detail),
-        };
+        let outcome = Err(unexpected("The tool failed unexpectedly.", writes));
+        return Normalised { outcome, detail: Some(detail) };
     };
     let failure = Failure {
         kind,

@@ -59,6 +59,7 @@ fn a_thrown_tool_error_keeps_its_fields_and_anything_else_leaks_nothing() {
     };
     let throw = |tool_error| engine::Failure::Thrown {
         tool_error,
+        code: None,
         name: "Error".to_owned(),
         message: "password=hunter2".to_owned(),
         stack: String::new(),
@@ -67,7 +68,7 @@ fn a_thrown_tool_error_keeps_its_fields_and_anything_else_leaks_nothing() {
     assert_eq!(outcome(Err(throw(Some(Box::new(fields))))), Err(kept));
     let normalised = normalise(Err(throw(None)), SideEffects::None);
     let failure = normalised.outcome.unwrap_err();
-    assert_eq!((failure.kind, failure.partial_side_effects), (ErrorKind::Internal, true));
+    assert_eq!((failure.kind, failure.partial_side_effects), (ErrorKind::Internal, false));
     assert!(!failure.message.contains("hunter2"));
     assert!(normalised.detail.unwrap().contains("hunter2"), "the log has the detail");
 }
@@ -82,4 +83,39 @@ fn a_stopped_call_may_have_had_effects_only_if_the_tool_writes() {
     }
     let late = outcome(Err(engine::Failure::Deadline)).unwrap_err();
     assert_eq!((late.kind, late.retryable), (ErrorKind::Transient, false));
+}
+
+#[test]
+fn the_detail_of_a_thrown_error_has_its_type_code_message_and_stack() {
+    let thrown = engine::Failure::Thrown {
+        tool_error: None,
+        code: Some("UNREACHABLE".to_owned()),
+        name: "Error".to_owned(),
+        message: "could not connect to api.example.com".to_owned(),
+        stack: "    at execute (handler.js:3:40)\n".to_owned(),
+    };
+    let detail = normalise(Err(thrown), SideEffects::None).detail.unwrap();
+    let expected = "the handler threw Error (UNREACHABLE): could not connect to api.example.com\n    \
+        at execute (handler.js:3:40)";
+    assert_eq!(detail, expected);
+}
+
+#[test]
+fn a_problem_of_an_output_names_its_place_and_value() {
+    let schema = json!({ "type": "object", "additionalProperties": false, "required": ["total"],
+        "properties": { "order_id": { "type": "string" }, "lines": { "type": "array" }, "total": {},
+            "state": { "type": "string", "enum": ["open", "paid"] } } });
+    let output = Validator::compile(&schema).unwrap();
+    for (data, expected) in [
+        (json!({ "order_id": 12, "total": 1 }), "/order_id must be string, got 12"),
+        (json!({ "lines": {}, "total": 1 }), "/lines must be array, got an object"),
+        (json!({ "order": 1, "total": 1 }), "the data must not have `order`"),
+        (
+            json!({ "state": "lost" }),
+            "the data must have required property 'total'; \
+             /state must be equal to one of the allowed values: [\"open\",\"paid\"], got \"lost\"",
+        ),
+    ] {
+        assert_eq!(output_problems(&output, &data), expected);
+    }
 }

@@ -62,7 +62,7 @@ pub struct Span {
 
 impl Span {
     /// A child of `parent` or of the current scope; otherwise the root of a new trace.
-    pub(crate) fn begin(parent: Option<Trace>) -> Self {
+    pub fn begin(parent: Option<Trace>) -> Self {
         let parent = parent.or_else(|| CURRENT_TRACE.try_with(|trace| *trace).ok());
         let id = parent.map_or_else(ids::random, |parent| parent.id);
         Self { own: Trace { id, span: ids::random() }, parent: parent.map(|parent| parent.span) }

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use toolwright_capabilities::{Client, NoClient};
 
-use crate::clock::Clock;
+use crate::capacity::{Capacity, CapacityUse, Seats};
+use crate::clock::{Clock, SteadyClock};
 use crate::condition::Condition;
 use crate::deferred::DeferredResults;
 use crate::gate::Rules;
@@ -29,15 +30,20 @@ pub struct Orchestrator(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     pub store: Store,
     pub policy: Policy,
-    pub clock: Clock,
+    pub clock: SteadyClock,
     pub rules: Rules,
+    pub seats: Seats,
     pub toolsets: RwLock<Toolsets>,
+    /// Held while a toolset is written to the store or loaded from it.
+    pub toolset_lock: tokio::sync::Mutex<()>,
     pub clients: RwLock<HashMap<String, Arc<dyn Client>>>,
     pub in_flight: InFlight,
     pub metrics: Metrics,
     pub deferred_results: DeferredResults,
     /// How many toolsets have been installed.
     pub installed: watch::Sender<u64>,
+    /// Held while a confirmation request is counted and stored.
+    pub confirmation_lock: tokio::sync::Mutex<()>,
     /// Cloned by work that continues when its caller disconnects.
     pub detached: Arc<()>,
     pub observer: Option<Arc<dyn Observer>>,
@@ -64,14 +70,17 @@ impl Orchestrator {
         Builder(Inner {
             store: Store::Memory(Memory::default()),
             policy: Policy::default(),
-            clock: Clock::System,
+            clock: SteadyClock::new(Clock::System),
             rules: Rules::default(),
+            seats: Seats::new(Capacity::default()),
             toolsets: RwLock::new(Toolsets::new(runtime)),
+            toolset_lock: tokio::sync::Mutex::default(),
             clients: RwLock::default(),
             in_flight: InFlight::default(),
             metrics: Metrics::default(),
             deferred_results: DeferredResults::default(),
             installed: watch::Sender::default(),
+            confirmation_lock: tokio::sync::Mutex::default(),
             detached: Arc::default(),
             observer: None,
         })
@@ -80,6 +89,16 @@ impl Orchestrator {
     /// Counters per tool and version.
     pub fn metrics(&self) -> Vec<ToolMetrics> {
         self.0.metrics.read()
+    }
+
+    /// How many handlers run, and how many calls wait for one to end.
+    pub fn capacity_use(&self) -> CapacityUse {
+        self.0.seats.used()
+    }
+
+    /// The time by its clock, in milliseconds since 1970.
+    pub fn now(&self) -> i64 {
+        self.0.clock.now()
     }
 
     pub fn store(&self) -> &Store {
@@ -118,10 +137,17 @@ impl Builder {
         self
     }
 
+    /// How many handlers run at a time.
+    #[must_use]
+    pub fn capacity(mut self, capacity: Capacity) -> Self {
+        self.0.seats = Seats::new(capacity);
+        self
+    }
+
     /// Replaces the system's clock.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Self {
-        self.0.clock = clock;
+        self.0.clock = SteadyClock::new(clock);
         self
     }
 
@@ -133,7 +159,7 @@ impl Builder {
     }
 
     pub fn build(mut self) -> Result<Orchestrator, Error> {
-        let rule = self.0.policy.approve_when.as_deref().map(Condition::compile).transpose();
+        let rule = self.0.policy.approve_when.as_deref().map(Condition::compile_rule).transpose();
         self.0.rules.approve_when = rule.map_err(Error)?;
         Ok(Orchestrator(Arc::new(self.0)))
     }

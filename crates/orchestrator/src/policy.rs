@@ -23,8 +23,13 @@ pub struct Policy {
     pub text: ModePolicy,
     /// Calls of one org, over all of its tools and clients.
     pub org_rate: Option<RateLimit>,
+    /// The longest block of a client.
+    pub max_block_ms: i64,
     /// How long a confirmation request waits for an answer.
     pub confirmation_ms: i64,
+    /// The most confirmation requests of one session, and of one principal, that wait at a time.
+    pub max_pending_per_session: usize,
+    pub max_pending_per_principal: usize,
     /// Calls that need no person's approval: a CEL condition.
     pub approve_when: Option<String>,
     /// Whether a person may approve a tool for the rest of the session.
@@ -45,7 +50,10 @@ impl Default for Policy {
             voice: ModePolicy { limits: Limits::default_for(Mode::Voice), retries: 0 },
             text: ModePolicy { limits: Limits::default_for(Mode::Text), retries: 1 },
             org_rate: None,
+            max_block_ms: 24 * 60 * 60 * 1000,
             confirmation_ms: 10 * 60 * 1000,
+            max_pending_per_session: 50,
+            max_pending_per_principal: 1000,
             approve_when: None,
             may_remember: false,
             session_ms: 24 * 60 * 60 * 1000,
@@ -59,7 +67,7 @@ impl Default for Policy {
 impl Policy {
     /// Whether its rules compile; the error is for the operator.
     pub fn check(&self) -> Result<(), String> {
-        self.approve_when.as_deref().map_or(Ok(()), |rule| Condition::compile(rule).map(drop))
+        self.approve_when.as_deref().map_or(Ok(()), |rule| Condition::compile_rule(rule).map(drop))
     }
 
     pub fn for_mode(&self, mode: Mode) -> &ModePolicy {

@@ -1,6 +1,6 @@
 //! A tool that is ready for calls: its validators compiled, its handler read and verified. Prepared once, on first use.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +15,9 @@ use toolwright_schema::Validator;
 use crate::condition::Condition;
 use crate::engine::native::Handler as NativeHandler;
 use crate::engine::{Handler, http};
+
+/// The name of a handler's first module.
+const HANDLER: &str = "handler.js";
 
 pub(crate) struct PreparedTool {
     pub tool: Tool,
@@ -45,7 +48,13 @@ pub enum Error {
     Schema { tool: String, reason: String },
     #[error("a condition of `{tool}` is invalid: {reason}")]
     Condition { tool: String, reason: String },
-    #[error("`{tool}` needs the native handler `{name}`, which is not registered")]
+    #[error(
+        "the source of `{tool}` is not in the stored toolset: it could not be read when the toolset was stored"
+    )]
+    NotStored { tool: String },
+    #[error(
+        "`{tool}` needs the native handler `{name}`, which is not registered; start a new session to use another"
+    )]
     Unregistered { tool: String, name: String },
     #[error("`{tool}` needs the environment variable {name}, which is not set")]
     Unset { tool: String, name: String },
@@ -53,17 +62,25 @@ pub enum Error {
     Cancelled { tool: String },
 }
 
+/// Where the sources of handlers are.
+#[derive(Debug)]
+pub(crate) enum Sources {
+    /// In files below the artifact's directory.
+    Directory(PathBuf),
+    /// In a stored toolset, by digest.
+    Stored(BTreeMap<String, String>),
+}
+
 impl PreparedTool {
-    /// `base` is the artifact's directory.
     pub fn new(
         tool: &Tool,
-        base: &Path,
+        sources: &Sources,
         natives: &HashMap<String, NativeHandler>,
         allow: Option<&AllowList>,
     ) -> Result<Self, Error> {
         let id = &tool.spec.tool_id;
         let handler = match &tool.implementation {
-            Implementation::Module(module) => Handler::JavaScript(Arc::new(load(id, module, base)?)),
+            Implementation::Module(module) => Handler::JavaScript(Arc::new(load(id, module, sources)?)),
             Implementation::Mock(value) => Handler::Mock(Arc::new(value.clone())),
             Implementation::Http(tool) => match http::Request::prepare(tool) {
                 Ok(request) => Handler::Http(Box::new(request)),
@@ -115,22 +132,38 @@ impl PreparedTool {
 }
 
 /// Reads the handler and its modules, and checks that they are the ones that were built.
-pub(crate) fn load(tool: &str, module: &Module, base: &Path) -> Result<Program, Error> {
-    let handler = base.join(&module.path);
-    let dir = handler.parent().unwrap_or(base).to_owned();
-    let mut sources = vec![source(tool, "handler.js", &handler, &module.sha256)?];
-    for (path, sha256) in &module.modules {
-        sources.push(source(tool, path, &dir.join(path), sha256)?);
-    }
-    Ok(Program::new(tool.to_owned(), sources))
+pub(crate) fn load(tool: &str, module: &Module, sources: &Sources) -> Result<Program, Error> {
+    let read = |name: &str, sha256: &str| match sources {
+        Sources::Directory(base) => {
+            let handler = base.join(&module.path);
+            let is_handler = name == HANDLER;
+            let path = if is_handler { handler } else { handler.parent().unwrap_or(base).join(name) };
+            read_file(tool, &path, sha256)
+        }
+        Sources::Stored(sources) => sources
+            .get(sha256)
+            .filter(|text| digest(text) == sha256)
+            .cloned()
+            .ok_or_else(|| Error::NotStored { tool: tool.to_owned() }),
+    };
+    let modules = module.modules.iter().map(|(name, sha256)| (name.as_str(), sha256));
+    let sources = std::iter::once((HANDLER, &module.sha256)).chain(modules);
+    let sources =
+        sources.map(|(name, sha256)| Ok(Source { path: name.to_owned(), text: read(name, sha256)? }));
+    Ok(Program::new(tool.to_owned(), sources.collect::<Result<_, Error>>()?))
 }
 
-fn source(tool: &str, name: &str, path: &Path, sha256: &str) -> Result<Source, Error> {
+fn read_file(tool: &str, path: &Path, sha256: &str) -> Result<String, Error> {
     let unreadable = |source| Error::Unreadable { tool: tool.to_owned(), path: path.to_owned(), source };
     let text = std::fs::read_to_string(path).map_err(unreadable)?;
-    let digest: [u8; 32] = Sha256::digest(&text).into();
-    if toolwright_registry::hex(&digest) != sha256 {
+    if digest(&text) != sha256 {
         return Err(Error::Changed { tool: tool.to_owned(), path: path.to_owned() });
     }
-    Ok(Source { path: name.to_owned(), text })
+    Ok(text)
+}
+
+/// SHA-256 in lower-case hexadecimal, as the artifact has it.
+pub(crate) fn digest(text: &str) -> String {
+    let digest: [u8; 32] = Sha256::digest(text).into();
+    toolwright_registry::hex(&digest)
 }

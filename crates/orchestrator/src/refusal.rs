@@ -22,8 +22,9 @@ pub(crate) fn unknown_outcome() -> Failure {
 }
 
 /// The call panicked.
-pub(crate) fn interrupted() -> Failure {
-    Failure::unforeseen("The call was interrupted; its outcome is unknown.")
+pub(crate) fn interrupted(writes: bool) -> Failure {
+    let failure = Failure::new(ErrorKind::Internal, "The call was interrupted; its outcome is unknown.");
+    Failure { partial_side_effects: writes, ..failure }
 }
 
 /// The call ran, but the store has no record of it.
@@ -42,6 +43,16 @@ pub(crate) fn approval_already_used() -> Failure {
         .suggest("Ask the user again if the call is needed once more.")
 }
 
+pub(crate) fn too_many_pending(of: &str, limit: usize) -> Failure {
+    let message = format!("{limit} calls of {of} wait for approval, and no more may wait at a time.");
+    Failure::new(ErrorKind::RateLimit, message).suggest("Ask the user to approve or reject those first.")
+}
+
+/// The call was cancelled before its handler started.
+pub(crate) fn cancelled() -> Failure {
+    Failure::new(ErrorKind::Transient, "The call was cancelled.")
+}
+
 /// The store decides whether a call may run: without it, none may.
 pub(crate) fn store_unavailable(error: crate::store::Error) -> Failure {
     tracing::error!("{error}");
@@ -49,8 +60,8 @@ pub(crate) fn store_unavailable(error: crate::store::Error) -> Failure {
         .suggest("Send the same call with the same id again in a moment: it will not run twice.")
 }
 
-pub(crate) fn toolset_unloaded() -> Failure {
-    let message = "The toolset that this session started with is no longer loaded.";
+pub(crate) fn toolset_missing() -> Failure {
+    let message = "The toolset that this session started with is not available any more.";
     Failure::new(ErrorKind::Unavailable, message).suggest("Start a new session.")
 }
 

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use toolwright_capabilities::Client;
+use toolwright_contract::Principal;
 use toolwright_engine::{Cancel, Host};
 
+use crate::ids;
 use crate::invocation::Invocation;
 use crate::session::NewSession;
 use crate::store::{ConfirmationRecord, SessionRecord};
@@ -17,6 +19,13 @@ pub struct ToolCall {
     pub id: Option<String>,
     pub tool: String,
     pub args: Value,
+}
+
+impl ToolCall {
+    /// Identifies tool and arguments, as [`ConfirmationRecord::digest`] does.
+    pub fn digest(&self) -> [u8; 32] {
+        ids::digest(&self.tool, &self.args)
+    }
 }
 
 /// The session of a call.
@@ -38,6 +47,8 @@ pub enum SessionRef {
 pub struct CallRequest {
     pub session: SessionRef,
     pub call: ToolCall,
+    /// Who makes the call now. Their roles decide, not those that the session began with; `None`: the session's own.
+    pub principal: Option<Arc<Principal>>,
     /// The call's position in the model's message, from 0.
     pub position: usize,
     /// Receives progress and messages instead of the session's client.
@@ -63,6 +74,7 @@ impl CallRequest {
         Self {
             session: session.into(),
             call,
+            principal: None,
             position: 0,
             client: None,
             cancel: None,
@@ -71,6 +83,11 @@ impl CallRequest {
             parent: None,
             approval: None,
         }
+    }
+
+    #[must_use]
+    pub fn principal(self, principal: &Arc<Principal>) -> Self {
+        Self { principal: Some(Arc::clone(principal)), ..self }
     }
 
     #[must_use]

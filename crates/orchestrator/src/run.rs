@@ -38,11 +38,11 @@ impl Orchestrator {
         let spec = &prepared.tool.spec;
         if spec.side_effects == SideEffects::Writes || !spec.idempotent {
             let this = self.clone();
-            let work = Box::pin(async move {
+            let work = async move {
                 let _running = Arc::clone(&this.0.detached);
                 this.run_and_settle(execution, &prepared, slot).await
-            });
-            return ContinueWhenDropped(Some(work)).await;
+            };
+            return ContinueWhenDropped::new(work).await;
         }
         // A nested call is cancelled with its parent, and must not cancel it.
         let cancel = execution.parent.is_none().then(|| Arc::clone(&execution.cancel));
@@ -63,13 +63,16 @@ impl Orchestrator {
     ) -> Arc<Envelope> {
         let work = async {
             let outcome = self.run_with_retry(&mut execution, prepared).await;
+            execution.permit = None;
             self.settle(&mut execution, &prepared.tool.spec, outcome).await
         };
         let envelope = match AssertUnwindSafe(work).catch_unwind().await {
             Ok(envelope) => envelope,
             Err(_) => {
                 tracing::error!(tool = execution.tool, execution_id = &*execution.id, "a call panicked");
-                Box::pin(self.settle(&mut execution, &prepared.tool.spec, Err(interrupted()))).await
+                let spec = &prepared.tool.spec;
+                let failure = interrupted(spec.side_effects == SideEffects::Writes);
+                Box::pin(self.settle(&mut execution, spec, Err(failure))).await
             }
         };
         if let Some(slot) = slot {
@@ -84,14 +87,11 @@ impl Orchestrator {
         execution: &mut Execution,
         prepared: &Arc<PreparedTool>,
     ) -> Result<Success, Failure> {
-        let runtime = execution.runtime.clone().ok_or_else(interrupted)?;
+        let runtime = execution.runtime.clone().ok_or_else(|| interrupted(false))?;
         let spec = &prepared.tool.spec;
         let allowed = self.0.policy.for_mode(execution.session.mode).retries;
         let max_retries = if spec.idempotent && !execution.is_test() { allowed } else { 0 };
-        let mut deadline = Instant::now() + prepared.timeout;
-        if let Some(parent) = &execution.parent {
-            deadline = deadline.min(parent.deadline);
-        }
+        let deadline = execution.deadline(prepared);
         loop {
             let (runtime, claim) = (runtime.clone(), execution.claim);
             let invocation = Arc::new(Invocation::new(self, execution, runtime, prepared, claim, deadline));
@@ -116,15 +116,14 @@ impl Orchestrator {
 
     /// One attempt.
     async fn run_handler(&self, invocation: &Arc<Invocation>, args: Value) -> Result<Success, Failure> {
-        let Normalised { outcome, detail } = engine::run(invocation, args).await;
-        let secrets = &invocation.secrets;
-        if let Some(mut detail) = detail {
-            redact::scrub(&mut detail, secrets);
-            let (tool, execution_id) = (&invocation.spec().tool_id, &*invocation.execution_id);
-            tracing::error!(tool, execution_id, "{detail}");
+        let mut result = engine::run(invocation, args).await;
+        if let Normalised { outcome: Ok(success), detail: None } = result {
+            result = invocation.check_output(success);
         }
-        let mut success = outcome.map_err(|failure| scrubbed(failure, secrets))?;
-        invocation.check_output(&success)?;
+        if let Some(detail) = result.detail {
+            invocation.log_detail(detail);
+        }
+        let mut success = result.outcome.map_err(|failure| scrubbed(failure, &invocation.secrets))?;
         success.intents.append(&mut invocation.effects().intents);
         Ok(success)
     }
@@ -133,7 +132,13 @@ impl Orchestrator {
 type Work = Pin<Box<dyn Future<Output = Arc<Envelope>> + Send>>;
 
 /// Polls work in its caller's task; when the caller drops it, the work continues in a task of its own.
-struct ContinueWhenDropped(Option<Work>);
+pub(crate) struct ContinueWhenDropped(Option<Work>);
+
+impl ContinueWhenDropped {
+    pub fn new(work: impl Future<Output = Arc<Envelope>> + Send + 'static) -> Self {
+        Self(Some(Box::pin(work)))
+    }
+}
 
 impl Future for ContinueWhenDropped {
     type Output = Arc<Envelope>;

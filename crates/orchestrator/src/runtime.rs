@@ -1,10 +1,10 @@
 //! A toolset with its engines, capabilities and prepared tools. Knows nothing of sessions or policy.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::future::Future;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use foldhash::fast::RandomState;
@@ -14,11 +14,13 @@ use toolwright_capabilities::Capabilities;
 use toolwright_capabilities::http::AllowList;
 use toolwright_contract::suggest::nearest;
 use toolwright_contract::{ErrorKind, Failure, Success};
-use toolwright_engine::{Engine, Limits, Options as EngineOptions};
-use toolwright_registry::toolset::{Implementation, Tool, Toolset};
+use toolwright_engine::{Engine, Limits, Options as EngineOptions, Program};
+use toolwright_registry::toolset::{Implementation, Module, Tool, Toolset};
 
-use crate::engine::native;
-use crate::prepared::{self, PreparedTool};
+use crate::builtin;
+use crate::condition::Condition;
+use crate::engine::{Handler, native};
+use crate::prepared::{self, PreparedTool, Sources};
 
 /// A toolset, its engines, and the tools prepared so far. Cloning shares it.
 #[derive(Clone)]
@@ -30,14 +32,16 @@ pub struct WeakRuntime(Weak<Inner>);
 
 struct Inner {
     toolset: Arc<Toolset>,
-    /// The artifact's directory.
-    base: PathBuf,
+    sources: Sources,
     limits: Limits,
     engine: Engine,
     natives: HashMap<String, native::Handler>,
     capabilities: Arc<Capabilities>,
+    /// The hosts that the configuration allows, by tool.
     allow: HashMap<String, AllowList>,
     prepared: RwLock<HashMap<String, Slot, RandomState>>,
+    /// The conditions of `availability`, by tool.
+    availability: OnceLock<HashMap<String, Condition>>,
 }
 
 /// A tool, prepared by the first call that needs it. The result is final, since a toolset never changes.
@@ -77,7 +81,8 @@ impl fmt::Debug for Builder {
 }
 
 impl Builder {
-    /// Registers an async function under a name that declared tools can refer to.
+    /// Registers an async function under a name that declared tools can refer to. It replaces a builtin handler of the
+    /// same name.
     #[must_use]
     pub fn native<F, R>(mut self, name: impl Into<String>, function: F) -> Self
     where
@@ -116,20 +121,7 @@ impl Builder {
         self
     }
 
-    pub fn build(mut self) -> Runtime {
-        for tool in self.0.toolset.declared() {
-            if let Implementation::Http(request) = &tool.implementation {
-                let origin = std::slice::from_ref(&request.origin);
-                // An invalid origin allows nothing: the call is refused.
-                let Ok(own) = AllowList::parse(origin) else { continue };
-                let id = tool.spec.tool_id.clone();
-                let list = match self.0.allow.remove(&id) {
-                    Some(more) => own.and(more),
-                    None => own,
-                };
-                self.0.allow.insert(id, list);
-            }
-        }
+    pub fn build(self) -> Runtime {
         Runtime(Arc::new(self.0))
     }
 }
@@ -139,14 +131,58 @@ impl Runtime {
     pub fn builder(toolset: Arc<Toolset>, base: impl Into<PathBuf>) -> Builder {
         Builder(Inner {
             toolset,
-            base: base.into(),
+            sources: Sources::Directory(base.into()),
             limits: Limits::within(Duration::ZERO),
             engine: crate::engine(EngineOptions::default()),
-            natives: HashMap::new(),
+            natives: builtin::handlers(),
             capabilities: Arc::default(),
             allow: HashMap::new(),
             prepared: RwLock::default(),
+            availability: OnceLock::new(),
         })
+    }
+
+    /// A runtime of another toolset with the engine, capabilities, native handlers, limits and allowed hosts of this one.
+    pub(crate) fn with_toolset(&self, toolset: Toolset, sources: BTreeMap<String, String>) -> Self {
+        let Inner { limits, engine, natives, capabilities, allow, .. } = &*self.0;
+        Self(Arc::new(Inner {
+            toolset: Arc::new(toolset),
+            sources: Sources::Stored(sources),
+            limits: limits.clone(),
+            engine: engine.clone(),
+            natives: natives.clone(),
+            capabilities: Arc::clone(capabilities),
+            allow: allow.clone(),
+            prepared: RwLock::default(),
+            availability: OnceLock::new(),
+        }))
+    }
+
+    /// The sources of all handlers, by digest. Those that cannot be read are left out: their tools cannot be used. Blocks.
+    pub(crate) fn sources(&self) -> BTreeMap<String, String> {
+        let mut sources = BTreeMap::new();
+        for tool in self.0.toolset.list() {
+            let Implementation::Module(module) = &tool.implementation else { continue };
+            match self.program(tool, module) {
+                Ok(program) => {
+                    sources.extend(
+                        program.modules.iter().map(|it| (prepared::digest(&it.text), it.text.clone())),
+                    );
+                }
+                Err(error) => tracing::warn!("{error}"),
+            }
+        }
+        sources
+    }
+
+    /// The program of a tool: that of the prepared tool, since its files may have changed meanwhile, or else from them.
+    fn program(&self, tool: &Tool, module: &Module) -> Result<Arc<Program>, prepared::Error> {
+        let id = &tool.spec.tool_id;
+        let prepared = self.slot(id).get().and_then(|prepared| prepared.clone().ok());
+        match prepared.as_ref().map(|prepared| &prepared.handler) {
+            Some(Handler::JavaScript(program)) => Ok(Arc::clone(program)),
+            _ => prepared::load(id, module, &self.0.sources).map(Arc::new),
+        }
     }
 
     pub fn toolset(&self) -> &Toolset {
@@ -231,16 +267,43 @@ impl Runtime {
 
     fn load(&self, tool: &Tool) -> Result<Arc<PreparedTool>, Arc<prepared::Error>> {
         let id = &tool.spec.tool_id;
-        let prepared = PreparedTool::new(tool, &self.0.base, &self.0.natives, self.0.allow.get(id));
+        let allow = self.allow_list(tool);
+        let prepared = PreparedTool::new(tool, &self.0.sources, &self.0.natives, allow.as_ref());
         prepared.map(Arc::new).map_err(|error| {
             tracing::error!(tool = id, "{error}");
             Arc::new(error)
         })
     }
 
-    pub(crate) fn unknown_tool(&self, name: &str) -> Failure {
+    /// The hosts that a tool may reach: those of the configuration, and the one that an `http` tool declares.
+    fn allow_list(&self, tool: &Tool) -> Option<AllowList> {
+        let configured = self.0.allow.get(&tool.spec.tool_id).cloned();
+        let Implementation::Http(request) = &tool.implementation else { return configured };
+        // An invalid origin allows nothing: the call is refused.
+        let own = AllowList::parse(std::slice::from_ref(&request.origin)).ok();
+        match (own, configured) {
+            (Some(own), Some(more)) => Some(own.and(more)),
+            (own, configured) => own.or(configured),
+        }
+    }
+
+    /// The condition of a tool's `availability`. One that does not compile holds for no session, as its calls fail.
+    pub(crate) fn availability(&self, id: &str) -> Option<&Condition> {
+        let conditions = self.0.availability.get_or_init(|| {
+            let of = |tool: &Tool| {
+                let source = &tool.spec.availability.as_ref()?.condition;
+                let compiled = Condition::compile(source).or_else(|_| Condition::compile("false"));
+                Some((tool.spec.tool_id.clone(), compiled.ok()?))
+            };
+            self.0.toolset.list().filter_map(of).collect()
+        });
+        conditions.get(id)
+    }
+
+    /// `known` are the tools that may be suggested.
+    pub(crate) fn unknown_tool<'t>(&self, name: &str, known: impl IntoIterator<Item = &'t str>) -> Failure {
         let failure = Failure::new(ErrorKind::NotFound, format!("There is no tool `{name}`."));
-        match nearest(name, self.0.toolset.ids()) {
+        match nearest(name, known) {
             Some(nearest) => failure.suggest(format!("Did you mean `{nearest}`?")),
             None => failure.suggest("Use one of the tools that were declared to you."),
         }

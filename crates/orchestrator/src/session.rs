@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, PoisonError};
 
+use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 use tokio::sync::broadcast;
 use toolwright_capabilities::Client;
@@ -61,22 +62,26 @@ impl NewSession {
 
 impl Orchestrator {
     /// Starts a session with the current toolset, which it keeps.
-    pub async fn create_session(&self, new: NewSession) -> store::Result<Arc<SessionRecord>> {
-        // Held until the session is stored: a toolset that is in use is not unloaded.
-        let (_runtime, toolset) = self.current_version();
-        let record = new.record(toolset, self.0.clock.now(), self.0.policy.session_ms);
-        self.0.store.create_session(record.clone()).await?;
-        Ok(Arc::new(record))
+    pub fn create_session(&self, new: NewSession) -> BoxFuture<'_, store::Result<Arc<SessionRecord>>> {
+        Box::pin(async move {
+            // Held until the session is stored: a toolset that is in use is not unloaded.
+            let (_runtime, toolset) = self.stored_current_version().await?;
+            let record = new.record(toolset, self.0.clock.now(), self.0.policy.session_ms);
+            self.0.store.create_session(record.clone()).await?;
+            Ok(Arc::new(record))
+        })
     }
 
     /// The session as it is now: one that has expired is not active, even if no sweep has closed it yet.
-    pub async fn session(&self, id: &str) -> store::Result<Option<Arc<SessionRecord>>> {
-        let Some(session) = self.0.store.session(id).await? else { return Ok(None) };
-        let status = session.status_at(self.0.clock.now());
-        if status == session.status {
-            return Ok(Some(session));
-        }
-        Ok(Some(Arc::new(SessionRecord { status, ..(*session).clone() })))
+    pub fn session<'a>(&'a self, id: &'a str) -> BoxFuture<'a, store::Result<Option<Arc<SessionRecord>>>> {
+        Box::pin(async move {
+            let Some(session) = self.0.store.session(id).await? else { return Ok(None) };
+            let status = session.status_at(self.0.clock.now());
+            if status == session.status {
+                return Ok(Some(session));
+            }
+            Ok(Some(Arc::new(SessionRecord { status, ..(*session).clone() })))
+        })
     }
 
     /// Sets the client that receives messages and progress of a session.
@@ -98,43 +103,51 @@ impl Orchestrator {
     }
 
     /// Starts a turn, with a new budget.
-    pub async fn begin_turn(&self, session: &str) -> store::Result<Turn> {
-        let record = self.0.store.begin_turn(session).await?;
-        // The turn before has ended, also where no transport has reported it.
-        if record.is_ending() {
-            self.notice(session, Event::TurnFinished).await?;
-        }
-        let has_message = record.state.get("pendingMessage").is_some();
-        let message = if has_message { self.change(session, state::take_message).await? } else { None };
-        Ok(Turn { number: record.turn, message })
+    pub fn begin_turn<'a>(&'a self, session: &'a str) -> BoxFuture<'a, store::Result<Turn>> {
+        Box::pin(async move {
+            let record = self.0.store.begin_turn(session).await?;
+            // The turn before has ended, also where no transport has reported it.
+            if record.is_ending() {
+                self.notice(session, Event::TurnFinished).await?;
+            }
+            let has_message = record.state.get("pendingMessage").is_some();
+            let message = if has_message { self.change(session, state::take_message).await? } else { None };
+            Ok(Turn { number: record.turn, message })
+        })
     }
 
     /// Reports an event of the conversation. True when it ends the session.
-    pub async fn notice(&self, session: &str, event: Event) -> store::Result<bool> {
-        let has_ended = self.change(session, |session| state::notice(session, event)).await?;
-        if has_ended {
-            self.detach(session);
-        }
-        Ok(has_ended)
+    pub fn notice<'a>(&'a self, session: &'a str, event: Event) -> BoxFuture<'a, store::Result<bool>> {
+        Box::pin(async move {
+            let has_ended = self.change(session, |session| state::notice(session, event)).await?;
+            if has_ended {
+                self.detach(session);
+            }
+            Ok(has_ended)
+        })
     }
 
-    pub async fn end_session(&self, session: &str) -> store::Result<()> {
-        self.change(session, |session| session.status = SessionStatus::Ended).await?;
-        self.detach(session);
-        Ok(())
+    pub fn end_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, store::Result<()>> {
+        Box::pin(async move {
+            self.change(session, |session| session.status = SessionStatus::Ended).await?;
+            self.detach(session);
+            Ok(())
+        })
     }
 
     /// Closes sessions and confirmation requests that have expired, and frees what is no longer used. To be called every
     /// few seconds.
-    pub async fn sweep(&self) -> store::Result<()> {
-        let now = self.0.clock.now();
-        let swept = self.0.store.sweep(now).await?;
-        for request in &swept.confirmations {
-            self.expire(request).await;
-        }
-        self.0.deferred_results.sweep();
-        self.detach_ended(now).await?;
-        self.unload_unused().await
+    pub fn sweep(&self) -> BoxFuture<'_, store::Result<()>> {
+        Box::pin(async move {
+            let now = self.0.clock.now();
+            let swept = self.0.store.sweep(now).await?;
+            for request in &swept.confirmations {
+                self.expire(request).await;
+            }
+            self.0.deferred_results.sweep();
+            self.detach_ended(now).await?;
+            self.unload_unused().await
+        })
     }
 
     /// The results of calls that waited for approval, of all sessions. A subscriber that is too slow gets the number of

@@ -12,13 +12,19 @@ mod audit;
 mod blocks;
 #[path = "calls/capability.rs"]
 mod capability;
+#[path = "calls/clock.rs"]
+mod clock;
 #[path = "calls/confirmation.rs"]
 mod confirmation;
+#[path = "calls/confirmation_limits.rs"]
+mod confirmation_limits;
 #[path = "calls/execution.rs"]
 mod execution;
 #[path = "calls/gates.rs"]
 mod gates;
 #[path = "calls/idempotency.rs"]
 mod idempotency;
+#[path = "calls/previews.rs"]
+mod previews;
 #[path = "calls/sessions.rs"]
 mod sessions;

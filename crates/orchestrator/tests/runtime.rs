@@ -10,6 +10,10 @@ mod support;
 mod capabilities;
 #[path = "runtime/composition.rs"]
 mod composition;
+#[path = "runtime/concurrency.rs"]
+mod concurrency;
+#[path = "runtime/deploys.rs"]
+mod deploys;
 #[path = "runtime/envelopes.rs"]
 mod envelopes;
 #[path = "runtime/handlers.rs"]

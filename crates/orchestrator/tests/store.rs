@@ -26,12 +26,16 @@ mod confirmation_rules;
 #[macro_use]
 #[path = "store/conformance.rs"]
 mod conformance;
+#[path = "store/conversation_rules.rs"]
+mod conversation_rules;
 #[path = "store/earlier_versions.rs"]
 mod earlier_versions;
 #[path = "store/meter_rules.rs"]
 mod meter_rules;
 #[path = "store/postgres_outages.rs"]
 mod postgres_outages;
+#[path = "store/postgres_register.rs"]
+mod postgres_register;
 #[path = "store/postgres_replicas.rs"]
 mod postgres_replicas;
 #[path = "store/postgres_store.rs"]
@@ -54,6 +58,8 @@ mod sqlite_killed;
 mod sqlite_store;
 #[path = "store/support.rs"]
 mod support;
+#[path = "store/toolset_rules.rs"]
+mod toolset_rules;
 
 conformance!(memory, crate::support::MemoryStore);
 conformance!(sqlite, crate::sqlite_store::SqliteStore);

@@ -57,6 +57,22 @@ impl Address {
         };
         Ok(Self { config, tls })
     }
+
+    /// The database without user and password, such as `PostgreSQL at db.example.com:5432/tools`.
+    pub fn name(&self) -> String {
+        let ports = self.config.get_ports();
+        let host = |(index, host): (usize, &Host)| {
+            let port = ports.get(index).or_else(|| ports.first()).copied().unwrap_or(5432);
+            match host {
+                Host::Tcp(name) => format!("{name}:{port}"),
+                #[cfg(unix)]
+                Host::Unix(path) => format!("{}:{port}", path.display()),
+            }
+        };
+        let hosts: Vec<String> = self.config.get_hosts().iter().enumerate().map(host).collect();
+        let database = self.config.get_dbname().map(|name| format!("/{name}")).unwrap_or_default();
+        format!("PostgreSQL at {}{database}", hosts.join(","))
+    }
 }
 
 fn malformed() -> Error {
@@ -104,6 +120,17 @@ mod tests {
 
     fn mode(url: &str) -> SslMode {
         Address::parse(url).unwrap().config.get_ssl_mode()
+    }
+
+    #[test]
+    fn a_name_has_hosts_and_database_but_no_credentials() {
+        let name = |url: &str| Address::parse(url).unwrap().name();
+        assert_eq!(name("postgres://ann:secret@127.0.0.1:6543/tools"), "PostgreSQL at 127.0.0.1:6543/tools");
+        assert_eq!(
+            name("postgres://ann:secret@localhost,[::1]:7/x?user=bob"),
+            "PostgreSQL at localhost:5432,::1:7/x"
+        );
+        assert_eq!(name("postgres://localhost"), "PostgreSQL at localhost:5432");
     }
 
     #[test]

@@ -32,12 +32,6 @@ impl Error {
         }
     }
 
-    /// The same error, of a connection that could not carry the statement yet.
-    pub(crate) fn before_sending(self) -> Self {
-        let (Self::NotSent(text) | Self::Rejected { text, .. } | Self::NoReply(text)) = self;
-        Self::NotSent(text)
-    }
-
     /// Whether a unique value exists already.
     pub fn is_duplicate(&self) -> bool {
         matches!(self, Self::Rejected { state, .. } if *state == SqlState::UNIQUE_VIOLATION)

@@ -35,6 +35,8 @@ pub struct Settings {
 pub struct Pool {
     pool: deadpool_postgres::Pool,
     settings: Settings,
+    /// [`Address::name`].
+    name: String,
 }
 
 impl Pool {
@@ -50,7 +52,7 @@ impl Pool {
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|error| Error::NotSent(error.to_string()))?;
-        Ok(Self { pool, settings: settings.clone() })
+        Ok(Self { pool, settings: settings.clone(), name: address.name() })
     }
 
     /// A free connection, or a new one.
@@ -72,15 +74,16 @@ impl Pool {
     fn error(&self, error: PoolError) -> Error {
         let Settings { statement_timeout, connect_timeout, .. } = self.settings;
         let size = self.pool.status().max_size;
-        Error::NotSent(match error {
-            PoolError::Backend(error) => return Error::from(error).before_sending(),
+        let text = match error {
+            PoolError::Backend(error) => Error::from(error).to_string(),
             PoolError::Timeout(TimeoutType::Wait) => {
                 format!("all {size} connections have been busy for {statement_timeout:?}")
             }
             PoolError::Timeout(_) => format!("could not open a connection within {connect_timeout:?}"),
             PoolError::Closed => "it is closed".to_owned(),
             error => error.to_string(),
-        })
+        };
+        Error::NotSent(format!("{}: {text}", self.name))
     }
 }
 

@@ -1,7 +1,7 @@
 //! A call as a model makes it.
 
 use serde_json::{Map, Value};
-use toolwright_contract::{ErrorKind, Failure};
+use toolwright_contract::{ErrorKind, Failure, arguments};
 
 /// One call, read from a provider's response. The orchestrator validates it.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,6 +67,9 @@ pub(crate) fn text(value: Option<&Value>) -> Option<String> {
 fn parse(text: String) -> Result<Value, InvalidArguments> {
     if text.trim().is_empty() {
         return Ok(Value::Object(Map::new()));
+    }
+    if let Err(reason) = arguments::check_integers(text.as_bytes()) {
+        return Err(InvalidArguments { text, reason });
     }
     match serde_json::from_str(&text) {
         Ok(Value::Null) => Ok(Value::Object(Map::new())),

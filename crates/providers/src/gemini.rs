@@ -36,7 +36,8 @@ fn read(response: &Value) -> Vec<Call> {
     if let Some(responses) = response.as_array() {
         return responses.iter().filter(|response| !response.is_array()).flat_map(read).collect();
     }
-    let parts = response.pointer("/candidates/0/content/parts").and_then(Value::as_array);
+    let content = response.pointer("/candidates/0/content").unwrap_or(response);
+    let parts = content.get("parts").and_then(Value::as_array);
     parts.into_iter().flatten().filter_map(|part| part.get("functionCall")).map(function_call).collect()
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 use toolwright_contract::ToolSpec;
+use toolwright_contract::suggest::nearest;
 
 use crate::assembler::{Assembler, ReadEvent};
 use crate::frames::{FrameDecoder, Framing};
@@ -52,7 +53,7 @@ pub(crate) struct Declaration<'a> {
 
 /// There is no provider with this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no provider `{0}`; there are {list}", list = names())]
+#[error("there is no provider `{0}`{near}; there are {list}", near = suggestion(.0), list = names())]
 pub struct UnknownProvider(pub String);
 
 /// The provider with this name.
@@ -61,6 +62,14 @@ pub fn provider(name: &str) -> Result<&'static Provider, UnknownProvider> {
         .iter()
         .find(|provider| provider.name == name)
         .ok_or_else(|| UnknownProvider(name.chars().take(100).collect()))
+}
+
+/// The provider whose name begins with the word, or is the nearest: `openai` suggests `openai-chat`.
+fn suggestion(name: &str) -> String {
+    let begins = PROVIDERS.iter().find(|provider| !name.is_empty() && provider.name.starts_with(name));
+    let found = begins.map(|provider| provider.name);
+    let found = found.or_else(|| nearest(name, PROVIDERS.iter().map(|provider| provider.name)));
+    found.map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default()
 }
 
 fn names() -> String {

@@ -14,6 +14,7 @@ use crate::check::{CheckedTool, Context, check_tool};
 use crate::compiled::{CompiledTool, Digests, hex};
 use crate::diagnostic::{Diagnostic, DiagnosticDraft, Location, Severity};
 use crate::fingerprint::Fingerprint;
+use crate::formats::Formats;
 use crate::shared::Shared;
 use crate::source::{self, ToolDir, discover};
 
@@ -22,6 +23,8 @@ use crate::source::{self, ToolDir, discover};
 pub struct Options {
     pub tools: PathBuf,
     pub out: PathBuf,
+    /// The project's own formats.
+    pub formats: Formats,
     /// Identifies the program: a cache of another program is not used. `None`: no cache.
     pub cache: Option<String>,
 }
@@ -90,14 +93,15 @@ pub fn compile(options: Options, progress: &Progress) -> Result<Compilation, sou
     progress.total.store(dirs.len(), Ordering::Relaxed);
     let handler_prefix = handler_prefix(&root, &options.out);
     let key = format!(
-        "{}\n{handler_prefix}\n{}",
+        "{}\n{handler_prefix}\n{}\n{:x}",
         options.cache.as_deref().unwrap_or_default(),
-        hex(&shared.digest())
+        hex(&shared.digest()),
+        options.formats.digest()
     );
     let cache = options.cache.as_ref().and_then(|_| Cache::load(&options.out, &key));
     timer.lap("discover");
 
-    let context = Context { root: &root, shared: &shared };
+    let context = Context { root: &root, shared: &shared, formats: &options.formats };
     let checked: Vec<Result<BuiltTool, Vec<Diagnostic>>> = dirs
         .par_iter()
         .with_min_len(8)
@@ -190,8 +194,8 @@ impl Compilation {
         }
         if dirs.is_empty() {
             let message = format!("the tools directory `{}` has no tools", self.options.tools.display());
-            let draft = DiagnosticDraft::error("no-tools", "", Location::File, message);
-            let draft = draft.with_help("create one with `toolwright new my-tool`");
+            let mut draft = DiagnosticDraft::error("no-tools", "", Location::File, message);
+            draft.help("create one with `toolwright new my-tool`").warning();
             self.diagnostics.push(draft.locate("", None));
         }
         self.diagnostics.extend(duplicate_ids(dirs));

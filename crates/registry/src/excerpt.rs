@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use crate::hidden::is_bidi_control;
+use toolwright_contract::visible::is_hidden;
 
 const MAX_CHARACTERS: usize = 200;
 
 /// The text on one line, at most 200 characters of it.
 pub(crate) fn excerpt(text: &str) -> String {
-    let visible = |c: char| if c.is_control() || is_bidi_control(c) { ' ' } else { c };
+    let visible = |c: char| if is_hidden(c) { ' ' } else { c };
     let mut out: String = text.chars().take(MAX_CHARACTERS).map(visible).collect();
     if text.chars().nth(MAX_CHARACTERS).is_some() {
         out.push('…');

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use toolwright_contract::visible::is_bidi_control;
+
 /// One is enough to reject the text, so more need not be found.
 const MAX_FOUND: usize = 20;
 
@@ -40,13 +42,6 @@ fn is_hidden(text: &str, index: usize, character: char) -> bool {
         _ if is_zero_width(character) => splits_a_word(text, index, character),
         _ => false,
     }
-}
-
-pub(crate) fn is_bidi_control(character: char) -> bool {
-    matches!(
-        character,
-        '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}'
-    )
 }
 
 fn is_selector(character: char) -> bool {

@@ -8,14 +8,17 @@ mod cache;
 mod check;
 mod compiled;
 pub mod condition;
+pub mod condition_types;
 #[cfg(test)]
 mod corpora;
 pub mod declared;
+mod describe;
 pub mod diagnostic;
 mod docs;
 mod excerpt;
 mod fields;
 mod fingerprint;
+pub mod formats;
 mod handler;
 mod hidden;
 pub mod http;
@@ -24,7 +27,9 @@ pub mod preview;
 pub mod prompt;
 mod reader;
 mod shared;
+pub mod snapshot;
 pub mod source;
 pub mod toolset;
 
 pub use compiled::{hex, push_hex};
+pub use describe::{DESCRIBE, describe_tool};

@@ -1,81 +1,170 @@
-//! The preview that an approver sees: a text with `{{argument}}` places.
-//! `{{a.b}}` is a member, `{{list.length}}` a count, and a missing argument is empty.
+//! The preview that an approver sees: a text with `{{place}}`s for arguments and for what was read.
+//! `{{a.b}}` is a member, `{{list[index]}}` the item at the position that the argument `index` has, `{{list.length}}` a
+//! count; `{{a|text}}` shows the text when `a` is missing or empty, and a missing argument is empty otherwise.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-/// A template that cannot be parsed.
+/// A template that cannot be parsed or filled in.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error("a `{{{{` is never closed")]
     Unclosed,
     #[error("`{{{{{0}}}}}` does not name an argument")]
     NotAName(String),
+    #[error("there is no `{0}`")]
+    Missing(String),
 }
 
 enum Piece<'a> {
     Text(&'a str),
-    Path(&'a str),
+    Place(Place<'a>),
+}
+
+struct Place<'a> {
+    path: &'a str,
+    steps: Vec<Step<'a>>,
+    default: Option<&'a str>,
+}
+
+#[derive(Clone, Copy)]
+enum Step<'a> {
+    Member(&'a str),
+    /// The item at the position that this argument has.
+    Item(&'a str),
 }
 
 /// The arguments that the template uses, in order.
 pub fn names(template: &str) -> Result<Vec<&str>, Error> {
-    let names = pieces(template)?.into_iter().filter_map(|piece| match piece {
-        Piece::Path(path) => path.split('.').next(),
-        Piece::Text(_) => None,
-    });
-    Ok(names.collect())
+    let mut names = Vec::new();
+    for piece in pieces(template)? {
+        if let Piece::Place(place) = piece {
+            names.extend(place.root());
+            names.extend(place.steps.iter().filter_map(|step| match step {
+                Step::Item(name) => Some(*name),
+                Step::Member(_) => None,
+            }));
+        }
+    }
+    Ok(names)
 }
 
-/// The template with the arguments filled in.
-pub fn render(template: &str, args: &Value) -> Result<String, Error> {
+/// The template with the values filled in. A place below one of the `required` names that has no value and no default is
+/// [`Error::Missing`].
+pub fn render(template: &str, values: &Value, required: &[&str]) -> Result<String, Error> {
     let mut out = String::new();
     for piece in pieces(template)? {
         match piece {
             Piece::Text(text) => out.push_str(text),
-            Piece::Path(path) => match look_up(args, path) {
-                Value::Null => {}
-                Value::String(text) => out.push_str(&text),
-                other => out.push_str(&other.to_string()),
-            },
+            Piece::Place(place) => out.push_str(&place.text(values, required)?),
         }
     }
     Ok(out)
 }
 
-fn look_up(args: &Value, path: &str) -> Value {
-    let mut value = args;
-    for name in path.split('.') {
-        match value.get(name) {
-            Some(inner) => value = inner,
-            None if name == "length" => {
-                return match value {
-                    Value::Array(items) => items.len().into(),
-                    Value::String(text) => text.chars().count().into(),
-                    _ => Value::Null,
-                };
-            }
-            None => return Value::Null,
+/// A copy of an object whose texts are templates, filled in. A text that is one place becomes the value itself.
+pub fn fill(members: &Map<String, Value>, values: &Value) -> Result<Map<String, Value>, Error> {
+    members.iter().map(|(name, value)| Ok((name.clone(), fill_value(value, values)?))).collect()
+}
+
+fn fill_value(value: &Value, values: &Value) -> Result<Value, Error> {
+    Ok(match value {
+        Value::String(template) => match pieces(template)?.as_slice() {
+            [Piece::Text(""), Piece::Place(place), Piece::Text("")] => place.look_up(values),
+            _ => render(template, values, &[])?.into(),
+        },
+        Value::Array(items) => {
+            items.iter().map(|item| fill_value(item, values)).collect::<Result<Vec<_>, _>>()?.into()
+        }
+        Value::Object(members) => fill(members, values)?.into(),
+        other => other.clone(),
+    })
+}
+
+impl<'a> Place<'a> {
+    fn root(&self) -> Option<&'a str> {
+        match self.steps.first() {
+            Some(Step::Member(name)) => Some(name),
+            _ => None,
         }
     }
-    value.clone()
+
+    fn text(&self, values: &Value, required: &[&str]) -> Result<String, Error> {
+        let text = match self.look_up(values) {
+            Value::Null => String::new(),
+            Value::String(text) => text,
+            Value::Array(items) if items.iter().all(Value::is_string) => {
+                items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
+            }
+            other => other.to_string(),
+        };
+        match self.default {
+            Some(default) if text.is_empty() => Ok(default.to_owned()),
+            None if text.is_empty() && self.root().is_some_and(|root| required.contains(&root)) => {
+                Err(Error::Missing(self.path.to_owned()))
+            }
+            _ => Ok(text),
+        }
+    }
+
+    fn look_up(&self, values: &Value) -> Value {
+        let mut value = values;
+        for step in &self.steps {
+            let inner = match step {
+                Step::Member("length") if value.get("length").is_none() => return length(value),
+                Step::Member(name) => value.get(name),
+                Step::Item(name) => values
+                    .get(name)
+                    .and_then(Value::as_u64)
+                    .and_then(|index| value.get(usize::try_from(index).ok()?)),
+            };
+            match inner {
+                Some(inner) => value = inner,
+                None => return Value::Null,
+            }
+        }
+        value.clone()
+    }
+}
+
+fn length(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => items.len().into(),
+        Value::String(text) => text.chars().count().into(),
+        _ => Value::Null,
+    }
 }
 
 fn pieces(template: &str) -> Result<Vec<Piece<'_>>, Error> {
     let mut pieces = Vec::new();
     let mut rest = template;
     while let Some((before, after)) = rest.split_once("{{") {
-        let (path, tail) = after.split_once("}}").ok_or(Error::Unclosed)?;
-        let path = path.trim();
-        let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
-        if !path.split('.').all(is_name) {
-            return Err(Error::NotAName(path.to_owned()));
-        }
+        let (place, tail) = after.split_once("}}").ok_or(Error::Unclosed)?;
         pieces.push(Piece::Text(before));
-        pieces.push(Piece::Path(path));
+        pieces.push(Piece::Place(parse_place(place.trim())?));
         rest = tail;
     }
     pieces.push(Piece::Text(rest));
     Ok(pieces)
+}
+
+fn parse_place(text: &str) -> Result<Place<'_>, Error> {
+    let (path, default) = match text.split_once('|') {
+        Some((path, default)) => (path.trim(), Some(default.trim())),
+        None => (text, None),
+    };
+    let not_a_name = || Error::NotAName(path.to_owned());
+    let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    let mut steps = Vec::new();
+    for part in path.split('.') {
+        let mut parts = part.split('[');
+        let name = parts.next().filter(|name| is_name(name)).ok_or_else(not_a_name)?;
+        steps.push(Step::Member(name));
+        for item in parts {
+            let index = item.strip_suffix(']').filter(|name| is_name(name)).ok_or_else(not_a_name)?;
+            steps.push(Step::Item(index));
+        }
+    }
+    Ok(Place { path, steps, default })
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use std::fmt::Write;
 
 use toolwright_contract::Mode;
 
-use crate::toolset::Toolset;
+use crate::describe::DESCRIBE;
+use crate::toolset::Tool;
 
 /// The limits of one mode, as the prompt states them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,11 +35,11 @@ pub struct PromptFiles<'a> {
     pub voice_behavior: &'a str,
 }
 
-/// Composes the prompt of a session.
-pub fn compose(
-    toolset: &Toolset,
+/// Composes the prompt of a session with these tools, which are of this version of the toolset.
+pub fn compose<'t>(
+    version: &str,
+    tools: impl IntoIterator<Item = &'t Tool>,
     mode: Mode,
-    roles: Option<&[String]>,
     files: PromptFiles<'_>,
     limits: Limits,
 ) -> String {
@@ -47,14 +48,14 @@ pub fn compose(
         parts.push(without_title(files.voice_behavior));
     }
     parts.retain(|part| !part.is_empty());
-    parts.push(tools(toolset, mode, roles));
+    parts.push(list(version, tools));
     parts.push(agent_loop(mode, limits));
     parts.join("\n\n") + "\n"
 }
 
-fn tools(toolset: &Toolset, mode: Mode, roles: Option<&[String]>) -> String {
-    let mut out = format!("# Available Tools (v{})", toolset.version);
-    for tool in toolset.for_mode(mode).filter(|tool| roles.is_none_or(|roles| tool.spec.admits(roles))) {
+fn list<'t>(version: &str, tools: impl IntoIterator<Item = &'t Tool>) -> String {
+    let mut out = format!("# Available Tools (v{version})");
+    for tool in tools {
         // Writing to a String cannot fail.
         let _ = write!(out, "\n\n**{}** ({}): {}", tool.spec.tool_id, tool.spec.category, tool.summary);
     }
@@ -98,7 +99,7 @@ fn agent_loop(mode: Mode, limits: Limits) -> String {
             "Answer from the fields you got; cite record ids, and URLs where they are given.",
             "Commit an action only when the user has approved it.",
             format!(
-                "In text:\n- At most {calls} to retrieval tools in a turn, `top_k` at most {top_k}, each within about {retrieval_soft_limit_ms} ms.\n- Searching in stages is fine: narrow down, then fetch.\n- Ask for a tool's full documentation when its summary is not enough."
+                "In text:\n- At most {calls} to retrieval tools in a turn, `top_k` at most {top_k}, each within about {retrieval_soft_limit_ms} ms.\n- Searching in stages is fine: narrow down, then fetch.\n- Call `{DESCRIBE}` for a tool's full documentation when its summary is not enough."
             ),
         ),
     };

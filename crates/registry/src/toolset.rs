@@ -10,17 +10,18 @@ use std::sync::OnceLock;
 use std::{fs, io, iter};
 
 use rayon::prelude::*;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use toolwright_contract::{Category, Mode, ToolSpec};
 
 use crate::artifact::{self, END, FORMAT_VERSION, HANDLER_PATH, Header, TOOLS, content_digest_of};
 use crate::declared;
+use crate::describe::{DESCRIBE, describe_tool};
 use crate::http::HttpTool;
 
 /// One tool, without its documentation.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tool {
     pub spec: ToolSpec,
     pub summary: String,
@@ -28,7 +29,8 @@ pub struct Tool {
 }
 
 /// The code or data behind a tool.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Implementation {
     /// A handler in the tools directory.
     Module(Module),
@@ -41,7 +43,7 @@ pub enum Implementation {
 }
 
 /// A handler's files.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Module {
     /// Relative to the artifact.
     #[serde(rename = "handlerPath")]
@@ -232,6 +234,11 @@ impl Toolset {
         (0..self.artifact_tools.len() + self.declared.len()).filter_map(|position| self.parsed(position))
     }
 
+    /// The text of the artifact; empty if there is none.
+    pub(crate) fn artifact_text(&self) -> &str {
+        &self.text
+    }
+
     /// The tools that the configuration declares.
     pub fn declared(&self) -> &[Tool] {
         &self.declared
@@ -263,6 +270,12 @@ impl Toolset {
     /// The tools that a session of this mode may use, in their original order.
     pub fn for_mode(&self, mode: Mode) -> impl Iterator<Item = &Tool> {
         self.list().filter(move |tool| tool.spec.allowed_modes.contains(&mode))
+    }
+
+    /// The tools that models are told of: those that `is_usable` accepts, in their original order, and `reg_describe`.
+    pub fn for_models(&self, is_usable: impl Fn(&Tool) -> bool) -> impl Iterator<Item = &Tool> {
+        let describe = self.get(DESCRIBE).is_none().then(describe_tool);
+        self.list().filter(move |tool| is_usable(tool)).chain(describe)
     }
 
     fn parsed(&self, position: usize) -> Option<&Tool> {

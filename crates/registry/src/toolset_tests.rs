@@ -2,10 +2,12 @@ use std::sync::atomic::AtomicUsize;
 
 use super::*;
 use crate::build::{Options, Progress, Timestamp, compile};
+use crate::formats::Formats;
 
 fn reference() -> String {
     let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools");
-    let options = Options { out: tools.join("tool_registry.json"), tools, cache: None };
+    let options =
+        Options { out: tools.join("tool_registry.json"), tools, formats: Formats::default(), cache: None };
     let progress = Progress { total: AtomicUsize::new(0), done: AtomicUsize::new(0) };
     let bytes =
         compile(options, &progress).unwrap().to_bytes(None, &Timestamp::Now("now".to_owned())).unwrap();

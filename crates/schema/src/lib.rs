@@ -17,7 +17,9 @@ mod uri;
 mod validate;
 mod value_problem;
 
+pub use format::is_known_format;
 pub use lint::{Problem, lint};
+pub use number::compare as compare_numbers;
 pub use pattern::is_supported_pattern;
 pub use subschemas::{visit_subschemas, visit_subschemas_mut};
 pub use validate::{CompileError, ValidationError, Validator};

@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
+use toolwright_contract::visible::escape;
 
 /// How often buffered lines are written.
 pub(crate) const FLUSH_INTERVAL: Duration = Duration::from_millis(200);
@@ -93,11 +94,8 @@ fn write_to_stderr(buffer: &mut Vec<u8>) {
 
 fn write_text(buffer: &mut Vec<u8>, timestamp: &str, entry: &Entry<'_>) {
     let Entry { peer, principal, method, path, status, bytes, micros, request_id } = entry;
-    // A token's subject must not be able to forge a line of the log.
-    let principal = match principal.contains(char::is_control) {
-        true => Cow::Owned(principal.replace(char::is_control, "?")),
-        false => Cow::Borrowed(*principal),
-    };
+    // Neither a token's subject nor a path may forge a line of the log.
+    let (principal, path) = (escape(principal), escape(path));
     // Writing to a `Vec` does not fail.
     let _ = writeln!(
         buffer,
@@ -107,8 +105,14 @@ fn write_text(buffer: &mut Vec<u8>, timestamp: &str, entry: &Entry<'_>) {
 
 fn write_json(buffer: &mut Vec<u8>, timestamp: &str, entry: &Entry<'_>) {
     let line = JsonLine { timestamp, level: "INFO", target: "access", entry };
+    let start = buffer.len();
     // Writing to a `Vec` does not fail, and every key is text.
     let _ = serde_json::to_writer(&mut *buffer, &line);
+    // JSON itself escapes only some control characters.
+    if let Ok(Cow::Owned(escaped)) = std::str::from_utf8(&buffer[start..]).map(escape) {
+        buffer.truncate(start);
+        buffer.extend_from_slice(escaped.as_bytes());
+    }
     buffer.push(b'\n');
 }
 
@@ -119,9 +123,9 @@ mod tests {
     const TIMESTAMP: &str = "2026-01-01T00:00:00.005Z";
     const ENTRY: Entry<'_> = Entry {
         peer: "127.0.0.1:9",
-        principal: "a\"b\\c\u{1}",
+        principal: "a\"b\\c\u{1}\u{202e}",
         method: "GET",
-        path: "/v1/\"x\"",
+        path: "/v1/\"x\"\u{9b}\n",
         status: 200,
         bytes: 7,
         micros: 42,
@@ -135,8 +139,8 @@ mod tests {
         write_text(&mut buffer, TIMESTAMP, &Entry { bytes: 0, micros: 2_000_000, ..ENTRY });
         assert_eq!(
             String::from_utf8(buffer).unwrap(),
-            "2026-01-01T00:00:00.005Z 127.0.0.1:9 a\"b\\c? GET /v1/\"x\" 200 7 42us req_1\n\
-             2026-01-01T00:00:00.005Z 127.0.0.1:9 a\"b\\c? GET /v1/\"x\" 200 0 2000000us req_1\n"
+            "2026-01-01T00:00:00.005Z 127.0.0.1:9 a\"b\\c\\u0001\\u202e GET /v1/\"x\"\\u009b\\n 200 7 42us req_1\n\
+             2026-01-01T00:00:00.005Z 127.0.0.1:9 a\"b\\c\\u0001\\u202e GET /v1/\"x\"\\u009b\\n 200 0 2000000us req_1\n"
         );
     }
 
@@ -148,7 +152,7 @@ mod tests {
             String::from_utf8(buffer).unwrap(),
             r#"{"timestamp":"2026-01-01T00:00:00.005Z","level":"INFO","target":"access","peer":"127.0.0.1:9","#
                 .to_owned()
-                + r#""principal":"a\"b\\c\u0001","method":"GET","path":"/v1/\"x\"","status":200,"bytes":7,"#
+                + r#""principal":"a\"b\\c\u0001\u202e","method":"GET","path":"/v1/\"x\"\u009b\n","status":200,"bytes":7,"#
                 + "\"micros\":42,\"requestId\":\"req_1\"}\n"
         );
     }

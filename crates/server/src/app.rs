@@ -1,5 +1,7 @@
 //! The state that all requests of a server share.
 
+use std::sync::Arc;
+
 use tokio::sync::watch;
 use toolwright_orchestrator::Orchestrator;
 
@@ -7,9 +9,12 @@ use crate::access_log::AccessLogger;
 use crate::auth::Auth;
 use crate::counters::Counters;
 use crate::mcp::McpService;
+use crate::open_streams::OpenStreams;
 use crate::options::Options;
 use crate::origin::Origins;
 use crate::request_id::RequestIds;
+use crate::running_requests::RunningRequests;
+use crate::write_test::WriteTest;
 
 pub(crate) struct App {
     pub orchestrator: Orchestrator,
@@ -20,6 +25,9 @@ pub(crate) struct App {
     pub request_ids: RequestIds,
     pub access_log: AccessLogger,
     pub mcp: McpService,
+    pub write_test: WriteTest,
+    pub streams: Arc<OpenStreams>,
+    pub running_requests: RunningRequests,
     /// True once the server shuts down.
     pub shutdown: watch::Receiver<bool>,
 }

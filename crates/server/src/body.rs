@@ -1,39 +1,40 @@
 //! Request bodies, read within the limits, and responses with whole or streamed bodies.
 
 use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::combinators::BoxBody;
+use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Either, Full, LengthLimitError, Limited, StreamBody};
 use hyper::body::{Body as _, Frame, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
-use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_stream::StreamExt;
-use tokio_stream::wrappers::ReceiverStream;
+use tokio_stream::wrappers::UnboundedReceiverStream;
 
-use crate::idle::RestartOnDrop;
-use crate::options::Limits;
+use crate::chunk_queue::Chunks;
 use crate::problem::{Kind, Problem};
 
 /// How much of a refused body is still read, so that the client sees the response rather than a reset.
-const MAX_DRAIN_BYTES: usize = 8 << 20;
+const MAX_DRAIN_BYTES: usize = 16 << 20;
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The body of a response: whole, or a stream.
-pub(crate) type Body = Either<Full<Bytes>, BoxBody<Bytes, Infallible>>;
+pub(crate) type Body = Either<Full<Bytes>, StreamedBody>;
+type StreamedBody = UnsyncBoxBody<Bytes, Infallible>;
 
 /// A response with status 200 and a whole body.
 pub(crate) fn response(media_type: &'static str, body: impl Into<Bytes>) -> Response<Body> {
     with_media_type(media_type, Either::Left(Full::new(body.into())))
 }
 
-/// A response whose body consists of the chunks of a channel.
-pub(crate) fn stream(media_type: &'static str, chunks: mpsc::Receiver<Bytes>) -> Response<Body> {
-    let frames = ReceiverStream::new(chunks).map(|chunk| Ok(Frame::data(chunk)));
-    with_media_type(media_type, Either::Right(StreamBody::new(frames).boxed()))
+/// A response whose body consists of the chunks of a queue.
+pub(crate) fn stream(media_type: &'static str, chunks: Chunks) -> Response<Body> {
+    let frames = UnboundedReceiverStream::new(chunks).map(|(chunk, _room)| Ok(Frame::data(chunk)));
+    with_media_type(media_type, Either::Right(StreamBody::new(frames).boxed_unsync()))
 }
 
 fn with_media_type(media_type: &'static str, body: Body) -> Response<Body> {
@@ -48,28 +49,56 @@ pub(crate) fn no_content() -> Response<Body> {
     response
 }
 
-/// Restarts the idle timer when a streamed body has ended, or its client has disconnected.
-pub(crate) fn restart_after(body: Body, restart: RestartOnDrop) -> Body {
-    let Either::Right(stream) = body else { return body };
-    let keep_restart = move |frame| {
-        let _ = &restart;
-        frame
+/// A streamed body that also ends when `ended` resolves. `guard` is dropped with it: at its end, or when its client has
+/// disconnected. A whole body stays as it is.
+pub(crate) fn until(
+    body: Body,
+    ended: impl Future<Output = ()> + Send + 'static,
+    guard: impl Send + Unpin + 'static,
+) -> Body {
+    let body = match body {
+        Either::Right(stream) if stream.size_hint().exact().is_none() => stream,
+        whole => return whole,
     };
-    Either::Right(stream.map_frame(keep_restart).boxed())
+    Either::Right(UntilEnded { body, ended: Box::pin(ended), _guard: guard }.boxed_unsync())
+}
+
+struct UntilEnded<G> {
+    body: StreamedBody,
+    ended: Pin<Box<dyn Future<Output = ()> + Send>>,
+    _guard: G,
+}
+
+impl<G: Unpin> hyper::body::Body for UntilEnded<G> {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if self.ended.as_mut().poll(context).is_ready() {
+            return Poll::Ready(None);
+        }
+        Pin::new(&mut self.body).poll_frame(context)
+    }
 }
 
 /// Reads a whole body within the limits.
-pub(crate) async fn read(body: &mut Incoming, limits: &Limits) -> Result<Bytes, Problem> {
+pub(crate) async fn read(
+    body: &mut Incoming,
+    max_bytes: usize,
+    read_timeout: Duration,
+) -> Result<Bytes, Problem> {
     if body.is_end_stream() {
         return Ok(Bytes::new());
     }
-    let too_large =
-        || Problem::new(Kind::TOO_LARGE, format!("A request body may have {} bytes.", limits.body_bytes));
-    if body.size_hint().lower() > limits.body_bytes as u64 {
+    let too_large = || Problem::new(Kind::TOO_LARGE, format!("A request body may have {max_bytes} bytes."));
+    if body.size_hint().lower() > max_bytes as u64 {
         return Err(too_large());
     }
-    let whole = Limited::new(body, limits.body_bytes).collect();
-    match timeout(limits.body_timeout, whole).await {
+    let whole = Limited::new(body, max_bytes).collect();
+    match timeout(read_timeout, whole).await {
         Ok(Ok(whole)) => Ok(whole.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
         Ok(Err(error)) => {
@@ -77,7 +106,7 @@ pub(crate) async fn read(body: &mut Incoming, limits: &Limits) -> Result<Bytes, 
             Err(Problem::new(Kind::BAD_REQUEST, detail))
         }
         Err(_) => {
-            let detail = format!("The request's body took longer than {} s.", limits.body_timeout.as_secs());
+            let detail = format!("The request's body took longer than {} s.", read_timeout.as_secs());
             Err(Problem::new(Kind::SLOW_REQUEST, detail))
         }
     }

@@ -12,39 +12,36 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::app::App;
+use crate::connection_table::{Admitted, Class};
 use crate::counters::Counters;
-use crate::idle::IdleTimer;
-use crate::problem::{Kind, Problem};
+use crate::problem::{ErrorForm, Kind, Problem};
 use crate::request_id;
-use crate::service::respond;
+use crate::service::{Connection, respond};
+use crate::write_timeout::WriteTimeout;
 
 /// Hyper's own limits on a request's head. Ours are lower, and exceeding them gives a problem response.
 const MAX_HEAD_BYTES: usize = 64 << 10;
 /// Hyper allocates room for so many headers with every request.
 const MAX_HEADERS: usize = 128;
 /// For the response to a request whose head timed out.
-const WRITE_TIMEOUT: Duration = Duration::from_millis(100);
+const REFUSAL_TIMEOUT: Duration = Duration::from_millis(100);
 
-pub(crate) async fn serve_connection(
-    app: Arc<App>,
-    stream: TcpStream,
-    peer: SocketAddr,
-    _permit: OwnedSemaphorePermit,
-) {
+pub(crate) async fn serve_connection(app: Arc<App>, stream: TcpStream, peer: SocketAddr, admitted: Admitted) {
     let _counted = Counters::begin(&app.counters.connections);
     let _ = stream.set_nodelay(true);
-    let idle = IdleTimer::started(app.options.limits.header_timeout);
-    let peer = peer.to_string();
+    let idle = &admitted.idle;
+    let connection = Connection { peer: &peer.to_string(), idle, class: admitted.class };
     let service = service_fn(|request| {
-        let (app, idle, peer) = (&app, &idle, peer.as_str());
-        async move { Ok::<_, Infallible>(respond(app, peer, idle, request).await) }
+        let (app, connection) = (&app, &connection);
+        async move { Ok::<_, Infallible>(respond(app, connection, request).await) }
     });
     let mut builder = http1::Builder::new();
     let headers = MAX_HEADERS.max(app.options.limits.headers + 1);
     builder.max_header_size(MAX_HEAD_BYTES).max_headers(headers);
+    builder.keep_alive(admitted.class == Class::Regular);
+    let stream = WriteTimeout::new(stream, app.options.limits.write_timeout);
     let mut connection = builder.serve_connection(TokioIo::new(stream), service);
     let mut shutdown = pin!(app.shutdown_requested());
     let mut is_shutting_down = false;
@@ -62,17 +59,17 @@ pub(crate) async fn serve_connection(
     }
     let parts = connection.into_parts();
     // A request that has begun gets a response; an idle connection is closed without one.
-    if !parts.read_buf.is_empty() {
-        let _ = tokio::time::timeout(WRITE_TIMEOUT, refuse_slow_head(&app, parts.io.into_inner())).await;
+    if !parts.read_buf.is_empty() && !idle.is_closed() {
+        let stream = parts.io.into_inner().into_inner();
+        let _ = tokio::time::timeout(REFUSAL_TIMEOUT, refuse_slow_head(&app, idle.timeout(), stream)).await;
     }
 }
 
 /// Answers a request whose head did not arrive in time.
-async fn refuse_slow_head(app: &App, mut stream: TcpStream) -> std::io::Result<()> {
-    let seconds = app.options.limits.header_timeout.as_secs();
-    let detail = format!("The request's head took longer than {seconds} s.");
+async fn refuse_slow_head(app: &App, timeout: Duration, mut stream: TcpStream) -> std::io::Result<()> {
+    let detail = format!("The request's head took longer than {} s.", timeout.as_secs());
     let id = app.request_ids.for_request(&hyper::HeaderMap::new());
-    let mut response = Problem::new(Kind::SLOW_REQUEST, detail).response(&id);
+    let mut response = Problem::new(Kind::SLOW_REQUEST, detail).response(&id, ErrorForm::Problem);
     response.headers_mut().insert(&request_id::HEADER, id);
     app.counters.count(response.status().as_u16());
     let mut text = b"HTTP/1.1 408 Request Timeout\r\n".to_vec();

@@ -1,5 +1,7 @@
 //! The server's own counters. Calls are counted by the orchestrator.
 
+use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Requests and connections.
@@ -27,6 +29,16 @@ impl Counters {
     pub fn begin(counter: &AtomicUsize) -> CountGuard<'_> {
         let now = counter.fetch_add(1, Ordering::Relaxed) + 1;
         CountGuard { counter, now }
+    }
+}
+
+/// Subtracts one from the count of `key`, and removes a count of zero.
+pub(crate) fn decrement<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: &K) {
+    if let Some(count) = counts.get_mut(key) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(key);
+        }
     }
 }
 

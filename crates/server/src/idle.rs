@@ -4,27 +4,75 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use tokio::sync::Notify;
+
 #[derive(Debug)]
 pub(crate) struct IdleTimer {
     timeout: Duration,
-    /// `None` while paused.
-    deadline: Mutex<Option<Instant>>,
+    state: Mutex<State>,
+    /// Notified when the connection is closed to make room for another.
+    closed: Notify,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum State {
+    Idle {
+        since: Instant,
+    },
+    /// The server works on a request or streams a response.
+    Busy,
+    Closed,
 }
 
 impl IdleTimer {
     /// A timer that runs.
     pub fn started(timeout: Duration) -> Arc<Self> {
-        let timer = Self { timeout, deadline: Mutex::default() };
-        timer.restart();
-        Arc::new(timer)
+        let state = Mutex::new(State::Idle { since: Instant::now() });
+        Arc::new(Self { timeout, state, closed: Notify::new() })
+    }
+
+    pub fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     pub fn restart(&self) {
-        *self.locked() = Instant::now().checked_add(self.timeout);
+        let mut state = self.locked();
+        if !matches!(*state, State::Closed) {
+            *state = State::Idle { since: Instant::now() };
+        }
     }
 
-    pub fn pause(&self) {
-        *self.locked() = None;
+    /// Pauses the timer for a request. False when the connection is being closed: the request must not run.
+    pub fn pause(&self) -> bool {
+        let mut state = self.locked();
+        if matches!(*state, State::Closed) {
+            return false;
+        }
+        *state = State::Busy;
+        true
+    }
+
+    /// Closes an idle connection. False when it is busy, or closed already.
+    pub fn close(&self) -> bool {
+        let mut state = self.locked();
+        if !matches!(*state, State::Idle { .. }) {
+            return false;
+        }
+        *state = State::Closed;
+        self.closed.notify_one();
+        true
+    }
+
+    pub fn is_closed(&self) -> bool {
+        matches!(*self.locked(), State::Closed)
+    }
+
+    /// Since when it is idle; `None` while it is busy or closed.
+    pub fn idle_since(&self) -> Option<Instant> {
+        match *self.locked() {
+            State::Idle { since } => Some(since),
+            State::Busy | State::Closed => None,
+        }
     }
 
     /// Restarts the timer when the returned guard is dropped.
@@ -32,21 +80,29 @@ impl IdleTimer {
         RestartOnDrop(Arc::clone(self))
     }
 
-    /// Resolves when the deadline has passed. A deadline only ever moves into the future, so it is enough to look at it
-    /// again when the one seen last has passed: a request costs no change of the runtime's timers.
+    /// Resolves when the connection has been idle for too long, or was closed. A deadline only ever moves into the future,
+    /// so it is enough to look at it again when the one seen last has passed: a request costs no change of the runtime's
+    /// timers.
     pub async fn expired(&self) {
         loop {
-            let deadline = *self.locked();
-            match deadline {
-                Some(deadline) if deadline <= Instant::now() => return,
-                Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
-                None => tokio::time::sleep(self.timeout).await,
+            let state = *self.locked();
+            let remaining = match state {
+                State::Closed => return,
+                State::Idle { since } => self.timeout.saturating_sub(since.elapsed()),
+                State::Busy => self.timeout,
+            };
+            if remaining.is_zero() {
+                return;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(remaining) => {}
+                () = self.closed.notified() => {}
             }
         }
     }
 
-    fn locked(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.deadline.lock().unwrap_or_else(PoisonError::into_inner)
+    fn locked(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

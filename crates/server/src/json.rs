@@ -6,6 +6,8 @@ use hyper::Response;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
+use toolwright_contract::arguments::check_integers;
+use toolwright_contract::object::ObjectOnly;
 use toolwright_contract::suggest::did_you_mean;
 
 use crate::body::{self, Body};
@@ -23,7 +25,9 @@ pub(crate) fn parse<T: DeserializeOwned>(
         return Err(Problem::new(Kind::NOT_JSON, "Send the body with `content-type: application/json`."));
     }
     let text = if body.is_empty() { b"{}" } else { body };
-    serde_json::from_slice(text).map_err(|error| explain(text, &error, fields))
+    let ObjectOnly(value) = serde_json::from_slice(text).map_err(|error| explain(text, &error, fields))?;
+    check_integers(text).map_err(|message| Problem::bad_json(format!("Invalid body: {message}."), 0, 0))?;
+    Ok(value)
 }
 
 fn is_json(value: &HeaderValue) -> bool {

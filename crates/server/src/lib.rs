@@ -3,35 +3,45 @@
 //!
 //! ```text
 //! connection (limits, timeouts) → service (id, origin, route, principal) → rest/…, mcp/… → orchestrator → envelope → response
+//!                                                                      → chat/…        → agent → events → response
 //! ```
-//! [`route`] is the table of all routes, each with its handler. Another wire (chat, voice) is a module beside `rest` and
-//! its rows in that table.
+//! [`route`] is the table of all routes, each with its handler. Another wire is a module beside `rest` and its rows
+//! in that table.
 
 mod access_log;
 mod app;
 pub mod auth;
 mod body;
+mod chat;
+mod chunk_queue;
 mod connection;
+mod connection_table;
 mod counters;
 mod http_client;
 mod idle;
 mod json;
 pub mod mcp;
+mod open_streams;
 mod openapi;
 mod options;
 mod origin;
 pub mod otlp;
 mod problem;
 mod prometheus;
+mod prompts;
 mod query;
 mod request;
 mod request_id;
 mod rest;
 pub mod route;
+mod running_requests;
 mod server;
 mod service;
+mod write_test;
+mod write_timeout;
 
 pub use access_log::AccessLog;
 pub use openapi::DOCUMENT as OPENAPI;
-pub use options::{Limits, Options};
+pub use options::{DEFAULT_TURN_IDLE, Limits, Options};
+pub use prompts::Prompts;
 pub use server::{Error, Server};

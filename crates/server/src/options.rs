@@ -4,8 +4,13 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use toolwright_agent::Agent;
+
 use crate::access_log::AccessLog;
-use crate::mcp::Prompts;
+use crate::prompts::Prompts;
+
+/// Longer than a model takes between two calls of a turn, shorter than a person takes to read an answer and reply.
+pub const DEFAULT_TURN_IDLE: Duration = Duration::from_secs(15);
 
 /// The options of a server.
 #[derive(Debug, Clone)]
@@ -17,8 +22,12 @@ pub struct Options {
     pub access_log: AccessLog,
     /// The sources of the prompts that MCP hosts can get.
     pub prompts: Prompts,
+    /// The pause between two calls of an MCP host after which a turn begins; see `docs/reference/mcp.md`.
+    pub mcp_turn_idle: Duration,
     /// The directory of the images that tools have made; without it none are served.
     pub images: Option<PathBuf>,
+    /// Answers chat clients; without it the chat routes are refused.
+    pub agent: Option<Agent>,
     /// How long running requests may take once shutdown begins.
     pub shutdown: Duration,
 }
@@ -27,16 +36,27 @@ pub struct Options {
 #[derive(Debug, Clone)]
 pub struct Limits {
     pub body_bytes: usize,
+    /// The size of a request's body on the chat routes: clients send the whole conversation, with pictures.
+    pub chat_body_bytes: usize,
     /// The size of a request's headers and its path.
     pub header_bytes: usize,
     pub headers: usize,
-    /// Open at a time; further ones wait to be accepted.
+    /// Open at a time. For a further one the longest idle is closed; if none is idle, it gets open routes only.
     pub connections: usize,
+    /// Of these, from one address, or from one /64 network of IPv6.
+    pub connections_per_peer: usize,
+    /// Event streams open at a time; further ones are refused.
+    pub streams_per_session: usize,
+    pub streams_per_principal: usize,
     /// Running at a time; further ones are refused.
     pub requests: usize,
+    /// Of these, of one principal.
+    pub requests_per_principal: usize,
     /// For the head of a request, and for the idle time before it.
     pub header_timeout: Duration,
     pub body_timeout: Duration,
+    /// A client that reads nothing of a response for so long is disconnected.
+    pub write_timeout: Duration,
 }
 
 impl Default for Options {
@@ -47,7 +67,9 @@ impl Default for Options {
             cors_origins: Vec::new(),
             access_log: AccessLog::Off,
             prompts: Prompts::default(),
+            mcp_turn_idle: DEFAULT_TURN_IDLE,
             images: None,
+            agent: None,
             shutdown: Duration::from_secs(35),
         }
     }
@@ -57,12 +79,18 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             body_bytes: 1 << 20,
+            chat_body_bytes: 8 << 20,
             header_bytes: 16 << 10,
             headers: 64,
             connections: 1024,
+            connections_per_peer: 384,
+            streams_per_session: 16,
+            streams_per_principal: 256,
             requests: 512,
+            requests_per_principal: 384,
             header_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(30),
+            write_timeout: Duration::from_secs(30),
         }
     }
 }

@@ -59,7 +59,14 @@ impl Origins {
     }
 
     fn check_host<'a>(&self, headers: &'a HeaderMap) -> Result<&'a str, Problem> {
-        let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+        let mut hosts = headers.get_all(HOST).iter();
+        let host = hosts.next().and_then(|host| host.to_str().ok()).unwrap_or_default();
+        if hosts.next().is_some() {
+            return Err(Problem::new(
+                Kind::BAD_REQUEST,
+                "A request must have one `host` header, not several.",
+            ));
+        }
         if self.loopback_only && !is_loopback(host) {
             let detail =
                 "The server listens on loopback: the `host` header must be localhost or a loopback address.";

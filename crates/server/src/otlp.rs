@@ -10,7 +10,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
-use toolwright_orchestrator::observe::{FinishedCall, Observer};
+use toolwright_agent::{AgentObserver, FinishedRequest, FinishedTurn, Usage};
+use toolwright_orchestrator::observe::{FinishedCall, Observer, Span};
 use toolwright_registry::hex;
 
 use crate::http_client;
@@ -78,9 +79,9 @@ impl Exporter {
     }
 }
 
-impl Observer for Exporter {
-    fn finished(&self, call: &FinishedCall<'_>) {
-        if self.sender.try_send(Message::Span(Box::new(span(call)))).is_err()
+impl Exporter {
+    fn queue(&self, span: Value) {
+        if self.sender.try_send(Message::Span(Box::new(span))).is_err()
             && self.dropped.fetch_add(1, Ordering::Relaxed).is_multiple_of(1000)
         {
             tracing::warn!("dropping spans: the collector does not keep up");
@@ -88,9 +89,94 @@ impl Observer for Exporter {
     }
 }
 
+impl Observer for Exporter {
+    fn finished(&self, call: &FinishedCall<'_>) {
+        self.queue(tool_span(call));
+    }
+}
+
+impl AgentObserver for Exporter {
+    fn turn_finished(&self, turn: &FinishedTurn<'_>) {
+        self.queue(turn_span(turn));
+    }
+
+    fn request_finished(&self, request: &FinishedRequest<'_>) {
+        self.queue(request_span(request));
+    }
+}
+
+/// What every span has.
+struct SpanData {
+    span: Span,
+    name: String,
+    /// 1: internal; 3: the client of another service.
+    kind: u8,
+    elapsed: Duration,
+    is_error: bool,
+    attributes: Vec<Value>,
+}
+
+fn text(key: &str, value: &str) -> Value {
+    json!({ "key": key, "value": { "stringValue": value } })
+}
+
+fn number(key: &str, value: u64) -> Value {
+    json!({ "key": key, "value": { "intValue": value.to_string() } })
+}
+
+fn usage_attributes(usage: Usage) -> [Value; 2] {
+    [
+        number("gen_ai.usage.input_tokens", usage.input_tokens),
+        number("gen_ai.usage.output_tokens", usage.output_tokens),
+    ]
+}
+
+/// One `invoke_agent` span per run of a turn.
+fn turn_span(turn: &FinishedTurn<'_>) -> Value {
+    let mut attributes = vec![
+        text("gen_ai.operation.name", "invoke_agent"),
+        text("gen_ai.provider.name", turn.provider),
+        text("gen_ai.request.model", turn.model),
+        text("gen_ai.conversation.id", turn.session),
+        text("toolwright.turn", turn.turn),
+        text("toolwright.outcome", turn.outcome),
+    ];
+    attributes.extend(usage_attributes(turn.usage));
+    let is_error = turn.outcome == "failed";
+    let (span, elapsed) = (turn.span, turn.elapsed);
+    encode(SpanData {
+        span,
+        name: "invoke_agent toolwright".to_owned(),
+        kind: 1,
+        elapsed,
+        is_error,
+        attributes,
+    })
+}
+
+/// One `chat` span per request to the model.
+fn request_span(request: &FinishedRequest<'_>) -> Value {
+    let finish = serde_json::to_value(request.finish).unwrap_or_default();
+    let reasons = json!({ "values": [{ "stringValue": finish }] });
+    let mut attributes = vec![
+        text("gen_ai.operation.name", "chat"),
+        text("gen_ai.provider.name", request.provider),
+        text("gen_ai.request.model", request.model),
+        text("gen_ai.conversation.id", request.session),
+        json!({ "key": "gen_ai.response.finish_reasons", "value": { "arrayValue": reasons } }),
+    ];
+    attributes.extend(request.usage.into_iter().flat_map(usage_attributes));
+    attributes.extend(request.error.map(|kind| text("error.type", kind.as_str())));
+    attributes.extend(request.time_to_first_token.map(|time| {
+        let seconds = json!({ "doubleValue": time.as_secs_f64() });
+        json!({ "key": "gen_ai.response.time_to_first_chunk", "value": seconds })
+    }));
+    let (span, elapsed, is_error) = (request.span, request.elapsed, request.error.is_some());
+    encode(SpanData { span, name: format!("chat {}", request.model), kind: 3, elapsed, is_error, attributes })
+}
+
 /// One `execute_tool` span per call, by OpenTelemetry's conventions for generative AI.
-fn span(call: &FinishedCall<'_>) -> Value {
-    let text = |key: &str, value: &str| json!({ "key": key, "value": { "stringValue": value } });
+fn tool_span(call: &FinishedCall<'_>) -> Value {
     let mut attributes = vec![
         text("gen_ai.operation.name", "execute_tool"),
         text("gen_ai.tool.name", call.tool),
@@ -103,18 +189,31 @@ fn span(call: &FinishedCall<'_>) -> Value {
     ];
     attributes.extend(call.tool_version.map(|version| text("toolwright.tool.version", version)));
     attributes.extend(call.error.map(|kind| text("error.type", kind.as_str())));
+    let (span, elapsed, is_error) = (call.span, call.elapsed, call.error.is_some());
+    encode(SpanData {
+        span,
+        name: format!("execute_tool {}", call.tool),
+        kind: 1,
+        elapsed,
+        is_error,
+        attributes,
+    })
+}
+
+/// A span that ends now.
+fn encode(data: SpanData) -> Value {
     let ended = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut span = json!({
-        "traceId": hex(&call.span.own.id),
-        "spanId": hex(&call.span.own.span),
-        "name": format!("execute_tool {}", call.tool),
-        "kind": 1,
-        "startTimeUnixNano": ended.saturating_sub(call.elapsed).as_nanos().to_string(),
+        "traceId": hex(&data.span.own.id),
+        "spanId": hex(&data.span.own.span),
+        "name": data.name,
+        "kind": data.kind,
+        "startTimeUnixNano": ended.saturating_sub(data.elapsed).as_nanos().to_string(),
         "endTimeUnixNano": ended.as_nanos().to_string(),
-        "attributes": attributes,
-        "status": { "code": if call.error.is_some() { 2 } else { 0 } },
+        "attributes": data.attributes,
+        "status": { "code": if data.is_error { 2 } else { 0 } },
     });
-    if let Some(parent) = call.span.parent {
+    if let Some(parent) = data.span.parent {
         span["parentSpanId"] = hex(&parent).into();
     }
     span

@@ -3,10 +3,11 @@
 
 use hyper::header::{ALLOW, CONNECTION, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
-use serde_json::json;
+use serde_json::{Value, json};
 use toolwright_orchestrator::store;
 
 use crate::body::{self, Body};
+use crate::json;
 
 /// Why a request was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +17,19 @@ pub(crate) struct Problem {
     /// Line and column in the body.
     position: Option<(usize, usize)>,
     header: Option<Box<(HeaderName, HeaderValue)>>,
+    /// For programs, where the form of the wire has a place for it.
+    code: Option<String>,
+}
+
+/// The form that a route's clients read errors in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorForm {
+    /// Problem details, RFC 9457.
+    Problem,
+    /// A sentence: chat clients show the body as it is.
+    Sentence,
+    /// `{"error": {message, type, param, code}}`, as OpenAI's SDKs read it.
+    OpenAi,
 }
 
 /// A kind of problem: status, name in the type URN, and title.
@@ -29,16 +43,24 @@ impl Kind {
     pub const FORBIDDEN: Self = Self(403, "forbidden", "Forbidden");
     pub const CROSS_ORIGIN: Self = Self(403, "cross-origin", "Cross-origin request refused");
     pub const BLOCKED: Self = Self(403, "blocked", "Client blocked");
+    pub const CONFIRMATION_TOKEN_REQUIRED: Self =
+        Self(403, "confirmation-token-required", "Confirmation token required");
     pub const NOT_FOUND: Self = Self(404, "not-found", "Not found");
     pub const METHOD_NOT_ALLOWED: Self = Self(405, "method-not-allowed", "Method not allowed");
     pub const SLOW_REQUEST: Self = Self(408, "slow-request", "Request timeout");
     pub const CONFLICT: Self = Self(409, "conflict", "Conflict");
+    pub const CONFIRMATION_ANSWERED: Self =
+        Self(409, "confirmation-answered", "Confirmation request already answered");
+    pub const CONFIRMATION_EXPIRED: Self = Self(409, "confirmation-expired", "Confirmation request expired");
+    pub const CONFIRMATION_TOKEN_WRONG: Self =
+        Self(409, "confirmation-token-wrong", "Wrong confirmation token");
     pub const TOO_LARGE: Self = Self(413, "too-large", "Body too large");
     pub const NOT_JSON: Self = Self(415, "not-json", "Unsupported media type");
     pub const UNPROCESSABLE: Self = Self(422, "unprocessable", "Unprocessable values");
     pub const TOO_MANY_REQUESTS: Self = Self(429, "too-many-requests", "Too many requests");
     pub const HEADERS_TOO_LARGE: Self = Self(431, "headers-too-large", "Headers too large");
     pub const INTERNAL: Self = Self(500, "internal", "Internal server error");
+    pub const BAD_GATEWAY: Self = Self(502, "model-failed", "The model failed");
     pub const UNAVAILABLE: Self = Self(503, "unavailable", "Service unavailable");
 }
 
@@ -51,11 +73,26 @@ impl Problem {
             Kind::SLOW_REQUEST | Kind::TOO_LARGE => Some((CONNECTION, HeaderValue::from_static("close"))),
             _ => None,
         };
-        Self { kind, detail: detail.into(), position: None, header: header.map(Box::new) }
+        Self { kind, detail: detail.into(), position: None, header: header.map(Box::new), code: None }
     }
 
     pub fn bad_json(detail: impl Into<String>, line: usize, column: usize) -> Self {
         Self { position: (line > 0).then_some((line, column)), ..Self::new(Kind::BAD_JSON, detail) }
+    }
+
+    /// With a code for programs.
+    pub fn with_code(mut self, code: impl Into<String>) -> Self {
+        self.code = Some(code.into());
+        self
+    }
+
+    /// The text for a person.
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    pub fn code(&self) -> &str {
+        self.code.as_deref().unwrap_or(self.kind.1)
     }
 
     pub fn not_found(what: &str) -> Self {
@@ -76,7 +113,34 @@ impl Problem {
         problem
     }
 
-    pub fn response(&self, request_id: &HeaderValue) -> Response<Body> {
+    pub fn response(&self, request_id: &HeaderValue, form: ErrorForm) -> Response<Body> {
+        let status = self.kind.0;
+        let mut response = match form {
+            ErrorForm::Problem => {
+                body::response("application/problem+json", self.details(request_id).to_string())
+            }
+            ErrorForm::Sentence => body::response("text/plain; charset=utf-8", self.detail.clone()),
+            ErrorForm::OpenAi => body::response(json::MEDIA_TYPE, self.openai_error().to_string()),
+        };
+        *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        response.headers_mut().extend(self.header.as_deref().cloned());
+        response
+    }
+
+    fn openai_error(&self) -> Value {
+        let kind = match self.kind.0 {
+            401 => "authentication_error",
+            403 => "permission_error",
+            404 => "not_found_error",
+            429 => "rate_limit_error",
+            400..500 => "invalid_request_error",
+            _ => "server_error",
+        };
+        let code = self.code.as_deref();
+        json!({ "error": { "message": self.detail, "type": kind, "param": null, "code": code } })
+    }
+
+    fn details(&self, request_id: &HeaderValue) -> Value {
         let Kind(status, name, title) = self.kind;
         let mut details = json!({
             "type": format!("urn:toolwright:problem:{name}"),
@@ -89,10 +153,7 @@ impl Problem {
             details["line"] = line.into();
             details["column"] = column.into();
         }
-        let mut response = body::response("application/problem+json", details.to_string());
-        *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        response.headers_mut().extend(self.header.as_deref().cloned());
-        response
+        details
     }
 }
 
@@ -100,6 +161,7 @@ impl From<store::Error> for Problem {
     fn from(error: store::Error) -> Self {
         match error {
             store::Error::NoSession(_) => Self::not_found("session"),
+            store::Error::Exists(_) => Self::new(Kind::CONFLICT, "There is a session with this id already."),
             error => {
                 tracing::error!("the store failed: {error}");
                 Self::new(Kind::UNAVAILABLE, "The store is unavailable. Try again.")

@@ -1,8 +1,9 @@
 //! `/metrics`: the counters in Prometheus text format.
 
 use std::fmt::Write;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use toolwright_agent::{AgentMetrics, FIRST_TOKEN_BOUNDS_MS};
 use toolwright_orchestrator::metrics::ToolMetrics;
 
 use crate::app::App;
@@ -48,17 +49,24 @@ fn render(app: &App) -> String {
         }
     }
     page.latency(&tools);
+    if let Some(agent) = &app.options.agent {
+        page.agent(&agent.metrics());
+    }
     page.head("toolwright_http_requests_total", "counter", "Responses, by class of status.");
     for (class, count) in app.counters.responses() {
         page.line(format_args!("toolwright_http_requests_total{{class=\"{class}\"}} {count}"));
     }
+    let handlers = app.orchestrator.capacity_use();
+    let load = |gauge: &AtomicUsize| gauge.load(Ordering::Relaxed);
     let gauges = [
-        ("toolwright_http_requests_running", "Requests that are running.", &app.counters.running),
-        ("toolwright_http_connections", "Open connections.", &app.counters.connections),
+        ("toolwright_handlers_running", "Calls whose handler holds a seat.", handlers.running),
+        ("toolwright_handlers_waiting", "Calls that wait for a seat.", handlers.waiting),
+        ("toolwright_http_requests_running", "Requests that are running.", load(&app.counters.running)),
+        ("toolwright_http_connections", "Open connections.", load(&app.counters.connections)),
     ];
-    for (name, help, gauge) in gauges {
+    for (name, help, value) in gauges {
         page.head(name, "gauge", help);
-        page.line(format_args!("{name} {}", gauge.load(Ordering::Relaxed)));
+        page.line(format_args!("{name} {value}"));
     }
     page.0
 }
@@ -79,6 +87,42 @@ impl Page {
     fn sample(&mut self, name: &str, tool: &ToolMetrics, more: &str, value: impl std::fmt::Display) {
         let ToolMetrics { tool, version, .. } = tool;
         self.line(format_args!("{name}{{tool=\"{tool}\",version=\"{version}\"{more}}} {value}"));
+    }
+
+    fn agent(&mut self, agent: &AgentMetrics) {
+        let AgentMetrics { turns, steps, errors, tokens, first_token, first_token_ms_sum, .. } = agent;
+        let escape = |name: &str| name.replace('\\', "\\\\").replace('"', "\\\"");
+        let labels = format!("provider=\"{}\",model=\"{}\"", escape(&agent.provider), escape(&agent.model));
+        self.head("toolwright_agent_turns_total", "counter", "Runs of turns, by outcome.");
+        for (outcome, count) in turns {
+            self.line(format_args!("toolwright_agent_turns_total{{{labels},outcome=\"{outcome}\"}} {count}"));
+        }
+        self.head("toolwright_agent_steps_total", "counter", "Requests to the model.");
+        self.line(format_args!("toolwright_agent_steps_total{{{labels}}} {steps}"));
+        self.head("toolwright_agent_errors_total", "counter", "Failed requests to the model, by kind.");
+        for (kind, count) in errors {
+            self.line(format_args!("toolwright_agent_errors_total{{{labels},kind=\"{kind}\"}} {count}"));
+        }
+        self.head("toolwright_agent_tokens_total", "counter", "Tokens of the model.");
+        for (kind, count) in [
+            ("input", tokens.input_tokens),
+            ("output", tokens.output_tokens),
+            ("cached", tokens.cached_tokens),
+            ("reasoning", tokens.reasoning_tokens),
+        ] {
+            self.line(format_args!("toolwright_agent_tokens_total{{{labels},kind=\"{kind}\"}} {count}"));
+        }
+        let name = "toolwright_agent_first_token_seconds";
+        self.head(name, "histogram", "Time to the first token of a response.");
+        let mut below = 0;
+        for (bound, count) in FIRST_TOKEN_BOUNDS_MS.iter().zip(first_token) {
+            below += count;
+            let bound =
+                if *bound == u64::MAX { "+Inf".to_owned() } else { (*bound as f64 / 1e3).to_string() };
+            self.line(format_args!("{name}_bucket{{{labels},le=\"{bound}\"}} {below}"));
+        }
+        self.line(format_args!("{name}_sum{{{labels}}} {}", *first_token_ms_sum as f64 / 1e3));
+        self.line(format_args!("{name}_count{{{labels}}} {below}"));
     }
 
     fn latency(&mut self, tools: &[ToolMetrics]) {

@@ -37,7 +37,15 @@ pub(crate) type RouteHandler = for<'a> fn(ApiRequest<'a>) -> HandlerFuture<'a>;
 
 impl ApiRequest<'_> {
     pub async fn read_body(&mut self) -> Result<Bytes, Problem> {
-        body::read(self.body, &self.app.options.limits).await
+        let limits = &self.app.options.limits;
+        body::read(self.body, limits.body_bytes, limits.body_timeout).await
+    }
+
+    /// The body of a chat client, which may have the whole conversation in it.
+    pub async fn read_chat_json<T: DeserializeOwned>(&mut self) -> Result<T, Problem> {
+        let limits = &self.app.options.limits;
+        let text = body::read(self.body, limits.chat_body_bytes, limits.body_timeout).await?;
+        json::parse(&self.head.headers, &text, &[])
     }
 
     /// The body; `fields` are the names that it may have.
@@ -54,6 +62,21 @@ impl ApiRequest<'_> {
         self.principal.is_some_and(|principal| principal.roles.iter().any(|role| role == ADMIN))
     }
 
+    /// Whether it may choose the id and the state of a new session.
+    pub fn may_shape_sessions(&self) -> bool {
+        self.is_admin() || self.app.auth.has_local_key(&self.head.headers)
+    }
+
+    /// Whether it comes from a program of the operator on this machine that names no principal.
+    pub fn is_local_operator(&self) -> bool {
+        self.app.auth.is_local_operator(&self.head.headers)
+    }
+
+    /// The principal that a call in a session is made for. `None`: the session's own.
+    pub fn caller(&self) -> Result<Option<&Arc<Principal>>, Problem> {
+        if self.is_local_operator() { Ok(None) } else { self.principal().map(Some) }
+    }
+
     /// The values of the query's parameters, in the order of `names`.
     pub fn query<const N: usize>(&self, names: [&str; N]) -> Result<[Option<Cow<'_, str>>; N], Problem> {
         query::values(self.head.uri.query(), names)
@@ -63,7 +86,10 @@ impl ApiRequest<'_> {
     pub async fn own_session(&self, id: &str) -> Result<Arc<SessionRecord>, Problem> {
         let principal = self.principal()?;
         let session = self.app.orchestrator.session(id).await?;
-        session.filter(|session| owns(principal, session)).ok_or_else(|| Problem::not_found("session"))
+        let is_operator = self.is_local_operator();
+        session
+            .filter(|session| is_operator || owns(principal, session))
+            .ok_or_else(|| Problem::not_found("session"))
     }
 }
 
@@ -73,7 +99,12 @@ pub(crate) fn new_session(principal: &Principal, mode: Mode) -> NewSession {
     NewSession { id: None, client_id: principal.id.clone(), principal, mode, state: Map::new() }
 }
 
+/// Whether a session belongs to the request's principal.
+pub(crate) fn owns_session(principal: Option<&Arc<Principal>>, session: &SessionRecord) -> bool {
+    principal.is_some_and(|principal| owns(principal, session))
+}
+
 /// Whether a session belongs to this principal.
 pub(crate) fn owns(principal: &Principal, session: &SessionRecord) -> bool {
-    session.principal.id == principal.id && session.principal.org == principal.org
+    session.principal.is_same_as(principal)
 }

@@ -4,9 +4,12 @@ use std::borrow::Cow;
 
 use hyper::Method;
 
+pub use crate::problem::ErrorForm;
 use crate::request::RouteHandler;
-use crate::rest::{calls, confirmations, images, monitoring, session_events, sessions, tools};
-use crate::{mcp, openapi, prometheus};
+use crate::rest::{
+    blocks, calls, confirmations, images, messages, monitoring, prompt, session_events, sessions, tools,
+};
+use crate::{chat, mcp, openapi, prometheus};
 
 /// Who may call a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,15 +31,24 @@ pub struct Route {
     /// With at most one `{parameter}`.
     pub path: &'static str,
     pub access: Access,
+    /// The form of its errors, those of authentication included.
+    pub errors: ErrorForm,
     pub(crate) handler: RouteHandler,
 }
 
 /// The role that may read everything.
-pub const ADMIN: &str = "admin";
+pub use toolwright_contract::ADMIN;
+
 const METRICS: Access = Access::Role(&[ADMIN, "metrics"]);
 
 const fn route(method: &'static str, path: &'static str, access: Access, handler: RouteHandler) -> Route {
-    Route { method, path, access, handler }
+    Route { method, path, access, errors: ErrorForm::Problem, handler }
+}
+
+impl Route {
+    const fn errors(self, errors: ErrorForm) -> Self {
+        Self { errors, ..self }
+    }
 }
 
 /// Every route; lookup goes from top to bottom, so the busiest ones come first.
@@ -53,12 +65,25 @@ pub const ROUTES: &[Route] = &[
     route("DELETE", "/v1/sessions/{sessionId}", Access::Authenticated, |r| Box::pin(sessions::end(r))),
     route("POST", "/v1/sessions/{sessionId}/turn", Access::Authenticated, |r| Box::pin(sessions::begin_turn(r))),
     route("GET", "/v1/sessions/{sessionId}/events", Access::Authenticated, |r| Box::pin(session_events::stream(r))),
+    route("POST", "/v1/sessions/{sessionId}/messages", Access::Authenticated, |r| Box::pin(messages::answer(r))),
+    route("GET", "/v1/prompt", Access::Authenticated, |r| Box::pin(prompt::get(r))),
     route("GET", "/v1/confirmations", Access::Authenticated, |r| Box::pin(confirmations::list(r))),
     route("GET", "/v1/confirmations/{confirmationId}", Access::Authenticated, |r| Box::pin(confirmations::get(r))),
     route("POST", "/v1/confirmations/{confirmationId}/approve", Access::Authenticated, |r| Box::pin(confirmations::approve(r))),
     route("POST", "/v1/confirmations/{confirmationId}/reject", Access::Authenticated, |r| Box::pin(confirmations::reject(r))),
+    route("POST", "/api/chat", Access::Authenticated, |r| Box::pin(chat::post(r))).errors(ErrorForm::Sentence),
+    route("GET", "/api/chat/{chatId}/stream", Access::Authenticated, |r| Box::pin(chat::resume(r))).errors(ErrorForm::Sentence),
+    route("POST", "/api/chat/{chatId}/stop", Access::Authenticated, |r| Box::pin(chat::stop(r))).errors(ErrorForm::Sentence),
+    route("GET", "/api/chat/{chatId}/messages", Access::Authenticated, |r| Box::pin(chat::messages(r))).errors(ErrorForm::Sentence),
+    route("POST", "/api/agui", Access::Authenticated, |r| Box::pin(chat::run_agui(r))).errors(ErrorForm::Sentence),
+    route("POST", "/v1/responses", Access::Authenticated, |r| Box::pin(chat::create_response(r))).errors(ErrorForm::OpenAi),
+    route("GET", "/v1/responses/{responseId}", Access::Authenticated, |r| Box::pin(chat::get_response(r))).errors(ErrorForm::OpenAi),
+    route("POST", "/v1/chat/completions", Access::Authenticated, |r| Box::pin(chat::create_completion(r))).errors(ErrorForm::OpenAi),
+    route("GET", "/v1/models", Access::Authenticated, |r| Box::pin(chat::list_models(r))).errors(ErrorForm::OpenAi),
+    route("GET", "/v1/models/{modelId}", Access::Authenticated, |r| Box::pin(chat::get_model(r))).errors(ErrorForm::OpenAi),
     route("GET", "/images/{imageName}", Access::Link, |r| Box::pin(images::get(r))),
     route("GET", "/v1/metrics", METRICS, |r| Box::pin(monitoring::metrics(r))),
+    route("DELETE", "/v1/blocks", Access::Role(&[ADMIN]), |r| Box::pin(blocks::lift(r))),
     route("GET", "/v1/audit", Access::Role(&[ADMIN]), |r| Box::pin(monitoring::audit(r))),
     route("GET", "/openapi.json", Access::Open, |r| Box::pin(openapi::document(r))),
     route("GET", "/metrics", METRICS, |r| Box::pin(prometheus::metrics(r))),

@@ -2,13 +2,13 @@
 //! is flushed.
 
 use std::net::SocketAddr;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::future::BoxFuture;
 use rmcp::ServerHandler;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use toolwright_orchestrator::Orchestrator;
 use toolwright_orchestrator::store::Backend;
 
@@ -16,11 +16,15 @@ use crate::access_log::{self, AccessLogger};
 use crate::app::App;
 use crate::auth::Auth;
 use crate::connection::serve_connection;
+use crate::connection_table::ConnectionTable;
 use crate::counters::Counters;
 use crate::mcp::{Handler, McpService, PlainCalls};
+use crate::open_streams::OpenStreams;
 use crate::options::Options;
 use crate::origin::Origins;
 use crate::request_id::RequestIds;
+use crate::running_requests::RunningRequests;
+use crate::write_test::WriteTest;
 
 /// How often expired sessions and confirmation requests are closed.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
@@ -63,8 +67,13 @@ impl std::fmt::Debug for Server {
 
 impl Server {
     /// Begins to listen. An address that other machines can reach is refused unless callers have to authenticate.
-    pub async fn bind(orchestrator: Orchestrator, auth: Auth, options: Options) -> Result<Self, Error> {
-        Self::bind_as(orchestrator, auth, options, |handler| handler, PlainCalls::Direct).await
+    /// The futures of the server are boxed, so that their code is compiled here, and not in the crate that awaits them.
+    pub fn bind(
+        orchestrator: Orchestrator,
+        auth: Auth,
+        options: Options,
+    ) -> BoxFuture<'static, Result<Self, Error>> {
+        Box::pin(Self::bind_as(orchestrator, auth, options, |handler| handler, PlainCalls::Direct))
     }
 
     /// As [`Self::bind`], with an MCP handler that wraps the toolset's, for a program that offers more than its tools.
@@ -100,6 +109,9 @@ impl Server {
             counters: Counters::default(),
             request_ids: RequestIds::new(),
             access_log: AccessLogger::new(options.access_log),
+            write_test: WriteTest::default(),
+            streams: Arc::<OpenStreams>::default(),
+            running_requests: RunningRequests::default(),
             shutdown: shutdown_requested,
             options,
         };
@@ -112,41 +124,46 @@ impl Server {
     }
 
     /// Serves until `stop` resolves, then finishes running requests. True when all of them finished in time.
-    pub async fn run(self, stop: impl Future<Output = ()>) -> bool {
+    pub fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> BoxFuture<'static, bool> {
+        self.run_until(Box::pin(stop))
+    }
+
+    fn run_until(self, stop: BoxFuture<'static, ()>) -> BoxFuture<'static, bool> {
+        Box::pin(self.serve(stop))
+    }
+
+    async fn serve(self, mut stop: BoxFuture<'static, ()>) -> bool {
         let Self { listener, app, shutdown } = self;
         let shared = Arc::clone(&app);
         let jobs =
             tokio::spawn(
                 async move { tokio::join!(maintain(&shared.orchestrator), flush_access_log(&shared)) },
             );
-        let max_connections = app.options.limits.connections;
-        let permits = Arc::new(Semaphore::new(max_connections));
-        let mut stop = pin!(stop);
+        let connections = ConnectionTable::new(&app.options.limits);
         loop {
             let accepted = tokio::select! {
                 () = &mut stop => break,
-                accepted = accept(&listener, &permits) => accepted,
+                accepted = accept(&listener) => accepted,
             };
-            if let Some((stream, peer, permit)) = accepted {
-                tokio::spawn(serve_connection(Arc::clone(&app), stream, peer, permit));
+            // A connection that is not admitted is closed.
+            if let Some((stream, peer)) = accepted
+                && let Some(admitted) = connections.admit(peer.ip())
+            {
+                tokio::spawn(serve_connection(Arc::clone(&app), stream, peer, admitted));
             }
         }
         drop(listener);
         shutdown.send_replace(true);
-        let finished = finish(&app, &permits, max_connections).await;
+        let finished = finish(&app, &connections).await;
         jobs.abort();
         app.access_log.flush();
         finished
     }
 }
 
-async fn accept(
-    listener: &TcpListener,
-    permits: &Arc<Semaphore>,
-) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
-    let permit = Arc::clone(permits).acquire_owned().await.ok()?;
+async fn accept(listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
     match listener.accept().await {
-        Ok((stream, peer)) => Some((stream, peer, permit)),
+        Ok(accepted) => Some(accepted),
         Err(error) => {
             tracing::warn!("could not accept a connection: {error}");
             tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
@@ -156,11 +173,10 @@ async fn accept(
 }
 
 /// Waits for connections and detached calls, then flushes the store.
-async fn finish(app: &App, permits: &Semaphore, max_connections: usize) -> bool {
+async fn finish(app: &App, connections: &ConnectionTable) -> bool {
     let deadline = Instant::now() + app.options.shutdown;
-    let all = u32::try_from(max_connections).unwrap_or(u32::MAX);
     app.mcp.close(deadline).await;
-    let are_closed = tokio::time::timeout_at(deadline.into(), permits.acquire_many(all)).await.is_ok();
+    let are_closed = tokio::time::timeout_at(deadline.into(), connections.wait_until_empty()).await.is_ok();
     let is_idle = app.orchestrator.wait_until_idle(deadline.saturating_duration_since(Instant::now())).await;
     let flushed = app.orchestrator.store().flush().await;
     if let Err(error) = &flushed {

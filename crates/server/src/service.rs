@@ -17,6 +17,7 @@ use toolwright_orchestrator::observe::Trace;
 use crate::access_log::Entry;
 use crate::app::App;
 use crate::body::{self, Body};
+use crate::connection_table::Class;
 use crate::counters::Counters;
 use crate::idle::IdleTimer;
 use crate::options::Limits;
@@ -24,21 +25,28 @@ use crate::origin;
 use crate::problem::{Kind, Problem};
 use crate::request::{ApiRequest, ApiResult};
 use crate::request_id;
-use crate::route::{self, Access, Route, RouteMatch};
+use crate::route::{self, Access, ErrorForm, Route, RouteMatch};
+
+/// The connection that a request came on.
+pub(crate) struct Connection<'a> {
+    pub peer: &'a str,
+    pub idle: &'a Arc<IdleTimer>,
+    pub class: Class,
+}
 
 /// Answers one request, whatever happens.
 pub(crate) async fn respond(
     app: &Arc<App>,
-    peer: &str,
-    idle: &Arc<IdleTimer>,
+    connection: &Connection<'_>,
     request: Request<Incoming>,
 ) -> Response<Body> {
-    idle.pause();
+    let Connection { peer, idle, class } = *connection;
+    let is_regular = idle.pause() && class == Class::Regular;
     let started = Instant::now();
     let running = Counters::begin(&app.counters.running);
     let (head, mut body) = request.into_parts();
     let id = app.request_ids.for_request(&head.headers);
-    let mut state = RequestState { principal: None, cors_origin: None, running: running.now };
+    let mut state = RequestState::new(running.now, is_regular);
     let result = {
         let handled = pin!(state.handle(app, &head, &mut body));
         let mut handled = pin!(in_trace(&head.headers, handled));
@@ -52,8 +60,12 @@ pub(crate) async fn respond(
     let mut response = match result {
         Ok(response) => response,
         Err(problem) => {
-            Box::pin(body::drain(&mut body)).await;
-            problem.response(&id)
+            // Reading the rest of a refused body does not count as a running request.
+            drop(running);
+            if class == Class::Regular {
+                Box::pin(body::drain(&mut body)).await;
+            }
+            problem.response(&id, state.errors)
         }
     };
     if let Some(origin) = state.cors_origin {
@@ -71,17 +83,39 @@ pub(crate) async fn respond(
         micros: u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
         request_id: id.to_str().unwrap_or_default(),
     });
-    if response.body().size_hint().exact().is_none() {
-        response = response.map(|body| body::restart_after(body, idle.restart_later()));
-    } else {
-        idle.restart();
-    }
+    response = end_with_credentials(response, app, head.headers, idle);
     let headers = response.headers_mut();
-    if app.is_shutting_down() {
+    if app.is_shutting_down() || !is_regular {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
     headers.insert(&request_id::HEADER, id);
     response
+}
+
+/// A streamed response that ends with its request's credentials. After the response, whole or streamed, the connection is
+/// idle.
+fn end_with_credentials(
+    response: Response<Body>,
+    app: &Arc<App>,
+    headers: HeaderMap,
+    idle: &Arc<IdleTimer>,
+) -> Response<Body> {
+    if response.body().size_hint().exact().is_some() {
+        idle.restart();
+        return response;
+    }
+    let ended = end_of_credentials(Arc::clone(app), headers);
+    response.map(|body| body::until(body, ended, idle.restart_later()))
+}
+
+/// Resolves when the request would be refused if it came again: its key was revoked, its token has expired.
+async fn end_of_credentials(app: Arc<App>, headers: HeaderMap) {
+    loop {
+        tokio::time::sleep(app.auth.recheck_interval(&headers)).await;
+        if app.auth.identify(&headers).await.is_err() {
+            return;
+        }
+    }
 }
 
 /// Runs `work` in the trace that the request names. `work` stays pinned where it is: it is too large to be moved.
@@ -96,15 +130,26 @@ async fn in_trace<T>(headers: &HeaderMap, work: Pin<&mut impl Future<Output = T>
 struct RequestState {
     /// Requests running now, this one included.
     running: usize,
+    /// False on a connection that serves open routes only.
+    is_regular: bool,
     principal: Option<Arc<Principal>>,
+    /// The form of the route's errors.
+    errors: ErrorForm,
     /// The listed origin of the web page that sent the request.
     cors_origin: Option<HeaderValue>,
 }
 
 impl RequestState {
+    const fn new(running: usize, is_regular: bool) -> Self {
+        Self { running, is_regular, principal: None, errors: ErrorForm::Problem, cors_origin: None }
+    }
+
     async fn handle(&mut self, app: &Arc<App>, head: &Parts, body: &mut Incoming) -> ApiResult {
         check_headers(head, &app.options.limits)?;
         let found = route::find(&head.method, head.uri.path());
+        if let RouteMatch::Route(route, _) = &found {
+            self.errors = route.errors;
+        }
         self.cors_origin = match &found {
             RouteMatch::Route(route, _) if route.access == Access::Link => {
                 app.origins.check_link(&head.headers)?
@@ -122,11 +167,21 @@ impl RequestState {
             RouteMatch::None => return Err(Problem::not_found("path; `/openapi.json` lists all paths")),
         };
         // Health checks must get through when the server is busy.
+        if !self.is_regular && route.access != Access::Open {
+            let Limits { connections, connections_per_peer, .. } = &app.options.limits;
+            let detail = format!(
+                "The limit of {connections} connections, or of {connections_per_peer} from one address, is reached."
+            );
+            return Err(Problem::new(Kind::UNAVAILABLE, detail));
+        }
         if self.running > app.options.limits.requests && route.access != Access::Open {
             let detail = format!("The limit of {} running requests is reached.", app.options.limits.requests);
             return Err(Problem::new(Kind::TOO_MANY_REQUESTS, detail));
         }
         let principal = self.authenticate(app, route, &head.headers).await?;
+        let limit = app.options.limits.requests_per_principal;
+        let counted = principal.map(|principal| app.running_requests.begin(principal, limit));
+        let _counted = counted.transpose()?;
         (route.handler)(ApiRequest { app, head, body, parameter: &parameter, principal }).await
     }
 

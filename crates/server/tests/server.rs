@@ -9,16 +9,24 @@ mod authentication;
 mod blocks;
 #[path = "server/calls.rs"]
 mod calls;
+#[path = "server/chat.rs"]
+mod chat;
 #[path = "server/client.rs"]
 mod client;
 #[path = "server/confirmations.rs"]
 mod confirmations;
+#[path = "server/connections.rs"]
+mod connections;
+#[path = "server/current_roles.rs"]
+mod current_roles;
 #[path = "server/images.rs"]
 mod images;
 #[path = "server/invalid_requests.rs"]
 mod invalid_requests;
 #[path = "server/jwt.rs"]
 mod jwt;
+#[path = "server/local_key.rs"]
+mod local_key;
 #[path = "server/mcp.rs"]
 mod mcp;
 #[path = "server/mcp_direct.rs"]
@@ -35,9 +43,15 @@ mod monitoring;
 mod openapi;
 #[path = "server/otlp.rs"]
 mod otlp;
+#[path = "server/own_loop.rs"]
+mod own_loop;
+#[path = "server/scripted_model.rs"]
+mod scripted_model;
 #[path = "server/sessions.rs"]
 mod sessions;
 #[path = "server/shutdown.rs"]
 mod shutdown;
 #[path = "server/support.rs"]
 mod support;
+#[path = "server/visibility.rs"]
+mod visibility;

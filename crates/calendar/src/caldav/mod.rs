@@ -10,16 +10,16 @@ use std::time::Instant;
 use chrono::{DateTime, Utc};
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use tokio::task::JoinSet;
-use toolwright_capabilities::{CapabilityError, Result};
+use toolwright_capabilities::{CapabilityError, Result, Secret};
 use url::Url;
 
 use crate::ics::{self, Occurrence};
 use crate::records::Event;
-use crate::remote_service::{Secret, send_request, without_effects};
+use crate::remote_service::{send_request, without_effects};
 use crate::settings::Settings;
 use crate::span::Span;
 
-const NAME: &str = "the calendar server";
+const NAME: &str = "the CalDAV server";
 
 /// The configured calendar at `url`, and those of other people.
 #[derive(Debug, Clone)]
@@ -126,8 +126,8 @@ impl CalDavClient {
             return Err(status_error(status, "UNREACHABLE"));
         }
         let texts = caldav_xml::calendar_data(&body).map_err(|error| {
-            tracing::warn!("the response of the calendar server is not valid XML: {error}");
-            CapabilityError::unreachable("the response of the calendar server is invalid")
+            tracing::warn!("the response of the CalDAV server is not valid XML: {error}");
+            CapabilityError::unreachable("the response of the CalDAV server is invalid")
         })?;
         let mut found = Vec::new();
         for text in texts {
@@ -217,13 +217,11 @@ fn collection_url(url: &Url) -> Url {
 fn status_error(status: StatusCode, on_failure: &'static str) -> CapabilityError {
     let (code, message) = match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-            ("FORBIDDEN", "the calendar server rejects the configured credentials")
+            ("FORBIDDEN", "the CalDAV server rejects the configured credentials")
         }
-        StatusCode::TOO_MANY_REQUESTS => ("RATE_LIMIT", "the calendar server limits the request rate"),
-        StatusCode::SERVICE_UNAVAILABLE => ("UNREACHABLE", "the calendar server is not available"),
-        _ if status.is_server_error() => (on_failure, "the calendar server failed"),
+        StatusCode::SERVICE_UNAVAILABLE => ("UNREACHABLE", "the CalDAV server is not available"),
+        _ if status.is_server_error() => (on_failure, "the CalDAV server failed"),
         _ => ("NOT_CONFIGURED", "there is no calendar at `[calendar] url`"),
     };
-    tracing::warn!("the calendar server responded with {status}");
     CapabilityError::new(code, message)
 }

@@ -67,6 +67,8 @@ impl Store {
         // A reported event must survive a power failure.
         connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
         connection.pragma_update(None, "synchronous", "full")?;
+        // After every commit the log is copied back, so that a copy of the file alone is complete. Commits are rare.
+        connection.pragma_update(None, "wal_autocheckpoint", 1)?;
         connection.pragma_update(None, "foreign_keys", true)?;
         schema::apply(&mut connection)?;
         Ok(Self(Arc::new(Mutex::new(connection))))

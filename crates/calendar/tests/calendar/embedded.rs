@@ -22,10 +22,20 @@ async fn a_draft_is_proposed_read_and_committed() {
         ["2026-03-02T19:30:00+01:00", "2026-03-02T09:00:00+01:00", "2026-03-02T09:30:00+01:00"]
     );
     let stored = calendar.call(ANNA, "getDraft", json!({ "draftId": draft })).await.unwrap();
+    let mut slots = stored["slots"].clone();
+    let texts: Vec<Value> =
+        slots.as_array_mut().unwrap().iter_mut().map(|slot| slot["text"].take()).collect();
+    assert_eq!(texts[0], "Tuesday 3 March 2026, 14:00–14:30 (Europe/Berlin, UTC+01:00)");
+    slots
+        .as_array_mut()
+        .unwrap()
+        .iter_mut()
+        .for_each(|slot| _ = slot.as_object_mut().unwrap().remove("text"));
+    assert_eq!(slots, proposal["slots"]);
     let expected = json!({
         "draftId": draft, "title": "Lighting review", "attendees": [MIRA, "guest@elsewhere.example"],
-        "durationMinutes": 30, "timezone": "Europe/Berlin", "slots": proposal["slots"], "status": "open",
-        "eventId": null, "expiresAt": "2026-03-02T10:00:00Z",
+        "durationMinutes": 30, "timezone": "Europe/Berlin", "slots": stored["slots"], "status": "open",
+        "place": "a conference link at meet.example", "eventId": null, "expiresAt": "2026-03-02T10:00:00Z",
     });
     assert_eq!(stored, expected);
     let mut args = commit(draft, 0, "call-1");

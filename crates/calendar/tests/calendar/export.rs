@@ -76,6 +76,18 @@ async fn another_program_reads_all_fields() {
 }
 
 #[tokio::test]
+async fn a_copy_of_the_file_alone_has_all_events() {
+    let calendar = booked().await;
+    let copy = calendar.directory().join("copy.db");
+    // The calendar is still open.
+    std::fs::copy(calendar.file(), &copy).unwrap();
+    let settings: Settings = serde_json::from_value(calendar.settings().clone()).unwrap();
+    let copied = EventList::read(&copy, &settings, None, None).unwrap();
+    assert_eq!(copied.to_ics(), calendar.events().to_ics());
+    assert_eq!(copied.rows().len(), 3);
+}
+
+#[tokio::test]
 async fn events_are_selected_by_dates_or_times() {
     let calendar = booked().await;
     let settings: Settings = serde_json::from_value(json!({ "timezone": "Europe/Berlin" })).unwrap();

@@ -33,7 +33,8 @@ pub fn parse(response: &Value) -> Result<Vec<ImageItem>> {
         json => json.clone(),
     };
     if !(200..300).contains(&status) {
-        return Err(service_error(status, &body));
+        let wait = response["headers"]["retry-after"].as_str();
+        return Err(service_error(status, &body).retry_after(wait));
     }
     let invalid = || CapabilityError::timeout("the response of the image service is not a list of images");
     let items = body["data"].as_array().ok_or_else(invalid)?;

@@ -9,7 +9,7 @@ use super::api_response::{self, ImageSource};
 use super::image_store::StoredImage;
 use super::{GenerateRequest, Options};
 use crate::http::{self, AllowList, Fetcher, Methods, is_localhost};
-use crate::{CapabilityError, Result};
+use crate::{CapabilityError, Result, Secret};
 
 /// How to configure an image service. Models read it too and tell the user.
 pub(super) const SETUP_HELP: &str = "write `[images] url = \"https://api.openai.com/v1\"` \
@@ -40,6 +40,11 @@ fn endpoint_url(options: &Options) -> Result<Url, String> {
     Ok(url)
 }
 
+/// The host of the endpoint, for the log.
+pub(super) fn host(options: &Options) -> String {
+    endpoint_url(options).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
+}
+
 /// Requests images and downloads those that are returned as URLs.
 pub(super) async fn generate(
     fetcher: &Fetcher,
@@ -59,7 +64,7 @@ async fn send(
 ) -> Result<Vec<(StoredImage, Vec<u8>)>> {
     let endpoint = endpoint_url(options).map_err(CapabilityError::not_configured)?;
     let mut headers = Map::new();
-    if let Some(key) = &options.key {
+    if let Some(Secret(key)) = &options.key {
         headers.insert("authorization".to_owned(), format!("Bearer {key}").into());
     }
     let init = json!({ "method": "POST", "headers": headers, "body": request_body(options, request) });
@@ -77,6 +82,27 @@ async fn send(
         return Err(CapabilityError::timeout("the image service returned no image"));
     }
     Ok(images)
+}
+
+/// The ids of the models that the service offers to this key; `None` if it has no list of them.
+pub(super) async fn models(fetcher: &Fetcher, options: &Options) -> Result<Option<Vec<String>>> {
+    let endpoint = endpoint_url(options).map_err(CapabilityError::not_configured)?;
+    let base = options.url.as_deref().unwrap_or_default().trim_end_matches('/');
+    let mut headers = Map::new();
+    if let Some(Secret(key)) = &options.key {
+        headers.insert("authorization".to_owned(), format!("Bearer {key}").into());
+    }
+    let allow = allow_host_of(&endpoint)?.with_methods(Methods::ReadOnly);
+    let request = [format!("{base}/models").into(), json!({ "headers": headers })];
+    let response = fetcher.fetch(&allow, &request).await.map_err(map_fetch_error)?;
+    match response["status"].as_u64() {
+        Some(401 | 403) => Err(CapabilityError::new("FORBIDDEN", "the service refuses the key")),
+        Some(500..) => Err(CapabilityError::unreachable(format!("status {}", response["status"]))),
+        Some(200) => Ok(response["json"]["data"].as_array().map(|models| {
+            models.iter().filter_map(|model| model["id"].as_str()).map(str::to_owned).collect()
+        })),
+        _ => Ok(None),
+    }
 }
 
 /// Only fields that every such endpoint knows, and those that the configured model needs.

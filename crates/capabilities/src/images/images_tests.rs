@@ -34,12 +34,18 @@ fn options(url: Option<String>, dir: &Path) -> Options {
     Options {
         url,
         model: Some("dall-e-3".to_owned()),
-        key: Some("sk-test".to_owned()),
+        key: Some("sk-test".to_owned().into()),
         timeout: Duration::from_secs(5),
         max_bytes: 100_000,
         dir: dir.join("images"),
         base: BaseUrl::new("http://tools.example:7300/"),
     }
+}
+
+#[test]
+fn debug_output_hides_the_key() {
+    let shown = format!("{:?}", Images::new(options(None, Path::new("."))));
+    assert!(shown.contains("key: Some(***)") && !shown.contains("sk-test"), "{shown}");
 }
 
 /// The capability with an image service and a directory.

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use self::image_store::{StoredImage, digest};
 use crate::http::Fetcher;
-use crate::{CallIdentity, Capability, CapabilityError, CapabilityFuture, CapabilityOutput, Result};
+use crate::{CallIdentity, Capability, CapabilityError, CapabilityFuture, CapabilityOutput, Result, Secret};
 
 pub use image_format::ImageFormat;
 pub use image_store::{ImageStore, is_image_name};
@@ -29,7 +29,7 @@ pub struct Options {
     pub url: Option<String>,
     pub model: Option<String>,
     /// Sent as a bearer token.
-    pub key: Option<String>,
+    pub key: Option<Secret>,
     /// For the whole request, including downloads.
     pub timeout: Duration,
     /// The maximum size of an image.
@@ -95,8 +95,9 @@ impl Images {
                 Some(images) => images,
                 None => {
                     let generated = endpoint::generate(&fetcher, &options, &request, timeout).await;
-                    let generated =
-                        generated.inspect_err(|error| tracing::warn!("images.generate failed: {error}"))?;
+                    let generated = generated.inspect_err(|error| {
+                        tracing::warn!("images.generate at {} failed: {error}", endpoint::host(&options));
+                    })?;
                     store.save(&execution, &request_digest, generated).await?
                 }
             };
@@ -104,17 +105,30 @@ impl Images {
         })
     }
 
+    /// Asks the configured service which models it offers: shows that the service responds and accepts the key. `None` if
+    /// it has no list of models. Generates nothing.
+    ///
+    /// # Errors
+    /// When the service does not respond within the timeout, or refuses the key.
+    pub async fn models(&self, timeout: Duration) -> Result<Option<Vec<String>>> {
+        let late = |_| CapabilityError::unreachable(format!("no response within {} s", timeout.as_secs()));
+        let fetcher = self.fetcher()?;
+        tokio::time::timeout(timeout, endpoint::models(&fetcher, &self.options)).await.map_err(late)?
+    }
+
     fn prepare(&self, args: &Value) -> Result<(GenerateRequest, Fetcher)> {
-        let request = GenerateRequest::parse(args)?;
+        Ok((GenerateRequest::parse(args)?, self.fetcher()?))
+    }
+
+    fn fetcher(&self) -> Result<Fetcher> {
         if self.options.url.is_none() {
             return Err(CapabilityError::not_configured(endpoint::SETUP_HELP));
         }
         let fetcher = self.fetcher.get_or_init(|| endpoint::create_fetcher(&self.options));
-        let fetcher = fetcher.clone().map_err(|error| {
+        fetcher.clone().map_err(|error| {
             tracing::error!("could not create the client of images.generate: {error}");
             CapabilityError::not_configured(format!("`[images] url` is invalid: {error}"))
-        })?;
-        Ok((request, fetcher))
+        })
     }
 }
 

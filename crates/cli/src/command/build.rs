@@ -64,12 +64,14 @@ pub fn run(common: &Common, args: &Build) -> Result<ExitCode> {
     }
     let started = || {
         job.build();
-        output::message(format_args!("watching {} (stop with Ctrl-C)", job.config.tools.display()));
+        let paths: Vec<String> =
+            job.config.watched_paths().iter().map(|path| path.display().to_string()).collect();
+        output::message(format_args!("watching {} (stop with Ctrl-C)", paths.join(", ")));
     };
     let build = || {
         job.build();
     };
-    watch::watch(std::slice::from_ref(&job.config.tools), Some(&job.out), started, build)?;
+    watch::watch(&job.config.watched_paths(), Some(&job.out), started, build)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -86,13 +88,21 @@ struct BuildJob<'a> {
 impl BuildJob<'_> {
     fn build(&self) -> ExitCode {
         let started = Instant::now();
+        if !self.config.tools.exists() && self.config.has_only_other_tools() {
+            return self.report_no_directory();
+        }
         let (format, tools) = (self.config.format, &self.config.tools);
         let commit = CommitLookup::start(tools);
-        let options = Options { tools: tools.clone(), out: self.out.clone(), cache: self.cache.clone() };
+        let options =
+            Options { out: self.out.clone(), cache: self.cache.clone(), ..self.config.build_options() };
         let mut compilation = match compile_with_bar(options) {
             Ok(compilation) => compilation,
             Err(error) => return fail(format, 0, diagnostic("tools-unreadable", &error, error.help())),
         };
+        if self.config.has_other_tools() {
+            let is_about_tools = |found: &Diagnostic| found.code == "no-tools";
+            compilation.diagnostics.retain(|found| !is_about_tools(found));
+        }
         let Some(version) = compilation.version() else { return self.report_failure(&compilation) };
         let found = compilation.found;
         let outcome = match compilation.write(commit.finish(), &timestamp(self.source_date_epoch)) {
@@ -115,13 +125,36 @@ impl BuildJob<'_> {
         ExitCode::SUCCESS
     }
 
+    /// Declared and imported tools are not part of an artifact: there is nothing to build, and they are checked.
+    fn report_no_directory(&self) -> ExitCode {
+        if self.config.format == Format::Json {
+            report::print_json(true, None, 0, &[]);
+        } else {
+            output::message(
+                "nothing to build: the tools are declared or imported, and no artifact is needed",
+            );
+            self.report_session(|| Ok(Toolset::empty()));
+        }
+        ExitCode::SUCCESS
+    }
+
+    /// Other tools are not part of the artifact, so a problem with them does not fail the build.
+    fn report_session(&self, built: impl FnOnce() -> Result<Toolset>) {
+        match check::session_toolset(&self.config, built) {
+            Ok(Some(session)) => check::print_session_toolset(&session),
+            Ok(None) => {}
+            Err(error) => {
+                output::report(&error);
+            }
+        }
+    }
+
     fn report_failure(&self, compilation: &Compilation) -> ExitCode {
         self.print_diagnostics(compilation, None);
         if self.config.format == Format::Human {
             output::message(format_args!(
-                "\x1b[1;31mfailed\x1b[0m: {} in {}; nothing was written",
-                report::count(&compilation.diagnostics),
-                report::plural(compilation.found, "tool"),
+                "\x1b[1;31mfailed\x1b[0m: {}; nothing was written",
+                report::summary(&compilation.diagnostics, compilation.found),
             ));
             self.print_timings(compilation);
         }
@@ -156,14 +189,7 @@ impl BuildJob<'_> {
                 format_duration(duration),
             ),
         );
-        // Other tools are not part of the artifact, so a problem with them does not fail the build.
-        match check::session_toolset(&self.config, || Ok(Toolset::load(&self.out)?)) {
-            Ok(Some(session)) => check::print_session_toolset(&session),
-            Ok(None) => {}
-            Err(error) => {
-                output::report(&error);
-            }
-        }
+        self.report_session(|| Ok(Toolset::load(&self.out)?));
         self.print_timings(compilation);
     }
 

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use toolwright_calendar::{EventList, EventRow};
+use toolwright_contract::visible::escape;
 
 use crate::args::Format;
 use crate::config::Config;
@@ -64,14 +65,18 @@ fn list(config: &Config, listing: &EventList) -> Result<()> {
     if rows.is_empty() {
         output::message("no events; `toolwright call calendar_propose_event` proposes times for one");
     }
-    rows.iter().for_each(|row| output::print_line(to_line(row)));
+    if !rows.is_empty() {
+        let header = ["START", "END", "TITLE", "ATTENDEES", "ID", "LINK"];
+        output::print_table(header, rows.iter().map(to_row).collect());
+    }
     Ok(())
 }
 
 /// Titles may come from a model.
-fn to_line(row: &EventRow) -> String {
+fn to_row(row: &EventRow) -> [String; 6] {
     let EventRow { id, title, start, end, attendees, conference } = row;
-    let link = conference.as_deref().map(|link| format!("  {}", output::sanitize(link))).unwrap_or_default();
-    let (title, people) = (output::sanitize(title), output::sanitize(&attendees.join(", ")));
-    format!("{start}–{end}  \x1b[1m{title}\x1b[0m  {people}  \x1b[2m{id}\x1b[0m{link}")
+    let link = conference.as_deref().map(|link| escape(link).into_owned()).unwrap_or_default();
+    let people = attendees.join(", ");
+    let (title, people) = (escape(title).into_owned(), escape(&people).into_owned());
+    [start.to_string(), end.to_string(), title, people, id.clone(), link]
 }

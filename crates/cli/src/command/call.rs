@@ -1,5 +1,6 @@
 //! `toolwright call`: makes one call from the terminal.
 
+use std::collections::BTreeSet;
 use std::future::ready;
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -7,25 +8,27 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Args;
-use serde_json::{Map, Value, json};
-use toolwright_contract::{ClientEnvelope, ConfirmationToken, Envelope, ErrorKind, Mode, Principal};
+use reqwest::Method;
+use serde_json::{Map, Value};
+use toolwright_contract::arguments;
+use toolwright_contract::visible::escape;
+use toolwright_contract::{ADMIN, Mode, Principal};
 use toolwright_orchestrator::capabilities::{Client, SendFuture};
-use toolwright_orchestrator::confirm::{Approver, Proof};
 use toolwright_orchestrator::session::NewSession;
-use toolwright_orchestrator::store::{Backend, ConfirmationRecord};
-use toolwright_orchestrator::{CallRequest, Orchestrator, ToolCall};
+use toolwright_orchestrator::{Orchestrator, Runtime, ToolCall};
 use toolwright_registry::json::duplicate_keys;
 
-use super::confirm::approver;
 use crate::args::{Format, Source, parse_mode};
+use crate::call_target::{Answer, CallTarget, Waiting};
 use crate::config::Config;
+use crate::imports::Imports;
 use crate::output::{self, Failure};
-use crate::{store, toolset};
+use crate::server_client::{EventPrinter, encode};
+use crate::store::{self, StoreAccess};
+use crate::toolset;
 
 /// The client of sessions that begin at the terminal.
-pub(super) const CLIENT_ID: &str = "terminal";
-/// Longer arguments are left out of the suggested curl command.
-const MAX_SHOWN_ARGUMENT_BYTES: usize = 400;
+pub(crate) const CLIENT_ID: &str = "terminal";
 
 /// Call a tool and print the envelope; exits with 1 if the call fails
 #[derive(Debug, Args)]
@@ -40,28 +43,28 @@ pub struct Call {
     #[arg(value_name = "JSON")]
     arguments: Option<String>,
     /// The session's mode
-    #[arg(long, value_parser = parse_mode, default_value = "text", value_name = "text|voice")]
+    #[arg(help_heading = "Session and principal", long, value_parser = parse_mode, default_value = "text", value_name = "text|voice")]
     mode: Mode,
     /// The session's state, as the handler sees it
-    #[arg(long, value_name = "JSON")]
+    #[arg(help_heading = "Session and principal", long, value_name = "JSON")]
     session_state: Option<String>,
     /// The session to continue or begin [default: a new session for this call]
-    #[arg(long, value_name = "ID")]
+    #[arg(help_heading = "Session and principal", long, value_name = "ID")]
     session: Option<String>,
     /// The id of the call in its session; the same id again is answered from the record
-    #[arg(long, value_name = "ID")]
+    #[arg(help_heading = "Session and principal", long, value_name = "ID")]
     id: Option<String>,
     /// Approve the call if it needs confirmation
     #[arg(long)]
     yes: bool,
     /// The id of the principal [default: terminal]
-    #[arg(long, value_name = "ID")]
+    #[arg(help_heading = "Session and principal", long, value_name = "ID")]
     user: Option<String>,
     /// The principal's org
-    #[arg(long, value_name = "ORG")]
+    #[arg(help_heading = "Session and principal", long, value_name = "ORG")]
     org: Option<String>,
     /// A role of the principal; repeat it for more
-    #[arg(long, value_name = "ROLE")]
+    #[arg(help_heading = "Session and principal", long, value_name = "ROLE")]
     role: Vec<String>,
     #[command(flatten)]
     source: Source,
@@ -74,57 +77,104 @@ pub fn run(config: &Config, args: &Call) -> Result<ExitCode> {
     }
     let arguments = read_arguments(args.arguments.as_deref())?;
     let state = args.session_state.as_deref().map(parse_session_state).transpose()?;
-    let (runtime, imports) = toolset::load_runtime_for_call(&args.source, config)?;
-    let tool = toolset::tool_id(runtime.toolset(), &args.tool);
-    let call = ToolCall { id: args.id.clone(), tool, args: arguments };
-    let envelope = toolset::async_runtime()?.block_on(async {
-        let store = store::open_for(config, &curl_arguments(&call)).await?;
-        let tools = runtime.clone();
-        let orchestrator = Orchestrator::builder(runtime).store(store).policy(config.policy()).build()?;
-        let pending = find_pending_confirmation(&orchestrator, args, &call).await?;
-        let session = match &pending {
-            Some(request) => request.session.clone(),
-            None => find_or_create_session(&orchestrator, args, state).await?,
-        };
-        orchestrator.attach(&session, Arc::new(TerminalClient));
-        let tool = tools.toolset().get(&call.tool);
-        if args.yes || tool.is_some_and(|tool| tool.spec.requires_confirmation.is_never()) {
-            imports.wait_until_ready(tool).await;
-        }
-        let envelope = match pending {
-            Some(request) => orchestrator.approve(&approver(&request.id, &request), None).await?,
-            None => call_and_confirm(&orchestrator, &session, call, args.yes).await?,
-        };
-        // Print the result first: what follows may fail.
-        print_envelope(config, &envelope)?;
-        // A call that waits for approval needs its session.
-        if args.session.is_none() && !needs_confirmation(&envelope) {
-            orchestrator.end_session(&session).await?;
-        }
-        orchestrator.store().flush().await?;
-        anyhow::Ok(envelope)
+    let answer = toolset::async_runtime()?.block_on(async {
+        let target = Prepared::new(config, args).await?;
+        let call = ToolCall { id: args.id.clone(), tool: target.tool.clone(), args: arguments };
+        make(config, args, &target, call, state).await
     })?;
-    Ok(output::status(envelope.is_ok()))
+    Ok(output::status(answer.is_ok))
 }
 
-pub(super) fn print_envelope(config: &Config, envelope: &Envelope) -> Result<()> {
-    match config.format {
-        Format::Human => output::print_json_pretty(&ClientEnvelope(envelope)),
-        Format::Json => output::print_json(&ClientEnvelope(envelope)),
+/// Where the call is made, and what it needs.
+struct Prepared {
+    target: CallTarget,
+    /// The tool's id.
+    tool: String,
+    /// Of calls in this process.
+    own: Option<(Runtime, Imports)>,
+}
+
+impl Prepared {
+    async fn new(config: &Config, args: &Call) -> Result<Self> {
+        match store::open_or_find_server(config).await? {
+            StoreAccess::Own(store) => {
+                let (runtime, imports) = toolset::load_runtime_for_call(&args.source, config)?;
+                let tool = toolset::tool_id(runtime.toolset(), &args.tool);
+                let builder = Orchestrator::builder(runtime.clone()).store(*store).policy(config.policy());
+                Ok(Self { target: CallTarget::Own(builder.build()?), tool, own: Some((runtime, imports)) })
+            }
+            StoreAccess::Server(server) => {
+                toolset::refuse_artifact(&args.source, &server)?;
+                let path = format!("/v1/tools/{}?all=true", encode(&args.tool));
+                let is_known = server.send(Method::GET, &path, None, None).await?.is_ok();
+                let tool = if is_known { args.tool.clone() } else { args.tool.replace('-', "_") };
+                Ok(Self { target: CallTarget::Server(server), tool, own: None })
+            }
+        }
+    }
+
+    /// Prints messages and progress of the session, and waits for an imported tool that will run.
+    async fn attach(&self, session: &str, yes: bool) -> Result<Option<EventPrinter>> {
+        match (&self.target, &self.own) {
+            (CallTarget::Server(server), _) => return server.print_events(session).await.map(Some),
+            (CallTarget::Own(orchestrator), Some((runtime, imports))) => {
+                orchestrator.attach(session, Arc::new(TerminalClient));
+                let tool = runtime.toolset().get(&self.tool);
+                if yes || tool.is_some_and(|tool| tool.spec.requires_confirmation.is_never()) {
+                    imports.wait_until_ready(tool).await;
+                }
+            }
+            (CallTarget::Own(_), None) => {}
+        }
+        Ok(None)
     }
 }
 
-fn needs_confirmation(envelope: &Envelope) -> bool {
-    matches!(&envelope.outcome, Err(failure) if failure.kind == ErrorKind::ConfirmationRequired)
+async fn make(
+    config: &Config,
+    args: &Call,
+    prepared: &Prepared,
+    call: ToolCall,
+    state: Option<Map<String, Value>>,
+) -> Result<Answer> {
+    let target = &prepared.target;
+    let waiting = find_waiting(target, args, &call).await?;
+    let session = match &waiting {
+        Some(waiting) => waiting.session.clone(),
+        None => find_or_create_session(target, args, state).await?,
+    };
+    let printer = prepared.attach(&session, args.yes).await?;
+    let answer = match waiting {
+        Some(waiting) => target.approve(&session, &waiting.id).await?,
+        None => call_and_confirm(target, &session, call, args.yes).await?,
+    };
+    if let Some(printer) = printer {
+        printer.finish().await;
+    }
+    // Print the result first: what follows may fail.
+    print_envelope(config, &answer)?;
+    // A call that waits for approval needs its session.
+    if args.session.is_none() && answer.question.is_none() {
+        target.end_session(&session).await?;
+    }
+    target.flush().await?;
+    Ok(answer)
+}
+
+pub(super) fn print_envelope(config: &Config, answer: &Answer) -> Result<()> {
+    match config.format {
+        Format::Human => output::print_json_pretty(&answer.envelope),
+        Format::Json => output::print_json(&answer.envelope),
+    }
 }
 
 async fn find_or_create_session(
-    orchestrator: &Orchestrator,
+    target: &CallTarget,
     args: &Call,
     state: Option<Map<String, Value>>,
 ) -> Result<String> {
     if let Some(id) = &args.session
-        && let Some(session) = orchestrator.session(id).await?
+        && let Some(session) = target.session(id).await?
     {
         if session.mode != args.mode {
             let message = format!("the session {id} is a {} session", session.mode);
@@ -132,7 +182,7 @@ async fn find_or_create_session(
         }
         let is_other = args.user.as_ref().is_some_and(|user| session.principal.id != *user)
             || args.org.is_some() && session.principal.org != args.org
-            || !args.role.is_empty() && session.principal.roles != args.role;
+            || !args.role.is_empty() && !has_roles(&session.principal, args);
         if is_other {
             let message = format!("the session {id} belongs to another user or org, or has other roles");
             let help = "leave `--user`, `--org` and `--role` out, or name another session";
@@ -144,72 +194,62 @@ async fn find_or_create_session(
     new.principal = principal(args);
     new.id.clone_from(&args.session);
     new.state = state.unwrap_or_default();
-    Ok(orchestrator.create_session(new).await?.id.clone())
+    target.create_session(new).await
 }
 
+/// Whether a session has the roles that were named. Without `--user`, the operator's own role may be among them or not.
+fn has_roles(principal: &Principal, args: &Call) -> bool {
+    let named = |roles: &[String]| -> BTreeSet<String> {
+        let is_implied = |role: &&String| args.user.is_none() && *role == ADMIN;
+        roles.iter().filter(|role| !is_implied(role)).cloned().collect()
+    };
+    named(&principal.roles) == named(&args.role)
+}
+
+/// The user of the terminal is the operator, unless another is named.
 fn principal(args: &Call) -> Principal {
-    let id = args.user.clone().unwrap_or_else(|| CLIENT_ID.to_owned());
-    Principal { id, org: args.org.clone(), roles: args.role.clone() }
+    let (org, mut roles) = (args.org.clone(), args.role.clone());
+    let id = args.user.clone().unwrap_or_else(|| {
+        roles.push(ADMIN.to_owned());
+        CLIENT_ID.to_owned()
+    });
+    Principal { id, org, roles }
 }
 
 /// The waiting confirmation request about the same call: `--yes` approves that one, instead of creating another.
-async fn find_pending_confirmation(
-    orchestrator: &Orchestrator,
-    args: &Call,
-    call: &ToolCall,
-) -> Result<Option<Arc<ConfirmationRecord>>> {
+async fn find_waiting(target: &CallTarget, args: &Call, call: &ToolCall) -> Result<Option<Waiting>> {
     if !args.yes || args.id.is_some() || args.session_state.is_some() {
         return Ok(None);
     }
-    for request in orchestrator.pending(args.session.as_deref()).await? {
-        if request.client_id != CLIENT_ID || !request.is_about(&call.tool, &call.args) {
-            continue;
-        }
-        let session = orchestrator.session(&request.session).await?;
+    let principal = principal(args);
+    for waiting in target.waiting(args.session.as_deref(), &principal, call).await? {
+        let session = target.session(&waiting.session).await?;
         let is_same = session.is_some_and(|session| {
             session.mode == args.mode
-                && (args.session.is_some() || session.principal == principal(args))
-                && orchestrator.runtime_for(&session).is_some()
+                && (args.session.is_some() || session.principal == principal)
+                && session.is_loaded
         });
         if is_same {
-            return Ok(Some(request));
+            return Ok(Some(waiting));
         }
     }
     Ok(None)
 }
 
 /// Makes the call. If it needs confirmation, approves it with `yes`, or says how to.
-async fn call_and_confirm(
-    orchestrator: &Orchestrator,
-    session: &str,
-    call: ToolCall,
-    yes: bool,
-) -> Result<Arc<Envelope>> {
+async fn call_and_confirm(target: &CallTarget, session: &str, call: ToolCall, yes: bool) -> Result<Answer> {
     // Each command is a turn: it has a fresh budget, and the same call without an id is another call.
-    orchestrator.begin_turn(session).await?;
-    let envelope = orchestrator.call(CallRequest::new(session, call)).await;
-    let failure = envelope.outcome.as_ref().err();
-    let Some(request) = failure.and_then(|failure| failure.confirmation.as_deref()) else {
-        return Ok(envelope);
-    };
+    let answer = target.call(session, call).await?;
+    let Some(question) = &answer.question else { return Ok(answer) };
     if !yes {
-        output::message(output::sanitize(&request.preview));
-        let id = &request.confirmation_id;
+        output::message(escape(&question.preview));
+        let id = &question.id;
         output::help(format_args!(
             "approve it with `toolwright approve {id}`, or repeat this command with `--yes`"
         ));
-        return Ok(envelope);
+        return Ok(answer);
     }
-    let token = request.token.as_ref().map(ConfirmationToken::reveal).unwrap_or_default();
-    let approver = Approver { token, proof: Proof::Token, session, client_id: CLIENT_ID, by: CLIENT_ID };
-    Ok(orchestrator.approve(&approver, None).await?)
-}
-
-/// The same call over REST: the path and the other arguments of curl.
-fn curl_arguments(call: &ToolCall) -> String {
-    let body = json!({ "args": call.args }).to_string().replace('\'', "'\\''");
-    let body = if body.len() <= MAX_SHOWN_ARGUMENT_BYTES { &body } else { r#"{"args": …}"# };
-    format!("/v1/tools/{}/call -H 'content-type: application/json' -d '{body}'", call.tool)
+    target.approve(session, question.token.as_deref().unwrap_or(&question.id)).await
 }
 
 /// Reads arguments from the command line, a file, or stdin if it is a pipe.
@@ -259,6 +299,9 @@ fn parse_json(text: &str, what: &str) -> Result<Value, Failure> {
     if let Some((_, name)) = duplicate_keys(text).first() {
         return Err(Failure::usage(format!("{what} have `{name}` twice"), "remove one of them"));
     }
+    if let Err(problem) = arguments::check_integers(text.as_bytes()) {
+        return Err(Failure::usage(format!("{what}: {problem}"), "send the number as a string"));
+    }
     serde_json::from_str(text).map_err(|error| {
         let help = "quote the JSON: toolwright call kb_get '{\"ids\": [\"doc:hours\"]}'";
         Failure::usage(format!("{what} must be JSON: {error}"), help)
@@ -267,16 +310,16 @@ fn parse_json(text: &str, what: &str) -> Result<Value, Failure> {
 
 /// The client of a terminal session: prints messages and progress to stderr.
 #[derive(Debug)]
-pub(super) struct TerminalClient;
+pub(crate) struct TerminalClient;
 
 impl Client for TerminalClient {
     fn send(&self, message: Value) -> SendFuture {
-        output::message(format_args!("\x1b[2mmessage\x1b[0m {message}"));
+        output::message(format_args!("\x1b[2mmessage\x1b[0m {}", escape(&message.to_string())));
         Box::pin(ready(Ok(())))
     }
 
     fn progress(&self, fraction: f64, message: Option<&str>) {
-        let (percent, message) = (fraction * 100.0, message.unwrap_or_default());
+        let (percent, message) = (fraction * 100.0, escape(message.unwrap_or_default()));
         output::message(format_args!("\x1b[2mprogress\x1b[0m {percent:.0} % {message}"));
     }
 }

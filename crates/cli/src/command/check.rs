@@ -5,9 +5,10 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
+use toolwright_contract::BUILTIN_HANDLERS;
+use toolwright_contract::suggest::nearest;
 use toolwright_providers::PROVIDERS;
-use toolwright_registry::artifact;
-use toolwright_registry::build::{Compilation, Options};
+use toolwright_registry::build::Compilation;
 use toolwright_registry::toolset::Toolset;
 
 use super::build::{compile_with_bar, diagnostic, fail, print_timings};
@@ -37,9 +38,7 @@ pub fn run(common: &Common, args: &Check) -> Result<ExitCode> {
     let compilation = if config.has_only_other_tools() {
         None
     } else {
-        let options =
-            Options { out: config.tools.join(artifact::FILE_NAME), tools: config.tools.clone(), cache: None };
-        match compile_with_bar(options) {
+        match compile_with_bar(config.build_options()) {
             Ok(compilation) => Some(compilation),
             Err(error) => {
                 return Ok(fail(config.format, 0, diagnostic("tools-unreadable", &error, error.help())));
@@ -53,15 +52,22 @@ pub fn run(common: &Common, args: &Check) -> Result<ExitCode> {
         Format::Json => print_report(is_ok, compilation.as_ref(), refused),
         Format::Human => {
             if let Some(compilation) = &compilation {
-                print_result(&config, compilation, args.timings);
+                print_result(&config, compilation, refused.len(), args.timings);
             }
             session.iter().for_each(print_session_toolset);
+            if !refused.is_empty() {
+                let tools = report::plural(refused.len(), "error");
+                output::message(format_args!(
+                    "\x1b[1;31mfailed\x1b[0m: {tools} in declared or imported tools"
+                ));
+            }
         }
     }
     Ok(output::status(is_ok))
 }
 
-/// The tools of a session, if the configuration declares or imports any. Native handlers count as registered.
+/// The tools of a session, if the configuration declares or imports any. Handlers count as registered by some program,
+/// unless their name looks like a misspelt builtin one.
 pub(super) fn session_toolset(
     config: &Config,
     built: impl FnOnce() -> Result<Toolset>,
@@ -69,7 +75,11 @@ pub(super) fn session_toolset(
     if !config.has_other_tools() {
         return Ok(None);
     }
-    Ok(Some(SessionToolset::assemble(built()?, config, &Imports::load(config)?, &|_| true)))
+    Ok(Some(SessionToolset::assemble(built()?, config, &Imports::load(config)?, &is_registered)))
+}
+
+fn is_registered(handler: &str) -> bool {
+    nearest(handler, BUILTIN_HANDLERS.iter().copied()).is_none()
 }
 
 /// Prints the refused tools and a summary, for people.
@@ -89,14 +99,24 @@ fn built_toolset(compilation: Option<&Compilation>) -> Result<Toolset> {
     toolset::from_compilation(compilation)
 }
 
-fn print_result(config: &Config, compilation: &Compilation, with_timings: bool) {
+fn print_result(config: &Config, compilation: &Compilation, refused: usize, with_timings: bool) {
     report::print_diagnostics(&config.tools, &compilation.diagnostics);
     let tools = report::plural(compilation.found, "tool");
     let count = report::count(&compilation.diagnostics);
     match compilation.version() {
+        None => {
+            let summary = report::summary(&compilation.diagnostics, compilation.found);
+            output::message(format_args!("\x1b[1;31mfailed\x1b[0m: {summary}"));
+        }
+        // The tools that are not built are reported next.
+        Some(_) if refused > 0 => {
+            output::message(format_args!("{tools} in {} are sound", config.tools.display()))
+        }
         Some(version) if count.is_empty() => output::success("ok:", format!("{tools}, version {version}")),
-        Some(version) => output::success("ok:", format!("{tools}, version {version} ({count})")),
-        None => output::message(format_args!("\x1b[1;31mfailed\x1b[0m: {count} in {tools}")),
+        Some(version) => {
+            let summary = report::summary(&compilation.diagnostics, compilation.found);
+            output::success("ok:", format!("{tools}, version {version} ({summary})"));
+        }
     }
     if with_timings {
         print_timings(&compilation.timings);

@@ -5,18 +5,23 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Args;
+use reqwest::Method;
 use serde_json::{Value, json};
+use toolwright_contract::visible::escape;
 use toolwright_orchestrator::confirm::{Approver, Error, Proof};
-use toolwright_orchestrator::store::{Backend, ConfirmationRecord, Store};
+use toolwright_orchestrator::store::{Backend, ConfirmationRecord, PendingQuery, PendingScope, Store};
 use toolwright_orchestrator::{Orchestrator, Runtime};
 use toolwright_registry::toolset::Toolset;
 
 use super::call::{CLIENT_ID, TerminalClient, print_envelope, read_arguments};
 use crate::args::{Format, Source};
+use crate::call_target::Answer;
 use crate::config::Config;
 use crate::output::{self, Failure};
 use crate::read_only_store::ReadOnlyStore;
-use crate::{store, toolset};
+use crate::server_client::{ServerClient, encode};
+use crate::store::{self, StoreAccess};
+use crate::toolset;
 
 /// List the calls that wait for approval
 #[derive(Debug, Args)]
@@ -27,6 +32,18 @@ pub struct Confirmations {
     /// Only those of one session
     #[arg(long, value_name = "ID")]
     session: Option<String>,
+    /// The most to list, oldest first
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    limit: u32,
+    /// Begin after this place, which the list before has named
+    #[arg(long, value_name = "PLACE", value_parser = parse_place)]
+    after: Option<(i64, String)>,
+}
+
+/// The place of a confirmation request in the list: its time and its id.
+fn parse_place(text: &str) -> Result<(i64, String), String> {
+    let place = text.split_once('.').and_then(|(at, id)| Some((at.parse().ok()?, id.to_owned())));
+    place.ok_or_else(|| "write the place as the list gives it, `TIME.ID`".to_owned())
 }
 
 /// Approve a waiting call: it runs once, and its envelope is printed; exits with 1 if it fails
@@ -47,7 +64,10 @@ pub struct Approve {
 
 /// Reject a waiting call
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  toolwright deny conf_3f9c… --reason 'too expensive'")]
+#[command(
+    visible_alias = "reject",
+    after_help = "Example:\n  toolwright deny conf_3f9c… --reason 'too expensive'"
+)]
 pub struct Deny {
     /// The id of the confirmation request, or its token
     #[arg(value_name = "TOKEN|ID")]
@@ -59,73 +79,119 @@ pub struct Deny {
 
 pub fn list(config: &Config, args: &Confirmations) -> Result<()> {
     let now = chrono::Utc::now().timestamp_millis();
+    let query = PendingQuery {
+        scope: args.session.as_deref().map_or(PendingScope::All, PendingScope::Session),
+        after: args.after.as_ref().map(|(at, id)| (*at, id.as_str())),
+        limit: usize::try_from(args.limit).unwrap_or(usize::MAX),
+    };
     let mut pending = toolset::async_runtime()?
-        .block_on(async { ReadOnlyStore::open(&config.store).await?.pending_confirmations().await })?;
-    pending.retain(|request| {
-        request.expires_at > now && args.session.as_ref().is_none_or(|session| request.session == *session)
-    });
+        .block_on(async { ReadOnlyStore::open(&config.store).await?.pending_confirmations(query).await })?;
+    let more = pending.last().filter(|_| pending.len() >= query.limit);
+    let more = more.map(|last| format!("{}.{}", last.created_at, last.id));
+    pending.retain(|request| request.expires_at > now);
     match config.format {
         Format::Json => output::print_line(Value::Array(pending.iter().map(to_json).collect())),
         Format::Human if pending.is_empty() => output::message("no call waits for approval"),
-        Format::Human => pending.iter().for_each(|request| output::print_line(to_line(request, now))),
+        Format::Human => {
+            let rows = pending.iter().map(|request| to_row(request, now)).collect();
+            output::print_table(["ID", "TOOL", "SESSION", "EXPIRES IN", "PREVIEW"], rows);
+        }
+    }
+    if let Some(place) = more {
+        output::help(format_args!("there may be more: add `--after {place}`"));
     }
     Ok(())
 }
 
 pub fn approve(config: &Config, args: &Approve) -> Result<ExitCode> {
     let edited = args.args.as_deref().map(|text| read_arguments(Some(text))).transpose()?;
-    let (runtime, imports) = toolset::load_runtime_for_call(&args.source, config)?;
-    let envelope = toolset::async_runtime()?.block_on(async {
+    let answer = toolset::async_runtime()?.block_on(async {
+        let store = match store::open_or_find_server(config).await? {
+            StoreAccess::Own(store) => *store,
+            StoreAccess::Server(server) => {
+                toolset::refuse_artifact(&args.source, &server)?;
+                let body = edited.map_or(json!({}), |edited| json!({ "args": edited }));
+                return answer_through(config, &server, &args.token, "approve", body).await;
+            }
+        };
+        let (runtime, imports) = toolset::load_runtime_for_call(&args.source, config)?;
         let tools = runtime.clone();
-        let orchestrator = orchestrator(runtime, config, &args.token, "approve").await?;
+        let orchestrator = orchestrator(runtime, config, store)?;
         let request = find(orchestrator.store(), &args.token).await?;
         let session = orchestrator.session(&request.session).await?;
-        if let Some(session) = session.filter(|session| orchestrator.runtime_for(session).is_none()) {
-            let message = format!(
-                "the tools have changed since the call was made: its session uses version {}",
-                session.registry_version()
-            );
+        if let Some(session) = session
+            && orchestrator.runtime_for(&session).await?.is_none()
+        {
+            let message =
+                format!("the store does not have the toolset of the call's session, {}", session.toolset);
             let help = format!("go back to that version, or reject the call: toolwright deny {}", request.id);
             return Err(Failure::new(message, help).into());
         }
         orchestrator.attach(&request.session, Arc::new(TerminalClient));
         imports.wait_until_ready(tools.toolset().get(&request.tool)).await;
         let approved = orchestrator.approve(&approver(&args.token, &request), edited).await;
-        let envelope = approved.map_err(failure)?;
-        print_envelope(config, &envelope)?;
+        let answer = Answer::new(&*approved.map_err(failure)?)?;
+        print_envelope(config, &answer)?;
         orchestrator.store().flush().await?;
-        anyhow::Ok(envelope)
+        anyhow::Ok(answer)
     })?;
-    Ok(output::status(envelope.is_ok()))
+    Ok(output::status(answer.is_ok))
 }
 
 pub fn deny(config: &Config, args: &Deny) -> Result<()> {
-    // No tool runs, so the tools need not build.
-    let runtime = Runtime::builder(Arc::new(Toolset::empty()), ".").build();
     toolset::async_runtime()?.block_on(async {
-        let orchestrator = orchestrator(runtime, config, &args.token, "reject").await?;
+        let store = match store::open_or_find_server(config).await? {
+            StoreAccess::Own(store) => *store,
+            StoreAccess::Server(server) => {
+                let body = json!({ "reason": args.reason });
+                return answer_through(config, &server, &args.token, "reject", body).await.map(drop);
+            }
+        };
+        // No tool runs, so the tools need not build.
+        let runtime = Runtime::builder(Arc::new(Toolset::empty()), ".").build();
+        let orchestrator = orchestrator(runtime, config, store)?;
         let request = find(orchestrator.store(), &args.token).await?;
         let rejected = orchestrator.reject(&approver(&args.token, &request), args.reason.clone()).await;
-        let envelope = rejected.map_err(failure)?;
-        print_envelope(config, &envelope)?;
+        print_envelope(config, &Answer::new(&*rejected.map_err(failure)?)?)?;
         orchestrator.store().flush().await?;
         Ok(())
     })
 }
 
-/// `action` is the last part of the REST path of the same answer.
-async fn orchestrator(runtime: Runtime, config: &Config, token: &str, action: &str) -> Result<Orchestrator> {
-    let path = format!("/v1/confirmations/{}/{action} -X POST", id_of(token));
-    let store = store::open_for(config, &path).await?;
+fn orchestrator(runtime: Runtime, config: &Config, store: Store) -> Result<Orchestrator> {
     Ok(Orchestrator::builder(runtime).store(store).policy(config.policy()).build()?)
+}
+
+/// Sends the answer to the server; `action` is the last part of its REST path.
+async fn answer_through(
+    config: &Config,
+    server: &ServerClient,
+    token: &str,
+    action: &str,
+    body: Value,
+) -> Result<Answer> {
+    let path = format!("/v1/confirmations/{}/{action}", encode(token));
+    match server.send(Method::POST, &path, None, Some(body)).await? {
+        Ok(envelope) => {
+            let answer = Answer::from_json(envelope);
+            print_envelope(config, &answer)?;
+            Ok(answer)
+        }
+        Err(refusal) if refusal.status == 404 => Err(unknown_request(token).into()),
+        Err(refusal) => {
+            Err(Failure::new(refusal.detail, "`toolwright confirmations` lists those that wait").into())
+        }
+    }
 }
 
 async fn find(store: &Store, token: &str) -> Result<Arc<ConfirmationRecord>> {
     let id = id_of(token);
-    store.confirmation(id).await?.ok_or_else(|| {
-        let help = "`toolwright confirmations` lists those that wait";
-        Failure::new(format!("there is no confirmation request `{id}`"), help).into()
-    })
+    store.confirmation(id).await?.ok_or_else(|| unknown_request(id).into())
+}
+
+fn unknown_request(token: &str) -> Failure {
+    let message = format!("there is no confirmation request `{}`", id_of(token));
+    Failure::new(message, "`toolwright confirmations` lists those that wait")
 }
 
 /// A token is the id and a secret.
@@ -134,14 +200,18 @@ fn id_of(token: &str) -> &str {
 }
 
 /// The user of the terminal may answer for all users of the store. A token must be valid nevertheless.
-pub(super) fn approver<'a>(token: &'a str, request: &'a ConfirmationRecord) -> Approver<'a> {
+fn approver<'a>(token: &'a str, request: &'a ConfirmationRecord) -> Approver<'a> {
     let (session, client_id) = (&request.session, &request.client_id);
-    Approver { token, proof: Proof::Transport, session, client_id, by: CLIENT_ID }
+    Approver { token, proof: Proof::Transport, session, client_id, by: CLIENT_ID, principal: None }
 }
 
 fn failure(error: Error) -> Failure {
     let help = match &error {
-        Error::Refused => "`toolwright confirmations` lists those that wait",
+        Error::Refused | Error::Answered | Error::WrongToken | Error::TokenRequired => {
+            "`toolwright confirmations` lists those that wait"
+        }
+        Error::Expired => "make the call again",
+        Error::Forbidden(_) => "a person with the role that the tool requires can approve it",
         Error::Edited(_) => "fix `--args`, or leave it out to approve the original arguments",
         Error::Store(_) => "try again in a moment",
     };
@@ -155,10 +225,9 @@ fn to_json(request: &ConfirmationRecord) -> Value {
         "expiresAt": request.expires_at })
 }
 
-fn to_line(request: &ConfirmationRecord, now: i64) -> String {
+fn to_row(request: &ConfirmationRecord, now: i64) -> [String; 5] {
     let seconds = (request.expires_at - now) / 1000;
     let left = if seconds < 120 { format!("{seconds} s") } else { format!("{} min", seconds / 60) };
-    let (id, tool, session) =
-        (&request.id, output::sanitize(&request.tool), output::sanitize(&request.session));
-    format!("{id}  \x1b[1m{tool}\x1b[0m  {session}  {left} left  {}", output::sanitize(&request.preview))
+    let (tool, session) = (escape(&request.tool), escape(&request.session));
+    [request.id.clone(), tool.into_owned(), session.into_owned(), left, escape(&request.preview).into_owned()]
 }

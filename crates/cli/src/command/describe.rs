@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 use serde_json::json;
-use toolwright_contract::Confirmation;
+use toolwright_contract::{BUILTIN_HANDLERS, Confirmation};
 use toolwright_registry::toolset::{Implementation, Tool};
 
 use crate::args::{Format, Source};
@@ -62,6 +62,9 @@ fn to_text(tool: &Tool, documentation: &str) -> String {
     let handler = match &tool.implementation {
         Implementation::Module(module) => module.path.clone(),
         Implementation::Mock(_) => "a mock: the same result for every call".to_owned(),
+        Implementation::Native(name) if BUILTIN_HANDLERS.contains(&name.as_str()) => {
+            format!("{name}, builtin")
+        }
         Implementation::Native(name) => format!("{name}, registered by the program"),
         Implementation::Http(request) => format!("{} {}", request.method, request.origin),
     };

@@ -2,19 +2,22 @@
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use serde::Serialize;
 use serde_json::json;
+use toolwright_contract::suggest::nearest;
 use toolwright_embed::install;
 use toolwright_kb::Kb;
 use toolwright_kb::store::Stats;
+use toolwright_orchestrator::capabilities::images::Images;
 use toolwright_orchestrator::confinement;
 use toolwright_orchestrator::store::{self, Sqlite, sqlite};
-use toolwright_registry::artifact;
-use toolwright_registry::build::{Options, Progress, compile};
+use toolwright_registry::build::{Progress, compile};
+use toolwright_registry::toolset::Toolset;
 
+use super::check::session_toolset;
 use crate::args::{Common, Format};
 use crate::config::{Config, without_password};
 use crate::imports::Imports;
@@ -22,11 +25,13 @@ use crate::output::{self, Failure};
 use crate::{capabilities, report, toolset};
 
 const CONFIGURATION: &str = "configuration";
+/// How long the image service may take to respond.
+const IMAGES_TIMEOUT: Duration = Duration::from_secs(10);
 
 type Check = (&'static str, fn(&Config) -> CheckResult);
 
 /// The checks after that of the configuration, in order.
-const CHECKS: [Check; 9] = [
+const CHECKS: [Check; 10] = [
     ("tools", check_tools),
     ("workers", check_workers),
     ("prompts", check_prompts),
@@ -35,6 +40,7 @@ const CHECKS: [Check; 9] = [
     ("knowledge base", check_knowledge_base),
     ("embedder", check_embedder),
     ("calendar", check_calendar),
+    ("zoom", check_zoom),
     ("images", check_images),
 ];
 
@@ -119,15 +125,36 @@ fn check_configuration(common: &Common, config: &Config) -> CheckResult {
 
 fn check_tools(config: &Config) -> CheckResult {
     let tools = config.tools.clone();
-    let options = Options { out: tools.join(artifact::FILE_NAME), tools: tools.clone(), cache: None };
-    match compile(options, &Progress::default()) {
+    if config.has_only_other_tools() {
+        return check_other_tools(config);
+    }
+    match compile(config.build_options(), &Progress::default()) {
         Err(error) => CheckResult::broken(error.to_string(), error.help()),
         Ok(found) if !found.is_ok() => {
             CheckResult::broken(report::count(&found.diagnostics), "`toolwright check` prints them")
         }
+        Ok(found) if found.found == 0 => {
+            let message = format!("{} has no tools", tools.display());
+            CheckResult::missing(message, "create one with `toolwright new my-tool`")
+        }
         Ok(found) => {
             CheckResult::ok(format!("{} in {}", report::plural(found.found, "tool"), tools.display()))
         }
+    }
+}
+
+/// The tools of a project without a tools directory, or with an empty one.
+fn check_other_tools(config: &Config) -> CheckResult {
+    let session = match session_toolset(config, || Ok(Toolset::empty())) {
+        Ok(Some(session)) => session,
+        Ok(None) => {
+            return CheckResult::missing("there are no tools", "create one with `toolwright new my-tool`");
+        }
+        Err(error) => return CheckResult::broken(error.to_string(), "`toolwright check` prints the reasons"),
+    };
+    match session.refused.first() {
+        Some(refused) => CheckResult::broken(refused.message.clone(), refused.help.clone()),
+        None => CheckResult::ok(session.summary()),
     }
 }
 
@@ -273,13 +300,9 @@ fn check_embedder(config: &Config) -> CheckResult {
 
 fn check_calendar(config: &Config) -> CheckResult {
     let settings = &config.settings.calendar;
-    let zoom = settings.zoom.as_ref().map(|zoom| &zoom.client_secret_env);
-    let variables = settings.password_env.iter().chain(zoom);
-    let unset: Vec<&str> =
-        variables.filter(|name| std::env::var_os(name).is_none()).map(String::as_str).collect();
-    if !unset.is_empty() {
-        let message = format!("environment variables of `[calendar]` are not set: {}", unset.join(", "));
-        return CheckResult::broken(message, "set them");
+    if let Some(name) = settings.password_env.as_ref().filter(|name| std::env::var_os(name).is_none()) {
+        let message = format!("`[calendar]` needs the environment variable {name}, which is not set");
+        return CheckResult::broken(message, format!("set {name} to the password"));
     }
     let Some(url) = &settings.url else {
         return CheckResult::ok(format!("embedded: {}", config.calendar_file().display()));
@@ -297,15 +320,62 @@ fn check_calendar(config: &Config) -> CheckResult {
     }
 }
 
+/// Signs in: the credentials may be wrong, or the user unknown.
+fn check_zoom(config: &Config) -> CheckResult {
+    let Some(zoom) = &config.settings.calendar.zoom else {
+        return CheckResult::ok("not used: there is no `[calendar.zoom]`");
+    };
+    let secret = &zoom.client_secret_env;
+    if std::env::var_os(secret).is_none() {
+        let message = format!("`[calendar.zoom]` needs the environment variable {secret}, which is not set");
+        return CheckResult::broken(message, format!("set {secret} to the client secret"));
+    }
+    let calendar = capabilities::calendar(config);
+    let signed_in = toolset::async_runtime().and_then(|runtime| {
+        runtime.block_on(calendar.check_zoom()).map_err(|error| anyhow::anyhow!(error.message))
+    });
+    match signed_in {
+        Ok(()) => CheckResult::ok(format!("meetings of {} can be created", zoom.user)),
+        Err(error) => CheckResult::broken(error.to_string(), "correct `[calendar.zoom]` and its secret"),
+    }
+}
+
+/// Asks for the list of models, which costs nothing: the key may be wrong, and the model unknown.
 fn check_images(config: &Config) -> CheckResult {
     let options = config.images();
-    match &options.url {
-        Some(url) => {
-            CheckResult::ok(format!("{}, stored in {}", without_password(url), options.dir.display()))
-        }
-        None => CheckResult::missing(
+    let Some(url) = options.url.as_deref().map(without_password) else {
+        return CheckResult::missing(
             "no service that generates images is configured",
             "set `[images] url` (docs/reference/configuration.md)",
+        );
+    };
+    let key_env = &config.settings.images.key_env;
+    let has_key = options.key.is_some();
+    let (model, dir) = (options.model.clone(), options.dir.display().to_string());
+    let asked = toolset::async_runtime().and_then(|runtime| {
+        let models = runtime.block_on(Images::new(options).models(IMAGES_TIMEOUT));
+        models.map_err(|error| anyhow::anyhow!(error.message))
+    });
+    match (asked, model) {
+        (Err(error), _) if !has_key => CheckResult::broken(
+            format!("{url}: {error}; {key_env} is not set"),
+            format!("set {key_env} to the key"),
         ),
+        (Err(error), _) => CheckResult::broken(
+            format!("{url}: {error}"),
+            format!("correct `[images] url` or the key in {key_env}"),
+        ),
+        (Ok(Some(offered)), Some(model)) if !offered.contains(&model) => {
+            let help = match nearest(&model, offered.iter().map(String::as_str)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "set `[images] model` to one that the service offers".to_owned(),
+            };
+            CheckResult::broken(format!("{url} does not offer the model `{model}`"), help)
+        }
+        (Ok(_), model) => {
+            let model =
+                model.map_or_else(|| "its default model".to_owned(), |model| format!("model `{model}`"));
+            CheckResult::ok(format!("{url} responds, {model}, stored in {dir}"))
+        }
     }
 }

@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
-use toolwright_contract::{Category, Mode};
 
-use super::new::tool_files;
+use super::editor;
 use super::template::{Template, cannot_write, write_dir};
 use crate::output::{self, Failure};
 
@@ -35,6 +34,34 @@ pub fn run(args: &Init) -> Result<()> {
     Ok(())
 }
 
+/// The files of an example tool, below `tools/`.
+macro_rules! example_tool {
+    ($name:literal) => {
+        [
+            (
+                concat!("tools/", $name, "/schema.json"),
+                include_str!(concat!("../../templates/project/", $name, "/schema.json")),
+            ),
+            (
+                concat!("tools/", $name, "/doc_summary.md"),
+                include_str!(concat!("../../templates/project/", $name, "/doc_summary.md")),
+            ),
+            (
+                concat!("tools/", $name, "/doc.md"),
+                include_str!(concat!("../../templates/project/", $name, "/doc.md")),
+            ),
+            (
+                concat!("tools/", $name, "/handler.js"),
+                include_str!(concat!("../../templates/project/", $name, "/handler.js")),
+            ),
+            (
+                concat!("tools/", $name, "/tests/works.json"),
+                include_str!(concat!("../../templates/project/", $name, "/tests/works.json")),
+            ),
+        ]
+    };
+}
+
 fn project_files(dir: &Path) -> Vec<Template> {
     let absolute = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
     let name = absolute.file_name().map_or("agent".into(), |name| name.to_string_lossy());
@@ -47,14 +74,8 @@ fn project_files(dir: &Path) -> Vec<Template> {
         (".gitignore", include_str!("../../templates/project/gitignore")),
         (".gitattributes", include_str!("../../templates/project/gitattributes")),
     ];
-    let tools = [
-        ("find-note", Category::Retrieval),
-        ("send-note", Category::Action),
-        ("count-words", Category::Utility),
-    ];
-    let fixed = fixed.into_iter().map(|(path, text)| Template::new(path, text, &values));
-    let tools = tools
-        .into_iter()
-        .flat_map(|(tool, category)| tool_files(&format!("tools/{tool}/"), tool, category, Mode::ALL));
-    fixed.chain(tools).collect()
+    let tools = [example_tool!("find-note"), example_tool!("send-note"), example_tool!("count-words")];
+    let files = fixed.into_iter().chain(tools.into_iter().flatten());
+    let files = files.map(|(path, text)| Template::new(path, text, &values));
+    files.chain(editor::files("tools")).collect()
 }

@@ -7,6 +7,7 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use toolwright_contract::visible::escape;
 use toolwright_kb::ingest::{Defaults, Progress, Report};
 use toolwright_kb::record::{DayBoundary, parse_timestamp};
 use toolwright_kb::search::{self, Hit, Query};
@@ -218,7 +219,7 @@ fn print_report(config: &Config, report: &Report, vectors: usize) -> Result<()> 
     }
     for problem in &report.problems {
         let line = problem.line.map(|line| format!(":{line}")).unwrap_or_default();
-        output::error(format_args!("{}{line}: {}", problem.file, output::sanitize(&problem.message)));
+        output::error(format_args!("{}{line}: {}", problem.file, escape(&problem.message)));
     }
     let vectors = if vectors > 0 { format!("; computed {vectors} vectors") } else { String::new() };
     output::success(
@@ -260,7 +261,9 @@ fn search(config: &Config, kb: &Kb, args: &Search) -> Result<()> {
         let message = format!("the query {:?} has no words", args.query);
         return Err(Failure::usage(message, "name a word, or ask a question").into());
     }
-    let query = Query { text: args.query.clone(), filter, top_k: args.top_k.into(), deadline: None };
+    let min_score = config.settings.kb.min_score;
+    let query =
+        Query { text: args.query.clone(), filter, top_k: args.top_k.into(), min_score, deadline: None };
     let started = Instant::now();
     let (hits, retrieval) = kb.search(&query).map_err(failure)?;
     let duration = started.elapsed();
@@ -271,8 +274,7 @@ fn search(config: &Config, kb: &Kb, args: &Search) -> Result<()> {
         return Ok(());
     }
     for hit in &hits {
-        let [id, title, snippet] =
-            [&hit.record.id, &hit.record.title, &hit.snippet].map(|text| output::sanitize(text));
+        let [id, title, snippet] = [&hit.record.id, &hit.record.title, &hit.snippet].map(|text| escape(text));
         output::print_line(format_args!("\x1b[1m{:.2}  {id}\x1b[0m  {title}\n      {snippet}", hit.score));
     }
     let milliseconds = duration.as_secs_f64() * 1e3;
@@ -313,7 +315,7 @@ fn not_found<'a>(ids: &'a [String], found: impl IntoIterator<Item = &'a String>)
 }
 
 fn report_missing(ids: &[&String]) -> ExitCode {
-    ids.iter().for_each(|id| output::error(format_args!("there is no record {}", output::sanitize(id))));
+    ids.iter().for_each(|id| output::error(format_args!("there is no record {}", escape(id))));
     output::status(ids.is_empty())
 }
 

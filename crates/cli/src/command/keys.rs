@@ -106,20 +106,18 @@ fn list(config: &Config, file: &KeyFile) -> Result<()> {
     let keys = file.list().map_err(failure)?;
     match config.format {
         Format::Json => output::print_json_pretty(&keys.iter().map(to_json).collect::<Vec<_>>())?,
-        Format::Human => keys.iter().for_each(|key| {
-            output::print_line(format_args!(
-                "\x1b[1m{}\x1b[0m  {:<24}  {:<16}  {:<24}  {}  {}",
-                key.id,
-                key.name,
-                key.org.as_deref().unwrap_or("-"),
-                key.roles.join(","),
-                date(key.created_at),
-                status(key),
-            ));
-        }),
-    }
-    if keys.is_empty() {
-        output::message(format_args!("no keys in {}", file.path().display()));
+        Format::Human if keys.is_empty() => {
+            output::message(format_args!("no keys in {}", file.path().display()));
+        }
+        Format::Human => {
+            let row = |key: &Key| {
+                let (org, roles) = (key.org.clone().unwrap_or_else(|| "-".to_owned()), key.roles.join(","));
+                let (created, status) = (date(key.created_at), status(key).to_owned());
+                [key.id.clone(), key.name.clone(), org, roles, created, status]
+            };
+            let header = ["ID", "NAME", "ORG", "ROLES", "CREATED", "STATUS"];
+            output::print_table(header, keys.iter().map(row).collect());
+        }
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 use serde_json::{Value, json};
+use toolwright_contract::visible::escape;
 use toolwright_contract::{Category, Mode};
 use toolwright_registry::toolset::Tool;
 
@@ -36,20 +37,23 @@ pub fn run(config: &Config, args: &List) -> Result<()> {
     if config.format == Format::Json {
         return output::print_json_pretty(&tools.iter().map(|tool| to_json(tool)).collect::<Vec<_>>());
     }
-    let width = tools.iter().map(|tool| tool.spec.tool_id.len()).max().unwrap_or(0);
-    for tool in tools {
+    if tools.is_empty() {
+        output::message("no tools");
+        return Ok(());
+    }
+    let rows = tools.iter().map(|tool| {
         let spec = &tool.spec;
         let modes: Vec<&str> = spec.allowed_modes.iter().map(|mode| mode.as_str()).collect();
-        output::print_line(format_args!(
-            "\x1b[1m{:width$}\x1b[0m  {:<9}  {:<9}  {:<10}  {:<8}  {}",
-            spec.tool_id,
-            spec.category.as_str(),
-            spec.side_effects.as_str(),
+        [
+            spec.tool_id.clone(),
+            spec.category.to_string(),
+            spec.side_effects.to_string(),
             modes.join(","),
-            spec.version,
-            spec.description,
-        ));
-    }
+            spec.version.clone(),
+            escape(&spec.description).into_owned(),
+        ]
+    });
+    output::print_table(["TOOL", "CATEGORY", "EFFECTS", "MODES", "VERSION", "DESCRIPTION"], rows.collect());
     Ok(())
 }
 

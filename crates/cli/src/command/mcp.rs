@@ -7,16 +7,18 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use clap::{Args, Subcommand};
 use toolwright_contract::Mode;
-use toolwright_orchestrator::store::Backend;
-use toolwright_orchestrator::{Orchestrator, Runtime};
+use toolwright_orchestrator::Orchestrator;
+use toolwright_orchestrator::store::{Backend, Store};
 use toolwright_server::mcp::{rmcp, serve_stdio};
 
+use super::local_mcp;
 use super::pin::{self, Pin};
 use super::serve::{prepare_in_background, reload_on_change, shutdown_signal};
 use crate::args::{Source, parse_mode};
 use crate::config::Config;
 use crate::output;
-use crate::{store, toolset};
+use crate::store::{self, StoreAccess};
+use crate::toolset;
 
 /// For calls that write, after the host has disconnected.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(35);
@@ -28,7 +30,9 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(35);
     after_help = "Examples:
   toolwright mcp                               build tools/, speak MCP on stdin and stdout
   toolwright mcp --artifact dist/tool_registry.json
-  toolwright mcp --store memory:               store nothing"
+  toolwright mcp --store memory:               store nothing
+
+While `toolwright serve` uses the same store, the host is served by it, with the server's tools."
 )]
 pub struct Mcp {
     #[command(subcommand)]
@@ -53,28 +57,37 @@ pub fn run(config: Config, args: &Mcp) -> Result<ExitCode> {
         return pin::run(&config, args).map(|()| ExitCode::SUCCESS);
     }
     let config = Arc::new(config);
-    let runtime = toolset::load_runtime(&args.source, &config)?;
     let tokio = toolset::async_runtime()?;
-    let finished = tokio.block_on(serve(&config, runtime, args))?;
+    let finished = tokio.block_on(async {
+        match store::open_or_find_server(&config).await? {
+            StoreAccess::Own(store) => serve(&config, *store, args).await,
+            StoreAccess::Server(server) => {
+                toolset::refuse_artifact(&args.source, &server)?;
+                local_mcp::pass_on(&server.file, args.mode).await
+            }
+        }
+    })?;
     // A thread may still be reading stdin.
     tokio.shutdown_background();
     Ok(output::status(finished))
 }
 
-async fn serve(config: &Arc<Config>, runtime: Runtime, args: &Mcp) -> Result<bool> {
-    let store = store::open(&config.store).await?;
+async fn serve(config: &Arc<Config>, store: Store, args: &Mcp) -> Result<bool> {
+    let runtime = toolset::load_runtime(&args.source, config)?;
     prepare_in_background(runtime.clone(), None);
-    let orchestrator = Orchestrator::builder(runtime).store(store).policy(config.policy()).build()?;
+    let orchestrator = Orchestrator::builder(runtime).store(store).policy(config.policy());
+    let orchestrator = orchestrator.capacity(config.capacity()).build()?;
     if args.watch {
-        reload_on_change(Arc::clone(config), orchestrator.clone());
+        reload_on_change(Arc::clone(config), orchestrator.clone()).await;
     }
-    let prompts = config.prompts_for_hosts();
-    let served = serve_stdio(orchestrator.clone(), prompts, args.mode, rmcp::transport::stdio());
+    let options = config.host_options(args.mode);
+    let served = serve_stdio(orchestrator.clone(), options, rmcp::transport::stdio());
     tokio::select! {
         ended = served => ended.map_err(|error| anyhow!("the MCP connection with the host failed: {error}"))?,
         () = shutdown_signal() => {}
     }
     let finished = orchestrator.wait_until_idle(SHUTDOWN_TIMEOUT).await;
     orchestrator.store().flush().await?;
+    orchestrator.store().close().await;
     Ok(finished)
 }

@@ -4,10 +4,12 @@ pub mod audit;
 pub mod build;
 pub mod calendar;
 pub mod call;
+pub mod chat;
 pub mod check;
 pub mod confirm;
 pub mod describe;
 mod doctor;
+mod editor;
 pub mod explain;
 mod git;
 pub mod init;
@@ -15,6 +17,7 @@ pub mod kb;
 mod kb_model;
 pub mod keys;
 pub mod list;
+mod local_mcp;
 pub mod mcp;
 pub mod new;
 mod pin;
@@ -24,6 +27,7 @@ pub mod schema;
 pub mod serve;
 mod template;
 pub mod test;
+pub mod toolsets;
 pub mod unblock;
 mod views;
 mod watch;
@@ -52,10 +56,12 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Approve(args) => confirm::approve(&config()?, &args),
         Command::Deny(args) => confirm::deny(&config()?, &args).map(succeed),
         Command::Unblock(args) => unblock::run(&config()?, &args).map(succeed),
+        Command::Toolsets(command) => toolsets::run(&config()?, &command).map(succeed),
         Command::Test(args) => test::run(common, &args),
         Command::Kb(command) => kb::run(&config()?, &command),
         Command::Audit(command) => audit::run(&config()?, &command).map(succeed),
         Command::Calendar(command) => calendar::run(&config()?, &command).map(succeed),
+        Command::Chat(args) => chat::run(&config()?, &args),
         Command::Serve(args) => serve::run(config()?, &args),
         Command::Mcp(args) => mcp::run(config()?, &args),
         Command::Keys(args) => keys::run(&config()?, args).map(succeed),

@@ -84,14 +84,14 @@ fn print_changes(
     for change in changes {
         match change {
             Change::New(tool) => {
-                output::print_line(format!("  + {tool}"));
+                output::print_line(format!("  + {}", escape(tool)));
                 if let Some(definition) = present.get(tool) {
                     output::print_line(format!("      + {}", escape(&definition.description)));
                 }
             }
-            Change::Gone(tool) => output::print_line(format!("  - {tool}")),
+            Change::Gone(tool) => output::print_line(format!("  - {}", escape(tool))),
             Change::Changed(tool, parts) => {
-                output::print_line(format!("  ~ {tool} ({})", parts.join(", ")));
+                output::print_line(format!("  ~ {} ({})", escape(tool), parts.join(", ")));
                 let before =
                     pins.of_server(server).find(|(name, _)| name == tool).map(|(_, pin)| &pin.definition);
                 for (before, after) in before.zip(present.get(tool)).into_iter().flat_map(differences) {

@@ -26,14 +26,15 @@ pub struct Prompt {
 
 pub fn run(config: &Config, args: &Prompt) -> Result<()> {
     let mode = args.mode;
-    let core = read(&config.settings.prompts.dir.join("core.md"))?;
+    let core = read(&config.settings.prompts.dir, "core.md")?;
     let voice_behavior = match mode {
-        Mode::Voice => read(&config.settings.prompts.dir.join("voice-behavior.md"))?,
+        Mode::Voice => read(&config.settings.prompts.dir, "voice-behavior.md")?,
         Mode::Text => String::new(),
     };
     let tools = toolset::load(&args.source, config)?;
     let files = PromptFiles { core: &core, voice_behavior: &voice_behavior };
-    let prompt = compose(&tools, mode, None, files, config.settings.limits.for_mode(mode).0);
+    let listed = tools.for_models(|tool| tool.spec.allowed_modes.contains(&mode));
+    let prompt = compose(&tools.version, listed, mode, files, config.settings.limits.for_mode(mode).0);
     match config.format {
         Format::Human => output::print(prompt),
         Format::Json => {
@@ -43,8 +44,16 @@ pub fn run(config: &Config, args: &Prompt) -> Result<()> {
     Ok(())
 }
 
-fn read(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path).map_err(|error| {
+/// A file of the prompts. A project without their directory has a prompt of its tools alone.
+fn read(dir: &Path, name: &str) -> Result<String, Failure> {
+    if !dir.exists() {
+        let dir = dir.display();
+        output::warning(format_args!("there is no directory {dir}: the prompt has no instructions of yours"));
+        output::help(format_args!("write {dir}/{name}, or name another directory with `[prompts] dir`"));
+        return Ok(String::new());
+    }
+    let path = dir.join(name);
+    std::fs::read_to_string(&path).map_err(|error| {
         Failure::new(
             format!("cannot read the prompt file {}: {error}", path.display()),
             "create it, or name the directory of prompts in toolwright.toml: `[prompts] dir = \"…\"`",

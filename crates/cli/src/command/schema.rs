@@ -55,11 +55,16 @@ fn select_tools<'t>(tools: &'t Toolset, args: &Schema) -> Result<Vec<&'t ToolSpe
     let to_ids =
         |names: &Vec<String>| names.iter().map(|name| toolset::tool_id(tools, name.trim())).collect();
     let only: Option<Vec<String>> = args.only.as_ref().map(to_ids);
-    if let Some(unknown) = only.iter().flatten().find(|name| tools.get(name).is_none()) {
+    let all: Vec<&ToolSpec> = tools.for_models(|_| true).map(|tool| &tool.spec).collect();
+    let is_known = |name: &String| all.iter().any(|spec| spec.tool_id == *name);
+    if let Some(unknown) = only.iter().flatten().find(|name| !is_known(name)) {
         return Err(toolset::unknown_tool(tools, unknown).into());
     }
-    let specs = tools.filter(only.as_deref()).map(|tool| &tool.spec);
-    Ok(specs.filter(|spec| args.mode.is_none_or(|mode| spec.allowed_modes.contains(&mode))).collect())
+    let is_wanted = |spec: &&ToolSpec| {
+        only.as_ref().is_none_or(|only| only.contains(&spec.tool_id))
+            && args.mode.is_none_or(|mode| spec.allowed_modes.contains(&mode))
+    };
+    Ok(all.into_iter().filter(is_wanted).collect())
 }
 
 fn print_warnings(args: &Schema, view: &View, tools: usize) {

@@ -1,20 +1,29 @@
 //! `toolwright serve`: serves the tools over HTTP until the process is told to stop.
 
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Args;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use toolwright_agent::{AgentObserver, Model};
+use toolwright_contract::Mode;
 use toolwright_kb::KbCapability;
 use toolwright_orchestrator::{Orchestrator, Runtime};
-use toolwright_server::Server;
+use toolwright_server::auth::LocalKey;
+use toolwright_server::mcp::serve_local;
 use toolwright_server::otlp::Exporter;
+use toolwright_server::{Options, Server};
 
 use super::watch;
 use crate::args::Source;
-use crate::config::{Config, ServerConfig, ServerFlags};
+use crate::config::{AgentFlags, Config, ServerConfig, ServerFlags, url_of};
 use crate::output::{self, Failure};
-use crate::{log, store, toolset};
+use crate::server_file::ServerFile;
+use crate::{log, report, store, toolset};
 
 /// Serve the tools over HTTP
 #[derive(Debug, Args)]
@@ -22,6 +31,7 @@ use crate::{log, store, toolset};
   toolwright serve                             build tools/, listen on 127.0.0.1:7300
   toolwright serve --watch                     and reload when a tool changes
   toolwright serve --artifact dist/tool_registry.json --listen 0.0.0.0:7300
+  kill -HUP PID                                read the tools again, for new sessions
   toolwright serve --dump-config               print the settings in force, and exit")]
 pub struct Serve {
     #[command(flatten)]
@@ -32,6 +42,8 @@ pub struct Serve {
     /// Print the settings in force as TOML, and exit
     #[arg(long)]
     dump_config: bool,
+    #[command(flatten)]
+    agent: AgentFlags,
     #[command(flatten)]
     flags: ServerFlags,
 }
@@ -47,43 +59,87 @@ pub fn run(config: Config, args: &Serve) -> Result<ExitCode> {
     let runtime = toolset::load_runtime(&args.source, &config)?;
     let workers = server.workers();
     let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build()?;
-    let finished = tokio.block_on(serve(&config, &server, runtime, args.watch))?;
+    let finished = tokio.block_on(serve(&config, &server, runtime, args))?;
     // Do not wait for tasks that did not finish in time.
     tokio.shutdown_background();
     Ok(output::status(finished))
 }
 
-async fn serve(config: &Arc<Config>, server: &ServerConfig, runtime: Runtime, watch: bool) -> Result<bool> {
+async fn serve(config: &Arc<Config>, server: &ServerConfig, runtime: Runtime, args: &Serve) -> Result<bool> {
     let store = store::open(&config.store).await?;
     let has_sources = !config.settings.kb.sources.is_empty();
     prepare_in_background(runtime.clone(), has_sources.then(|| config.knowledge_base()));
     let version = runtime.toolset().version.clone();
-    let count = runtime.toolset().ids().count();
-    let mut builder = Orchestrator::builder(runtime).store(store).policy(config.policy());
+    let count = report::plural(runtime.toolset().ids().count(), "tool");
+    let mut builder =
+        Orchestrator::builder(runtime).store(store).policy(config.policy()).capacity(config.capacity());
     let exporter = server.collector()?.map(Exporter::start).transpose();
     let exporter = exporter.map_err(|error| Failure::new(error, "check `[telemetry] otlp`"))?;
     if let Some(exporter) = &exporter {
         builder = builder.observer(exporter.clone());
     }
     let orchestrator = builder.build()?;
-    let auth = server.auth()?;
+    let key = LocalKey::random().map_err(|error| Failure::new(error, "try again"))?;
+    let auth = server.auth()?.with_local_key(key.clone());
     let access = if auth.is_open() { "no keys: anyone on this machine" } else { "keys are required" };
-    let http = Server::bind(orchestrator.clone(), auth, server.options(config)).await;
+    let observer = exporter.clone().map(|exporter| exporter as Arc<dyn AgentObserver>);
+    let agent = config.agent(&args.agent, orchestrator.clone(), observer).await?;
+    let model = describe_model(agent.model());
+    let options = Options { agent: Some(agent), ..server.options(config) };
+    let http = Server::bind(orchestrator.clone(), auth, options).await;
     let http = http.map_err(|error| Failure::new(&error, error.help()))?;
     config.serve_at(http.address(), server.section.public_url.as_deref());
-    if watch {
-        reload_on_change(Arc::clone(config), orchestrator);
+    let server_file = open_to_commands(config, http.address(), key, orchestrator.clone()).await?;
+    if args.watch {
+        reload_on_change(Arc::clone(config), orchestrator.clone()).await;
     }
+    reload_on_hangup(Arc::clone(config), args.source.clone(), orchestrator.clone())?;
     output::message(format_args!(
-        "serving {count} tools ({version}) on \x1b[1mhttp://{}\x1b[0m ({access}; stop with Ctrl-C)",
+        "serving {count} ({version}) on \x1b[1mhttp://{}\x1b[0m ({access}; stop with Ctrl-C)",
         http.address()
     ));
+    output::message(format_args!("the agent answers with {model}"));
     let finished = http.run(shutdown_signal()).await;
+    if let Some(path) = server_file {
+        // A file that stays leads nowhere.
+        let _ = std::fs::remove_file(path);
+    }
     if let Some(exporter) = &exporter {
         exporter.flush().await;
     }
+    // Background tasks may hold the store until the process ends, so dropping it is not enough.
+    orchestrator.store().close().await;
     output::message(if finished { "stopped" } else { "stopped; some requests did not finish in time" });
     Ok(finished)
+}
+
+/// Lets other commands of this user go through the server while it uses the store. Returns the file that says how.
+async fn open_to_commands(
+    config: &Config,
+    address: SocketAddr,
+    key: LocalKey,
+    orchestrator: Orchestrator,
+) -> Result<Option<PathBuf>> {
+    let Some(path) = ServerFile::path(&config.store) else { return Ok(None) };
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    let file = ServerFile::new(url_of(address), listener.local_addr()?, &key);
+    tokio::spawn(serve_local(listener, key, orchestrator, config.host_options(Mode::Text)));
+    file.write(&path).map_err(|error| {
+        let message = format!("cannot write {}: {error}", path.display());
+        Failure::new(message, "make its directory writable: other commands find the server by this file")
+    })?;
+    Ok(Some(path))
+}
+
+/// The model of the agent, for people.
+fn describe_model(model: &Model) -> String {
+    match model {
+        Model::Offline => {
+            "no model: it quotes the knowledge base (`[agent]` or a key such as OPENAI_API_KEY sets one)"
+                .to_owned()
+        }
+        model => format!("{} of {}", model.name(), model.provider()),
+    }
 }
 
 /// Prepares every tool on a thread of its own, so that no caller waits for it, then refreshes the knowledge base.
@@ -125,25 +181,57 @@ async fn signal() {
     }
 }
 
-/// Builds again whenever a tool changes, and installs the result for new sessions.
-pub(super) fn reload_on_change(config: Arc<Config>, orchestrator: Orchestrator) {
+/// Builds again whenever a tool changes, and installs the result for new sessions. Returns once changes are noticed.
+pub(super) async fn reload_on_change(config: Arc<Config>, orchestrator: Orchestrator) {
+    let (started, is_watching) = oneshot::channel();
     std::thread::spawn(move || {
         let artifact = config.tools.join(toolwright_registry::artifact::FILE_NAME);
-        let reload = || match toolset::load_runtime(&Source::default(), &config) {
-            Ok(runtime) => {
-                let version = runtime.toolset().version.clone();
-                prepare_in_background(runtime.clone(), None);
-                orchestrator.install(runtime);
-                output::success("reloaded:", format_args!("new sessions get {version}"));
-            }
-            Err(error) => {
-                output::report(&error);
-                output::message("the previous toolset stays in use");
-            }
+        let reload = || reload(&config, &Source::default(), &orchestrator);
+        let started = || {
+            let _ = started.send(());
         };
-        let watched = watch::watch(std::slice::from_ref(&config.tools), Some(&artifact), || {}, reload);
+        let watched = watch::watch(&config.watched_paths(), Some(&artifact), started, reload);
         if let Err(error) = watched {
             output::report(&error);
         }
     });
+    // An error has been reported: the server runs without watching.
+    let _ = is_watching.await;
+}
+
+/// Builds or reads the tools again at each SIGHUP, and installs the result for new sessions.
+#[cfg(unix)]
+fn reload_on_hangup(config: Arc<Config>, source: Source, orchestrator: Orchestrator) -> Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut hangup = signal(SignalKind::hangup())?;
+    let source = Arc::new(source);
+    tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            let (config, source, orchestrator) = (config.clone(), source.clone(), orchestrator.clone());
+            // A panic is reported by the panic hook; the previous toolset stays in use.
+            let _ = tokio::task::spawn_blocking(move || reload(&config, &source, &orchestrator)).await;
+        }
+    });
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn reload_on_hangup(_: Arc<Config>, _: Source, _: Orchestrator) -> Result<()> {
+    Ok(())
+}
+
+/// Installs the toolset beside those of running sessions, which keep theirs.
+fn reload(config: &Config, source: &Source, orchestrator: &Orchestrator) {
+    match toolset::load_runtime(source, config) {
+        Ok(runtime) => {
+            let version = runtime.toolset().version.clone();
+            prepare_in_background(runtime.clone(), None);
+            orchestrator.install(runtime);
+            output::success("reloaded:", format_args!("new sessions get {version}"));
+        }
+        Err(error) => {
+            output::report(&error);
+            output::message("the previous toolset stays in use");
+        }
+    }
 }

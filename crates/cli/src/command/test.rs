@@ -8,6 +8,7 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::Args;
 use serde_json::{Value, json};
+use toolwright_contract::visible::escape;
 use toolwright_orchestrator::testing::{self, Case, Report};
 use toolwright_orchestrator::{Orchestrator, Runtime};
 
@@ -56,7 +57,15 @@ pub fn run(common: &Common, args: &Test) -> Result<ExitCode> {
     let started = Instant::now();
     let config = Config::load(common, args.dir.as_deref())?;
     let runtime = toolset::load_runtime(&Source::default(), &config)?;
+    let is_without_directories = config.has_only_other_tools() || runtime.toolset().ids().next().is_none();
     let files = find_tests(&config.tools, &runtime, args.only.as_deref())?;
+    if files.is_empty() && is_without_directories {
+        match config.format {
+            Format::Json => output::print_line(json!({ "ok": true, "tests": [] })),
+            Format::Human => output::message("no tests: there is no tool with a directory"),
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     if files.is_empty() {
         let help = "add a JSON file to a tool's `tests` directory; `toolwright new` creates one";
         return Err(Failure::new(format!("no tests found in {}", config.tools.display()), help).into());
@@ -135,6 +144,9 @@ fn print_failed(result: &TestResult, tools: &Path) {
     result.differences().iter().for_each(|difference| output::message(format_args!("  {difference}")));
     if let Ok(report) = &result.report {
         output::message(format_args!("  envelope: {}", report.envelope));
+        for line in report.log.iter().flat_map(|entry| entry.lines()) {
+            output::message(format_args!("  {}", escape(line)));
+        }
     }
 }
 
@@ -145,6 +157,7 @@ fn to_json(result: &TestResult) -> Value {
     if let Ok(report) = &result.report {
         row["name"] = json!(report.name);
         row["envelope"] = json!(report.envelope);
+        row["log"] = json!(report.log);
     }
     row
 }

@@ -4,16 +4,19 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Args;
+use reqwest::Method;
 use serde_json::json;
 use toolwright_contract::Principal;
-use toolwright_orchestrator::store::Backend;
+use toolwright_orchestrator::store::{Backend, Store};
 use toolwright_orchestrator::{Orchestrator, Runtime};
 use toolwright_registry::toolset::Toolset;
 
 use crate::args::Format;
 use crate::config::Config;
 use crate::output::{self, Failure};
-use crate::{store, toolset};
+use crate::server_client::encode;
+use crate::store::{self, StoreAccess};
+use crate::toolset;
 
 /// Lift the block of a client that a tool has blocked
 #[derive(Debug, Args)]
@@ -21,7 +24,7 @@ use crate::{store, toolset};
 pub struct Unblock {
     /// The id of the client's principal
     user: String,
-    /// The client's id [default: the principal's]; `terminal` for `toolwright call`
+    /// The client's id, if the principal speaks for clients or is an operator
     #[arg(long, value_name = "ID")]
     client: Option<String>,
     /// The principal's org
@@ -30,16 +33,17 @@ pub struct Unblock {
 }
 
 pub fn run(config: &Config, args: &Unblock) -> Result<()> {
-    // No tool runs, so the tools need not build.
-    let runtime = Runtime::builder(Arc::new(Toolset::empty()), ".").build();
-    let principal = Principal { id: args.user.clone(), org: args.org.clone(), roles: Vec::new() };
     let client = args.client.as_deref().unwrap_or(&args.user);
     let was_blocked = toolset::async_runtime()?.block_on(async {
-        let store = store::open(&config.store).await?;
-        let orchestrator = Orchestrator::builder(runtime).store(store).build()?;
-        let was_blocked = orchestrator.unblock(&principal, client).await?;
-        orchestrator.store().flush().await?;
-        anyhow::Ok(was_blocked)
+        match store::open_or_find_server(config).await? {
+            StoreAccess::Own(store) => lift(*store, args, client).await,
+            StoreAccess::Server(server) => {
+                let mut path = format!("/v1/blocks?user={}&clientId={}", encode(&args.user), encode(client));
+                args.org.iter().for_each(|org| path.push_str(&format!("&org={}", encode(org))));
+                let lifted = server.get_answer(Method::DELETE, &path, None, None).await?;
+                Ok(lifted["wasBlocked"] == true)
+            }
+        }
     })?;
     if !was_blocked {
         let message = format!("the client `{client}` of `{}` is not blocked", args.user);
@@ -52,4 +56,14 @@ pub fn run(config: &Config, args: &Unblock) -> Result<()> {
         Format::Human => output::message(format_args!("the client `{client}` is no longer blocked")),
     }
     Ok(())
+}
+
+async fn lift(store: Store, args: &Unblock, client: &str) -> Result<bool> {
+    // No tool runs, so the tools need not build.
+    let runtime = Runtime::builder(Arc::new(Toolset::empty()), ".").build();
+    let orchestrator = Orchestrator::builder(runtime).store(store).build()?;
+    let principal = Principal { id: args.user.clone(), org: args.org.clone(), roles: Vec::new() };
+    let was_blocked = orchestrator.unblock(&principal, client).await?;
+    orchestrator.store().flush().await?;
+    Ok(was_blocked)
 }

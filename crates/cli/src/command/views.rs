@@ -21,7 +21,7 @@ pub fn write(dir: &Path, artifact: &Path, config: &Config) -> Result<(), Error> 
     fs::create_dir_all(dir).map_err(|error| format!("cannot create {}: {error}", dir.display()))?;
     let mut losses = Map::new();
     for provider in PROVIDERS {
-        let view = provider.view(tools.list().map(|tool| &tool.spec));
+        let view = provider.view(tools.for_models(|_| true).map(|tool| &tool.spec));
         replace(&dir.join(format!("{}.json", provider.name)), &view.declarations)?;
         losses.insert(provider.name.to_owned(), json!(view.losses));
     }

@@ -14,6 +14,13 @@ impl Config {
         if let Some(embedder) = &mut settings.kb.embedder {
             embedder.url = without_password(&embedder.url);
         }
+        if let Some(url) = &mut settings.agent.base_url {
+            *url = without_password(url);
+        }
+        let capacity = self.capacity();
+        let number = |number: usize| u16::try_from(number).ok();
+        settings.handlers.max_concurrent_per_tool = number(capacity.max_concurrent_per_tool);
+        settings.handlers.max_concurrent_per_principal = number(capacity.max_concurrent_per_principal);
         let policy = self.policy();
         settings.limits.voice = (&policy.voice).into();
         settings.limits.text = (&policy.text).into();

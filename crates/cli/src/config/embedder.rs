@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use toolwright_embed::endpoint::{self, ApiKey};
+use toolwright_embed::endpoint;
 use toolwright_embed::{LazyEmbedder, Settings, Unavailable};
 
 use super::Config;
@@ -60,7 +60,7 @@ fn endpoint(section: &EmbedderSection) -> Result<endpoint::Settings, Unavailable
             let help = format!("set {name}, which `[kb.embedder] key_env` names");
             return Err(Unavailable { reason, help });
         };
-        settings.key = Some(ApiKey(key));
+        settings.key = Some(key.into());
     }
     Ok(settings)
 }

@@ -59,7 +59,7 @@ impl Config {
         Options {
             url: section.url.clone().filter(|url| !url.is_empty()),
             model: section.model.clone(),
-            key: std::env::var(&section.key_env).ok().filter(|key| !key.is_empty()),
+            key: std::env::var(&section.key_env).ok().filter(|key| !key.is_empty()).map(Into::into),
             timeout: Duration::from_secs(section.timeout_s.into()),
             max_bytes: max_mb.saturating_mul(1 << 20),
             dir: section.dir.clone(),

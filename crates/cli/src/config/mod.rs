@@ -13,18 +13,23 @@ use toolwright_orchestrator::capabilities::Capabilities;
 use toolwright_orchestrator::capabilities::http::AllowList;
 use toolwright_orchestrator::capabilities::images::BaseUrl;
 use toolwright_orchestrator::policy::{ModePolicy, Policy};
-use toolwright_orchestrator::{Engine, EngineOptions, Limits as HandlerLimits};
-use toolwright_server::mcp::Prompts;
+use toolwright_orchestrator::{Capacity, Engine, EngineOptions, Limits as HandlerLimits};
+use toolwright_registry::build::Options as BuildOptions;
+use toolwright_registry::formats::Formats;
+use toolwright_registry::{artifact, source};
+use toolwright_server::mcp::{HostOptions, Prompts};
 
 use crate::args::{Common, Format};
 use crate::output::Failure;
 
+mod agent;
 mod dump;
 mod embedder;
 mod images;
 mod server;
 mod settings;
 
+pub use agent::AgentFlags;
 pub use dump::without_password;
 pub use server::{ServerConfig, ServerFlags};
 
@@ -47,6 +52,8 @@ pub struct Config {
     pub kb: String,
     /// The directory of embedding models.
     pub models: PathBuf,
+    /// The project's own formats, checked.
+    pub formats: Formats,
     /// The file's settings, with paths resolved.
     pub settings: Settings,
     /// The URL of the server, as its own responses give it.
@@ -66,6 +73,8 @@ impl Config {
         let (mut settings, base) = read(common.config.as_deref())?;
         check(&settings)?;
         settings.resolve_paths(&base);
+        let formats = Formats::new(settings.formats.clone())
+            .map_err(|error| Failure::new(format!("`[formats]` cannot be used: {error}"), &error.help))?;
         let server = &settings.server;
         let address = server.public_url.clone().unwrap_or_else(|| url_of(server.listen));
         let models = embedder::models_directory(&base, settings.kb.models.as_deref());
@@ -80,6 +89,7 @@ impl Config {
             served_at: BaseUrl::new(address),
             embedders: embedder::opener(models.clone(), settings.kb.embedder.as_ref()),
             models,
+            formats,
             settings,
             base,
             engine: OnceLock::new(),
@@ -109,18 +119,40 @@ impl Config {
         !self.settings.tools.declared.is_empty() || !self.settings.mcp_servers.is_empty()
     }
 
-    /// Whether these are all tools: no directory is named, and the default one does not exist.
+    /// Whether these are all tools: the tools directory is empty, or no directory is named and the default one does
+    /// not exist.
     pub fn has_only_other_tools(&self) -> bool {
-        self.has_other_tools() && !self.names_tools && !self.tools.exists()
+        self.has_other_tools()
+            && match source::discover(&self.tools) {
+                Ok(dirs) => dirs.is_empty(),
+                Err(_) => !self.names_tools && !self.tools.exists(),
+            }
+    }
+
+    /// The tools directory and the files of declared tools. A project with declared tools need not have the directory.
+    pub fn watched_paths(&self) -> Vec<PathBuf> {
+        let needs_directory = !self.has_only_other_tools() || self.tools.exists();
+        let directory = needs_directory.then(|| self.tools.clone());
+        directory.into_iter().chain(self.settings.tools.declared.iter().cloned()).collect()
+    }
+
+    /// How the tools are compiled: into the default artifact, without a cache.
+    pub fn build_options(&self) -> BuildOptions {
+        BuildOptions {
+            out: self.tools.join(artifact::FILE_NAME),
+            tools: self.tools.clone(),
+            formats: self.formats.clone(),
+            cache: None,
+        }
     }
 
     /// The engine of JavaScript handlers, shared by all toolsets of the process. Its workers are this program.
     pub fn engine(&self) -> &Engine {
         self.engine.get_or_init(|| {
-            let max_calls = self.settings.handlers.max_concurrent.into();
             toolwright_orchestrator::engine(EngineOptions {
                 worker: own_program(),
-                max_calls,
+                // Calls that were stopped give back their seat before their worker has ended.
+                max_calls: self.capacity().total() * 2,
                 ..EngineOptions::default()
             })
         })
@@ -153,8 +185,11 @@ impl Config {
             voice: mode_policy(Mode::Voice),
             text: mode_policy(Mode::Text),
             org_rate: limits.org,
+            max_block_ms: milliseconds(limits.max_block_s),
             settings: json!({ "images": { "sensitive_words": images.sensitive_words } }),
             confirmation_ms: milliseconds(confirmation.expires_after_s),
+            max_pending_per_session: confirmation.max_pending_per_session.into(),
+            max_pending_per_principal: confirmation.max_pending_per_principal.into(),
             approve_when: confirmation.approve_when.clone(),
             may_remember: confirmation.may_remember,
             session_ms: milliseconds(session.expires_after_s),
@@ -192,6 +227,34 @@ impl Config {
         }
     }
 
+    /// How many handlers run at a time, and how many calls wait.
+    pub fn capacity(&self) -> Capacity {
+        let section = &self.settings.handlers;
+        let default = Capacity::with_concurrency(section.max_concurrent.into());
+        Capacity {
+            max_concurrent_per_tool: section
+                .max_concurrent_per_tool
+                .map_or(default.max_concurrent_per_tool, usize::from),
+            max_concurrent_per_principal: section
+                .max_concurrent_per_principal
+                .map_or(default.max_concurrent_per_principal, usize::from),
+            max_nested_per_call: section.max_nested_per_call.into(),
+            max_waiting: section.max_waiting.into(),
+            max_wait: Duration::from_millis(section.max_wait_ms.into()),
+            ..default
+        }
+    }
+
+    /// The options of a connection to an MCP host.
+    pub fn host_options(&self, mode: Mode) -> HostOptions {
+        HostOptions { prompts: self.prompts_for_hosts(), mode, turn_idle: self.mcp_turn_idle() }
+    }
+
+    /// The pause between two calls of an MCP host after which a turn begins.
+    pub fn mcp_turn_idle(&self) -> Duration {
+        Duration::from_secs(self.settings.limits.mcp_turn_idle_s.into())
+    }
+
     /// The prompts for MCP hosts; empty without prompt files.
     pub fn prompts_for_hosts(&self) -> Prompts {
         let Settings { prompts, limits, .. } = &self.settings;
@@ -220,9 +283,16 @@ fn check(settings: &Settings) -> Result<(), Failure> {
             ("cpu_ms", handlers.cpu_ms),
             ("output_kb", handlers.output_kb),
             ("max_concurrent", handlers.max_concurrent.into()),
+            ("max_concurrent_per_tool", handlers.max_concurrent_per_tool.unwrap_or(1).into()),
+            ("max_concurrent_per_principal", handlers.max_concurrent_per_principal.unwrap_or(1).into()),
+            ("max_nested_per_call", handlers.max_nested_per_call.into()),
         ],
     )?;
     settings.images.check()?;
+    settings.agent.check().map_err(|error| {
+        let help = "docs/reference/configuration.md describes the settings of `[agent]`";
+        Failure::new(format!("`[agent]` cannot be used: {error}"), help)
+    })?;
     settings.calendar.check().map_err(|error| {
         let help = "docs/reference/configuration.md describes the settings of `[calendar]`";
         Failure::new(format!("`[calendar]` cannot be used: {error}"), help)
@@ -251,7 +321,7 @@ fn check_http_url(setting: &str, url: Option<&str>, example: &str) -> Result<(),
 }
 
 /// The URL of a server that listens here, as other programs of this machine would write it.
-fn url_of(listen: SocketAddr) -> String {
+pub fn url_of(listen: SocketAddr) -> String {
     let address = match listen.ip() {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED) => IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V6(Ipv6Addr::UNSPECIFIED) => IpAddr::V6(Ipv6Addr::LOCALHOST),

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use serde::{Deserialize, Serialize};
+use toolwright_contract::object;
 use toolwright_server::auth::keys::KeyFile;
 use toolwright_server::auth::{Auth, JwksSource, JwtOptions};
 use toolwright_server::otlp::Collector;
@@ -30,46 +31,71 @@ const OTLP_HEADERS_VARIABLE: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 #[serde(default, deny_unknown_fields)]
 pub struct ServerSection {
     /// The address to listen on [default: 127.0.0.1:7300]
-    #[arg(long, value_name = "ADDR:PORT", env = "TOOLWRIGHT_LISTEN")]
+    #[arg(help_heading = "Server", long, value_name = "ADDR:PORT", env = "TOOLWRIGHT_LISTEN")]
     pub listen: SocketAddr,
     /// The URL of the server for clients, if it differs from the address; URLs of images begin with it
-    #[arg(long, value_name = "URL", env = "TOOLWRIGHT_PUBLIC_URL")]
+    #[arg(help_heading = "Server", long, value_name = "URL", env = "TOOLWRIGHT_PUBLIC_URL")]
     pub public_url: Option<String>,
     /// The file with the API keys [default: .toolwright/keys.json]
-    #[arg(long, value_name = "FILE", env = "TOOLWRIGHT_KEYS")]
+    #[arg(help_heading = "Server", long, value_name = "FILE", env = "TOOLWRIGHT_KEYS")]
     pub keys: PathBuf,
     /// The format of the log on stderr [default: text]
-    #[arg(long, value_enum, value_name = "text|json", env = "TOOLWRIGHT_LOG_FORMAT")]
+    #[arg(
+        help_heading = "Server",
+        long,
+        value_enum,
+        value_name = "text|json",
+        env = "TOOLWRIGHT_LOG_FORMAT"
+    )]
     pub log_format: LogFormat,
     /// Whether to log every request [default: true]
-    #[arg(long, value_name = "BOOL", action = ArgAction::Set, env = "TOOLWRIGHT_ACCESS_LOG")]
+    #[arg(help_heading = "Server", long, value_name = "BOOL", action = ArgAction::Set, env = "TOOLWRIGHT_ACCESS_LOG")]
     access_log: bool,
     /// The number of serving threads [default: the number of processors, at most 4]
-    #[arg(long, value_name = "N", env = "TOOLWRIGHT_WORKERS")]
+    #[arg(help_heading = "Limits", long, value_name = "N", env = "TOOLWRIGHT_WORKERS")]
     workers: Option<NonZeroU16>,
     /// The maximum size of a request's body [default: 1024]
-    #[arg(long, value_name = "KB", env = "TOOLWRIGHT_MAX_BODY_KB")]
+    #[arg(help_heading = "Limits", long, value_name = "KB", env = "TOOLWRIGHT_MAX_BODY_KB")]
     max_body_kb: u32,
+    /// The maximum size of a request's body on the chat routes [default: 8192]
+    #[arg(long, value_name = "KB", env = "TOOLWRIGHT_MAX_CHAT_BODY_KB")]
+    max_chat_body_kb: u32,
     /// The maximum size of a request's headers; at most 60 [default: 16]
-    #[arg(long, value_name = "KB", env = "TOOLWRIGHT_MAX_HEADER_KB")]
+    #[arg(help_heading = "Limits", long, value_name = "KB", env = "TOOLWRIGHT_MAX_HEADER_KB")]
     max_header_kb: u32,
-    /// The maximum number of connections; further ones wait [default: 1024]
-    #[arg(long, value_name = "N", env = "TOOLWRIGHT_MAX_CONNECTIONS")]
+    /// The maximum number of connections; for a further one the longest idle is closed [default: 1024]
+    #[arg(help_heading = "Limits", long, value_name = "N", env = "TOOLWRIGHT_MAX_CONNECTIONS")]
     max_connections: u32,
+    /// The maximum number of connections from one address; raise it behind a proxy [default: 384]
+    #[arg(help_heading = "Limits", long, value_name = "N", env = "TOOLWRIGHT_MAX_CONNECTIONS_PER_PEER")]
+    max_connections_per_peer: u32,
+    /// The maximum number of event streams of a session; further ones get status 429 [default: 16]
+    #[arg(help_heading = "Limits", long, value_name = "N", env = "TOOLWRIGHT_MAX_STREAMS_PER_SESSION")]
+    max_streams_per_session: u32,
+    /// The maximum number of event streams of a principal; further ones get status 429 [default: 256]
+    #[arg(help_heading = "Limits", long, value_name = "N", env = "TOOLWRIGHT_MAX_STREAMS_PER_PRINCIPAL")]
+    max_streams_per_principal: u32,
     /// The maximum number of requests at a time; further ones get status 429 [default: 512]
-    #[arg(long, value_name = "N", env = "TOOLWRIGHT_MAX_REQUESTS")]
+    #[arg(help_heading = "Limits", long, value_name = "N", env = "TOOLWRIGHT_MAX_REQUESTS")]
     max_requests: u32,
+    /// The maximum number of requests of a principal at a time; further ones get status 429 [default: 384]
+    #[arg(long, value_name = "N", env = "TOOLWRIGHT_MAX_REQUESTS_PER_PRINCIPAL")]
+    max_requests_per_principal: u32,
     /// The timeout for a request's headers, and for an idle connection [default: 30]
-    #[arg(long, value_name = "SECONDS", env = "TOOLWRIGHT_HEADER_TIMEOUT_S")]
+    #[arg(help_heading = "Limits", long, value_name = "SECONDS", env = "TOOLWRIGHT_HEADER_TIMEOUT_S")]
     header_timeout_s: u32,
     /// The timeout for a request's body [default: 30]
-    #[arg(long, value_name = "SECONDS", env = "TOOLWRIGHT_BODY_TIMEOUT_S")]
+    #[arg(help_heading = "Limits", long, value_name = "SECONDS", env = "TOOLWRIGHT_BODY_TIMEOUT_S")]
     body_timeout_s: u32,
+    /// How long a client may read nothing of a response before it is disconnected [default: 30]
+    #[arg(help_heading = "Limits", long, value_name = "SECONDS", env = "TOOLWRIGHT_WRITE_TIMEOUT_S")]
+    write_timeout_s: u32,
     /// How long running requests may take after the server was told to stop [default: 35]
-    #[arg(long, value_name = "SECONDS", env = "TOOLWRIGHT_SHUTDOWN_S")]
+    #[arg(help_heading = "Limits", long, value_name = "SECONDS", env = "TOOLWRIGHT_SHUTDOWN_S")]
     shutdown_s: u32,
     /// An origin of web pages that may send requests; repeat it for more [default: none]
     #[arg(
+        help_heading = "Server",
         long = "cors-origin",
         value_name = "ORIGIN",
         env = "TOOLWRIGHT_CORS_ORIGINS",
@@ -77,7 +103,7 @@ pub struct ServerSection {
     )]
     cors_origins: Vec<String>,
     #[command(flatten)]
-    #[serde(skip_serializing_if = "JwtSection::is_unused")]
+    #[serde(skip_serializing_if = "JwtSection::is_unused", deserialize_with = "object::only")]
     pub jwt: JwtSection,
 }
 
@@ -91,11 +117,17 @@ impl Default for ServerSection {
             access_log: true,
             workers: None,
             max_body_kb: 1024,
+            max_chat_body_kb: 8192,
             max_header_kb: 16,
             max_connections: 1024,
+            max_connections_per_peer: 384,
+            max_streams_per_session: 16,
+            max_streams_per_principal: 256,
             max_requests: 512,
+            max_requests_per_principal: 384,
             header_timeout_s: 30,
             body_timeout_s: 30,
+            write_timeout_s: 30,
             shutdown_s: 35,
             cors_origins: Vec::new(),
             jwt: JwtSection::default(),
@@ -107,19 +139,44 @@ impl Default for ServerSection {
 #[serde(default, deny_unknown_fields)]
 pub struct JwtSection {
     /// The public keys of a JWT issuer: a URL or a file
-    #[arg(long = "jwt-jwks", value_name = "URL|FILE", env = "TOOLWRIGHT_JWT_JWKS")]
+    #[arg(
+        help_heading = "Tokens of an issuer (JWT)",
+        long = "jwt-jwks",
+        value_name = "URL|FILE",
+        env = "TOOLWRIGHT_JWT_JWKS"
+    )]
     jwks: Option<String>,
     /// The `iss` that a JWT must have
-    #[arg(long = "jwt-issuer", value_name = "ISSUER", env = "TOOLWRIGHT_JWT_ISSUER")]
+    #[arg(
+        help_heading = "Tokens of an issuer (JWT)",
+        long = "jwt-issuer",
+        value_name = "ISSUER",
+        env = "TOOLWRIGHT_JWT_ISSUER"
+    )]
     issuer: Option<String>,
     /// The `aud` that a JWT must have
-    #[arg(long = "jwt-audience", value_name = "AUDIENCE", env = "TOOLWRIGHT_JWT_AUDIENCE")]
+    #[arg(
+        help_heading = "Tokens of an issuer (JWT)",
+        long = "jwt-audience",
+        value_name = "AUDIENCE",
+        env = "TOOLWRIGHT_JWT_AUDIENCE"
+    )]
     audience: Option<String>,
     /// The claim with the roles [default: roles]
-    #[arg(long = "jwt-roles-claim", value_name = "CLAIM", env = "TOOLWRIGHT_JWT_ROLES_CLAIM")]
+    #[arg(
+        help_heading = "Tokens of an issuer (JWT)",
+        long = "jwt-roles-claim",
+        value_name = "CLAIM",
+        env = "TOOLWRIGHT_JWT_ROLES_CLAIM"
+    )]
     roles_claim: String,
     /// The claim with the org [default: org]
-    #[arg(long = "jwt-org-claim", value_name = "CLAIM", env = "TOOLWRIGHT_JWT_ORG_CLAIM")]
+    #[arg(
+        help_heading = "Tokens of an issuer (JWT)",
+        long = "jwt-org-claim",
+        value_name = "CLAIM",
+        env = "TOOLWRIGHT_JWT_ORG_CLAIM"
+    )]
     org_claim: String,
 }
 
@@ -146,10 +203,10 @@ impl JwtSection {
 #[serde(default, deny_unknown_fields)]
 pub struct TelemetrySection {
     /// The OpenTelemetry collector that gets a span of every call, such as http://localhost:4318 [default: none]
-    #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
+    #[arg(help_heading = "Telemetry", long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
     otlp: Option<String>,
     /// The service name in those spans [default: toolwright]
-    #[arg(long, value_name = "NAME", env = "OTEL_SERVICE_NAME")]
+    #[arg(help_heading = "Telemetry", long, value_name = "NAME", env = "OTEL_SERVICE_NAME")]
     service: String,
 }
 
@@ -222,11 +279,17 @@ impl ServerConfig {
             "server",
             &[
                 ("max_body_kb", self.section.max_body_kb),
+                ("max_chat_body_kb", self.section.max_chat_body_kb),
                 ("max_header_kb", *max_header_kb),
                 ("max_connections", self.section.max_connections),
+                ("max_connections_per_peer", self.section.max_connections_per_peer),
+                ("max_streams_per_session", self.section.max_streams_per_session),
+                ("max_streams_per_principal", self.section.max_streams_per_principal),
                 ("max_requests", self.section.max_requests),
+                ("max_requests_per_principal", self.section.max_requests_per_principal),
                 ("header_timeout_s", self.section.header_timeout_s),
                 ("body_timeout_s", self.section.body_timeout_s),
+                ("write_timeout_s", self.section.write_timeout_s),
             ],
         )?;
         if *max_header_kb > MAX_HEADER_KB {
@@ -290,11 +353,17 @@ impl ServerConfig {
             listen: section.listen,
             limits: Limits {
                 body_bytes: count(section.max_body_kb).saturating_mul(1024),
+                chat_body_bytes: count(section.max_chat_body_kb).saturating_mul(1024),
                 header_bytes: count(section.max_header_kb).saturating_mul(1024),
                 connections: count(section.max_connections),
+                connections_per_peer: count(section.max_connections_per_peer),
+                streams_per_session: count(section.max_streams_per_session),
+                streams_per_principal: count(section.max_streams_per_principal),
                 requests: count(section.max_requests),
+                requests_per_principal: count(section.max_requests_per_principal),
                 header_timeout: seconds(section.header_timeout_s),
                 body_timeout: seconds(section.body_timeout_s),
+                write_timeout: seconds(section.write_timeout_s),
                 ..Limits::default()
             },
             cors_origins: section.cors_origins.clone(),
@@ -304,7 +373,9 @@ impl ServerConfig {
                 (true, LogFormat::Json) => AccessLog::Json,
             },
             prompts: config.prompts_for_hosts(),
+            mcp_turn_idle: config.mcp_turn_idle(),
             images: Some(config.images().dir),
+            agent: None,
             shutdown: seconds(section.shutdown_s),
         }
     }

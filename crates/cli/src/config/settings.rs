@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use toolwright_contract::{Mode, RateLimit};
+use toolwright_agent::AgentSection;
+use toolwright_contract::{Mode, RateLimit, object};
+use toolwright_kb::relevance::DEFAULT_MIN_SCORE;
 use toolwright_orchestrator::policy::ModePolicy;
 use toolwright_registry::prompt::Limits;
 
@@ -15,23 +17,40 @@ use super::server::{ServerSection, TelemetrySection};
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
+    #[serde(deserialize_with = "object::only")]
     pub tools: ToolsSection,
+    #[serde(deserialize_with = "object::only")]
     pub prompts: PromptsSection,
+    #[serde(deserialize_with = "object::only")]
     pub store: StoreSection,
+    #[serde(deserialize_with = "object::only")]
     pub kb: KbSection,
+    #[serde(deserialize_with = "object::only")]
     pub limits: LimitsSection,
+    #[serde(deserialize_with = "object::only")]
     pub confirmation: ConfirmationSection,
+    #[serde(deserialize_with = "object::only")]
     pub session: SessionSection,
+    #[serde(deserialize_with = "object::only")]
     pub handlers: HandlersSection,
+    #[serde(deserialize_with = "object::only")]
     pub server: ServerSection,
+    #[serde(deserialize_with = "object::only")]
     pub telemetry: TelemetrySection,
+    #[serde(deserialize_with = "object::only")]
+    pub agent: AgentSection,
+    #[serde(deserialize_with = "object::only")]
     pub images: ImagesSection,
+    #[serde(deserialize_with = "object::only")]
     pub calendar: toolwright_calendar::Settings,
+    /// The project's own formats: name → pattern.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub formats: BTreeMap<String, String>,
     /// May contain secrets, so `--dump-config` leaves it out.
-    #[serde(skip_serializing)]
+    #[serde(skip_serializing, deserialize_with = "object::each")]
     pub mcp_servers: Vec<toolwright_imports::ServerSettings>,
     /// By tool id.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "object::each_member")]
     pub tool: BTreeMap<String, ToolSection>,
 }
 
@@ -90,23 +109,55 @@ impl Default for StoreSection {
 pub struct KbSection {
     pub url: String,
     pub sources: Vec<PathBuf>,
+    /// Results of a search with a lower score are left out.
+    #[serde(deserialize_with = "fraction")]
+    pub min_score: f32,
     pub models: Option<PathBuf>,
+    #[serde(deserialize_with = "object::only_some")]
     pub embedder: Option<EmbedderSection>,
 }
 
 impl Default for KbSection {
     fn default() -> Self {
-        Self { url: "dir:.toolwright/kb".to_owned(), sources: Vec::new(), models: None, embedder: None }
+        Self {
+            url: "dir:.toolwright/kb".to_owned(),
+            sources: Vec::new(),
+            min_score: DEFAULT_MIN_SCORE,
+            models: None,
+            embedder: None,
+        }
     }
 }
 
-#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+fn fraction<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f32, D::Error> {
+    let number = f32::deserialize(deserializer)?;
+    match (0.0..=1.0).contains(&number) {
+        true => Ok(number),
+        false => Err(serde::de::Error::custom(format!("it is {number}; use a number from 0 to 1"))),
+    }
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitsSection {
+    /// The longest block of a client.
+    pub max_block_s: u32,
+    /// The pause between two calls of an MCP host after which a turn begins; 0: every call begins one.
+    pub mcp_turn_idle_s: u32,
+    #[serde(deserialize_with = "object::only")]
     pub voice: ModeLimits,
+    #[serde(deserialize_with = "object::only")]
     pub text: ModeLimits,
     /// Calls of one org, over all of its tools and clients.
+    #[serde(deserialize_with = "object::only_some")]
     pub org: Option<RateLimit>,
+}
+
+impl Default for LimitsSection {
+    fn default() -> Self {
+        let (voice, text) = (ModeLimits::default(), ModeLimits::default());
+        Self { max_block_s: 86_400, mcp_turn_idle_s: 15, voice, text, org: None }
+    }
 }
 
 impl LimitsSection {
@@ -152,6 +203,8 @@ impl From<&ModePolicy> for ModeLimits {
 #[serde(default, deny_unknown_fields)]
 pub struct ConfirmationSection {
     pub expires_after_s: u32,
+    pub max_pending_per_session: u16,
+    pub max_pending_per_principal: u16,
     /// A CEL condition under which calls are approved automatically.
     pub approve_when: Option<String>,
     pub may_remember: bool,
@@ -159,7 +212,13 @@ pub struct ConfirmationSection {
 
 impl Default for ConfirmationSection {
     fn default() -> Self {
-        Self { expires_after_s: 600, approve_when: None, may_remember: false }
+        Self {
+            expires_after_s: 600,
+            max_pending_per_session: 50,
+            max_pending_per_principal: 1000,
+            approve_when: None,
+            may_remember: false,
+        }
     }
 }
 
@@ -185,17 +244,36 @@ pub struct HandlersSection {
     pub output_kb: u32,
     pub pending_calls: u16,
     pub max_concurrent: u16,
+    /// Half of `max_concurrent` unless it is set.
+    pub max_concurrent_per_tool: Option<u16>,
+    /// Three quarters of `max_concurrent` unless it is set.
+    pub max_concurrent_per_principal: Option<u16>,
+    pub max_nested_per_call: u16,
+    pub max_waiting: u16,
+    pub max_wait_ms: u32,
 }
 
 impl Default for HandlersSection {
     fn default() -> Self {
-        Self { memory_mb: 64, cpu_ms: 1000, output_kb: 1024, pending_calls: 64, max_concurrent: 256 }
+        Self {
+            memory_mb: 64,
+            cpu_ms: 1000,
+            output_kb: 1024,
+            pending_calls: 64,
+            max_concurrent: 256,
+            max_concurrent_per_tool: None,
+            max_concurrent_per_principal: None,
+            max_nested_per_call: 8,
+            max_waiting: 1024,
+            max_wait_ms: 10_000,
+        }
     }
 }
 
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolSection {
+    #[serde(deserialize_with = "object::only")]
     pub http: HttpSection,
 }
 

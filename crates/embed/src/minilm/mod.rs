@@ -44,6 +44,11 @@ impl Embedder for LocalModel {
         Ok(HIDDEN_SIZE)
     }
 
+    /// Between texts of different subjects, cosines scatter around 0.
+    fn unrelated_cosine(&self) -> Option<f32> {
+        Some(0.0)
+    }
+
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, CapabilityError> {
         match self.model.get_or_init(|| Model::open(&self.dir)) {
             Ok(model) => Ok(model.embed(texts)),

@@ -1,5 +1,5 @@
 // Evaluated when a realm is created, before its call arrives. It must not use anything of the host that belongs to a call.
-const { defineProperty, entries, freeze, hasOwn, preventExtensions, values } = Object;
+const { defineProperty, freeze, hasOwn, keys, values } = Object;
 const RealError = Error;
 const RealPromise = Promise;
 const toWellFormed = String.prototype.toWellFormed;
@@ -7,29 +7,56 @@ const apply = Reflect.apply;
 const CALL = 0;
 const ELAPSED = 9;
 const ORIGIN = 12;
+const WEB_GLOBALS = 13;
 
-let globals;
+/** The globals of `web-globals.js`, which is evaluated at the first access to one of them. */
+const LAZY_NAMES = [
+  'crypto', 'TextEncoder', 'TextDecoder', 'URL', 'URLSearchParams', 'structuredClone', 'AbortController', 'AbortSignal',
+];
+
+/** Makes the globals of `web-globals.js`. */
+let web;
+/** Made at the first access. */
 let signal;
+/** Set when the call is aborted. */
+let abortReason;
 
 function place(target, name, value, enumerable = false) {
   defineProperty(target, name, { value, writable: true, configurable: true, enumerable });
 }
 
-const NAMES = [
-  'console', 'setTimeout', 'clearTimeout', 'crypto', 'TextEncoder', 'TextDecoder', 'URL', 'URLSearchParams',
-  'structuredClone', 'AbortController', 'AbortSignal',
-];
-
-/** `make` creates the web's globals; `paths` are the paths of the host functions in `context`. */
-export function install(native, make, paths) {
-  globals = make(native);
-  for (const name of NAMES) place(globalThis, name, globals[name]);
-  place(Math, 'random', globals.random);
+/** `makeContext` is generated from the list of host functions. */
+export function install(native) {
+  const timers = makeTimers(native);
+  let made;
+  web = () => (made ??= native(WEB_GLOBALS)(native, timers.setTimeout));
+  place(globalThis, 'console', makeConsole(native));
+  place(globalThis, 'setTimeout', timers.setTimeout);
+  place(globalThis, 'clearTimeout', timers.clearTimeout);
+  for (const name of LAZY_NAMES) placeLazily(name);
+  place(Math, 'random', makeRandom(native));
   place(globalThis, 'performance', makePerformance(native), true);
-  signal = globals.contextSignal();
-  const context = makeContext(native, paths);
+  const context = makeContext(native);
   const fillContext = (data) => addFrozen(context, data);
-  return [settle, hostError, abort, fire, wellFormed, globals.fixClock, fillContext, { args: undefined, context }];
+  const fixClock = (now) => web().fixClock(now);
+  return [settle, hostError, abort, timers.fire, wellFormed, fixClock, fillContext, { args: undefined, context }];
+}
+
+function placeLazily(name) {
+  const get = () => {
+    const value = web()[name];
+    place(globalThis, name, value);
+    return value;
+  };
+  defineProperty(globalThis, name, { get, set: (value) => place(globalThis, name, value), configurable: true });
+}
+
+function contextSignal() {
+  if (signal === undefined) {
+    signal = web().contextSignal();
+    if (abortReason !== undefined) web().fireAbort(signal, abortReason);
+  }
+  return signal;
 }
 
 /** Counts from the start of the call. */
@@ -42,33 +69,17 @@ function makePerformance(native) {
   };
 }
 
-/** The context of a call without its data, which is added for each call. */
-function makeContext(native, paths) {
-  const root = {};
-  paths.forEach((path, index) => {
-    const names = path.split('.');
-    const last = names.pop();
-    let target = root;
-    for (const name of names) target = target[name] ??= {};
-    target[last] = (...args) => native(CALL, index, args);
-  });
-  const context = {};
-  for (const [name, value] of entries({ ...root, signal })) {
-    defineProperty(context, name, { value: deepFreeze(value), enumerable: true });
-  }
-  return context;
-}
-
 /** Adds the data of a call. Functions of the same name stay. */
 function addFrozen(context, data) {
-  for (const [name, value] of entries(data ?? {})) {
-    if (!hasOwn(context, name)) defineProperty(context, name, { value: deepFreeze(value), enumerable: true });
+  for (const name of keys(data ?? {})) {
+    if (!hasOwn(context, name)) place(context, name, deepFreeze(data[name]), true);
   }
-  preventExtensions(context);
+  freeze(context);
 }
 
+/** Freezes plain data. */
 function deepFreeze(value) {
-  if ((typeof value === 'object' && value !== null) || typeof value === 'function') {
+  if (typeof value === 'object' && value !== null) {
     freeze(value);
     for (const member of values(value)) deepFreeze(member);
   }
@@ -80,18 +91,19 @@ function settle(value) {
   return new RealPromise((resolve) => resolve(value));
 }
 
-function hostError(message, code) {
+/** `stack` is that of the call: an error of an asynchronous function is created long after it. */
+function hostError(message, code, retryAfterMs, stack) {
   const error = new RealError(message);
   place(error, 'code', code);
+  if (retryAfterMs !== undefined) place(error, 'retryAfterMs', retryAfterMs);
+  if (stack !== undefined) place(error, 'stack', stack);
   return error;
 }
 
 function abort(reason) {
-  globals.fireAbort(signal, reason);
-}
-
-function fire(timer) {
-  globals.fire(timer);
+  abortReason = reason;
+  // Without a signal there are no listeners.
+  if (signal !== undefined) web().fireAbort(signal, reason);
 }
 
 function wellFormed(text) {

@@ -7,7 +7,9 @@ use std::{
     time::Instant,
 };
 
-use rquickjs::{Array, Ctx, Error, Function, Object, Result, runtime::UserDataGuard};
+use rquickjs::{
+    Array, Ctx, Error, Function, Module, Object, Result, module::Declared, runtime::UserDataGuard,
+};
 
 use super::{compile::Compiled, connection::Connection, cpu_clock::CpuClock};
 use crate::{
@@ -88,6 +90,8 @@ pub(crate) struct Bridge<'js> {
 
 #[derive(Default)]
 pub(crate) struct State<'js> {
+    /// The handler's module, loaded before its call arrives.
+    pub handler: Option<Module<'js, Declared>>,
     pub pending: HashMap<u32, Settle<'js>>,
     pub timers: BTreeSet<(Instant, u32)>,
 }
@@ -96,6 +100,8 @@ pub(crate) struct State<'js> {
 pub(crate) struct Settle<'js> {
     pub resolve: Function<'js>,
     pub reject: Function<'js>,
+    /// Where the handler made the call.
+    pub stack: String,
 }
 
 impl<'js> Bridge<'js> {

@@ -9,6 +9,7 @@ use std::{
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::cpu_time;
 use crate::message::{FromWorker, HEADER_BYTES, HostResult, ToWorker, decode, encode};
 
 pub(crate) struct Connection {
@@ -51,6 +52,7 @@ impl Connection {
     }
 
     fn read(&self) -> io::Result<ToWorker> {
+        cpu_time::release_slot();
         let mut header = [0; HEADER_BYTES];
         (&self.socket).read_exact(&mut header)?;
         let mut text = vec![0; u32::from_le_bytes(header) as usize];
@@ -60,6 +62,7 @@ impl Connection {
 
     fn is_readable_until(&self, time: Option<Instant>) -> io::Result<bool> {
         let Some(time) = time else { return Ok(true) };
+        cpu_time::release_slot();
         loop {
             let left = Timespec::try_from(time.saturating_duration_since(Instant::now()));
             let mut ready = [PollFd::new(&self.socket, PollFlags::IN)];

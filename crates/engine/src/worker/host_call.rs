@@ -1,12 +1,13 @@
 //! Calls host functions: the arguments go to the server as JSON, the result comes back as a promise or a value.
 use std::io;
 
-use rquickjs::{Array, Ctx, Error, Promise, Result, Value};
+use rquickjs::{Array, Ctx, Error, Object, Promise, Result, Value};
 
 use super::{
     bridge::{Settle, bridge_of},
     json_in,
     json_out::{self, ConvertError},
+    text,
 };
 use crate::{
     call::{FunctionKind, HostError},
@@ -30,12 +31,12 @@ pub(crate) fn start<'js>(ctx: &Ctx<'js>, function: usize, given: &Array<'js>) ->
             };
             match result {
                 Ok(value) => json_in::value(ctx, &value),
-                Err(error) => Err(ctx.throw(error_object(ctx, &error)?)),
+                Err(error) => Err(ctx.throw(error_object(ctx, &error, &call_stack(ctx))?)),
             }
         }
         FunctionKind::Async => {
             let (promise, resolve, reject) = ctx.promise()?;
-            let settle = Settle { resolve, reject };
+            let settle = Settle { resolve, reject, stack: call_stack(ctx) };
             match arguments {
                 Ok(Ok(_)) if parts.aborted.get() => {
                     settle.with(ctx, Err(HostError::new("CANCELLED", "the call was cancelled")))?;
@@ -83,12 +84,30 @@ pub(crate) fn deliver(ctx: &Ctx<'_>, id: u32, result: HostResult) -> Result<()> 
 impl<'js> Settle<'js> {
     fn with(&self, ctx: &Ctx<'js>, result: HostResult) -> Result<()> {
         match result {
-            Ok(value) => self.resolve.call((json_in::value(ctx, &value)?,)),
-            Err(error) => self.reject.call((error_object(ctx, &error)?,)),
+            Ok(value) => match json_in::value(ctx, &value) {
+                Ok(value) => self.resolve.call((value,)),
+                // The handler may catch that its result cannot be converted.
+                Err(Error::Exception) => self.reject.call((ctx.catch(),)),
+                Err(error) => Err(error),
+            },
+            Err(error) => self.reject.call((error_object(ctx, &error, &self.stack)?,)),
         }
     }
 }
 
-fn error_object<'js>(ctx: &Ctx<'js>, error: &HostError) -> Result<Value<'js>> {
-    bridge_of(ctx)?.host_error.call((error.message.as_str(), error.code.as_str()))
+/// The frames of the handler that lead to the host call. When the error arrives, they are no longer on the stack.
+fn call_stack(ctx: &Ctx<'_>) -> String {
+    let created = bridge_of(ctx).and_then(|bridge| bridge.host_error.call::<_, Object<'_>>(("", "")));
+    match created {
+        Ok(error) => text::handler_frames(&text::member(&error, "stack").unwrap_or_default()),
+        Err(_) => {
+            ctx.catch();
+            String::new()
+        }
+    }
+}
+
+fn error_object<'js>(ctx: &Ctx<'js>, error: &HostError, stack: &str) -> Result<Value<'js>> {
+    let HostError { code, message, retry_after_ms } = error;
+    bridge_of(ctx)?.host_error.call((message.as_str(), code.as_str(), *retry_after_ms, stack))
 }

@@ -1,6 +1,6 @@
 //! Converts `serde_json::Value` to JavaScript values.
 use rquickjs::{Array, Ctx, Exception, Object, Result, String as JsString, Value, object::Property};
-use serde_json::Value as Json;
+use serde_json::{Number, Value as Json};
 
 /// The limit of nesting, because the conversion is recursive.
 const MAX_DEPTH: usize = 256;
@@ -16,7 +16,7 @@ fn convert<'js>(ctx: &Ctx<'js>, json: &Json, depth: usize) -> Result<Value<'js>>
     Ok(match json {
         Json::Null => Value::new_null(ctx.clone()),
         Json::Bool(truth) => Value::new_bool(ctx.clone(), *truth),
-        Json::Number(number) => Value::new_number(ctx.clone(), number.as_f64().unwrap_or(f64::NAN)),
+        Json::Number(number) => Value::new_number(ctx.clone(), double(ctx, number)?),
         Json::String(text) => JsString::from_str(ctx.clone(), text)?.into_value(),
         Json::Array(items) => {
             let (array, left) = (Array::new(ctx.clone())?, deeper()?);
@@ -36,4 +36,17 @@ fn convert<'js>(ctx: &Ctx<'js>, json: &Json, depth: usize) -> Result<Value<'js>>
             object.into_value()
         }
     })
+}
+
+/// The number as a double. An integer that does not fit is an error: it would be rounded.
+fn double(ctx: &Ctx<'_>, number: &Number) -> Result<f64> {
+    let double = number.as_f64().unwrap_or(f64::NAN);
+    let whole = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
+    match whole {
+        Some(whole) if double as i128 != whole => {
+            let message = format!("the number {number} cannot be held exactly (beyond 2^53); use a string");
+            Err(Exception::throw_range(ctx, &message))
+        }
+        _ => Ok(double),
+    }
 }

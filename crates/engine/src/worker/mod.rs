@@ -4,6 +4,7 @@ mod bridge;
 mod compile;
 mod connection;
 mod cpu_clock;
+mod cpu_time;
 mod host_call;
 mod json_in;
 mod json_out;

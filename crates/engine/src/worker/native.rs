@@ -10,7 +10,7 @@ use rquickjs::{
     function::Rest,
 };
 
-use super::{bridge::bridge_of, host_call, raw, text, url_functions};
+use super::{bridge::bridge_of, host_call, prelude, raw, text, url_functions};
 use crate::call::Level;
 
 const MAX_TIMERS: usize = 1000;
@@ -43,6 +43,7 @@ fn dispatch<'js>(ctx: &Ctx<'js>, operation: u32, args: &Rest<Value<'js>>) -> Res
         10 => url_functions::parse_form(ctx, &args.text(0)?),
         11 => url_functions::write_form(ctx, &args.array(0)?),
         12 => Ok(Value::new_float(ctx.clone(), parts.clock.origin())),
+        13 => prelude::web_globals(ctx),
         _ => Err(Error::Unknown),
     }
 }

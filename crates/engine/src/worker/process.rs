@@ -1,23 +1,15 @@
-//! The system calls that need `unsafe`: fork, the CPU timer, and the signal handlers.
+//! The system calls that need `unsafe`: fork, descriptors, and the signal handlers.
 #![allow(unsafe_code)]
 use std::{
     io,
     os::fd::{AsRawFd, BorrowedFd},
     ptr,
-    sync::atomic::{AtomicBool, AtomicI32, Ordering},
-    time::Duration,
+    sync::atomic::{AtomicI32, Ordering},
 };
 
 use rustix::process::Pid;
 
-use crate::spawner::EXIT_CPU;
-
-/// A worker that has used this much CPU time in one call gives way to others from then on.
-const FULL_PRIORITY: Duration = Duration::from_millis(20);
-/// The lowest priority of the system.
-const LOWEST_PRIORITY: i32 = 19;
-
-/// A spawner has fewer descriptors: its control socket, two for exits, one of the next worker.
+/// A spawner has fewer descriptors: its control socket, two for exits, the CPU slots, one of the next worker.
 const MAX_DESCRIPTORS: i32 = 32;
 
 /// The side on which a fork returns.
@@ -53,11 +45,10 @@ pub(crate) fn ignore_signals_of_the_server() {
     }
 }
 
-/// Closes all descriptors but the standard streams and one.
-pub(crate) fn close_all_but(kept: BorrowedFd<'_>) {
-    let kept = kept.as_raw_fd();
+/// Closes all descriptors but the standard streams and these.
+pub(crate) fn close_all_but(kept: &[BorrowedFd<'_>]) {
     for descriptor in 3..MAX_DESCRIPTORS {
-        if descriptor != kept {
+        if !kept.iter().any(|kept| kept.as_raw_fd() == descriptor) {
             // SAFETY: nothing of this process uses another descriptor from now on; closing one that is not open is harmless.
             unsafe { libc::close(descriptor) };
         }
@@ -78,49 +69,8 @@ pub(crate) fn notify_of_children(pipe: BorrowedFd<'_>) {
     handle_signal(libc::SIGCHLD, on_child);
 }
 
-static REDUCED: AtomicBool = AtomicBool::new(false);
-static EXITS_NEXT: AtomicBool = AtomicBool::new(false);
-
-/// Whether this process has lost its priority for good.
-pub(crate) fn has_reduced_priority() -> bool {
-    REDUCED.load(Ordering::Relaxed)
-}
-
-/// Lets this process use that much CPU time from now on: after a part of it, it runs at the lowest priority; after all of
-/// it, it exits with [`EXIT_CPU`]. This also ends native code that no interrupt of the interpreter reaches.
-pub(crate) fn limit_cpu_time(limit: Duration) {
-    extern "C" fn on_cpu_time(_signal: libc::c_int) {
-        // SAFETY: both functions are system calls that may be made in a signal handler.
-        unsafe {
-            if EXITS_NEXT.swap(true, Ordering::Relaxed) {
-                libc::_exit(EXIT_CPU);
-            }
-            libc::setpriority(libc::PRIO_PROCESS, 0, LOWEST_PRIORITY);
-        }
-        REDUCED.store(true, Ordering::Relaxed);
-    }
-    let first = FULL_PRIORITY.min(limit);
-    let rest = limit.saturating_sub(first);
-    EXITS_NEXT.store(rest.is_zero(), Ordering::Relaxed);
-    handle_signal(libc::SIGPROF, on_cpu_time);
-    let timer = libc::itimerval { it_value: timeval(first), it_interval: timeval(rest) };
-    // SAFETY: the timer is read before the call returns.
-    unsafe { libc::setitimer(libc::ITIMER_PROF, &raw const timer, ptr::null_mut()) };
-}
-
-/// Ends the limit of `limit_cpu_time`.
-pub(crate) fn stop_cpu_timer() {
-    let timer = libc::itimerval { it_value: timeval(Duration::ZERO), it_interval: timeval(Duration::ZERO) };
-    // SAFETY: as above.
-    unsafe { libc::setitimer(libc::ITIMER_PROF, &raw const timer, ptr::null_mut()) };
-}
-
-fn timeval(time: Duration) -> libc::timeval {
-    libc::timeval { tv_sec: time.as_secs() as _, tv_usec: time.subsec_micros() as _ }
-}
-
 /// Installs a handler, and restarts the system calls that it interrupts.
-fn handle_signal(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) {
+pub(crate) fn handle_signal(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) {
     // SAFETY: all zeroes is a valid `sigaction`; the handler makes only calls that are allowed there.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();

@@ -4,11 +4,12 @@ use std::rc::Rc;
 use rquickjs::{Context, Result, Runtime, context::intrinsic};
 
 use super::{
-    bridge::RealmParts,
+    bridge::{RealmParts, bridge_of},
+    compile::Compiled,
     connection::Connection,
     memory::{Meter, Metered},
     modules::Modules,
-    prelude,
+    prelude, raw,
 };
 use crate::call::HostFunction;
 
@@ -47,5 +48,16 @@ impl Realm {
         let context = Context::custom::<Intrinsics>(&runtime)?;
         context.with(|ctx| prelude::install(&ctx, &parts))?;
         Ok(Self { context, runtime, meter, parts })
+    }
+
+    /// Loads the handler, so that its call need not. Nothing of it is evaluated yet.
+    pub fn load(&self, program: &Rc<Compiled>) {
+        self.parts.program.replace(Rc::clone(program));
+        self.context.with(|ctx| {
+            // The call loads what could not be loaded here, and reports the error.
+            if let (Ok(bridge), Ok(module)) = (bridge_of(&ctx), raw::load(&ctx, program.entry())) {
+                bridge.state.borrow_mut().handler = Some(module);
+            }
+        });
     }
 }

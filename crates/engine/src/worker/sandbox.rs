@@ -1,10 +1,13 @@
-//! The confinement of a worker process: one socket and no other descriptor, no new files or processes, no core dumps. On
-//! Linux also only the listed system calls (seccomp), and no path (Landlock).
-use std::{io, os::fd::AsFd};
+//! The confinement of a worker process: its socket, the file of the CPU slots and no other descriptor, no new files or
+//! processes, no core dumps. On Linux also only the listed system calls (seccomp), and no path (Landlock).
+use std::{
+    io,
+    os::fd::{AsFd, OwnedFd},
+};
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-use super::process;
+use super::{cpu_time, process};
 
 /// The confinement by the kernel, besides limits of resources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,6 +27,7 @@ pub(crate) struct Sandbox {
     filter: Option<linux::Filter>,
     /// The data memory of the spawner, of which each worker has a copy.
     pub base_bytes: u64,
+    cpu_slots: Option<OwnedFd>,
 }
 
 /// Confines this process as far as a spawner can be, and prepares the rest.
@@ -31,7 +35,7 @@ pub(crate) fn prepare() -> Sandbox {
     let base_bytes = linux::data_bytes();
     set_limits(&[(Resource::Core, 0), (Resource::Fsize, 0)]);
     linux::deny_paths();
-    Sandbox { filter: linux::filter(), base_bytes }
+    Sandbox { filter: linux::filter(), base_bytes, cpu_slots: cpu_time::prepare_slots().ok() }
 }
 
 impl Sandbox {
@@ -40,7 +44,8 @@ impl Sandbox {
         linux::end_with_parent()?;
         // Standard input is the spawner's socket; standard output is the null device.
         rustix::stdio::dup2_stdin(rustix::stdio::stdout())?;
-        process::close_all_but(socket.as_fd());
+        let slots = self.cpu_slots.iter().map(AsFd::as_fd);
+        process::close_all_but(&slots.chain([socket.as_fd()]).collect::<Vec<_>>());
         // `poll` accepts no more descriptors than this limit; the one that it allows is in use.
         set_limits(&[(Resource::Nofile, 1), (Resource::Nproc, 0)]);
         self.filter.as_ref().map_or(Ok(()), linux::apply)
@@ -141,15 +146,18 @@ mod linux {
         let not_executable = (2, SeccompCmpOp::MaskedEq(libc::PROT_EXEC as u64), 0);
         // The allocator names its memory.
         let names_memory = (0, SeccompCmpOp::Eq, libc::PR_SET_VMA as u64);
+        let command = |command: libc::c_int| (1, SeccompCmpOp::Eq, command as u64);
         let conditions = [
             (libc::SYS_mmap, not_executable.clone()),
             (libc::SYS_mprotect, not_executable),
             (libc::SYS_prctl, names_memory),
+            (libc::SYS_fcntl, command(libc::F_SETLK)),
+            (libc::SYS_fcntl, command(libc::F_SETLKW)),
         ];
         for (call, (argument, operator, value)) in conditions {
             let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value);
             let rule = condition.and_then(|condition| SeccompRule::new(vec![condition]));
-            rules.insert(call, vec![rule.ok()?]);
+            rules.entry(call).or_default().push(rule.ok()?);
         }
         let arch = TargetArch::try_from(std::env::consts::ARCH).ok()?;
         let filter = SeccompFilter::new(rules, SeccompAction::KillProcess, SeccompAction::Allow, arch);

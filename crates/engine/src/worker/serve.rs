@@ -1,5 +1,6 @@
 //! The loop of a worker: a handler, then its calls, one after the other, each in a new realm.
 use std::{
+    cell::Cell,
     convert::Infallible,
     io,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -14,7 +15,7 @@ use super::{
     compile::{Compiled, compile},
     connection::Connection,
     cpu_clock::process_cpu,
-    process,
+    cpu_time,
     realm::Realm,
     turn,
 };
@@ -37,10 +38,13 @@ pub(crate) fn run(
     functions: &[HostFunction],
     base_bytes: u64,
 ) -> io::Result<Infallible> {
+    cpu_time::handle_timer();
     let mut worker = Worker {
         connection: Rc::new(connection),
         functions: functions.into(),
         base_bytes,
+        data_limit: Cell::new(0),
+        cpu_limit: Cell::new(0),
         program: Err("no handler was loaded".to_owned()),
     };
     let mut realm = worker.realm();
@@ -48,6 +52,7 @@ pub(crate) fn run(
         match worker.connection.receive()? {
             ToWorker::Load(modules) => {
                 worker.program = compile(&modules).map(Rc::new);
+                worker.load_into(realm.as_ref());
                 worker.connection.send(&FromWorker::Ready)?;
             }
             ToWorker::Call(input) => {
@@ -65,21 +70,34 @@ struct Worker {
     connection: Rc<Connection>,
     functions: Rc<[HostFunction]>,
     base_bytes: u64,
+    /// The soft limits in force, in bytes and seconds.
+    data_limit: Cell<u64>,
+    cpu_limit: Cell<u64>,
     program: Result<Rc<Compiled>, String>,
 }
 
 impl Worker {
+    /// A new realm, with the handler if there is one already.
     fn realm(&self) -> Option<Realm> {
-        Realm::new(Rc::clone(&self.connection), Rc::clone(&self.functions)).ok()
+        let realm = Realm::new(Rc::clone(&self.connection), Rc::clone(&self.functions)).ok();
+        self.load_into(realm.as_ref());
+        realm
+    }
+
+    fn load_into(&self, realm: Option<&Realm>) {
+        if let (Some(realm), Ok(program)) = (realm, &self.program) {
+            realm.load(program);
+        }
     }
 
     /// Runs a call and sends its result. The realm is dropped after that.
     fn call(&self, realm: Option<Realm>, input: CallInput) -> io::Result<()> {
         let cpu = Duration::from_micros(input.cpu_micros);
-        set_soft_limit(Resource::Data, self.base_bytes + input.memory_bytes as u64 + NATIVE_BYTES);
+        let data_bytes = self.base_bytes + input.memory_bytes as u64 + NATIVE_BYTES;
+        set_soft_limit(Resource::Data, &self.data_limit, data_bytes);
         // In case that the timer's signal does not arrive.
-        set_soft_limit(Resource::Cpu, (process_cpu() + cpu).as_secs() + 2);
-        process::limit_cpu_time(cpu + NATIVE_CPU);
+        set_soft_limit(Resource::Cpu, &self.cpu_limit, (process_cpu() + cpu).as_secs() + 2);
+        cpu_time::limit(cpu + NATIVE_CPU);
         let result = match (&self.program, &realm) {
             (Err(why), _) => Err(Failure::Load(why.clone())),
             (Ok(program), Some(realm)) => {
@@ -88,13 +106,13 @@ impl Worker {
             }
             (Ok(_), None) => Err(Failure::EngineLost),
         };
-        process::stop_cpu_timer();
+        cpu_time::end_limit();
         // After a refused allocation QuickJS runs rarely tested code, so the process is not used again.
         let intact = realm
             .as_ref()
             .is_some_and(|realm| !realm.meter.has_refused() && realm.meter.peak() <= MAX_KEPT_BYTES);
         let is_lost = matches!(result, Err(Failure::EngineLost | Failure::CpuTime | Failure::Memory));
-        let reusable = intact && !is_lost && !process::has_reduced_priority();
+        let reusable = intact && !is_lost && !cpu_time::has_reduced_priority();
         self.connection.send(&FromWorker::Done { result, reusable })?;
         if !reusable {
             exit(0);
@@ -103,7 +121,11 @@ impl Worker {
     }
 }
 
-fn set_soft_limit(resource: Resource, limit: u64) {
+/// Sets a limit, unless it is in force already.
+fn set_soft_limit(resource: Resource, current: &Cell<u64>, limit: u64) {
+    if current.replace(limit) == limit {
+        return;
+    }
     let maximum = getrlimit(resource).maximum;
     let _ = setrlimit(resource, Rlimit { current: Some(limit.min(maximum.unwrap_or(limit))), maximum });
 }

@@ -34,7 +34,7 @@ use crate::{
 pub(crate) fn run() -> io::Result<()> {
     let mut control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let config: SpawnerConfig = read_message(&mut control)?;
-    prelude::prepare();
+    prelude::prepare(&config.functions);
     process::read_time_zone();
     process::ignore_signals_of_the_server();
     let (exits, notifier) = UnixStream::pair()?;

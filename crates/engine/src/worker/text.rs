@@ -32,3 +32,9 @@ pub(crate) fn member<'js>(object: &Object<'js>, name: &str) -> Option<String> {
         None
     })
 }
+
+/// The lines of a stack without the frames of the engine's own modules, which have no file name.
+pub(crate) fn handler_frames(stack: &str) -> String {
+    let frames = stack.lines().filter(|line| !line.contains("<null>"));
+    frames.map(|frame| format!("{frame}\n")).collect()
+}

@@ -32,7 +32,8 @@ pub(crate) fn failure<'js>(ctx: &Ctx<'js>, thrown: &Value<'js>, out_of_memory: b
             tool_error: tool_error(ctx, object, name.as_deref(), message.as_deref()),
             name: truncate(name.unwrap_or_else(|| "Object".to_owned())),
             message: truncate(message.unwrap_or_else(|| describe_object(ctx, object))),
-            stack: truncate(text::member(object, "stack").unwrap_or_default()),
+            stack: truncate(text::handler_frames(&text::member(object, "stack").unwrap_or_default())),
+            code: code(ctx, object),
         },
     }
 }
@@ -61,6 +62,7 @@ fn failure_of_primitive<'js>(ctx: &Ctx<'js>, thrown: &Value<'js>) -> Failure {
     };
     Failure::Thrown {
         tool_error: None,
+        code: None,
         name: thrown.type_name().to_owned(),
         message: truncate(message),
         stack: String::new(),
@@ -76,6 +78,16 @@ fn describe_object<'js>(ctx: &Ctx<'js>, object: &Object<'js>) -> String {
             "an object".to_owned()
         }
     }
+}
+
+/// The `code` of an error, or of the error that caused it.
+fn code<'js>(ctx: &Ctx<'js>, object: &Object<'js>) -> Option<String> {
+    let own = text::member(object, "code");
+    let of_cause = || {
+        let cause = object.get::<_, Value<'js>>("cause").unwrap_or_else(|_| ctx.catch());
+        text::member(cause.as_object()?, "code")
+    };
+    own.or_else(of_cause).map(truncate)
 }
 
 fn tool_error<'js>(

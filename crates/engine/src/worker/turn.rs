@@ -11,9 +11,9 @@ use serde_json::Value as Json;
 use super::{
     bridge::{RealmParts, bridge_of},
     compile::Compiled,
-    host_call, json_in,
+    cpu_time, host_call, json_in,
     json_out::{self, ConvertError},
-    process, raw,
+    raw,
     realm::Realm,
     thrown,
 };
@@ -33,7 +33,6 @@ pub(crate) fn run(realm: &Realm, program: &Rc<Compiled>, input: CallInput) -> Re
     let parts = &realm.parts;
     realm.meter.set_limit(input.memory_bytes);
     realm.runtime.set_max_stack_size(input.stack_bytes);
-    parts.program.replace(Rc::clone(program));
     let input = Rc::new(input);
     parts.input.replace(Some(Rc::clone(&input)));
     parts.clock.start(Duration::from_micros(input.cpu_micros));
@@ -61,7 +60,9 @@ impl<'js> Turn<'_, 'js> {
         }
         fill_context.call::<_, ()>((json_in::value(ctx, &input.context)?,))?;
         parameter.set("args", json_in::value(ctx, &input.args)?)?;
-        let (module, evaluated) = raw::load(ctx, program.entry())?.eval()?;
+        let loaded = bridge_of(ctx)?.state.borrow_mut().handler.take();
+        let handler = loaded.map_or_else(|| raw::load(ctx, program.entry()), Ok)?;
+        let (module, evaluated) = handler.eval()?;
         let namespace = module.namespace()?;
         if let Err(failure) = self.settled(&evaluated)? {
             return Ok(Err(failure));
@@ -140,7 +141,7 @@ impl<'js> Turn<'_, 'js> {
     fn abort(&self, reason: &str) -> rquickjs::Result<()> {
         self.parts.aborted.set(true);
         self.parts.clock.start(ABORT_CPU);
-        process::limit_cpu_time(ABORT_CPU * 2);
+        cpu_time::limit(ABORT_CPU * 2);
         let abort = bridge_of(self.ctx)?.abort.clone();
         self.report(abort.call::<_, ()>((reason,)), "an abort listener");
         self.run_jobs();

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::support::{body_with, call, engine, options, program};
+use crate::support::{body_with, call, engine, host, options, program};
 use serde_json::json;
 use toolwright_engine::{Engine, Failure, Limits, Options};
 
@@ -225,6 +225,34 @@ fn descendants() -> Vec<u32> {
     children_of(std::process::id()).flat_map(|id| std::iter::once(id).chain(children_of(id))).collect()
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn two_hundred_waiting_calls_fit_in_400_megabytes() {
+    let engine = Arc::new(engine());
+    let stubs = Arc::new(host());
+    let waiting = program("export async function execute({ context }) { await context.never(); return 1; }");
+    let mut calls = tokio::task::JoinSet::new();
+    for _ in 0..200 {
+        let (engine, mut one) = (engine.clone(), call(&waiting, json!({})));
+        one.host = stubs.clone();
+        calls.spawn(async move { engine.run(one).await });
+    }
+    let began = Instant::now();
+    while stubs.calls.lock().unwrap().len() < 200 {
+        assert!(began.elapsed() < Duration::from_secs(15), "{:?}", stubs.calls.lock().unwrap().len());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let kilobytes: u64 = descendants().into_iter().chain([std::process::id()]).map(resident_kilobytes).sum();
+    assert!(kilobytes < 400 << 10, "{kilobytes} KB");
+}
+
+/// The memory of a process; pages that several share count in part for each.
+fn resident_kilobytes(process: u32) -> u64 {
+    let memory = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap_or_default();
+    let line = memory.lines().find_map(|line| line.strip_prefix("Pss:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or_default()
+}
+
 #[tokio::test]
 async fn a_long_turn_does_not_delay_short_ones() {
     let engine = Arc::new(engine());
@@ -236,6 +264,47 @@ async fn a_long_turn_does_not_delay_short_ones() {
     assert_eq!(body_with(&engine, "return 1;").await, Ok(json!(1)));
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     long.abort();
+}
+
+/// The workers that compute or wait for a processor, and those that wait for something else.
+#[cfg(target_os = "linux")]
+fn computing_and_waiting() -> (usize, usize) {
+    let states: Vec<char> = descendants()
+        .into_iter()
+        .filter_map(|id| std::fs::read_to_string(format!("/proc/{id}/stat")).ok())
+        .filter_map(|stat| stat.rsplit_once(") ")?.1.chars().next())
+        .collect();
+    let computing = states.iter().filter(|state| **state == 'R').count();
+    (computing, states.len() - computing)
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn of_many_calls_that_compute_few_do_so_at_a_time() {
+    const CALLS: usize = 12;
+    let engine = Arc::new(engine());
+    let processors = std::thread::available_parallelism().unwrap().get();
+    let spin = program("export async function execute() { for (;;) {} }");
+    let mut calls = tokio::task::JoinSet::new();
+    for _ in 0..CALLS {
+        let mut one = call(&spin, json!({}));
+        one.limits.cpu = Duration::from_secs(60);
+        let engine = engine.clone();
+        calls.spawn(async move { engine.run(one).await });
+    }
+    let began = Instant::now();
+    // Besides those that wait for a slot, the spawner and an unused worker wait.
+    while computing_and_waiting().1 < CALLS.saturating_sub(processors) + 2 {
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", computing_and_waiting());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    for _ in 0..20 {
+        assert_eq!(body_with(&engine, "return 1;").await, Ok(json!(1)));
+    }
+    // The slots of calls that were killed are free again.
+    calls.shutdown().await;
+    let computes = "let n = 0; for (let i = 0; i < 3e6; i += 1) n += i % 7; return n > 0;";
+    assert_eq!(body_with(&engine, computes).await, Ok(json!(true)));
 }
 
 #[tokio::test]
@@ -342,6 +411,23 @@ async fn memory_may_run_out_at_any_point() {
         }
     }
     assert!(whole > 0 && short > 0 && odd.is_empty(), "{whole} {short} {odd:?}");
+}
+
+/// The server still sends results of host calls to a worker that has ended by then.
+#[tokio::test]
+async fn a_failure_that_is_reported_before_host_calls_have_results_is_not_lost() {
+    let engine = engine();
+    let greedy = program(
+        "export async function execute({ context }) {
+           for (let i = 0; i < 20; i += 1) context.echo(i);
+           for (const all = []; ; ) all.push('x'.repeat(10000) + all.length);
+         }",
+    );
+    for _ in 0..200 {
+        let mut one = call(&greedy, json!({}));
+        one.limits.memory_bytes = 1 << 20;
+        assert_eq!(engine.run(one).await, Err(Failure::Memory));
+    }
 }
 
 #[tokio::test]

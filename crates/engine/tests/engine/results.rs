@@ -158,6 +158,27 @@ async fn an_error_has_its_position() {
 }
 
 #[tokio::test]
+async fn an_error_of_a_host_function_has_its_code_and_the_position_of_the_call() {
+    let source = "export async function execute({ context, args }) {
+  try {
+    await context.reject();
+  } catch (error) {
+    if (args.wrap) throw new Error('wrapped', { cause: error });
+    throw error;
+  }
+}";
+    let (engine, program) = (engine(), program(source));
+    for (args, line) in
+        [(json!({}), "execute (handler.js:3:"), (json!({ "wrap": true }), "execute (handler.js:5:")]
+    {
+        let result = engine.run(call(&program, args)).await;
+        let Err(Failure::Thrown { code, stack, .. }) = result else { panic!("{result:?}") };
+        assert_eq!(code.as_deref(), Some("TIMEOUT"));
+        assert!(stack.contains(line) && !stack.contains("<null>"), "{stack}");
+    }
+}
+
+#[tokio::test]
 async fn a_tool_error_keeps_its_fields() {
     let source = "import { ToolError, ErrorType } from '../_core/error-types.js';
         export async function execute({ args }) {

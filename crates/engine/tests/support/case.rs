@@ -31,10 +31,11 @@ impl CaseHost {
         }
         self.calls.lock().unwrap().push((path.to_owned(), args));
         match self.stubs.get(path) {
-            Some(stub) if stub.get("throws").is_some() => Err(HostError::new(
-                stub["throws"]["code"].as_str().unwrap_or(""),
-                stub["throws"]["message"].as_str().unwrap_or(""),
-            )),
+            Some(stub) if stub.get("throws").is_some() => Err(HostError {
+                code: stub["throws"]["code"].as_str().unwrap_or("").to_owned(),
+                message: stub["throws"]["message"].as_str().unwrap_or("").to_owned(),
+                retry_after_ms: stub["throws"]["retryAfterMs"].as_u64().map(|wait| wait as u32),
+            }),
             Some(stub) if stub.get("returns_each").is_some() => {
                 Ok(stub["returns_each"][self.turns.fetch_add(1, Ordering::SeqCst)].clone())
             }
@@ -69,6 +70,12 @@ pub fn envelope(result: Result<Value, Failure>) -> Value {
                 "partialSideEffects": error.partial_side_effects,
                 "idempotencyRequired": error.idempotency_required,
             }
+        }),
+        // The orchestrator makes the envelope of a capability's failure that the handler does not catch.
+        Err(Failure::Thrown { code: Some(code), .. }) if code == "RATE_LIMIT" => json!({
+            "ok": false,
+            "error": { "type": code, "retryable": true, "partialSideEffects": false,
+                "details": { "retryAfterMs": 2000 } }
         }),
         Err(other) => json!({ "ok": false, "error": { "type": "INTERNAL", "message": other.to_string() } }),
     }

@@ -13,6 +13,10 @@ fn a_server_has_either_a_command_or_a_url() {
         (json!({ "name": "", "command": ["x"] }), "name"),
         (json!({ "name": "a b", "command": ["x"] }), "name"),
         (json!({ "name": "a", "command": ["x"], "prefix": "ä" }), "prefix"),
+        (
+            json!({ "name": "a", "command": ["x"], "limits": { "pages": 0 } }),
+            "`limits.pages` must be greater than 0",
+        ),
     ] {
         let error = settings(server).check().unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");

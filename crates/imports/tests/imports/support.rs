@@ -24,9 +24,9 @@ pub fn offer(name: &str, description: &str) -> Value {
     })
 }
 
-/// The path of the program, which cargo builds with the tests.
-fn fixture() -> PathBuf {
-    let path = env::current_exe().unwrap().parent().unwrap().parent().unwrap().join("examples/mcp_fixture");
+/// The path of an example program, which cargo builds with the tests.
+pub fn example(name: &str) -> PathBuf {
+    let path = env::current_exe().unwrap().parent().unwrap().parent().unwrap().join("examples").join(name);
     assert!(path.exists(), "{} is missing: cargo build -p toolwright-imports --examples", path.display());
     path
 }
@@ -44,7 +44,8 @@ impl TestServer {
     }
 
     pub fn settings(&self) -> ServerSettings {
-        let command = [fixture(), self.dir.path().join("offers.json")].map(|path| path.display().to_string());
+        let command = [example("mcp_fixture"), self.dir.path().join("offers.json")]
+            .map(|path| path.display().to_string());
         settings(json!({ "name": "fix", "command": command }))
     }
 
@@ -70,8 +71,8 @@ pub fn settings(value: Value) -> ServerSettings {
 
 /// The handler of a tool.
 pub fn handler(import: &Import, pins: &Pins, tool: &str) -> ImportedTool {
-    let wanted = format!("mcp:fix/{tool}");
-    import.handlers(pins).find(|imported| imported.handler == wanted).unwrap()
+    let wanted = format!("mcp:fix/{tool}@");
+    import.handlers(pins).find(|imported| imported.handler.starts_with(&wanted)).unwrap()
 }
 
 /// A deadline that is never reached.

@@ -121,6 +121,9 @@ impl Candidate {
 pub struct CandidateLists {
     /// Scored by BM25.
     pub keyword: Vec<Candidate>,
+    /// The BM25 score that counts as half relevant, by the words of the query and how rare they are in all records; 0
+    /// without words.
+    pub keyword_scale: f32,
     /// Scored by the cosine.
     pub vector: Vec<Candidate>,
 }

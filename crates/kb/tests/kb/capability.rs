@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use toolwright_capabilities::{CallIdentity, Capability, CapabilityError, CapabilityOutput, Embedder};
 use toolwright_kb::ingest::Progress;
+use toolwright_kb::relevance::DEFAULT_MIN_SCORE;
 use toolwright_kb::{EmbedderSource, Kb, KbCapability, Options};
 
 /// Hashes words into 64 dimensions: texts with common words are near each other.
@@ -46,7 +47,8 @@ fn embedder_source(name: &'static str) -> EmbedderSource {
 
 fn options(dir: &Path, embedder_source: EmbedderSource) -> Options {
     let url = format!("dir:{}", dir.join("kb").display());
-    Options { url, sources: vec![dir.join("files")], base: dir.to_owned(), embedder_source }
+    let sources = vec![dir.join("files")];
+    Options { url, sources, base: dir.to_owned(), embedder_source, min_score: DEFAULT_MIN_SCORE }
 }
 
 fn source_files() -> tempfile::TempDir {
@@ -106,7 +108,7 @@ async fn the_first_search_ingests_the_sources() {
     let first = &answer.value[0];
     assert_eq!(
         *first,
-        json!({"id": "person:ada", "type": "person", "title": "Ada Lind", "score": 1.0, "sourceType": "crm",
+        json!({"id": "person:ada", "type": "person", "title": "Ada Lind", "score": 0.7523, "sourceType": "crm",
             "lastUpdated": "2026-01-02T00:00:00Z", "snippet": "Ada founded the studio in 2011. She paints.",
             "metadata": {"role": "founder"}, "url": "https://studio.example/ada"})
     );
@@ -241,5 +243,29 @@ async fn a_model_installed_while_a_server_runs_is_used() {
     while call(&kb, "ann", "search", query.clone()).await.unwrap().meta == keyword {
         assert!(Instant::now() < deadline, "the vectors were not created");
         tokio::task::yield_now().await;
+    }
+}
+
+/// The demo records, by keyword. `tests/program/kb_model.rs` asks the same with the model.
+#[tokio::test]
+async fn a_question_without_an_answer_finds_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let base = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).to_owned();
+    let kb = KbCapability::new(Options {
+        sources: vec![base.join("demo/kb")],
+        base,
+        ..options(dir.path(), Arc::new(|| Err("no embedder".to_owned())))
+    });
+    for (query, is_answerable) in [
+        ("zzzzqqq", false),
+        ("submarine warfare in 1942", false),
+        ("which whales sing during the winter", false),
+        ("lighting designer", true),
+        ("onboarding", true),
+        ("who founded the studio", true),
+    ] {
+        let answer = call(&kb, "ann", "search", json!({"query": query})).await.unwrap();
+        let results = answer.value.as_array().unwrap();
+        assert_eq!(!results.is_empty(), is_answerable, "{query}: {results:?}");
     }
 }

@@ -82,3 +82,26 @@ pub fn equal_scores_are_ordered_by_key<F: StoreFixture>() {
     keys.sort();
     assert_eq!(found.iter().map(|hit| hit.key).collect::<Vec<_>>(), keys[..20]);
 }
+
+pub fn the_scale_of_scores_depends_on_the_words_and_how_rare_they_are<F: StoreFixture>() {
+    let fixture = F::new();
+    let store = fixture.open();
+    put(
+        &store,
+        &[
+            record("doc:a", "One", "alpha beta"),
+            record("doc:b", "Two", "alpha"),
+            record("doc:c", "Three", "gamma"),
+        ],
+    );
+    for (text, expected) in [
+        ("alpha", 0.25 * 1.6_f32.ln()),
+        ("the alpha", 0.25 * 1.6_f32.ln()),
+        ("missing", 0.25 * 8.0_f32.ln()),
+        ("alpha beta gamma missing", (1.6 * (8.0 / 3.0) * (8.0 / 3.0) * 8.0_f32).ln()),
+        ("...", 0.0),
+    ] {
+        let scale = search(&store, text, None, &Filter::default(), 10).keyword_scale;
+        assert!((scale - expected).abs() < 1e-4, "{text}: {scale} instead of {expected}");
+    }
+}

@@ -10,11 +10,12 @@ use std::sync::Arc;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
-use toolwright_contract::{ErrorKind, Failure, SideEffects, Success};
+use toolwright_contract::{ErrorKind, Failure, SideEffects, Success, arguments};
 use toolwright_registry::hex;
 use toolwright_registry::http::{HttpTool, Piece, Template};
 
 use super::within;
+use crate::capability_calls::retry_after;
 use crate::host::call_capability;
 use crate::invocation::Invocation;
 use crate::normalise::Normalised;
@@ -235,7 +236,7 @@ fn outcome(answer: &Value, tool: &HttpTool, writes: bool) -> Result<Success, Fai
             Some("null") => Value::Null,
             Some(text) => json!({ "text": text }),
         },
-        json => json.clone(),
+        json => exact_json(answer).unwrap_or_else(|| json.clone()),
     };
     let data = match &tool.data {
         Some(pointer) => whole.pointer(pointer).cloned().ok_or_else(|| Failure {
@@ -250,7 +251,13 @@ fn outcome(answer: &Value, tool: &HttpTool, writes: bool) -> Result<Success, Fai
     Ok(data.into())
 }
 
-fn error_status(status: u64, answer: &Value, writes: bool) -> Failure {
+/// The body again, if it has whole numbers beyond 64 bits: they become strings, since a number would be rounded.
+fn exact_json(answer: &Value) -> Option<Value> {
+    let quoted = arguments::quote_long_integers(answer["body"].as_str()?)?;
+    serde_json::from_str(&quoted).ok()
+}
+
+pub(crate) fn error_status(status: u64, answer: &Value, writes: bool) -> Failure {
     let (kind, retryable) = match status {
         401 | 403 => (ErrorKind::Auth, false),
         404 | 410 => (ErrorKind::NotFound, false),
@@ -261,11 +268,15 @@ fn error_status(status: u64, answer: &Value, writes: bool) -> Failure {
     };
     let text = answer["body"].as_str().unwrap_or_default();
     let excerpt: String = text.chars().take(MAX_EXCERPT_CHARS).collect();
+    let mut details = json!({ "status": status, "body": excerpt });
+    if let Some(wait) = retry_after(answer) {
+        details["retryAfterMs"] = wait.into();
+    }
     Failure {
         retryable,
         // A server that failed may have done part of the work.
         partial_side_effects: writes && status >= 500,
-        details: Some(Box::new(json!({ "status": status, "body": excerpt }))),
+        details: Some(Box::new(details)),
         ..Failure::new(kind, format!("The service responded with status {status}."))
     }
 }

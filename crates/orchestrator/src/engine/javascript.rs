@@ -21,5 +21,16 @@ pub(super) async fn run(invocation: &Arc<Invocation>, program: &Arc<Program>, ar
         now: invocation.now,
         seed: None,
     });
-    normalise(running.await, invocation.spec().side_effects)
+    let result = running.await;
+    let cause = match &result {
+        Err(engine::Failure::Thrown { tool_error: None, code, .. }) => {
+            invocation.effects().capability_calls.cause_of(code.as_deref(), invocation.spec())
+        }
+        _ => None,
+    };
+    let normalised = normalise(result, invocation.spec().side_effects);
+    match cause {
+        Some(failure) => Normalised { outcome: Err(failure), ..normalised },
+        None => normalised,
+    }
 }

@@ -25,6 +25,13 @@ pub(crate) enum Handler {
     Mock(Arc<Value>),
 }
 
+impl Handler {
+    /// Whether it holds a seat while it runs: a worker process, or a connection. Mocks and native functions do not.
+    pub fn needs_seat(&self) -> bool {
+        matches!(self, Self::JavaScript(_) | Self::Http(_))
+    }
+}
+
 /// Waits for a handler until the call is cancelled or its deadline passes.
 async fn within<T>(invocation: &Invocation, work: impl Future<Output = T>) -> Result<T, Normalised> {
     let stopped = |failure| Err(normalise(Err(failure), invocation.spec().side_effects));

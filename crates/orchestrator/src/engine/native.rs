@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use serde_json::Value;
-use toolwright_contract::{Failure, Success};
+use toolwright_contract::{ErrorKind, Failure, Success};
 
 use super::within;
 use crate::context::Context;
@@ -32,16 +32,17 @@ where
 pub(super) async fn run(invocation: &Arc<Invocation>, handler: &Handler, args: Value) -> Normalised {
     let context = Context(Arc::clone(invocation));
     let Ok(running) = catch_unwind(AssertUnwindSafe(|| handler(args, context))) else {
-        return panicked();
+        return panicked(invocation);
     };
     match within(invocation, AssertUnwindSafe(running).catch_unwind()).await {
         Ok(Ok(outcome)) => Normalised { outcome, detail: None },
-        Ok(Err(_)) => panicked(),
+        Ok(Err(_)) => panicked(invocation),
         Err(stopped) => stopped,
     }
 }
 
-fn panicked() -> Normalised {
-    let failure = Failure::unforeseen("The tool failed unexpectedly.");
+fn panicked(invocation: &Invocation) -> Normalised {
+    let failure = Failure::new(ErrorKind::Internal, "The tool failed unexpectedly.");
+    let failure = Failure { partial_side_effects: invocation.writes(), ..failure };
     Normalised { outcome: Err(failure), detail: Some("the native handler panicked".to_owned()) }
 }

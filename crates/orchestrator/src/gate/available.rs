@@ -2,19 +2,16 @@
 
 use toolwright_contract::{ErrorKind, Failure};
 
-use super::{GateInput, Stop};
+use super::usable::ToolUse;
 
-pub(super) fn pass(input: &mut GateInput<'_>) -> Result<(), Stop> {
-    let Some(condition) = &input.prepared.available else { return Ok(()) };
-    match condition.holds(input.condition_input()) {
+pub(super) fn check(tool_use: &ToolUse<'_>) -> Result<(), Failure> {
+    let id = &tool_use.spec.tool_id;
+    match tool_use.is_available() {
         Ok(true) => return Ok(()),
         Ok(false) => {}
-        Err(detail) => tracing::warn!(
-            tool = input.spec().tool_id,
-            "could not evaluate the availability condition: {detail}"
-        ),
+        Err(detail) => tracing::warn!(tool = id, "could not evaluate the availability condition: {detail}"),
     }
-    let message = format!("The tool `{}` is not available in this session now.", input.spec().tool_id);
+    let message = format!("The tool `{id}` is not available in this session now.");
     let failure = Failure::new(ErrorKind::Unavailable, message);
-    Err(failure.suggest("Continue without it, or tell the user that this is not possible now.").into())
+    Err(failure.suggest("Continue without it, or tell the user that this is not possible now."))
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Number, Value, json};
 use toolwright_contract::Category;
+use toolwright_schema::compare_numbers;
 
 use super::{GateInput, Stop};
 use crate::redact;
@@ -16,8 +17,8 @@ pub(super) fn pass(input: &mut GateInput<'_>) -> Result<(), Stop> {
     }
     for (name, limit) in limits {
         let Some(given) = input.args.get_mut(name) else { continue };
-        let (Some(number), Some(bound)) = (given.as_f64(), limit.as_f64()) else { continue };
-        if number > bound {
+        let Value::Number(number) = &*given else { continue };
+        if compare_numbers(number, &limit).is_gt() {
             let from = input.clamped.get(name).and_then(|earlier| earlier.get("from")).cloned();
             let from = from.unwrap_or_else(|| given.clone());
             *given = Value::Number(limit.clone());

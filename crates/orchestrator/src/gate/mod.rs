@@ -1,6 +1,7 @@
 //! The gates that a call passes before it is claimed: a list of functions, in order. A refusal is an envelope with a
 //! suggestion, and is only recorded in the audit log.
 
+mod auth;
 mod available;
 mod clamp;
 mod confirmed;
@@ -9,6 +10,7 @@ mod mode;
 mod rate;
 pub(crate) mod retrieval;
 pub(crate) mod role;
+mod usable;
 mod valid;
 
 use std::sync::Arc;
@@ -22,6 +24,7 @@ use crate::prepared::PreparedTool;
 use crate::store::SessionRecord;
 
 pub(crate) use rate::{RateTokens, Rates};
+pub(crate) use usable::ToolUse;
 
 /// A call as the gates see it.
 pub(crate) struct GateInput<'a> {
@@ -66,17 +69,8 @@ impl From<Failure> for Stop {
 pub(crate) type Gate = fn(&mut GateInput<'_>) -> Result<(), Stop>;
 
 /// The gates of a call, in this order. Clamped arguments are validated again.
-pub(crate) const OF_CALLS: &[Gate] = &[
-    available::pass,
-    role::pass,
-    mode::pass,
-    rate::pass,
-    valid::pass,
-    clamp::pass,
-    valid::pass_again,
-    meter::pass,
-    confirmed::pass,
-];
+pub(crate) const OF_CALLS: &[Gate] =
+    &[usable::pass, rate::pass, valid::pass, clamp::pass, valid::pass_again, meter::pass, confirmed::pass];
 
 /// The gates of arguments that an approver has edited.
 pub(crate) const OF_EDITED_ARGUMENTS: &[Gate] = &[valid::pass, clamp::pass, valid::pass_again];

@@ -1,11 +1,8 @@
 //! Whether the tool may be used in the session's mode.
 
-use toolwright_contract::{ErrorKind, Failure};
+use toolwright_contract::{ErrorKind, Failure, Mode, ToolSpec};
 
-use super::{GateInput, Stop};
-
-pub(super) fn pass(input: &mut GateInput<'_>) -> Result<(), Stop> {
-    let (spec, mode) = (input.spec(), input.session.mode);
+pub(super) fn check(spec: &ToolSpec, mode: Mode) -> Result<(), Failure> {
     if spec.allowed_modes.contains(&mode) {
         return Ok(());
     }
@@ -13,5 +10,5 @@ pub(super) fn pass(input: &mut GateInput<'_>) -> Result<(), Stop> {
     let message = format!("The tool `{}` cannot be used in {mode} mode.", spec.tool_id);
     let suggestion =
         format!("It works only in {} mode: offer to continue there, or do without it.", allowed.join(" or "));
-    Err(Failure::new(ErrorKind::ModeRestricted, message).suggest(suggestion).into())
+    Err(Failure::new(ErrorKind::ModeRestricted, message).suggest(suggestion))
 }

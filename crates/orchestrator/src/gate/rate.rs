@@ -1,5 +1,6 @@
-//! Rate limits of a tool per client, and of all tools per org: a sliding window of calls. Counted per process: several
-//! servers each allow the full number.
+//! Rate limits of a tool per principal, and of all tools per org: a sliding window of calls. Counted per process: several
+//! servers each allow the full number. A principal that speaks for clients has one window for each of them; any other
+//! cannot escape its window by another client id.
 //!
 //! A call takes a token of each limit, and returns them unless it is claimed or becomes a confirmation request: a call
 //! that another gate refuses costs nothing.
@@ -7,7 +8,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use toolwright_contract::{ErrorKind, Failure, RateLimit};
+use serde_json::json;
+use toolwright_contract::{ErrorKind, Failure, RateLimit, SPEAKS_FOR_CLIENTS};
 
 use super::{GateInput, Stop};
 
@@ -47,16 +49,20 @@ pub(super) fn pass(input: &mut GateInput<'_>) -> Result<(), Stop> {
     let own = spec.permissions.as_ref().and_then(|permissions| permissions.rate_limit);
     let who = &session.principal;
     let org = who.org.as_deref().unwrap_or_default();
-    let key = || format!("t\n{}\n{org:?}\n{:?}\n{}", spec.tool_id, who.id, session.client_id);
-    let own = own.map(|limit| (key(), limit));
+    let client = if who.has_role(SPEAKS_FOR_CLIENTS) { &session.client_id } else { "" };
+    let key = || format!("t\n{}\n{org:?}\n{:?}\n{client}", spec.tool_id, who.id);
+    let own = own.map(|limit| (key(), limit, format!("the tool `{}`", spec.tool_id)));
     let org = input.policy.org_rate.zip(session.principal.org.as_ref());
-    let org = org.map(|(limit, org)| (format!("o\n{org}"), limit));
+    let org =
+        org.map(|(limit, org)| (format!("o\n{org}"), limit, "the user's org, over all tools,".to_owned()));
     let mut tokens = RateTokens { taken: Vec::new(), at: input.now };
-    for (key, limit) in own.into_iter().chain(org) {
+    for (key, limit, name) in own.into_iter().chain(org) {
         if let Err(wait) = tokens.take(&input.rules.rates, key, limit) {
-            let message = format!("The rate limit of the tool `{}` is exceeded.", spec.tool_id);
+            let RateLimit { calls, window } = limit;
+            let message = format!("The rate limit of {name} is exceeded: {calls} calls in {window} ms.");
             let seconds = (wait + 999) / 1000;
-            let failure = Failure::new(ErrorKind::RateLimit, message);
+            let mut failure = Failure::new(ErrorKind::RateLimit, message);
+            failure.details = Some(Box::new(json!({ "retryAfterMs": wait })));
             return Err(failure.suggest(format!("Wait {seconds} s before calling it again.")).into());
         }
     }

@@ -2,14 +2,9 @@
 
 use toolwright_contract::{ErrorKind, Failure, Principal, ToolSpec};
 
-use super::{GateInput, Stop};
-
-pub(super) fn pass(input: &mut GateInput<'_>) -> Result<(), Stop> {
-    Ok(check(input.spec(), &input.session.principal)?)
-}
-
-/// Used by `reg_describe`, too.
+/// Used for approvers, too.
 pub(crate) fn check(spec: &ToolSpec, principal: &Principal) -> Result<(), Failure> {
+    super::auth::check(spec, principal)?;
     if spec.admits(&principal.roles) {
         return Ok(());
     }

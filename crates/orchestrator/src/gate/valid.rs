@@ -1,9 +1,11 @@
 //! Whether the arguments match the schema; absent ones get their defaults. The refusal has enough detail for a model to
 //! correct the arguments.
 
-use serde_json::Value;
+use serde_json::{Number, Value, json};
+use toolwright_contract::json::inexact_integer;
 use toolwright_contract::suggest::nearest;
 use toolwright_contract::{ErrorKind, Failure};
+use toolwright_registry::toolset::Implementation;
 use toolwright_schema::ValidationError;
 
 use super::{GateInput, Stop};
@@ -14,7 +16,24 @@ const MAX_ERRORS: usize = 10;
 pub(super) fn pass(input: &mut GateInput<'_>) -> Result<(), Stop> {
     let prepared = input.prepared;
     let checked = prepared.parameters.validate(&mut input.args);
-    checked.map_err(|errors| refuse(&errors, &prepared.tool.spec.json_schema).into())
+    checked.map_err(|errors| refuse(&errors, &prepared.tool.spec.json_schema))?;
+    if matches!(prepared.tool.implementation, Implementation::Module(_))
+        && let Some((place, number)) = inexact_integer(&input.args)
+    {
+        return Err(refuse(&[inexact(place, number)], &prepared.tool.spec.json_schema).into());
+    }
+    Ok(())
+}
+
+/// JavaScript has only doubles: an integer that does not fit would be rounded.
+fn inexact(instance_path: String, number: &Number) -> ValidationError {
+    ValidationError {
+        instance_path,
+        schema_path: "#".to_owned(),
+        keyword: "type",
+        params: json!({ "type": "number" }),
+        message: format!("is {number}, which JavaScript cannot hold exactly (beyond 2^53); use a string"),
+    }
 }
 
 /// Validates clamped arguments.

@@ -7,7 +7,8 @@ use toolwright_contract::Principal;
 
 use super::{
     AuditEntry, AuditRow, BlockRecord, Claim, ClaimOutcome, ConfirmationRecord, Decision, ExecutionRecord,
-    Memory, Postgres, Result, SessionRecord, SettleOutcome, Settlement, Sqlite, SweepOutcome,
+    Memory, PendingQuery, Postgres, Result, SessionRecord, SettleOutcome, Settlement, Sqlite, SweepOutcome,
+    ToolsetInfo, ToolsetRecord,
 };
 
 /// A store of any kind.
@@ -16,6 +17,18 @@ pub enum Store {
     Memory(Memory),
     Sqlite(Sqlite),
     Postgres(Postgres),
+}
+
+impl Store {
+    /// Writes everything and closes the store, for a clean stop. A SQLite file is complete without its log after that.
+    /// Later calls fail. Blocks while it writes.
+    pub async fn close(&self) {
+        match self {
+            Self::Memory(_) => {}
+            Self::Sqlite(store) => store.close(),
+            Self::Postgres(store) => store.close().await,
+        }
+    }
 }
 
 /// Declares the trait, and implements it for [`Store`].
@@ -76,14 +89,21 @@ operations! {
 
     async fn confirmation(&self, id: &str) -> Result<Option<Arc<ConfirmationRecord>>>;
 
-    /// The pending confirmations of one session or of all, oldest first.
-    async fn pending_confirmations(&self, session: Option<&str>) -> Result<Vec<Arc<ConfirmationRecord>>>;
+    /// A page of the pending confirmations, oldest first.
+    async fn pending_confirmations(&self, query: PendingQuery<'_>) -> Result<Vec<Arc<ConfirmationRecord>>>;
+
+    /// How many confirmations of a principal are pending and have not expired by `now`, counted up to `limit`.
+    async fn count_pending(&self, principal: &str, now: i64, limit: usize) -> Result<usize>;
 
     /// Approves or rejects a confirmation that is pending and has not expired by `now`. `None` when it is not pending
     /// or does not exist. Committed.
     async fn decide_confirmation(
         &self, id: &str, decision: Decision, now: i64
     ) -> Result<Option<Arc<ConfirmationRecord>>>;
+
+    /// Takes back an approval whose execution has not been claimed: the confirmation counts as expired. False when it is
+    /// not approved, or was used. Committed.
+    async fn withdraw_approval(&self, id: &str) -> Result<bool>;
 
     /// Approved confirmations whose execution has not been claimed: after a restart these still have to run.
     async fn approved_confirmations(&self) -> Result<Vec<Arc<ConfirmationRecord>>>;
@@ -116,6 +136,25 @@ operations! {
     /// Whether an active session uses this toolset.
     async fn is_toolset_in_use(&self, toolset: &str) -> Result<bool>;
 
+    /// Stores a toolset. One that is stored already stays as it is, and counts as used at `used_at`. Committed.
+    async fn put_toolset(&self, toolset: ToolsetRecord) -> Result<()>;
+
+    /// Records that a toolset is used at `now`. False when it is not stored. Relaxed.
+    async fn touch_toolset(&self, id: &str, now: i64) -> Result<bool>;
+
+    /// A stored toolset with its content.
+    async fn toolset(&self, id: &str) -> Result<Option<ToolsetRecord>>;
+
+    /// All stored toolsets, and how many active sessions each has; the one that was used last comes first.
+    async fn toolsets(&self) -> Result<Vec<(ToolsetInfo, u64)>>;
+
+    /// Deletes the toolsets that no active session has, and that were last used at `used_before` or earlier. Returns their
+    /// ids in order. [`Self::sweep`] does the same to those that were not used for a day. Committed.
+    async fn delete_unused_toolsets(&self, used_before: i64) -> Result<Vec<String>>;
+
     /// Waits until all relaxed changes so far are on disk.
     async fn flush(&self) -> Result<()>;
+
+    /// Writes to the disk without changing a record, to learn whether that is possible.
+    async fn test_write(&self) -> Result<()>;
 }

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use toolwright_contract::Envelope;
 
+use super::conversation::LogEntry;
 use super::records::{
     AuditEntry, AuditRow, BlockRecord, Claim, ConfirmationRecord, Durability, ExecutionRecord, SessionRecord,
+    ToolsetRecord,
 };
 use super::{Error, Result};
 
@@ -36,12 +38,34 @@ pub enum Change {
     Confirmation(Arc<ConfirmationRecord>),
     /// A client was blocked.
     Block(BlockRecord),
+    /// A toolset was stored.
+    Toolset(ToolsetRecord),
+    /// A toolset was used.
+    ToolsetUsed {
+        id: String,
+        at: i64,
+    },
+    /// Entries were appended to a conversation log.
+    Log {
+        session: String,
+        entries: Vec<LogEntry>,
+    },
     /// An audit entry: the JSON that is hashed and stored. Serialized outside of any lock.
     Audit(String),
     Deletion(Deletion),
+    /// Changes nothing. Its waiter learns whether the disk can be written.
+    WriteTest,
 }
 
 impl Change {
+    /// The audit entry that it writes.
+    pub fn audit_entry(&self) -> Option<AuditEntry> {
+        match self {
+            Self::Settlement { audit, .. } | Self::Audit(audit) => serde_json::from_str(audit).ok(),
+            _ => None,
+        }
+    }
+
     /// Its subject, for the log. Contents are left out: they may be secret.
     pub fn subject(&self) -> String {
         match self {
@@ -50,17 +74,18 @@ impl Change {
                 format!("claim of {} in session {}", claim.execution, claim.session)
             }
             Self::Confirmation(confirmation) => format!("confirmation {}", confirmation.id),
+            Self::Log { session, .. } => format!("conversation of session {session}"),
             Self::Block(block) => format!("block of client {}", block.client_id),
-            Self::Settlement { audit, .. } | Self::Audit(audit) => {
-                let entry = serde_json::from_str(audit);
-                entry.map_or(
-                    "an audit entry".to_owned(),
-                    |AuditEntry { event, execution_id, session, .. }| {
-                        format!("audit entry {event} of {execution_id} in session {session}")
-                    },
-                )
-            }
+            Self::Settlement { .. } | Self::Audit(_) => self.audit_entry().map_or(
+                "an audit entry".to_owned(),
+                |AuditEntry { event, execution_id, session, .. }| {
+                    format!("audit entry {event} of {execution_id} in session {session}")
+                },
+            ),
+            Self::Toolset(toolset) => format!("toolset {}", toolset.info.id),
+            Self::ToolsetUsed { id, .. } => format!("use of toolset {id}"),
             Self::Deletion(_) => "deletion of old records".to_owned(),
+            Self::WriteTest => "test of a write".to_owned(),
         }
     }
 }
@@ -74,6 +99,8 @@ pub struct Deletion {
     /// By id.
     pub confirmations: Vec<String>,
     pub blocks: Vec<BlockRecord>,
+    /// By id.
+    pub toolsets: Vec<String>,
 }
 
 impl Deletion {
@@ -82,6 +109,7 @@ impl Deletion {
             && self.executions.is_empty()
             && self.confirmations.is_empty()
             && self.blocks.is_empty()
+            && self.toolsets.is_empty()
     }
 }
 
@@ -104,6 +132,20 @@ pub trait Journal: Send + Sync {
         session: &str,
         execution: &str,
     ) -> impl Future<Output = Result<Option<ExecutionRecord>>> + Send;
+
+    /// The content of a stored toolset, which is not held in memory.
+    fn toolset(&self, id: &str) -> impl Future<Output = Result<Option<Arc<[u8]>>>> + Send;
+
+    /// Up to `limit` entries of a conversation log after this position.
+    fn log_entries(
+        &self,
+        session: &str,
+        after: u64,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<LogEntry>>> + Send;
+
+    /// The position of the last entry of a conversation log; 0 when it is empty.
+    fn log_end(&self, session: &str) -> impl Future<Output = Result<u64>> + Send;
 
     /// Up to `limit` audit rows after the row with this number.
     fn audit_rows(&self, after: u64, limit: usize) -> impl Future<Output = Result<Vec<AuditRow>>> + Send;

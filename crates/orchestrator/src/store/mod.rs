@@ -1,4 +1,4 @@
-//! The records that outlive a call: sessions, executions, confirmations, blocks, audit. One set of rules, three back
+//! The records that outlive a call: sessions, toolsets, executions, confirmations, blocks, audit. One set of rules, three back
 //! ends, one conformance suite (`tests/store.rs`) that all of them pass.
 //!
 //! # Rules
@@ -13,11 +13,17 @@
 //!   claimed again by any process; any other stays in doubt.
 //! - **A closed confirmation stores no secrets.** Once it is used, rejected or expired, it holds the redacted
 //!   arguments.
+//! - **A toolset is stored before its first session**, and deleted when no active session has it and none was created
+//!   with it for a day.
 //! - **Sessions are updated by compare-and-set.** [`Backend::update_session`] succeeds only on the revision that was
 //!   read.
 //! - **Fail closed.** A back end that is unavailable returns an [`Error`], and the call is refused.
+//! - **A gap in the audit is an entry of the audit.** Entries that could not be written are counted, and the count is
+//!   written as soon as writing works again.
 
+mod audit_gap;
 pub mod chain;
+mod conversation;
 mod dispatch;
 mod journal;
 mod memory;
@@ -30,6 +36,7 @@ use std::sync::Arc;
 
 use toolwright_contract::Envelope;
 
+pub use conversation::{ConversationLog, LogEntry, LogOpening};
 pub use dispatch::{Backend, Store};
 pub use memory::Memory;
 pub use meter::{Charge, MeterScope, RETRIEVAL_METER, Spent};
@@ -37,8 +44,8 @@ pub use postgres::Postgres;
 pub(crate) use records::PENDING_END;
 pub use records::{
     AuditEntry, AuditRow, BlockRecord, Claim, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Decision,
-    Durability, ExecutionRecord, ExecutionStatus, SessionRecord, SessionStatus, SettleOutcome, Settlement,
-    SweepOutcome,
+    Durability, ExecutionRecord, ExecutionStatus, PendingQuery, PendingScope, SessionRecord, SessionStatus,
+    SettleOutcome, Settlement, SweepOutcome, ToolsetInfo, ToolsetRecord,
 };
 pub use sqlite::Sqlite;
 

@@ -39,6 +39,15 @@ impl SessionRecord {
         self.toolset.split('+').next().unwrap_or_default()
     }
 
+    /// The session as a call of this principal sees it: with its present roles. The stored session keeps those that it
+    /// began with.
+    pub(crate) fn with_principal(self: Arc<Self>, principal: &Principal) -> Arc<Self> {
+        if self.principal == *principal {
+            return self;
+        }
+        Arc::new(Self { principal: principal.clone(), ..(*self).clone() })
+    }
+
     /// Whether a tool has asked to end it.
     pub fn is_ending(&self) -> bool {
         self.state.get(PENDING_END).is_some()
@@ -63,6 +72,27 @@ pub enum SessionStatus {
     Active,
     Ended,
     Expired,
+}
+
+/// A stored toolset, without its content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolsetInfo {
+    /// As [`SessionRecord::toolset`].
+    pub id: String,
+    pub created_at: i64,
+    /// When a session was last created with it, to within a quarter of an hour.
+    pub used_at: i64,
+    /// How many tools it has.
+    pub tools: u32,
+    /// The size of its content.
+    pub bytes: u64,
+}
+
+/// A stored toolset, whole. Its content is named by its id, so it never changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolsetRecord {
+    pub info: ToolsetInfo,
+    pub content: Arc<[u8]>,
 }
 
 /// A client of a principal that is refused until a time.
@@ -190,6 +220,9 @@ pub struct SweepOutcome {
 pub struct ConfirmationRecord {
     pub id: String,
     pub session: String,
+    /// The key of the session's principal. Empty in records of earlier versions.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub principal: String,
     pub client_id: String,
     pub execution: String,
     pub tool: String,
@@ -215,6 +248,9 @@ pub struct ConfirmationRecord {
     pub decided_by: Option<String>,
     /// Why it was rejected.
     pub reason: Option<String>,
+    /// The roles of whoever made the call, when they made or approved it; `None`: those of the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub roles: Option<Vec<String>>,
 }
 
 impl ConfirmationRecord {
@@ -233,8 +269,16 @@ impl ConfirmationRecord {
             && self.digest == claim.digest
     }
 
+    /// Its status at this time, whether or not a sweep has recorded that it expired.
+    pub fn status_at(&self, now: i64) -> ConfirmationStatus {
+        if self.status == ConfirmationStatus::Pending && self.expires_at <= now {
+            return ConfirmationStatus::Expired;
+        }
+        self.status
+    }
+
     pub(super) fn is_pending_at(&self, now: i64) -> bool {
-        self.status == ConfirmationStatus::Pending && now < self.expires_at
+        self.status_at(now) == ConfirmationStatus::Pending
     }
 
     /// Pending, or approved and not yet used.
@@ -251,12 +295,13 @@ impl ConfirmationRecord {
 
     pub(super) fn decided(&self, decision: Decision) -> Self {
         match decision {
-            Decision::Approve { by, args, redacted_args } => Self {
+            Decision::Approve { by, args, redacted_args, roles } => Self {
                 status: ConfirmationStatus::Approved,
                 decided_by: Some(by),
                 is_edited: args != self.args,
                 args,
                 redacted_args,
+                roles: roles.or_else(|| self.roles.clone()),
                 ..self.clone()
             },
             Decision::Reject { by, reason } => {
@@ -272,6 +317,32 @@ impl ConfirmationRecord {
             closed.args = redacted;
         }
         closed
+    }
+}
+
+/// A page of the pending confirmations, oldest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PendingQuery<'a> {
+    pub scope: PendingScope<'a>,
+    /// The time and id of the confirmation before the page.
+    pub after: Option<(i64, &'a str)>,
+    pub limit: usize,
+}
+
+/// Whose pending confirmations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PendingScope<'a> {
+    All,
+    Session(&'a str),
+    /// By the key of a principal. In PostgreSQL, confirmations that a server of the version before has stored are
+    /// listed for every principal: the caller checks their session.
+    Principal(&'a str),
+}
+
+impl<'a> PendingQuery<'a> {
+    /// All of a scope.
+    pub const fn all(scope: PendingScope<'a>) -> Self {
+        Self { scope, after: None, limit: usize::MAX }
     }
 }
 
@@ -295,6 +366,8 @@ pub enum Decision {
         args: Value,
         /// See [`ConfirmationRecord::redacted_args`].
         redacted_args: Option<Value>,
+        /// The present roles of whoever made the call, if they have approved it themselves.
+        roles: Option<Vec<String>>,
     },
     Reject {
         by: String,

@@ -58,6 +58,8 @@ pub struct Thrown {
     pub code: String,
     #[serde(default)]
     pub message: String,
+    #[serde(default, rename = "retryAfterMs")]
+    pub retry_after_ms: Option<u32>,
 }
 
 /// An expected capability call.

@@ -20,6 +20,8 @@ pub struct Report {
     /// Why it failed; empty when it passed.
     pub differences: Vec<String>,
     pub envelope: Value,
+    /// What the handler wrote to `console`, and why it failed, each with its level.
+    pub log: Vec<String>,
 }
 
 impl Report {
@@ -47,7 +49,7 @@ pub async fn run(orchestrator: &Orchestrator, tool_id: &str, case: &Case) -> Rep
     if let Some(expected) = &case.calls {
         differences.extend(compare_calls(expected, &host.calls()));
     }
-    Report { name: case.name.clone(), differences, envelope }
+    Report { name: case.name.clone(), differences, envelope, log: host.log() }
 }
 
 /// The test's call, in a session with the test's state.

@@ -1,7 +1,7 @@
 //! A host whose capabilities return what a test declares, and which records their calls.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 use toolwright_engine::{Host, HostError, HostFuture, Level};
@@ -20,6 +20,8 @@ struct Recorded {
     calls: Vec<(String, Vec<Value>)>,
     /// How often each was called.
     counts: HashMap<String, usize>,
+    /// The lines that the handler, or the orchestrator about it, has logged.
+    log: Vec<String>,
 }
 
 impl StubHost {
@@ -29,11 +31,20 @@ impl StubHost {
 
     /// The calls, in order.
     pub fn calls(&self) -> Vec<(String, Vec<Value>)> {
-        self.recorded.lock().unwrap_or_else(PoisonError::into_inner).calls.clone()
+        self.recorded().calls.clone()
+    }
+
+    /// What was logged, in order.
+    pub fn log(&self) -> Vec<String> {
+        self.recorded().log.clone()
+    }
+
+    fn recorded(&self) -> MutexGuard<'_, Recorded> {
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn answer(&self, path: &str, args: Vec<Value>) -> Result<Value, HostError> {
-        let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut recorded = self.recorded();
         recorded.calls.push((path.to_owned(), args));
         let count = recorded.counts.entry(path.to_owned()).or_default();
         let index = *count;
@@ -46,7 +57,10 @@ impl StubHost {
                     format!("the stub of {path} has no result number {}", index + 1),
                 )
             }),
-            Some(Stub::Throws(thrown)) => Err(HostError::new(&thrown.code, &thrown.message)),
+            Some(Stub::Throws(thrown)) => Err(HostError {
+                retry_after_ms: thrown.retry_after_ms,
+                ..HostError::new(&thrown.code, &thrown.message)
+            }),
             None if matches!(path, "audit.log" | "progress") => Ok(Value::Null),
             None => Err(HostError::new("NOT_CONFIGURED", format!("the test has no stub for {path}"))),
         }
@@ -64,6 +78,12 @@ impl Host for StubHost {
     }
 
     fn console(&self, level: Level, text: String) {
-        tracing::debug!(?level, "{text}");
+        let level = match level {
+            Level::Error => "error",
+            Level::Warn => "warn",
+            Level::Info => "info",
+            Level::Debug => "debug",
+        };
+        self.recorded().log.push(format!("{level}: {text}"));
     }
 }

@@ -16,6 +16,7 @@ use toolwright_registry::toolset::Toolset;
 use crate::support::{call, to_json, tool};
 
 const NOW: i64 = 1_000_000;
+const DAY: i64 = 24 * 60 * 60 * 1000;
 
 /// A client that records its messages.
 #[derive(Debug, Default)]
@@ -55,13 +56,24 @@ impl BlockFixture {
         Self { orchestrator, clock }
     }
 
+    /// Of a service that speaks for its clients.
     fn new_session(user: &str, client: &str) -> NewSession {
-        let principal = Principal { id: user.to_owned(), org: Some("studio".to_owned()), roles: Vec::new() };
+        Self::new_session_with(user, client, &["speaks-for-clients"])
+    }
+
+    fn new_session_with(user: &str, client: &str, roles: &[&str]) -> NewSession {
+        let roles = roles.iter().map(|role| (*role).to_owned()).collect();
+        let principal = Principal { id: user.to_owned(), org: Some("studio".to_owned()), roles };
         NewSession { principal, ..NewSession::new(client, Mode::Text) }
     }
 
     async fn session(&self, user: &str, client: &str) -> String {
         self.orchestrator.create_session(Self::new_session(user, client)).await.unwrap().id.clone()
+    }
+
+    async fn session_with(&self, user: &str, client: &str, roles: &[&str]) -> String {
+        let new = Self::new_session_with(user, client, roles);
+        self.orchestrator.create_session(new).await.unwrap().id.clone()
     }
 
     async fn ban(&self, session: &str, id: &str, until: Value) -> Value {
@@ -172,7 +184,7 @@ async fn a_block_outlives_a_restart_and_can_be_lifted() {
     let fixture = open();
     assert_eq!(fixture.look(&session, "c1").await, "AUTH");
     let mira = BlockFixture::new_session("mira", "phone").principal;
-    assert_eq!(fixture.orchestrator.blocked_for(&mira, "phone").await.unwrap(), Some(60_000));
+    assert_eq!(fixture.orchestrator.blocked_for(&mira, "phone", None).await.unwrap(), Some(60_000));
     assert!(fixture.orchestrator.unblock(&mira, "phone").await.unwrap());
     assert!(!fixture.orchestrator.unblock(&mira, "phone").await.unwrap());
     assert_eq!(fixture.look(&session, "c2").await, "ok");
@@ -193,4 +205,68 @@ async fn no_session_id_collides_with_a_block() {
     let mira = BlockFixture::new_session("mira", "phone").principal;
     assert!(fixture.orchestrator.unblock(&mira, "phone").await.unwrap());
     assert_eq!(fixture.look(id, "c3").await, "ok");
+}
+
+#[tokio::test]
+async fn another_client_id_does_not_escape_a_block() {
+    let fixture = BlockFixture::on(Store::Memory(Memory::default()));
+    let (phone, desk) =
+        (fixture.session_with("mira", "phone", &[]).await, fixture.session_with("mira", "desk", &[]).await);
+    let other = fixture.session_with("jon", "phone", &[]).await;
+    assert_eq!(fixture.ban(&phone, "b1", json!(NOW + 60_000)).await["ok"], true);
+    let new = fixture.session_with("mira", "new", &[]).await;
+    for session in [&phone, &desk, &new] {
+        assert_eq!(fixture.look(session, "c1").await, "AUTH");
+    }
+    assert_eq!(fixture.look(&other, "c1").await, "ok");
+    let mira = BlockFixture::new_session_with("mira", "phone", &[]).principal;
+    assert_eq!(fixture.orchestrator.blocked_for(&mira, "another", None).await.unwrap(), Some(60_000));
+    assert!(fixture.orchestrator.unblock(&mira, "phone").await.unwrap());
+    assert_eq!(fixture.look(&desk, "c2").await, "ok");
+}
+
+#[tokio::test]
+async fn a_block_never_shuts_out_an_operator_or_everyone_on_an_open_server() {
+    let fixture = BlockFixture::on(Store::Memory(Memory::default()));
+    // Without keys every request is that of the operator `local`, who is also the client unless one is named.
+    let (session, other) = (
+        fixture.session_with("local", "local", &["admin"]).await,
+        fixture.session_with("local", "local", &["admin"]).await,
+    );
+    let visitor = fixture.session_with("local", "visitor", &["admin"]).await;
+    assert_eq!(fixture.ban(&session, "b1", json!(NOW + 60_000)).await["ok"], true);
+    assert_eq!(
+        [
+            fixture.look(&session, "c1").await,
+            fixture.look(&other, "c1").await,
+            fixture.look(&visitor, "c1").await
+        ],
+        ["AUTH", "ok", "ok"]
+    );
+    // A named client is blocked in all of its sessions, and no other.
+    assert_eq!(fixture.ban(&visitor, "b1", json!(NOW + 60_000)).await["ok"], true);
+    let again = fixture.session_with("local", "visitor", &["admin"]).await;
+    assert_eq!([fixture.look(&again, "c1").await, fixture.look(&other, "c2").await], ["AUTH", "ok"]);
+}
+
+#[tokio::test]
+async fn a_block_has_an_upper_bound() {
+    let fixture = BlockFixture::on(Store::Memory(Memory::default()));
+    let session = fixture.session("mira", "phone").await;
+    assert_eq!(fixture.ban(&session, "b1", json!(NOW + 3_650 * DAY)).await["ok"], true);
+    let mira = BlockFixture::new_session("mira", "phone").principal;
+    assert_eq!(fixture.orchestrator.blocked_for(&mira, "phone", None).await.unwrap(), Some(DAY));
+    fixture.clock.advance(DAY);
+    assert_eq!(fixture.orchestrator.blocked_for(&mira, "phone", None).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_block_ends_after_its_time_even_if_the_clock_is_set_back() {
+    let fixture = BlockFixture::on(Store::Memory(Memory::default()));
+    let session = fixture.session("mira", "phone").await;
+    assert_eq!(fixture.ban(&session, "b1", json!(NOW + 60_000)).await["ok"], true);
+    fixture.clock.advance(-DAY);
+    assert_eq!(fixture.look(&session, "c1").await, "AUTH");
+    fixture.clock.advance(60_000);
+    assert_eq!(fixture.look(&session, "c2").await, "ok");
 }

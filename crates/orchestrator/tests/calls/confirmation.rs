@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
-use toolwright_contract::Mode;
+use toolwright_contract::{Mode, Principal};
 use toolwright_orchestrator::CallRequest;
 use toolwright_orchestrator::confirm::{Approver, Error, Proof};
 use toolwright_orchestrator::store::sqlite::{self, Fault, FaultSwitch};
@@ -34,7 +34,7 @@ async fn ask(fixture: &Fixture, session: &str, id: &str, tool: &str, args: Value
 
 fn approver<'a>(request: &'a Value, session: &'a str) -> Approver<'a> {
     let token = request["confirmation_token"].as_str().unwrap();
-    Approver { token, proof: Proof::Token, session, client_id: "client", by: "mira" }
+    Approver { token, proof: Proof::Token, session, client_id: "client", by: "mira", principal: None }
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn an_approved_call_runs_once_and_its_envelope_is_delivered() {
     assert_eq!((delivery.session, delivery.execution_id.as_str()), (session.clone(), "c1"));
     assert_eq!(delivery.envelope, envelope);
     let again = fixture.orchestrator.approve(&approver(&request, &session), None).await;
-    assert_eq!(again.unwrap_err(), Error::Refused);
+    assert_eq!(again.unwrap_err(), Error::Answered);
     let resent = fixture.call(&session, "c1", "pay", json!({ "amount": 50 })).await;
     assert_eq!((&resent["ok"], &resent["meta"]["replayed"]), (&json!(true), &json!(true)));
     assert_eq!(fixture.done.runs(), 1);
@@ -121,26 +121,27 @@ async fn forged_replayed_expired_and_swapped_tokens_are_refused() {
         forged.push(String::from_utf8(bytes).unwrap());
     }
     let refuse = async |token: &str, session: &str, client: &str| {
-        let approver = Approver { token, proof: Proof::Token, session, client_id: client, by: "x" };
-        assert_eq!(
-            fixture.orchestrator.approve(&approver, None).await.unwrap_err(),
-            Error::Refused,
-            "{token}"
-        );
-        assert_eq!(
-            fixture.orchestrator.reject(&approver, None).await.unwrap_err(),
-            Error::Refused,
-            "{token}"
-        );
+        let approver =
+            Approver { token, proof: Proof::Token, session, client_id: client, by: "x", principal: None };
+        let approved = fixture.orchestrator.approve(&approver, None).await.unwrap_err();
+        assert_eq!(fixture.orchestrator.reject(&approver, None).await.unwrap_err(), approved, "{token}");
+        approved
     };
     for token in &forged {
-        refuse(token, &session, "client").await;
+        let refused = refuse(token, &session, "client").await;
+        let known = token.split('.').next().unwrap();
+        let expected = match token.contains('.') {
+            _ if known != id && known != second_id => Error::Refused,
+            true => Error::WrongToken,
+            false => Error::TokenRequired,
+        };
+        assert_eq!(refused, expected, "{token}");
     }
-    refuse(&token, &other, "client").await;
-    refuse(&token, &session, "other client").await;
+    assert_eq!(refuse(&token, &other, "client").await, Error::Refused);
+    assert_eq!(refuse(&token, &session, "other client").await, Error::Refused);
     assert_eq!(fixture.done.runs(), 0);
     fixture.clock.advance(600_000);
-    refuse(&token, &session, "client").await;
+    assert_eq!(refuse(&token, &session, "client").await, Error::Expired);
     assert_eq!(fixture.done.runs(), 0);
 }
 
@@ -150,8 +151,14 @@ async fn a_transport_that_authenticates_its_user_needs_no_secret_but_the_right_s
     let session = fixture.session(Mode::Voice).await;
     let request = ask(&fixture, &session, "c1", "always", json!({})).await;
     let id = request["confirmation_id"].as_str().unwrap();
-    let approver =
-        |session| Approver { token: id, proof: Proof::Transport, session, client_id: "client", by: "voice" };
+    let approver = |session| Approver {
+        token: id,
+        proof: Proof::Transport,
+        session,
+        client_id: "client",
+        by: "voice",
+        principal: None,
+    };
     let other = fixture.session(Mode::Voice).await;
     assert_eq!(fixture.orchestrator.approve(&approver(&other), None).await.unwrap_err(), Error::Refused);
     assert!(fixture.orchestrator.approve(&approver(&session), None).await.unwrap().is_ok());
@@ -185,7 +192,7 @@ async fn a_rejected_or_expired_request_ends_in_an_envelope() {
     assert_eq!(deliveries.recv().await.unwrap().envelope, envelope);
     assert_eq!(
         fixture.orchestrator.approve(&approver(&request, &session), None).await.unwrap_err(),
-        Error::Refused
+        Error::Answered
     );
 
     let resent = fixture.call(&session, "c1", "always", json!({})).await;
@@ -210,7 +217,7 @@ async fn a_repeated_request_keeps_its_id_and_only_the_newest_token_answers_it() 
     assert_eq!(fixture.orchestrator.pending(None).await.unwrap().len(), 1);
     assert_eq!(
         fixture.orchestrator.approve(&approver(&first, &session), None).await.unwrap_err(),
-        Error::Refused
+        Error::WrongToken
     );
     assert!(fixture.orchestrator.approve(&approver(&second, &session), None).await.unwrap().is_ok());
 }
@@ -298,6 +305,52 @@ async fn placeholders_in_edited_arguments_are_replaced_by_the_original_values() 
     edited["amount"] = json!(60);
     fixture.orchestrator.approve(&approver(&request, &session), Some(edited)).await.unwrap();
     assert_eq!(fixture.done.args(), [json!({ "amount": 60, "password": "hunter22", "to": "Mira" })]);
+}
+
+/// Approves as the session's principal, with these roles.
+async fn approve_with_roles(
+    fixture: &Fixture,
+    request: &Value,
+    session: &str,
+    roles: &[&str],
+) -> Result<Value, Error> {
+    let roles = roles.iter().map(|role| (*role).to_owned()).collect();
+    let principal = Principal { id: "client".to_owned(), org: Some("studio".to_owned()), roles };
+    let approver = Approver { principal: Some(&principal), ..approver(request, session) };
+    fixture.orchestrator.approve(&approver, None).await.map(|envelope| to_json(&envelope))
+}
+
+#[tokio::test]
+async fn the_roles_of_the_approver_at_the_approval_decide() {
+    let fields = json!({ "requiresConfirmation": true, "permissions": { "roles": ["editor"] } });
+    let fixture = Setup::new().tool("publish", fields).build();
+    let session = fixture.session_of("client", Mode::Text, &["editor"]).await;
+    let request = ask(&fixture, &session, "c1", "publish", json!({})).await;
+    let refused = approve_with_roles(&fixture, &request, &session, &[]).await.unwrap_err();
+    assert!(matches!(refused, Error::Forbidden(_)), "{refused}");
+    assert_eq!(fixture.done.runs(), 0);
+    let envelope = approve_with_roles(&fixture, &request, &session, &["editor", "lead"]).await.unwrap();
+    assert_eq!(envelope["ok"], true, "{envelope}");
+    let id = request["confirmation_id"].as_str().unwrap();
+    let stored = fixture.orchestrator.store().confirmation(id).await.unwrap().unwrap();
+    assert_eq!(stored.roles, Some(vec!["editor".to_owned(), "lead".to_owned()]));
+}
+
+#[tokio::test]
+async fn a_resumed_call_has_the_roles_of_the_approval() {
+    let fields = json!({ "requiresConfirmation": true, "permissions": { "roles": ["editor"] } });
+    let fixture = Setup::new().tool("publish", fields).build();
+    let session = fixture.session_of("client", Mode::Text, &["editor"]).await;
+    for (call, roles, expected) in [("c1", vec!["editor".to_owned()], 1), ("c2", Vec::new(), 1)] {
+        let request = ask(&fixture, &session, call, "publish", json!({})).await;
+        let id = request["confirmation_id"].as_str().unwrap();
+        // The process stops after the decision.
+        let (by, args) = ("client".to_owned(), json!({}));
+        let yes = Decision::Approve { by, args, redacted_args: None, roles: Some(roles) };
+        fixture.orchestrator.store().decide_confirmation(id, yes, 1_000_000).await.unwrap().unwrap();
+        assert_eq!(fixture.orchestrator.resume().await, Ok(1));
+        assert_eq!(fixture.done.runs(), expected, "{call}");
+    }
 }
 
 async fn audited(fixture: &Fixture) -> Vec<Value> {
@@ -415,7 +468,7 @@ async fn an_approval_outlasts_a_short_outage_of_the_store() {
     let session = fixture.session(Mode::Text).await;
     let request = ask(&fixture, &session, "c1", "always", json!({})).await;
     let id = request["confirmation_id"].as_str().unwrap();
-    let yes = Decision::Approve { by: "mira".to_owned(), args: json!({}), redacted_args: None };
+    let yes = Decision::Approve { by: "mira".to_owned(), args: json!({}), redacted_args: None, roles: None };
     fixture.orchestrator.store().decide_confirmation(id, yes, 1_000_000).await.unwrap().unwrap();
     faults.set(Fault::CommitFails);
     assert_eq!(fixture.orchestrator.resume().await.unwrap(), 1);

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolwright_contract::{Mode, RateLimit};
+use toolwright_contract::{Mode, Principal, RateLimit};
+use toolwright_orchestrator::session::NewSession;
 
 use crate::support::{Fixture, Setup, call, retrieval, to_json, until};
 
@@ -43,6 +44,15 @@ async fn a_required_role_must_be_present() {
     let editor = fixture.session_of("a", Mode::Text, &["editor", "x"]).await;
     assert_eq!(fixture.outcome(&editor, "", "act", json!({})).await, "ok");
     refused(&fixture, &fixture.session_of("b", Mode::Text, &["x"]).await, "act", json!({}), "AUTH").await;
+}
+
+#[tokio::test]
+async fn a_tool_that_requires_authentication_refuses_who_has_not_proven_who_they_are() {
+    let fixture = Setup::new().tool("act", json!({ "permissions": { "requiresAuth": true } })).build();
+    let user = fixture.session_of("mira", Mode::Text, &[]).await;
+    assert_eq!(fixture.outcome(&user, "", "act", json!({})).await, "ok");
+    let anyone = fixture.session_of("local", Mode::Text, &["admin"]).await;
+    refused(&fixture, &anyone, "act", json!({}), "AUTH").await;
 }
 
 #[tokio::test]
@@ -267,4 +277,34 @@ async fn a_rule_may_use_the_operators_settings() {
         fixture.outcome(&session, "c1", "paint", json!({ "text": "a lake" })).await,
         "CONFIRMATION_REQUIRED"
     );
+}
+
+#[tokio::test]
+async fn another_client_id_does_not_escape_a_rate_limit() {
+    let fixture = Setup::new()
+        .tool("act", json!({ "permissions": { "rateLimit": { "calls": 2, "window": 1000 } } }))
+        .build();
+    let session_of = async |client: &str, roles: &[&str]| {
+        let roles = roles.iter().map(|role| (*role).to_owned()).collect();
+        let principal = Principal { id: "mira".to_owned(), org: None, roles };
+        let new = NewSession { principal, ..NewSession::new(client, Mode::Text) };
+        fixture.orchestrator.create_session(new).await.unwrap().id.clone()
+    };
+    for (number, client) in ["phone", "desk"].into_iter().enumerate() {
+        let session = session_of(client, &[]).await;
+        assert_eq!(fixture.outcome(&session, "", "act", json!({ "n": number })).await, "ok");
+    }
+    fixture.clock.advance(400);
+    let session = session_of("third", &[]).await;
+    refused(&fixture, &session, "act", json!({}), "RATE_LIMIT").await;
+    let refusal = fixture.call(&session, "", "act", json!({})).await;
+    assert_eq!(refusal["error"]["details"], json!({ "retryAfterMs": 600 }));
+    // A service that speaks for its clients has a limit for each of them.
+    for client in ["a", "b"] {
+        let session = session_of(client, &["speaks-for-clients"]).await;
+        for number in 0..2 {
+            assert_eq!(fixture.outcome(&session, "", "act", json!({ "n": number })).await, "ok", "{client}");
+        }
+        refused(&fixture, &session, "act", json!({ "n": 2 }), "RATE_LIMIT").await;
+    }
 }

@@ -179,7 +179,7 @@ impl Worker {
         self.log(id, Event::Rejecting);
         match self.orchestrator.reject(&approver(token, &id.session()), None).await {
             // An earlier rejection has been recorded.
-            Ok(_) | Err(Error::Refused) => self.log(id, Event::Rejected),
+            Ok(_) | Err(Error::Answered) => self.log(id, Event::Rejected),
             Err(error) => panic!("{error}"),
         }
     }
@@ -201,7 +201,7 @@ impl Worker {
 }
 
 fn approver<'a>(token: &'a str, session: &'a str) -> Approver<'a> {
-    Approver { token, proof: Proof::Token, session, client_id: "client", by: "mira" }
+    Approver { token, proof: Proof::Token, session, client_id: "client", by: "mira", principal: None }
 }
 
 /// The token of the confirmation request, if the result is one.

@@ -172,6 +172,7 @@ impl Player {
                 session: &session,
                 client_id: &session,
                 by: "mira",
+                principal: None,
             };
             let heard = match answer {
                 UserAnswer::Approve => orchestrator.approve(&approver, None).await,
@@ -182,7 +183,9 @@ impl Player {
             };
             begun.done(match heard {
                 Ok(envelope) => Event::Accepted { task, envelope },
-                Err(Error::Refused) => Event::Refused { task },
+                Err(Error::Refused | Error::Answered | Error::Expired | Error::WrongToken) => {
+                    Event::Refused { task }
+                }
                 Err(error) => panic!("{error}"),
             });
         });
@@ -218,6 +221,10 @@ impl Player {
             while !self.fixture.is_idle() {
                 tokio::time::sleep(POLL_INTERVAL).await;
             }
+            assert!(
+                self.fixture.orchestrator.wait_until_idle(TIMEOUT).await,
+                "work without a caller never ends"
+            );
         };
         tokio::time::timeout(TIMEOUT, end).await.expect("a task never ends");
         self.present.clear();

@@ -12,7 +12,7 @@ use toolwright_orchestrator::store::{Backend, Memory, Sqlite, Store, sqlite};
 use crate::player::token;
 use crate::rules::in_postgres;
 use crate::steps::{Kind, TestCall, Tool};
-use crate::support::{Fixture, session};
+use crate::support::{CONFIRMATION_MS, Fixture, session};
 
 const PAY: TestCall = TestCall { id: 0, tool: Tool::Pay, kind: Kind::Plain };
 
@@ -21,7 +21,7 @@ fn on_disk(directory: &Path) -> Store {
 }
 
 fn approver<'a>(token: &'a str, session: &'a str) -> Approver<'a> {
-    Approver { token, proof: Proof::Token, session, client_id: session, by: "mira" }
+    Approver { token, proof: Proof::Token, session, client_id: session, by: "mira", principal: None }
 }
 
 async fn call(fixture: &Fixture, test_call: TestCall) -> Value {
@@ -93,10 +93,7 @@ async fn a_rejection_is_audited_even_if_the_id_was_used_for_another_call() {
     let token = request_approval(&fixture).await;
     assert_eq!(call(&fixture, TestCall { tool: Tool::Note, ..PAY }).await["ok"], true);
     fixture.orchestrator.reject(&approver(&token, "s0"), None).await.unwrap();
-    let rows = fixture.orchestrator.store().audit_rows(0, 100).await.unwrap();
-    let events: Vec<_> =
-        rows.iter().map(|row| serde_json::from_str::<Value>(&row.entry).unwrap()["event"].clone()).collect();
-    assert_eq!(events, ["refused", "called", "rejected"]);
+    assert_eq!(events(&fixture).await, ["refused", "called", "rejected"]);
 }
 
 #[tokio::test]
@@ -108,4 +105,36 @@ async fn a_call_is_replayed_while_another_call_tries_its_id() {
         tokio::join!(call(&fixture, TestCall { kind: Kind::Other, ..note }), call(&fixture, note));
     assert_eq!(other["error"]["type"], "CONFLICT", "{other}");
     assert_eq!(again["data"], first["data"], "{again}");
+}
+
+#[tokio::test]
+async fn a_request_whose_caller_disconnects_is_audited_before_it_expires() {
+    let directory = tempfile::tempdir().unwrap();
+    let fixture = Fixture::new(on_disk(directory.path())).await;
+    let orchestrator = &fixture.orchestrator;
+    {
+        let call = orchestrator.call(CallRequest::new(&session(0), PAY.call()));
+        let until_it_is_stored = async {
+            while orchestrator.pending(None).await.unwrap().is_empty() {
+                tokio::task::yield_now().await;
+            }
+        };
+        // Dropped as soon as the request is being written.
+        tokio::select! {
+            biased;
+            () = until_it_is_stored => {}
+            _ = call => panic!("the request did not wait for the disk"),
+        }
+    }
+    assert!(orchestrator.wait_until_idle(Duration::from_secs(60)).await);
+    fixture.clock.advance(CONFIRMATION_MS);
+    orchestrator.sweep().await.unwrap();
+    assert_eq!(events(&fixture).await, ["refused", "expired"]);
+}
+
+async fn events(fixture: &Fixture) -> Vec<Value> {
+    let store = fixture.orchestrator.store();
+    store.flush().await.unwrap();
+    let rows = store.audit_rows(0, 100).await.unwrap();
+    rows.iter().map(|row| serde_json::from_str::<Value>(&row.entry).unwrap()["event"].clone()).collect()
 }

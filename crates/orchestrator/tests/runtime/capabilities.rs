@@ -161,3 +161,57 @@ async fn a_cancelled_call_ends_with_a_transient_failure() {
     let envelope: Value = running.await.unwrap();
     assert_eq!(envelope["error"]["message"], "The call was cancelled.");
 }
+
+/// Starts a server on loopback that responds with this status. Returns its port.
+async fn failing_server(status: &'static str) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            let mut buffer = [0; 4096];
+            let _ = socket.read(&mut buffer).await;
+            let answer = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
+            let _ = socket.write_all(answer.as_bytes()).await;
+        }
+    });
+    port
+}
+
+/// The `error` of a call whose handler does not catch the failure of this request.
+async fn uncaught(effects: &str, port: u16, method: &str) -> Value {
+    let body = "const answer = await context.http.fetch(args.url, { method: args.method });
+        return { ok: true, data: answer.json.order.id }";
+    let fields = json!({ "sideEffects": effects, "idempotent": false });
+    let (builder, _dir) = ToolsetBuilder::new().tool("order", fields, body).builder();
+    let list = AllowList::parse(&[format!("127.0.0.1:{port}")]).unwrap();
+    let runtime = builder.allow("order", list).build();
+    let url = format!("http://127.0.0.1:{port}/orders");
+    call(&runtime, "order", json!({ "url": url, "method": method })).await["error"].clone()
+}
+
+#[tokio::test]
+async fn a_failure_of_a_capability_that_is_not_caught_keeps_its_kind() {
+    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    assert_eq!(
+        uncaught("read_only", closed, "GET").await,
+        json!({ "type": "TRANSIENT", "message": "The service is unreachable.", "retryable": true,
+            "partialSideEffects": false })
+    );
+    assert_eq!(
+        uncaught("read_only", failing_server("429 Too Many Requests\r\nretry-after: 2").await, "GET").await,
+        json!({ "type": "RATE_LIMIT", "message": "The service responded with status 429.", "retryable": true,
+            "partialSideEffects": false, "details": { "retryAfterMs": 2000 },
+            "suggestion": "Wait 2 s before calling it again." })
+    );
+    let failed = |retryable, partial| {
+        json!({ "type": "TRANSIENT", "message": "The service responded with status 503.", "retryable": retryable,
+            "partialSideEffects": partial })
+    };
+    let port = failing_server("503 Service Unavailable").await;
+    assert_eq!(uncaught("read_only", port, "GET").await, failed(true, false));
+    assert_eq!(uncaught("writes", port, "GET").await, failed(true, false));
+    assert_eq!(uncaught("writes", port, "POST").await, failed(false, true));
+    // The answer is of another kind: the handler is to blame.
+    let error = uncaught("read_only", failing_server("204 No Content").await, "GET").await;
+    assert_eq!((&error["type"], &error["partialSideEffects"]), (&json!("INTERNAL"), &json!(false)));
+}

@@ -1,6 +1,7 @@
 //! Tools that call tools: the same gates, limited depth, no cycles, no more side effects than the caller declares.
 
 use serde_json::json;
+use toolwright_registry::toolset::Implementation;
 
 use crate::support::{ToolsetBuilder, assert_internal, call};
 
@@ -93,4 +94,38 @@ async fn a_nested_call_ends_with_the_deadline_of_its_caller() {
         .tool("outer", json!({}), "return { ok: true, data: await context.callTool(7) }")
         .runtime();
     assert_internal("outer", &call(&runtime, "outer", json!({})).await);
+}
+
+#[tokio::test]
+async fn javascript_gets_exact_numbers_or_an_error() {
+    const INEXACT: u64 = (1 << 53) + 1;
+    let mock = Implementation::Mock(json!({ "id": INEXACT }));
+    let (runtime, _dir) = ToolsetBuilder::new()
+        .tool("twice", json!({}), "return { ok: true, data: { n: args.list[0].n } }")
+        .add("mock", json!({}), mock)
+        .tool(
+            "asks",
+            json!({}),
+            "try { await context.callTool('mock', args) } catch (error) { return { ok: true, data: error.name + ': ' + error.message } }",
+        )
+        .runtime();
+    let refused = &call(&runtime, "twice", json!({ "list": [{ "n": INEXACT }] })).await["error"];
+    assert_eq!(refused["type"], "VALIDATION");
+    assert_eq!(
+        refused["message"],
+        "Invalid parameters: /list/0/n is 9007199254740993, which JavaScript cannot hold exactly (beyond 2^53); use a string"
+    );
+    assert_eq!(refused["details"][0]["instancePath"], "/list/0/n");
+    for exact in
+        [json!(1_u64 << 53), json!((1_u64 << 53) + 2), json!(-9_007_199_254_740_992_i64), json!(1e300)]
+    {
+        let args = json!({ "list": [{ "n": exact }] });
+        assert_eq!(call(&runtime, "twice", args).await["data"]["n"].as_f64(), exact.as_f64());
+    }
+    // A tool that is not written in JavaScript gets and returns all digits.
+    assert_eq!(call(&runtime, "mock", json!({ "n": u64::MAX })).await["data"]["id"], INEXACT);
+    assert_eq!(
+        call(&runtime, "asks", json!({})).await["data"],
+        "RangeError: the number 9007199254740993 cannot be held exactly (beyond 2^53); use a string"
+    );
 }

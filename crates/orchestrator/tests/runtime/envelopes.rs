@@ -114,10 +114,12 @@ async fn an_invalid_result_is_an_internal_error_that_leaks_nothing() {
     ];
     for (index, body) in bodies.into_iter().enumerate() {
         let id = format!("nonsense_{index}");
-        let (runtime, _dir) = ToolsetBuilder::new().tool(&id, json!({}), body).runtime();
+        let effects = if index % 2 == 0 { "writes" } else { "read_only" };
+        let fields = json!({ "sideEffects": effects });
+        let (runtime, _dir) = ToolsetBuilder::new().tool(&id, fields, body).runtime();
         let envelope = call(&runtime, &id, json!({})).await;
         assert_internal(&id, &envelope);
-        assert_eq!(envelope["error"]["partialSideEffects"], true, "{body}: {envelope}");
+        assert_eq!(envelope["error"]["partialSideEffects"], index % 2 == 0, "{body}: {envelope}");
         let text = envelope["error"].to_string();
         assert!(!text.contains("secret") && !text.contains("passwd"), "{body} leaks: {text}");
     }

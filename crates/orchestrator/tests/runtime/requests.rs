@@ -88,6 +88,15 @@ async fn arguments_go_encoded_to_the_path_and_the_rest_to_the_query() {
 }
 
 #[tokio::test]
+async fn whole_numbers_beyond_64_bits_are_not_rounded() {
+    let service =
+        Service::start("200 OK", r#"{ "id": 123456789012345678901, "n": 18446744073709551615 }"#).await;
+    let runtime = service.runtime(json!({ "url": "/items/{id}" }), "read_only");
+    let data = &call(&runtime, "ask", json!({ "id": "a" })).await["data"];
+    assert_eq!(*data, json!({ "id": "123456789012345678901", "n": u64::MAX }));
+}
+
+#[tokio::test]
 async fn an_argument_in_a_path_cannot_escape_its_segment() {
     let service = Service::start("200 OK", "{}").await;
     let runtime = service.runtime(json!({ "url": "/items/{id}" }), "read_only");

@@ -12,8 +12,8 @@ use toolwright_orchestrator::store::{
 
 use crate::audit_rules::verified;
 use crate::support::{
-    NOW, StoreFixture, approve, approved, claim, confirmation, confirmed, envelope, over_budget, retrieval,
-    retrievals, session, settlement, with_session,
+    ALL, NOW, StoreFixture, approve, approved, claim, confirmation, confirmed, envelope, over_budget,
+    retrieval, retrievals, session, settlement, with_session,
 };
 
 const MANY: usize = 64;
@@ -141,7 +141,7 @@ pub async fn concurrent_requests_create_one_confirmation<F: StoreFixture>() {
     });
     let ids = outcomes.await;
     assert_eq!(count(&ids, &ids[0]), MANY, "{ids:?}");
-    assert_eq!(store.pending_confirmations(None).await.unwrap().len(), 1);
+    assert_eq!(store.pending_confirmations(ALL).await.unwrap().len(), 1);
 }
 
 pub async fn one_of_many_settlements_wins<F: StoreFixture>() {

@@ -2,11 +2,12 @@
 
 use serde_json::json;
 use toolwright_orchestrator::store::{
-    Backend, Claim, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Decision,
+    Backend, Claim, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Decision, PendingQuery,
+    PendingScope,
 };
 
 use crate::support::{
-    HOUR, NOW, StoreFixture, approve, approved, claim, confirmation, confirmed, over_budget, retrieval,
+    ALL, HOUR, NOW, StoreFixture, approve, approved, claim, confirmation, confirmed, over_budget, retrieval,
     retrieval_charge, session, settlement, with_session,
 };
 
@@ -32,7 +33,7 @@ pub async fn a_second_request_keeps_the_confirmation_and_renews_its_token<F: Sto
     assert_eq!(*store.create_confirmation(again).await.unwrap(), renewed);
     assert_eq!(*store.confirmation("q1").await.unwrap().unwrap(), renewed);
     assert_eq!(store.confirmation("q2").await, Ok(None));
-    assert_eq!(store.pending_confirmations(None).await.unwrap().len(), 1);
+    assert_eq!(store.pending_confirmations(ALL).await.unwrap().len(), 1);
     // Another execution of the session, and the same id in another session, have their own confirmation.
     store.create_session(session("t")).await.unwrap();
     assert_eq!(store.create_confirmation(confirmation("q3", "s", "another")).await.unwrap().id, "q3");
@@ -61,14 +62,57 @@ pub async fn pending_confirmations_are_listed_by_session_oldest_first<F: StoreFi
         store.create_confirmation(pending).await.unwrap();
     }
     store.decide_confirmation("decided", approve("ada"), NOW).await.unwrap().unwrap();
-    let ids = async |session: Option<&str>| {
-        let pending = store.pending_confirmations(session).await.unwrap();
+    let ids = async |scope: PendingScope<'_>| {
+        let pending = store.pending_confirmations(PendingQuery::all(scope)).await.unwrap();
         pending.iter().map(|confirmation| confirmation.id.clone()).collect::<Vec<_>>()
     };
-    assert_eq!(ids(None).await, ["old", "middle", "young"]);
-    assert_eq!(ids(Some("s")).await, ["middle", "young"]);
-    assert_eq!(ids(Some("t")).await, ["old"]);
-    assert!(ids(Some("unknown")).await.is_empty());
+    assert_eq!(ids(PendingScope::All).await, ["old", "middle", "young"]);
+    assert_eq!(ids(PendingScope::Session("s")).await, ["middle", "young"]);
+    assert_eq!(ids(PendingScope::Session("t")).await, ["old"]);
+    assert!(ids(PendingScope::Session("unknown")).await.is_empty());
+}
+
+pub async fn pending_confirmations_are_listed_in_pages<F: StoreFixture>() {
+    let (_fixture, store) = with_session::<F>().await;
+    for number in 0..7 {
+        // Some have the same time, some another principal.
+        let principal = if number % 3 == 2 { "jon" } else { "mira" };
+        let pending = ConfirmationRecord {
+            created_at: NOW + number / 2,
+            expires_at: NOW + 100 + number,
+            principal: principal.to_owned(),
+            ..confirmation(&format!("q{number}"), "s", &format!("call {number}"))
+        };
+        store.create_confirmation(pending).await.unwrap();
+    }
+    let read = async |scope: PendingScope<'_>, limit: usize| {
+        let mut pages = Vec::new();
+        let mut after: Option<(i64, String)> = None;
+        loop {
+            let place = after.as_ref().map(|(at, id)| (*at, id.as_str()));
+            let query = PendingQuery { scope, after: place, limit };
+            let page = store.pending_confirmations(query).await.unwrap();
+            let Some(last) = page.last() else { return pages };
+            after = Some((last.created_at, last.id.clone()));
+            pages.push(page.iter().map(|pending| pending.id.clone()).collect::<Vec<_>>().join(" "));
+        }
+    };
+    assert_eq!(read(PendingScope::All, 3).await, ["q0 q1 q2", "q3 q4 q5", "q6"]);
+    assert_eq!(read(PendingScope::Session("s"), 5).await, ["q0 q1 q2 q3 q4", "q5 q6"]);
+    assert_eq!(read(PendingScope::Principal("mira"), 2).await, ["q0 q1", "q3 q4", "q6"]);
+    assert_eq!(read(PendingScope::Principal("jon"), 9).await, ["q2 q5"]);
+    let count = async |principal: &str, now: i64, limit: usize| {
+        store.count_pending(principal, now, limit).await.unwrap()
+    };
+    assert_eq!(
+        [count("mira", NOW, 99).await, count("mira", NOW, 2).await, count("eve", NOW, 9).await],
+        [5, 2, 0]
+    );
+    assert_eq!(count("mira", NOW + 101, 99).await, 3, "those that have expired do not count");
+    store.decide_confirmation("q0", approve("ada"), NOW).await.unwrap().unwrap();
+    store.sweep(NOW + 101).await.unwrap();
+    assert_eq!(read(PendingScope::All, 9).await, ["q2 q3 q4 q5 q6"]);
+    assert_eq!(count("mira", NOW, 99).await, 3);
 }
 
 pub async fn an_approval_records_the_approver_and_the_arguments<F: StoreFixture>() {
@@ -76,7 +120,8 @@ pub async fn an_approval_records_the_approver_and_the_arguments<F: StoreFixture>
     let pending = confirmation("q", "s", "call");
     store.create_confirmation(pending.clone()).await.unwrap();
     let edited = json!({"to": "grace@example.org"});
-    let decision = Decision::Approve { by: "ada".to_owned(), args: edited.clone(), redacted_args: None };
+    let decision =
+        Decision::Approve { by: "ada".to_owned(), args: edited.clone(), redacted_args: None, roles: None };
     let decided = store.decide_confirmation("q", decision, NOW).await.unwrap().unwrap();
     let expected = ConfirmationRecord {
         status: ConfirmationStatus::Approved,
@@ -104,7 +149,7 @@ pub async fn a_rejection_records_the_approver_and_the_reason<F: StoreFixture>() 
         ..pending.clone()
     };
     assert_eq!(*decided, expected);
-    assert!(store.pending_confirmations(None).await.unwrap().is_empty());
+    assert!(store.pending_confirmations(ALL).await.unwrap().is_empty());
     assert!(store.approved_confirmations().await.unwrap().is_empty());
     assert_eq!(store.claim(confirmed(&pending)).await, Ok(ClaimOutcome::Unapproved));
 }
@@ -232,8 +277,12 @@ pub async fn a_closed_confirmation_stores_no_secrets<F: StoreFixture>() {
     let edited = json!({"to": "bob@example.org", "pin": "1234"});
     let edited_redacted = Some(json!({"to": "bob@example.org", "pin": "[redacted]"}));
     let by = "ada".to_owned();
-    let approval =
-        Decision::Approve { by: by.clone(), args: edited.clone(), redacted_args: edited_redacted.clone() };
+    let approval = Decision::Approve {
+        by: by.clone(),
+        args: edited.clone(),
+        redacted_args: edited_redacted.clone(),
+        roles: None,
+    };
     let approved = store.decide_confirmation("used", approval, NOW).await.unwrap().unwrap();
     assert_eq!((&approved.args, approved.is_edited), (&edited, true));
     assert_eq!(store.approved_confirmations().await.unwrap()[0].args, edited);
@@ -249,4 +298,25 @@ pub async fn a_closed_confirmation_stores_no_secrets<F: StoreFixture>() {
         let closed = store.confirmation(id).await.unwrap().unwrap();
         assert_eq!((Some(&closed.args), &closed.redacted_args), (expected.as_ref(), &None), "{id}");
     }
+}
+
+pub async fn an_approval_can_be_withdrawn_until_it_is_used<F: StoreFixture>() {
+    let (_fixture, store) = with_session::<F>().await;
+    let pending = confirmation("c", "s", "e");
+    store.create_confirmation(pending.clone()).await.unwrap();
+    assert_eq!(store.withdraw_approval("c").await, Ok(false));
+    let roles = Some(vec!["lead".to_owned()]);
+    let yes =
+        Decision::Approve { by: "ada".to_owned(), args: pending.args.clone(), redacted_args: None, roles };
+    let approved = store.decide_confirmation("c", yes, NOW).await.unwrap().unwrap();
+    assert_eq!(approved.roles, Some(vec!["lead".to_owned()]));
+    assert_eq!(store.withdraw_approval("c").await, Ok(true));
+    assert_eq!(store.confirmation("c").await.unwrap().unwrap().status, ConfirmationStatus::Expired);
+    assert_eq!(store.approved_confirmations().await, Ok(Vec::new()));
+    assert_eq!(store.claim(confirmed(&pending)).await, Ok(ClaimOutcome::Unapproved));
+    // The same execution may be asked about again.
+    store.create_confirmation(confirmation("d", "s", "e")).await.unwrap();
+    store.decide_confirmation("d", approve("ada"), NOW).await.unwrap().unwrap();
+    assert_eq!(store.claim(confirmed(&confirmation("d", "s", "e"))).await, Ok(ClaimOutcome::New));
+    assert_eq!(store.withdraw_approval("d").await, Ok(false));
 }

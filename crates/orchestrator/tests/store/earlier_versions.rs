@@ -12,7 +12,7 @@ use toolwright_orchestrator::store::{
 };
 
 use crate::postgres_store::{Database, holds};
-use crate::support::{claim, entry, over_budget, retrieval, session, status};
+use crate::support::{ALL, claim, entry, over_budget, retrieval, session, status};
 
 /// Version 3 of the file, written by the last Toolwright that stored blocks as sessions and had no meters.
 const STATE_VERSION_3: &str = "tests/fixtures/state-version-3.db";
@@ -63,7 +63,7 @@ async fn check_executions(store: &Sqlite) {
 }
 
 async fn check_confirmations(store: &Sqlite) {
-    let pending = store.pending_confirmations(None).await.unwrap();
+    let pending = store.pending_confirmations(ALL).await.unwrap();
     assert_eq!(pending.iter().map(|pending| pending.id.as_str()).collect::<Vec<_>>(), ["pending"]);
     assert_eq!(pending[0].args, json!({"to": "ada", "secret": "hidden"}));
     assert_eq!(pending[0].redacted_args, Some(json!({"to": "ada", "secret": "(hidden)"})));

@@ -4,17 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use serde_json::json;
 use tokio::task::JoinSet;
 use toolwright_orchestrator::store::postgres::Options;
 use toolwright_orchestrator::store::{
-    Backend, Claim, ClaimOutcome, Durability, Error, ExecutionStatus, Postgres,
+    AuditEntry, Backend, Claim, ClaimOutcome, Durability, Error, ExecutionStatus, Postgres,
 };
 
-use crate::audit_rules::verified;
+use crate::audit_rules::{entries, verified};
 use crate::postgres_store::{Database, PollTimeout, Process, Server, holds, until};
 use crate::support::{
-    approved, claim, confirmation, confirmed, entry, over_budget, retrieval, retrieval_charge, retrievals,
-    session, settlement, status,
+    NOW, approved, claim, confirmation, confirmed, entry, over_budget, retrieval, retrieval_charge,
+    retrievals, session, settlement, status,
 };
 
 fn is_unavailable<T>(result: &Result<T, Error>) -> bool {
@@ -150,7 +151,8 @@ async fn a_new_chain_starts_after_a_crash_has_lost_audit_rows() {
     a.store.append_audit(entry("s", "call 3")).await.unwrap();
     a.store.append_audit(entry("s", "call 4")).await.unwrap();
     let rows = verified(&*a.store).await;
-    assert_eq!(rows.iter().map(|row| row.position).collect::<Vec<_>>(), [1, 2, 1, 2]);
+    assert_eq!(rows.iter().map(|row| row.position).collect::<Vec<_>>(), [1, 2, 1, 2, 3]);
+    assert_eq!(entries(&rows)[3].data, json!({ "entries": 1, "from": null, "to": NOW }));
     assert_eq!(rows[2].chain, format!("{}.2", a.store.instance()));
 }
 
@@ -169,7 +171,42 @@ async fn a_failed_settlement_leaves_its_execution_in_doubt() {
     client.batch_execute("ALTER TABLE audit DROP CONSTRAINT full_disk").await.unwrap();
     a.store.settle(settlement(&call)).await.unwrap();
     assert!(matches!(a.store.claim(call).await, Ok(ClaimOutcome::Finished(_))));
-    assert_eq!(verified(&*a.store).await.len(), 1);
+    let rows = verified(&*a.store).await;
+    assert_eq!(entries(&rows).iter().map(|entry| &*entry.event).collect::<Vec<_>>(), ["gap", "call"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lost_audit_entries_are_counted_in_the_audit_once_it_can_be_written() {
+    let database = Database::new();
+    let options = Options { settle_timeout: Duration::ZERO, ..database.options() };
+    let a = Process::start(&database.url, options).await;
+    let client = database.client().await;
+    client.batch_execute("ALTER TABLE audit ADD CONSTRAINT full_disk CHECK (false) NOT VALID").await.unwrap();
+    for at in [NOW + 30, NOW + 10, NOW + 20] {
+        let lost = AuditEntry { at, ..entry("s", "lost") };
+        assert!(is_unavailable(&a.store.append_audit(lost).await));
+    }
+    client.batch_execute("ALTER TABLE audit DROP CONSTRAINT full_disk").await.unwrap();
+    a.store.append_audit(entry("s", "after")).await.unwrap();
+    let written = entries(&verified(&*a.store).await);
+    assert_eq!(written[0].data, json!({ "entries": 3, "from": NOW + 10, "to": NOW + 30 }));
+    assert_eq!((written[0].at, &*written[0].event), (NOW + 30, "gap"));
+    assert_eq!(written[1..], [entry("s", "after")]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_test_tells_whether_the_database_can_be_written() {
+    let database = Database::new();
+    let a = database.open().await;
+    a.store.test_write().await.unwrap();
+    let client = database.client().await;
+    client
+        .batch_execute("ALTER TABLE instance ADD CONSTRAINT full_disk CHECK (false) NOT VALID")
+        .await
+        .unwrap();
+    assert!(is_unavailable(&a.store.test_write().await));
+    client.batch_execute("ALTER TABLE instance DROP CONSTRAINT full_disk").await.unwrap();
+    a.store.test_write().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -15,8 +15,8 @@ use toolwright_orchestrator::store::{
 
 use crate::postgres_store::{Database, Process, holds, until, url};
 use crate::support::{
-    DAY, NOW, approved, claim, confirmation, confirmed, entry, envelope, idempotent, retrieval, retrievals,
-    run, session, settlement, status,
+    ALL, DAY, NOW, approved, claim, confirmation, confirmed, entry, envelope, idempotent, retrieval,
+    retrievals, run, session, settlement, status,
 };
 
 async fn two_processes() -> (Database, Process, Process) {
@@ -99,8 +99,8 @@ async fn closing_a_store_ends_its_lease_at_once() {
     a.store.append_audit(entry("s", "call")).await.unwrap();
     a.store.close().await;
     assert_eq!(b.store.claim(call.clone()).await, Ok(ClaimOutcome::New));
-    let closed = Err(Error::Unavailable("it is closed".to_owned()));
-    assert_eq!(a.store.claim(call.clone()).await, closed);
+    let Err(Error::Unavailable(why)) = a.store.claim(call.clone()).await else { panic!("it is not closed") };
+    assert!(why.starts_with("PostgreSQL at 127.0.0.1:") && why.ends_with(": it is closed"), "{why}");
     assert!(a.store.settle(settlement(&call)).await.is_err());
     a.store.close().await;
 
@@ -268,7 +268,7 @@ async fn a_read_only_store_changes_nothing() {
     let pending = process.store.create_confirmation(confirmation("q", "s", "second")).await.unwrap();
     let reader = open().await.unwrap();
     assert_eq!(reader.audit_rows(0, 10).await, process.store.audit_rows(0, 10).await);
-    assert_eq!(reader.pending_confirmations().await, Ok(vec![(*pending).clone()]));
+    assert_eq!(reader.pending_confirmations(ALL).await, Ok(vec![(*pending).clone()]));
     let count = client.query_one("SELECT count(*) FROM instance", &[]).await.unwrap();
     assert_eq!(count.get::<_, i64>(0), 1);
     client.execute("INSERT INTO migration (version) VALUES (99)", &[]).await.unwrap();

@@ -8,7 +8,7 @@ use toolwright_orchestrator::store::{
 
 use crate::audit_rules::{entries, verified};
 use crate::support::{
-    DAY, HOUR, NOW, Restart, approve, approved, claim, confirmation, confirmed, entry, idempotent, run,
+    ALL, DAY, HOUR, NOW, Restart, approve, approved, claim, confirmation, confirmed, entry, idempotent, run,
     session, settlement, status, swept, with_session,
 };
 
@@ -98,7 +98,7 @@ pub async fn confirmations_survive<F: Restart>() {
     drop(store);
     let fixture = fixture.restart().await;
     let store = fixture.store();
-    assert_eq!(store.pending_confirmations(None).await.unwrap()[..], *std::slice::from_ref(&pending));
+    assert_eq!(store.pending_confirmations(ALL).await.unwrap()[..], *std::slice::from_ref(&pending));
     assert_eq!(store.confirmation("pending").await, Ok(Some(pending)));
     let open = store.approved_confirmations().await.unwrap();
     assert_eq!((open.len(), &*open[0]), (1, &unused));

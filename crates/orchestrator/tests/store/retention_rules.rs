@@ -9,8 +9,8 @@ use toolwright_orchestrator::store::{
 };
 
 use crate::support::{
-    DAY, HOUR, NOW, StoreFixture, approved, claim, confirmation, idempotent, run, session, status, swept,
-    with_session,
+    ALL, DAY, HOUR, NOW, StoreFixture, approved, claim, confirmation, idempotent, run, session, status,
+    swept, with_session,
 };
 
 /// A store whose session `s` lasts for a week.
@@ -58,7 +58,7 @@ pub async fn a_sweep_expires_confirmations<F: StoreFixture>() {
     assert_eq!(swept(&*store, NOW + HOUR).await, (0, 0));
     let expired = ConfirmationRecord { status: ConfirmationStatus::Expired, ..confirmation("q", "s", "a") };
     assert_eq!(*store.confirmation("q").await.unwrap().unwrap(), expired);
-    let waiting = store.pending_confirmations(None).await.unwrap();
+    let waiting = store.pending_confirmations(ALL).await.unwrap();
     assert_eq!(waiting.iter().map(|pending| pending.id.as_str()).collect::<Vec<_>>(), ["later"]);
     assert_eq!(*store.approved_confirmations().await.unwrap()[0], answered, "an answer does not expire");
 }

@@ -8,14 +8,14 @@ use std::task::Poll;
 use serde_json::json;
 use toolwright_orchestrator::store::sqlite::{Fault, FaultSwitch, Options};
 use toolwright_orchestrator::store::{
-    Backend, Claim, ClaimOutcome, ConfirmationStatus, Durability, Error, ExecutionStatus, Result,
+    AuditEntry, Backend, Claim, ClaimOutcome, ConfirmationStatus, Durability, Error, ExecutionStatus, Result,
     SessionRecord, Settlement, Sqlite,
 };
 
 use crate::audit_rules::{entries, verified};
 use crate::sqlite_store::SqliteStore;
 use crate::support::{
-    NOW, Restart, StoreFixture, approve, approved, claim, confirmation, confirmed, entry, envelope,
+    ALL, NOW, Restart, StoreFixture, approve, approved, claim, confirmation, confirmed, entry, envelope,
     idempotent, over_budget, retrieval, retrieval_charge, retrievals, run, session, settlement, status,
 };
 
@@ -30,6 +30,17 @@ async fn with_faults() -> (SqliteStore, Arc<Sqlite>, FaultSwitch) {
 
 fn is_unavailable<T>(outcome: Result<T>) -> bool {
     matches!(outcome, Err(Error::Unavailable(_)))
+}
+
+/// The entry about a gap.
+fn gap(entries: u64, from: i64, to: i64) -> AuditEntry {
+    AuditEntry {
+        at: to,
+        event: "gap".to_owned(),
+        outcome: "UNAVAILABLE".to_owned(),
+        data: json!({ "entries": entries, "from": from, "to": to }),
+        ..AuditEntry::default()
+    }
 }
 
 #[tokio::test]
@@ -81,7 +92,7 @@ async fn failed_changes_are_rolled_back_in_memory() {
     assert_eq!(store.session("t").await, Ok(None));
     assert_eq!(store.session("s").await.unwrap().unwrap(), before);
     assert_eq!(store.confirmation("q").await, Ok(None));
-    assert_eq!(store.pending_confirmations(None).await.unwrap().len(), 1);
+    assert_eq!(store.pending_confirmations(ALL).await.unwrap().len(), 1);
     faults.set(Fault::None);
     store.create_session(session("t")).await.unwrap();
     assert_eq!(store.update_session(&changed).await, Ok(true));
@@ -93,7 +104,7 @@ async fn failed_changes_are_rolled_back_in_memory() {
     let store = fixture.store();
     assert_eq!(store.session("s").await.unwrap().unwrap(), after);
     assert_eq!(store.session("t").await.unwrap().unwrap().id, "t");
-    assert_eq!(store.pending_confirmations(None).await.unwrap()[0].id, "q");
+    assert_eq!(store.pending_confirmations(ALL).await.unwrap()[0].id, "q");
     assert_eq!(store.approved_confirmations().await.unwrap()[0].id, "pending");
 }
 
@@ -116,7 +127,7 @@ async fn a_failed_settlement_leaves_the_execution_in_doubt() {
     let store = fixture.store();
     assert_eq!(store.claim(once).await, Ok(ClaimOutcome::InDoubt));
     run(&*store, again).await;
-    assert_eq!(entries(&verified(&*store).await), [entry("s", "again")]);
+    assert_eq!(entries(&verified(&*store).await), [gap(2, NOW, NOW), entry("s", "again")]);
 }
 
 #[tokio::test]
@@ -154,8 +165,9 @@ async fn a_store_recovers_from_a_full_disk() {
     let fixture = fixture.restart().await;
     let store = fixture.store();
     assert_eq!(store.claim(call).await, Ok(ClaimOutcome::Finished(settled.envelope)));
-    let expected = ["before", "large", "after"].map(|call| entry("s", call));
-    assert_eq!(entries(&verified(&*store).await), expected);
+    // The entry that was written again after all is counted as well.
+    let [before, large, after] = ["before", "large", "after"].map(|call| entry("s", call));
+    assert_eq!(entries(&verified(&*store).await), [before, gap(1, NOW, NOW), large, after]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -182,10 +194,62 @@ async fn a_flush_reports_a_lost_relaxed_change() {
     faults.set(Fault::None);
     store.append_audit(entry("s", "last")).await.unwrap();
     store.flush().await.unwrap();
-    assert_eq!(entries(&verified(&*store).await), [entry("s", "first"), entry("s", "last")]);
+    let expected = [entry("s", "first"), gap(1, NOW, NOW), entry("s", "last")];
+    assert_eq!(entries(&verified(&*store).await), expected);
     drop(store);
     let fixture = fixture.restart().await;
-    assert_eq!(verified(&*fixture.store()).await.len(), 2);
+    assert_eq!(verified(&*fixture.store()).await.len(), 3);
+}
+
+#[tokio::test]
+async fn lost_audit_entries_are_counted_in_the_audit_once_it_can_be_written() {
+    let (fixture, store, faults) = with_faults().await;
+    let at = |at: i64| AuditEntry { at, ..entry("s", "lost") };
+    store.append_audit(entry("s", "before")).await.unwrap();
+    store.flush().await.unwrap();
+    faults.set(Fault::CommitFails);
+    for time in [NOW + 30, NOW + 10] {
+        store.append_audit(at(time)).await.unwrap();
+        assert!(is_unavailable(store.flush().await));
+    }
+    // An attempt to write the gap itself fails as well, and loses nothing.
+    store.append_audit(at(NOW + 20)).await.unwrap();
+    assert!(is_unavailable(store.flush().await));
+    faults.set(Fault::None);
+    // Any write shows that writing works again.
+    store.create_session(session("t")).await.unwrap();
+    let expected = [entry("s", "before"), gap(3, NOW + 10, NOW + 30)];
+    assert_eq!(entries(&verified(&*store).await), expected);
+    drop(store);
+    let fixture = fixture.restart().await;
+    assert_eq!(entries(&verified(&*fixture.store()).await), expected);
+}
+
+#[tokio::test]
+async fn a_gap_is_written_before_the_store_closes() {
+    let (fixture, store, faults) = with_faults().await;
+    faults.set(Fault::CommitFails);
+    store.append_audit(entry("s", "lost")).await.unwrap();
+    assert!(is_unavailable(store.flush().await));
+    faults.set(Fault::None);
+    drop(store);
+    let fixture = fixture.restart().await;
+    assert_eq!(entries(&verified(&*fixture.store()).await), [gap(1, NOW, NOW)]);
+}
+
+#[tokio::test]
+async fn a_write_test_tells_whether_the_file_can_be_written() {
+    let (fixture, store, faults) = with_faults().await;
+    let log = fixture.path().with_file_name("state.db-wal");
+    let size = || std::fs::metadata(&log).unwrap().len();
+    let before = size();
+    store.test_write().await.unwrap();
+    assert!(size() > before, "nothing was written");
+    faults.set(Fault::CommitFails);
+    assert!(is_unavailable(store.test_write().await));
+    faults.set(Fault::None);
+    store.test_write().await.unwrap();
+    assert_eq!(verified(&*store).await, [], "a test leaves no audit entry");
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use toolwright_orchestrator::store::sqlite::Options;
 use toolwright_orchestrator::store::{Backend, ClaimOutcome, Error, Settlement, Sqlite};
 
 use crate::sqlite_store::SqliteStore;
-use crate::support::{claim, envelope, run, session, settlement, with_session};
+use crate::support::{claim, entry, envelope, run, session, settlement, with_session};
 
 fn open(path: &Path) -> Result<Sqlite, Error> {
     Sqlite::open(path, Options::default())
@@ -108,6 +108,23 @@ async fn a_stopped_server_leaves_one_complete_file() {
         let answer = store.claim(claim("s", &format!("call {number}"))).await;
         assert!(matches!(answer, Ok(ClaimOutcome::Finished(_))), "call {number}: {answer:?}");
     }
+}
+
+#[tokio::test]
+async fn a_closed_store_leaves_one_complete_file_while_others_hold_it() {
+    let (fixture, store) = with_session::<SqliteStore>().await;
+    run(&*store, claim("s", "call")).await;
+    store.append_audit(entry("s", "relaxed")).await.unwrap();
+    store.close();
+    let directory = tempfile::tempdir().unwrap();
+    let copy = directory.path().join("copy.db");
+    fs::copy(fixture.path(), &copy).unwrap();
+    let copied = open(&copy).unwrap();
+    assert!(matches!(copied.claim(claim("s", "call")).await, Ok(ClaimOutcome::Finished(_))));
+    assert_eq!(copied.audit_rows(0, 10).await.unwrap().len(), 2);
+    // The lock is released, and the closed store writes nothing.
+    assert!(open(&fixture.path()).is_ok());
+    assert!(matches!(store.claim(claim("s", "late")).await, Err(Error::Unavailable(_))));
 }
 
 #[tokio::test]

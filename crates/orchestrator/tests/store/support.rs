@@ -5,14 +5,14 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use toolwright_contract::{Envelope, Failure, Meta, Mode, Principal, Success};
 use toolwright_orchestrator::store::{
-    AuditEntry, Backend, Charge, Claim, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Decision,
-    Durability, ExecutionStatus, Memory, MeterScope, RETRIEVAL_METER, SessionRecord, SessionStatus,
-    Settlement, SharedEnvelope, Spent,
+    AuditEntry, Backend, Charge, Claim, ClaimOutcome, ConfirmationRecord, ConfirmationStatus,
+    ConversationLog, Decision, Durability, ExecutionStatus, Memory, MeterScope, PendingQuery, PendingScope,
+    RETRIEVAL_METER, SessionRecord, SessionStatus, Settlement, SharedEnvelope, Spent,
 };
 
 /// Creates stores for the rules.
 pub trait StoreFixture: Sized + Send + Sync + 'static {
-    type Store: Backend + 'static;
+    type Store: Backend + ConversationLog + 'static;
 
     /// An empty store, separate from those of other tests.
     fn fresh() -> impl Future<Output = Self> + Send;
@@ -163,11 +163,15 @@ pub fn settlement(claim: &Claim) -> Settlement {
     }
 }
 
+/// All pending confirmations.
+pub const ALL: PendingQuery<'static> = PendingQuery::all(PendingScope::All);
+
 /// A pending confirmation of `claim(session, execution)`.
 pub fn confirmation(id: &str, session: &str, execution: &str) -> ConfirmationRecord {
     ConfirmationRecord {
         id: id.to_owned(),
         session: session.to_owned(),
+        principal: crate::support::session(session).principal.key(),
         client_id: "client".to_owned(),
         execution: execution.to_owned(),
         tool: "mail_send".to_owned(),
@@ -183,6 +187,7 @@ pub fn confirmation(id: &str, session: &str, execution: &str) -> ConfirmationRec
         status: ConfirmationStatus::Pending,
         decided_by: None,
         reason: None,
+        roles: None,
     }
 }
 
@@ -191,6 +196,7 @@ pub fn approve(by: &str) -> Decision {
         by: by.to_owned(),
         args: json!({"to": "ada@example.org", "copies": 1}),
         redacted_args: None,
+        roles: None,
     }
 }
 

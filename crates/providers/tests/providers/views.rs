@@ -23,7 +23,10 @@ fn every_fixture_tool_is_declared_as_in_its_snapshot() {
 #[test]
 fn the_error_of_an_unknown_provider_lists_the_known_ones() {
     let error = toolwright_providers::provider("openai").unwrap_err().to_string();
-    assert!(error.starts_with("there is no provider `openai`; there are `openai-chat`, "), "{error}");
+    let suggestion = "there is no provider `openai` (did you mean `openai-chat`?); there are `openai-chat`, ";
+    assert!(error.starts_with(suggestion), "{error}");
+    let far = toolwright_providers::provider("zzz").unwrap_err().to_string();
+    assert!(far.starts_with("there is no provider `zzz`; there are "), "{far}");
     for provider in PROVIDERS {
         assert!(error.contains(&format!("`{}`", provider.name)), "{error}");
         assert_eq!(toolwright_providers::provider(provider.name).unwrap().name, provider.name);

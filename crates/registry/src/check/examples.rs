@@ -12,6 +12,12 @@ use crate::docs::{DOC_FILE, Example, ExampleKind};
 use crate::excerpt::{excerpt, value_excerpt};
 use crate::json::{self, locate};
 
+/// The beginning of a message about arguments.
+const REFUSED: &str = "an example of `doc.md` does not match `parameters`: ";
+
+/// The most problems that the finding about one example names.
+const MAX_NAMED: usize = 3;
+
 /// Checks each example. Without a validator (the schema itself is not valid) only their syntax.
 pub(super) fn check_examples(
     examples: &[Example],
@@ -19,28 +25,58 @@ pub(super) fn check_examples(
     diagnostics: &mut Vec<DiagnosticDraft>,
 ) {
     for example in examples {
-        let mut check = ExampleCheck { example, diagnostics };
-        let parsed = match json::parse(&example.text) {
-            Ok(parsed) => parsed,
-            Err(error) => {
-                let message = format!("an example of `{DOC_FILE}` is not JSON: {}", error.message);
-                check
-                    .error("example-syntax", &error.span, message)
-                    .help("examples in `json` blocks are checked; fence other text differently");
-                continue;
-            }
-        };
-        for (span, key) in &parsed.duplicate_keys {
-            let message = format!("the key `{}` is repeated in one object", excerpt(key));
-            check.error("json-duplicate-key", span, message).help("remove one of them");
+        let first = diagnostics.len();
+        check_example(example, validator, diagnostics);
+        merge(diagnostics, first);
+    }
+}
+
+/// One wrong example is one finding: the first in the text, with the messages of the others.
+fn merge(diagnostics: &mut Vec<DiagnosticDraft>, first: usize) {
+    let mut found = diagnostics.split_off(first);
+    found.sort_by_key(|draft| match &draft.location {
+        Location::Span(span) => span.start,
+        _ => 0,
+    });
+    let mut found = found.into_iter();
+    let Some(mut draft) = found.next() else { return };
+    let others: Vec<DiagnosticDraft> = found.collect();
+    for other in others.iter().take(MAX_NAMED - 1) {
+        draft.message.push_str("; ");
+        draft.message.push_str(other.message.strip_prefix(REFUSED).unwrap_or(&other.message));
+    }
+    if others.len() >= MAX_NAMED {
+        draft.message.push_str(&format!("; and {} more", others.len() + 1 - MAX_NAMED));
+    }
+    diagnostics.push(draft);
+}
+
+fn check_example(
+    example: &Example,
+    validator: Option<(&Validator, &Value)>,
+    diagnostics: &mut Vec<DiagnosticDraft>,
+) {
+    let mut check = ExampleCheck { example, diagnostics };
+    let parsed = match json::parse(&example.text) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            let message = format!("an example of `{DOC_FILE}` is not JSON: {}", error.message);
+            check
+                .error("example-syntax", &error.span, message)
+                .help("examples in `json` blocks are checked; fence other text differently");
+            return;
         }
-        match &parsed.value {
-            _ if example.kind == ExampleKind::JsonResult => {}
-            Value::Object(members) if members.get("ok").is_some_and(Value::is_boolean) => {
-                check.envelope(members);
-            }
-            arguments => check.arguments(arguments, validator),
+    };
+    for (span, key) in &parsed.duplicate_keys {
+        let message = format!("the key `{}` is repeated in one object", excerpt(key));
+        check.error("json-duplicate-key", span, message).help("remove one of them");
+    }
+    match &parsed.value {
+        _ if example.kind == ExampleKind::JsonResult => {}
+        Value::Object(members) if members.get("ok").is_some_and(Value::is_boolean) => {
+            check.envelope(members);
         }
+        arguments => check.arguments(arguments, validator),
     }
 }
 
@@ -69,8 +105,7 @@ impl ExampleCheck<'_> {
         let Some((validator, schema)) = validator else { return };
         for problem in value_problems(validator, schema, arguments) {
             let span = self.span(&problem.pointer, problem.part);
-            let message =
-                format!("an example of `{DOC_FILE}` does not match `parameters`: {}", problem.message);
+            let message = format!("{REFUSED}{}", problem.message);
             let help = problem.help.unwrap_or_else(|| {
                 "fix the example; a block that shows a result is fenced as `json result`".to_owned()
             });

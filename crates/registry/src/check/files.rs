@@ -51,6 +51,16 @@ impl Files {
     }
 }
 
+impl Files {
+    /// The four files, as far as they could be read.
+    pub fn texts(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let handler = self.sources.get("handler.js");
+        let texts = [&self.schema, &self.summary, &self.doc].map(Option::as_deref);
+        let texts = texts.into_iter().chain([handler.map(String::as_str)]);
+        TOOL_FILES.into_iter().zip(texts).filter_map(|(name, text)| Some((name, text?)))
+    }
+}
+
 /// Reads the files, and checks all that does not depend on the meaning of `schema.json` and the docs.
 pub(super) fn read_files(dir: &ToolDir, root: &Path, diagnostics: &mut Vec<DiagnosticDraft>) -> Files {
     check_name(dir, diagnostics);

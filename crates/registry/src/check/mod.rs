@@ -1,11 +1,14 @@
 //! Checks one tool directory: its compiled form and all diagnostics come out. Nothing is run or written.
 
+mod allow;
 mod examples;
 mod files;
 mod schema_file;
+mod unfinished;
 
 use std::path::Path;
 
+pub(crate) use allow::WARNINGS;
 pub(crate) use files::TOOL_FILES;
 
 use crate::compiled::CompiledTool;
@@ -13,6 +16,7 @@ use crate::diagnostic::{Diagnostic, DiagnosticDraft};
 use crate::docs::{check_doc, check_summary};
 use crate::fields::check_text;
 use crate::fingerprint::Fingerprint;
+use crate::formats::Formats;
 use crate::shared::Shared;
 use crate::source::ToolDir;
 
@@ -31,6 +35,7 @@ pub struct Context<'a> {
     /// The tools directory with all links resolved.
     pub root: &'a Path,
     pub shared: &'a Shared,
+    pub formats: &'a Formats,
 }
 
 /// Checks one tool directory in full.
@@ -40,7 +45,8 @@ pub fn check_tool(dir: &ToolDir, context: &Context<'_>) -> CheckedTool {
     let schema = files
         .schema
         .as_deref()
-        .and_then(|text| schema_file::check_schema_file(&dir.name, text, context.shared, &mut drafts));
+        .and_then(|text| schema_file::check_schema_file(&dir.name, text, context, &mut drafts));
+    drafts.extend(files.texts().filter_map(|(file, text)| unfinished::check(file, text)));
     if let Some(summary) = &files.summary {
         drafts.extend(check_summary(summary));
         check_text("doc_summary.md", summary, &mut drafts);
@@ -53,6 +59,9 @@ pub fn check_tool(dir: &ToolDir, context: &Context<'_>) -> CheckedTool {
             .as_ref()
             .and_then(|schema| Some((schema.validator.as_ref()?, schema.members.get("parameters")?)));
         examples::check_examples(&report.examples, validator, &mut drafts);
+    }
+    if let Some(schema) = &schema {
+        allow::apply(&schema.members, &mut drafts);
     }
     let is_valid = !drafts.iter().any(DiagnosticDraft::is_error);
     let tool = match (schema, &files.summary, &files.doc, &files.handler) {

@@ -3,11 +3,11 @@
 use serde_json::{Map, Value};
 use toolwright_schema::Validator;
 
+use super::Context;
 use crate::diagnostic::{DiagnosticDraft, Location};
 use crate::excerpt::value_excerpt;
 use crate::fields::{FieldCheck, SCHEMA_FILE, check_json_text, report_duplicate_keys};
 use crate::json;
-use crate::shared::Shared;
 
 /// A `schema.json` that is an object, valid or not.
 pub(super) struct SchemaFile {
@@ -21,7 +21,7 @@ pub(super) struct SchemaFile {
 pub(super) fn check_schema_file(
     directory: &str,
     text: &str,
-    shared: &Shared,
+    context: &Context<'_>,
     diagnostics: &mut Vec<DiagnosticDraft>,
 ) -> Option<SchemaFile> {
     let parsed = match json::parse(text) {
@@ -40,7 +40,8 @@ pub(super) fn check_schema_file(
         diagnostics.push(DiagnosticDraft::json("field-type", SCHEMA_FILE, "", message));
         return None;
     };
-    let mut check = FieldCheck::new(directory, &members, shared);
+    let mut check = FieldCheck::new(directory, &members, context.shared);
+    check.formats = context.formats;
     check.check_schema_file();
     diagnostics.append(&mut check.diagnostics);
     let FieldCheck { bundled_parameters, bundled_output, validator, .. } = check;

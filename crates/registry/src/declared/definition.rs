@@ -1,8 +1,8 @@
 //! One definition of a declared file: checked, and turned into a tool.
 
 use serde_json::{Map, Value};
-use toolwright_contract::ToolSpec;
-use toolwright_contract::suggest::list;
+use toolwright_contract::suggest::{list, nearest};
+use toolwright_contract::{BUILTIN_HANDLERS, ToolSpec};
 use toolwright_schema::pointer::child_pointer;
 
 use super::{Version, http};
@@ -15,8 +15,13 @@ use crate::toolset::{Implementation, Tool};
 /// The fields that only declared tools have; the others are in the table of all fields.
 const DECLARED_ONLY: [&str; 5] = ["name", "type", "handler", "implementation", "summary"];
 
-/// The types of implementation that a file of any version can use.
-const IMPLEMENTATION_TYPES: &[&str] = &["mock", "builtin", "internal"];
+/// The types of implementation that a file of this version can use.
+fn implementation_types(version: Version) -> &'static [&'static str] {
+    match version {
+        Version::First => &["mock", "builtin", "internal"],
+        Version::Second => &["mock", "builtin", "internal", "http"],
+    }
+}
 
 const MAX_NAME_BYTES: usize = 128;
 const MAX_SUMMARY_CHARACTERS: usize = 250;
@@ -119,7 +124,8 @@ fn check_type(check: &mut FieldCheck<'_>) {
 
 fn implementation(check: &mut FieldCheck<'_>, rules: &Rules<'_>) -> Option<Implementation> {
     let at = "/implementation";
-    let help = format!("set `type` to one of {}", list(IMPLEMENTATION_TYPES));
+    let types = implementation_types(rules.version);
+    let help = format!("set `type` to one of {}", list(types));
     let Some(value) = check.members.get("implementation") else {
         check.missing("", "implementation", help);
         return None;
@@ -147,14 +153,13 @@ fn implementation(check: &mut FieldCheck<'_>, rules: &Rules<'_>) -> Option<Imple
         }
         Some("http") => {
             let message = "HTTP tools not yet supported (coming in v2)";
-            check.error("field-value", "/implementation/type", message).help(format!(
-                "write `version: 2` at the top of the file, or use one of {}",
-                list(IMPLEMENTATION_TYPES)
-            ));
+            check
+                .error("field-value", "/implementation/type", message)
+                .help(format!("write `version: 2` at the top of the file, or use one of {}", list(types)));
             None
         }
         _ => {
-            check.one_of(kind, "/implementation/type", IMPLEMENTATION_TYPES);
+            check.one_of(kind, "/implementation/type", types);
             None
         }
     }
@@ -171,11 +176,13 @@ fn native(
         // A handler that is not a text is reported already.
         (None, Some(handler)) => handler.as_str().filter(|handler| !handler.trim().is_empty())?,
         (None, None) => {
-            check.missing("/implementation", "handler", "name a handler that the program registers");
+            let help =
+                format!("name a handler: {}, or one that the program registers", list(BUILTIN_HANDLERS));
+            check.missing("/implementation", "handler", help);
             return None;
         }
     };
-    if (rules.is_registered)(handler) {
+    if BUILTIN_HANDLERS.contains(&handler) || (rules.is_registered)(handler) {
         return Some(Implementation::Native(handler.to_owned()));
     }
     check
@@ -184,7 +191,13 @@ fn native(
             "/implementation/handler",
             format!("no handler `{}` is registered", excerpt(handler)),
         )
-        .help("correct the name, or register the handler in the program");
+        .help(match nearest(handler, BUILTIN_HANDLERS.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!(
+                "use a builtin handler ({}), or register this one in a program that embeds Toolwright",
+                list(BUILTIN_HANDLERS)
+            ),
+        });
     None
 }
 

@@ -24,7 +24,7 @@ fn the_table_and_the_type_have_the_same_fields() {
         "toolId": "a", "version": "1.0.0", "description": "d", "category": "action", "sideEffects": "none",
         "idempotent": true, "requiresConfirmation": false, "allowedModes": ["text"], "latencyBudgetMs": 1,
         "timeoutMs": 2, "execution": "background", "availability": { "condition": "true" },
-        "permissions": { "roles": ["r"] }, "clamp": { "text": { "n": 1 } }, "tags": ["t"],
+        "permissions": { "requiresAuth": true, "roles": ["r"] }, "clamp": { "text": { "n": 1 } }, "tags": ["t"], "allow": ["voice-latency"],
         "jsonSchema": { "type": "object" }, "output": { "type": "object" },
     });
     let typed: toolwright_contract::ToolSpec = serde_json::from_value(spec.clone()).unwrap();

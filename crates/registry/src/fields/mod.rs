@@ -9,6 +9,8 @@ mod provider_names;
 mod rules;
 mod values;
 
+use std::sync::LazyLock;
+
 use serde_json::{Map, Value, json};
 use toolwright_contract::suggest::did_you_mean;
 use toolwright_contract::{Category, Execution, Mode, SideEffects};
@@ -18,6 +20,7 @@ use toolwright_schema::pointer::child_pointer;
 use crate::declared;
 use crate::diagnostic::DiagnosticDraft;
 use crate::excerpt::excerpt;
+use crate::formats::Formats;
 use crate::shared::Shared;
 
 pub(crate) use hidden::{check_json_text, check_text, check_value};
@@ -74,6 +77,7 @@ pub(crate) const FIELDS: &[Field] = &[
     optional("permissions", values::permissions),
     optional("clamp", values::clamp),
     optional("tags", values::unique_strings).declared(|_| None),
+    optional("allow", values::allow),
     required("parameters", parameters::check_parameters).declared_as(declared::check_parameters, |_| None),
     optional("output", parameters::check_output),
 ];
@@ -130,12 +134,15 @@ pub(crate) fn declared_spec(members: &Map<String, Value>, is_mock: bool) -> Map<
     FIELDS.iter().filter_map(value).collect()
 }
 
+static NO_FORMATS: LazyLock<Formats> = LazyLock::new(Formats::default);
+
 /// Checks the fields of one tool. Every problem is collected; none stops the check.
 pub(crate) struct FieldCheck<'a> {
     /// The name of the tool's directory; empty for a declared tool.
     pub directory: &'a str,
     pub members: &'a Map<String, Value>,
     pub shared: &'a Shared,
+    pub formats: &'a Formats,
     pub diagnostics: Vec<DiagnosticDraft>,
     /// `parameters` and `output` with shared definitions pulled in, if that changed them.
     pub bundled_parameters: Option<Value>,
@@ -148,7 +155,17 @@ impl<'a> FieldCheck<'a> {
     pub fn new(directory: &'a str, members: &'a Map<String, Value>, shared: &'a Shared) -> Self {
         let diagnostics = Vec::new();
         let (bundled_parameters, bundled_output, validator) = (None, None, None);
-        Self { directory, members, shared, diagnostics, bundled_parameters, bundled_output, validator }
+        let formats = &NO_FORMATS;
+        Self {
+            directory,
+            members,
+            shared,
+            formats,
+            diagnostics,
+            bundled_parameters,
+            bundled_output,
+            validator,
+        }
     }
 
     /// Checks all fields of a `schema.json`, and the rules between them.

@@ -4,12 +4,14 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use serde_json::Value;
+use toolwright_contract::suggest::nearest;
 use toolwright_schema::pointer::{Part, child_pointer};
-use toolwright_schema::{Validator, invalid_defaults, lint};
+use toolwright_schema::{Problem, Validator, invalid_defaults, lint};
 
 use super::{FieldCheck, check_json_text, field_path, provider_names};
 use crate::diagnostic::{DiagnosticDraft, Location};
 use crate::excerpt::{excerpt, value_excerpt};
+use crate::formats::Formats;
 use crate::shared::{Bundled, bundle};
 
 pub(crate) const SCHEMA_FILE: &str = "schema.json";
@@ -82,7 +84,7 @@ fn check_json_schema<'v>(
     value: &'v Value,
     pointer: &str,
 ) -> Option<Cow<'v, Value>> {
-    let Bundled { schema: bundled, missing, keys } = bundle(value, check.shared);
+    let Bundled { schema: mut bundled, missing, keys } = bundle(value, check.shared);
     if !missing.is_empty() {
         for (below, message, help) in missing {
             let pointer = format!("{pointer}{below}");
@@ -96,7 +98,13 @@ fn check_json_schema<'v>(
     }
     let source = SchemaSource { root: pointer, shared: &keys };
     let before = check.diagnostics.len();
-    for problem in lint(&bundled) {
+    for mut problem in lint(&bundled) {
+        if problem.code == "schema-unknown-format" && !explain_format(check.formats, &bundled, &mut problem) {
+            continue;
+        }
+        if problem.code == "schema-unresolved-ref" {
+            explain_reference(&bundled, &mut problem);
+        }
         // A message about a keyword names it, so the path is that of the schema around it.
         let path = match problem.part {
             Part::Key => problem.pointer.rsplit_once('/').map_or("", |(parent, _)| parent),
@@ -110,6 +118,7 @@ fn check_json_schema<'v>(
         check.diagnostics.push(draft);
     }
     if check.diagnostics.len() == before {
+        check.formats.expand_in(&mut bundled);
         check_defaults(check, &bundled, &source);
         let is_valid = check.diagnostics.len() == before;
         if pointer == "/parameters" {
@@ -118,6 +127,34 @@ fn check_json_schema<'v>(
         return is_valid.then_some(bundled);
     }
     None
+}
+
+/// Whether a format that the schema crate does not know is unknown to the project, too. Adds how to define it.
+fn explain_format(formats: &Formats, schema: &Value, problem: &mut Problem) -> bool {
+    let name = schema.pointer(&problem.pointer).and_then(Value::as_str).unwrap_or_default();
+    if formats.contains(name) {
+        return false;
+    }
+    problem.help = match nearest(name, formats.names()) {
+        Some(near) => Some(format!("did you mean `{near}`?")),
+        None => problem.help.take().or_else(|| {
+            Some(format!("define it in toolwright.toml: `[formats]` and `{} = '<pattern>'`", excerpt(name)))
+        }),
+    };
+    true
+}
+
+/// Says where definitions that several tools use belong. The schema crate knows no files.
+fn explain_reference(schema: &Value, problem: &mut Problem) {
+    let reference = schema.pointer(&problem.pointer).and_then(Value::as_str).unwrap_or("#");
+    if !reference.starts_with('#') {
+        let name =
+            reference.split(['#', '?']).next().unwrap_or_default().rsplit('/').next().unwrap_or_default();
+        let name = if name.ends_with(".json") { excerpt(name) } else { "name.json".to_owned() };
+        problem.help = Some(format!(
+            "definitions that several tools use are files in `_shared`: write `../_shared/{name}`; others go into `$defs`"
+        ));
+    }
 }
 
 fn check_defaults(check: &mut FieldCheck<'_>, bundled: &Value, source: &SchemaSource<'_>) {

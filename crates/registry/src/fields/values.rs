@@ -7,6 +7,7 @@ use toolwright_contract::suggest::{did_you_mean, list};
 use toolwright_schema::pointer::child_pointer;
 
 use super::{FieldCheck, field_path, provider_names};
+use crate::check::WARNINGS;
 use crate::excerpt::{excerpt, value_excerpt};
 
 impl FieldCheck<'_> {
@@ -132,6 +133,21 @@ pub(super) fn unique_strings(check: &mut FieldCheck<'_>, value: &Value, pointer:
     }
 }
 
+/// The warnings that the author has acknowledged.
+pub(super) fn allow(check: &mut FieldCheck<'_>, value: &Value, pointer: &str) {
+    unique_strings(check, value, pointer);
+    for (index, name) in value.as_array().into_iter().flatten().enumerate() {
+        let Some(name) = name.as_str().filter(|name| !name.trim().is_empty() && !WARNINGS.contains(name))
+        else {
+            continue;
+        };
+        let message = format!("`allow` names `{}`, which is not the code of a warning", excerpt(name));
+        check
+            .error("allow-unknown", format!("{pointer}/{index}"), message)
+            .help(did_you_mean(name, WARNINGS));
+    }
+}
+
 /// Reports an item that repeats an earlier one of the array at `pointer`.
 fn check_unique(check: &mut FieldCheck<'_>, items: &[Value], index: usize, pointer: &str) {
     if items[..index].contains(&items[index]) {
@@ -152,8 +168,14 @@ pub(super) fn positive(check: &mut FieldCheck<'_>, value: &Value, pointer: &str)
 }
 
 pub(super) fn permissions(check: &mut FieldCheck<'_>, value: &Value, pointer: &str) {
-    let Some(members) = check.object(value, pointer, "an object with `rateLimit` or `roles`") else { return };
-    check.unknown_fields(members, pointer, &["rateLimit", "roles"]);
+    let Some(members) = check.object(value, pointer, "an object with `requiresAuth`, `roles` or `rateLimit`")
+    else {
+        return;
+    };
+    check.unknown_fields(members, pointer, &["requiresAuth", "roles", "rateLimit"]);
+    if let Some(requires_auth) = members.get("requiresAuth") {
+        boolean(check, requires_auth, &format!("{pointer}/requiresAuth"));
+    }
     if let Some(roles) = members.get("roles") {
         unique_strings(check, roles, &format!("{pointer}/roles"));
     }
@@ -199,7 +221,7 @@ fn clamp_parameter(check: &mut FieldCheck<'_>, pointer: &str, name: &str, maximu
     let path = field_path(pointer);
     let schema = check.parameters().find(|(known, _)| *known == name).map(|(_, schema)| schema);
     match schema.map(|schema| schema.get("type").and_then(Value::as_str)) {
-        Some(Some("number" | "integer")) => {}
+        Some(Some("number" | "integer")) => check_clamp_minimum(check, pointer, name, maximum),
         Some(_) => {
             let message = format!("`{path}` limits the parameter `{name}`, which is not a number");
             check.error("clamp-target", pointer, message).at_key();
@@ -210,5 +232,25 @@ fn clamp_parameter(check: &mut FieldCheck<'_>, pointer: &str, name: &str, maximu
             let message = format!("`{path}` limits a parameter that `parameters` does not have");
             check.error("clamp-target", pointer, message).at_key().help(help);
         }
+    }
+}
+
+/// A clamp below the parameter's minimum would make every call invalid.
+fn check_clamp_minimum(check: &mut FieldCheck<'_>, pointer: &str, name: &str, maximum: &Value) {
+    let schema = check.parameters().find(|(known, _)| *known == name).map(|(_, schema)| schema);
+    let bound = |keyword: &str| schema.and_then(|schema| schema.get(keyword)).and_then(Value::as_f64);
+    let Some(limit) = maximum.as_f64() else { return };
+    let below = |keyword: &'static str, is_below: fn(f64, f64) -> bool| {
+        bound(keyword).filter(|bound| is_below(limit, *bound)).map(|bound| (keyword, bound))
+    };
+    let found = below("minimum", |limit, bound| limit < bound)
+        .or_else(|| below("exclusiveMinimum", |limit, bound| limit <= bound));
+    if let Some((keyword, bound)) = found {
+        let message = format!(
+            "`{}` is {limit}, which the parameter `{name}` cannot have: its `{keyword}` is {bound}",
+            field_path(pointer)
+        );
+        let help = format!("raise the clamp, or lower `{keyword}` of `{name}`");
+        check.error("clamp-target", pointer, message).help(help);
     }
 }

@@ -52,16 +52,13 @@ fn missing(module: &Module, source: &str) -> DiagnosticDraft {
 
 /// Where the author most likely meant to export it, and how to fix it there.
 fn likely_export(module: &Module, source: &str) -> (Range<usize>, String) {
+    if let Some(default) = module.export("default") {
+        return (default.span.clone(), default_help(module, default, source));
+    }
     if let Some(local) = module.local(EXECUTE) {
         return (
             local.span.clone(),
             format!("`{EXECUTE}` is declared but not exported: put `export` before it"),
-        );
-    }
-    if let Some(export) = module.export("default") {
-        return (
-            export.span.clone(),
-            format!("a default export is not enough, a named one is needed: {FORM}"),
         );
     }
     let commonjs = ["module.exports", "exports.", "require("];
@@ -75,4 +72,20 @@ fn likely_export(module: &Module, source: &str) -> (Range<usize>, String) {
         return (span, format!("`{near}` is exported: did you mean `{EXECUTE}`?"));
     }
     (0..0, FORM.to_owned())
+}
+
+/// How to turn a default export into the named one that is needed.
+fn default_help(module: &Module, default: &Export, source: &str) -> String {
+    // `export default function execute`, not `export default execute`.
+    let after = source.get(default.span.end..).unwrap_or_default().trim_start();
+    let is_declaration = ["async", "function"].iter().any(|word| after.starts_with(word));
+    if module.local(EXECUTE).is_some() && is_declaration {
+        format!("`{EXECUTE}` is the default export, and a named one is needed: remove `default`")
+    } else if module.local(EXECUTE).is_some() {
+        format!(
+            "`{EXECUTE}` is the default export, and a named one is needed: write `export {{ {EXECUTE} }}`"
+        )
+    } else {
+        format!("a default export is not enough, a named one is needed: {FORM}")
+    }
 }

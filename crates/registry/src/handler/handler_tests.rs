@@ -182,7 +182,7 @@ fn unavailable_globals_are_reported_without_false_positives() {
         ("return new Intl.NumberFormat()", "Intl"),
         ("return context.http.fetch('x')", ""),
         ("return context.http\n.fetch('x')", ""),
-        ("return context . fetch('x')", ""),
+        ("return context . http . fetch('x')", ""),
         ("const { fetch } = context.http; await fetch('x')", ""),
         ("const process = 1; return process", ""),
         ("return ['document'].map((document) => document)", ""),

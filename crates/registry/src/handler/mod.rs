@@ -2,6 +2,7 @@
 //! imports and globals must exist where handlers run.
 
 mod collect;
+mod context_members;
 mod dynamic;
 mod execute;
 mod globals;

@@ -2,14 +2,14 @@
 
 use super::module::Module;
 use super::shape::{MAX_NESTING, Shape, measure};
-use super::{collect, dynamic, error, globals};
+use super::{collect, context_members, dynamic, error, globals};
 use crate::diagnostic::DiagnosticDraft;
-use crate::hidden::is_bidi_control;
 use oxc_allocator::Allocator;
 use oxc_parser::{ParseOptions, Parser, ParserReturn};
 use oxc_span::{SourceType, Span};
 use std::cell::Cell;
 use std::ops::Range;
+use toolwright_contract::visible::is_bidi_control;
 
 /// The stack that the calling thread is assumed to have left: worker threads commonly have 2 MiB.
 const INLINE_STACK: usize = 1 << 20;
@@ -80,6 +80,9 @@ fn parse_in(arena: &Allocator, file: &str, source: &str, shape: &Shape) -> Modul
     dynamic::collect(&parsed.module_record, source, &mut module);
     if shape.may_use_globals {
         globals::check(&parsed.program, source, &mut module);
+    }
+    if source.contains(context_members::CONTEXT) && !parsed.panicked {
+        context_members::check(&parsed.program, &mut module);
     }
     module
 }

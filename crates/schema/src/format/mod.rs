@@ -116,6 +116,11 @@ impl Format {
     }
 }
 
+/// Whether there is a format of this name, for validation or for strict mode.
+pub fn is_known_format(name: &str) -> bool {
+    Format::named(name).is_some()
+}
+
 fn is_int32(value: &Number) -> bool {
     number::is_integer(value) && (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&number::float(value))
 }

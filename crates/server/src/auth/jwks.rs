@@ -1,19 +1,22 @@
-//! The issuer's public keys (JWKS), from a file or a URL: fetched on demand, and cached.
+//! The issuer's public keys (JWKS), from a file or a URL: fetched in the background, and cached.
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::signature::{self, RsaPublicKeyComponents, UnparsedPublicKey, VerificationAlgorithm};
 use serde::Deserialize;
-use tokio::sync::Mutex;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
 
-/// Older keys are fetched again.
+/// Older keys are fetched again, while they stay in use.
 const MAX_AGE: Duration = Duration::from_secs(600);
 /// Younger keys are not fetched again, whatever key ids tokens name.
 const MIN_AGE: Duration = Duration::from_secs(30);
+/// For a fetch, and for the requests that wait for the first one.
 const TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_DOCUMENT_BYTES: usize = 1 << 20;
 
@@ -84,60 +87,74 @@ impl Jwk {
     }
 }
 
-/// The cached keys.
+/// The cached keys. Requests never wait for a fetch, except for the first one.
 #[derive(Debug)]
 pub(super) struct Jwks {
     source: Arc<Source>,
-    cache: Arc<Mutex<Cache>>,
+    /// See [`MIN_AGE`].
+    min_age: Duration,
+    /// `None` until the first fetch has ended.
+    keys: Arc<watch::Sender<Option<Arc<Vec<Jwk>>>>>,
+    last_fetch: Mutex<Option<Fetch>>,
 }
 
-#[derive(Debug, Default)]
-struct Cache {
-    keys: Arc<Vec<Jwk>>,
-    read_at: Option<Instant>,
-    client: Option<reqwest::Client>,
+/// A fetch in a task of its own: a client that disconnects does not interrupt it.
+#[derive(Debug)]
+struct Fetch {
+    started: Instant,
+    task: JoinHandle<()>,
 }
 
 impl Jwks {
     pub fn new(source: Source) -> Self {
-        Self { source: Arc::new(source), cache: Arc::default() }
+        let (keys, last_fetch) = (Arc::default(), Mutex::default());
+        Self { source: Arc::new(source), min_age: MIN_AGE, keys, last_fetch }
     }
 
-    /// The keys, read again when they are old or when `suffices` finds one missing. If reading fails, the cached keys stay in
-    /// use. A separate task reads them, so that a client that disconnects does not interrupt it.
+    /// The known keys. When they are old, or when `suffices` finds one missing, they are fetched again in the background; if
+    /// that fails, they stay in use.
     pub async fn keys(&self, suffices: impl Fn(&[Jwk]) -> bool) -> Arc<Vec<Jwk>> {
-        let mut cache = Arc::clone(&self.cache).lock_owned().await;
-        let age = cache.read_at.map(|read_at| read_at.elapsed());
-        let is_due = match age {
-            None => true,
-            Some(age) => age > MAX_AGE || (age > MIN_AGE && !suffices(&cache.keys)),
-        };
-        if !is_due {
-            return Arc::clone(&cache.keys);
+        let mut changes = self.keys.subscribe();
+        let known = changes.borrow().clone();
+        self.fetch_if_due(known.as_ref().is_some_and(|keys| suffices(keys)));
+        if let Some(keys) = known {
+            return keys;
         }
-        let (source, before) = (Arc::clone(&self.source), Arc::clone(&cache.keys));
-        let reading = tokio::spawn(async move {
-            match read(&source, &mut cache).await {
-                Ok(keys) => cache.keys = Arc::new(keys),
-                Err(error) => tracing::error!("could not read the issuer's keys: {error}"),
-            }
-            cache.read_at = Some(Instant::now());
-            Arc::clone(&cache.keys)
-        });
-        reading.await.unwrap_or(before)
+        match timeout(TIMEOUT, changes.wait_for(Option::is_some)).await {
+            Ok(Ok(first)) => first.clone().unwrap_or_default(),
+            _ => Arc::default(),
+        }
+    }
+
+    /// Starts a fetch, unless one is running or the last one is recent enough.
+    fn fetch_if_due(&self, keys_suffice: bool) {
+        let max_age = if keys_suffice { MAX_AGE } else { self.min_age };
+        let mut last = self.last_fetch.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = match &*last {
+            Some(fetch) => fetch.task.is_finished() && fetch.started.elapsed() > max_age,
+            None => true,
+        };
+        if is_due {
+            let task = tokio::spawn(fetch(Arc::clone(&self.source), Arc::clone(&self.keys)));
+            *last = Some(Fetch { started: Instant::now(), task });
+        }
     }
 }
 
-async fn read(source: &Source, cache: &mut Cache) -> Result<Vec<Jwk>, String> {
+async fn fetch(source: Arc<Source>, cache: Arc<watch::Sender<Option<Arc<Vec<Jwk>>>>>) {
+    match read(&source).await {
+        Ok(keys) => _ = cache.send_replace(Some(Arc::new(keys))),
+        Err(error) => {
+            tracing::error!("could not read the issuer's keys: {error}");
+            cache.send_modify(|keys| _ = keys.get_or_insert_default());
+        }
+    }
+}
+
+async fn read(source: &Source) -> Result<Vec<Jwk>, String> {
     let text = match source {
         Source::File(path) => std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?,
-        Source::Url(url) => {
-            let client = match &cache.client {
-                Some(client) => client.clone(),
-                None => cache.client.insert(crate::http_client::build(TIMEOUT)?).clone(),
-            };
-            fetch(&client, url).await?
-        }
+        Source::Url(url) => download(&crate::http_client::build(TIMEOUT)?, url).await?,
     };
     parse(&text)
 }
@@ -152,7 +169,7 @@ fn parse(text: &[u8]) -> Result<Vec<Jwk>, String> {
     Ok(set.keys.into_iter().filter_map(|key| serde_json::from_value(key).ok()).collect())
 }
 
-async fn fetch(client: &reqwest::Client, url: &str) -> Result<Vec<u8>, String> {
+async fn download(client: &reqwest::Client, url: &str) -> Result<Vec<u8>, String> {
     let failed = |error: reqwest::Error| error.without_url().to_string();
     let mut response =
         client.get(url).send().await.and_then(reqwest::Response::error_for_status).map_err(failed)?;
@@ -169,25 +186,78 @@ async fn fetch(client: &reqwest::Client, url: &str) -> Result<Vec<u8>, String> {
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::TcpListener;
+    use tokio::net::{TcpListener, TcpStream};
 
     use super::*;
 
-    #[tokio::test]
-    async fn a_client_that_disconnects_does_not_interrupt_the_fetch() {
+    /// An issuer that answers only when the test lets it.
+    async fn issuer() -> (TcpListener, Jwks) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/jwks", listener.local_addr().unwrap());
-        let jwks = Jwks::new(Source::Url(url));
-        let (mut stream, _) = tokio::select! {
-            _ = jwks.keys(|_| true) => panic!("the issuer has not answered yet"),
-            accepted = listener.accept() => accepted.unwrap(),
-        };
-        let mut request = [0; 1024];
-        assert!(stream.read(&mut request).await.unwrap() > 0);
-        let set = r#"{"keys": [{"kty": "OKP", "crv": "Ed25519", "kid": "a"}]}"#;
+        (listener, Jwks::new(Source::Url(url)))
+    }
+
+    async fn request(listener: &TcpListener) -> TcpStream {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        assert!(stream.read(&mut [0; 1024]).await.unwrap() > 0);
+        stream
+    }
+
+    async fn answer(mut stream: TcpStream, kid: &str) {
+        let set = format!(r#"{{"keys": [{{"kty": "OKP", "crv": "Ed25519", "kid": "{kid}"}}]}}"#);
         let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", set.len());
         stream.write_all(format!("{head}{set}").as_bytes()).await.unwrap();
+    }
+
+    fn has(keys: &[Jwk], kid: &str) -> bool {
+        keys.iter().any(|key| key.matches("EdDSA", Some(kid)))
+    }
+
+    #[tokio::test]
+    async fn a_client_that_disconnects_does_not_interrupt_the_fetch() {
+        let (listener, jwks) = issuer().await;
+        let stream = tokio::select! {
+            _ = jwks.keys(|_| true) => panic!("the issuer has not answered yet"),
+            stream = request(&listener) => stream,
+        };
+        answer(stream, "a").await;
         // The first fetch fills the cache: the listener accepts no second connection.
-        assert!(jwks.keys(|_| true).await[0].matches("EdDSA", Some("a")));
+        assert!(has(&jwks.keys(|_| true).await, "a"));
+    }
+
+    #[tokio::test]
+    async fn known_keys_serve_while_an_issuer_does_not_answer() {
+        let (listener, mut jwks) = issuer().await;
+        jwks.min_age = Duration::ZERO;
+        let (first, ()) = tokio::join!(jwks.keys(|_| true), async {
+            answer(request(&listener).await, "a").await;
+        });
+        assert!(has(&first, "a"));
+        while !jwks.last_fetch.lock().unwrap().as_ref().unwrap().task.is_finished() {
+            tokio::task::yield_now().await;
+        }
+        let unknown = |keys: &[Jwk]| has(keys, "b");
+        for _ in 0..10 {
+            assert!(has(&jwks.keys(unknown).await, "a"), "an unknown key id is answered at once");
+        }
+        let hanging = request(&listener).await;
+        for _ in 0..10 {
+            assert!(has(&jwks.keys(|keys| has(keys, "a")).await, "a"), "valid tokens do not wait");
+            assert!(!has(&jwks.keys(unknown).await, "b"));
+        }
+        answer(hanging, "b").await;
+        let mut changes = jwks.keys.subscribe();
+        changes.wait_for(|keys| keys.as_ref().is_some_and(|keys| has(keys, "b"))).await.unwrap();
+        assert!(has(&jwks.keys(unknown).await, "b"));
+        let another = tokio::time::timeout(Duration::from_millis(50), listener.accept()).await;
+        assert!(another.is_err(), "one fetch for all unknown key ids");
+    }
+
+    #[tokio::test]
+    async fn a_failed_first_fetch_leaves_no_keys_and_is_not_repeated_at_once() {
+        let (listener, jwks) = issuer().await;
+        let (keys, ()) = tokio::join!(jwks.keys(|_| true), async { drop(request(&listener).await) });
+        assert!(keys.is_empty());
+        assert!(jwks.keys(|_| false).await.is_empty());
     }
 }

@@ -6,6 +6,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use toolwright_contract::Principal;
+use toolwright_contract::object::ObjectOnly;
 
 use super::jwks::{Jwk, Jwks, Source};
 
@@ -126,7 +127,8 @@ fn principal(claims: &Map<String, Value>, options: &Options, now: i64) -> Result
 
 fn decode<T: for<'a> Deserialize<'a>>(part: &str) -> Result<T, Error> {
     let text = URL_SAFE_NO_PAD.decode(part).map_err(|_| Error::Malformed)?;
-    serde_json::from_slice(&text).map_err(|_| Error::Malformed)
+    let ObjectOnly(value) = serde_json::from_slice(&text).map_err(|_| Error::Malformed)?;
+    Ok(value)
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use toolwright_contract::Principal;
+use toolwright_contract::object::{self, ObjectOnly};
 use toolwright_registry::hex;
 
 /// The prefix of every key.
@@ -57,6 +58,7 @@ pub enum Error {
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KeyFileContents {
+    #[serde(deserialize_with = "object::each")]
     keys: Vec<Key>,
 }
 
@@ -145,7 +147,7 @@ impl KeyFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(self.unreadable(error)),
         };
-        let contents: KeyFileContents =
+        let ObjectOnly::<KeyFileContents>(contents) =
             serde_json::from_str(&text).map_err(|error| self.unreadable(error))?;
         Ok(contents.keys)
     }
@@ -224,14 +226,14 @@ fn hash(salt: &str, secret: &str) -> String {
     hex(&Sha256::new().chain_update(salt).chain_update(secret).finalize())
 }
 
-fn random<const N: usize>() -> Result<String, Error> {
+pub(super) fn random<const N: usize>() -> Result<String, Error> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| Error::NoRandomness(error.to_string()))?;
     Ok(hex(&bytes))
 }
 
 /// Compares in constant time.
-fn equal_in_constant_time(a: &[u8], b: &[u8]) -> bool {
+pub(super) fn equal_in_constant_time(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
 }
 

@@ -5,18 +5,24 @@
 mod jwks;
 mod jwt;
 pub mod keys;
+mod local;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hyper::header::{AUTHORIZATION, HeaderMap};
 
 pub use jwks::Source as JwksSource;
 pub use jwt::Options as JwtOptions;
+pub use local::LocalKey;
 
 use crate::problem::{Kind, Problem};
 use crate::route::ADMIN;
 use keys::KeyFile;
-use toolwright_contract::Principal;
+use toolwright_contract::{LOCAL, Principal};
+
+const KEY_RECHECK_INTERVAL: Duration = Duration::from_secs(1);
+const JWT_RECHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// How callers are authenticated.
 #[derive(Debug)]
@@ -24,6 +30,7 @@ pub struct Auth {
     keys: KeyFile,
     jwt: Option<jwt::Verifier>,
     local: Arc<Principal>,
+    local_key: Option<LocalKey>,
     /// Only for a server on loopback: elsewhere a deleted key file would open the server.
     allows_anonymous: bool,
 }
@@ -32,7 +39,25 @@ impl Auth {
     /// Keys from a file, which need not exist; JWTs if an issuer is configured.
     pub fn new(keys: KeyFile, jwt: Option<JwtOptions>) -> Self {
         let jwt = jwt.map(jwt::Verifier::new);
-        Self { keys, jwt, local: Arc::new(local_principal()), allows_anonymous: false }
+        Self { keys, jwt, local: Arc::new(local_principal()), local_key: None, allows_anonymous: false }
+    }
+
+    /// Accepts this key of programs of the same user; see [`LocalKey`].
+    #[must_use]
+    pub fn with_local_key(self, key: LocalKey) -> Self {
+        Self { local_key: Some(key), ..self }
+    }
+
+    /// Whether a request has the local key and names no principal: it may act in any session, as the session's own
+    /// principal.
+    pub(crate) fn is_local_operator(&self, headers: &HeaderMap) -> bool {
+        self.has_local_key(headers) && !local::names_principal(headers)
+    }
+
+    pub(crate) fn has_local_key(&self, headers: &HeaderMap) -> bool {
+        let token =
+            headers.get(AUTHORIZATION).and_then(|header| header.to_str().ok()?.strip_prefix("Bearer "));
+        self.local_key.as_ref().is_some_and(|key| token.is_some_and(|token| key.is(token)))
     }
 
     /// Accepts requests without credentials as long as there is no key and no issuer.
@@ -43,6 +68,13 @@ impl Auth {
     /// There is no key and no issuer, so no caller can authenticate.
     pub fn is_open(&self) -> bool {
         self.jwt.is_none() && self.keys.current().is_ok_and(|keys| keys.is_empty())
+    }
+
+    /// How often a stream checks whether its credentials are still valid. Revoked keys are noticed within a second; a JWT
+    /// has an expiry that tolerates a minute, and costs more to verify.
+    pub(crate) fn recheck_interval(&self, headers: &HeaderMap) -> Duration {
+        let is_jwt = self.jwt.is_some() && headers.contains_key(AUTHORIZATION);
+        if is_jwt { JWT_RECHECK_INTERVAL } else { KEY_RECHECK_INTERVAL }
     }
 
     pub(crate) async fn identify(&self, headers: &HeaderMap) -> Result<Arc<Principal>, Problem> {
@@ -59,6 +91,12 @@ impl Auth {
             return Err(unauthenticated("The `authorization` header must be `Bearer …`."));
         };
         let token = token.trim();
+        if token.starts_with(local::PREFIX) {
+            return match &self.local_key {
+                Some(key) if key.is(token) => local::principal(headers),
+                _ => Err(unauthenticated("This key is of another run of the server.")),
+            };
+        }
         if token.starts_with(keys::PREFIX) {
             let principal = self.keys.principal(token, now()).map_err(|error| {
                 tracing::error!("could not read the API keys: {error}");
@@ -85,7 +123,7 @@ fn unauthenticated(detail: &str) -> Problem {
 
 /// The principal of the local user: on loopback without keys, and over stdio.
 pub(crate) fn local_principal() -> Principal {
-    Principal { id: "local".to_owned(), org: None, roles: vec![ADMIN.to_owned()] }
+    Principal { id: LOCAL.to_owned(), org: None, roles: vec![ADMIN.to_owned()] }
 }
 
 /// Seconds since 1970.

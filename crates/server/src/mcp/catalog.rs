@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use rmcp::ErrorData;
 use rmcp::model::{JsonObject, PaginatedRequestParams, Tool as Declaration};
-use serde_json::{Value, json};
-use toolwright_contract::{Category, Confirmation, Mode, Principal, SideEffects, ToolSpec};
-use toolwright_orchestrator::{DESCRIBE, Runtime, WeakRuntime};
+use serde_json::Value;
+use toolwright_contract::{Category, ToolSpec};
+use toolwright_orchestrator::{Runtime, WeakRuntime};
 use toolwright_providers::mcp;
 
 const PAGE_SIZE: usize = 100;
@@ -24,18 +24,17 @@ pub(super) struct CatalogTool {
     pub declaration: Declaration,
     /// Its results go below a member of their own.
     pub wraps_output: bool,
-    /// Each call begins a turn, since MCP has no turns.
+    /// Its calls spend the budget of a turn.
     pub is_retrieval: bool,
     /// Some of its arguments are repeated in HTTP headers.
     pub has_headers: bool,
-    spec: ToolSpec,
+    pub spec: ToolSpec,
 }
 
 impl Catalog {
     pub fn new(runtime: &Runtime) -> Self {
         let toolset = runtime.toolset();
-        let describe = toolset.get(DESCRIBE).is_none().then(describe_spec);
-        let specs = toolset.list().map(|tool| &tool.spec).chain(&describe);
+        let specs = toolset.for_models(|_| true).map(|tool| &tool.spec);
         let tools: Vec<CatalogTool> = specs.filter_map(CatalogTool::new).collect();
         let names = tools.iter().map(|tool| tool.declaration.name.to_string());
         let by_name = names.enumerate().map(|(index, name)| (name, index)).collect();
@@ -55,13 +54,12 @@ impl Catalog {
         self.by_name.get(name).and_then(|index| self.tools.get(*index))
     }
 
-    /// The tools that a session may use.
-    pub fn visible<'a>(
+    /// The tools that `is_visible` accepts, in order.
+    pub fn filter<'a>(
         &'a self,
-        mode: Mode,
-        principal: &'a Principal,
+        is_visible: impl Fn(&ToolSpec) -> bool + 'a,
     ) -> impl Iterator<Item = &'a CatalogTool> {
-        self.tools.iter().filter(move |tool| tool.is_visible(mode, principal))
+        self.tools.iter().filter(move |tool| is_visible(&tool.spec))
     }
 
     /// The schema that request headers are validated against, if the tool has such headers.
@@ -108,11 +106,6 @@ impl CatalogTool {
             spec: spec.clone(),
         })
     }
-
-    /// Whether a session of this mode and principal may use it.
-    pub fn is_visible(&self, mode: Mode, principal: &Principal) -> bool {
-        self.spec.allowed_modes.contains(&mode) && self.spec.admits(&principal.roles)
-    }
 }
 
 fn names_header(schema: &Value) -> bool {
@@ -120,30 +113,5 @@ fn names_header(schema: &Value) -> bool {
         Value::Object(members) => members.contains_key("x-mcp-header") || members.values().any(names_header),
         Value::Array(items) => items.iter().any(names_header),
         _ => false,
-    }
-}
-
-/// `reg_describe`, which every session has.
-fn describe_spec() -> ToolSpec {
-    ToolSpec {
-        tool_id: DESCRIBE.to_owned(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        description: "Returns the full documentation of a tool: preconditions, failure modes, examples."
-            .to_owned(),
-        category: Category::Utility,
-        side_effects: SideEffects::None,
-        idempotent: true,
-        requires_confirmation: Confirmation::Always(false),
-        allowed_modes: Mode::ALL.to_vec(),
-        latency_budget_ms: 10.into(),
-        timeout_ms: None,
-        execution: None,
-        availability: None,
-        permissions: None,
-        clamp: Default::default(),
-        tags: Vec::new(),
-        json_schema: json!({ "type": "object", "additionalProperties": false, "required": ["tool"],
-            "properties": { "tool": { "type": "string", "description": "The tool's name." } } }),
-        output: None,
     }
 }

@@ -9,13 +9,16 @@ use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName};
 use rmcp::model::{
     ClientCapabilities, Implementation, JsonRpcError, JsonRpcResponse, JsonRpcVersion2_0, RequestId,
 };
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Number, Value};
+use toolwright_contract::object::{self, ObjectOnly};
 use toolwright_contract::{ToolSpec, arguments};
 use toolwright_orchestrator::ToolCall;
 
 use super::caller::Caller;
 use super::http::{McpService, PROTOCOL_VERSION, STATELESS_REVISION};
+use super::message;
 use super::running_calls::RunningCall;
 use super::tool_call::{CallScope, cancelled, execution_id};
 use crate::counters::Counters;
@@ -35,7 +38,7 @@ struct PlainCall<'a> {
     jsonrpc: &'a str,
     id: RequestId,
     method: &'a str,
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "object::only")]
     params: PlainParams<'a>,
 }
 
@@ -46,7 +49,7 @@ struct PlainParams<'a> {
     name: Cow<'a, str>,
     #[serde(default, deserialize_with = "arguments::members")]
     arguments: Map<String, Value>,
-    #[serde(borrow, rename = "_meta")]
+    #[serde(borrow, default, rename = "_meta", deserialize_with = "object::only_some")]
     meta: Option<RequestMeta<'a>>,
 }
 
@@ -56,10 +59,19 @@ struct PlainParams<'a> {
 struct RequestMeta<'a> {
     #[serde(rename = "io.modelcontextprotocol/protocolVersion")]
     version: &'a str,
-    #[serde(rename = "io.modelcontextprotocol/clientInfo")]
+    #[serde(rename = "io.modelcontextprotocol/clientInfo", deserialize_with = "object::only")]
     _client: Implementation,
-    #[serde(rename = "io.modelcontextprotocol/clientCapabilities")]
+    #[serde(rename = "io.modelcontextprotocol/clientCapabilities", deserialize_with = "read_capabilities")]
     _capabilities: ClientCapabilities,
+}
+
+/// Capabilities in which no array is where an object belongs.
+fn read_capabilities<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ClientCapabilities, D::Error> {
+    let capabilities: Value = object::only(deserializer)?;
+    if message::array_in_capabilities(&capabilities).is_some() {
+        return Err(D::Error::custom("an array instead of an object"));
+    }
+    serde_json::from_value(capabilities).map_err(D::Error::custom)
 }
 
 /// The reply to a POST, if it is a plain call.
@@ -72,7 +84,7 @@ pub(super) async fn answer(
     let session = caller.session.as_ref();
     let PlainCall { id, params, .. } = decode(headers, session.is_some(), body)?;
     let state = &service.state;
-    let runtime = state.runtime(session.map(|session| &**session));
+    let runtime = state.runtime(session.map(|session| &**session)).await;
     let catalog = state.catalog(&runtime);
     let spec = runtime.toolset().metadata(&params.name)?;
     let tool = catalog.get(&params.name).filter(|tool| !tool.has_headers)?;
@@ -94,7 +106,7 @@ pub(super) async fn answer(
         args: Value::Object(params.arguments),
     };
     let executed = async {
-        let message = scope.begin_turn().await?;
+        let message = scope.begin_turn(None).await?;
         let envelope = scope.execute(call, None).await?;
         let mut reply = scope.reply(&envelope, message);
         reply.result_type = session.is_none().then_some("complete");
@@ -132,7 +144,8 @@ fn decode<'a>(headers: &HeaderMap, in_session: bool, body: &'a [u8]) -> Option<P
     if !is_plain || !has_plain_media_types(headers) {
         return None;
     }
-    let call: PlainCall<'_> = serde_json::from_slice(body).ok()?;
+    let ObjectOnly::<PlainCall<'_>>(call) = serde_json::from_slice(body).ok()?;
+    arguments::check_integers(body).ok()?;
     let PlainParams { name, meta, .. } = &call.params;
     let is_consistent = match meta {
         None => in_session,
@@ -214,6 +227,8 @@ mod tests {
             ("/params/_meta", json!({})),
             ("/params/_meta/io.modelcontextprotocol~1protocolVersion", json!("2025-11-25")),
             ("/params/_meta/io.modelcontextprotocol~1clientCapabilities", json!(null)),
+            ("/params/_meta/io.modelcontextprotocol~1clientCapabilities/elicitation", json!([])),
+            ("/params/_meta/io.modelcontextprotocol~1clientCapabilities/elicitation", json!({ "form": [] })),
         ] {
             let mut other = plain_call();
             *other.pointer_mut(pointer).unwrap() = value;

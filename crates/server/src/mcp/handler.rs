@@ -70,19 +70,19 @@ impl Handler {
     }
 
     /// The toolset of a caller's session.
-    fn runtime(&self, caller: &Caller) -> Runtime {
-        self.state.runtime(caller.session.as_deref())
+    async fn runtime(&self, caller: &Caller) -> Runtime {
+        self.state.runtime(caller.session.as_deref()).await
     }
 
-    fn catalog(&self, caller: &Caller) -> Arc<Catalog> {
-        self.state.catalog(&self.runtime(caller))
+    async fn catalog(&self, caller: &Caller) -> Arc<Catalog> {
+        self.state.catalog(&self.runtime(caller).await)
     }
 
     /// A session keeps its toolset until its host lists the tools again; then it moves to the current one.
     async fn current_catalog(&self, caller: &Caller) -> Result<Arc<Catalog>, ErrorData> {
         let current = self.state.catalog(&self.state.orchestrator.current());
         if let Some(session) = &caller.session
-            && !Arc::ptr_eq(&current, &self.catalog(caller))
+            && !Arc::ptr_eq(&current, &self.catalog(caller).await)
         {
             let adopted = self.state.orchestrator.adopt_current_toolset(&session.id).await;
             adopted.map_err(store_unavailable)?;
@@ -113,9 +113,14 @@ impl ServerHandler for Handler {
     ) -> Result<ListToolsResult, ErrorData> {
         let caller = self.caller(&context).await?;
         let is_first = request.as_ref().is_none_or(|request| request.cursor.is_none());
-        let catalog = if is_first { self.current_catalog(&caller).await? } else { self.catalog(&caller) };
-        let tools = catalog.visible(self.state.mode, &caller.principal).map(|tool| tool.declaration.clone());
-        let (tools, next_cursor) = catalog.page(request, tools)?;
+        let catalog =
+            if is_first { self.current_catalog(&caller).await? } else { self.catalog(&caller).await };
+        let session = self.state.session_of(&caller);
+        // The list is of the current toolset, which the session has now.
+        let runtime = self.state.orchestrator.current();
+        let runtime = if catalog.is_of(&runtime) { runtime } else { self.runtime(&caller).await };
+        let visible = catalog.filter(|spec| self.state.orchestrator.is_visible(&runtime, &session, spec));
+        let (tools, next_cursor) = catalog.page(request, visible.map(|tool| tool.declaration.clone()))?;
         Ok(ListToolsResult { next_cursor, ..ListToolsResult::with_all_items(tools) })
     }
 
@@ -125,7 +130,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let caller = self.caller(&context).await?;
-        let catalog = self.catalog(&caller);
+        let catalog = self.catalog(&caller).await;
         let tool = catalog.get(&request.name);
         let scope = CallScope { state: &self.state, caller: &caller, session: caller.session.clone(), tool };
         // The library moves this future several times: boxed, it stays small.
@@ -149,9 +154,10 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let caller = self.caller(&context).await?;
-        let runtime = self.runtime(&caller);
+        let runtime = self.runtime(&caller).await;
         let catalog = self.state.catalog(&runtime);
-        let visible = catalog.visible(self.state.mode, &caller.principal);
+        let session = self.state.session_of(&caller);
+        let visible = catalog.filter(|spec| self.state.orchestrator.is_visible(&runtime, &session, spec));
         let resources = visible.filter_map(|tool| tool_docs::resource(&runtime, tool));
         let (resources, next_cursor) = catalog.page(request, resources)?;
         Ok(ListResourcesResult { next_cursor, ..ListResourcesResult::with_all_items(resources) })
@@ -171,12 +177,13 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let caller = self.caller(&context).await?;
-        let runtime = self.runtime(&caller);
+        let runtime = self.runtime(&caller).await;
         let catalog = self.state.catalog(&runtime);
         // To a caller who may not use a tool, its documentation does not exist.
         let tool = tool_docs::tool_id(&request.uri).and_then(|id| catalog.get(id));
+        let session = self.state.session_of(&caller);
         let read = tool
-            .filter(|tool| tool.is_visible(self.state.mode, &caller.principal))
+            .filter(|tool| self.state.orchestrator.is_visible(&runtime, &session, &tool.spec))
             .and_then(|tool| tool_docs::read(&runtime, tool, &request.uri));
         read.map(Into::into).ok_or_else(|| tool_docs::not_found(&request.uri))
     }
@@ -195,9 +202,9 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let caller = self.caller(&context).await?;
-        let runtime = self.runtime(&caller);
-        let roles = &caller.principal.roles;
-        prompts::get(&self.state.prompts, runtime.toolset(), roles, &request.name).map(Into::into)
+        let runtime = self.runtime(&caller).await;
+        let session = self.state.session_of(&caller);
+        prompts::get(&self.state, &runtime, &session, &request.name).map(Into::into)
     }
 
     async fn complete(
@@ -206,8 +213,10 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         let caller = self.caller(&context).await?;
-        let catalog = self.catalog(&caller);
-        let visible = catalog.visible(self.state.mode, &caller.principal);
+        let runtime = self.runtime(&caller).await;
+        let catalog = self.state.catalog(&runtime);
+        let session = self.state.session_of(&caller);
+        let visible = catalog.filter(|spec| self.state.orchestrator.is_visible(&runtime, &session, spec));
         let ids = tool_docs::complete(visible, &request);
         Ok(CompletionInfo::new(ids).map(CompleteResult::new).unwrap_or_default())
     }

@@ -1,6 +1,7 @@
 //! MCP over HTTP, at `/mcp`. The principal and the origin were checked before; here the session is looked up.
 
 use std::convert::Infallible;
+use std::future::pending;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
-use http_body_util::{Either, Full};
+use http_body_util::{BodyExt, Either, Full};
 use hyper::header::{HeaderMap, HeaderName};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
@@ -23,8 +24,10 @@ use toolwright_orchestrator::store::{SessionRecord, SessionStatus};
 use super::caller::Caller;
 use super::direct;
 use super::handler::Handler;
-use super::message::check_names;
+use super::message;
 use super::state::McpState;
+use super::stdio::HostOptions;
+use crate::app::App;
 use crate::auth;
 use crate::body;
 use crate::json;
@@ -79,7 +82,9 @@ impl McpService {
         wrap: impl Fn(Handler) -> S + Send + Sync + 'static,
         plain_calls: PlainCalls,
     ) -> Self {
-        let state = Arc::new(McpState::new(orchestrator, options.prompts.clone(), Mode::Text));
+        let (prompts, turn_idle) = (options.prompts.clone(), options.mcp_turn_idle);
+        let host = HostOptions { prompts, mode: Mode::Text, turn_idle };
+        let state = Arc::new(McpState::new(orchestrator, host));
         let mut sessions = LocalSessionManager::default();
         sessions.session_config.keep_alive = Some(IDLE_TIMEOUT);
         let sessions = Arc::new(sessions);
@@ -178,23 +183,28 @@ impl McpService {
 
 pub(crate) async fn handle(mut request: ApiRequest<'_>) -> ApiResult {
     // Read first, so that the session is looked up after a slow body has arrived.
-    let message = request.read_body().await?;
+    let body = request.read_body().await?;
     let service = &request.app.mcp;
     let head = request.head;
     let caller = service.caller(&request).await?;
     if head.method == Method::POST {
         if service.plain_calls == PlainCalls::Direct
-            && let Some(reply) = direct::answer(service, &head.headers, &caller, &message).await
+            && let Some(reply) = direct::answer(service, &head.headers, &caller, &body).await
         {
             return Ok(body::response(json::MEDIA_TYPE, reply));
         }
-        if let Err(error) = check_names(&message) {
+        if let Err(error) = message::check(&body) {
             let mut response = json::response(&*error);
             *response.status_mut() = StatusCode::BAD_REQUEST;
             return Ok(response);
         }
     }
-    let response = service.call_library(head, message, caller.clone()).await;
+    // The library may answer any message with a stream; only a GET is one for as long as the host likes.
+    let session = caller.session.as_ref().filter(|_| head.method == Method::GET);
+    let session = session.map(|session| session.id.as_str());
+    let App { streams, options, .. } = &**request.app;
+    let counted = streams.open(&caller.principal, session, &options.limits)?;
+    let response = service.call_library(head, body, caller.clone()).await;
     match &caller.session {
         None => service.create_session(&caller, &response).await?,
         Some(session) if head.method == Method::DELETE && response.status().is_success() => {
@@ -202,7 +212,7 @@ pub(crate) async fn handle(mut request: ApiRequest<'_>) -> ApiResult {
         }
         Some(_) => {}
     }
-    Ok(response.map(Either::Right))
+    Ok(response.map(|body| body::until(Either::Right(body.boxed_unsync()), pending(), counted)))
 }
 
 /// An `initialize` request without a protocol version in its headers opens a session as well.

@@ -1,5 +1,6 @@
-//! JSON-RPC messages before the library reads them: it takes the last of two members with one name, where other readers
-//! take the first, so such a message is refused.
+//! JSON-RPC messages before the library reads them. It takes the last of two members with one name, where other readers
+//! take the first; it reads arrays as objects, by the order of the fields; it rounds whole numbers beyond 64 bits. Such a
+//! message is refused.
 
 use rmcp::model::{ErrorData, JsonRpcError, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage};
@@ -7,16 +8,63 @@ use serde_json::error::Category;
 use serde_json::{Deserializer, Value};
 use toolwright_contract::arguments;
 
-/// Refuses a message in which any object has a name twice. Text that is not JSON is left to the caller.
-pub(super) fn check_names(text: &[u8]) -> Result<(), Box<JsonRpcError>> {
-    match arguments::value(&mut Deserializer::from_slice(text)) {
-        Err(error) if error.classify() == Category::Data => {
-            let message = serde_json::from_slice(text).unwrap_or_default();
-            let error = ErrorData::invalid_request(format!("Invalid message: {error}."), None);
-            Err(Box::new(JsonRpcError::new(request_id(&message), error)))
-        }
-        _ => Ok(()),
+/// The members of `params`, and of its `_meta`, that are objects.
+const OBJECTS: [&str; 9] = [
+    "_meta",
+    "arguments",
+    "capabilities",
+    "clientInfo",
+    "context",
+    "argument",
+    "ref",
+    "io.modelcontextprotocol/clientInfo",
+    CLIENT_CAPABILITIES,
+];
+const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+
+/// Refuses a message that readers could understand differently. Text that is not JSON is left to the caller.
+pub(super) fn check(text: &[u8]) -> Result<(), Box<JsonRpcError>> {
+    let problem = match arguments::value(&mut Deserializer::from_slice(text)) {
+        Err(error) if error.classify() == Category::Data => Some(error.to_string()),
+        Err(_) => None,
+        Ok(message) => array_for_object(&message).or_else(|| arguments::check_integers(text).err()),
+    };
+    let Some(problem) = problem else { return Ok(()) };
+    let message = serde_json::from_slice(text).unwrap_or_default();
+    let error = ErrorData::invalid_request(format!("Invalid message: {problem}."), None);
+    Err(Box::new(JsonRpcError::new(request_id(&message), error)))
+}
+
+/// Names the member that is an array where an object belongs.
+fn array_for_object(message: &Value) -> Option<String> {
+    if message.is_array() {
+        return Some("it must be an object, not an array".to_owned());
     }
+    let params = message.get("params")?;
+    let meta = params.get("_meta").into_iter();
+    let members = [params].into_iter().chain(meta).filter_map(Value::as_object).flatten();
+    let mut objects = members.filter(|(name, _)| OBJECTS.contains(&name.as_str()));
+    let wrong = if params.is_array() {
+        Some("params")
+    } else {
+        objects.find_map(|(name, value)| {
+            let is_capabilities = name == "capabilities" || name == CLIENT_CAPABILITIES;
+            let in_capabilities = || array_in_capabilities(value).filter(|_| is_capabilities);
+            if value.is_array() { Some(name.as_str()) } else { in_capabilities() }
+        })
+    };
+    wrong.map(|name| format!("`{name}` must be an object, not an array"))
+}
+
+/// Names the capability, or the part of one, that is an array.
+pub(super) fn array_in_capabilities(capabilities: &Value) -> Option<&str> {
+    let parts = members(capabilities).flat_map(|(_, capability)| members(capability));
+    let mut all = members(capabilities).chain(parts);
+    all.find(|(_, value)| value.is_array()).map(|(name, _)| name.as_str())
+}
+
+fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    value.as_object().into_iter().flatten()
 }
 
 /// A message of the host. Empty lines and unknown notifications get no reply, so they are `None`.
@@ -25,7 +73,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>,
     if line.is_empty() {
         return Ok(None);
     }
-    check_names(line)?;
+    check(line)?;
     let error = match serde_json::from_slice(line) {
         Ok(message) => return Ok(Some(message)),
         Err(error) => error,

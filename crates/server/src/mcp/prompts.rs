@@ -4,31 +4,10 @@ use rmcp::ErrorData;
 use rmcp::model::{GetPromptResult, Prompt, PromptMessage, Role};
 use toolwright_contract::Mode;
 use toolwright_contract::suggest::did_you_mean;
-use toolwright_registry::prompt::{Limits, PromptFiles, compose};
-use toolwright_registry::toolset::Toolset;
+use toolwright_orchestrator::Runtime;
+use toolwright_orchestrator::store::SessionRecord;
 
-/// The sources of the prompts, besides the toolset.
-#[derive(Debug, Clone)]
-pub struct Prompts {
-    /// `prompts/core.md`.
-    pub core: String,
-    /// `prompts/voice-behavior.md`.
-    pub voice_behavior: String,
-    /// The limits in force.
-    pub text: Limits,
-    pub voice: Limits,
-}
-
-impl Default for Prompts {
-    fn default() -> Self {
-        Self {
-            core: String::new(),
-            voice_behavior: String::new(),
-            text: Limits::default_for(Mode::Text),
-            voice: Limits::default_for(Mode::Voice),
-        }
-    }
-}
+use super::state::McpState;
 
 pub(super) fn list() -> Vec<Prompt> {
     let prompt = |mode: Mode| {
@@ -39,22 +18,18 @@ pub(super) fn list() -> Vec<Prompt> {
     vec![prompt(Mode::Text), prompt(Mode::Voice)]
 }
 
-/// The prompt, with the tools that a principal with these roles may use.
+/// The prompt that this session would have in the mode that `name` names.
 pub(super) fn get(
-    prompts: &Prompts,
-    toolset: &Toolset,
-    roles: &[String],
+    state: &McpState,
+    runtime: &Runtime,
+    session: &SessionRecord,
     name: &str,
 ) -> Result<GetPromptResult, ErrorData> {
     let mode = Mode::from_word(name).ok_or_else(|| {
         let message = format!("There is no prompt `{name}`: {}", did_you_mean(name, Mode::WORDS));
         ErrorData::invalid_params(message, None)
     })?;
-    let limits = match mode {
-        Mode::Text => prompts.text,
-        Mode::Voice => prompts.voice,
-    };
-    let files = PromptFiles { core: &prompts.core, voice_behavior: &prompts.voice_behavior };
-    let text = compose(toolset, mode, Some(roles), files, limits);
+    let session = SessionRecord { mode, ..session.clone() };
+    let text = state.prompts.compose(&state.orchestrator, runtime, &session);
     Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]))
 }

@@ -7,15 +7,20 @@ use toolwright_contract::Mode;
 use toolwright_orchestrator::store::SessionRecord;
 use toolwright_orchestrator::{Orchestrator, Runtime};
 
+use super::caller::Caller;
 use super::catalog::Catalog;
-use super::prompts::Prompts;
 use super::running_calls::RunningCalls;
+use super::stdio::HostOptions;
+use super::turns::Turns;
+use crate::prompts::Prompts;
+use crate::request::new_session;
 
 pub(super) struct McpState {
     pub orchestrator: Orchestrator,
     pub prompts: Prompts,
     /// The mode of all sessions.
     pub mode: Mode,
+    pub turns: Turns,
     /// How many calls run now.
     pub call_count: AtomicUsize,
     /// Those that bypass the library in a session.
@@ -24,14 +29,27 @@ pub(super) struct McpState {
 }
 
 impl McpState {
-    pub fn new(orchestrator: Orchestrator, prompts: Prompts, mode: Mode) -> Self {
+    pub fn new(orchestrator: Orchestrator, options: HostOptions) -> Self {
+        let HostOptions { prompts, mode, turn_idle } = options;
         let (call_count, running_calls) = (AtomicUsize::new(0), RunningCalls::default());
-        Self { orchestrator, prompts, mode, call_count, running_calls, catalogs: RwLock::default() }
+        let turns = Turns::new(turn_idle);
+        Self { orchestrator, prompts, mode, turns, call_count, running_calls, catalogs: RwLock::default() }
     }
 
-    /// The toolset of a session; the current one for a stateless request.
-    pub fn runtime(&self, session: Option<&SessionRecord>) -> Runtime {
-        let of_session = session.and_then(|session| self.orchestrator.runtime_for(session));
+    /// The session of a caller with the roles that it has now; for a stateless request, the one that it would begin.
+    pub fn session_of(&self, caller: &Caller) -> Arc<SessionRecord> {
+        match &caller.session {
+            Some(session) => self.orchestrator.as_seen_by(Arc::clone(session), &caller.principal),
+            None => Arc::new(self.orchestrator.unstored_session(new_session(&caller.principal, self.mode))),
+        }
+    }
+
+    /// The toolset of a session; the current one for a stateless request, or if that of the session cannot be loaded.
+    pub async fn runtime(&self, session: Option<&SessionRecord>) -> Runtime {
+        let of_session = match session {
+            Some(session) => self.orchestrator.runtime_for(session).await.ok().flatten(),
+            None => None,
+        };
         of_session.unwrap_or_else(|| self.orchestrator.current())
     }
 
@@ -67,7 +85,7 @@ mod tests {
     fn a_catalog_does_not_keep_its_toolset_loaded() {
         let current = runtime();
         let orchestrator = Orchestrator::builder(current.clone()).build().unwrap();
-        let state = McpState::new(orchestrator, Prompts::default(), Mode::Text);
+        let state = McpState::new(orchestrator, HostOptions::default());
         let older = runtime();
         let catalog = state.catalog(&older);
         assert!(Arc::ptr_eq(&catalog, &state.catalog(&older)));

@@ -1,8 +1,10 @@
 //! `tools/call`: one call through the orchestrator. Calls that come through the library also have progress, cancellation
 //! and confirmation.
 
+use std::borrow::Cow;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Instant;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ElicitationAction, NumberOrString, ProgressToken, RequestId,
@@ -16,7 +18,8 @@ use tokio::time::timeout;
 use toolwright_contract::Envelope;
 use toolwright_orchestrator::capabilities::Client;
 use toolwright_orchestrator::confirm::{Approver, Error, Proof};
-use toolwright_orchestrator::store::{Backend, ConfirmationRecord, ExecutionStatus, SessionRecord};
+use toolwright_orchestrator::session::NewSession;
+use toolwright_orchestrator::store::{self, Backend, ConfirmationRecord, ExecutionStatus, SessionRecord};
 use toolwright_orchestrator::{CallRequest, Orchestrator, SessionRef, ToolCall};
 use toolwright_registry::hex;
 
@@ -26,6 +29,7 @@ use super::elicitation::{self, ConfirmationPrompt};
 use super::progress;
 use super::reply::CallReply;
 use super::state::McpState;
+use super::turns::{self, Turn};
 use crate::counters::Counters;
 use crate::request::{new_session, owns};
 
@@ -45,26 +49,60 @@ pub(super) struct CallScope<'a> {
 }
 
 impl CallScope<'_> {
-    /// MCP has no turns, so a retrieval call in a session begins one. Returns the message that a tool left for the turn.
-    pub async fn begin_turn(&mut self) -> Result<Option<String>, ErrorData> {
-        let is_retrieval = self.tool.is_some_and(|tool| tool.is_retrieval);
-        // A session that is ending would end with a new turn.
-        let Some(session) = self.session.as_ref().filter(|session| is_retrieval && !session.is_ending())
-        else {
+    /// Places the call in its turn; `marker` is the host's name of it. A call that begins a turn in a session returns the
+    /// message that a tool left for it.
+    pub async fn begin_turn(&mut self, marker: Option<&str>) -> Result<Option<String>, ErrorData> {
+        let Some(session) = &self.session else {
+            if self.tool.is_some_and(|tool| tool.is_retrieval) {
+                self.session = Some(self.turn_session(marker).await.map_err(store_unavailable)?);
+            }
             return Ok(None);
         };
+        // A session that is ending would end with a new turn.
+        if !self.state.turns.place(&session.id, marker, Instant::now()).is_first || session.is_ending() {
+            return Ok(None);
+        }
         let turn = self.orchestrator().begin_turn(&session.id).await.map_err(store_unavailable)?;
         let updated = self.orchestrator().session(&session.id).await.map_err(store_unavailable)?;
         self.session = updated.or_else(|| self.session.take());
         Ok(turn.message)
     }
 
+    /// The stored session in which the retrieval calls of one turn of a stateless host spend their budget.
+    async fn turn_session(&self, marker: Option<&str>) -> store::Result<Arc<SessionRecord>> {
+        let (orchestrator, principal) = (self.orchestrator(), &self.caller.principal);
+        let id = |turn: &Turn| format!("mcp_turn_{}", turn.id);
+        let placed = self.state.turns.place(&principal.key(), marker, Instant::now());
+        if let Some(before) = &placed.before {
+            // One that was never stored need not end.
+            match orchestrator.end_session(&id(before)).await {
+                Ok(()) | Err(store::Error::NoSession(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let id = id(&placed.turn);
+        if let Some(known) = orchestrator.session(&id).await? {
+            return Ok(known);
+        }
+        let new = NewSession { id: Some(id.clone()), ..new_session(principal, self.state.mode) };
+        match orchestrator.create_session(new).await {
+            Err(store::Error::Exists(_)) => {
+                orchestrator.session(&id).await?.ok_or(store::Error::NoSession(id))
+            }
+            created => created,
+        }
+    }
+
     /// Runs the call in its session.
     pub async fn execute(
         &self,
-        call: ToolCall,
+        mut call: ToolCall,
         client: Option<Arc<dyn Client>>,
     ) -> Result<Arc<Envelope>, ErrorData> {
+        if self.session.is_some() {
+            // Two equal calls in a turn are two calls.
+            call.id.get_or_insert_with(|| format!("mcp_r_{}", turns::random_id()));
+        }
         let session = match &self.session {
             Some(session) => SessionRef::Loaded(Arc::clone(session)),
             None => {
@@ -72,7 +110,7 @@ impl CallScope<'_> {
                 self.orchestrator().session_for(session, &call).await.map_err(store_unavailable)?
             }
         };
-        let mut request = CallRequest::new(session, call);
+        let mut request = CallRequest::new(session, call).principal(&self.caller.principal);
         request.client = client;
         Ok(self.orchestrator().call(request).await)
     }
@@ -110,7 +148,8 @@ impl LibraryCall<'_> {
             let decision = elicitation::decision(params.input_responses.as_ref())?;
             return Box::pin(self.resume(call, token, decision)).await;
         }
-        let message = self.scope.begin_turn().await?;
+        let marker = self.context.meta.get(turns::TURN).and_then(turn_marker);
+        let message = self.scope.begin_turn(marker.as_deref()).await?;
         let envelope = self.execute(call).await?;
         self.respond_or_confirm(envelope, message).await
     }
@@ -176,8 +215,11 @@ impl LibraryCall<'_> {
             return self.respond(&envelope, message);
         };
         let confirmation = self.confirmation(&prompt.token).await?;
-        let decided = self.decide(&confirmation, &prompt.token, decision).await?;
-        self.respond(&decided.unwrap_or(envelope), message)
+        match self.decide(&confirmation, &prompt.token, decision).await? {
+            // If what the call would do has changed meanwhile, it asks again.
+            Some(decided) => self.respond_or_confirm(decided, message).await,
+            None => self.respond(&envelope, message),
+        }
     }
 
     /// The same request again, with the person's decision.
@@ -196,11 +238,12 @@ impl LibraryCall<'_> {
             let session = self.scope.orchestrator().session(&confirmation.session).await;
             let session = session.map_err(store_unavailable)?.ok_or_else(invalid_state)?;
             let same = ToolCall { id: Some(confirmation.execution.clone()), ..call };
-            let envelope = self.scope.orchestrator().call(CallRequest::new(session, same)).await;
+            let request = CallRequest::new(session, same).principal(&self.scope.caller.principal);
+            let envelope = self.scope.orchestrator().call(request).await;
             return self.respond_or_confirm(envelope, None).await;
         };
         let decided = self.decide(&confirmation, token, decision).await?;
-        self.respond(&*decided.ok_or_else(invalid_state)?, None)
+        self.respond_or_confirm(decided.ok_or_else(invalid_state)?, None).await
     }
 
     /// The confirmation request of a token, if its session belongs to the caller.
@@ -231,6 +274,7 @@ impl LibraryCall<'_> {
             session: &confirmation.session,
             client_id: &confirmation.client_id,
             by: &self.scope.caller.principal.id,
+            principal: Some(&self.scope.caller.principal),
         };
         let orchestrator = self.scope.orchestrator();
         let dismissed = || "the confirmation request was dismissed".to_owned();
@@ -241,7 +285,7 @@ impl LibraryCall<'_> {
         };
         match decided {
             Ok(envelope) => Ok(Some(envelope)),
-            Err(Error::Refused) => {
+            Err(Error::Refused | Error::Answered | Error::Expired | Error::WrongToken) => {
                 let store = orchestrator.store();
                 let record = store.execution(&confirmation.session, &confirmation.execution).await;
                 Ok(match record.map_err(store_unavailable)?.map(|record| record.status) {
@@ -249,6 +293,7 @@ impl LibraryCall<'_> {
                     _ => None,
                 })
             }
+            Err(Error::Forbidden(message)) => Err(ErrorData::invalid_request(message, None)),
             Err(error) => {
                 tracing::error!("could not record the decision on a confirmation request: {error}");
                 Err(ErrorData::internal_error("The decision could not be recorded. Try again.", None))
@@ -271,11 +316,23 @@ impl LibraryCall<'_> {
     /// its own, which is found by the name and the principal.
     fn execution_id(&mut self) -> Option<String> {
         if let Some(id) = self.context.meta.get(EXECUTION_ID).and_then(Value::as_str) {
-            self.scope.session = None;
+            // A retrieval call leaves no record to be found again, and spends the budget of its session.
+            if !self.scope.tool.is_some_and(|tool| tool.is_retrieval) {
+                self.scope.session = None;
+            }
             return Some(id.to_owned());
         }
         self.scope.session.as_ref()?;
         Some(execution_id(&self.context.id))
+    }
+}
+
+/// A host names its turn by a string or a number.
+fn turn_marker(value: &Value) -> Option<Cow<'_, str>> {
+    match value {
+        Value::String(text) => Some(Cow::Borrowed(text)),
+        Value::Number(number) => Some(Cow::Owned(number.to_string())),
+        _ => None,
     }
 }
 

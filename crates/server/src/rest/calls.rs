@@ -26,6 +26,7 @@ fn no_arguments() -> Value {
 }
 
 pub(crate) async fn call_tool(mut request: ApiRequest<'_>) -> ApiResult {
+    let is_for_model = is_for_model(&request)?;
     let CallBody { args, mode, session_id, execution_id } = request.read_json(&FIELDS).await?;
     let call = ToolCall { id: execution_id, tool: request.parameter.to_owned(), args };
     let orchestrator = &request.app.orchestrator;
@@ -43,6 +44,22 @@ pub(crate) async fn call_tool(mut request: ApiRequest<'_>) -> ApiResult {
             orchestrator.session_for(session, &call).await?
         }
     };
-    let envelope = orchestrator.call(CallRequest::new(session, call)).await;
-    Ok(json::response(&ClientEnvelope(&envelope)))
+    let mut call = CallRequest::new(session, call);
+    call.principal = request.caller()?.cloned();
+    let envelope = orchestrator.call(call).await;
+    // The serialization of the envelope itself has no token.
+    Ok(if is_for_model { json::response(&*envelope) } else { json::response(&ClientEnvelope(&envelope)) })
+}
+
+/// `for=model` leaves out the confirmation token: the response can go to a model as it is.
+fn is_for_model(request: &ApiRequest<'_>) -> Result<bool, Problem> {
+    let [reader] = request.query(["for"])?;
+    match reader.as_deref() {
+        None => Ok(false),
+        Some("model") => Ok(true),
+        Some(other) => {
+            let detail = format!("The query parameter `for` must be `model` or absent, not `{other}`.");
+            Err(Problem::new(Kind::BAD_REQUEST, detail))
+        }
+    }
 }

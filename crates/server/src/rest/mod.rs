@@ -1,10 +1,14 @@
 //! The REST wire, one file per resource. Each translates a request into a call of the orchestrator, and its result into
 //! JSON.
 
+mod audience;
+pub(crate) mod blocks;
 pub(crate) mod calls;
 pub(crate) mod confirmations;
 pub(crate) mod images;
+pub(crate) mod messages;
 pub(crate) mod monitoring;
+pub(crate) mod prompt;
 pub(crate) mod session_events;
 pub(crate) mod sessions;
 pub(crate) mod tools;

@@ -1,7 +1,7 @@
 //! For operators: counters, the audit log, liveness and readiness.
 
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use toolwright_orchestrator::store::{AuditRow, Backend};
@@ -14,16 +14,16 @@ use crate::request::{ApiRequest, ApiResult};
 
 /// Audit entries in one response.
 const MAX_ENTRIES: u64 = 1000;
-/// A store that takes longer counts as not ready.
-const STORE_TIMEOUT: Duration = Duration::from_secs(2);
 const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 
 pub(crate) async fn metrics(request: ApiRequest<'_>) -> ApiResult {
     let counters = &request.app.counters;
     let responses: serde_json::Map<String, Value> =
         counters.responses().map(|(class, count)| (class.to_owned(), count.into())).collect();
+    let handlers = request.app.orchestrator.capacity_use();
     Ok(json::response(&json!({
         "tools": request.app.orchestrator.metrics(),
+        "handlers": { "running": handlers.running, "waiting": handlers.waiting },
         "http": {
             "answered": responses,
             "running": counters.running.load(Ordering::Relaxed),
@@ -53,15 +53,23 @@ pub(crate) async fn healthy(_: ApiRequest<'_>) -> ApiResult {
     Ok(body::response(PLAIN_TEXT, "ok\n"))
 }
 
-/// The toolset was loaded before the server began to listen, so readiness depends on the store.
+/// The toolset was loaded before the server began to listen, so readiness depends on free seats for handlers and on the
+/// store: it must be possible to record a call.
 pub(crate) async fn ready(request: ApiRequest<'_>) -> ApiResult {
     if request.app.is_shutting_down() {
         return Err(Problem::new(Kind::UNAVAILABLE, "The server is shutting down."));
     }
-    let store = request.app.orchestrator.store();
-    match tokio::time::timeout(STORE_TIMEOUT, store.audit_rows(i64::MAX as u64, 1)).await {
-        Ok(Ok(_)) => Ok(body::response(PLAIN_TEXT, "ready\n")),
-        Ok(Err(error)) => Err(error.into()),
-        Err(_) => Err(Problem::new(Kind::UNAVAILABLE, "The store did not answer in time.")),
+    let handlers = request.app.orchestrator.capacity_use();
+    if handlers.is_full() {
+        let detail = format!(
+            "All {} handlers that may run at a time are running, and {} calls wait.",
+            handlers.seats, handlers.waiting
+        );
+        return Err(Problem::new(Kind::UNAVAILABLE, detail));
+    }
+    let write = request.app.orchestrator.store().test_write();
+    match request.app.write_test.outcome(Instant::now, write).await {
+        Ok(()) => Ok(body::response(PLAIN_TEXT, "ready\n")),
+        Err(reason) => Err(Problem::new(Kind::UNAVAILABLE, reason)),
     }
 }

@@ -1,30 +1,31 @@
 //! `GET /v1/sessions/{sessionId}/events`: server-sent events of a session: envelopes of calls that waited for approval,
 //! messages of tools, progress.
 
-use std::future::ready;
+use std::future::{pending, ready};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::header::{CACHE_CONTROL, HeaderValue};
 use serde_json::{Value, json};
+use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{broadcast, mpsc};
 use toolwright_orchestrator::DeferredResult;
 use toolwright_orchestrator::capabilities::{CapabilityError, Client, SendFuture};
 
 use crate::app::App;
 use crate::body;
+use crate::chunk_queue::{self, ChunkSender};
 use crate::request::{ApiRequest, ApiResult};
 
-/// Events that may be queued for a slow client. When the queue is full, a message fails and progress is dropped.
-const QUEUE_CAPACITY: usize = 64;
 /// Keeps proxies from closing the connection, and detects clients that are gone.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 
 pub(crate) async fn stream(request: ApiRequest<'_>) -> ApiResult {
     let session = request.own_session(request.parameter).await?;
-    let (events, chunks) = mpsc::channel(QUEUE_CAPACITY);
+    let App { streams, options, .. } = &**request.app;
+    let counted = streams.open(request.principal()?, Some(&session.id), &options.limits)?;
+    let (events, chunks) = chunk_queue::channel();
     // Subscribed before the response, so that no delivery after it is missed.
     let deliveries = request.app.orchestrator.deferred_results_for(&session.id);
     let client: Arc<dyn Client> = Arc::new(EventClient(events.clone()));
@@ -35,7 +36,8 @@ pub(crate) async fn stream(request: ApiRequest<'_>) -> ApiResult {
         // Another stream of the session may have attached its client meanwhile.
         app.orchestrator.detach_client(&session.id, &client);
     });
-    let mut response = body::stream("text/event-stream", chunks);
+    let response = body::stream("text/event-stream", chunks);
+    let mut response = response.map(|body| body::until(body, pending(), counted));
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
 }
@@ -44,7 +46,7 @@ pub(crate) async fn stream(request: ApiRequest<'_>) -> ApiResult {
 async fn send_events(
     app: &App,
     session: &str,
-    events: &mpsc::Sender<Bytes>,
+    events: &ChunkSender,
     mut deliveries: broadcast::Receiver<DeferredResult>,
 ) {
     let mut heartbeat = tokio::time::interval(HEARTBEAT_INTERVAL);
@@ -67,9 +69,9 @@ async fn send_events(
     }
 }
 
-/// The session's client, as handlers see it.
+/// The session's client, as handlers see it. When the queue is full, a message fails and progress is dropped.
 #[derive(Debug)]
-struct EventClient(mpsc::Sender<Bytes>);
+struct EventClient(ChunkSender);
 
 impl Client for EventClient {
     fn send(&self, message: Value) -> SendFuture {

@@ -3,7 +3,7 @@
 
 use hyper::StatusCode;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use toolwright_contract::{Mode, Principal};
 use toolwright_orchestrator::store::{MeterScope, RETRIEVAL_METER, SessionRecord};
 
@@ -11,14 +11,18 @@ use crate::body;
 use crate::json;
 use crate::problem::{Kind, Problem};
 use crate::request::{ApiRequest, ApiResult, new_session};
+use crate::route::ADMIN;
 
-const MAX_CLIENT_ID_BYTES: usize = 256;
+const MAX_ID_BYTES: usize = 256;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct CreateBody {
     mode: Mode,
     client_id: Option<String>,
+    /// For operators only, like `state`.
+    session_id: Option<String>,
+    state: Option<Map<String, Value>>,
 }
 
 #[derive(Deserialize)]
@@ -26,14 +30,23 @@ struct CreateBody {
 struct EmptyBody {}
 
 pub(crate) async fn create(mut request: ApiRequest<'_>) -> ApiResult {
-    let CreateBody { mode, client_id } = request.read_json(&["mode", "clientId"]).await?;
-    if client_id.as_ref().is_some_and(|id| id.is_empty() || id.len() > MAX_CLIENT_ID_BYTES) {
-        let detail = format!("`clientId` must have 1 to {MAX_CLIENT_ID_BYTES} bytes.");
-        return Err(Problem::new(Kind::UNPROCESSABLE, detail));
+    let fields = ["mode", "clientId", "sessionId", "state"];
+    let CreateBody { mode, client_id, session_id, state } = request.read_json(&fields).await?;
+    for (name, id) in [("clientId", &client_id), ("sessionId", &session_id)] {
+        if id.as_ref().is_some_and(|id| id.is_empty() || id.len() > MAX_ID_BYTES) {
+            let detail = format!("`{name}` must have 1 to {MAX_ID_BYTES} bytes.");
+            return Err(Problem::new(Kind::UNPROCESSABLE, detail));
+        }
+    }
+    if (session_id.is_some() || state.is_some()) && !request.may_shape_sessions() {
+        let detail = format!("`sessionId` and `state` of a new session need the role {ADMIN}.");
+        return Err(Problem::new(Kind::FORBIDDEN, detail));
     }
     let mut new = new_session(request.principal()?, mode);
     new.client_id = client_id.unwrap_or(new.client_id);
-    refuse_blocked(&request, &new.principal, &new.client_id).await?;
+    new.id = session_id;
+    new.state = state.unwrap_or_default();
+    refuse_blocked(&request, &new.principal, &new.client_id, None).await?;
     let session = request.app.orchestrator.create_session(new).await?;
     let mut response = json::response(&to_json(&session));
     *response.status_mut() = StatusCode::CREATED;
@@ -53,18 +66,20 @@ pub(crate) async fn end(request: ApiRequest<'_>) -> ApiResult {
 pub(crate) async fn begin_turn(mut request: ApiRequest<'_>) -> ApiResult {
     let EmptyBody {} = request.read_json(&[]).await?;
     let session = request.own_session(request.parameter).await?;
-    refuse_blocked(&request, &session.principal, &session.client_id).await?;
+    let principal = request.caller()?.map_or(&session.principal, |principal| &**principal);
+    refuse_blocked(&request, principal, &session.client_id, Some(&session.id)).await?;
     let turn = request.app.orchestrator.begin_turn(&session.id).await?;
     Ok(json::response(&json!({ "turn": turn.number, "message": turn.message })))
 }
 
 /// Refuses a blocked client. Its calls are refused by the orchestrator, with an envelope.
-async fn refuse_blocked(
+pub(crate) async fn refuse_blocked(
     request: &ApiRequest<'_>,
     principal: &Principal,
     client_id: &str,
+    session: Option<&str>,
 ) -> Result<(), Problem> {
-    match request.app.orchestrator.blocked_for(principal, client_id).await? {
+    match request.app.orchestrator.blocked_for(principal, client_id, session).await? {
         Some(remaining_ms) => Err(Problem::blocked(remaining_ms)),
         None => Ok(()),
     }
@@ -74,6 +89,7 @@ fn to_json(session: &SessionRecord) -> Value {
     json!({
         "sessionId": session.id,
         "clientId": session.client_id,
+        "principal": { "id": session.principal.id, "org": session.principal.org, "roles": session.principal.roles },
         "mode": session.mode,
         "toolsVersion": session.toolset.split('+').next(),
         "standing": session.status,

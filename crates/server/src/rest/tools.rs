@@ -1,46 +1,57 @@
-//! `/v1/tools`: the list of tools, and one tool in full.
+//! `/v1/tools`: the tools that the caller or one of its sessions may use, and one tool in full.
 
 use serde_json::{Value, json};
 use toolwright_contract::suggest::{did_you_mean, nearest};
-use toolwright_contract::{Category, Mode, Principal};
+use toolwright_contract::{Category, Mode, ToolSpec};
+use toolwright_providers::{PROVIDERS, Provider, provider};
 use toolwright_registry::toolset::Tool;
 
+use super::audience::Audience;
 use crate::json;
 use crate::problem::{Kind, Problem};
 use crate::request::{ApiRequest, ApiResult};
-use crate::route::ADMIN;
 
 pub(crate) async fn list(request: ApiRequest<'_>) -> ApiResult {
-    let [category, mode] = request.query(["category", "mode"])?;
+    let [category, mode, provider, session, all] =
+        request.query(["category", "mode", "provider", "sessionId", "all"])?;
     let category = category
         .map(|word| parse_word("category", &word, Category::WORDS, Category::from_word))
         .transpose()?;
-    let mode = mode.map(|word| parse_word("mode", &word, Mode::WORDS, Mode::from_word)).transpose()?;
-    let runtime = request.app.orchestrator.current();
-    let toolset = runtime.toolset();
-    let principal = request.principal()?;
-    let is_listed = |tool: &&Tool| {
-        may_see(principal, tool)
-            && category.is_none_or(|category| tool.spec.category == category)
-            && mode.is_none_or(|mode| tool.spec.allowed_modes.contains(&mode))
-    };
-    let tools: Vec<Value> = toolset.list().filter(is_listed).map(summary).collect();
-    Ok(json::response(&json!({ "version": toolset.version, "tools": tools })))
+    let provider = provider.map(|name| parse_provider(&name)).transpose()?;
+    let audience = Audience::of_query(&request, mode.as_deref(), session.as_deref(), all.as_deref()).await?;
+    let is_wanted = |tool: &&Tool| category.is_none_or(|category| tool.spec.category == category);
+    let tools = audience.tools();
+    let wanted = tools.into_iter().filter(is_wanted);
+    let version = &audience.runtime.toolset().version;
+    Ok(json::response(&match provider {
+        Some(provider) => {
+            let view = provider.view(wanted.map(|tool| &tool.spec));
+            json!({ "version": version, "provider": provider.name, "tools": view.declarations, "losses": view.losses })
+        }
+        None => json!({ "version": version, "tools": wanted.map(summary).collect::<Vec<_>>() }),
+    }))
 }
 
 pub(crate) async fn describe(request: ApiRequest<'_>) -> ApiResult {
-    let runtime = request.app.orchestrator.current();
-    let toolset = runtime.toolset();
-    let principal = request.principal()?;
-    let Some(tool) = toolset.get(request.parameter).filter(|tool| may_see(principal, tool)) else {
-        let known = toolset.list().filter(|tool| may_see(principal, tool));
-        let near = nearest(request.parameter, known.map(|tool| tool.spec.tool_id.as_str()));
+    let [session, all] = request.query(["sessionId", "all"])?;
+    let audience = Audience::of_query(&request, None, session.as_deref(), all.as_deref()).await?;
+    let tools = audience.tools();
+    let Some(tool) = tools.iter().find(|tool| tool.spec.tool_id == request.parameter) else {
+        let near = nearest(request.parameter, tools.iter().map(|tool| tool.spec.tool_id.as_str()));
         let detail = near.map(|near| format!("There is no such tool: did you mean `{near}`?"));
         return Err(Problem::new(Kind::NOT_FOUND, detail.unwrap_or("There is no such tool.".to_owned())));
     };
     let mut described = summary(tool);
     let spec = &tool.spec;
-    let more = json!({
+    let documentation = audience.runtime.toolset().documentation(&spec.tool_id);
+    if let (Value::Object(described), Value::Object(more)) = (&mut described, details(spec, documentation)) {
+        described.extend(more.into_iter().filter(|(_, value)| !value.is_null()));
+    }
+    Ok(json::response(&described))
+}
+
+fn details(spec: &ToolSpec, documentation: Option<String>) -> Value {
+    json!({
         "timeoutMs": spec.timeout_ms,
         "execution": spec.execution,
         "availability": spec.availability,
@@ -48,17 +59,8 @@ pub(crate) async fn describe(request: ApiRequest<'_>) -> ApiResult {
         "clamp": spec.clamp,
         "parameters": spec.json_schema,
         "output": spec.output,
-        "documentation": toolset.documentation(&spec.tool_id),
-    });
-    if let (Value::Object(described), Value::Object(more)) = (&mut described, more) {
-        described.extend(more.into_iter().filter(|(_, value)| !value.is_null()));
-    }
-    Ok(json::response(&described))
-}
-
-/// Admins see all tools; others those that they may use.
-fn may_see(principal: &Principal, tool: &Tool) -> bool {
-    principal.roles.iter().any(|role| role == ADMIN) || tool.spec.admits(&principal.roles)
+        "documentation": documentation.unwrap_or_else(|| spec.description.clone()),
+    })
 }
 
 fn summary(tool: &Tool) -> Value {
@@ -76,6 +78,18 @@ fn summary(tool: &Tool) -> Value {
         "latencyBudgetMs": spec.latency_budget_ms,
         "tags": spec.tags,
     })
+}
+
+pub(super) fn parse_provider(name: &str) -> Result<&'static Provider, Problem> {
+    provider(name).map_err(|_| {
+        let names: Vec<&str> = PROVIDERS.iter().map(|provider| provider.name).collect();
+        let detail = format!("`{name}` is not a valid `provider`: {}", did_you_mean(name, &names));
+        Problem::new(Kind::BAD_REQUEST, detail)
+    })
+}
+
+pub(super) fn parse_mode(word: &str) -> Result<Mode, Problem> {
+    parse_word("mode", word, Mode::WORDS, Mode::from_word)
 }
 
 fn parse_word<T>(name: &str, word: &str, words: &[&str], from: fn(&str) -> Option<T>) -> Result<T, Problem> {

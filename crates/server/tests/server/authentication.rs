@@ -155,10 +155,15 @@ async fn a_public_address_requires_authentication() {
 async fn a_tool_is_visible_only_to_those_who_may_use_it() {
     let server = TestServer::start().await;
     let all = |tools: serde_json::Value| tools["tools"].to_string().contains("staff_only");
-    for (roles, sees) in [(&["admin"][..], true), (&["staff"], true), (&[], false)] {
+    for (roles, sees) in [(&["admin"][..], false), (&["staff"], true), (&[], false)] {
         let client = server.client_with_key(&format!("with{}", roles.concat()), roles);
         assert_eq!(all(client.get("/v1/tools").await.expect(200)), sees, "{roles:?}");
         assert_eq!(client.get("/v1/tools/staff_only").await.status, if sees { 200 } else { 404 });
         assert!(!client.get("/v1/tools/staff_onl").await.text().contains("`staff_only`") || sees);
+        let is_admin = roles.contains(&"admin");
+        assert_eq!(
+            client.get("/v1/tools/staff_only?all=true").await.status,
+            if is_admin { 200 } else { 403 }
+        );
     }
 }

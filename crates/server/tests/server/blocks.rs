@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 use toolwright_orchestrator::store::sqlite::Options;
 use toolwright_orchestrator::store::{Sqlite, Store};
 
-use super::mcp_host::{REVISIONS, TestHost, call, connect_http, text};
+use super::mcp_host::{REVISIONS, Revision, TestHost, call, connect_http, text};
 use super::support::{TestServer, orchestrator_with};
 
 /// The message of `ignore_user`, for an hour.
@@ -53,7 +53,9 @@ async fn calls_turns_and_sessions_of_a_blocked_client_are_refused() {
 async fn a_blocked_client_is_refused_over_mcp() {
     for revision in REVISIONS {
         let server = TestServer::start().await;
-        let host = connect_http(server.client.address, None, revision, TestHost::answering(None)).await;
+        let key = server.create_key("mira", &[]);
+        let connect = || connect_http(server.client.address, Some(&key), revision, TestHost::answering(None));
+        let host = connect().await;
         assert_eq!(call(&host, "read", json!({})).await.unwrap().is_error, Some(false), "{revision:?}");
         let blocked = call(&host, "write", block_message()).await.unwrap();
         assert_eq!(blocked.is_error, Some(false), "{revision:?} {blocked:?}");
@@ -67,10 +69,43 @@ async fn a_blocked_client_is_refused_over_mcp() {
         }
         // Another connection of the same principal is the same client.
         host.cancel().await.unwrap();
-        let host = connect_http(server.client.address, None, revision, TestHost::answering(None)).await;
+        let host = connect().await;
         assert_eq!(call(&host, "read", json!({})).await.unwrap().is_error, Some(true), "{revision:?}");
-        // Over REST it is the same principal.
-        assert_eq!(server.client.call("read", json!({ "args": {} })).await["error"]["type"], "AUTH");
+        // Over REST it is the same principal, whatever client it names.
+        let client = server.client.with("authorization", format!("Bearer {key}"));
+        assert_eq!(client.call("read", json!({ "args": {} })).await["error"]["type"], "AUTH");
+        create_session(&client, "another").await.problem(403, "The block ends in");
+    }
+}
+
+#[tokio::test]
+async fn a_block_over_mcp_does_not_shut_out_everyone_on_a_server_without_keys() {
+    for revision in REVISIONS {
+        let server = TestServer::start().await;
+        let connect = || connect_http(server.client.address, None, revision, TestHost::answering(None));
+        let host = connect().await;
+        let blocked = call(&host, "write", block_message()).await.unwrap();
+        assert_eq!(blocked.is_error, Some(false), "{revision:?} {blocked:?}");
+        // A stateless host has no session that could be blocked.
+        let is_refused = call(&host, "read", json!({})).await.unwrap().is_error;
+        assert_eq!(is_refused, Some(revision == Revision::Session), "{revision:?}");
+        let other = connect().await;
+        assert_eq!(call(&other, "read", json!({})).await.unwrap().is_error, Some(false), "{revision:?}");
+        assert_eq!(server.client.call("read", json!({ "args": {} })).await["ok"], true);
+        server.client.post("/v1/sessions", json!({ "mode": "text" })).await.expect(201);
+    }
+}
+
+#[tokio::test]
+async fn only_a_key_that_speaks_for_clients_has_clients_that_are_blocked_one_by_one() {
+    let server = TestServer::start().await;
+    for (roles, other_status) in [(&["speaks-for-clients"][..], 201), (&[][..], 403)] {
+        let client = server.client_with_key(&format!("website {other_status}"), roles);
+        let session = create_session(&client, "visitor-1").await.expect(201)["sessionId"].clone();
+        let blocked = client.call("write", json!({ "sessionId": session, "args": block_message() })).await;
+        assert_eq!(blocked["ok"], true, "{blocked}");
+        assert_eq!(create_session(&client, "visitor-1").await.status, 403);
+        assert_eq!(create_session(&client, "visitor-2").await.status, other_status);
     }
 }
 

@@ -125,7 +125,7 @@ async fn tools_are_listed_and_described() {
     let list = server.client.get("/v1/tools").await.expect(200);
     let ids: Vec<_> =
         list["tools"].as_array().unwrap().iter().map(|tool| tool["toolId"].as_str().unwrap()).collect();
-    assert_eq!(ids, ["echo", "look", "read", "write", "send", "staff_only"]);
+    assert_eq!(ids, ["echo", "look", "read", "write", "send", "reg_describe"]);
     let some = server.client.get("/v1/tools?category=retrieval&mode=voice").await.expect(200);
     assert_eq!(some["tools"].as_array().unwrap().len(), 1);
     server.client.get("/v1/tools?category=retreival").await.problem(400, "did you mean `retrieval`?");

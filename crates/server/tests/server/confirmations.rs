@@ -1,9 +1,14 @@
 //! `/v1/confirmations`: who may read and answer confirmation requests.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use toolwright_orchestrator::policy::Policy;
 
 use super::client::Client;
-use super::support::TestServer;
+use super::support::{TestServer, orchestrator_with};
 
 async fn request_confirmation(client: &Client, args: Value) -> (String, String) {
     let envelope = client.call("send", json!({ "args": args })).await;
@@ -64,7 +69,7 @@ async fn a_rejected_call_does_not_run() {
     let server = TestServer::start().await;
     let (id, token) = request_confirmation(&server.client, json!({ "to": "mira" })).await;
     let forged = format!("{}0000", &token[..token.len() - 4]);
-    server.client.post(&path(&forged, "/reject"), json!({})).await.problem(409, "token is wrong");
+    server.client.post(&path(&forged, "/reject"), json!({})).await.problem(409, "The token is wrong");
     let envelope =
         server.client.post(&path(&id, "/reject"), json!({ "reason": "not now" })).await.expect(200);
     assert_eq!(envelope["error"]["message"], "The user declined this call: not now");
@@ -98,11 +103,95 @@ async fn confirmation_requests_are_visible_to_the_principal_and_to_admins() {
         eve.request(method, &path(&id, action), body).await.problem(404, "no such confirmation");
     }
     eve.get(&format!("/v1/confirmations?sessionId={session}")).await.problem(404, "no such session");
-    assert_eq!(eve.get("/v1/confirmations").await.expect(200), json!({ "confirmations": [] }));
+    assert_eq!(eve.get("/v1/confirmations").await.expect(200), json!({ "confirmations": [], "next": null }));
     let all = admin.get("/v1/confirmations").await.expect(200);
     assert_eq!(all["confirmations"][0]["confirmationId"], id.as_str());
     let one = mira.get(&format!("/v1/confirmations?sessionId={session}")).await.expect(200);
     assert_eq!(one, all);
     assert_eq!(admin.post(&path(&id, "/approve"), json!({})).await.expect(200)["ok"], true);
     assert_eq!(mira.get(&path(&id, "")).await.expect(200)["decidedBy"], "root");
+}
+
+#[tokio::test]
+async fn confirmation_requests_are_listed_in_pages() {
+    let server = TestServer::start().await;
+    let (mira, jon) = (server.client_with_key("mira", &[]), server.client_with_key("jon", &[]));
+    let admin = server.client_with_key("ada", &["admin"]);
+    for number in 0..5 {
+        request_confirmation(if number == 2 { &jon } else { &mira }, json!({ "to": number.to_string() }))
+            .await;
+    }
+    for (client, expected) in [(&mira, "0134"), (&jon, "2"), (&admin, "01234")] {
+        let mut all = Vec::new();
+        let mut path = "/v1/confirmations?limit=2".to_owned();
+        loop {
+            let page = client.get(&path).await.expect(200);
+            let requests = page["confirmations"].as_array().unwrap();
+            assert!(requests.len() <= 2, "{page}");
+            all.extend(requests.iter().map(|asked| asked["args"]["to"].as_str().unwrap().to_owned()));
+            let Some(next) = page["next"].as_str() else { break };
+            path = format!("/v1/confirmations?limit=2&after={next}");
+        }
+        // Requests of the same millisecond are in any order.
+        all.sort();
+        assert_eq!(all.concat(), expected);
+    }
+    mira.get("/v1/confirmations?after=x").await.problem(400, "`next` of the page before");
+    mira.get("/v1/confirmations?limit=1001").await.problem(400, "up to 1000");
+}
+
+#[tokio::test]
+async fn a_client_answers_with_the_token_and_an_admin_with_the_id() {
+    let server = TestServer::start().await;
+    let (mira, admin) = (server.client_with_key("mira", &[]), server.client_with_key("root", &["admin"]));
+    let (id, token) = request_confirmation(&mira, json!({ "to": "ada" })).await;
+    for action in ["/approve", "/reject"] {
+        let refused = mira.post(&path(&id, action), json!({})).await.problem(403, "instead of its id");
+        assert_eq!(refused["type"], "urn:toolwright:problem:confirmation-token-required");
+    }
+    assert_eq!(server.runs(), 0);
+    assert_eq!(mira.post(&path(&token, "/approve"), json!({})).await.expect(200)["ok"], true);
+    let (other, _) = request_confirmation(&mira, json!({ "to": "jon" })).await;
+    assert_eq!(admin.post(&path(&other, "/approve"), json!({})).await.expect(200)["ok"], true);
+    assert_eq!(server.runs(), 2);
+}
+
+#[tokio::test]
+async fn answered_expired_and_a_wrong_token_are_three_problems() {
+    let server = TestServer::start().await;
+    let mira = server.client_with_key("mira", &[]);
+    let (id, token) = request_confirmation(&mira, json!({ "to": "ada" })).await;
+    let problem = async |token: &str| {
+        mira.post(&path(token, "/approve"), json!({})).await.problem(409, "")["type"].clone()
+    };
+    assert_eq!(
+        problem(&format!("{id}.{}", "0".repeat(64))).await,
+        "urn:toolwright:problem:confirmation-token-wrong"
+    );
+    mira.post(&path(&token, "/reject"), json!({})).await.expect(200);
+    assert_eq!(problem(&token).await, "urn:toolwright:problem:confirmation-answered");
+    // A server whose requests expire at once.
+    let (runs, permits) = (Arc::<AtomicUsize>::default(), Arc::new(Semaphore::new(0)));
+    let policy = Policy { confirmation_ms: 0, ..Policy::default() };
+    let orchestrator = orchestrator_with(&runs, &permits, |builder| builder.policy(policy));
+    let server = TestServer::with_orchestrator(orchestrator, runs, permits).await;
+    let mira = server.client_with_key("mira", &[]);
+    let (late, token) = request_confirmation(&mira, json!({ "to": "jon" })).await;
+    let refused = mira.post(&path(&token, "/approve"), json!({})).await.problem(409, "can be made again");
+    assert_eq!(refused["type"], "urn:toolwright:problem:confirmation-expired");
+    assert_eq!(mira.get(&path(&late, "")).await.expect(200)["answer"], "expired");
+}
+
+#[tokio::test]
+async fn the_form_for_models_has_no_token() {
+    let server = TestServer::start().await;
+    let body = json!({ "args": { "to": "ada" }, "executionId": "one" });
+    let call =
+        async |query: &str| server.client.post(&format!("/v1/tools/send/call{query}"), body.clone()).await;
+    let (client, model) = (call("").await.expect(200), call("?for=model").await.expect(200));
+    let request = |envelope: &Value| envelope["error"]["details"]["confirmation_request"].clone();
+    assert!(request(&client)["confirmation_token"].is_string(), "{client}");
+    assert!(!model.to_string().contains("confirmation_token"), "{model}");
+    assert_eq!(request(&model)["confirmation_id"], request(&client)["confirmation_id"]);
+    call("?for=people").await.problem(400, "must be `model`");
 }

@@ -230,16 +230,23 @@ async fn a_resent_named_call_is_answered_from_the_record() {
 }
 
 #[tokio::test]
-async fn every_retrieval_call_begins_a_turn() {
+async fn retrieval_calls_spend_the_budget_of_a_turn_which_the_host_may_mark() {
     for revision in REVISIONS {
         let fixture = fixture(revision, None).await;
-        for _ in 0..8 {
-            assert_eq!(
-                call(&fixture.host, "look", json!({})).await.unwrap().is_error,
-                Some(false),
-                "{revision:?}"
-            );
+        for at in 0..7 {
+            let result = call(&fixture.host, "look", json!({})).await.unwrap();
+            assert_eq!(result.is_error, Some(at >= 5), "{revision:?} {at}");
+            assert_eq!(text(&result)["type"] == "BUDGET_EXCEEDED", at >= 5);
         }
+        for (marker, calls) in [(json!("a"), 5), (json!(2), 5)] {
+            let mut marked = params("look", json!({}));
+            marked.meta = Some(json!({ "toolwright/turn": marker }).as_object().unwrap().clone().into());
+            for at in 0..=calls {
+                let result = fixture.host.call_tool(marked.clone()).await.unwrap();
+                assert_eq!(result.is_error, Some(at >= calls), "{revision:?} {marker} {at}");
+            }
+        }
+        assert_eq!(fixture.runs.load(Ordering::SeqCst), 15, "equal calls of a turn are not replayed");
     }
 }
 

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolwright_orchestrator::{Orchestrator, Runtime};
@@ -192,8 +193,8 @@ async fn a_plain_call_in_a_session_gets_the_same_result_as_through_the_library()
 }
 
 #[tokio::test]
-async fn a_retrieval_call_begins_a_turn_and_a_resent_call_is_replayed() {
-    let server = TestServer::start().await;
+async fn without_a_pause_every_call_begins_a_turn_and_a_resent_call_is_replayed() {
+    let server = TestServer::with(|options| options.mcp_turn_idle = Duration::ZERO, None).await;
     let host = SessionHost::new(&server).await;
     for run in 1..=10 {
         let (was_direct, answer) = host.call("look", json!({})).await;
@@ -210,8 +211,8 @@ async fn a_retrieval_call_begins_a_turn_and_a_resent_call_is_replayed() {
 }
 
 #[tokio::test]
-async fn a_pending_message_is_delivered_with_the_next_retrieval_call() {
-    let server = TestServer::start().await;
+async fn a_pending_message_is_delivered_with_the_first_call_of_the_next_turn() {
+    let server = TestServer::with(|options| options.mcp_turn_idle = Duration::ZERO, None).await;
     let host = SessionHost::new(&server).await;
     let intents = json!([{ "type": "SET_PENDING_MESSAGE", "message": "Welcome back." }]);
     let (was_direct, left) = host.call("write", json!({ "intents": intents })).await;
@@ -304,4 +305,36 @@ async fn a_name_that_is_given_twice_is_refused_on_every_path() {
         }
     }
     assert_eq!(server.runs(), 0);
+}
+
+#[tokio::test]
+async fn arrays_for_objects_and_numbers_beyond_64_bits_are_refused_over_mcp() {
+    let server = TestServer::start().await;
+    let begun = server.client.with("accept", ACCEPT).post("/mcp", initialize()).await;
+    let session = begun.header("mcp-session-id").unwrap();
+    let client = server.client.with("accept", ACCEPT).with("mcp-session-id", session);
+    let client = client.with("mcp-protocol-version", "2025-11-25");
+    let message =
+        |params: &str| format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{params}}}"#);
+    for (body, expected) in [
+        (message(r#"["echo",{"message":"hi"}]"#), "`params` must be an object, not an array"),
+        (message(r#"{"name":"echo","arguments":[]}"#), "`arguments` must be an object, not an array"),
+        (message(r#"{"name":"echo","arguments":{},"_meta":[]}"#), "`_meta` must be an object, not an array"),
+        (
+            message(
+                r#"{"name":"echo","_meta":{"io.modelcontextprotocol/clientCapabilities":{"elicitation":[]}}}"#,
+            ),
+            "`elicitation` must be an object, not an array",
+        ),
+        (r#"["2.0",7,"tools/call",{"name":"echo"}]"#.to_owned(), "it must be an object, not an array"),
+        (message(r#"{"name":"read","arguments":{"n":18446744073709551616}}"#), "needs more than 64 bits"),
+    ] {
+        let response = client.request("POST", "/mcp", &body).await;
+        assert_eq!(response.status, 400, "{body}");
+        let reply = response.json();
+        assert!(reply["error"]["message"].as_str().unwrap().contains(expected), "{reply}");
+    }
+    assert_eq!(server.runs(), 0);
+    let exact = message(r#"{"name":"read","arguments":{"n":18446744073709551615}}"#);
+    assert!(client.request("POST", "/mcp", &exact).await.text().contains(r#""n":18446744073709551615"#));
 }

@@ -13,9 +13,8 @@ use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::{ClientHandler, ErrorData, RoleClient};
 use serde_json::Value;
-use toolwright_contract::Mode;
 use toolwright_orchestrator::Orchestrator;
-use toolwright_server::mcp::{Prompts, serve_stdio};
+use toolwright_server::mcp::{HostOptions, Prompts, serve_stdio};
 
 /// The protocol revision of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,7 +113,8 @@ pub async fn connect_stdio(orchestrator: Orchestrator, revision: Revision, test_
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let prompts = Prompts { core: "# Core\n\nBe kind.".to_owned(), ..Prompts::default() };
     tokio::spawn(async move {
-        serve_stdio(orchestrator, prompts, Mode::Text, tokio::io::split(theirs)).await.unwrap();
+        let options = HostOptions { prompts, ..HostOptions::default() };
+        serve_stdio(orchestrator, options, tokio::io::split(theirs)).await.unwrap();
     });
     test_host.serve_with_lifecycle(tokio::io::split(ours), lifecycle(revision)).await.unwrap()
 }

@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
 use tokio::sync::Semaphore;
-use toolwright_contract::Mode;
 use toolwright_orchestrator::Orchestrator;
-use toolwright_server::mcp::{Prompts, serve_stdio};
+use toolwright_server::mcp::{HostOptions, serve_stdio};
 
 use super::support::{orchestrator, wait_until};
 
@@ -22,9 +21,7 @@ impl RawHost {
     async fn initialized(orchestrator: Orchestrator, bytes: usize) -> Self {
         let (ours, theirs) = tokio::io::duplex(bytes);
         tokio::spawn(async move {
-            serve_stdio(orchestrator, Prompts::default(), Mode::Text, tokio::io::split(theirs))
-                .await
-                .unwrap();
+            serve_stdio(orchestrator, HostOptions::default(), tokio::io::split(theirs)).await.unwrap();
         });
         let (read, write) = tokio::io::split(ours);
         let mut raw = Self { lines: BufReader::new(read).lines(), write };

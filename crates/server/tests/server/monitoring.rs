@@ -1,8 +1,19 @@
 //! Liveness, readiness, metrics and request ids.
 
-use serde_json::json;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use super::support::TestServer;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use toolwright_orchestrator::store::sqlite::{self, Fault, FaultSwitch};
+use toolwright_orchestrator::store::{Sqlite, Store};
+use toolwright_orchestrator::{Capacity, Orchestrator, Runtime};
+use toolwright_registry::declared;
+use toolwright_registry::toolset::Toolset;
+
+use super::support::{TestServer, wait_until};
 
 #[tokio::test]
 async fn liveness_and_readiness_are_reported() {
@@ -10,6 +21,22 @@ async fn liveness_and_readiness_are_reported() {
     assert_eq!(server.client.get("/healthz").await.text(), "ok\n");
     assert_eq!(server.client.get("/readyz").await.text(), "ready\n");
     assert_eq!(server.client.request("HEAD", "/healthz", "").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_server_whose_store_cannot_be_written_is_not_ready() {
+    let (dir, faults) = (tempfile::tempdir().unwrap(), FaultSwitch::default());
+    let options = sqlite::Options { faults: faults.clone(), ..sqlite::Options::default() };
+    let store = Store::Sqlite(Sqlite::open(&dir.path().join("state.db"), options).unwrap());
+    let server = TestServer::with_store(store).await;
+    faults.set(Fault::CommitFails);
+    server.client.get("/readyz").await.problem(503, "The store cannot be written");
+    assert_eq!(server.client.get("/healthz").await.text(), "ok\n");
+    faults.set(Fault::None);
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while server.client.get("/readyz").await.status != 200 {
+        assert!(Instant::now() < deadline, "it is still not ready");
+    }
 }
 
 #[tokio::test]
@@ -52,4 +79,44 @@ async fn a_request_keeps_its_own_id_if_it_is_safe() {
     assert_eq!(named.header("x-request-id"), Some("trace-42"));
     let evil = server.client.with("x-request-id", "<b>").get("/v1/tools").await;
     assert!(evil.header("x-request-id").unwrap().starts_with("req_"));
+}
+
+#[tokio::test]
+async fn a_server_without_a_free_seat_for_handlers_is_not_ready() {
+    // The service accepts connections, and never responds.
+    let service = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", service.local_addr().unwrap());
+    let file = json!({ "version": 2, "tools": [{ "name": "ask", "description": "Asks.", "type": "function",
+        "sideEffects": "read_only", "idempotent": true, "parameters": { "type": "object" }, "implementation": { "type": "http", "url": url } }] });
+    let path = Path::new("more.json");
+    let (tools, errors) = declared::read(path, &file.to_string(), &|_| false);
+    assert_eq!(errors, []);
+    let (toolset, errors) = Toolset::empty().with_declared(path, tools);
+    assert_eq!(errors, []);
+    let builder = Orchestrator::builder(Runtime::builder(Arc::new(toolset), ".").build());
+    let orchestrator = builder.capacity(Capacity::with_concurrency(1)).build().unwrap();
+    let server =
+        TestServer::with_orchestrator(orchestrator, Arc::default(), Arc::new(Semaphore::new(0))).await;
+    let call = || {
+        let client = server.client.clone();
+        tokio::spawn(async move { client.call("ask", json!({ "args": {} })).await })
+    };
+    let used = || server.orchestrator.capacity_use();
+    let running = call();
+    wait_until(|| used().running == 1).await;
+    let waiting = call();
+    wait_until(|| used().waiting == 1).await;
+    let problem = server.client.get("/readyz").await.problem(503, "All 1 handlers");
+    assert_eq!(problem["detail"], "All 1 handlers that may run at a time are running, and 1 calls wait.");
+    let metrics = server.client.get("/v1/metrics").await.expect(200);
+    assert_eq!(metrics["handlers"], json!({ "running": 1, "waiting": 1 }));
+    let text = server.client.get("/metrics").await.text().to_owned();
+    assert!(
+        text.contains("\ntoolwright_handlers_running 1\n")
+            && text.contains("\ntoolwright_handlers_waiting 1\n")
+    );
+    running.abort();
+    waiting.abort();
+    wait_until(|| (used().running, used().waiting) == (0, 0)).await;
+    assert_eq!(server.client.get("/readyz").await.text(), "ready\n");
 }

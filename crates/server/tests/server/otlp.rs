@@ -40,6 +40,15 @@ async fn collector() -> (String, mpsc::UnboundedReceiver<(String, Value)>) {
     (address, receiver)
 }
 
+/// Everything that was exported: the head of the first request, its resource, and the spans in their order. A batch may
+/// have been split, since spans are also sent after a while.
+fn exported(sent: &mut mpsc::UnboundedReceiver<(String, Value)>) -> (String, Value, Vec<Value>) {
+    let requests: Vec<(String, Value)> = std::iter::from_fn(|| sent.try_recv().ok()).collect();
+    let groups = requests.iter().map(|(_, body)| &body["resourceSpans"][0]);
+    let spans = groups.clone().flat_map(|group| group["scopeSpans"][0]["spans"].as_array().unwrap().clone());
+    (requests[0].0.clone(), groups.clone().next().unwrap()["resource"].clone(), spans.collect())
+}
+
 fn attribute<'a>(span: &'a Value, key: &str) -> &'a Value {
     let attributes = span["attributes"].as_array().unwrap();
     let found = attributes.iter().find(|attribute| attribute["key"] == key);
@@ -60,13 +69,11 @@ async fn every_call_is_a_span_in_its_callers_trace() {
     client.post("/v1/tools/write/call", outer).await.expect(200);
     client.post("/v1/tools/echo/call", json!({ "args": { "massage": "hi" } })).await.expect(200);
     exporter.flush().await;
-    let (head, body) = sent.recv().await.unwrap();
+    let (head, resource, spans) = exported(&mut sent);
     assert!(head.starts_with("POST /v1/traces ") && head.contains("x-key: k"), "{head}");
-    let group = &body["resourceSpans"][0];
-    assert_eq!(group["resource"]["attributes"][0]["value"]["stringValue"], "support");
-    let spans = group["scopeSpans"][0]["spans"].as_array().unwrap();
+    assert_eq!(resource["attributes"][0]["value"]["stringValue"], "support");
     let [inner, outer, refused] = spans.as_slice() else { panic!("{spans:?}") };
-    for span in spans {
+    for span in &spans {
         assert_eq!(span["traceId"], trace);
         assert_eq!(attribute(span, "gen_ai.operation.name"), "execute_tool");
     }
@@ -80,7 +87,7 @@ async fn every_call_is_a_span_in_its_callers_trace() {
         (&json!(2), &json!("refused"))
     );
     // Spans contain neither arguments nor results.
-    assert!(!body.to_string().contains("hi\""), "{body}");
+    assert!(!json!(spans).to_string().contains("hi\""), "{spans:?}");
 }
 
 #[tokio::test]
@@ -106,8 +113,7 @@ async fn a_call_over_mcp_belongs_to_the_trace_of_its_request() {
     let call = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call });
     assert_eq!(client.post("/mcp", call).await.status, 200);
     exporter.flush().await;
-    let (_, body) = sent.recv().await.unwrap();
-    let spans = body["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
+    let (_, _, spans) = exported(&mut sent);
     let traces: Vec<_> = spans.iter().map(|span| span["traceId"].as_str().unwrap()).collect();
     assert_eq!(traces, [&*"a".repeat(32), &*"a".repeat(32), &*"b".repeat(32)]);
     assert!(spans.iter().all(|span| span["parentSpanId"] == "00f067aa0ba902b7"), "{spans:?}");

@@ -9,12 +9,13 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
-use toolwright_contract::{Failure, Principal, Success};
+use toolwright_contract::{ErrorKind, Failure, Principal, Success};
 use toolwright_orchestrator::policy::Policy;
+use toolwright_orchestrator::store::Store;
 use toolwright_orchestrator::{Builder, Context, Orchestrator, Runtime};
 use toolwright_registry::toolset::{Implementation, Tool, Toolset};
 use toolwright_server::auth::keys::KeyFile;
-use toolwright_server::auth::{Auth, JwtOptions};
+use toolwright_server::auth::{Auth, JwtOptions, LocalKey};
 use toolwright_server::{Options, Server};
 
 use super::client::Client;
@@ -42,6 +43,30 @@ impl TestServer {
         Self::set_up(orchestrator, runs, permits, change, jwt).await
     }
 
+    /// With another store.
+    pub async fn with_store(store: Store) -> Self {
+        let (runs, permits) = (Arc::<AtomicUsize>::default(), Arc::new(Semaphore::new(0)));
+        let orchestrator = orchestrator_with(&runs, &permits, |builder| builder.store(store));
+        Self::with_orchestrator(orchestrator, runs, permits).await
+    }
+
+    /// With a tool that needs a role and approval, `staff_send`.
+    pub async fn with_confirmed_staff_tool() -> Self {
+        let (runs, permits) = (Arc::<AtomicUsize>::default(), Arc::new(Semaphore::new(0)));
+        let fields = json!({ "permissions": { "roles": ["staff"] }, "requiresConfirmation": true });
+        let orchestrator =
+            orchestrator_of(vec![tool("staff_send", &fields)], &runs, &permits, |builder| builder);
+        Self::set_up(orchestrator, runs, permits, |_| {}, None).await
+    }
+
+    /// That accepts this key of local programs.
+    pub async fn with_local_key(key: LocalKey) -> Self {
+        let (runs, permits) = (Arc::<AtomicUsize>::default(), Arc::new(Semaphore::new(0)));
+        let orchestrator = orchestrator(&runs, &permits);
+        let auth = |auth: Auth| auth.with_local_key(key);
+        Self::set_up_with(orchestrator, runs, permits, |_| {}, None, auth).await
+    }
+
     /// With another orchestrator.
     pub async fn with_orchestrator(
         orchestrator: Orchestrator,
@@ -51,18 +76,29 @@ impl TestServer {
         Self::set_up(orchestrator, runs, permits, |_| {}, None).await
     }
 
-    async fn set_up(
+    pub async fn set_up(
         orchestrator: Orchestrator,
         runs: Arc<AtomicUsize>,
         permits: Arc<Semaphore>,
         change: impl FnOnce(&mut Options),
         jwt: Option<JwtOptions>,
     ) -> Self {
+        Self::set_up_with(orchestrator, runs, permits, change, jwt, |auth| auth).await
+    }
+
+    async fn set_up_with(
+        orchestrator: Orchestrator,
+        runs: Arc<AtomicUsize>,
+        permits: Arc<Semaphore>,
+        change: impl FnOnce(&mut Options),
+        jwt: Option<JwtOptions>,
+        auth: impl FnOnce(Auth) -> Auth,
+    ) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let keys = || KeyFile::new(dir.path().join("keys.json"));
         let mut options = Options { listen: "127.0.0.1:0".parse().unwrap(), ..Options::default() };
         change(&mut options);
-        let server = Server::bind(orchestrator.clone(), Auth::new(keys(), jwt), options).await.unwrap();
+        let server = Server::bind(orchestrator.clone(), auth(Auth::new(keys(), jwt)), options).await.unwrap();
         let client = Client::new(server.address());
         let (stop, stop_requested) = oneshot::channel();
         let running = tokio::spawn(server.run(async {
@@ -134,6 +170,15 @@ pub fn orchestrator_with(
         ("staff_only", staff),
     ];
     let tools = tools.iter().map(|(id, fields)| tool(id, fields)).collect();
+    orchestrator_of(tools, runs, permits, change)
+}
+
+pub fn orchestrator_of(
+    tools: Vec<Tool>,
+    runs: &Arc<AtomicUsize>,
+    permits: &Arc<Semaphore>,
+    change: impl FnOnce(Builder) -> Builder,
+) -> Orchestrator {
     let (toolset, errors) = Toolset::empty().with_declared(Path::new("tools.json"), tools);
     assert_eq!(errors, []);
     let (runs, permits) = (Arc::clone(runs), Arc::clone(permits));
@@ -172,7 +217,8 @@ async fn work(
         permits.acquire().await.unwrap().forget();
     }
     if args["send"].is_object() {
-        context.call("messaging.send", vec![args["send"].clone()]).await.unwrap();
+        let sent = context.call("messaging.send", vec![args["send"].clone()]).await;
+        sent.map_err(|error| Failure::new(ErrorKind::Transient, error.message))?;
     }
     if let Some(name) = args["call"].as_str() {
         let envelope = context.call_tool(name, args["with"].clone()).await.unwrap();

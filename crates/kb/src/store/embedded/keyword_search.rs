@@ -80,6 +80,15 @@ pub fn search(
     Ok(top.sorted)
 }
 
+/// [`CandidateLists::keyword_scale`](crate::store::CandidateLists).
+pub fn scale(statistics: Statistics<'_>, fields: &Fields, text: &str) -> tantivy::Result<Score> {
+    let mut terms = Vec::new();
+    for (word, times) in tokenizer::query_terms(text) {
+        terms.push((times, statistics.doc_freq(&Term::from_field_text(fields.text, &word))?));
+    }
+    Ok(tokenizer::keyword_scale(terms.into_iter(), statistics.record_docs))
+}
+
 /// Block-max WAND: skips blocks of documents that cannot exceed the threshold.
 fn score_pruned(
     statistics: Statistics<'_>,

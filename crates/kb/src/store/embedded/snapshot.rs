@@ -64,12 +64,10 @@ impl Snapshot {
     pub fn find_candidates(&self, query: &CandidateQuery<'_>) -> Result<CandidateLists> {
         let allowed = self.allowed_docs(query.filter)?;
         check_deadline(query)?;
+        let statistics =
+            keyword_search::Statistics { searcher: &self.searcher, record_docs: self.record_docs };
         let (keyword, vector) = rayon::join(
-            || {
-                let statistics =
-                    keyword_search::Statistics { searcher: &self.searcher, record_docs: self.record_docs };
-                keyword_search::search(statistics, &self.fields, query.text, &allowed, query.limit)
-            },
+            || keyword_search::search(statistics, &self.fields, query.text, &allowed, query.limit),
             || match query.vector {
                 Some(vector) if self.vectors.len() > 0 => {
                     vector_search::search(self, vector, &allowed, query.limit)
@@ -78,7 +76,12 @@ impl Snapshot {
             },
         );
         check_deadline(query)?;
-        Ok(CandidateLists { keyword: keyword.map_err(corrupt)?, vector: vector.map_err(corrupt)? })
+        let keyword_scale = keyword_search::scale(statistics, &self.fields, query.text).map_err(corrupt)?;
+        Ok(CandidateLists {
+            keyword: keyword.map_err(corrupt)?,
+            keyword_scale,
+            vector: vector.map_err(corrupt)?,
+        })
     }
 
     /// The documents that match the filter, one set per segment.

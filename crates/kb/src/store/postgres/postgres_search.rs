@@ -9,7 +9,7 @@ use tokio_postgres::Row;
 use toolwright_postgres::{Connection, Parameters};
 
 use super::postgres_writer::StoredTotals;
-use super::postings::{PostingRow, Totals, deleted_slots, scores};
+use super::postings::{PostingRow, Scores, Totals, deleted_slots, scores};
 use super::{get, stored_embedder};
 use crate::record::RecordKey;
 use crate::store::{Candidate, CandidateLists, CandidateQuery, Filter, Result};
@@ -95,7 +95,8 @@ pub async fn find_candidates(
     let filter_parameters =
         FilterParameters { scope: filter.namespace.scope(filter.owner.as_deref()), filter };
     let totals = totals(connection).await?;
-    let (keyword, mut matching) = keyword_candidates(connection, query, &filter_parameters, &totals).await?;
+    let KeywordCandidates { keyword, keyword_scale, mut matching } =
+        keyword_candidates(connection, query, &filter_parameters, &totals).await?;
     if totals.records <= SMALL_KNOWLEDGE_BASE {
         matching = Matching::Few;
     }
@@ -105,7 +106,14 @@ pub async fn find_candidates(
         }
         None => Vec::new(),
     };
-    Ok(CandidateLists { keyword, vector })
+    Ok(CandidateLists { keyword, keyword_scale, vector })
+}
+
+/// The keyword list with its scale, and what the search for it has learnt about the filter.
+struct KeywordCandidates {
+    keyword: Vec<Candidate>,
+    keyword_scale: f32,
+    matching: Matching,
 }
 
 async fn keyword_candidates(
@@ -113,12 +121,14 @@ async fn keyword_candidates(
     query: &CandidateQuery<'_>,
     filter_parameters: &FilterParameters<'_>,
     totals: &Totals,
-) -> Result<(Vec<Candidate>, Matching)> {
+) -> Result<KeywordCandidates> {
     let words = tokenizer::query_terms(query.text);
     if words.is_empty() || query.limit == 0 {
-        return Ok((Vec::new(), Matching::Unknown));
+        let matching = Matching::Unknown;
+        return Ok(KeywordCandidates { keyword: Vec::new(), keyword_scale: 0.0, matching });
     }
-    let mut unexamined = Unexamined(all_scores(connection, &words, totals).await?);
+    let Scores { by_record, scale } = all_scores(connection, &words, totals).await?;
+    let mut unexamined = Unexamined(by_record);
     let mut found = Vec::new();
     let mut matching = Matching::Unknown;
     let (mut examined, mut step) = (0, query.limit * 2);
@@ -143,7 +153,7 @@ async fn keyword_candidates(
     }
     found.sort_unstable_by(Candidate::order);
     found.truncate(query.limit);
-    Ok((found, matching))
+    Ok(KeywordCandidates { keyword: found, keyword_scale: scale, matching })
 }
 
 async fn totals(connection: &mut Connection) -> Result<Totals> {
@@ -156,11 +166,7 @@ async fn totals(connection: &mut Connection) -> Result<Totals> {
 }
 
 /// The score of every record that has one of the words.
-async fn all_scores(
-    connection: &mut Connection,
-    words: &[(String, f32)],
-    totals: &Totals,
-) -> Result<Vec<(f32, u32)>> {
+async fn all_scores(connection: &mut Connection, words: &[(String, f32)], totals: &Totals) -> Result<Scores> {
     let texts: Vec<&str> = words.iter().map(|(word, _)| word.as_str()).collect();
     let rows = connection.query(POSTINGS, &[&texts]).await?;
     let mut postings = Vec::with_capacity(rows.len());

@@ -103,11 +103,22 @@ pub struct PostingRow<'a> {
     pub lists: [&'a [u8]; FIELD_COUNT],
 }
 
-/// The scores of all records with one of the words, unordered. Each word has a weight.
-pub fn scores(words: &[(String, f32)], mut rows: Vec<PostingRow<'_>>, totals: &Totals) -> Vec<(f32, u32)> {
+/// The BM25 scores of a query.
+pub struct Scores {
+    /// The score and the number of each record with one of the words, unordered.
+    pub by_record: Vec<(f32, u32)>,
+    /// [`CandidateLists::keyword_scale`](crate::store::CandidateLists).
+    pub scale: f32,
+}
+
+/// The scores of all records with one of the words. Each word has a weight.
+pub fn scores(words: &[(String, f32)], mut rows: Vec<PostingRow<'_>>, totals: &Totals) -> Scores {
     let none = HashSet::new();
     let deleted = |block: i32| totals.deleted.get(&block).unwrap_or(&none);
-    let weights = weights(words, &rows, totals, &deleted);
+    let frequencies = frequencies(words.len(), &rows, &deleted);
+    let terms = frequencies.iter().zip(words).map(|([in_text, ..], (_, times))| (*times, *in_text));
+    let scale = tokenizer::keyword_scale(terms, totals.records);
+    let weights = weights(words, &frequencies, totals);
     rows.sort_unstable_by_key(|row| (row.block, row.word));
     let mut scores = Vec::new();
     let mut sums = vec![0.0_f32; BLOCK_SIZE as usize];
@@ -127,17 +138,16 @@ pub fn scores(words: &[(String, f32)], mut rows: Vec<PostingRow<'_>>, totals: &T
         let found = (0..).zip(&sums).filter(|(slot, sum)| **sum > 0.0 && !deleted.contains(slot));
         scores.extend(found.map(|(slot, sum)| (*sum, block as u32 * BLOCK_SIZE + u32::from(slot))));
     }
-    scores
+    Scores { by_record: scores, scale }
 }
 
-/// The BM25 weight of each word in each field.
-fn weights<'a>(
-    words: &[(String, f32)],
+/// How many records have each word in each field.
+fn frequencies<'a>(
+    words: usize,
     rows: &[PostingRow<'_>],
-    totals: &Totals,
     deleted: &impl Fn(i32) -> &'a HashSet<u16>,
-) -> Vec<[Bm25Weight; FIELD_COUNT]> {
-    let mut frequencies = vec![[0_u64; FIELD_COUNT]; words.len()];
+) -> Vec<[u64; FIELD_COUNT]> {
+    let mut frequencies = vec![[0_u64; FIELD_COUNT]; words];
     for row in rows {
         let deleted = deleted(row.block);
         for (list, frequency) in row.lists.iter().zip(&mut frequencies[row.word]) {
@@ -148,6 +158,15 @@ fn weights<'a>(
             *frequency += count as u64;
         }
     }
+    frequencies
+}
+
+/// The BM25 weight of each word in each field.
+fn weights(
+    words: &[(String, f32)],
+    frequencies: &[[u64; FIELD_COUNT]],
+    totals: &Totals,
+) -> Vec<[Bm25Weight; FIELD_COUNT]> {
     let records = totals.records.max(1);
     let weight = |field: usize, frequency: u64, times: f32| {
         let average = (totals.lengths[field] as f32 / records as f32).max(f32::MIN_POSITIVE);

@@ -15,10 +15,10 @@ use crate::store::chain;
 use crate::store::journal::{Change, Deletion, Journal, LostChanges};
 use crate::store::records::{
     AuditEntry, AuditRow, BlockRecord, Claim, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Decision,
-    Durability, ExecutionRecord, ExecutionStatus, SessionRecord, SessionStatus, SettleOutcome, Settlement,
-    SweepOutcome,
+    Durability, ExecutionRecord, ExecutionStatus, PendingQuery, PendingScope, SessionRecord, SessionStatus,
+    SettleOutcome, Settlement, SweepOutcome, ToolsetInfo, ToolsetRecord,
 };
-use crate::store::{Backend, Error, Result};
+use crate::store::{Backend, Error, RETENTION_MS, Result};
 
 impl<J: Journal> Backend for Memory<J> {
     async fn create_session(&self, session: SessionRecord) -> Result<()> {
@@ -179,10 +179,14 @@ impl<J: Journal> Backend for Memory<J> {
         Ok(self.confirmations().get(id).cloned())
     }
 
-    async fn pending_confirmations(&self, session: Option<&str>) -> Result<Vec<Arc<ConfirmationRecord>>> {
-        let mut pending = self.confirmations().with_status(ConfirmationStatus::Pending);
-        pending.retain(|pending| session.is_none_or(|id| pending.session == id));
-        Ok(pending)
+    async fn pending_confirmations(&self, query: PendingQuery<'_>) -> Result<Vec<Arc<ConfirmationRecord>>> {
+        Ok(self.confirmations().pending(query).take(query.limit).cloned().collect())
+    }
+
+    async fn count_pending(&self, principal: &str, now: i64, limit: usize) -> Result<usize> {
+        let confirmations = self.confirmations();
+        let pending = confirmations.pending(PendingQuery::all(PendingScope::Principal(principal)));
+        Ok(pending.filter(|pending| pending.is_pending_at(now)).take(limit).count())
     }
 
     async fn decide_confirmation(
@@ -201,8 +205,19 @@ impl<J: Journal> Backend for Memory<J> {
         write.await.map(Some)
     }
 
+    async fn withdraw_approval(&self, id: &str) -> Result<bool> {
+        let write = {
+            let mut confirmations = self.confirmations();
+            let is_approved = |known: &&Arc<ConfirmationRecord>| known.status == ConfirmationStatus::Approved;
+            let Some(before) = confirmations.get(id).filter(is_approved).cloned() else { return Ok(false) };
+            let withdrawn = before.closed(ConfirmationStatus::Expired);
+            self.write_confirmation(&mut confirmations, Some(before), withdrawn)
+        };
+        write.await.map(|_| true)
+    }
+
     async fn approved_confirmations(&self) -> Result<Vec<Arc<ConfirmationRecord>>> {
-        Ok(self.confirmations().with_status(ConfirmationStatus::Approved))
+        Ok(self.confirmations().approved())
     }
 
     async fn block(&self, block: BlockRecord) -> Result<()> {
@@ -264,6 +279,7 @@ impl<J: Journal> Backend for Memory<J> {
         let (sessions, deleted) = self.sweep_sessions(now);
         let confirmations = self.sweep_confirmations(now, &deleted);
         self.sweep_blocks(now);
+        self.delete(self.remove_unused_toolsets(now.saturating_sub(RETENTION_MS)));
         Ok(SweepOutcome { sessions, confirmations })
     }
 
@@ -282,8 +298,37 @@ impl<J: Journal> Backend for Memory<J> {
         Ok(self.shards.iter().any(|shard| lock(shard).values().any(uses)))
     }
 
+    async fn put_toolset(&self, toolset: ToolsetRecord) -> Result<()> {
+        self.write_toolset(toolset).await
+    }
+
+    async fn touch_toolset(&self, id: &str, now: i64) -> Result<bool> {
+        self.use_toolset(id, now).await
+    }
+
+    async fn toolset(&self, id: &str) -> Result<Option<ToolsetRecord>> {
+        self.read_toolset(id).await
+    }
+
+    async fn toolsets(&self) -> Result<Vec<(ToolsetInfo, u64)>> {
+        Ok(self.list_toolsets())
+    }
+
+    async fn delete_unused_toolsets(&self, used_before: i64) -> Result<Vec<String>> {
+        let deletion = self.remove_unused_toolsets(used_before);
+        let ids = deletion.toolsets.clone();
+        if !ids.is_empty() {
+            self.journal.write(Change::Deletion(deletion), Durability::Committed).wait().await?;
+        }
+        Ok(ids)
+    }
+
     async fn flush(&self) -> Result<()> {
         self.journal.flush(LostChanges::Report).wait().await
+    }
+
+    async fn test_write(&self) -> Result<()> {
+        self.journal.write(Change::WriteTest, Durability::Committed).wait().await
     }
 }
 
@@ -367,8 +412,7 @@ impl<J: Journal> Memory<J> {
         deleted_sessions: &HashSet<String>,
     ) -> Vec<Arc<ConfirmationRecord>> {
         let mut confirmations = self.confirmations();
-        let mut expired = confirmations.with_status(ConfirmationStatus::Pending);
-        expired.retain(|pending| pending.expires_at <= now);
+        let mut expired = confirmations.expired(now);
         for confirmation in &mut expired {
             *confirmation = Arc::new(confirmation.closed(ConfirmationStatus::Expired));
             confirmations.insert(Arc::clone(confirmation));

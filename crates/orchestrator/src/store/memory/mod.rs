@@ -4,19 +4,22 @@
 
 mod claim;
 mod confirmations;
+mod conversations;
 mod envelope_cache;
 mod evicted;
 mod memory_backend;
 mod session_entry;
+mod toolset_table;
 mod volatile_journal;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use confirmations::Confirmations;
+use conversations::OpenLog;
 use envelope_cache::{CachedEnvelope, EnvelopeCache};
 use evicted::EvictedExecution;
 use foldhash::fast::RandomState;
@@ -26,7 +29,9 @@ use volatile_journal::VolatileJournal;
 
 use super::Result;
 use super::journal::Journal;
-use super::records::{BlockRecord, ConfirmationRecord, ExecutionRecord, ExecutionStatus, SessionRecord};
+use super::records::{
+    BlockRecord, ConfirmationRecord, ExecutionRecord, ExecutionStatus, SessionRecord, ToolsetInfo,
+};
 
 const SHARDS: usize = 64;
 
@@ -36,6 +41,9 @@ pub struct Memory<J = VolatileJournal> {
     hasher: RandomState,
     confirmations: Mutex<Confirmations>,
     blocks: Mutex<Blocks>,
+    toolsets: Mutex<ToolsetTable>,
+    /// The conversation logs that have a writer, by session.
+    open_logs: Mutex<HashMap<String, OpenLog>>,
     /// `None`: all envelopes stay in memory.
     envelope_cache: Option<Mutex<EnvelopeCache>>,
     next_execution: AtomicU64,
@@ -45,6 +53,8 @@ pub struct Memory<J = VolatileJournal> {
 type Shard = HashMap<String, SessionEntry, RandomState>;
 /// Until when a client is blocked, by org, principal and client.
 type Blocks = HashMap<(String, String, String), i64>;
+/// Stored toolsets, by id.
+type ToolsetTable = BTreeMap<String, ToolsetInfo>;
 
 impl<J> fmt::Debug for Memory<J> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -70,6 +80,8 @@ impl<J: Journal> Memory<J> {
             hasher: RandomState::default(),
             confirmations: Mutex::default(),
             blocks: Mutex::default(),
+            toolsets: Mutex::default(),
+            open_logs: Mutex::default(),
             envelope_cache: cache_bytes.map(|bytes| Mutex::new(EnvelopeCache::new(bytes))),
             next_execution: AtomicU64::new(1),
             journal,
@@ -152,11 +164,21 @@ impl<J: Journal> Memory<J> {
         }
     }
 
-    pub(super) fn load_confirmation(&self, confirmation: ConfirmationRecord) {
+    /// Confirmations come after the sessions.
+    pub(super) fn load_confirmation(&self, mut confirmation: ConfirmationRecord) {
+        if confirmation.principal.is_empty()
+            && let Some(entry) = self.shard(&confirmation.session).get(&confirmation.session)
+        {
+            confirmation.principal = entry.record.principal.key();
+        }
         self.confirmations().insert(Arc::new(confirmation));
     }
 
     pub(super) fn load_block(&self, BlockRecord { org, principal, client_id, until }: BlockRecord) {
         self.blocks().insert((org, principal, client_id), until);
+    }
+
+    pub(super) fn load_toolset(&self, toolset: ToolsetInfo) {
+        lock(&self.toolsets).insert(toolset.id.clone(), toolset);
     }
 }

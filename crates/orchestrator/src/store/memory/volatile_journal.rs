@@ -1,17 +1,26 @@
-//! The journal of a store that is in memory only: it holds the audit, which is hashed when it is read.
+//! The journal of a store that is in memory only: it holds the conversation logs, the contents of toolsets, and the
+//! audit, which is hashed when it is read.
 
-use std::sync::Mutex;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 
 use toolwright_contract::Envelope;
 
 use super::lock;
 use crate::store::Result;
 use crate::store::chain::Chain;
-use crate::store::journal::{Change, Journal, LostChanges, PendingWrite};
+use crate::store::conversation::LogEntry;
+use crate::store::journal::{Change, Deletion, Journal, LostChanges, PendingWrite};
 use crate::store::records::{AuditRow, Durability, ExecutionRecord};
 
 #[derive(Debug, Default)]
-pub struct VolatileJournal(Mutex<Audit>);
+pub struct VolatileJournal {
+    audit: Mutex<Audit>,
+    /// The contents of toolsets, by id.
+    toolsets: Mutex<HashMap<String, Arc<[u8]>>>,
+    /// The conversation logs, by session.
+    logs: Mutex<HashMap<String, Vec<LogEntry>>>,
+}
 
 #[derive(Debug, Default)]
 struct Audit {
@@ -22,8 +31,23 @@ struct Audit {
 
 impl Journal for VolatileJournal {
     fn write(&self, change: Change, _durability: Durability) -> PendingWrite {
-        if let Change::Audit(text) | Change::Settlement { audit: text, .. } = change {
-            lock(&self.0).unhashed.push(text);
+        match change {
+            Change::Audit(text) | Change::Settlement { audit: text, .. } => {
+                lock(&self.audit).unhashed.push(text);
+            }
+            Change::Log { session, entries } => {
+                lock(&self.logs).entry(session).or_default().extend(entries);
+            }
+            Change::Toolset(toolset) => {
+                lock(&self.toolsets).insert(toolset.info.id, toolset.content);
+            }
+            Change::Deletion(Deletion { session, toolsets, .. }) => {
+                if let Some(session) = session {
+                    lock(&self.logs).remove(&session);
+                }
+                lock(&self.toolsets).retain(|id, _| !toolsets.contains(id));
+            }
+            _ => {}
         }
         PendingWrite::READY
     }
@@ -40,8 +64,24 @@ impl Journal for VolatileJournal {
         Ok(None)
     }
 
+    async fn toolset(&self, id: &str) -> Result<Option<Arc<[u8]>>> {
+        Ok(lock(&self.toolsets).get(id).cloned())
+    }
+
+    async fn log_entries(&self, session: &str, after: u64, limit: usize) -> Result<Vec<LogEntry>> {
+        let logs = lock(&self.logs);
+        let entries = logs.get(session).map(Vec::as_slice).unwrap_or_default();
+        let start = entries.partition_point(|entry| entry.position <= after);
+        Ok(entries[start..].iter().take(limit).cloned().collect())
+    }
+
+    async fn log_end(&self, session: &str) -> Result<u64> {
+        let logs = lock(&self.logs);
+        Ok(logs.get(session).and_then(|entries| entries.last()).map_or(0, |entry| entry.position))
+    }
+
     async fn audit_rows(&self, after: u64, limit: usize) -> Result<Vec<AuditRow>> {
-        let mut audit = lock(&self.0);
+        let mut audit = lock(&self.audit);
         let Audit { unhashed, rows, chain } = &mut *audit;
         let chain = chain.get_or_insert_with(|| Chain::new("memory"));
         for text in unhashed.drain(..) {

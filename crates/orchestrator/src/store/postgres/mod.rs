@@ -5,13 +5,15 @@
 //!   lease has expired or ended owns nothing. It may still settle: the first settlement wins.
 //! - **Committed** is `synchronous_commit = on`, relaxed is `off`.
 //! - **The audit** is one chain for each instance, written in order by one task. If the server loses relaxed rows in
-//!   a crash, the instance starts a new chain.
+//!   a crash, the instance starts a new chain. The first rows of a chain register it in the same transaction, so that
+//!   the deletion of a whole chain is detected.
 //! - **A lost connection** fails the calls that use it; what they may have left in the database is taken back as soon
 //!   as the server is reachable.
 //!
 //! A connection pooler between this and the server must pool by session: settings and prepared statements belong to
 //! connections.
 
+mod conversation_logs;
 mod maintenance;
 mod postgres_backend;
 mod postgres_rows;
@@ -35,7 +37,14 @@ use super::{Error, Result};
 use crate::ids;
 
 /// Migration n makes version n of the schema from version n - 1.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001.sql"), include_str!("migrations/0002.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001.sql"),
+    include_str!("migrations/0002.sql"),
+    include_str!("migrations/0003.sql"),
+    include_str!("migrations/0004.sql"),
+    include_str!("migrations/0005.sql"),
+    include_str!("migrations/0006.sql"),
+];
 
 /// How many settlements may wait for the writer before callers wait to add theirs.
 const WRITE_QUEUE_LENGTH: usize = 1024;

@@ -15,7 +15,8 @@ use super::settlement_writer::{SettlementRow, WriteRequest};
 use super::{Postgres, statements};
 use crate::store::records::{
     AuditEntry, AuditRow, BlockRecord, Claim, ClaimOutcome, ConfirmationRecord, Decision, Durability,
-    ExecutionRecord, SessionRecord, SettleOutcome, Settlement, SweepOutcome,
+    ExecutionRecord, PendingQuery, PendingScope, SessionRecord, SettleOutcome, Settlement, SweepOutcome,
+    ToolsetInfo, ToolsetRecord,
 };
 use crate::store::{Backend, Error, RETAINED_PER_SESSION, RETENTION_MS, Result};
 
@@ -141,6 +142,7 @@ impl Backend for Postgres {
             &variant_name(&confirmation.status)?,
             &confirmation.created_at,
             &confirmation.expires_at,
+            &key(&confirmation.principal),
         ];
         match self.pool.query(statements::CREATE_CONFIRMATION, parameters).await {
             Err(error) if error.is_duplicate() => Err(Error::Exists(confirmation.id)),
@@ -154,8 +156,14 @@ impl Backend for Postgres {
         Ok(confirmations(&self.pool.query(statements::CONFIRMATION, &[&key(id)]).await?)?.pop())
     }
 
-    async fn pending_confirmations(&self, session: Option<&str>) -> Result<Vec<Arc<ConfirmationRecord>>> {
-        confirmations(&self.pool.query(statements::PENDING_CONFIRMATIONS, &[&session.map(key)]).await?)
+    async fn pending_confirmations(&self, query: PendingQuery<'_>) -> Result<Vec<Arc<ConfirmationRecord>>> {
+        confirmations(&pending_rows(&mut self.pool.get().await?, query).await?)
+    }
+
+    async fn count_pending(&self, principal: &str, now: i64, limit: usize) -> Result<usize> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let rows = self.pool.query(statements::COUNT_PENDING, &[&key(principal), &now, &limit]).await?;
+        Ok(usize::try_from(count(&rows)?).unwrap_or_default())
     }
 
     async fn decide_confirmation(
@@ -170,6 +178,10 @@ impl Backend for Postgres {
             &[&key(id), &variant_name(&status)?, &json(&decision)?, &now, &secrets];
         let rows = self.pool.query(statements::DECIDE_CONFIRMATION, parameters).await?;
         Ok(confirmations(&rows)?.pop())
+    }
+
+    async fn withdraw_approval(&self, id: &str) -> Result<bool> {
+        Ok(!self.pool.query(statements::WITHDRAW_APPROVAL, &[&key(id)]).await?.is_empty())
     }
 
     async fn approved_confirmations(&self) -> Result<Vec<Arc<ConfirmationRecord>>> {
@@ -218,6 +230,7 @@ impl Backend for Postgres {
         let expired = connection.query(statements::EXPIRE_CONFIRMATIONS, &[&now]).await?;
         connection.query(statements::DELETE_SECRETS, &[&now]).await?;
         connection.query(statements::DELETE_INSTANCES, &[]).await?;
+        connection.query(statements::DELETE_TOOLSETS, &[&before]).await?;
         let sessions = usize::try_from(sessions).unwrap_or_default();
         Ok(SweepOutcome { sessions, confirmations: confirmations(&expired)? })
     }
@@ -233,8 +246,39 @@ impl Backend for Postgres {
         get_only(&self.pool.query(statements::IS_TOOLSET_IN_USE, &[&toolset]).await?, "is_in_use")
     }
 
+    async fn put_toolset(&self, toolset: ToolsetRecord) -> Result<()> {
+        let ToolsetInfo { id, created_at, used_at, tools, .. } = &toolset.info;
+        let parameters: Parameters<'_> = &[id, created_at, used_at, &tools.cast_signed(), &&*toolset.content];
+        Ok(self.pool.query(statements::PUT_TOOLSET, parameters).await.map(drop)?)
+    }
+
+    async fn touch_toolset(&self, id: &str, now: i64) -> Result<bool> {
+        Ok(!self.pool.query(statements::TOUCH_TOOLSET, &[&key(id), &now]).await?.is_empty())
+    }
+
+    async fn toolset(&self, id: &str) -> Result<Option<ToolsetRecord>> {
+        let rows = self.pool.query(statements::TOOLSET, &[&key(id)]).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let content = get::<Vec<u8>>(row, "content")?.into();
+        Ok(Some(ToolsetRecord { info: rows::toolset_info(row)?, content }))
+    }
+
+    async fn toolsets(&self) -> Result<Vec<(ToolsetInfo, u64)>> {
+        self.pool.query(statements::TOOLSETS, &[]).await?.iter().map(rows::toolset_use).collect()
+    }
+
+    async fn delete_unused_toolsets(&self, used_before: i64) -> Result<Vec<String>> {
+        let rows = self.pool.query(statements::DELETE_TOOLSETS, &[&used_before]).await?;
+        rows.iter().map(|row| get(row, "id")).collect()
+    }
+
     async fn flush(&self) -> Result<()> {
         Ok(self.pool.query(statements::FLUSH, &[&self.instance, &self.lease_ms]).await.map(drop)?)
+    }
+
+    async fn test_write(&self) -> Result<()> {
+        // Renews the lease, and commits that.
+        self.flush().await
     }
 }
 
@@ -299,6 +343,18 @@ pub(super) async fn audit_rows(
     let last: i64 = get_only(&connection.query(statements::AUDIT_HORIZON, &[]).await?, "last")?;
     let rows = connection.query(statements::AUDIT_ROWS, &[&after, &last, &limit]).await?;
     rows.iter().map(rows::audit).collect()
+}
+
+/// A page of the pending confirmations.
+pub(super) async fn pending_rows(connection: &mut Connection, query: PendingQuery<'_>) -> Result<Vec<Row>> {
+    let (statement, scope) = match query.scope {
+        PendingScope::All => (statements::PENDING, key("")),
+        PendingScope::Session(id) => (statements::PENDING_OF_SESSION, key(id)),
+        PendingScope::Principal(principal) => (statements::PENDING_OF_PRINCIPAL, key(principal)),
+    };
+    let (at, id) = query.after.map_or((i64::MIN, key("")), |(at, id)| (at, key(id)));
+    let limit = i64::try_from(query.limit).unwrap_or(i64::MAX);
+    Ok(connection.query(statement, &[&at, &id, &limit, &scope]).await?)
 }
 
 fn confirmations(rows: &[Row]) -> Result<Vec<Arc<ConfirmationRecord>>> {

@@ -9,9 +9,10 @@ use tokio_postgres::Row;
 use tokio_postgres::types::FromSqlOwned;
 use toolwright_contract::Envelope;
 
+use crate::store::chain;
 use crate::store::records::{
     AuditRow, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Decision, ExecutionRecord,
-    ExecutionStatus, SessionRecord,
+    ExecutionStatus, SessionRecord, ToolsetInfo,
 };
 use crate::store::{Error, Result};
 
@@ -37,6 +38,8 @@ pub(super) struct StoredDecision {
     by: String,
     reason: Option<String>,
     args: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    roles: Option<Vec<String>>,
 }
 
 impl StoredDecision {
@@ -44,15 +47,15 @@ impl StoredDecision {
     /// longer than they are needed.
     pub(super) fn new(decision: Decision) -> (ConfirmationStatus, Self, Option<Value>) {
         match decision {
-            Decision::Approve { by, args, redacted_args } => {
+            Decision::Approve { by, args, redacted_args, roles } => {
                 let (args, secrets) = match redacted_args {
                     Some(redacted) => (redacted, Some(args)),
                     None => (args, None),
                 };
-                (ConfirmationStatus::Approved, Self { by, reason: None, args: Some(args) }, secrets)
+                (ConfirmationStatus::Approved, Self { by, reason: None, args: Some(args), roles }, secrets)
             }
             Decision::Reject { by, reason } => {
-                (ConfirmationStatus::Rejected, Self { by, reason, args: None }, None)
+                (ConfirmationStatus::Rejected, Self { by, reason, args: None, roles: None }, None)
             }
         }
     }
@@ -89,9 +92,10 @@ pub(super) fn confirmation(row: &Row) -> Result<ConfirmationRecord> {
     confirmation.token_hash = digest(row, "token_hash")?;
     confirmation.status = variant(get(row, "answer")?)?;
     if let Some(decided) = get::<Option<String>>(row, "decided")? {
-        let StoredDecision { by, reason, args } = parse(&decided)?;
+        let StoredDecision { by, reason, args, roles } = parse(&decided)?;
         confirmation.decided_by = Some(by);
         confirmation.reason = reason;
+        confirmation.roles = roles.or(confirmation.roles);
         if let Some(args) = args {
             confirmation.is_edited = args != confirmation.args;
             confirmation.args = args;
@@ -102,6 +106,21 @@ pub(super) fn confirmation(row: &Row) -> Result<ConfirmationRecord> {
         confirmation.redacted_args = Some(redacted);
     }
     Ok(confirmation)
+}
+
+pub(super) fn toolset_info(row: &Row) -> Result<ToolsetInfo> {
+    Ok(ToolsetInfo {
+        id: get(row, "id")?,
+        created_at: get(row, "created_at")?,
+        used_at: get(row, "used_at")?,
+        tools: get::<i32>(row, "tools")?.cast_unsigned(),
+        bytes: get::<i64>(row, "bytes")?.cast_unsigned(),
+    })
+}
+
+/// A toolset, and the number of its active sessions.
+pub(super) fn toolset_use(row: &Row) -> Result<(ToolsetInfo, u64)> {
+    Ok((toolset_info(row)?, get::<i64>(row, "sessions")?.cast_unsigned()))
 }
 
 /// From `digest, envelope, idempotent, is_owned`.
@@ -146,6 +165,18 @@ pub(super) fn audit(row: &Row) -> Result<AuditRow> {
         previous: get(row, "previous")?,
         hash: get(row, "hash")?,
         entry: get(row, "entry")?,
+    })
+}
+
+/// A row of the register of chains.
+pub(super) fn registration(row: &Row) -> Result<AuditRow> {
+    Ok(AuditRow {
+        number: 0,
+        chain: chain::REGISTER.to_owned(),
+        position: get::<i64>(row, "position")?.cast_unsigned(),
+        previous: get(row, "previous")?,
+        hash: get(row, "hash")?,
+        entry: get(row, "chain")?,
     })
 }
 

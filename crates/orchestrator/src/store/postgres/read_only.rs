@@ -2,11 +2,11 @@
 
 use toolwright_postgres::{Address, Connection, Pool, check};
 
-use super::postgres_backend::audit_rows;
+use super::postgres_backend::{audit_rows, pending_rows};
 use super::postgres_rows::{self as rows, get, get_only};
 use super::{MIGRATIONS, Options, statements};
 use crate::store::Result;
-use crate::store::records::{AuditRow, ConfirmationRecord};
+use crate::store::records::{AuditRow, ConfirmationRecord, PendingQuery, ToolsetInfo};
 
 const HAS_SCHEMA: &str = "SELECT to_regclass('migration') IS NOT NULL AS has_schema";
 const SCHEMA_VERSION: &str = "SELECT coalesce(max(version), 0) AS version FROM migration";
@@ -31,11 +31,22 @@ impl ReadOnly {
         audit_rows(&mut self.connection().await?, after, limit).await
     }
 
-    /// The pending confirmations, oldest first.
-    pub async fn pending_confirmations(&self) -> Result<Vec<ConfirmationRecord>> {
-        let mut connection = self.connection().await?;
-        let rows = connection.query(statements::PENDING_CONFIRMATIONS, &[&None::<String>]).await?;
+    /// The rows of the register of chains. It must be read before the audit, which may get new chains meanwhile.
+    pub async fn register(&self) -> Result<Vec<AuditRow>> {
+        let rows = self.connection().await?.query(statements::REGISTER, &[]).await?;
+        rows.iter().map(rows::registration).collect()
+    }
+
+    /// A page of the pending confirmations, oldest first.
+    pub async fn pending_confirmations(&self, query: PendingQuery<'_>) -> Result<Vec<ConfirmationRecord>> {
+        let rows = pending_rows(&mut self.connection().await?, query).await?;
         rows.iter().map(rows::confirmation).collect()
+    }
+
+    /// All stored toolsets, and how many active sessions each has; the one that was used last comes first.
+    pub async fn toolsets(&self) -> Result<Vec<(ToolsetInfo, u64)>> {
+        let rows = self.connection().await?.query(statements::TOOLSETS, &[]).await?;
+        rows.iter().map(rows::toolset_use).collect()
     }
 
     async fn connection(&self) -> Result<Connection> {

@@ -14,7 +14,8 @@ use toolwright_registry::hex;
 use super::maintenance::Cleanup;
 use super::postgres_rows::{get, parse};
 use super::statements;
-use crate::store::chain::{self, Chain};
+use crate::store::audit_gap::AuditGap;
+use crate::store::chain::{self, Chain, Head};
 use crate::store::records::{AuditEntry, AuditRow, Durability, SettleOutcome};
 use crate::store::{Error, Result};
 
@@ -49,6 +50,10 @@ pub(super) struct SettlementWriter {
     /// The chain if a statement whose reply was lost has run, and the batch of that statement.
     unconfirmed: Option<(Chain, u64)>,
     batch: u64,
+    /// The audit entries that were lost since the last entry about a gap.
+    gap: AuditGap,
+    /// The time of the last entry that was written.
+    last_at: Option<i64>,
     chains: u32,
     connection_opened_at: Option<std::time::Instant>,
 }
@@ -71,6 +76,8 @@ impl SettlementWriter {
             retry_timeout,
             unconfirmed: None,
             batch: 0,
+            gap: AuditGap::default(),
+            last_at: None,
             chains: 1,
             connection_opened_at: None,
         }
@@ -91,7 +98,8 @@ impl SettlementWriter {
                         break;
                     }
                     while !waiting.is_empty() {
-                        let batch = waiting.drain(..batch_size(&waiting)).collect();
+                        let mut batch = self.take_gap();
+                        batch.extend(waiting.drain(..batch_size(&waiting)));
                         self.write(batch).await;
                     }
                 }
@@ -101,6 +109,15 @@ impl SettlementWriter {
                 }
             }
         }
+        let gap = self.take_gap();
+        self.write(gap).await;
+    }
+
+    /// The entry about lost audit entries, if there are any.
+    fn take_gap(&mut self) -> Vec<WriteRequest> {
+        let gap = std::mem::take(&mut self.gap);
+        let request = |gap: AuditGap| WriteRequest::audit_alone(gap.entry());
+        Some(gap).filter(|gap| !gap.is_empty()).map(request).into_iter().collect()
     }
 
     async fn write(&mut self, mut requests: Vec<WriteRequest>) {
@@ -120,7 +137,10 @@ impl SettlementWriter {
                     let is_final = matches!(error, PostgresError::Rejected { .. }) && !error.is_duplicate();
                     if is_final || start.elapsed() >= self.retry_timeout {
                         let error = Error::from(error);
-                        requests.drain(..).for_each(|request| request.fail(&error, &self.cleanups));
+                        for request in requests.drain(..) {
+                            self.gap.add(&request.entry);
+                            request.fail(&error, &self.cleanups);
+                        }
                     } else {
                         sleep(RETRY_INTERVAL).await;
                     }
@@ -145,6 +165,7 @@ impl SettlementWriter {
             Ok(refused) if refused.is_empty() => {
                 self.chain = chain;
                 self.unconfirmed = None;
+                self.last_at = requests.last().map(|request| request.entry.at);
             }
             Err(error) if matches!(error, PostgresError::NoReply(_)) || error.is_duplicate() => {
                 self.unconfirmed = Some((chain, self.batch));
@@ -180,7 +201,19 @@ impl SettlementWriter {
             &entries,
             &relaxed,
         ];
-        let refused = connection.query(statements::SETTLE, parameters).await?;
+        let refused = if self.chain.position() == 0 {
+            let register = connection.query(statements::REGISTER_HEAD, &[]).await?;
+            let last = read_head(&register).map(|(position, hash)| {
+                let chain = chain::REGISTER.to_owned();
+                Head { chain, position, hash }
+            });
+            let row = chain::registration(last, self.chain.name());
+            let position = row.position.cast_signed();
+            let registration: Parameters<'_> = &[&position, &row.previous, &row.hash];
+            connection.query(statements::SETTLE_AND_REGISTER, &[parameters, registration].concat()).await?
+        } else {
+            connection.query(statements::SETTLE, parameters).await?
+        };
         let outcome = |row| {
             let place = get::<i64>(row, "place").ok()?;
             let place = usize::try_from(place - 1).ok()?;
@@ -192,9 +225,7 @@ impl SettlementWriter {
     /// Reads where the chain ends in the database. True when that proves that the current batch is recorded.
     async fn resume(&mut self, connection: &mut Connection) -> std::result::Result<bool, PostgresError> {
         let rows = connection.query(statements::CHAIN_HEAD, &[&self.chain.name()]).await?;
-        let stored = rows.first().and_then(|row| {
-            Some((get::<i64>(row, "position").ok()?.cast_unsigned(), get::<String>(row, "hash").ok()?))
-        });
+        let stored = read_head(&rows);
         let is_stored = |chain: &Chain| match &stored {
             None => chain.position() == 0,
             Some((position, hash)) => chain.position() == *position && hex(&chain.head()) == *hash,
@@ -209,6 +240,9 @@ impl SettlementWriter {
         }
         self.chains += 1;
         self.unconfirmed = None;
+        let remaining = stored.map_or(0, |(position, _)| position);
+        self.gap.entries += self.chain.position().saturating_sub(remaining);
+        self.gap.to = self.gap.to.max(self.last_at);
         tracing::warn!(
             chain = self.chain.name(),
             position = self.chain.position(),
@@ -220,6 +254,11 @@ impl SettlementWriter {
 }
 
 impl WriteRequest {
+    /// An audit entry that nobody waits for.
+    fn audit_alone(entry: AuditEntry) -> Self {
+        Self { settlement: None, entry, durability: Durability::Relaxed, reply: oneshot::channel().0 }
+    }
+
     fn succeed(self) {
         // The caller may have gone away.
         _ = self.reply.send(Ok(SettleOutcome::Recorded));
@@ -231,6 +270,12 @@ impl WriteRequest {
         }
         _ = self.reply.send(Err(error.clone()));
     }
+}
+
+/// The position and hash of the last row of a chain.
+fn read_head(rows: &[Row]) -> Option<(u64, String)> {
+    let row = rows.first()?;
+    Some((get::<i64>(row, "position").ok()?.cast_unsigned(), get::<String>(row, "hash").ok()?))
 }
 
 /// How many of these requests make one transaction.

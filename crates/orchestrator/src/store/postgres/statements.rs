@@ -23,6 +23,22 @@ pub(super) const INACTIVE_SESSIONS: &str = "SELECT wanted.id FROM unnest($1::tex
 pub(super) const IS_TOOLSET_IN_USE: &str = "SELECT EXISTS (SELECT FROM session
     WHERE standing = 'active' AND position('\"toolset\":\"' || $1 || '\"' IN record) > 0) AS is_in_use";
 
+pub(super) const PUT_TOOLSET: &str =
+    "INSERT INTO toolset (id, created_at, used_at, tools, content) VALUES ($1, $2, $3, $4, $5)
+    ON CONFLICT (id) DO UPDATE SET used_at = greatest(toolset.used_at, excluded.used_at)";
+pub(super) const TOUCH_TOOLSET: &str = "UPDATE toolset SET used_at = greatest(used_at, $2)
+    FROM set_config('synchronous_commit', 'off', true) WHERE id = $1 RETURNING id";
+pub(super) const TOOLSET: &str = "SELECT id, created_at, used_at, tools, content, length(content)::bigint AS bytes FROM toolset WHERE id = $1";
+pub(super) const TOOLSETS: &str = "SELECT id, created_at, used_at, tools, length(content)::bigint AS bytes, (
+        SELECT count(*) FROM session
+        WHERE standing = 'active' AND position('\"toolset\":\"' || toolset.id || '\"' IN record) > 0
+    ) AS sessions FROM toolset ORDER BY used_at DESC, id";
+pub(super) const DELETE_TOOLSETS: &str = "WITH deleted AS (
+        DELETE FROM toolset WHERE used_at <= $1 AND NOT EXISTS (SELECT FROM session
+            WHERE standing = 'active' AND position('\"toolset\":\"' || toolset.id || '\"' IN record) > 0)
+        RETURNING id
+    ) SELECT id FROM deleted ORDER BY id";
+
 pub(super) const EXECUTION: &str =
     "SELECT digest, envelope, idempotent, coalesce(owner = $3, false) OR is_alive(owner) AS is_owned
     FROM execution WHERE session = $1 AND id = $2";
@@ -36,20 +52,39 @@ pub(super) const ABANDON: &str = "UPDATE execution SET owner = NULL
     WHERE session = $1 AND id = $2 AND owner = $3 AND envelope IS NULL";
 pub(super) const SETTLE: &str =
     "SELECT place, has_session, recorded FROM settle($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+/// The same for the first rows of a chain: if they are recorded, so is the chain.
+pub(super) const SETTLE_AND_REGISTER: &str = "WITH settled AS MATERIALIZED (
+        SELECT place, has_session, recorded FROM settle($1, $2, $3, $4, $5, $6, $7, $8, $9)
+    ), registered AS (
+        INSERT INTO audit_chain (position, chain, previous, hash)
+        SELECT $10, $4, $11, $12 WHERE NOT EXISTS (SELECT FROM settled)
+    ) SELECT place, has_session, recorded FROM settled";
 
 pub(super) const CREATE_CONFIRMATION: &str = concat!(
     "SELECT ",
     confirmation_columns!(),
-    " FROM ask($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"
+    " FROM ask($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
 );
 pub(super) const CONFIRMATION: &str =
     concat!("SELECT ", confirmation_columns!(), " FROM confirmation WHERE id = $1");
-/// Of one session, or of all.
-pub(super) const PENDING_CONFIRMATIONS: &str = concat!(
-    "SELECT ",
-    confirmation_columns!(),
-    " FROM confirmation WHERE answer = 'pending' AND ($1::text IS NULL OR session = $1) ORDER BY created_at, id"
-);
+/// A page of the pending confirmations of a scope: its condition on `$4`, in an index of its own.
+macro_rules! pending {
+    ($scope:literal) => {
+        concat!(
+            "SELECT ",
+            confirmation_columns!(),
+            " FROM confirmation WHERE answer = 'pending' AND ",
+            $scope,
+            " AND (created_at, id) > ($1, $2) ORDER BY created_at, id LIMIT $3"
+        )
+    };
+}
+pub(super) const PENDING: &str = pending!("$4::text IS NOT NULL");
+pub(super) const PENDING_OF_SESSION: &str = pending!("session = $4");
+/// Servers of the version before store no principal: the caller checks the session of those.
+pub(super) const PENDING_OF_PRINCIPAL: &str = pending!("(principal = $4 OR principal IS NULL)");
+pub(super) const COUNT_PENDING: &str = "SELECT count(*) FROM (
+    SELECT FROM confirmation WHERE answer = 'pending' AND principal = $1 AND expires_at > $2 LIMIT $3) AS pending";
 pub(super) const APPROVED_CONFIRMATIONS: &str = concat!(
     "SELECT ",
     confirmation_columns!(),
@@ -60,6 +95,9 @@ pub(super) const DECIDE_CONFIRMATION: &str = concat!(
     WHERE id = $1 AND answer = 'pending' AND expires_at > $4 RETURNING ",
     confirmation_columns!()
 );
+
+pub(super) const WITHDRAW_APPROVAL: &str = "UPDATE confirmation SET answer = 'expired', secrets = NULL
+    WHERE id = $1 AND answer = 'approved' RETURNING id";
 
 pub(super) const BLOCK: &str = "INSERT INTO block (org, principal, client_id, until) VALUES ($1, $2, $3, $4)
     ON CONFLICT (org, principal, client_id) DO UPDATE SET until = greatest(block.until, excluded.until)";
@@ -79,6 +117,9 @@ pub(super) const AUDIT_ROWS: &str = "SELECT number, chain, position, previous, h
     WHERE number > $1 AND number <= $2 ORDER BY number LIMIT $3";
 pub(super) const CHAIN_HEAD: &str =
     "SELECT position, hash FROM audit WHERE chain = $1 ORDER BY position DESC LIMIT 1";
+pub(super) const REGISTER_HEAD: &str =
+    "SELECT position, hash FROM audit_chain ORDER BY position DESC LIMIT 1";
+pub(super) const REGISTER: &str = "SELECT position, chain, previous, hash FROM audit_chain ORDER BY position";
 
 pub(super) const DELETE_SESSIONS: &str = "SELECT forget_sessions($1, $2) AS count";
 pub(super) const DELETE_EXECUTIONS: &str = "SELECT forget_executions($1, $2, $3) AS count";

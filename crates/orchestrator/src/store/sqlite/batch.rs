@@ -7,10 +7,10 @@ use foldhash::fast::RandomState;
 use rusqlite::{CachedStatement, Connection};
 use serde::Serialize;
 
-use super::{audit_compression, signed};
+use super::{audit_compression, conversation_rows, schema, signed};
 use crate::store::chain::Chain;
 use crate::store::journal::{Change, Deletion};
-use crate::store::records::{BlockRecord, Claim, SessionRecord};
+use crate::store::records::{BlockRecord, Claim, SessionRecord, ToolsetInfo, ToolsetRecord};
 use crate::store::{Error, Result};
 
 /// The most audit entries in one row. A reader of one entry reads the whole row.
@@ -90,7 +90,14 @@ impl<'c, 'a> Batch<'c, 'a> {
                 write_record(self.connection, "confirmations", &record.id, &**record)?;
             }
             Change::Block(block) => write_block(self.connection, block)?,
+            Change::Toolset(toolset) => write_toolset(self.connection, toolset)?,
+            Change::ToolsetUsed { id, at } => {
+                let sql = "UPDATE toolsets SET used_at = max(used_at, ?2) WHERE id = ?1";
+                self.connection.prepare_cached(sql)?.execute((id, at))?;
+            }
+            Change::Log { session, entries } => conversation_rows::insert(self.connection, session, entries)?,
             Change::Audit(text) => self.append_audit(text)?,
+            Change::WriteTest => schema::write_version(self.connection)?,
             Change::Deletion(deletion) => {
                 self.write_sessions_and_claims()?;
                 delete(self.connection, deletion)?;
@@ -174,8 +181,19 @@ pub fn write_block(connection: &Connection, block: &BlockRecord) -> Result<()> {
     Ok(())
 }
 
+fn write_toolset(connection: &Connection, toolset: &ToolsetRecord) -> Result<()> {
+    let sql = "INSERT INTO toolsets (id, created_at, used_at, tools, content) VALUES (?1, ?2, ?3, ?4, ?5)
+               ON CONFLICT (id) DO UPDATE SET used_at = max(used_at, excluded.used_at)";
+    let ToolsetInfo { id, created_at, used_at, tools, .. } = &toolset.info;
+    connection.prepare_cached(sql)?.execute((id, created_at, used_at, tools, &*toolset.content))?;
+    Ok(())
+}
+
 fn delete(connection: &Connection, deletion: &Deletion) -> Result<()> {
-    let Deletion { session, executions, confirmations, blocks } = deletion;
+    let Deletion { session, executions, confirmations, blocks, toolsets } = deletion;
+    for id in toolsets {
+        connection.prepare_cached("DELETE FROM toolsets WHERE id = ?1")?.execute([id])?;
+    }
     for number in executions {
         connection.prepare_cached("DELETE FROM calls WHERE number = ?1")?.execute([signed(*number)])?;
     }
@@ -187,6 +205,7 @@ fn delete(connection: &Connection, deletion: &Deletion) -> Result<()> {
         connection.prepare_cached(sql)?.execute((org, principal, client_id))?;
     }
     if let Some(id) = session {
+        conversation_rows::delete(connection, id)?;
         connection.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([id])?;
     }
     Ok(())

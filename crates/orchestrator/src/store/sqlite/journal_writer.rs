@@ -1,7 +1,7 @@
 //! The journal in the file: one thread writes, and one commit serves all waiters.
 
 use std::fs::File;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -11,9 +11,11 @@ use toolwright_registry::hex;
 
 use super::batch::{AuditEnd, Batch};
 use super::fault_injection::{Fault, FaultSwitch};
-use super::sqlite_rows;
 use super::write_queue::{QueuedTask, Task, WriteQueue};
-use crate::store::chain::Chain;
+use super::{conversation_rows, sqlite_rows};
+use crate::store::audit_gap::AuditGap;
+use crate::store::chain::{self, Chain};
+use crate::store::conversation::LogEntry;
 use crate::store::journal::{Change, Journal, LostChanges, PendingWrite};
 use crate::store::records::{AuditRow, Durability, ExecutionRecord, ExecutionStatus};
 use crate::store::{Error, Result};
@@ -28,12 +30,12 @@ const MAX_COMMIT_DELAY: Duration = Duration::from_millis(1);
 pub struct SqliteJournal {
     queue: Arc<WriteQueue>,
     reader: Arc<Mutex<Connection>>,
-    thread: OnceLock<JoinHandle<()>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl SqliteJournal {
     pub(super) fn new(reader: Arc<Mutex<Connection>>) -> Self {
-        Self { queue: Arc::default(), reader, thread: OnceLock::new() }
+        Self { queue: Arc::default(), reader, thread: Mutex::default() }
     }
 
     pub(super) const fn queue(&self) -> &Arc<WriteQueue> {
@@ -44,9 +46,18 @@ impl SqliteJournal {
     pub(super) fn start(&self, writer: WriterThread) -> Result<()> {
         let thread = thread::Builder::new().name("toolwright-store".to_owned()).spawn(|| writer.run());
         let thread = thread.map_err(|cause| Error::Unavailable(cause.to_string()))?;
-        // A store is started once.
-        let _ = self.thread.set(thread);
+        *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
         Ok(())
+    }
+
+    /// Waits until the queue is written and the lock is released, so that the file can be opened again.
+    pub(super) fn close(&self) {
+        self.queue.close();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // If it panicked, its waiters have got an error.
+            let _ = thread.join();
+        }
     }
 
     async fn read<T, F>(&self, read: F) -> Result<T>
@@ -96,19 +107,32 @@ impl Journal for SqliteJournal {
         }
     }
 
+    async fn toolset(&self, id: &str) -> Result<Option<Arc<[u8]>>> {
+        let id = id.to_owned();
+        self.read(move |connection| sqlite_rows::toolset(connection, &id)).await
+    }
+
+    async fn log_entries(&self, session: &str, after: u64, limit: usize) -> Result<Vec<LogEntry>> {
+        // Entries may still be in the queue.
+        self.flush(LostChanges::Ignore).wait().await?;
+        let session = session.to_owned();
+        self.read(move |connection| conversation_rows::read(connection, &session, after, limit)).await
+    }
+
+    async fn log_end(&self, session: &str) -> Result<u64> {
+        self.flush(LostChanges::Ignore).wait().await?;
+        let session = session.to_owned();
+        self.read(move |connection| conversation_rows::end(connection, &session)).await
+    }
+
     async fn audit_rows(&self, after: u64, limit: usize) -> Result<Vec<AuditRow>> {
         self.read(move |connection| sqlite_rows::audit_rows(connection, after, limit)).await
     }
 }
 
 impl Drop for SqliteJournal {
-    /// Waits until the queue is written and the lock is released, so that the file can be opened again.
     fn drop(&mut self) {
-        self.queue.close();
-        if let Some(thread) = self.thread.take() {
-            // If it panicked, its waiters have got an error.
-            let _ = thread.join();
-        }
+        self.close();
     }
 }
 
@@ -121,6 +145,8 @@ pub struct WriterThread {
     faults: FaultSwitch,
     /// Why a change without a waiter was lost, since the last flush.
     lost: Option<Error>,
+    /// The audit entries that were lost, with or without a waiter, since the last entry about a gap.
+    gap: AuditGap,
     changes_since_checkpoint: usize,
     /// Dropped last: the lock is held until the last write.
     _lock: File,
@@ -146,7 +172,8 @@ impl WriterThread {
             None => AuditEnd { next: 1, chain: Chain::new(hex(&crate::ids::random::<8>())) },
         };
         let (queue, lost) = (Arc::clone(queue), None);
-        Ok(Self { queue, connection, end, faults, lost, changes_since_checkpoint: 0, _lock: lock })
+        let gap = AuditGap::default();
+        Ok(Self { queue, connection, end, faults, lost, gap, changes_since_checkpoint: 0, _lock: lock })
     }
 
     fn run(mut self) {
@@ -165,12 +192,14 @@ impl WriterThread {
                 self.checkpoint("PASSIVE");
             }
         }
+        self.write_gap();
         // The file of a stopped server is complete without its log.
         self.checkpoint("TRUNCATE");
     }
 
     /// Writes a batch in one transaction; if that fails, each change in its own.
     fn write(&mut self, batch: Vec<QueuedTask>) {
+        self.write_gap();
         match self.transaction(batch.iter().filter_map(QueuedTask::change)) {
             Ok(()) => batch.into_iter().for_each(|task| self.complete(task, Ok(()))),
             Err(_) => {
@@ -182,7 +211,24 @@ impl WriterThread {
         }
     }
 
+    /// Writes how many audit entries were lost. It has its own transaction: if it fails, other changes may succeed.
+    fn write_gap(&mut self) {
+        if self.gap.is_empty() {
+            return;
+        }
+        let change = Change::Audit(chain::text(&self.gap.entry()));
+        if self.transaction(std::iter::once(&change)).is_ok() {
+            tracing::warn!("{} audit entries were lost; the audit says so", self.gap.entries);
+            self.gap = AuditGap::default();
+        }
+    }
+
     fn complete(&mut self, task: QueuedTask, outcome: Result<()>) {
+        if let (Some(change), Err(_)) = (task.change(), &outcome)
+            && let Some(entry) = change.audit_entry()
+        {
+            self.gap.add(&entry);
+        }
         match (&task.task, outcome) {
             (Task::Flush(LostChanges::Report), Ok(())) => task.complete(self.lost.take().map_or(Ok(()), Err)),
             (Task::Write(change), Err(error)) if !task.is_awaited() => {

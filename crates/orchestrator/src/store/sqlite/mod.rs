@@ -4,7 +4,8 @@
 //!   commits once (`synchronous=FULL`: a commit is an fsync) and then wakes all waiters.
 //! - Each change is in the file as a whole or not at all. If a transaction fails, its changes are tried once more,
 //!   each in its own transaction, so that one bad change does not fail the others. A change that fails again is
-//!   reported to its waiter, or, if it has none, in the log and to the next `flush`.
+//!   reported to its waiter, or, if it has none, in the log and to the next `flush`. Lost audit entries are counted
+//!   in the audit as soon as it can be written again.
 //! - Queueing never blocks. A caller of a committed change waits for the disk; a caller of a relaxed one waits only
 //!   while the queue is full.
 //! - Records in memory are read without waiting for the disk. Evicted envelopes and the audit are read through a
@@ -13,6 +14,7 @@
 
 mod audit_compression;
 mod batch;
+mod conversation_rows;
 mod fault_injection;
 mod journal_writer;
 mod schema;
@@ -71,6 +73,11 @@ impl Sqlite {
         let writer = WriterThread::new(store.journal().queue(), connection, options.faults, lock)?;
         store.journal().start(writer)?;
         Ok(store)
+    }
+
+    /// Writes everything, copies the log back into the file and releases the lock. Later changes fail. Blocks.
+    pub fn close(&self) {
+        self.journal().close();
     }
 
     /// Opens a file for reading, also while a server uses it.

@@ -73,14 +73,30 @@ const MIGRATIONS: &[&str] = &["
         WHERE counted.session = sessions.id AND counted.turn = record ->> '$.turn'
             AND counted.calls > record ->> '$.retrievals';
     ALTER TABLE calls DROP COLUMN turn;
-"];
+", "
+    -- Pending confirmations, for readers of the file: a server has all of them in memory.
+    CREATE INDEX confirmations_pending ON confirmations (record ->> '$.created_at', id)
+        WHERE record ->> '$.answer' = 'pending';
+", "
+    -- Whole toolsets, for sessions that go on after the files have changed.
+    CREATE TABLE toolsets (
+        id TEXT PRIMARY KEY NOT NULL,
+        created_at INTEGER NOT NULL,
+        used_at INTEGER NOT NULL,
+        tools INTEGER NOT NULL,
+        content BLOB NOT NULL
+    );
+", super::conversation_rows::CREATE_TABLE];
+
+/// The newest version.
+pub const VERSION: usize = MIGRATIONS.len();
 
 /// The version before blocks had their own table.
 const VERSION_WITHOUT_BLOCKS: usize = 3;
 
 /// Migrates a file of this version to the newest one, in one transaction.
 pub fn migrate(connection: &Connection, version: usize) -> Result<()> {
-    if version == MIGRATIONS.len() {
+    if version == VERSION {
         return Ok(());
     }
     let transaction = connection.unchecked_transaction()?;
@@ -91,8 +107,13 @@ pub fn migrate(connection: &Connection, version: usize) -> Result<()> {
         migrate_blocks(&transaction)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-    transaction.pragma_update(None, "user_version", MIGRATIONS.len() as u32)?;
+    write_version(&transaction)?;
     Ok(transaction.commit()?)
+}
+
+/// Writes the newest version into the header of the file, also if it is there already.
+pub fn write_version(connection: &Connection) -> Result<()> {
+    Ok(connection.pragma_update(None, "user_version", VERSION as u32)?)
 }
 
 /// Moves the blocks that were stored as sessions.
@@ -111,7 +132,7 @@ fn migrate_blocks(connection: &Connection) -> Result<()> {
 /// Checks that a file can be read without a migration.
 pub fn check(connection: &Connection, path: &Path) -> Result<()> {
     match version(connection, path)? {
-        version if version == MIGRATIONS.len() => Ok(()),
+        version if version == VERSION => Ok(()),
         _ => Err(Error::Unavailable(format!(
             "{} was written by an older Toolwright: start the server once, which migrates it",
             path.display()
@@ -130,11 +151,11 @@ pub fn version(connection: &Connection, path: &Path) -> Result<usize> {
         return Err(Error::Corrupt(why));
     }
     match usize::try_from(version) {
-        Ok(version) if version <= MIGRATIONS.len() => Ok(version),
+        Ok(version) if version <= VERSION => Ok(version),
         _ => Err(Error::Unavailable(format!(
             "{path} was written by a newer Toolwright (version {version} of the file; this one reads up to {}): update \
              Toolwright, or name another file; nothing was changed",
-            MIGRATIONS.len()
+            VERSION
         ))),
     }
 }

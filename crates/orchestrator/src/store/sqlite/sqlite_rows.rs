@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, OptionalExtension, Row, Rows};
 use serde::de::DeserializeOwned;
 use toolwright_contract::Envelope;
 use toolwright_registry::hex;
@@ -11,7 +11,8 @@ use super::{Sqlite, audit_compression, signed};
 use crate::store::chain::Chain;
 use crate::store::memory::{Execution, Stage};
 use crate::store::records::{
-    AuditRow, BlockRecord, ConfirmationRecord, ConfirmationStatus, ExecutionRecord, ExecutionStatus,
+    AuditRow, BlockRecord, ConfirmationRecord, ExecutionRecord, ExecutionStatus, PendingQuery, PendingScope,
+    ToolsetInfo,
 };
 use crate::store::{Error, Result};
 
@@ -25,31 +26,58 @@ impl ReadOnly {
         audit_rows(&self.0, after, limit)
     }
 
-    /// The pending confirmations, oldest first.
-    pub fn pending_confirmations(&self) -> Result<Vec<ConfirmationRecord>> {
+    /// A page of the pending confirmations, oldest first.
+    pub fn pending_confirmations(&self, query: PendingQuery<'_>) -> Result<Vec<ConfirmationRecord>> {
+        let (column, value) = match query.scope {
+            PendingScope::All => ("'all'", "all"),
+            PendingScope::Session(id) => ("record ->> '$.session'", id),
+            PendingScope::Principal(key) => ("record ->> '$.principal'", key),
+        };
+        let sql = format!(
+            "SELECT id, record FROM confirmations
+             WHERE record ->> '$.answer' = 'pending' AND (record ->> '$.created_at', id) > (?1, ?2) AND {column} = ?3
+             ORDER BY record ->> '$.created_at', id LIMIT ?4"
+        );
+        let (at, id) = query.after.unwrap_or((i64::MIN, ""));
         let mut pending = Vec::new();
-        for_each_record(&self.0, "confirmations", |record: ConfirmationRecord| pending.push(record))?;
-        pending.retain(|record| record.status == ConfirmationStatus::Pending);
-        pending.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
+        let mut statement = self.0.prepare_cached(&sql)?;
+        let rows = statement.query((at, id, value, signed(query.limit as u64)))?;
+        visit_records(rows, "confirmations", |record| pending.push(record))?;
         Ok(pending)
+    }
+
+    /// All stored toolsets, and how many active sessions each has; the one that was used last comes first.
+    pub fn toolsets(&self) -> Result<Vec<(ToolsetInfo, u64)>> {
+        let mut toolsets = Vec::new();
+        for_each_toolset(&self.0, |info, sessions| toolsets.push((info, sessions)))?;
+        Ok(toolsets)
     }
 }
 
-/// Loads a file into memory: sessions, confirmations, blocks and the ids of executions. Envelopes stay on disk.
+/// Loads a file into memory: sessions, confirmations, blocks, and the ids of toolsets and executions. Toolsets
+/// and envelopes stay on disk.
 pub fn load(connection: &Connection, store: &Sqlite) -> Result<()> {
     for_each_record(connection, "sessions", |record| store.load_session(record))?;
     for_each_record(connection, "confirmations", |record| store.load_confirmation(record))?;
     load_blocks(connection, store)?;
+    for_each_toolset(connection, |info, _| store.load_toolset(info))?;
     load_calls(connection, store)
 }
 
 pub fn for_each_record<T: DeserializeOwned>(
     connection: &Connection,
     table: &str,
-    mut visit: impl FnMut(T),
+    visit: impl FnMut(T),
 ) -> Result<()> {
     let mut statement = connection.prepare(&format!("SELECT id, record FROM {table}"))?;
-    let mut rows = statement.query([])?;
+    visit_records(statement.query([])?, table, visit)
+}
+
+fn visit_records<T: DeserializeOwned>(
+    mut rows: Rows<'_>,
+    table: &str,
+    mut visit: impl FnMut(T),
+) -> Result<()> {
     while let Some(row) = rows.next()? {
         let (id, record): (String, String) = (row.get(0)?, row.get(1)?);
         let record = serde_json::from_str(&record)
@@ -67,6 +95,33 @@ fn load_blocks(connection: &Connection, store: &Sqlite) -> Result<()> {
         store.load_block(BlockRecord { org, principal, client_id, until });
     }
     Ok(())
+}
+
+/// Passes every toolset to a function, the one that was used last first, with the number of its active sessions.
+fn for_each_toolset(connection: &Connection, mut visit: impl FnMut(ToolsetInfo, u64)) -> Result<()> {
+    let sql = "SELECT id, created_at, used_at, tools, length(content), (SELECT count(*) FROM sessions
+                   WHERE record ->> '$.standing' = 'active' AND record ->> '$.toolset' = toolsets.id)
+               FROM toolsets ORDER BY used_at DESC, id";
+    let mut statement = connection.prepare(sql)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let info = ToolsetInfo {
+            id: row.get(0)?,
+            created_at: row.get(1)?,
+            used_at: row.get(2)?,
+            tools: row.get(3)?,
+            bytes: row.get::<_, i64>(4)?.unsigned_abs(),
+        };
+        visit(info, row.get::<_, i64>(5)?.unsigned_abs());
+    }
+    Ok(())
+}
+
+/// The content of a toolset.
+pub fn toolset(connection: &Connection, id: &str) -> Result<Option<Arc<[u8]>>> {
+    let mut statement = connection.prepare_cached("SELECT content FROM toolsets WHERE id = ?1")?;
+    let content = statement.query_row([id], |row| row.get::<_, Vec<u8>>(0)).optional()?;
+    Ok(content.map(Arc::from))
 }
 
 fn load_calls(connection: &Connection, store: &Sqlite) -> Result<()> {

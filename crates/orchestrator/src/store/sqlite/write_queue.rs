@@ -173,6 +173,9 @@ impl QueuedTask {
     fn bytes(&self) -> usize {
         match &self.task {
             Task::Write(Change::Settlement { envelope, .. }) => CHANGE_BYTES + envelope.len(),
+            Task::Write(Change::Log { entries, .. }) => {
+                CHANGE_BYTES + entries.iter().map(|entry| entry.body.len()).sum::<usize>()
+            }
             Task::Write(_) => CHANGE_BYTES,
             Task::Flush(_) => 0,
         }

@@ -1,0 +1,457 @@
+//! The agent: starts turns, continues them, stops them, and reads their logs.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use toolwright_contract::{Mode, Principal};
+use toolwright_orchestrator::Orchestrator;
+use toolwright_orchestrator::observe::Span;
+use toolwright_orchestrator::store::{ConversationLog, SessionRecord, SessionStatus};
+
+use crate::conversation::{Conversation, LoggedTurn};
+use crate::error::Error;
+use crate::event::{EventBody, InputPart, TurnOutcome, UserMessage};
+use crate::event_stream::EventStream;
+use crate::ids;
+use crate::live::LiveTurn;
+use crate::log_writer::{LogWriter, Opening, WriteError};
+use crate::message::Message;
+use crate::metrics::{AgentMetrics, Metrics};
+use crate::model::Model;
+use crate::observe::AgentObserver;
+use crate::request::{ClientResult, TurnInput, TurnRequest};
+use crate::settings::AgentOptions;
+use crate::toolbox::{Additions, ToolboxCache};
+use crate::turn::TurnRun;
+
+/// The longest id of a message.
+const MAX_MESSAGE_ID_BYTES: usize = 256;
+
+/// Converses with one model in any number of sessions. Cloning shares it.
+#[derive(Debug, Clone)]
+pub struct Agent(pub(crate) Arc<Inner>);
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub orchestrator: Orchestrator,
+    pub model: Model,
+    pub options: Arc<AgentOptions>,
+    toolboxes: ToolboxCache,
+    /// The turns that run in this process, by session.
+    running: Mutex<HashMap<String, Arc<LiveTurn>>>,
+    pub metrics: Metrics,
+    pub observer: Option<Arc<dyn AgentObserver>>,
+}
+
+/// A turn that was started, continued or found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Turn {
+    pub session: String,
+    /// The id of the user message.
+    pub id: String,
+    /// The id of the assistant's message.
+    pub reply: String,
+    /// The position before the turn's first event: reading the log after it replays the whole turn.
+    pub start: u64,
+    /// The position before the first event of this request. Equal to the end of the log when nothing is new.
+    pub resumed_at: u64,
+    /// False when the message was known and nothing had to be run.
+    pub is_new: bool,
+}
+
+/// Options of one request.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RunOptions {
+    pub principal: Option<Arc<Principal>>,
+    pub history: Option<Vec<Message>>,
+    pub additions: Additions,
+    pub replaces: Option<String>,
+}
+
+impl Agent {
+    /// An agent with this model. Must be called in a tokio runtime: results of calls that waited for approval are
+    /// received in the background.
+    pub fn new(orchestrator: Orchestrator, model: Model, options: AgentOptions) -> Self {
+        Self::observed(orchestrator, model, options, None)
+    }
+
+    /// As [`Self::new`], with an observer of turns and requests.
+    pub fn observed(
+        orchestrator: Orchestrator,
+        model: Model,
+        options: AgentOptions,
+        observer: Option<Arc<dyn AgentObserver>>,
+    ) -> Self {
+        let agent = Self(Arc::new(Inner {
+            metrics: Metrics::new(model.provider(), model.name()),
+            observer,
+            orchestrator,
+            model,
+            options: Arc::new(options),
+            toolboxes: ToolboxCache::default(),
+            running: Mutex::default(),
+        }));
+        agent.receive_deferred_results();
+        agent
+    }
+
+    pub fn model(&self) -> &Model {
+        &self.0.model
+    }
+
+    /// Turns, steps, tokens and errors since the start.
+    pub fn metrics(&self) -> AgentMetrics {
+        self.0.metrics.read()
+    }
+
+    pub fn options(&self) -> &AgentOptions {
+        &self.0.options
+    }
+
+    /// Starts a turn, or finds the one that this message has started before. It runs in a task of its own.
+    ///
+    /// A turn whose process has died, or whose model failed, continues; any other is returned as it is.
+    pub async fn start(&self, request: TurnRequest) -> Result<Turn, Error> {
+        let TurnRequest { session, input, principal, history, instructions, tools, client_tools, replaces } =
+            request;
+        let additions = Additions { access: tools, client_tools, instructions };
+        let run = RunOptions { principal, history, additions, replaces };
+        match input {
+            TurnInput::Message(message) => {
+                check_message(&message, self.0.options.max_message_bytes)?;
+                self.start_message(&session, message, run).await
+            }
+            TurnInput::Continue { id } if run.history.as_ref().is_some_and(|history| !history.is_empty()) => {
+                check_id(&id)?;
+                self.start_message(&session, UserMessage { id, parts: Vec::new() }, run).await
+            }
+            TurnInput::Continue { .. } => Err(Error::EmptyMessage),
+            TurnInput::ClientResults(results) => self.continue_with_results(&session, results, run).await,
+        }
+    }
+
+    async fn start_message(&self, id: &str, message: UserMessage, run: RunOptions) -> Result<Turn, Error> {
+        let conversation = Conversation::load(&self.0.orchestrator, id).await?;
+        // Also when the session has ended: the answer is known.
+        if let Some(turn) = conversation.turn(&message.id)
+            && (!is_resumable(turn) || self.is_written(id).await?)
+        {
+            return Ok(found(id, turn, conversation.end));
+        }
+        let session = self.active_session(id).await?;
+        let mut writer = match LogWriter::open(&self.0.orchestrator, id, &message.id, conversation).await? {
+            Opening::Opened(writer) => writer,
+            // The same message, sent twice at once.
+            Opening::Busy(turn) if turn == message.id => return self.found_running(id, &turn).await,
+            Opening::Busy(turn) => return Err(Error::Busy { turn }),
+        };
+        let resumed_at = writer.conversation.end;
+        // It may have been started, or ended, before the log was opened.
+        let known = writer.conversation.turn(&message.id).map(|turn| (turn.clone(), is_resumable(turn)));
+        if let Some((turn, false)) = &known {
+            let turn = found(id, turn, resumed_at);
+            writer.close().await;
+            return Ok(turn);
+        }
+        let prepared = self.prepare(&session, &run, &message.id, known.is_some());
+        let (context, note) = match prepared.await {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                writer.close().await;
+                return Err(error);
+            }
+        };
+        let events = match &known {
+            Some(_) => vec![EventBody::TurnResumed],
+            None => {
+                let reply = format!("msg_{}", ids::random());
+                let replaces = run.replaces.clone();
+                vec![EventBody::TurnStarted { message: message.clone(), reply, note, replaces }]
+            }
+        };
+        self.settle_earlier_turns(&session, &mut writer, &message.id).await?;
+        committed(&mut writer, events).await?;
+        self.spawn(id, &message.id, *writer, context, resumed_at)
+    }
+
+    /// The session's tools for this run; for a new turn, a new budget.
+    async fn prepare(
+        &self,
+        session: &Arc<SessionRecord>,
+        run: &RunOptions,
+        turn: &str,
+        is_known: bool,
+    ) -> Result<(RunContext, Option<String>), Error> {
+        let context = self.run_context(session, run, turn).await?;
+        let note = match is_known {
+            true => None,
+            false => self.0.orchestrator.begin_turn(&session.id).await?.message,
+        };
+        Ok((context, note))
+    }
+
+    /// Everything that a run needs beside its log.
+    pub(crate) async fn run_context(
+        &self,
+        session: &Arc<SessionRecord>,
+        run: &RunOptions,
+        turn: &str,
+    ) -> Result<RunContext, Error> {
+        let Inner { orchestrator, model, options, toolboxes, .. } = &*self.0;
+        let principal = run.principal.clone().unwrap_or_else(|| Arc::new(session.principal.clone()));
+        let session = match session.principal == *principal {
+            true => Arc::clone(session),
+            false => Arc::new(SessionRecord { principal: (*principal).clone(), ..(**session).clone() }),
+        };
+        let runtime = orchestrator.runtime_for(&session).await?;
+        let runtime = runtime.ok_or_else(|| Error::ToolsetUnloaded(session.id.clone()))?;
+        let toolbox = toolboxes.get(
+            orchestrator,
+            &runtime,
+            &session,
+            model.view_provider(),
+            options,
+            &run.additions,
+        )?;
+        let client_tools = run.additions.client_tools.iter().map(|tool| tool.name.clone()).collect();
+        Ok(RunContext {
+            session,
+            principal,
+            turn: turn.into(),
+            toolbox,
+            client_tools,
+            history: run.history.clone(),
+        })
+    }
+
+    async fn continue_with_results(
+        &self,
+        id: &str,
+        results: Vec<ClientResult>,
+        run: RunOptions,
+    ) -> Result<Turn, Error> {
+        let session = self.active_session(id).await?;
+        let conversation = Conversation::load(&self.0.orchestrator, id).await?;
+        let first = results.first().map(|result| result.call_id.clone()).unwrap_or_default();
+        let turn = conversation.turn_of_call(&first).map(|turn| turn.id.to_string());
+        let turn = turn.ok_or_else(|| Error::UnknownClientCall(first.clone()))?;
+        let mut writer = match LogWriter::open(&self.0.orchestrator, id, &turn, conversation).await? {
+            Opening::Opened(writer) => writer,
+            Opening::Busy(turn) => return Err(Error::Busy { turn }),
+        };
+        let resumed_at = writer.conversation.end;
+        let Some(logged) = writer.conversation.turn(&turn) else {
+            return Err(Error::UnknownClientCall(first));
+        };
+        let parts = match crate::client_results::parts(logged, results) {
+            Ok(parts) => parts,
+            Err(error) => {
+                writer.close().await;
+                return Err(error);
+            }
+        };
+        // All of them were sent before.
+        if parts.is_empty() {
+            let turn = found(id, logged, resumed_at);
+            writer.close().await;
+            return Ok(turn);
+        }
+        let context = match self.run_context(&session, &run, &turn).await {
+            Ok(context) => context,
+            Err(error) => {
+                writer.close().await;
+                return Err(error);
+            }
+        };
+        committed(&mut writer, vec![EventBody::TurnResumed, EventBody::ClientResults { results: parts }])
+            .await?;
+        self.spawn(id, &turn, *writer, context, resumed_at)
+    }
+
+    /// Runs a turn in a task of its own.
+    pub(crate) fn spawn(
+        &self,
+        session: &str,
+        turn: &str,
+        writer: LogWriter,
+        context: RunContext,
+        resumed_at: u64,
+    ) -> Result<Turn, Error> {
+        let logged =
+            writer.conversation.turn(turn).ok_or_else(|| Error::UnknownSession(session.to_owned()))?;
+        let turn = Turn { is_new: true, ..found(session, logged, resumed_at) };
+        let live = Arc::clone(&writer.live);
+        self.running().insert(session.to_owned(), Arc::clone(&live));
+        let run = self.run(writer, context);
+        let (agent, session) = (self.clone(), session.to_owned());
+        tokio::spawn(async move {
+            run.run().await;
+            agent.remove_running(&session, &live);
+        });
+        Ok(turn)
+    }
+
+    pub(crate) fn run(&self, writer: LogWriter, context: RunContext) -> TurnRun {
+        let RunContext { session, principal, turn, toolbox, client_tools, history } = context;
+        TurnRun {
+            agent: Arc::clone(&self.0),
+            orchestrator: self.0.orchestrator.clone(),
+            options: Arc::clone(&self.0.options),
+            span: self.0.observer.is_some().then(|| Span::begin(None)),
+            cancelled: TurnRun::cancellation(&writer, &self.0.options),
+            session,
+            principal,
+            writer,
+            turn,
+            toolbox,
+            client_tools,
+            history,
+            secret_args: HashMap::new(),
+        }
+    }
+
+    /// The events of a session after a position; 0 for all. The stream follows the turn that runs, in this process or in
+    /// another, and ends when it ends or pauses. If the process of a turn dies, the stream ends without
+    /// [`EventBody::TurnEnded`].
+    pub async fn events(&self, session: &str, after: u64) -> Result<EventStream, Error> {
+        self.session(session).await?;
+        let live = self.running().get(session).cloned();
+        Ok(EventStream::new(self.0.orchestrator.clone(), session.to_owned(), after, live))
+    }
+
+    /// The turn that runs now, in this process or in another.
+    pub async fn running_turn(&self, session: &str) -> Result<Option<Turn>, Error> {
+        self.session(session).await?;
+        let Some(writer) = self.0.orchestrator.store().log_writer(session).await? else { return Ok(None) };
+        let turn = writer.split_once(':').map_or(writer.as_str(), |(_, turn)| turn);
+        let conversation = Conversation::load(&self.0.orchestrator, session).await?;
+        Ok(conversation.turn(turn).map(|logged| found(session, logged, conversation.end)))
+    }
+
+    /// Stops the turn that runs: reads are cancelled, writes finish and are recorded. False when none runs.
+    pub async fn stop(&self, session: &str) -> Result<bool, Error> {
+        let record = self.session(session).await?;
+        let live = self.running().get(session).cloned();
+        if let Some(live) = live {
+            live.stop();
+            return Ok(true);
+        }
+        self.stop_elsewhere(&record).await
+    }
+
+    /// All messages of a session, with calls that wait for approval. What a crash has left unrecorded is recorded first.
+    pub async fn history(&self, session: &str) -> Result<Vec<Message>, Error> {
+        let record = self.session(session).await?;
+        Ok(self.recovered(&record).await?.messages())
+    }
+
+    /// Waits until no turn runs in this process: for a clean stop. Turns are not stopped by it.
+    pub async fn wait_until_idle(&self) {
+        loop {
+            let Some(live) = self.running().values().next().cloned() else { return };
+            let mut progress = live.progress();
+            // An error means that it is over.
+            let _ = progress.wait_for(|progress| progress.is_over).await;
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Stops all turns of this process.
+    pub fn stop_all(&self) {
+        self.running().values().for_each(|live| live.stop());
+    }
+
+    pub(crate) async fn session(&self, id: &str) -> Result<Arc<SessionRecord>, Error> {
+        let session = self.0.orchestrator.session(id).await?;
+        let session = session.ok_or_else(|| Error::UnknownSession(id.to_owned()))?;
+        if session.mode == Mode::Text { Ok(session) } else { Err(Error::WrongMode(id.to_owned())) }
+    }
+
+    pub(crate) async fn active_session(&self, id: &str) -> Result<Arc<SessionRecord>, Error> {
+        let session = self.session(id).await?;
+        if session.status == SessionStatus::Active {
+            Ok(session)
+        } else {
+            Err(Error::SessionEnded(id.to_owned()))
+        }
+    }
+
+    /// Whether a process writes the log.
+    async fn is_written(&self, session: &str) -> Result<bool, Error> {
+        Ok(self.0.orchestrator.store().log_writer(session).await?.is_some())
+    }
+
+    async fn found_running(&self, session: &str, turn: &str) -> Result<Turn, Error> {
+        let conversation = Conversation::load(&self.0.orchestrator, session).await?;
+        let logged = conversation.turn(turn).ok_or_else(|| Error::Busy { turn: turn.to_owned() })?;
+        Ok(found(session, logged, conversation.end))
+    }
+
+    pub(crate) fn running(&self) -> MutexGuard<'_, HashMap<String, Arc<LiveTurn>>> {
+        self.0.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn remove_running(&self, session: &str, live: &Arc<LiveTurn>) {
+        let mut running = self.running();
+        if running.get(session).is_some_and(|known| Arc::ptr_eq(known, live)) {
+            running.remove(session);
+        }
+    }
+}
+
+/// Everything that a run needs beside its log.
+#[derive(Debug)]
+pub(crate) struct RunContext {
+    /// With the principal that asks now.
+    pub session: Arc<SessionRecord>,
+    pub principal: Arc<Principal>,
+    pub turn: Arc<str>,
+    pub toolbox: crate::toolbox::Toolbox,
+    pub client_tools: HashSet<String>,
+    pub history: Option<Vec<Message>>,
+}
+
+pub(crate) fn found(session: &str, turn: &LoggedTurn, resumed_at: u64) -> Turn {
+    Turn {
+        session: session.to_owned(),
+        id: turn.id.to_string(),
+        reply: turn.reply.id.clone(),
+        start: turn.start,
+        resumed_at,
+        is_new: false,
+    }
+}
+
+/// Whether the turn continues when its message is sent again: its process has died, or its model failed.
+fn is_resumable(turn: &LoggedTurn) -> bool {
+    matches!(turn.reply.outcome, None | Some(TurnOutcome::Failed { .. }))
+}
+
+pub(crate) async fn committed(writer: &mut LogWriter, events: Vec<EventBody>) -> Result<(), Error> {
+    writer.commit(events).await.map_err(|error| match error {
+        WriteError::Store(error) => Error::Store(error),
+        WriteError::Lost => Error::Busy { turn: String::new() },
+    })
+}
+
+fn check_id(id: &str) -> Result<(), Error> {
+    let is_valid = !id.is_empty() && id.len() <= MAX_MESSAGE_ID_BYTES;
+    if is_valid { Ok(()) } else { Err(Error::MessageId { limit: MAX_MESSAGE_ID_BYTES }) }
+}
+
+fn check_message(message: &UserMessage, limit: usize) -> Result<(), Error> {
+    check_id(&message.id)?;
+    let bytes = message.bytes();
+    if bytes > limit {
+        return Err(Error::MessageTooLarge { bytes, limit });
+    }
+    let is_empty = |part: &InputPart| matches!(part, InputPart::Text { text } if text.trim().is_empty());
+    if message.parts.iter().all(is_empty) {
+        return Err(Error::EmptyMessage);
+    }
+    let is_image = |part: &InputPart| match part {
+        InputPart::Image { url } => url.starts_with("https://") || url.starts_with("data:image/"),
+        InputPart::Text { .. } => true,
+    };
+    if message.parts.iter().all(is_image) { Ok(()) } else { Err(Error::Image) }
+}

@@ -1,0 +1,142 @@
+//! The calls of a step: they run through the orchestrator, and their results are written as they come.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use toolwright_contract::{Envelope, ErrorKind, Failure, SideEffects};
+use toolwright_orchestrator::store::{Backend, ExecutionStatus};
+use toolwright_orchestrator::{CallRequest, SessionRef, ToolCall};
+
+use crate::event::{ApprovalPart, EventBody, ToolCallPart, ToolResultPart, TurnOutcome};
+use crate::log_writer::WriteError;
+use crate::turn::{Flow, TurnRun};
+
+impl TurnRun {
+    /// Runs calls: reads concurrently, writes in order.
+    pub(crate) async fn run_calls(&mut self, calls: Vec<ToolCallPart>) -> Result<Flow, WriteError> {
+        let (lost, calls): (Vec<_>, Vec<_>) =
+            calls.into_iter().partition(|call| call.is_redacted && !self.secret_args.contains_key(&call.id));
+        for call in &lost {
+            // A process that has died had the secret arguments.
+            let event = self.outcome_of_lost(call).await;
+            self.writer.push(event).await?;
+        }
+        let (orchestrator, session) = (self.orchestrator.clone(), self.session.id.clone());
+        let requests = calls.iter().map(|call| self.call_request(call)).collect();
+        let (sender, mut results) = mpsc::unbounded_channel();
+        let report = move |position: usize, envelope: &Arc<Envelope>| {
+            // The receiver is dropped only when the turn is stopped.
+            let _ = sender.send((position, Arc::clone(envelope)));
+        };
+        let work = orchestrator.call_all(&session, requests, report);
+        let cancelled = self.cancelled.clone();
+        tokio::pin!(work, cancelled);
+        let mut is_running = true;
+        loop {
+            tokio::select! {
+                biased;
+                Some((position, envelope)) = results.recv() => {
+                    if let Some(call) = calls.get(position) {
+                        let event = self.finished(call, &envelope);
+                        self.writer.push(event).await?;
+                    }
+                }
+                _ = &mut work, if is_running => is_running = false,
+                () = &mut cancelled => break,
+                else => break,
+            }
+            if !is_running && results.is_empty() {
+                self.writer.commit([]).await?;
+                return Ok(Flow::Continue);
+            }
+        }
+        self.settle_stopped(&calls).await?;
+        Ok(Flow::End(TurnOutcome::Stopped))
+    }
+
+    fn call_request(&self, call: &ToolCallPart) -> CallRequest {
+        let args = self.secret_args.get(&call.id).unwrap_or(&call.args).clone();
+        let tool_call = ToolCall { id: Some(call.id.clone()), tool: call.tool.clone(), args };
+        CallRequest::new(SessionRef::Id(self.session.id.clone()), tool_call).principal(&self.principal)
+    }
+
+    /// The event of a call that has ended.
+    pub(crate) fn finished(&self, call: &ToolCallPart, envelope: &Envelope) -> EventBody {
+        let content = Arc::new(self.orchestrator.for_model(&self.session, envelope));
+        let confirmation =
+            envelope.outcome.as_ref().err().and_then(|failure| failure.confirmation.as_deref());
+        let (call_id, tool) = (call.id.clone(), call.tool.clone());
+        match confirmation {
+            Some(request) => EventBody::ApprovalRequested {
+                approval: ApprovalPart {
+                    id: request.confirmation_id.clone(),
+                    call_id,
+                    tool,
+                    args: request.args.clone(),
+                    preview: request.preview.clone(),
+                    expires_at: request.expires_at,
+                    content,
+                },
+            },
+            None => EventBody::ToolFinished {
+                result: ToolResultPart {
+                    call_id,
+                    tool,
+                    content,
+                    is_error: !envelope.is_ok(),
+                    is_declined: false,
+                    duration_ms: envelope.meta.duration,
+                },
+            },
+        }
+    }
+
+    /// Records what became of the calls of a stopped turn. Reads were cancelled; a write that runs is waited for.
+    async fn settle_stopped(&mut self, calls: &[ToolCallPart]) -> Result<(), WriteError> {
+        for call in calls {
+            let known =
+                self.logged().and_then(|turn| turn.reply.tools().find(|tool| tool.call.id == call.id));
+            if known.is_none_or(|tool| tool.result.is_some() || tool.approval.is_some()) {
+                continue;
+            }
+            let execution = self.orchestrator.store().execution(&self.session.id, &call.id).await?;
+            let continues = self.continues(call).await;
+            let event = match execution.map(|execution| execution.status) {
+                Some(ExecutionStatus::Finished(envelope)) => self.finished(call, &envelope),
+                Some(ExecutionStatus::Running | ExecutionStatus::InDoubt) if continues => {
+                    // The same call again: it waits for the one that runs, and starts nothing.
+                    let envelope = self.orchestrator.call(self.call_request(call)).await;
+                    self.finished(call, &envelope)
+                }
+                _ => {
+                    let failure = Failure::new(
+                        ErrorKind::Permanent,
+                        "The user stopped the turn; the call did not run.",
+                    )
+                    .suggest("Call it again only if the user asks for it.");
+                    EventBody::ToolFinished { result: self.failed_call(call, failure) }
+                }
+            };
+            self.writer.push(event).await?;
+        }
+        self.writer.commit([]).await
+    }
+
+    /// Whether a call of this tool continues when its caller goes away.
+    async fn continues(&self, call: &ToolCallPart) -> bool {
+        let runtime = self.orchestrator.runtime_for(&self.session).await.ok().flatten();
+        let spec = runtime.as_ref().and_then(|runtime| runtime.toolset().metadata(&call.tool));
+        spec.is_none_or(|spec| spec.side_effects == SideEffects::Writes || !spec.idempotent)
+    }
+
+    /// The result of a call whose secret arguments are lost.
+    async fn outcome_of_lost(&self, call: &ToolCallPart) -> EventBody {
+        if let Ok(Some(envelope)) = self.orchestrator.recorded(&self.session.id, &call.id).await {
+            return self.finished(call, &envelope);
+        }
+        let failure =
+            Failure::new(ErrorKind::Permanent, "The server was restarted before the call had a result.")
+                .suggest("Check whether it took effect, and call it again if it did not.");
+        EventBody::ToolFinished { result: self.failed_call(call, failure) }
+    }
+}

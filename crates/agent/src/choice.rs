@@ -1,0 +1,223 @@
+//! `[agent]` of the configuration, and the choice of the model where it names none.
+
+use std::time::Duration;
+
+use reqwest::{Client, redirect};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::model::Model;
+use crate::offline;
+use crate::settings::{AgentOptions, ModelSettings, Timeouts};
+use crate::transport::{self, Transport};
+
+/// How long a running Ollama may take to say so.
+const OLLAMA_TIMEOUT: Duration = Duration::from_millis(500);
+/// How much of its answer is read.
+const MAX_LIST_BYTES: usize = 1 << 20;
+
+/// The section `[agent]`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AgentSection {
+    /// `openai-chat`, `openai-responses`, `anthropic`, `gemini`, `ollama` or `offline`. Unset: see [`AgentSection::choose`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The address of the API, for servers that are not the provider's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// The environment variable that has the key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_env: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_steps: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_input_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<u32>,
+    /// How long a turn continues when nobody listens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grace_s: Option<u32>,
+    /// How long the first byte of a response may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_byte_s: Option<u32>,
+    /// How long a response may pause.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_s: Option<u32>,
+}
+
+impl AgentSection {
+    /// Finds mistakes without asking anyone.
+    pub fn check(&self) -> Result<(), String> {
+        if let Some(provider) = self.provider.as_deref().filter(|provider| *provider != offline::NAME) {
+            transport::transport(provider)?;
+            let model = self.model.clone().unwrap_or_else(|| "model".to_owned());
+            self.remote(provider, model, None)?;
+        }
+        match self.max_steps {
+            Some(0) => Err("`max_steps` must be at least 1, not 0".to_owned()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The options that the section sets; the others are the defaults.
+    pub fn options(&self) -> AgentOptions {
+        let mut options = AgentOptions::default();
+        options.max_steps = self.max_steps.unwrap_or(options.max_steps).max(1);
+        options.max_input_tokens = self.max_input_tokens.unwrap_or(options.max_input_tokens);
+        options.max_output_tokens = self.max_output_tokens.or(options.max_output_tokens);
+        options.grace = seconds(self.grace_s, options.grace);
+        options
+    }
+
+    /// The model to use. Without a `provider`: that of the first key in the environment (`OPENAI_API_KEY`,
+    /// `ANTHROPIC_API_KEY`, `GEMINI_API_KEY`), then a running Ollama, then the offline agent.
+    ///
+    /// `variable` reads the environment; empty variables count as unset.
+    pub async fn choose(&self, variable: &(dyn Fn(&str) -> Option<String> + Sync)) -> Result<Model, String> {
+        let variable = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
+        match self.provider.as_deref() {
+            Some(offline::NAME) => Ok(Model::Offline),
+            Some(provider) => self.named(transport::transport(provider)?, &variable).await,
+            None => {
+                let by_key = ["openai-responses", "anthropic", "gemini"].into_iter().find_map(|provider| {
+                    let transport = transport::transport(provider).ok()?;
+                    variable(transport.key_env?).map(|_| transport)
+                });
+                if let Some(transport) = by_key {
+                    return self.named(transport, &variable).await;
+                }
+                match self.running_ollama().await {
+                    Some(model) => self.remote("ollama", self.model.clone().unwrap_or(model), None),
+                    None => Ok(Model::Offline),
+                }
+            }
+        }
+    }
+
+    /// The model of a provider that was named, or whose key was found.
+    async fn named(
+        &self,
+        transport: &Transport,
+        variable: &(dyn Fn(&str) -> Option<String> + Sync),
+    ) -> Result<Model, String> {
+        let name = self.key_env.as_deref().or(transport.key_env);
+        let key = name.and_then(variable);
+        // A server of one's own may need no key.
+        let needs_key = self.key_env.is_some() || (transport.key_env.is_some() && self.base_url.is_none());
+        if let (true, None, Some(name)) = (needs_key, &key, name) {
+            return Err(format!("`[agent] provider = \"{}\"` needs a key: set {name}", transport.provider));
+        }
+        let model = match (&self.model, transport.default_model) {
+            (Some(model), _) => model.clone(),
+            (None, Some(model)) if self.base_url.is_none() => model.to_owned(),
+            (None, _) if transport.provider == "ollama" => {
+                let model = self.running_ollama().await;
+                model.ok_or(
+                    "Ollama does not run, or has no model: start it and pull one, or set `[agent] model`",
+                )?
+            }
+            (None, _) => return Err("`[agent] model` must name the model".to_owned()),
+        };
+        self.remote(transport.provider, model, key)
+    }
+
+    fn remote(&self, provider: &str, model: String, key: Option<String>) -> Result<Model, String> {
+        let defaults = Timeouts::default();
+        Model::remote(ModelSettings {
+            provider: provider.to_owned(),
+            model,
+            base_url: self.base_url.clone(),
+            key: key.map(Into::into),
+            timeouts: Timeouts {
+                first_byte: seconds(self.first_byte_s, defaults.first_byte),
+                idle: seconds(self.idle_s, defaults.idle),
+                ..defaults
+            },
+        })
+    }
+
+    /// The first model of a running Ollama.
+    async fn running_ollama(&self) -> Option<String> {
+        let base = match &self.base_url {
+            Some(base) => base.as_str(),
+            None => transport::transport("ollama").ok()?.base_url,
+        };
+        let client = Client::builder().redirect(redirect::Policy::none()).timeout(OLLAMA_TIMEOUT);
+        let client =
+            client.tls_backend_preconfigured(toolwright_orchestrator::capabilities::http::system_tls().ok()?);
+        let request = client.build().ok()?.get(format!("{}/api/tags", base.trim_end_matches('/')));
+        let mut response = request.send().await.ok()?.error_for_status().ok()?;
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.ok()? {
+            body.extend_from_slice(&chunk);
+            if body.len() > MAX_LIST_BYTES {
+                return None;
+            }
+        }
+        let list: Value = serde_json::from_slice(&body).ok()?;
+        list.pointer("/models/0/name").and_then(Value::as_str).map(str::to_owned)
+    }
+}
+
+fn seconds(setting: Option<u32>, default: Duration) -> Duration {
+    setting.map_or(default, |seconds| Duration::from_secs(u64::from(seconds)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn choose(section: &str, variables: &[(&str, &str)]) -> Result<(String, String), String> {
+        let section: AgentSection = serde_json::from_str(section).unwrap();
+        let variables: Vec<(String, String)> =
+            variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let variable = move |name: &str| {
+            variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+        };
+        let model = section.choose(&variable).await?;
+        Ok((model.provider().to_owned(), model.name().to_owned()))
+    }
+
+    /// Nothing listens there.
+    const NO_OLLAMA: &str = r#""base_url": "http://127.0.0.1:1""#;
+
+    #[tokio::test]
+    async fn the_first_key_in_the_environment_decides_and_then_the_offline_agent() {
+        let keys = [("GEMINI_API_KEY", "g"), ("ANTHROPIC_API_KEY", "a"), ("OPENAI_API_KEY", "o")];
+        assert_eq!(choose("{}", &keys).await.unwrap().0, "openai-responses");
+        assert_eq!(choose("{}", &keys[..2]).await.unwrap().0, "anthropic");
+        assert_eq!(choose("{}", &keys[..1]).await.unwrap().0, "gemini");
+        let none = choose(&format!("{{{NO_OLLAMA}}}"), &[("OPENAI_API_KEY", " ")]).await.unwrap();
+        assert_eq!(none, ("offline".to_owned(), "offline".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn a_named_provider_says_what_is_missing() {
+        let named = choose(
+            r#"{"provider": "openai-chat", "model": "m", "base_url": "http://127.0.0.1:8080/v1"}"#,
+            &[],
+        );
+        assert_eq!(named.await.unwrap(), ("openai-chat".to_owned(), "m".to_owned()));
+        for (section, expected) in [
+            (r#"{"provider": "anthropic"}"#, "set ANTHROPIC_API_KEY"),
+            (r#"{"provider": "openai-chat", "key_env": "MY_KEY", "model": "m"}"#, "set MY_KEY"),
+            (r#"{"provider": "openai-chat", "base_url": "http://127.0.0.1:1/v1"}"#, "`[agent] model`"),
+            (r#"{"provider": "openai"}"#, "`openai-chat`, `openai-responses`"),
+            (r#"{"provider": "ollama", "base_url": "http://127.0.0.1:1"}"#, "Ollama does not run"),
+            (r#"{"provider": "ollama", "model": "m", "base_url": "ftp://x"}"#, "`base_url`"),
+            (r#"{"provider": "ollama", "model": "a b"}"#, "`model`"),
+        ] {
+            let error = choose(section, &[]).await.unwrap_err();
+            assert!(error.contains(expected), "{section}: {error}");
+        }
+        assert!(serde_json::from_str::<AgentSection>(r#"{"modle": "x"}"#).is_err());
+        let check = |section: &str| serde_json::from_str::<AgentSection>(section).unwrap().check();
+        assert_eq!(check(r#"{"provider": "offline", "max_steps": 3}"#), Ok(()));
+        assert!(check(r#"{"provider": "gemeni"}"#).unwrap_err().contains("`gemini`"));
+        assert!(check(r#"{"max_steps": 0}"#).unwrap_err().contains("max_steps"));
+        assert!(check(r#"{"provider": "gemini", "base_url": "x"}"#).unwrap_err().contains("base_url"));
+    }
+}

@@ -1,0 +1,347 @@
+//! The events of a conversation. Every event is written once, to the log of its session; wires encode the log.
+//!
+//! # Order
+//!
+//! ```text
+//! TurnStarted
+//!   StepStarted                       one request to the model
+//!     Reasoning… PartEnded            parts are numbered within the turn, and never interleaved
+//!     Text… PartEnded
+//!   StepFinished
+//!   ToolCalled…                       all calls of the step, before any of them runs
+//!   ToolFinished | ApprovalRequested  in the order in which the calls end
+//!   StepStarted …
+//! TurnEnded                           an answer, or a pause: see TurnOutcome
+//!   TurnResumed                       after a pause or a crash, the same turn continues
+//!   ApprovalDecided, ToolFinished, StepStarted … TurnEnded
+//! ```
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// An event of the log.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// The position after the event. Reading the log after this position continues with the next event.
+    ///
+    /// An event counts one, a piece of streamed text as many as it has bytes: pieces may be stored in larger portions
+    /// than they are sent in, and a position in between stays valid.
+    pub position: u64,
+    /// The turn: the id of its user message.
+    pub turn: Arc<str>,
+    /// In milliseconds since 1970.
+    pub at: i64,
+    pub body: EventBody,
+}
+
+/// The content of an event.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum EventBody {
+    /// A user message begins a turn. `reply` is the id of the assistant's message, which all further events of the turn
+    /// belong to.
+    TurnStarted {
+        message: UserMessage,
+        reply: String,
+        /// A message for the model that a tool has set for this turn.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
+        /// The turn that this one replaces. It and the turns after it are not part of the conversation any more.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        replaces: Option<String>,
+    },
+    /// The turn continues: after approvals, after results of the client's own tools, or after a crash.
+    TurnResumed,
+    /// The model is asked. `step` counts from 1 within the turn.
+    StepStarted { step: u32, model: String },
+    /// The step was interrupted by a crash, and is repeated: its text and reasoning do not count.
+    StepDiscarded { step: u32 },
+    /// A piece of a text part.
+    Text { part: u32, text: String },
+    /// A piece of a reasoning part.
+    Reasoning { part: u32, text: String },
+    /// A text or reasoning part is complete.
+    PartEnded {
+        part: u32,
+        /// For the provider only: goes back to it unchanged with the next request. Wires leave it out.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        provider_data: Option<ProviderData>,
+    },
+    /// The model's response is complete.
+    StepFinished {
+        step: u32,
+        finish: FinishReason,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
+    },
+    /// The model calls a tool.
+    ToolCalled {
+        call: ToolCallPart,
+        /// See [`EventBody::PartEnded`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        provider_data: Option<ProviderData>,
+    },
+    /// A call has its result: also if it failed, was refused or was declined.
+    ToolFinished { result: ToolResultPart },
+    /// A call waits for a person's approval. It has no result until then.
+    ApprovalRequested { approval: ApprovalPart },
+    /// A person has approved or declined a call. Its result follows.
+    ApprovalDecided {
+        approval_id: String,
+        call_id: String,
+        approved: bool,
+        /// The name of the approver.
+        by: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// The client has sent the results of its own tools.
+    ClientResults { results: Vec<ToolResultPart> },
+    /// The turn has ended, or pauses.
+    TurnEnded { outcome: TurnOutcome },
+}
+
+/// A message of the user.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UserMessage {
+    /// Given by the client, and unique within the session: a message that is sent again runs nothing twice.
+    pub id: String,
+    pub parts: Vec<InputPart>,
+}
+
+/// A part of a user message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum InputPart {
+    Text {
+        text: String,
+    },
+    /// A picture: an `https:` or `data:` URL.
+    Image {
+        url: String,
+    },
+}
+
+/// A call that the model makes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolCallPart {
+    /// The provider's id, or one of our own if that is missing, unusable or used before. The execution id.
+    pub id: String,
+    /// As the model named it: it may be empty, or name no tool.
+    pub tool: String,
+    /// An object, or the text that is not JSON. Without the arguments that the tool marks as `writeOnly`.
+    pub args: Value,
+    /// Arguments were left out: the call cannot be repeated from here.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_redacted: bool,
+    /// The client has declared the tool, and runs it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_client_tool: bool,
+}
+
+/// The result of a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolResultPart {
+    pub call_id: String,
+    pub tool: String,
+    /// As the model reads it: `{ok: true, data}` or `{ok: false, error, type, …}`.
+    #[serde(with = "shared_value")]
+    pub content: Arc<Value>,
+    pub is_error: bool,
+    /// The user has declined the call.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_declined: bool,
+    pub duration_ms: u64,
+}
+
+/// A request for a person's approval. It has no token: wires answer it by `id`, for the authenticated user.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ApprovalPart {
+    /// The id of the confirmation request.
+    pub id: String,
+    pub call_id: String,
+    pub tool: String,
+    /// The arguments as they would run; secrets are redacted.
+    pub args: Value,
+    pub preview: String,
+    /// In milliseconds since 1970.
+    pub expires_at: i64,
+    /// The result that the model reads while the call waits.
+    #[serde(with = "shared_value")]
+    pub content: Arc<Value>,
+}
+
+/// How a turn ended, or why it pauses.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum TurnOutcome {
+    /// The model has given its final answer.
+    Completed,
+    /// The model was stopped by its output limit or by a filter of its provider.
+    Truncated,
+    /// The most steps of a turn were made without a final answer.
+    StepLimit { max_steps: u32 },
+    /// Pauses: at least one call waits for approval.
+    AwaitsApproval,
+    /// Pauses: the client runs the calls of its own tools.
+    AwaitsClient,
+    /// Stopped by the user, or nobody has listened for longer than the grace time.
+    Stopped,
+    /// The model could not be asked.
+    Failed { error: TurnError },
+}
+
+impl TurnOutcome {
+    /// The word of metrics and spans.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Truncated => "truncated",
+            Self::StepLimit { .. } => "step_limit",
+            Self::AwaitsApproval => "awaits_approval",
+            Self::AwaitsClient => "awaits_client",
+            Self::Stopped => "stopped",
+            Self::Failed { .. } => "failed",
+        }
+    }
+
+    /// Whether the turn continues later.
+    pub const fn is_pause(&self) -> bool {
+        matches!(self, Self::AwaitsApproval | Self::AwaitsClient)
+    }
+}
+
+/// Why a turn failed, for the user. It has neither keys nor texts of the provider.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnError {
+    /// As in [`crate::ModelErrorKind`]: `authentication`, `unknown_model`, …
+    pub code: String,
+    pub message: String,
+}
+
+/// Why a response of the model ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum FinishReason {
+    Stop,
+    ToolCalls,
+    /// The output limit of the model.
+    Length,
+    /// Refused by the model or by a filter of its provider.
+    ContentFilter,
+    /// The turn was stopped, or the stream failed.
+    Interrupted,
+    Other,
+}
+
+/// The tokens of one response.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// All input tokens, with those from the prompt cache.
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cached_tokens: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reasoning_tokens: u64,
+}
+
+impl Usage {
+    /// The sum of two.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            cached_tokens: self.cached_tokens.saturating_add(other.cached_tokens),
+            reasoning_tokens: self.reasoning_tokens.saturating_add(other.reasoning_tokens),
+        }
+    }
+}
+
+/// Data that only its provider understands, such as a signature. Never sent to another provider.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProviderData {
+    pub provider: String,
+    pub value: Value,
+}
+
+impl EventBody {
+    /// How many positions it takes: see [`Event::position`].
+    pub fn length(&self) -> u64 {
+        match self {
+            Self::Text { text, .. } | Self::Reasoning { text, .. } => text.len().max(1) as u64,
+            _ => 1,
+        }
+    }
+}
+
+impl Event {
+    /// The event without what lies before this position: a piece of text may begin before it.
+    pub(crate) fn after(&self, position: u64) -> Option<Self> {
+        if self.position <= position {
+            return None;
+        }
+        let start = self.position - self.body.length();
+        let rest = |text: &str| {
+            let seen = usize::try_from(position.saturating_sub(start)).unwrap_or(usize::MAX).min(text.len());
+            text[text.floor_char_boundary(seen)..].to_owned()
+        };
+        let body = match &self.body {
+            EventBody::Text { part, text } => EventBody::Text { part: *part, text: rest(text) },
+            EventBody::Reasoning { part, text } => EventBody::Reasoning { part: *part, text: rest(text) },
+            body => body.clone(),
+        };
+        Some(Self { position: self.position, turn: Arc::clone(&self.turn), at: self.at, body })
+    }
+
+    /// Adds the text of the event that follows, if it belongs to the same part.
+    pub(crate) fn extend(&mut self, next: &EventBody) -> bool {
+        let (own, text) = match (&mut self.body, next) {
+            (EventBody::Text { part, text }, EventBody::Text { part: next, text: more }) if part == next => {
+                (text, more)
+            }
+            (EventBody::Reasoning { part, text }, EventBody::Reasoning { part: next, text: more })
+                if part == next && !text.is_empty() =>
+            {
+                (text, more)
+            }
+            _ => return false,
+        };
+        own.push_str(text);
+        self.position += text.len() as u64;
+        !text.is_empty()
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+const fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+const fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
+
+/// A shared value as JSON.
+mod shared_value {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use serde_json::Value;
+
+    pub fn serialize<S: Serializer>(value: &Arc<Value>, serializer: S) -> Result<S::Ok, S::Error> {
+        value.as_ref().serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<Value>, D::Error> {
+        Value::deserialize(deserializer).map(Arc::new)
+    }
+}

@@ -1,0 +1,65 @@
+//! Converses with models: the turn loop, the conversation log and the transports to models. Knows nothing of HTTP routes
+//! and of HTML.
+//!
+//! A wire (chat stream, OpenAI's APIs, AG-UI, the terminal) is an encoder of the conversation log:
+//!
+//! ```ignore
+//! let agent = Agent::new(orchestrator, Model::remote(settings)?, options);
+//!
+//! // Start a turn. It runs in a task of its own, whether or not anyone listens.
+//! let turn = agent.start(TurnRequest::message(session, UserMessage::text("msg_1", "Which studio is quiet?"))).await?;
+//! let mut events = agent.events(session, turn.start).await?;
+//! while let Some(event) = events.next().await? { /* encode it; the stream ends when the turn ends or pauses */ }
+//!
+//! // After a reload: `agent.running_turn(session)` has the `start` from which the whole turn is read again.
+//! // A call that waits for approval: the user's answer continues the turn.
+//! let turn = agent.answer(ApprovalAnswer { approval_id, approved: true, .. }).await?;
+//! // Stop it: reads are cancelled, writes finish and are recorded.
+//! agent.stop(session).await?;
+//! // All messages, for a reload.
+//! let messages = agent.history(session).await?;
+//! ```
+
+mod agent;
+mod approval;
+mod calls;
+mod choice;
+mod client_results;
+mod conversation;
+mod error;
+mod event;
+mod event_stream;
+mod fork;
+mod ids;
+mod live;
+mod log_writer;
+mod message;
+mod metrics;
+mod model;
+mod model_step;
+mod observe;
+mod offline;
+mod recovery;
+mod request;
+mod settings;
+mod toolbox;
+mod transport;
+mod trim;
+mod turn;
+
+pub use agent::{Agent, Turn};
+pub use choice::AgentSection;
+pub use error::Error;
+pub use event::{
+    ApprovalPart, Event, EventBody, FinishReason, InputPart, ProviderData, ToolCallPart, ToolResultPart,
+    TurnError, TurnOutcome, Usage, UserMessage,
+};
+pub use event_stream::EventStream;
+pub use fork::RunEnd;
+pub use message::{AssistantMessage, Decision, Message, Part, Step, ToolPart};
+pub use metrics::{AgentMetrics, FIRST_TOKEN_BOUNDS_MS};
+pub use model::{Model, ModelError, ModelErrorKind};
+pub use observe::{AgentObserver, FinishedRequest, FinishedTurn};
+pub use request::{ApprovalAnswer, ClientResult, ClientTool, ToolAccess, TurnInput, TurnRequest};
+pub use settings::{AgentOptions, ModelSettings, Timeouts};
+pub use transport::RemoteModel;

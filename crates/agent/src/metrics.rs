@@ -1,0 +1,74 @@
+//! Counters of the agent: turns, steps, tokens, errors, and the time to the first token.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::event::{TurnOutcome, Usage};
+use crate::model::ModelErrorKind;
+
+/// The upper bounds of the histogram's buckets, in milliseconds. Longer times are in the last one.
+pub const FIRST_TOKEN_BOUNDS_MS: [u64; 12] =
+    [10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, u64::MAX];
+
+/// The numbers of an agent since its start.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentMetrics {
+    pub provider: String,
+    pub model: String,
+    /// Runs of turns, by how they ended: see [`TurnOutcome::as_str`].
+    pub turns: BTreeMap<&'static str, u64>,
+    /// Requests to the model.
+    pub steps: u64,
+    /// Failed requests, by [`ModelErrorKind::as_str`].
+    pub errors: BTreeMap<&'static str, u64>,
+    pub tokens: Usage,
+    /// How many responses began within each of [`FIRST_TOKEN_BOUNDS_MS`], and longer than the bound before it.
+    pub first_token: [u64; FIRST_TOKEN_BOUNDS_MS.len()],
+    pub first_token_ms_sum: u64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Metrics(Mutex<AgentMetrics>);
+
+impl Metrics {
+    pub fn new(provider: &str, model: &str) -> Self {
+        let (provider, model) = (provider.to_owned(), model.to_owned());
+        Self(Mutex::new(AgentMetrics { provider, model, ..AgentMetrics::default() }))
+    }
+
+    pub fn read(&self) -> AgentMetrics {
+        self.lock().clone()
+    }
+
+    pub fn count_turn(&self, outcome: &TurnOutcome) {
+        *self.lock().turns.entry(outcome.as_str()).or_default() += 1;
+    }
+
+    pub fn count_request(
+        &self,
+        first_token: Option<Duration>,
+        usage: Option<Usage>,
+        error: Option<ModelErrorKind>,
+    ) {
+        let mut metrics = self.lock();
+        metrics.steps += 1;
+        metrics.tokens = metrics.tokens.plus(usage.unwrap_or_default());
+        if let Some(kind) = error {
+            *metrics.errors.entry(kind.as_str()).or_default() += 1;
+        }
+        if let Some(elapsed) = first_token {
+            let milliseconds = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+            let bucket = FIRST_TOKEN_BOUNDS_MS.partition_point(|bound| *bound < milliseconds);
+            metrics.first_token[bucket] += 1;
+            metrics.first_token_ms_sum = metrics.first_token_ms_sum.saturating_add(milliseconds);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, AgentMetrics> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,308 @@
+//! Records what is known of calls without a result: after a crash, and when an answer came through another wire.
+
+use std::sync::Arc;
+
+use toolwright_contract::{Envelope, ErrorKind, Failure};
+use toolwright_orchestrator::store::{
+    self, Backend, ConfirmationRecord, ConfirmationStatus, ConversationLog, SessionRecord,
+};
+
+use crate::agent::{Agent, RunOptions, committed};
+use crate::conversation::Conversation;
+use crate::error::Error;
+use crate::event::{ApprovalPart, EventBody, FinishReason, ToolCallPart, ToolResultPart, TurnOutcome};
+use crate::log_writer::{LogWriter, Opening};
+use crate::message::ToolPart;
+
+impl Agent {
+    /// The conversation, with everything recorded that the store knows of its calls. If a turn runs, as it is.
+    pub(crate) async fn recovered(&self, session: &Arc<SessionRecord>) -> Result<Conversation, Error> {
+        let orchestrator = &self.0.orchestrator;
+        let conversation = Conversation::load(orchestrator, &session.id).await?;
+        let Some(turn) = conversation.turns.last().map(|turn| turn.id.to_string()) else {
+            return Ok(conversation);
+        };
+        let is_open = |tool: &ToolPart| tool.result.is_none() && !tool.call.is_client_tool;
+        if !conversation.turns.iter().any(|turn| turn.reply.tools().any(is_open)) {
+            return Ok(conversation);
+        }
+        let opening = LogWriter::open(orchestrator, &session.id, &turn, conversation).await?;
+        let Opening::Opened(mut writer) = opening else {
+            return Ok(Conversation::load(orchestrator, &session.id).await?);
+        };
+        self.reconcile(session, &mut writer).await?;
+        let conversation = writer.conversation.clone();
+        writer.close().await;
+        Ok(conversation)
+    }
+
+    /// Writes what the store knows of calls without a result: requests for approval, decisions, results.
+    pub(crate) async fn reconcile(
+        &self,
+        session: &SessionRecord,
+        writer: &mut LogWriter,
+    ) -> Result<(), Error> {
+        let orchestrator = &self.0.orchestrator;
+        let pending = orchestrator.pending(Some(&session.id)).await?;
+        let mut events = Vec::new();
+        for turn in &writer.conversation.turns {
+            let is_open = |tool: &&ToolPart| tool.result.is_none() && !tool.call.is_client_tool;
+            for tool in turn.reply.tools().filter(is_open) {
+                let recorded = orchestrator.recorded(&session.id, &tool.call.id).await?;
+                let request = pending.iter().find(|request| request.execution == tool.call.id);
+                let events_of_call = match (recorded, &tool.approval, request) {
+                    (Some(envelope), _, _) => self.with_decision(session, tool, &envelope).await?,
+                    (None, Some(approval), None) => {
+                        self.expired(session, tool, approval).await?.into_iter().collect()
+                    }
+                    (None, None, Some(request)) => {
+                        vec![self.approval_event(session, &tool.call, request).await?]
+                    }
+                    // The preview has changed since the user was asked, so they are asked again.
+                    (None, Some(approval), Some(request)) if approval.id != request.id => {
+                        vec![self.approval_event(session, &tool.call, request).await?]
+                    }
+                    _ => Vec::new(),
+                };
+                let turn = Arc::clone(&turn.id);
+                events.extend(events_of_call.into_iter().map(|event| (Arc::clone(&turn), event)));
+            }
+            // A turn whose process died while it asked for approval pauses.
+            let is_unfinished = turn.reply.outcome.is_none();
+            let asks = |tool: &ToolPart| pending.iter().any(|request| request.execution == tool.call.id);
+            if is_unfinished && turn.reply.tools().any(asks) {
+                let outcome = TurnOutcome::AwaitsApproval;
+                events.push((Arc::clone(&turn.id), EventBody::TurnEnded { outcome }));
+            }
+        }
+        for (turn, event) in events {
+            writer.push_to(&turn, event);
+        }
+        committed(writer, Vec::new()).await
+    }
+
+    /// The result of a call, and the decision before it, if the log does not have that.
+    pub(crate) async fn with_decision(
+        &self,
+        session: &SessionRecord,
+        tool: &ToolPart,
+        envelope: &Envelope,
+    ) -> store::Result<Vec<EventBody>> {
+        let mut events = Vec::new();
+        let mut is_declined = tool.decision.as_ref().is_some_and(|decision| !decision.approved);
+        if let (Some(approval), None) = (&tool.approval, &tool.decision)
+            && let Some(request) = self.0.orchestrator.store().confirmation(&approval.id).await?
+            && let Some(by) = request.decided_by.clone()
+        {
+            is_declined = request.status == ConfirmationStatus::Rejected;
+            events.push(EventBody::ApprovalDecided {
+                approval_id: request.id.clone(),
+                call_id: tool.call.id.clone(),
+                approved: !is_declined,
+                by,
+                reason: request.reason.clone(),
+            });
+        }
+        events.push(self.result_event(session, &tool.call, envelope, is_declined));
+        Ok(events)
+    }
+
+    pub(crate) fn result_event(
+        &self,
+        session: &SessionRecord,
+        call: &ToolCallPart,
+        envelope: &Envelope,
+        is_declined: bool,
+    ) -> EventBody {
+        EventBody::ToolFinished {
+            result: ToolResultPart {
+                call_id: call.id.clone(),
+                tool: call.tool.clone(),
+                content: self.0.orchestrator.for_model(session, envelope).into(),
+                is_error: !envelope.is_ok(),
+                is_declined,
+                duration_ms: envelope.meta.duration,
+            },
+        }
+    }
+
+    /// The result of a call whose request for approval has expired. `None` while the call may still run.
+    async fn expired(
+        &self,
+        session: &SessionRecord,
+        tool: &ToolPart,
+        approval: &ApprovalPart,
+    ) -> store::Result<Option<EventBody>> {
+        let stored = self.0.orchestrator.store().confirmation(&approval.id).await?;
+        let is_over = match stored.map(|request| request.status) {
+            None | Some(ConfirmationStatus::Expired) => true,
+            Some(ConfirmationStatus::Pending) => self.0.orchestrator.now() >= approval.expires_at,
+            Some(ConfirmationStatus::Approved | ConfirmationStatus::Rejected | ConfirmationStatus::Used) => {
+                false
+            }
+        };
+        let failure = || {
+            Failure::new(ErrorKind::Permanent, "The call was not approved in time.")
+                .suggest("Ask the user whether they still want it.")
+        };
+        Ok(is_over.then(|| self.result_event(session, &tool.call, &unrun(&tool.call, failure()), true)))
+    }
+
+    async fn approval_event(
+        &self,
+        session: &SessionRecord,
+        call: &ToolCallPart,
+        request: &ConfirmationRecord,
+    ) -> store::Result<EventBody> {
+        let message = format!("`{}` needs the user's approval first.", call.tool);
+        let failure = Failure::new(ErrorKind::ConfirmationRequired, message).suggest(
+            "Tell the user what the call would do and wait. It runs once they approve: do not call it again.",
+        );
+        let content = self.0.orchestrator.for_model(session, &unrun(call, failure)).into();
+        let approval = ApprovalPart {
+            id: request.id.clone(),
+            call_id: call.id.clone(),
+            tool: call.tool.clone(),
+            args: self.0.orchestrator.redacted_args(request).await?,
+            preview: request.preview.clone(),
+            expires_at: request.expires_at,
+            content,
+        };
+        Ok(EventBody::ApprovalRequested { approval })
+    }
+
+    /// Stops a turn that runs in another process: its log is taken from it, so that it ends with its next event.
+    pub(crate) async fn stop_elsewhere(&self, session: &SessionRecord) -> Result<bool, Error> {
+        let orchestrator = &self.0.orchestrator;
+        let Some(writer) = orchestrator.store().log_writer(&session.id).await? else { return Ok(false) };
+        let turn = writer.split_once(':').map_or(writer.as_str(), |(_, turn)| turn);
+        let mut writer = LogWriter::take(orchestrator, &session.id, turn).await?;
+        self.reconcile(session, &mut writer).await?;
+        let logged = writer.conversation.turn(turn);
+        let mut events = Vec::new();
+        if let Some(logged) = logged.filter(|logged| logged.reply.outcome.is_none()) {
+            events.extend(logged.open_part().map(|part| EventBody::PartEnded { part, provider_data: None }));
+            if logged.last_step().is_some_and(|step| step.finish.is_none()) {
+                let (step, finish) = (logged.steps_begun, FinishReason::Interrupted);
+                events.push(EventBody::StepFinished { step, finish, usage: None });
+            }
+            events.push(EventBody::TurnEnded { outcome: TurnOutcome::Stopped });
+        }
+        committed(&mut writer, events).await?;
+        writer.close().await;
+        Ok(true)
+    }
+
+    /// Before a new turn: calls of earlier turns that have no result, and wait for nothing, get one.
+    pub(crate) async fn settle_earlier_turns(
+        &self,
+        session: &Arc<SessionRecord>,
+        writer: &mut LogWriter,
+        current: &str,
+    ) -> Result<(), Error> {
+        self.reconcile(session, writer).await?;
+        let mut events = Vec::new();
+        for turn in writer.conversation.turns.iter().filter(|turn| *turn.id != *current) {
+            let is_lost = |tool: &&ToolPart| tool.result.is_none() && tool.approval.is_none();
+            for tool in turn.reply.tools().filter(is_lost) {
+                let message = match tool.call.is_client_tool {
+                    true => "The client sent no result.",
+                    false => "The call has no result: the server was stopped before it ended.",
+                };
+                let failure = Failure::new(ErrorKind::Permanent, message)
+                    .suggest("Check whether it took effect, and call it again if it is still wanted.");
+                let event = self.result_event(session, &tool.call, &unrun(&tool.call, failure), false);
+                events.push((Arc::clone(&turn.id), event));
+            }
+        }
+        for (turn, event) in events {
+            writer.push_to(&turn, event);
+        }
+        Ok(())
+    }
+
+    /// Continues turns whose calls were approved or declined through another wire, or were not answered in time.
+    pub(crate) fn receive_deferred_results(&self) {
+        let mut results = self.0.orchestrator.deferred_results();
+        let agent = Arc::downgrade(&self.0);
+        tokio::spawn(async move {
+            use tokio::sync::broadcast::error::RecvError;
+            loop {
+                let session = match results.recv().await {
+                    Ok(result) => result.session,
+                    // Reading the history records what was missed.
+                    Err(RecvError::Lagged(_)) => continue,
+                    Err(RecvError::Closed) => return,
+                };
+                let Some(agent) = agent.upgrade().map(Self) else { return };
+                tokio::spawn(async move {
+                    if let Err(error) = agent.continue_waiting(&session).await {
+                        tracing::warn!(session, "could not continue a turn after an approval: {error}");
+                    }
+                });
+            }
+        });
+    }
+
+    /// Records results that have arrived for a session, and continues its turn if it waits for nothing else.
+    async fn continue_waiting(&self, id: &str) -> Result<(), Error> {
+        loop {
+            let Ok(session) = self.active_session(id).await else { return Ok(()) };
+            let conversation = Conversation::load(&self.0.orchestrator, id).await?;
+            let waits = |tool: &ToolPart| tool.approval.is_some() && tool.result.is_none();
+            let waiting = conversation.turns.iter().rfind(|turn| turn.reply.tools().any(waits));
+            let Some(turn) = waiting.map(|turn| turn.id.to_string()) else { return Ok(()) };
+            match LogWriter::open(&self.0.orchestrator, id, &turn, conversation).await? {
+                Opening::Opened(writer) => return self.continue_turn(&session, &turn, *writer).await,
+                Opening::Busy(_) => self.wait_for_running(id).await,
+            }
+        }
+    }
+
+    async fn continue_turn(
+        &self,
+        session: &Arc<SessionRecord>,
+        turn: &str,
+        mut writer: LogWriter,
+    ) -> Result<(), Error> {
+        let resumed_at = writer.conversation.end;
+        self.reconcile(session, &mut writer).await?;
+        let is_last = writer.conversation.turns.last().is_some_and(|last| *last.id == *turn);
+        let waits = |tool: &ToolPart| tool.result.is_none();
+        let is_complete = writer.conversation.turn(turn).is_some_and(|turn| !turn.reply.tools().any(waits));
+        if !(is_last && is_complete && writer.conversation.end > resumed_at) {
+            writer.close().await;
+            return Ok(());
+        }
+        let context = self.run_context(session, &RunOptions::default(), turn).await?;
+        committed(&mut writer, vec![EventBody::TurnResumed]).await?;
+        self.spawn(&session.id, turn, writer, context, resumed_at).map(drop)
+    }
+
+    /// Waits until the turn of a session has ended, in this process or in another.
+    async fn wait_for_running(&self, session: &str) {
+        let live = self.running().get(session).cloned();
+        match live {
+            Some(live) => {
+                let mut progress = live.progress();
+                // An error means that it is over.
+                let _ = progress.wait_for(|progress| progress.is_over).await;
+                tokio::task::yield_now().await;
+            }
+            None => tokio::time::sleep(std::time::Duration::from_millis(200)).await,
+        }
+    }
+}
+
+/// The envelope of a call that did not run.
+fn unrun(call: &ToolCallPart, failure: Failure) -> Envelope {
+    let meta = toolwright_contract::Meta {
+        tool: call.tool.clone(),
+        tool_version: None,
+        registry_version: String::new(),
+        duration: 0,
+        execution_id: call.id.clone(),
+        more: serde_json::Map::new(),
+    };
+    Envelope { outcome: Err(failure), meta }
+}

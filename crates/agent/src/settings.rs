@@ -1,0 +1,79 @@
+//! The settings of the agent. The cli reads them from `[agent]`; this crate reads no environment and no files.
+
+use std::time::Duration;
+
+use toolwright_contract::Mode;
+use toolwright_orchestrator::capabilities::Secret;
+use toolwright_registry::prompt::Limits;
+
+/// How the agent works, whatever the model.
+#[derive(Debug, Clone)]
+pub struct AgentOptions {
+    /// The most requests to the model in one turn.
+    pub max_steps: u32,
+    /// The most tokens of one response. `None`: the provider's default.
+    pub max_output_tokens: Option<u32>,
+    /// The history is shortened so that a request has about this many tokens at most.
+    pub max_input_tokens: u32,
+    /// The largest user message, with its pictures.
+    pub max_message_bytes: usize,
+    /// How long a turn continues when nobody listens.
+    pub grace: Duration,
+    /// `prompts/core.md`.
+    pub core_prompt: String,
+    /// The limits that the prompt states: those in force.
+    pub limits: Limits,
+}
+
+impl Default for AgentOptions {
+    fn default() -> Self {
+        Self {
+            max_steps: 12,
+            max_output_tokens: None,
+            max_input_tokens: 100_000,
+            max_message_bytes: 4 << 20,
+            grace: Duration::from_secs(60),
+            core_prompt: String::new(),
+            limits: Limits::default_for(Mode::Text),
+        }
+    }
+}
+
+/// A model behind an HTTP API.
+#[derive(Debug, Clone)]
+pub struct ModelSettings {
+    /// `openai-chat`, `openai-responses`, `anthropic`, `gemini` or `ollama`.
+    pub provider: String,
+    pub model: String,
+    /// The address of the API; `None`: the provider's own.
+    pub base_url: Option<String>,
+    /// `None` for servers without authentication.
+    pub key: Option<Secret>,
+    pub timeouts: Timeouts,
+}
+
+/// Limits on waiting for a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    pub connect: Duration,
+    /// Until the first byte of a response. A model on a small machine may read its prompt for minutes.
+    pub first_byte: Duration,
+    /// Between two pieces of a response.
+    pub idle: Duration,
+    /// How often a request is sent again before the first byte of its response.
+    pub retries: u32,
+    /// The delay before the first retry; doubled for each further one.
+    pub backoff: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            first_byte: Duration::from_secs(120),
+            idle: Duration::from_secs(60),
+            retries: 3,
+            backoff: Duration::from_millis(500),
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! The turn loop: what the log says decides what comes next, so that a turn continues after a crash as after a pause.
+//!
+//! ```text
+//! model → calls through the orchestrator → results → model → … → final answer, a pause, or a limit
+//! ```
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, Shared};
+use serde_json::Value;
+use toolwright_contract::Principal;
+use toolwright_orchestrator::Orchestrator;
+use toolwright_orchestrator::observe::Span;
+use toolwright_orchestrator::store::SessionRecord;
+
+use crate::agent::Inner;
+use crate::conversation::LoggedTurn;
+use crate::event::{EventBody, FinishReason, InputPart, ToolCallPart, TurnError, TurnOutcome};
+use crate::log_writer::{LogWriter, WriteError};
+use crate::message::{Message, ToolPart};
+use crate::model::ModelRequest;
+use crate::observe::FinishedTurn;
+use crate::settings::AgentOptions;
+use crate::toolbox::Toolbox;
+use crate::trim::trim;
+
+/// One run of a turn.
+pub(crate) struct TurnRun {
+    pub agent: Arc<Inner>,
+    pub orchestrator: Orchestrator,
+    pub options: Arc<AgentOptions>,
+    /// With the principal that asks now.
+    pub session: Arc<SessionRecord>,
+    pub principal: Arc<Principal>,
+    pub writer: LogWriter,
+    pub turn: Arc<str>,
+    pub toolbox: Toolbox,
+    pub client_tools: HashSet<String>,
+    /// The conversation before this turn, if the client sends it.
+    pub history: Option<Vec<Message>>,
+    /// The arguments of calls that the log has without secrets.
+    pub secret_args: HashMap<String, Value>,
+    pub cancelled: Shared<BoxFuture<'static, ()>>,
+    /// Only if somebody observes it.
+    pub span: Option<Span>,
+}
+
+/// The next action of the loop.
+enum Next {
+    /// Ask the model.
+    Model,
+    /// The last step is incomplete: repeat it.
+    Repeat,
+    Calls(Vec<ToolCallPart>),
+    End(TurnOutcome),
+}
+
+/// Whether the loop goes on.
+pub(crate) enum Flow {
+    Continue,
+    End(TurnOutcome),
+}
+
+impl TurnRun {
+    /// When to cancel: the turn is stopped, or nobody has listened for the grace time.
+    pub fn cancellation(writer: &LogWriter, options: &AgentOptions) -> Shared<BoxFuture<'static, ()>> {
+        let (live, grace) = (Arc::clone(&writer.live), options.grace);
+        async move { live.cancelled(grace).await }.boxed().shared()
+    }
+
+    /// Runs the turn until it ends or pauses, and closes the log.
+    pub async fn run(mut self) {
+        let started = Instant::now();
+        // Tool spans are children of the turn's.
+        let ended = match self.span {
+            Some(span) => span.own.scope(self.run_to_end()).await,
+            None => self.run_to_end().await,
+        };
+        self.report(started, ended.as_ref().ok());
+        match ended {
+            Ok(_) => {}
+            Err(WriteError::Lost) => {
+                tracing::warn!(session = self.session.id, "another process continues the conversation");
+            }
+            Err(WriteError::Store(error)) => {
+                tracing::error!(session = self.session.id, "a turn cannot be stored, and stops: {error}");
+            }
+        }
+        self.writer.close().await;
+    }
+
+    async fn run_to_end(&mut self) -> Result<TurnOutcome, WriteError> {
+        let outcome = loop {
+            let flow = match self.next() {
+                Next::End(outcome) => break outcome,
+                Next::Model => self.ask_model().await?,
+                Next::Repeat => {
+                    let step = self.logged().map_or(0, |turn| turn.steps_begun);
+                    self.writer.push(EventBody::StepDiscarded { step }).await?;
+                    Flow::Continue
+                }
+                Next::Calls(calls) => self.run_calls(calls).await?,
+            };
+            if let Flow::End(outcome) = flow {
+                break outcome;
+            }
+        };
+        self.writer.commit([EventBody::TurnEnded { outcome: outcome.clone() }]).await?;
+        Ok(outcome)
+    }
+
+    /// Counts the run, and reports its span.
+    fn report(&self, started: Instant, outcome: Option<&TurnOutcome>) {
+        if let Some(outcome) = outcome {
+            self.agent.metrics.count_turn(outcome);
+        }
+        if let (Some(observer), Some(span)) = (&self.agent.observer, self.span) {
+            observer.turn_finished(&FinishedTurn {
+                span,
+                session: &self.session.id,
+                turn: &self.turn,
+                provider: self.agent.model.provider(),
+                model: self.agent.model.name(),
+                outcome: outcome.map_or("unrecorded", TurnOutcome::as_str),
+                usage: self.logged().map(|turn| turn.reply.usage).unwrap_or_default(),
+                elapsed: started.elapsed(),
+            });
+        }
+    }
+
+    pub fn logged(&self) -> Option<&LoggedTurn> {
+        self.writer.conversation.turn(&self.turn)
+    }
+
+    fn next(&self) -> Next {
+        let Some(turn) = self.logged() else { return Next::End(TurnOutcome::Completed) };
+        let Some(step) = turn.last_step() else { return Next::Model };
+        if matches!(step.finish, None | Some(FinishReason::Interrupted)) {
+            return Next::Repeat;
+        }
+        let open: Vec<&ToolPart> = step.tools().filter(|tool| tool.result.is_none()).collect();
+        let may_run = |tool: &&&ToolPart| tool.approval.is_none() && !tool.call.is_client_tool;
+        let runnable: Vec<ToolCallPart> = open.iter().filter(may_run).map(|tool| tool.call.clone()).collect();
+        if !runnable.is_empty() {
+            return Next::Calls(runnable);
+        }
+        if open.iter().any(|tool| tool.approval.is_some()) {
+            return Next::End(TurnOutcome::AwaitsApproval);
+        }
+        if !open.is_empty() {
+            return Next::End(TurnOutcome::AwaitsClient);
+        }
+        if step.tools().next().is_none() {
+            return Next::End(match step.finish {
+                Some(FinishReason::Length | FinishReason::ContentFilter) => TurnOutcome::Truncated,
+                _ => TurnOutcome::Completed,
+            });
+        }
+        let max_steps = self.options.max_steps;
+        if turn.steps_begun >= max_steps {
+            Next::End(TurnOutcome::StepLimit { max_steps })
+        } else {
+            Next::Model
+        }
+    }
+
+    /// The request for the next step.
+    pub fn request(&self) -> ModelRequest {
+        let mut messages = self.messages();
+        messages = trim(messages, self.toolbox.bytes, self.options.max_input_tokens);
+        ModelRequest {
+            system: Arc::clone(&self.toolbox.system),
+            view: Arc::clone(&self.toolbox.view),
+            tools: Arc::clone(&self.toolbox.names),
+            messages,
+            max_output_tokens: self.options.max_output_tokens,
+        }
+    }
+
+    fn messages(&self) -> Vec<Message> {
+        let turns = &self.writer.conversation.turns;
+        let (mut messages, turns) = match &self.history {
+            Some(history) => {
+                let current = turns.iter().rposition(|turn| turn.id == self.turn).unwrap_or(turns.len());
+                (history.clone(), &turns[current..])
+            }
+            None => (Vec::new(), turns.as_slice()),
+        };
+        for turn in turns {
+            let mut message = turn.message.clone();
+            if let Some(note) = &turn.note {
+                message.parts.push(InputPart::Text { text: format!("[Note of the system: {note}]") });
+            }
+            // Empty when the history of the request goes on.
+            if !message.parts.is_empty() {
+                messages.push(Message::User(message));
+            }
+            messages.push(Message::Assistant(turn.reply.clone()));
+        }
+        messages
+    }
+}
+
+/// The end of a turn whose model failed.
+pub(crate) fn failed(error: &crate::model::ModelError) -> TurnOutcome {
+    let (code, message) = (error.kind.as_str().to_owned(), error.message.clone());
+    TurnOutcome::Failed { error: TurnError { code, message } }
+}

@@ -1,0 +1,25 @@
+//! The agent against a scripted model server that speaks the APIs of all providers, and misbehaves on demand.
+
+#![allow(clippy::disallowed_methods, reason = "test code reads the environment and the clock")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "agent/approvals.rs"]
+mod approvals;
+#[path = "agent/failures.rs"]
+mod failures;
+#[path = "agent/limits.rs"]
+mod limits;
+#[path = "agent/offline.rs"]
+mod offline;
+#[path = "agent/replicas.rs"]
+mod replicas;
+#[path = "agent/resume.rs"]
+mod resume;
+#[path = "agent/scripted_model.rs"]
+mod scripted_model;
+#[path = "agent/support.rs"]
+mod support;
+#[path = "agent/transports.rs"]
+mod transports;
+#[path = "agent/wire_forms.rs"]
+mod wire_forms;

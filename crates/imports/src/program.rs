@@ -1,0 +1,136 @@
+//! A server that is a program: MCP on its standard streams, its standard error in the log.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use rmcp::RoleClient;
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader, ReadBuf};
+use tokio::process::{Child, ChildStdin, ChildStdout};
+use tokio::time::{Instant, timeout};
+
+use crate::limits::{Breach, Limits};
+
+/// The time for a program to exit after its standard input was closed.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(3);
+/// The length at which lines of a program's standard error are split.
+const MAX_LINE_BYTES: u64 = 4096;
+const STDERR_WINDOW: Duration = Duration::from_secs(60);
+
+/// A running program. Dropping it kills the program.
+pub(crate) struct Program {
+    child: Child,
+    streams: AsyncRwTransport<RoleClient, BoundedLines<ChildStdout>, ChildStdin>,
+    breach: Breach,
+}
+
+impl Program {
+    /// Takes over the standard streams of a child, which must be pipes.
+    pub fn new(mut child: Child, server: &str, limits: &Limits, breach: &Breach) -> io::Result<Self> {
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(io::Error::other("its standard streams are not pipes"));
+        };
+        if let Some(stderr) = child.stderr.take() {
+            tokio::spawn(log_stderr(server.to_owned(), stderr, limits.stderr_kb.saturating_mul(1024)));
+        }
+        let lines = BoundedLines { inner: stdout, length: 0, limits: limits.clone(), breach: breach.clone() };
+        // The lines are bounded already.
+        let streams = AsyncRwTransport::new(lines, stdin).with_max_line_length(usize::MAX);
+        Ok(Self { child, streams, breach: breach.clone() })
+    }
+}
+
+impl Transport<RoleClient> for Program {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        self.streams.send(message)
+    }
+
+    fn receive(&mut self) -> impl Future<Output = Option<RxJsonRpcMessage<RoleClient>>> + Send {
+        self.streams.receive()
+    }
+
+    /// Closes the program's standard input and waits for its exit. A program that does not exit is killed.
+    async fn close(&mut self) -> io::Result<()> {
+        self.streams.close().await?;
+        let is_trusted_to_exit = self.breach.get().is_none();
+        if is_trusted_to_exit && timeout(EXIT_TIMEOUT, self.child.wait()).await.is_ok() {
+            return Ok(());
+        }
+        self.child.kill().await
+    }
+}
+
+/// Fails as soon as a line is longer than the limit of a message.
+struct BoundedLines<R> {
+    inner: R,
+    /// Of the line that has not ended.
+    length: usize,
+    limits: Limits,
+    breach: Breach,
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for BoundedLines<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let start = buffer.filled().len();
+        ready!(Pin::new(&mut self.inner).poll_read(context, buffer))?;
+        for line in buffer.filled().get(start..).unwrap_or_default().split_inclusive(|byte| *byte == b'\n') {
+            self.length += line.len();
+            if self.length > self.limits.message_bytes() {
+                return Poll::Ready(Err(io::Error::other(self.breach.report_message(&self.limits))));
+            }
+            if line.ends_with(b"\n") {
+                self.length = 0;
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Logs the lines of a program's standard error, up to `max_bytes` in a minute.
+async fn log_stderr(server: String, stderr: impl AsyncRead + Unpin, max_bytes: usize) {
+    let mut stderr = BufReader::new(stderr);
+    let mut line = Vec::new();
+    let (mut window_start, mut logged, mut dropped) = (Instant::now(), 0, 0);
+    loop {
+        line.clear();
+        match (&mut stderr).take(MAX_LINE_BYTES).read_until(b'\n', &mut line).await {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        if window_start.elapsed() >= STDERR_WINDOW {
+            if dropped > 0 {
+                tracing::warn!(target: "toolwright::mcp", server, "{dropped} bytes of its standard error were not logged");
+            }
+            (window_start, logged, dropped) = (Instant::now(), 0, 0);
+        }
+        if logged + line.len() <= max_bytes {
+            logged += line.len();
+            tracing::info!(target: "toolwright::mcp", server, "{}", String::from_utf8_lossy(&line).trim_end());
+        } else {
+            if dropped == 0 {
+                let limit = max_bytes / 1024;
+                tracing::warn!(target: "toolwright::mcp", server,
+                    "it wrote more than {limit} KiB to its standard error within a minute (`stderr_kb` in its \
+                     `[mcp_servers.limits]`); the rest is not logged");
+            }
+            dropped += line.len();
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "program_tests.rs"]
+mod tests;

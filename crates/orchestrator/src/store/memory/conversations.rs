@@ -1,0 +1,74 @@
+//! The conversation logs in memory: who writes them. The entries are in the journal.
+
+use super::{Memory, lock};
+use crate::store::conversation::{ConversationLog, LogEntry, LogOpening};
+use crate::store::journal::{Change, Journal};
+use crate::store::records::Durability;
+use crate::store::{Error, Result};
+
+/// A log that is open for writing.
+#[derive(Debug)]
+pub struct OpenLog {
+    writer: String,
+}
+
+impl<J: Journal> ConversationLog for Memory<J> {
+    async fn open_log(&self, session: &str, writer: &str) -> Result<LogOpening> {
+        if !self.shard(session).contains_key(session) {
+            return Err(Error::NoSession(session.to_owned()));
+        }
+        {
+            let mut logs = lock(&self.open_logs);
+            if let Some(open) = logs.get(session).filter(|open| open.writer != writer) {
+                return Ok(LogOpening::Busy { writer: open.writer.clone() });
+            }
+            logs.insert(session.to_owned(), OpenLog { writer: writer.to_owned() });
+        }
+        let end = self.journal.log_end(session).await;
+        if end.is_err() {
+            self.close_log(session, writer).await?;
+        }
+        Ok(LogOpening::Opened { end: end? })
+    }
+
+    async fn take_log(&self, session: &str, writer: &str) -> Result<u64> {
+        if !self.shard(session).contains_key(session) {
+            return Err(Error::NoSession(session.to_owned()));
+        }
+        lock(&self.open_logs).insert(session.to_owned(), OpenLog { writer: writer.to_owned() });
+        self.journal.log_end(session).await
+    }
+
+    async fn append_log(
+        &self,
+        session: &str,
+        writer: &str,
+        entries: Vec<LogEntry>,
+        durability: Durability,
+    ) -> Result<bool> {
+        let written = {
+            let logs = lock(&self.open_logs);
+            if logs.get(session).is_none_or(|open| open.writer != writer) {
+                return Ok(false);
+            }
+            self.journal.write(Change::Log { session: session.to_owned(), entries }, durability)
+        };
+        written.wait().await.map(|()| true)
+    }
+
+    async fn close_log(&self, session: &str, writer: &str) -> Result<()> {
+        let mut logs = lock(&self.open_logs);
+        if logs.get(session).is_some_and(|open| open.writer == writer) {
+            logs.remove(session);
+        }
+        Ok(())
+    }
+
+    async fn log_entries(&self, session: &str, after: u64, limit: usize) -> Result<Vec<LogEntry>> {
+        self.journal.log_entries(session, after, limit).await
+    }
+
+    async fn log_writer(&self, session: &str) -> Result<Option<String>> {
+        Ok(lock(&self.open_logs).get(session).map(|open| open.writer.clone()))
+    }
+}

@@ -1,0 +1,52 @@
+//! The rows of conversation logs.
+
+use rusqlite::Connection;
+
+use super::signed;
+use crate::store::Result;
+use crate::store::conversation::LogEntry;
+
+/// The table of the logs, ordered by session and position.
+pub const CREATE_TABLE: &str = "
+    CREATE TABLE IF NOT EXISTS conversation (
+        session TEXT NOT NULL,
+        position INTEGER NOT NULL,
+        body TEXT NOT NULL,
+        PRIMARY KEY (session, position)
+    ) WITHOUT ROWID;
+";
+
+pub fn insert(connection: &Connection, session: &str, entries: &[LogEntry]) -> Result<()> {
+    let sql = "INSERT INTO conversation (session, position, body) VALUES (?1, ?2, ?3)";
+    let mut statement = connection.prepare_cached(sql)?;
+    for LogEntry { position, body } in entries {
+        statement.execute((session, signed(*position), &**body))?;
+    }
+    Ok(())
+}
+
+pub fn delete(connection: &Connection, session: &str) -> Result<()> {
+    connection.prepare_cached("DELETE FROM conversation WHERE session = ?1")?.execute([session])?;
+    Ok(())
+}
+
+/// Up to `limit` entries after this position.
+pub fn read(connection: &Connection, session: &str, after: u64, limit: usize) -> Result<Vec<LogEntry>> {
+    let sql = "SELECT position, body FROM conversation WHERE session = ?1 AND position > ?2
+               ORDER BY position LIMIT ?3";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query((session, signed(after), signed(limit as u64)))?;
+    let mut entries = Vec::new();
+    while let Some(row) = rows.next()? {
+        let position = row.get::<_, i64>(0)?.unsigned_abs();
+        entries.push(LogEntry { position, body: row.get::<_, String>(1)?.into() });
+    }
+    Ok(entries)
+}
+
+/// The position of the last entry.
+pub fn end(connection: &Connection, session: &str) -> Result<u64> {
+    let sql = "SELECT coalesce(max(position), 0) FROM conversation WHERE session = ?1";
+    let end: i64 = connection.prepare_cached(sql)?.query_row([session], |row| row.get(0))?;
+    Ok(end.unsigned_abs())
+}

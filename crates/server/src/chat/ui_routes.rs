@@ -1,0 +1,99 @@
+//! `/api/chat`: the routes of the AI SDK's chat clients.
+
+use hyper::Response;
+use hyper::header::{HeaderName, HeaderValue};
+use serde_json::{Value, json};
+use toolwright_agent::{Turn, TurnRequest};
+
+use super::approvals;
+use super::encode::{self, Events};
+use super::session::{self, Conversation, agent};
+use super::ui::UiEncoder;
+use super::ui_history;
+use super::ui_request::{ChatBody, ChatInput, Version};
+use crate::body::{self, Body};
+use crate::json;
+use crate::problem::Problem;
+use crate::request::{ApiRequest, ApiResult};
+
+const X_UI_STREAM: HeaderName = HeaderName::from_static("x-vercel-ai-ui-message-stream");
+
+/// `POST /api/chat`: a message of the user, or answers to approval requests.
+pub(crate) async fn post(mut request: ApiRequest<'_>) -> ApiResult {
+    let body: ChatBody = request.read_chat_json().await?;
+    let input = body.input()?;
+    let agent = agent(&request)?;
+    let conversation = session::open(&request, body.id()?).await?;
+    let principal = request.principal()?;
+    let (turn, position) = match input {
+        ChatInput::Message(message) => {
+            let Version { message, replaces } = match body.may_be_version() {
+                true => body.version(message, &agent.history(&conversation.session).await?),
+                false => Version { message, replaces: None },
+            };
+            let mut turn = TurnRequest::message(&conversation.session, message);
+            turn.principal = Some(principal.clone());
+            turn.replaces = replaces;
+            let turn = agent.start(turn).await?;
+            let start = turn.start;
+            (turn, start)
+        }
+        ChatInput::Answers(answers) => {
+            let continued = approvals::answer_all(agent, &conversation.session, principal, answers).await?;
+            (continued.turn, continued.position)
+        }
+    };
+    stream(&request, &conversation, &turn, position).await
+}
+
+/// `GET /api/chat/{chatId}/stream`: the whole message that is being written, from its begin.
+pub(crate) async fn resume(request: ApiRequest<'_>) -> ApiResult {
+    // Nothing to resume is no error: clients ask on every load of a page.
+    let Some(conversation) = session::find(&request, request.parameter).await? else {
+        return Ok(body::no_content());
+    };
+    match agent(&request)?.running_turn(&conversation.session).await? {
+        Some(turn) => stream(&request, &conversation, &turn, turn.start).await,
+        None => Ok(body::no_content()),
+    }
+}
+
+/// `POST /api/chat/{chatId}/stop`: stops the running turn. What it has said so far stays.
+pub(crate) async fn stop(mut request: ApiRequest<'_>) -> ApiResult {
+    let body: Value = request.read_chat_json().await?;
+    let conversation = known(&request).await?;
+    let agent = agent(&request)?;
+    if let Some(stream) = body["activeStreamId"].as_str() {
+        let running = agent.running_turn(&conversation.session).await?;
+        if running.is_none_or(|turn| turn.reply != stream) {
+            return Ok(body::no_content());
+        }
+    }
+    agent.stop(&conversation.session).await?;
+    Ok(body::no_content())
+}
+
+/// `GET /api/chat/{chatId}/messages`: the conversation as the client shows it.
+pub(crate) async fn messages(request: ApiRequest<'_>) -> ApiResult {
+    let conversation = known(&request).await?;
+    let history = agent(&request)?.history(&conversation.session).await?;
+    Ok(json::response(&json!({ "messages": ui_history::messages(&history) })))
+}
+
+async fn known(request: &ApiRequest<'_>) -> Result<Conversation, Problem> {
+    session::find(request, request.parameter).await?.ok_or_else(|| Problem::not_found("chat"))
+}
+
+async fn stream(
+    request: &ApiRequest<'_>,
+    conversation: &Conversation,
+    turn: &Turn,
+    position: u64,
+) -> Result<Response<Body>, Problem> {
+    let events = Events::new(agent(request)?.events(&conversation.session, position).await?);
+    let encoder = UiEncoder::new(&turn.id, &turn.reply);
+    let counted = encode::open_stream(request, Some(&conversation.session))?;
+    let mut response = encode::stream(request, conversation, counted, events, encoder);
+    response.headers_mut().insert(X_UI_STREAM, HeaderValue::from_static("v1"));
+    Ok(response)
+}
