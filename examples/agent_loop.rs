@@ -76,8 +76,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     for request in orchestrator.pending(Some(&session.id)).await? {
         print(&format!("user  ? {}", request.preview));
         let (token, client_id) = (request.id.as_str(), request.client_id.as_str());
-        let approver =
-            Approver { token, proof: Proof::Transport, session: &session.id, client_id, by: "user" };
+        let approver = Approver {
+            token,
+            proof: Proof::Transport,
+            session: &session.id,
+            client_id,
+            by: "user",
+            principal: None,
+        };
         let envelope = orchestrator.approve(&approver, None).await?;
         print(&format!("user  yes: {}", orchestrator.for_model(&session, &envelope)));
     }
