@@ -285,7 +285,8 @@ impl Orchestrator {
         };
         let is_claimed = self.0.store.claim(claim).await? == ClaimOutcome::New;
         if !is_claimed && end == End::Closed {
-            return Ok(());
+            // The id belongs to another call, which may still release it: the approval must not run then.
+            return self.0.store.withdraw_approval(&request.id).await.map(drop);
         }
         let audit = self.answer_entry(request, end, registry_version);
         let record = if is_claimed {

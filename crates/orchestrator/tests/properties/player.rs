@@ -20,7 +20,7 @@ const MAX_POLLS: usize = 100;
 
 pub struct Player {
     pub fixture: Fixture,
-    /// Sender long other tasks run at a time.
+    /// How long other tasks run at a time.
     pace: Pace,
     running: JoinSet<()>,
     /// The callers that may disconnect.
@@ -28,11 +28,11 @@ pub struct Player {
     tasks: usize,
     /// A token, its confirmation request and its session.
     tokens: Vec<(String, String, usize)>,
-    /// Sender much of the history has been searched for tokens.
+    /// How much of the history has been searched for tokens.
     seen: usize,
 }
 
-/// Sender other tasks get time to run.
+/// How other tasks get time to run.
 #[derive(Debug, Clone, Copy)]
 pub enum Pace {
     /// Everything is in memory: yielding is enough.

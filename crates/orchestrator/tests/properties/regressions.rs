@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolwright_contract::ClientEnvelope;
+use toolwright_contract::{ClientEnvelope, ErrorKind};
 use toolwright_orchestrator::CallRequest;
 use toolwright_orchestrator::confirm::{Approver, Proof};
 use toolwright_orchestrator::store::{Backend, Memory, Sqlite, Store, sqlite};
@@ -105,6 +105,44 @@ async fn a_call_is_replayed_while_another_call_tries_its_id() {
         tokio::join!(call(&fixture, TestCall { kind: Kind::Other, ..note }), call(&fixture, note));
     assert_eq!(other["error"]["type"], "CONFLICT", "{other}");
     assert_eq!(again["data"], first["data"], "{again}");
+}
+
+async fn an_approval_that_met_another_call_does_not_run_later(store: Store) {
+    let fixture = Fixture::new(store).await;
+    let token = request_approval(&fixture).await;
+    {
+        // A read takes the id, and its caller disconnects after the approval: the id is free again.
+        let find = call(&fixture, TestCall { tool: Tool::Find, kind: Kind::Waits, ..PAY });
+        let approve = async {
+            while fixture.history.events().is_empty() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            fixture.orchestrator.approve(&approver(&token, "s0"), None).await.unwrap()
+        };
+        let envelope = tokio::select! {
+            _ = find => panic!("the read did not wait"),
+            envelope = approve => envelope,
+        };
+        assert_eq!(envelope.outcome.as_ref().unwrap_err().kind, ErrorKind::Conflict, "{envelope:?}");
+    }
+    assert_eq!(fixture.orchestrator.store().approved_confirmations().await, Ok(Vec::new()));
+    assert_eq!(fixture.orchestrator.resume().await, Ok(0));
+}
+
+#[tokio::test]
+async fn an_approval_that_met_another_call_does_not_run_later_in_memory() {
+    an_approval_that_met_another_call_does_not_run_later(Store::Memory(Memory::default())).await;
+}
+
+#[tokio::test]
+async fn an_approval_that_met_another_call_does_not_run_later_on_disk() {
+    let directory = tempfile::tempdir().unwrap();
+    an_approval_that_met_another_call_does_not_run_later(on_disk(directory.path())).await;
+}
+
+#[tokio::test]
+async fn an_approval_that_met_another_call_does_not_run_later_in_postgres() {
+    an_approval_that_met_another_call_does_not_run_later(in_postgres().await).await;
 }
 
 #[tokio::test]

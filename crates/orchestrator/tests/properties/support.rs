@@ -19,7 +19,7 @@ use crate::steps::SESSIONS;
 
 /// Retrieval calls of a turn.
 pub const BUDGET: u32 = 2;
-/// Sender long a confirmation request waits.
+/// How long a confirmation request waits.
 pub const CONFIRMATION_MS: i64 = 1000;
 
 pub struct Fixture {
