@@ -52,9 +52,7 @@ impl Agent {
                 let request = pending.iter().find(|request| request.execution == tool.call.id);
                 let events_of_call = match (recorded, &tool.approval, request) {
                     (Some(envelope), _, _) => self.with_decision(session, tool, &envelope).await?,
-                    (None, Some(approval), None) => {
-                        self.expired(session, tool, approval).await?.into_iter().collect()
-                    }
+                    (None, Some(approval), None) => self.unanswered(session, tool, approval).await?,
                     (None, None, Some(request)) => {
                         vec![self.approval_event(session, &tool.call, request).await?]
                     }
@@ -123,6 +121,20 @@ impl Agent {
                 is_declined,
                 duration_ms: envelope.meta.duration,
             },
+        }
+    }
+
+    /// The result of a call whose request for approval is no longer open, and that has none in the store: it was interrupted
+    /// while it ran, or not approved in time. Nothing while the call may still run.
+    async fn unanswered(
+        &self,
+        session: &SessionRecord,
+        tool: &ToolPart,
+        approval: &ApprovalPart,
+    ) -> store::Result<Vec<EventBody>> {
+        match self.0.orchestrator.interruption(&session.id, &tool.call.id).await? {
+            Some(failure) => self.with_decision(session, tool, &unrun(&tool.call, failure)).await,
+            None => Ok(self.expired(session, tool, approval).await?.into_iter().collect()),
         }
     }
 
@@ -294,7 +306,7 @@ impl Agent {
     }
 }
 
-/// The envelope of a call that did not run.
+/// The envelope of a call that did not run, or not to its end.
 fn unrun(call: &ToolCallPart, failure: Failure) -> Envelope {
     let meta = toolwright_contract::Meta {
         tool: call.tool.clone(),

@@ -13,6 +13,7 @@ use crate::finish::{End, Record};
 use crate::gate::{self, GateInput, RateTokens, Stop, role};
 use crate::orchestrator::Orchestrator;
 use crate::redact;
+use crate::refusal::unknown_outcome;
 use crate::request::{CallRequest, SessionRef, ToolCall};
 use crate::store::{
     self, AuditEntry, Backend, Claim, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Decision,
@@ -54,6 +55,13 @@ impl Orchestrator {
             ExecutionStatus::Finished(envelope) => Some(envelope),
             ExecutionStatus::Running | ExecutionStatus::InDoubt | ExecutionStatus::Abandoned => None,
         }))
+    }
+
+    /// Why an execution has no result and never gets one: the process that ran it was stopped. `None` for all others.
+    pub async fn interruption(&self, session: &str, execution: &str) -> store::Result<Option<Failure>> {
+        let record = self.0.store.execution(session, execution).await?;
+        let is_in_doubt = record.is_some_and(|record| matches!(record.status, ExecutionStatus::InDoubt));
+        Ok(is_in_doubt.then(unknown_outcome))
     }
 
     /// Approves a call, possibly with edited arguments: it runs once, and its envelope is delivered.

@@ -298,3 +298,45 @@ async fn a_process_may_die_after_any_event_and_an_approved_write_runs_once() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_write_whose_process_died_while_it_ran_is_reported_as_interrupted() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("state.db");
+    let server = ScriptedModel::start([
+        Reply::Step(calls([("c1", "mail_send", json!({ "text": "Hi", "wait": true }))])),
+        Reply::Step(wire_forms::text("I do not know whether it was sent.")),
+    ])
+    .await;
+    let (path_of_first, server_of_first) = (path.clone(), server.clone());
+    let first = std::thread::spawn(move || {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let session = runtime.block_on(async {
+            let fixture = on(reopen(&path_of_first).await, &server_of_first, options());
+            let session = fixture.session().await;
+            fixture.say(&session, "m1", "Mail").await;
+            let approval = fixture.pending_approval(&session).await;
+            fixture.agent.answer(crate::support::answer(&session, &approval, true)).await.unwrap();
+            until(|| fixture.started.load(Ordering::SeqCst) == 1).await;
+            session
+        });
+        runtime.shutdown_timeout(Duration::from_secs(10));
+        session
+    });
+    let session = tokio::task::spawn_blocking(move || first.join().unwrap()).await.unwrap();
+    let fixture = on(reopen(&path).await, &server, options());
+    assert_eq!(fixture.orchestrator.resume().await.unwrap(), 0);
+    let reply = fixture.reply(&session).await;
+    let tool = reply.tools().next().unwrap();
+    assert!(!tool.awaits_approval(), "{tool:?}");
+    assert!(tool.decision.as_ref().unwrap().approved, "{tool:?}");
+    let result = tool.result.as_ref().unwrap();
+    assert!(result.is_error && !result.is_declined, "{result:?}");
+    assert!(result.content.to_string().contains("its outcome is unknown"), "{result:?}");
+    // The client sends the message again, and the model learns it.
+    let events = fixture.say(&session, "m1", "Mail").await;
+    assert_eq!(outcome(&events), TurnOutcome::Completed);
+    assert_eq!(fixture.reply(&session).await.text(), "I do not know whether it was sent.");
+    assert_eq!(fixture.runs().len(), 0);
+}
