@@ -57,7 +57,7 @@ impl TurnRun {
         };
         let mut events = vec![EventBody::StepFinished { step, finish, usage }];
         if matches!(flow, Flow::Continue) {
-            events.extend(self.record_calls(step, response.calls));
+            events.extend(self.record_calls(step, response.calls).await);
         }
         self.writer.commit(events).await?;
         Ok(flow)
@@ -154,7 +154,7 @@ impl TurnRun {
     }
 
     /// The events of the calls. Those that cannot run have their result at once.
-    fn record_calls(&mut self, step: u32, calls: Vec<(Call, Option<Value>)>) -> Vec<EventBody> {
+    async fn record_calls(&mut self, step: u32, calls: Vec<(Call, Option<Value>)>) -> Vec<EventBody> {
         let mut events = Vec::new();
         let mut results = Vec::new();
         let mut used = std::mem::take(&mut self.writer.conversation.call_ids);
@@ -165,7 +165,7 @@ impl TurnRun {
             used.insert(id.clone());
             let (args, failure) = arguments(call.arguments, position);
             let failure = failure.or_else(|| self.toolbox.names.is_empty().then(no_tools));
-            let redacted = self.orchestrator.without_secrets(&self.session, &call.name, &args);
+            let redacted = self.orchestrator.without_secrets(&self.session, &call.name, &args).await;
             // A text that could not be read may have secrets anywhere.
             let redacted = redacted.map(|args| if args.is_object() { args } else { "[redacted]".into() });
             let is_redacted = redacted.is_some();

@@ -19,9 +19,12 @@ impl Orchestrator {
         self.model_value(mode, Some(self.current()), envelope)
     }
 
-    /// The arguments of a call without those that its tool marks as `writeOnly`. `None` when there are none of these.
-    pub fn without_secrets(&self, session: &SessionRecord, tool: &str, args: &Value) -> Option<Value> {
-        let runtime = self.runtime(&session.toolset)?;
+    /// The arguments of a call without those that its tool marks as `writeOnly`. `None` when there are none of these. When it
+    /// cannot be known which these are, nothing of the arguments is left.
+    pub async fn without_secrets(&self, session: &SessionRecord, tool: &str, args: &Value) -> Option<Value> {
+        let Ok(Some(runtime)) = self.load_runtime(&session.toolset).await else {
+            return Some(Value::from("[redacted]"));
+        };
         let schema = &runtime.toolset().metadata(tool)?.json_schema;
         redact::has_write_only(schema).then(|| redact::redacted(schema, args))
     }
