@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use toolwright_contract::{ClientEnvelope, ErrorKind};
 use toolwright_orchestrator::CallRequest;
 use toolwright_orchestrator::confirm::{Approver, Proof};
+use toolwright_orchestrator::store::sqlite::{Fault, FaultSwitch};
 use toolwright_orchestrator::store::{Backend, Memory, Sqlite, Store, sqlite};
 
 use crate::player::token;
@@ -148,8 +149,12 @@ async fn an_approval_that_met_another_call_does_not_run_later_in_postgres() {
 #[tokio::test]
 async fn a_request_whose_caller_disconnects_is_audited_before_it_expires() {
     let directory = tempfile::tempdir().unwrap();
-    let fixture = Fixture::new(on_disk(directory.path())).await;
+    let faults = FaultSwitch::default();
+    let options = sqlite::Options { faults: faults.clone(), ..sqlite::Options::default() };
+    let store = Store::Sqlite(Sqlite::open(&directory.path().join("state.db"), options).unwrap());
+    let fixture = Fixture::new(store).await;
     let orchestrator = &fixture.orchestrator;
+    faults.set(Fault::CommitWaits);
     {
         let call = orchestrator.call(CallRequest::new(&session(0), PAY.call()));
         let until_it_is_stored = async {
@@ -164,6 +169,7 @@ async fn a_request_whose_caller_disconnects_is_audited_before_it_expires() {
             _ = call => panic!("the request did not wait for the disk"),
         }
     }
+    faults.set(Fault::None);
     assert!(orchestrator.wait_until_idle(Duration::from_secs(60)).await);
     fixture.clock.advance(CONFIRMATION_MS);
     orchestrator.sweep().await.unwrap();

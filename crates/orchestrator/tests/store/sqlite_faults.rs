@@ -274,18 +274,22 @@ async fn a_store_without_its_writer_refuses_every_write() {
 }
 
 /// Starts a claim, and drops it before it is on disk.
-async fn start_and_drop(store: &Sqlite, call: Claim) {
-    let mut claimed = pin!(store.claim(call));
-    let polled = poll_fn(|context| Poll::Ready(claimed.as_mut().poll(context))).await;
-    assert!(polled.is_pending(), "a committed claim waits for the disk");
+async fn start_and_drop(store: &Sqlite, faults: &FaultSwitch, call: Claim) {
+    faults.set(Fault::CommitWaits);
+    {
+        let mut claimed = pin!(store.claim(call));
+        let polled = poll_fn(|context| Poll::Ready(claimed.as_mut().poll(context))).await;
+        assert!(polled.is_pending(), "a committed claim waits for the disk");
+    }
+    faults.set(Fault::None);
 }
 
 #[tokio::test]
 async fn a_claim_whose_caller_went_away_can_be_repeated() {
-    let (fixture, store, _faults) = with_faults().await;
+    let (fixture, store, faults) = with_faults().await;
     let approval = approved(&*store, confirmation("q", "s", "call")).await;
     let call = Claim { charges: retrieval_charge(1), ..confirmed(&approval) };
-    start_and_drop(&store, call.clone()).await;
+    start_and_drop(&store, &faults, call.clone()).await;
     assert_eq!(store.execution("s", "call").await, Ok(None));
     store.flush().await.unwrap();
     drop(store);
@@ -293,7 +297,7 @@ async fn a_claim_whose_caller_went_away_can_be_repeated() {
     let store = fixture.store();
     assert_eq!(store.execution("s", "call").await, Ok(None));
     assert_eq!(retrievals(&*store).await, 0);
-    start_and_drop(&store, call.clone()).await;
+    start_and_drop(&store, &faults, call.clone()).await;
     assert_eq!(store.claim(call.clone()).await, Ok(ClaimOutcome::New));
     drop(store);
     let fixture = fixture.restart().await;

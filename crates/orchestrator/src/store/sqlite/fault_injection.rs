@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, ffi};
 
@@ -12,6 +13,8 @@ pub enum Fault {
     None,
     /// Every commit fails like a failed fsync.
     CommitFails,
+    /// Every commit waits until another fault is set, or none.
+    CommitWaits,
     /// The file cannot grow.
     DiskFull,
     /// The writer stops before its next transaction, as if the process had died.
@@ -50,6 +53,9 @@ impl FaultSwitch {
 
     /// Called before every commit.
     pub(super) fn on_commit(&self) -> rusqlite::Result<()> {
+        while self.is(Fault::CommitWaits) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         if !self.is(Fault::CommitFails) {
             return Ok(());
         }
