@@ -1,7 +1,5 @@
 //! The bound on work: what is reported, where and with what help.
 
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
 
 use super::super::linter::Linter;
@@ -70,10 +68,9 @@ fn is_bounded(schema: &Value) -> bool {
 }
 
 #[test]
-fn a_fan_out_of_a_million_is_refused_at_once() {
-    let started = Instant::now();
-    let problems = lint(&fan_out(20));
-    assert!(started.elapsed() < Duration::from_millis(10));
+fn a_huge_fan_out_is_refused_without_following_it() {
+    // Following each of the 2^60 paths would never end.
+    let problems = lint(&fan_out(60));
     assert_eq!(problems.iter().map(|problem| problem.code).collect::<Vec<_>>(), ["schema-unbounded-cost"]);
     assert_eq!(lint(&fan_out(10)), []);
 }
