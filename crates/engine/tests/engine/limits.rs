@@ -259,10 +259,10 @@ async fn a_long_turn_does_not_delay_short_ones() {
     let spin = program("export async function execute() { for (;;) {} }");
     let mut long = call(&spin, json!({}));
     long.limits.cpu = Duration::from_secs(3);
-    let (runner, began) = (engine.clone(), Instant::now());
+    let runner = engine.clone();
     let long = tokio::spawn(async move { runner.run(long).await });
     assert_eq!(body_with(&engine, "return 1;").await, Ok(json!(1)));
-    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    assert!(!long.is_finished(), "the short one waited for the long one");
     long.abort();
 }
 
