@@ -94,7 +94,7 @@ impl ToolMetrics {
     }
 
     /// In milliseconds.
-    fn quantile(&self, share: f64) -> f64 {
+    pub fn quantile(&self, share: f64) -> f64 {
         let total: u64 = self.latency.iter().map(|(_, count)| count).sum();
         let wanted = (total as f64 * share).ceil().max(1.0) as u64;
         let mut seen = 0;

@@ -4,6 +4,7 @@
 //! ```text
 //! connection (limits, timeouts) → service (id, origin, route, principal) → rest/…, mcp/… → orchestrator → envelope → response
 //!                                                                      → chat/…        → agent → events → response
+//!                                                                      → console/…     → data → page
 //! ```
 //! [`route`] is the table of all routes, each with its handler. Another wire is a module beside `rest` and its rows
 //! in that table.
@@ -16,6 +17,7 @@ mod chat;
 mod chunk_queue;
 mod connection;
 mod connection_table;
+mod console;
 mod counters;
 mod http_client;
 mod idle;

@@ -15,6 +15,8 @@ use crate::body::{self, Body};
 use crate::problem::{Kind, Problem};
 
 static FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+static FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+static FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 static REQUESTED_METHOD: HeaderName = HeaderName::from_static("access-control-request-method");
 
 /// The headers that pages of listed origins may send.
@@ -48,14 +50,31 @@ impl Origins {
         if self.listed.contains(&text) {
             return Ok(Some(origin.clone()));
         }
-        let own = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
-        if own.is_some_and(|own| own.eq_ignore_ascii_case(host)) { Ok(None) } else { Err(foreign()) }
+        if is_own(&text, host) { Ok(None) } else { Err(foreign()) }
     }
 
     /// As [`Self::check`], for resources that pages of any site may embed.
     pub fn check_link(&self, headers: &HeaderMap) -> Result<Option<HeaderValue>, Problem> {
         self.check_host(headers)?;
         Ok(self.check(headers).unwrap_or_default())
+    }
+
+    /// As [`Self::check`], for pages of the console: a link on another site may lead to them. A form must come from a
+    /// page of this server, so that listed origins cannot send one either.
+    pub fn check_page(&self, method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
+        let host = self.check_host(headers)?;
+        if *method == Method::POST {
+            let origin = headers.get(ORIGIN).and_then(|origin| origin.to_str().ok()).unwrap_or_default();
+            return if is_own(origin, host) { Ok(()) } else { Err(foreign_form()) };
+        }
+        let is = |name: &HeaderName, value: &str| headers.get(name).is_some_and(|own| own == value);
+        if is(&FETCH_MODE, "navigate") && is(&FETCH_DEST, "document") {
+            return Ok(());
+        }
+        match self.check(headers)? {
+            Some(_) => Err(foreign_form()),
+            None => Ok(()),
+        }
     }
 
     fn check_host<'a>(&self, headers: &'a HeaderMap) -> Result<&'a str, Problem> {
@@ -78,6 +97,16 @@ impl Origins {
 
 fn foreign() -> Problem {
     Problem::new(Kind::CROSS_ORIGIN, "To allow this page, add its origin to `[server] cors_origins`.")
+}
+
+fn foreign_form() -> Problem {
+    Problem::new(Kind::CROSS_ORIGIN, "The console accepts forms and requests from its own pages only.")
+}
+
+/// Whether this is the origin of the server's own pages.
+fn is_own(origin: &str, host: &str) -> bool {
+    let own = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    own.is_some_and(|own| own.eq_ignore_ascii_case(host))
 }
 
 /// `localhost`, `127.0.0.1`, `[::1]`, with or without a port.
@@ -154,6 +183,27 @@ mod tests {
         }
         assert!(!check(&origins, &[("host", "localhost"), ("sec-fetch-site", "cross-site")]));
         assert!(check(&origins, &[("host", "localhost"), ("sec-fetch-site", "none")]));
+    }
+
+    #[test]
+    fn links_lead_to_pages_and_forms_come_from_pages_of_the_server() {
+        let origins = Origins::new(&["https://listed.example".to_owned()], "127.0.0.1".parse().unwrap());
+        let check = |method: Method, pairs: &[(&'static str, &'static str)]| {
+            let pairs = [("host", "localhost:7300")].iter().chain(pairs);
+            let pairs =
+                pairs.map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+            origins.check_page(&method, &pairs.collect()).is_ok()
+        };
+        let (site, mode, dest) = ("sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest");
+        assert!(check(Method::GET, &[(site, "cross-site"), (mode, "navigate"), (dest, "document")]));
+        assert!(!check(Method::GET, &[(site, "cross-site"), (mode, "navigate"), (dest, "iframe")]));
+        assert!(!check(Method::GET, &[(site, "cross-site"), (mode, "cors"), (dest, "empty")]));
+        assert!(!check(Method::GET, &[("origin", "https://listed.example")]));
+        assert!(check(Method::POST, &[("origin", "http://localhost:7300")]));
+        for origin in ["https://listed.example", "http://localhost:3000", "null", ""] {
+            assert!(!check(Method::POST, &[("origin", origin)]), "{origin}");
+        }
+        assert!(!check(Method::POST, &[]), "a browser sends the origin of a form");
     }
 
     #[test]

@@ -4,10 +4,12 @@
 use hyper::header::{ALLOW, CONNECTION, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
+use toolwright_console::Template;
+use toolwright_console::error_page::ErrorPage;
 use toolwright_orchestrator::store;
 
 use crate::body::{self, Body};
-use crate::json;
+use crate::{console, json};
 
 /// Why a request was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +32,8 @@ pub enum ErrorForm {
     Sentence,
     /// `{"error": {message, type, param, code}}`, as OpenAI's SDKs read it.
     OpenAi,
+    /// A page, for people.
+    Page,
 }
 
 /// A kind of problem: status, name in the type URN, and title.
@@ -121,10 +125,24 @@ impl Problem {
             }
             ErrorForm::Sentence => body::response("text/plain; charset=utf-8", self.detail.clone()),
             ErrorForm::OpenAi => body::response(json::MEDIA_TYPE, self.openai_error().to_string()),
+            ErrorForm::Page => body::response(console::HTML, self.page(request_id)),
         };
         *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         response.headers_mut().extend(self.header.as_deref().cloned());
         response
+    }
+
+    /// Whether the request needs credentials, or others than it has.
+    pub fn is_unauthenticated(&self) -> bool {
+        self.kind == Kind::UNAUTHENTICATED
+    }
+
+    fn page(&self, request_id: &HeaderValue) -> String {
+        let Kind(status, _, title) = self.kind;
+        let request_id = request_id.to_str().unwrap_or_default();
+        ErrorPage { status, title, detail: &self.detail, request_id }
+            .render()
+            .unwrap_or_else(|_| self.detail.clone())
     }
 
     fn openai_error(&self) -> Value {

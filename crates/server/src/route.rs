@@ -9,13 +9,15 @@ use crate::request::RouteHandler;
 use crate::rest::{
     blocks, calls, confirmations, images, messages, monitoring, prompt, session_events, sessions, tools,
 };
-use crate::{chat, mcp, openapi, prometheus};
+use crate::{chat, console, mcp, openapi, prometheus};
 
 /// Who may call a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Anyone.
     Open,
+    /// Anyone, within the limits on connections and requests.
+    Anonymous,
     /// Anyone who has the URL, which cannot be guessed. Pages of any site may embed what is there.
     Link,
     /// Authenticated callers.
@@ -45,9 +47,19 @@ const fn route(method: &'static str, path: &'static str, access: Access, handler
     Route { method, path, access, errors: ErrorForm::Problem, handler }
 }
 
+/// A route of the console. One with POST gets its form by [`console::form::read`], which checks the token.
+const fn page(method: &'static str, path: &'static str, access: Access, handler: RouteHandler) -> Route {
+    route(method, path, access, handler).errors(ErrorForm::Page)
+}
+
 impl Route {
     const fn errors(self, errors: ErrorForm) -> Self {
         Self { errors, ..self }
+    }
+
+    /// Whether it belongs to the console. The other routes are the API, which the OpenAPI document lists.
+    pub fn is_of_console(&self) -> bool {
+        self.errors == ErrorForm::Page
     }
 }
 
@@ -85,6 +97,12 @@ pub const ROUTES: &[Route] = &[
     route("GET", "/v1/metrics", METRICS, |r| Box::pin(monitoring::metrics(r))),
     route("DELETE", "/v1/blocks", Access::Role(&[ADMIN]), |r| Box::pin(blocks::lift(r))),
     route("GET", "/v1/audit", Access::Role(&[ADMIN]), |r| Box::pin(monitoring::audit(r))),
+    page("GET", "/", Access::Authenticated, |r| Box::pin(console::home::show(r))),
+    page("GET", "/tools", Access::Authenticated, |r| Box::pin(console::tools::list(r))),
+    page("GET", "/sign-in", Access::Anonymous, |r| Box::pin(console::sign_in::show(r))),
+    page("POST", "/sign-in", Access::Anonymous, |r| Box::pin(console::sign_in::sign_in(r))),
+    page("POST", "/sign-out", Access::Authenticated, |r| Box::pin(console::sign_in::sign_out(r))),
+    page("GET", "/assets/{name}", Access::Anonymous, |r| Box::pin(console::assets::get(r))),
     route("GET", "/openapi.json", Access::Open, |r| Box::pin(openapi::document(r))),
     route("GET", "/metrics", METRICS, |r| Box::pin(prometheus::metrics(r))),
     route("GET", "/healthz", Access::Open, |r| Box::pin(monitoring::healthy(r))),
@@ -159,7 +177,8 @@ mod tests {
             ("GET", "/images/../keys.json", "-"),
             ("GET", "/images/..%2Fkeys.json", "GET /images/{imageName} ../keys.json"),
             ("GET", "/v2", "-"),
-            ("GET", "/", "-"),
+            ("GET", "/", "GET / "),
+            ("GET", "/assets/console.css", "GET /assets/{name} console.css"),
             ("POST", "//v1/sessions", "-"),
         ];
         for (method, path, expected) in cases {

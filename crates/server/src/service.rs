@@ -18,6 +18,7 @@ use crate::access_log::Entry;
 use crate::app::App;
 use crate::body::{self, Body};
 use crate::connection_table::Class;
+use crate::console;
 use crate::counters::Counters;
 use crate::idle::IdleTimer;
 use crate::options::Limits;
@@ -65,12 +66,10 @@ pub(crate) async fn respond(
             if class == Class::Regular {
                 Box::pin(body::drain(&mut body)).await;
             }
-            problem.response(&id, state.errors)
+            state.problem_response(&problem, &head, &id)
         }
     };
-    if let Some(origin) = state.cors_origin {
-        origin::allow(&mut response, origin);
-    }
+    state.add_headers(&mut response);
     let status = response.status().as_u16();
     app.counters.count(status);
     app.access_log.write(&Entry {
@@ -150,9 +149,16 @@ impl RequestState {
         if let RouteMatch::Route(route, _) = &found {
             self.errors = route.errors;
         }
+        if matches!(found, RouteMatch::None) && console::is_browser(head) {
+            self.errors = ErrorForm::Page;
+        }
         self.cors_origin = match &found {
             RouteMatch::Route(route, _) if route.access == Access::Link => {
                 app.origins.check_link(&head.headers)?
+            }
+            RouteMatch::Route(route, _) if route.is_of_console() => {
+                app.origins.check_page(&head.method, &head.headers)?;
+                None
             }
             _ => app.origins.check(&head.headers)?,
         };
@@ -164,6 +170,7 @@ impl RequestState {
         let (route, parameter) = match found {
             RouteMatch::Route(route, parameter) => (route, parameter),
             RouteMatch::OtherMethods(allow) => return Err(Problem::method_not_allowed(&allow)),
+            RouteMatch::None if self.errors == ErrorForm::Page => return Err(Problem::not_found("page")),
             RouteMatch::None => return Err(Problem::not_found("path; `/openapi.json` lists all paths")),
         };
         // Health checks must get through when the server is busy.
@@ -179,10 +186,30 @@ impl RequestState {
             return Err(Problem::new(Kind::TOO_MANY_REQUESTS, detail));
         }
         let principal = self.authenticate(app, route, &head.headers).await?;
+        if !route.is_of_console() && !head.method.is_safe() {
+            app.auth.check_signed_in_request(&head.headers)?;
+        }
         let limit = app.options.limits.requests_per_principal;
         let counted = principal.map(|principal| app.running_requests.begin(principal, limit));
         let _counted = counted.transpose()?;
         (route.handler)(ApiRequest { app, head, body, parameter: &parameter, principal }).await
+    }
+
+    fn problem_response(&self, problem: &Problem, head: &Parts, request_id: &HeaderValue) -> Response<Body> {
+        match self.errors {
+            ErrorForm::Page => console::problem_response(problem, head, request_id),
+            form => problem.response(request_id, form),
+        }
+    }
+
+    /// Adds what browsers are told about the response.
+    fn add_headers(&mut self, response: &mut Response<Body>) {
+        if self.errors == ErrorForm::Page {
+            console::protect(response.headers_mut());
+        }
+        if let Some(origin) = self.cors_origin.take() {
+            origin::allow(response, origin);
+        }
     }
 
     async fn authenticate<'a>(
@@ -191,7 +218,7 @@ impl RequestState {
         route: &Route,
         headers: &HeaderMap,
     ) -> Result<Option<&'a Arc<Principal>>, Problem> {
-        if matches!(route.access, Access::Open | Access::Link) {
+        if matches!(route.access, Access::Open | Access::Anonymous | Access::Link) {
             return Ok(None);
         }
         let principal = &*self.principal.insert(app.auth.identify(headers).await?);

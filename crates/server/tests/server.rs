@@ -17,6 +17,8 @@ mod client;
 mod confirmations;
 #[path = "server/connections.rs"]
 mod connections;
+#[path = "server/console.rs"]
+mod console;
 #[path = "server/current_roles.rs"]
 mod current_roles;
 #[path = "server/images.rs"]

@@ -87,10 +87,16 @@ impl Keys {
     /// The principal of a key that is valid at `now`, in seconds since 1970.
     pub fn principal(&self, token: &str, now: i64) -> Option<Arc<Principal>> {
         let (id, secret) = token.strip_prefix(PREFIX)?.split_once('_')?;
+        let principal = self.principal_by_id(id, now)?;
+        let (key, _) = self.0.get(id)?;
+        equal_in_constant_time(hash(&key.salt, secret).as_bytes(), key.hash.as_bytes()).then_some(principal)
+    }
+
+    /// The principal of the key with this id, if it is valid at `now`; for a sign-in that has shown the secret before.
+    pub(super) fn principal_by_id(&self, id: &str, now: i64) -> Option<Arc<Principal>> {
         let (key, principal) = self.0.get(id)?;
         let is_valid = key.revoked_at.is_none() && key.expires_at.is_none_or(|expires| now < expires);
-        (is_valid && equal_in_constant_time(hash(&key.salt, secret).as_bytes(), key.hash.as_bytes()))
-            .then(|| Arc::clone(principal))
+        is_valid.then(|| Arc::clone(principal))
     }
 }
 
@@ -129,10 +135,15 @@ impl KeyFile {
         Ok(keys)
     }
 
+    /// The id in a key.
+    pub(super) fn id_of(token: &str) -> &str {
+        token.strip_prefix(PREFIX).and_then(|rest| rest.split('_').next()).unwrap_or_default()
+    }
+
     /// The principal of a valid key. For an unknown key the file is checked again: it may be new.
     pub(super) fn principal(&self, token: &str, now: i64) -> Result<Option<Arc<Principal>>, Error> {
         let keys = self.current()?;
-        let id = token.strip_prefix(PREFIX).and_then(|rest| rest.split('_').next()).unwrap_or_default();
+        let id = Self::id_of(token);
         if keys.0.contains_key(id) {
             return Ok(keys.principal(token, now));
         }

@@ -1,4 +1,5 @@
-//! Authentication: by API key or JWT; on loopback, while there is neither, the local user.
+//! Authentication: by API key or JWT, or by a sign-in of the console with one of them; on loopback, while there is
+//! neither, the local user.
 
 #![expect(clippy::disallowed_methods, reason = "the expiry of keys and JWTs")]
 
@@ -6,6 +7,7 @@ mod jwks;
 mod jwt;
 pub mod keys;
 mod local;
+mod sign_in;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +17,12 @@ use hyper::header::{AUTHORIZATION, HeaderMap};
 pub use jwks::Source as JwksSource;
 pub use jwt::Options as JwtOptions;
 pub use local::LocalKey;
+pub(crate) use sign_in::{COOKIE_NAME, CSRF_HEADER, LIFETIME_S};
 
 use crate::problem::{Kind, Problem};
 use crate::route::ADMIN;
 use keys::KeyFile;
+use sign_in::SignIns;
 use toolwright_contract::{LOCAL, Principal};
 
 const KEY_RECHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -31,6 +35,7 @@ pub struct Auth {
     jwt: Option<jwt::Verifier>,
     local: Arc<Principal>,
     local_key: Option<LocalKey>,
+    sign_ins: SignIns,
     /// Only for a server on loopback: elsewhere a deleted key file would open the server.
     allows_anonymous: bool,
 }
@@ -39,7 +44,9 @@ impl Auth {
     /// Keys from a file, which need not exist; JWTs if an issuer is configured.
     pub fn new(keys: KeyFile, jwt: Option<JwtOptions>) -> Self {
         let jwt = jwt.map(jwt::Verifier::new);
-        Self { keys, jwt, local: Arc::new(local_principal()), local_key: None, allows_anonymous: false }
+        let local = Arc::new(local_principal());
+        let sign_ins = SignIns::default();
+        Self { keys, jwt, local, local_key: None, sign_ins, allows_anonymous: false }
     }
 
     /// Accepts this key of programs of the same user; see [`LocalKey`].
@@ -79,6 +86,9 @@ impl Auth {
 
     pub(crate) async fn identify(&self, headers: &HeaderMap) -> Result<Arc<Principal>, Problem> {
         let Some(header) = headers.get(AUTHORIZATION) else {
+            if let Some(principal) = self.signed_in(headers).await? {
+                return Ok(principal);
+            }
             return if self.allows_anonymous && self.is_open() {
                 Ok(Arc::clone(&self.local))
             } else {
@@ -97,11 +107,13 @@ impl Auth {
                 _ => Err(unauthenticated("This key is of another run of the server.")),
             };
         }
+        self.identify_token(token).await
+    }
+
+    /// The principal of an API key or a JWT.
+    async fn identify_token(&self, token: &str) -> Result<Arc<Principal>, Problem> {
         if token.starts_with(keys::PREFIX) {
-            let principal = self.keys.principal(token, now()).map_err(|error| {
-                tracing::error!("could not read the API keys: {error}");
-                Problem::new(Kind::UNAVAILABLE, "The server's keys cannot be read.")
-            })?;
+            let principal = self.keys.principal(token, now()).map_err(|error| unreadable_keys(&error))?;
             return principal
                 .ok_or_else(|| unauthenticated("This key is unknown, has expired or was revoked."));
         }
@@ -115,6 +127,11 @@ impl Auth {
             )),
         }
     }
+}
+
+fn unreadable_keys(error: &keys::Error) -> Problem {
+    tracing::error!("could not read the API keys: {error}");
+    Problem::new(Kind::UNAVAILABLE, "The server's keys cannot be read.")
 }
 
 fn unauthenticated(detail: &str) -> Problem {

@@ -13,7 +13,7 @@ use crate::problem::{Kind, Problem};
 use crate::request::{ApiRequest, new_session};
 use crate::route::ADMIN;
 
-pub(super) struct Audience<'a> {
+pub(crate) struct Audience<'a> {
     orchestrator: &'a Orchestrator,
     pub runtime: Runtime,
     /// A tool is listed if one of these may use it. `None`: every tool is.
@@ -43,6 +43,21 @@ impl<'a> Audience<'a> {
                 .unwrap_or_else(|| orchestrator.current());
             return Ok(Self { orchestrator, runtime, sessions: Some(vec![session]) });
         }
+        Self::of_principal(request, mode)
+    }
+
+    /// Whoever looks at the console: an operator sees all tools.
+    pub fn of_console(request: &'a ApiRequest<'_>) -> Result<Self, Problem> {
+        if request.is_admin() {
+            Self::of_operator(request, None, None)
+        } else {
+            Self::of_principal(request, None)
+        }
+    }
+
+    /// The sessions that the caller could begin.
+    fn of_principal(request: &'a ApiRequest<'_>, mode: Option<Mode>) -> Result<Self, Problem> {
+        let orchestrator = &request.app.orchestrator;
         let principal = request.principal()?;
         let modes = mode.map_or(Mode::ALL.to_vec(), |mode| vec![mode]);
         let begin = |mode| Arc::new(orchestrator.unstored_session(new_session(principal, mode)));

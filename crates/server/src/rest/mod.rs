@@ -1,7 +1,7 @@
 //! The REST wire, one file per resource. Each translates a request into a call of the orchestrator, and its result into
 //! JSON.
 
-mod audience;
+pub(crate) mod audience;
 pub(crate) mod blocks;
 pub(crate) mod calls;
 pub(crate) mod confirmations;

@@ -1,0 +1,21 @@
+//! Pages: data in, HTML out. One file per page with a plain struct and its template; the server collects the data.
+//!
+//! Knows no policy, no SQL and no HTTP types. Every value in a template is escaped: markup comes only from templates,
+//! and from types of this crate that implement [`HtmlSafe`](askama::filters::HtmlSafe).
+
+pub mod asset;
+pub mod chart;
+pub mod error_page;
+pub mod format;
+pub mod home;
+pub mod layout;
+pub mod markdown;
+pub mod parts;
+pub mod recipe;
+pub mod schema_form;
+pub mod sign_in;
+pub mod tools;
+
+pub use askama::Error as RenderError;
+pub use askama::Template;
+pub use layout::{Layout, Page};
