@@ -2,7 +2,7 @@
 
 use super::support::Project;
 
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 17] = [
     "build",
     "check",
     "explain",
@@ -19,6 +19,7 @@ const COMMANDS: [&str; 16] = [
     "schema",
     "serve",
     "keys",
+    "voice",
 ];
 
 #[test]

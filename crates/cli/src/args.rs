@@ -7,7 +7,7 @@ use toolwright_contract::{Category, Mode};
 
 use crate::command::{
     audit, build, calendar, call, chat, check, confirm, describe, explain, init, kb, keys, list, mcp, new,
-    prompt, schema, serve, test, toolsets, unblock,
+    prompt, schema, serve, test, toolsets, unblock, voice,
 };
 
 /// Author LLM tools once; run them for any model, in voice and in text
@@ -31,6 +31,7 @@ const EXAMPLES: &str = "Examples:
   toolwright prompt --mode voice    print the system prompt of a voice session
   toolwright schema --provider anthropic    print the tools as its API declares them
   toolwright chat                   talk to an agent that uses the tools
+  toolwright voice --wav hello.wav  say a recording to the voice agent of a server
   toolwright serve                  serve the tools and the agent over HTTP
   toolwright mcp                    serve the tools to an MCP host, over stdin and stdout";
 
@@ -104,6 +105,7 @@ pub enum Command {
     Calendar(calendar::CalendarCommand),
     Serve(Box<serve::Serve>),
     Chat(chat::Chat),
+    Voice(voice::Voice),
     Mcp(mcp::Mcp),
     Keys(keys::Keys),
     /// Check your setup and suggest fixes; exits with 1 if something is broken
@@ -137,6 +139,7 @@ const WITHOUT_EFFECT: &[(&str, &[&str])] = &[
     ("keys", &["tools", "store", "kb"]),
     ("prompt", &["store", "kb"]),
     ("schema", &["store", "kb"]),
+    ("voice", &["tools", "kb"]),
 ];
 
 /// Reads the command line; ends the process after help and wrong usage.

@@ -17,6 +17,7 @@ mod server_client;
 mod server_file;
 mod store;
 mod toolset;
+mod voice;
 
 use std::process::ExitCode;
 

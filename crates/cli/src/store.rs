@@ -75,7 +75,7 @@ pub async fn open_or_find_server(config: &Config) -> Result<StoreAccess, Failure
 }
 
 /// The server that uses a store and accepts connections. A file that a killed server has left leads nowhere.
-async fn find_server(url: &str) -> Option<ServerFile> {
+pub async fn find_server(url: &str) -> Option<ServerFile> {
     let file = ServerFile::read(&ServerFile::path(url)?)?;
     let connecting = tokio::net::TcpStream::connect(file.mcp);
     tokio::time::timeout(CONNECT_TIMEOUT, connecting).await.ok()?.ok()?;

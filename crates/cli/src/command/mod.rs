@@ -30,6 +30,7 @@ pub mod test;
 pub mod toolsets;
 pub mod unblock;
 mod views;
+pub mod voice;
 mod watch;
 
 use std::process::ExitCode;
@@ -62,6 +63,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Audit(command) => audit::run(&config()?, &command).map(succeed),
         Command::Calendar(command) => calendar::run(&config()?, &command).map(succeed),
         Command::Chat(args) => chat::run(&config()?, &args),
+        Command::Voice(args) => voice::run(&config()?, &args),
         Command::Serve(args) => serve::run(config()?, &args),
         Command::Mcp(args) => mcp::run(config()?, &args),
         Command::Keys(args) => keys::run(&config()?, args).map(succeed),

@@ -1,0 +1,12 @@
+//! A client of the voice protocol without microphone and speaker: a recording goes in, what would have been heard comes
+//! out. Prints nothing.
+
+mod connection;
+mod conversation;
+mod message;
+mod playback;
+mod wav;
+
+pub use connection::Target;
+pub use conversation::{Confirm, Event, Outcome, Script, converse};
+pub use wav::Recording;
