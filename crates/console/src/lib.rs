@@ -5,16 +5,21 @@
 
 pub mod asset;
 pub mod chart;
+pub mod diff;
 pub mod error_page;
 pub mod format;
 pub mod home;
 pub mod layout;
 pub mod markdown;
+pub mod parameters;
 pub mod parts;
+pub mod prompt;
 pub mod recipe;
 pub mod schema_form;
 pub mod sign_in;
+pub mod tool;
 pub mod tools;
+pub mod toolsets;
 
 pub use askama::Error as RenderError;
 pub use askama::Template;

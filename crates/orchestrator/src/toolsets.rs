@@ -53,7 +53,7 @@ impl Orchestrator {
     }
 
     /// The current toolset, and the key that sessions store.
-    pub(crate) fn current_version(&self) -> (Runtime, String) {
+    pub fn current_version(&self) -> (Runtime, String) {
         let toolsets = self.0.toolsets.read().unwrap_or_else(PoisonError::into_inner);
         (toolsets.current.clone(), toolsets.current_key.clone())
     }
@@ -69,7 +69,8 @@ impl Orchestrator {
         self.0.toolsets.read().unwrap_or_else(PoisonError::into_inner).by_key.get(key).cloned()
     }
 
-    pub(crate) async fn load_runtime(&self, key: &str) -> store::Result<Option<Runtime>> {
+    /// As [`Self::runtime_for`], by the key that sessions store.
+    pub async fn load_runtime(&self, key: &str) -> store::Result<Option<Runtime>> {
         match self.runtime(key) {
             Some(runtime) => Ok(Some(runtime)),
             None => Box::pin(self.restore(key)).await,

@@ -26,6 +26,8 @@ pub struct Options {
     pub mcp_turn_idle: Duration,
     /// The directory of the images that tools have made; without it none are served.
     pub images: Option<PathBuf>,
+    /// The directory that the tools are built from: the console saves tests there. `None` for an artifact.
+    pub tools_dir: Option<PathBuf>,
     /// Answers chat clients; without it the chat routes are refused.
     pub agent: Option<Agent>,
     /// How long running requests may take once shutdown begins.
@@ -69,6 +71,7 @@ impl Default for Options {
             prompts: Prompts::default(),
             mcp_turn_idle: DEFAULT_TURN_IDLE,
             images: None,
+            tools_dir: None,
             agent: None,
             shutdown: Duration::from_secs(35),
         }

@@ -85,7 +85,8 @@ async fn serve(config: &Arc<Config>, server: &ServerConfig, runtime: Runtime, ar
     let observer = exporter.clone().map(|exporter| exporter as Arc<dyn AgentObserver>);
     let agent = config.agent(&args.agent, orchestrator.clone(), observer).await?;
     let model = describe_model(agent.model());
-    let options = Options { agent: Some(agent), ..server.options(config) };
+    let tools_dir = args.source.artifact.is_none().then(|| config.tools.clone());
+    let options = Options { agent: Some(agent), tools_dir, ..server.options(config) };
     let http = Server::bind(orchestrator.clone(), auth, options).await;
     let http = http.map_err(|error| Failure::new(&error, error.help()))?;
     config.serve_at(http.address(), server.section.public_url.as_deref());

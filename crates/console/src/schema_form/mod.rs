@@ -14,6 +14,7 @@ use crate::parts::Choice;
 
 pub use build::build;
 pub use decode::{Decoded, decode};
+pub(crate) use schema::Schema;
 
 /// The name of the control of all arguments.
 pub const ROOT: &str = "args";

@@ -7,14 +7,14 @@ const MAX_REFERENCES: usize = 16;
 
 /// A schema, with the document that its references lead into.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Schema<'a> {
+pub(crate) struct Schema<'a> {
     pub root: &'a Value,
     pub node: &'a Value,
 }
 
 /// How a value of a schema is entered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(crate) enum Shape {
     String,
     Number,
     Integer,
@@ -60,7 +60,7 @@ impl<'a> Schema<'a> {
         if ["$ref", "allOf", "if", "not", "patternProperties", "prefixItems"].iter().any(|name| has(name)) {
             return Shape::Json;
         }
-        match self.types().as_slice() {
+        match self.type_names().as_slice() {
             ["string"] => Shape::String,
             ["number"] => Shape::Number,
             ["integer"] => Shape::Integer,
@@ -74,7 +74,7 @@ impl<'a> Schema<'a> {
     }
 
     /// The types it admits, besides null.
-    fn types(self) -> Vec<&'a str> {
+    pub fn type_names(self) -> Vec<&'a str> {
         let types = match self.node.get("type") {
             Some(Value::String(one)) => vec![one.as_str()],
             Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
@@ -136,7 +136,7 @@ impl<'a> Schema<'a> {
             "object" => value.is_object(),
             _ => true,
         };
-        let types = self.types();
+        let types = self.type_names();
         let required = self.node.get("required").and_then(Value::as_array).into_iter().flatten();
         let has_member = |name: &Value| name.as_str().is_some_and(|name| value.get(name).is_some());
         (types.is_empty() || types.iter().any(is_type))
@@ -159,7 +159,7 @@ impl<'a> Schema<'a> {
             let value = self.at(member).node.get("const")?;
             Some(value.as_str().map_or_else(|| value.to_string(), str::to_owned))
         });
-        let types = self.types();
+        let types = self.type_names();
         match (fixed, types.as_slice()) {
             (Some(fixed), _) => fixed,
             (None, [one]) => (*one).to_owned(),

@@ -26,6 +26,11 @@ impl Form {
         self.get(name)
             .ok_or_else(|| Problem::new(Kind::BAD_REQUEST, format!("The form has no field `{name}`.")))
     }
+
+    /// All fields.
+    pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
 }
 
 /// Reads the form of a page. Its token comes in the field `csrf`, or in the header of a script's request.

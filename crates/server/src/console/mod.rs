@@ -5,8 +5,12 @@ pub(crate) mod assets;
 pub(crate) mod form;
 pub(crate) mod home;
 mod layout;
+pub(crate) mod prompt;
 pub(crate) mod sign_in;
+pub(crate) mod tool;
+pub(crate) mod tool_test;
 pub(crate) mod tools;
+pub(crate) mod toolsets;
 
 use hyper::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderMap, HeaderName, HeaderValue, LOCATION,

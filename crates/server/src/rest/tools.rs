@@ -88,7 +88,7 @@ pub(super) fn parse_provider(name: &str) -> Result<&'static Provider, Problem> {
     })
 }
 
-pub(super) fn parse_mode(word: &str) -> Result<Mode, Problem> {
+pub(crate) fn parse_mode(word: &str) -> Result<Mode, Problem> {
     parse_word("mode", word, Mode::WORDS, Mode::from_word)
 }
 

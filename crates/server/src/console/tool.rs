@@ -1,0 +1,221 @@
+//! `/tools/{toolId}`: one tool, and calls of it from a form. A call takes the same path as any other.
+
+use serde_json::{Map, Value, json};
+use toolwright_console::format::duration;
+use toolwright_console::markdown::Markdown;
+use toolwright_console::parameters::parameter_rows;
+use toolwright_console::parts::{Chip, Choice, Code, Notice, Tone};
+use toolwright_console::recipe::curl_call;
+use toolwright_console::schema_form::{Decoded, build, decode};
+use toolwright_console::tool::{LossRow, ProviderView, Tab, TabContent, ToolPage, TryContent, TryResult};
+use toolwright_console::{Layout, Page};
+use toolwright_contract::suggest::nearest;
+use toolwright_contract::{Envelope, ErrorKind, Mode, ToolSpec};
+use toolwright_orchestrator::{CallRequest, ToolCall};
+use toolwright_providers::PROVIDERS;
+use toolwright_registry::toolset::Tool;
+
+use super::{base_url, form, layout, page, tool_test};
+use crate::problem::{Kind, Problem};
+use crate::request::{ApiRequest, ApiResult, new_session};
+use crate::rest::audience::Audience;
+use crate::rest::tools::parse_mode;
+
+pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
+    let [tab, args, mode, saved] = request.query(["tab", "args", "mode", "saved"])?;
+    let audience = Audience::of_console(&request)?;
+    let tool = find(&audience, request.parameter)?;
+    let tab = tab.as_deref().and_then(Tab::from_word).unwrap_or(Tab::Try);
+    let content = match tab {
+        Tab::Try => {
+            let args = args.as_deref().and_then(|text| serde_json::from_str(text).ok());
+            let begin = Decoded::from_args(args.unwrap_or_else(|| Value::Object(Map::new())));
+            let mode = mode.as_deref().map(parse_mode).transpose()?;
+            let mut content = try_content(&request, tool, &begin, &[], mode);
+            content.notices.extend(saved.map(|file| Notice::new(Tone::Ok, "The test is saved.", file)));
+            TabContent::Try(Box::new(content))
+        }
+        Tab::Documentation => {
+            let documentation = audience.runtime.toolset().documentation(&tool.spec.tool_id);
+            TabContent::Documentation(Markdown::new(
+                documentation.as_deref().unwrap_or(&tool.spec.description),
+            ))
+        }
+        Tab::Parameters => TabContent::Parameters {
+            rows: parameter_rows(&tool.spec.json_schema),
+            schema: Code::json("JSON Schema of the arguments", &tool.spec.json_schema),
+            output: tool.spec.output.as_ref().map(|output| Code::json("JSON Schema of the result", output)),
+        },
+        Tab::Models => TabContent::Models {
+            prompt_line: Code::new(
+                "Line in the prompt",
+                format!("**{}** ({}): {}", tool.spec.tool_id, tool.spec.category, tool.summary),
+            ),
+            views: PROVIDERS.iter().map(|provider| provider_view(provider, &tool.spec)).collect(),
+        },
+    };
+    page(&tool_page(&request, tool, tab, content).await?)
+}
+
+/// `POST /tools/{toolId}/try`: calls the tool with the arguments of the form, or with its JSON.
+pub(crate) async fn try_it(mut request: ApiRequest<'_>) -> ApiResult {
+    let form = form::read(&mut request).await?;
+    let audience = Audience::of_console(&request)?;
+    let tool = find(&audience, request.parameter)?;
+    let mode = parse_mode(form.required("mode")?)?;
+    let is_json = form.get("from") == Some("json");
+    let json_text = form.get("json").unwrap_or_default();
+    let read = match is_json {
+        true => serde_json::from_str(json_text).map(Decoded::from_args).map_err(|error| error.to_string()),
+        false => Ok(decode(&tool.spec.json_schema, form.fields())),
+    };
+    let decoded = match read {
+        Ok(decoded) => decoded,
+        Err(error) => {
+            let mut content = try_content(&request, tool, &Decoded::from_args(json!({})), &[], Some(mode));
+            content.json = json_text.to_owned();
+            content.json_error = Some(format!("This must be JSON: {error}."));
+            return page(&tool_page(&request, tool, Tab::Try, TabContent::Try(Box::new(content))).await?);
+        }
+    };
+    let envelope = match decoded.rejected.is_empty() {
+        true => Some(call(&request, tool, &decoded.args, mode).await?),
+        false => None,
+    };
+    let errors = envelope.as_ref().map(validation_errors).unwrap_or_default();
+    let mut content = try_content(&request, tool, &decoded, &errors, Some(mode));
+    content.result = envelope.map(|envelope| result(&request, tool, &decoded.args, mode, &envelope));
+    page(&tool_page(&request, tool, Tab::Try, TabContent::Try(Box::new(content))).await?)
+}
+
+async fn call(
+    request: &ApiRequest<'_>,
+    tool: &Tool,
+    args: &Value,
+    mode: Mode,
+) -> Result<std::sync::Arc<Envelope>, Problem> {
+    let orchestrator = &request.app.orchestrator;
+    let call = ToolCall { id: None, tool: tool.spec.tool_id.clone(), args: args.clone() };
+    let session = orchestrator.session_for(new_session(request.principal()?, mode), &call).await?;
+    let mut call = CallRequest::new(session, call);
+    call.principal = request.caller()?.cloned();
+    Ok(orchestrator.call(call).await)
+}
+
+/// The tool, if the caller may see it.
+pub(super) fn find<'t>(audience: &'t Audience<'_>, id: &str) -> Result<&'t Tool, Problem> {
+    let tools = audience.tools();
+    tools.iter().find(|tool| tool.spec.tool_id == id).copied().ok_or_else(|| {
+        let near = nearest(id, tools.iter().map(|tool| tool.spec.tool_id.as_str()));
+        let detail = near.map(|near| format!("There is no such tool: did you mean `{near}`?"));
+        Problem::new(Kind::NOT_FOUND, detail.unwrap_or("There is no such tool.".to_owned()))
+    })
+}
+
+async fn tool_page(
+    request: &ApiRequest<'_>,
+    tool: &Tool,
+    tab: Tab,
+    content: TabContent,
+) -> Result<ToolPage, Problem> {
+    let spec = &tool.spec;
+    let layout = layout(request, Page::Tools, spec.tool_id.as_str()).await?;
+    Ok(ToolPage {
+        layout: Layout { scripts: &["tool_form.js"], ..layout },
+        id: spec.tool_id.clone(),
+        summary: tool.summary.clone(),
+        category: spec.category.as_str().to_owned(),
+        properties: properties(spec),
+        tab,
+        content,
+    })
+}
+
+fn properties(spec: &ToolSpec) -> Vec<Chip> {
+    let plain = |text: String| Chip::new(Tone::Plain, text);
+    let modes: Vec<&str> = spec.allowed_modes.iter().map(|mode| mode.as_str()).collect();
+    let budget = spec.latency_budget_ms.as_f64().unwrap_or_default();
+    let mut chips = vec![plain(spec.side_effects.as_str().to_owned())];
+    chips.extend((!spec.requires_confirmation.is_never()).then(|| Chip::new(Tone::Warn, "asks first")));
+    chips.extend(spec.idempotent.then(|| plain("idempotent".to_owned())));
+    chips.push(plain(modes.join(", ")));
+    chips.push(plain(format!("budget {}", duration(budget))));
+    chips.push(plain(spec.version.clone()));
+    chips.extend(spec.tags.iter().cloned().map(plain));
+    chips
+}
+
+fn try_content(
+    request: &ApiRequest<'_>,
+    tool: &Tool,
+    begin: &Decoded,
+    errors: &[(String, String)],
+    mode: Option<Mode>,
+) -> TryContent {
+    let mode = mode.or(tool.spec.allowed_modes.first().copied()).unwrap_or(Mode::Text);
+    TryContent {
+        form: build(&tool.spec.json_schema, begin, errors),
+        modes: Mode::WORDS.iter().map(|word| Choice::new(*word, *word, Some(mode.as_str()))).collect(),
+        json: toolwright_console::format::pretty(&begin.args),
+        json_error: None,
+        notices: Vec::new(),
+        result: None,
+        cannot_save: tool_test::place(request, tool).err(),
+    }
+}
+
+fn result(
+    request: &ApiRequest<'_>,
+    tool: &Tool,
+    args: &Value,
+    mode: Mode,
+    envelope: &std::sync::Arc<Envelope>,
+) -> TryResult {
+    let outcome = envelope.outcome.as_ref().map_or_else(|failure| failure.kind.as_str(), |_| "ok");
+    let body = json!({ "args": args, "mode": mode });
+    // The serialization of the envelope itself has no token.
+    let value = serde_json::to_value(&**envelope).unwrap_or_default();
+    TryResult {
+        outcome: Chip::outcome(outcome),
+        duration_ms: envelope.meta.duration,
+        execution_id: envelope.meta.execution_id.clone(),
+        envelope: Code::json("Envelope", &value),
+        curl: curl_call(&base_url(request), !request.app.auth.is_open(), &tool.spec.tool_id, &body),
+        args_json: args.to_string(),
+        mode: mode.as_str().to_owned(),
+        expect_json: tool_test::expectation(&value).to_string(),
+        is_waiting: outcome == ErrorKind::ConfirmationRequired.as_str(),
+    }
+}
+
+/// The errors of a refused call, by the JSON pointer of the argument that each is about.
+fn validation_errors(envelope: &std::sync::Arc<Envelope>) -> Vec<(String, String)> {
+    let Err(failure) = &envelope.outcome else { return Vec::new() };
+    let details = failure.details().unwrap_or_default();
+    let errors = details.get("errors").unwrap_or(&details).as_array().cloned().unwrap_or_default();
+    let place = |error: &Value| {
+        let pointer = error["instancePath"].as_str()?;
+        // A missing member is shown where it should be entered.
+        let missing = error["params"]["missingProperty"].as_str().map(|name| format!("/{}", escape(name)));
+        let message = error["message"].as_str()?.to_owned();
+        Some((format!("{pointer}{}", missing.unwrap_or_default()), message))
+    };
+    errors.iter().filter_map(place).collect()
+}
+
+fn escape(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+fn provider_view(provider: &toolwright_providers::Provider, spec: &ToolSpec) -> ProviderView {
+    let view = provider.view([spec]);
+    let loss = |loss: &toolwright_providers::Loss| LossRow {
+        path: if loss.path.is_empty() { "/".to_owned() } else { loss.path.clone() },
+        note: loss.note.clone(),
+    };
+    ProviderView {
+        title: provider.title.to_owned(),
+        declaration: Code::json(format!("Declaration for {}", provider.title), &view.declarations),
+        losses: view.losses.iter().map(loss).collect(),
+    }
+}
