@@ -59,6 +59,14 @@ pub trait ConversationLog: Send + Sync {
         limit: usize,
     ) -> impl Future<Output = Result<Vec<LogEntry>>> + Send;
 
+    /// The last entries of up to `limit` logs, in an order of their sessions that never changes, after this session; from
+    /// the first one if it is empty. Sessions without entries are left out.
+    fn last_log_entries(
+        &self,
+        after: &str,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<(String, LogEntry)>>> + Send;
+
     /// The writer that has the log open, if its process is alive.
     fn log_writer(&self, session: &str) -> impl Future<Output = Result<Option<String>>> + Send;
 }
@@ -99,6 +107,10 @@ impl ConversationLog for Store {
 
     async fn log_entries(&self, session: &str, after: u64, limit: usize) -> Result<Vec<LogEntry>> {
         dispatch!(self, store => store.log_entries(session, after, limit))
+    }
+
+    async fn last_log_entries(&self, after: &str, limit: usize) -> Result<Vec<(String, LogEntry)>> {
+        dispatch!(self, store => store.last_log_entries(after, limit))
     }
 
     async fn log_writer(&self, session: &str) -> Result<Option<String>> {

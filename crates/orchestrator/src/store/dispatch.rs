@@ -95,6 +95,9 @@ operations! {
     /// How many confirmations of a principal are pending and have not expired by `now`, counted up to `limit`.
     async fn count_pending(&self, principal: &str, now: i64, limit: usize) -> Result<usize>;
 
+    /// Those of these confirmations that wait for no answer (any more) at `now`, or do not exist.
+    async fn closed_confirmations(&self, ids: &[String], now: i64) -> Result<Vec<String>>;
+
     /// Approves or rejects a confirmation that is pending and has not expired by `now`. `None` when it is not pending
     /// or does not exist. Committed.
     async fn decide_confirmation(

@@ -147,6 +147,13 @@ pub trait Journal: Send + Sync {
     /// The position of the last entry of a conversation log; 0 when it is empty.
     fn log_end(&self, session: &str) -> impl Future<Output = Result<u64>> + Send;
 
+    /// The last entries of up to `limit` conversation logs, by session, after this session.
+    fn last_log_entries(
+        &self,
+        after: &str,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<(String, LogEntry)>>> + Send;
+
     /// Up to `limit` audit rows after the row with this number.
     fn audit_rows(&self, after: u64, limit: usize) -> impl Future<Output = Result<Vec<AuditRow>>> + Send;
 }

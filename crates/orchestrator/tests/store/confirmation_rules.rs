@@ -54,6 +54,20 @@ pub async fn a_decided_or_expired_confirmation_is_not_renewed<F: StoreFixture>()
     assert!(store.decide_confirmation("q3", approve("ada"), late).await.unwrap().is_some());
 }
 
+pub async fn closed_confirmations_are_found_by_id<F: StoreFixture>() {
+    let (_fixture, store) = with_session::<F>().await;
+    for id in ["open", "approved", "rejected"] {
+        store.create_confirmation(confirmation(id, "s", id)).await.unwrap();
+    }
+    store.decide_confirmation("approved", approve("ada"), NOW).await.unwrap().unwrap();
+    let rejection = Decision::Reject { by: "ada".to_owned(), reason: None };
+    store.decide_confirmation("rejected", rejection, NOW).await.unwrap().unwrap();
+    let ids = ["open", "approved", "un\0known", "rejected"].map(str::to_owned);
+    assert_eq!(store.closed_confirmations(&ids, NOW).await.unwrap(), ids[1..]);
+    assert_eq!(store.closed_confirmations(&ids, NOW + HOUR).await.unwrap(), ids);
+    assert_eq!(store.closed_confirmations(&[], NOW).await, Ok(vec![]));
+}
+
 pub async fn pending_confirmations_are_listed_by_session_oldest_first<F: StoreFixture>() {
     let (_fixture, store) = with_session::<F>().await;
     store.create_session(session("t")).await.unwrap();

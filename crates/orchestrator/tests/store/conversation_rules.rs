@@ -32,6 +32,36 @@ pub async fn entries_are_read_in_order_from_any_position<F: StoreFixture>() {
     }
 }
 
+pub async fn the_last_entries_of_all_logs_are_read_in_pages<F: StoreFixture>() {
+    let fixture = F::fresh().await;
+    let store = fixture.store();
+    assert_eq!(store.last_log_entries("", 10).await, Ok(vec![]));
+    let ids = ["a", "b", "empty", "s\0", "s\\", "t"];
+    for (number, id) in ids.iter().enumerate() {
+        store.create_session(session(id)).await.unwrap();
+        store.open_log(id, "w").await.unwrap();
+        let last = 3 + number as u64;
+        let entries = vec![entry(2, "first"), entry(last, "last")];
+        let entries = if *id == "empty" { vec![] } else { entries };
+        assert_eq!(store.append_log(id, "w", entries, Durability::Relaxed).await, Ok(true));
+    }
+    for page in [1, 2, 100] {
+        let (mut read, mut after) = (Vec::new(), String::new());
+        loop {
+            let entries = store.last_log_entries(&after, page).await.unwrap();
+            let Some((last, _)) = entries.last() else { break };
+            assert!(entries.len() <= page);
+            after.clone_from(last);
+            read.extend(entries);
+        }
+        read.sort_by_key(|(_, entry)| entry.position);
+        let expected = ids.iter().enumerate().filter(|(_, id)| **id != "empty");
+        let expected: Vec<_> =
+            expected.map(|(number, id)| ((*id).to_owned(), entry(3 + number as u64, "last"))).collect();
+        assert_eq!(read, expected, "in pages of {page}");
+    }
+}
+
 pub async fn a_log_has_one_writer<F: StoreFixture>() {
     let fixture = F::fresh().await;
     let store = fixture.store();

@@ -68,6 +68,10 @@ impl<J: Journal> ConversationLog for Memory<J> {
         self.journal.log_entries(session, after, limit).await
     }
 
+    async fn last_log_entries(&self, after: &str, limit: usize) -> Result<Vec<(String, LogEntry)>> {
+        self.journal.last_log_entries(after, limit).await
+    }
+
     async fn log_writer(&self, session: &str) -> Result<Option<String>> {
         Ok(lock(&self.open_logs).get(session).map(|open| open.writer.clone()))
     }

@@ -183,6 +183,12 @@ impl<J: Journal> Backend for Memory<J> {
         Ok(self.confirmations().pending(query).take(query.limit).cloned().collect())
     }
 
+    async fn closed_confirmations(&self, ids: &[String], now: i64) -> Result<Vec<String>> {
+        let confirmations = lock(&self.confirmations);
+        let is_pending = |id: &str| confirmations.get(id).is_some_and(|known| known.is_pending_at(now));
+        Ok(ids.iter().filter(|id| !is_pending(id)).cloned().collect())
+    }
+
     async fn count_pending(&self, principal: &str, now: i64, limit: usize) -> Result<usize> {
         let confirmations = self.confirmations();
         let pending = confirmations.pending(PendingQuery::all(PendingScope::Principal(principal)));

@@ -1,7 +1,8 @@
 //! The journal of a store that is in memory only: it holds the conversation logs, the contents of toolsets, and the
 //! audit, which is hashed when it is read.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 use std::sync::{Arc, Mutex};
 
 use toolwright_contract::Envelope;
@@ -19,7 +20,7 @@ pub struct VolatileJournal {
     /// The contents of toolsets, by id.
     toolsets: Mutex<HashMap<String, Arc<[u8]>>>,
     /// The conversation logs, by session.
-    logs: Mutex<HashMap<String, Vec<LogEntry>>>,
+    logs: Mutex<BTreeMap<String, Vec<LogEntry>>>,
 }
 
 #[derive(Debug, Default)]
@@ -78,6 +79,13 @@ impl Journal for VolatileJournal {
     async fn log_end(&self, session: &str) -> Result<u64> {
         let logs = lock(&self.logs);
         Ok(logs.get(session).and_then(|entries| entries.last()).map_or(0, |entry| entry.position))
+    }
+
+    async fn last_log_entries(&self, after: &str, limit: usize) -> Result<Vec<(String, LogEntry)>> {
+        let logs = lock(&self.logs);
+        let logs = logs.range::<str, _>((Bound::Excluded(after), Bound::Unbounded));
+        let last = logs.filter_map(|(session, entries)| Some((session.clone(), entries.last()?.clone())));
+        Ok(last.take(limit).collect())
     }
 
     async fn audit_rows(&self, after: u64, limit: usize) -> Result<Vec<AuditRow>> {

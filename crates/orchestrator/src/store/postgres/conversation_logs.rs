@@ -3,7 +3,7 @@
 use toolwright_postgres::Parameters;
 
 use super::Postgres;
-use super::postgres_rows::{get, get_only, key};
+use super::postgres_rows::{get, get_only, id_of_key, key};
 use crate::store::conversation::{ConversationLog, LogEntry, LogOpening};
 use crate::store::records::Durability;
 use crate::store::{Error, Result};
@@ -28,6 +28,9 @@ const CLOSE: &str = "UPDATE conversation SET writer = NULL, owner = NULL
     FROM set_config('synchronous_commit', 'off', true) WHERE session = $1 AND writer = $2";
 const ENTRIES: &str = "SELECT position, body FROM conversation_entry
     WHERE session = $1 AND position > $2 ORDER BY position LIMIT $3";
+const LAST_ENTRIES: &str = "SELECT c.session, e.position, e.body
+    FROM conversation c JOIN conversation_entry e ON e.session = c.session AND e.position = c.last
+    WHERE c.session > $1 ORDER BY c.session LIMIT $2";
 const WRITER: &str =
     "SELECT writer FROM conversation WHERE session = $1 AND writer IS NOT NULL AND is_alive(owner)";
 
@@ -81,6 +84,17 @@ impl ConversationLog for Postgres {
         let entry = |row| {
             let position = get::<i64>(row, "position")?.cast_unsigned();
             Ok(LogEntry { position, body: get::<String>(row, "body")?.into() })
+        };
+        rows.iter().map(entry).collect()
+    }
+
+    async fn last_log_entries(&self, after: &str, limit: usize) -> Result<Vec<(String, LogEntry)>> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let rows = self.pool.query(LAST_ENTRIES, &[&key(after), &limit]).await?;
+        let entry = |row| {
+            let position = get::<i64>(row, "position")?.cast_unsigned();
+            let body = get::<String>(row, "body")?.into();
+            Ok((id_of_key(&get::<String>(row, "session")?), LogEntry { position, body }))
         };
         rows.iter().map(entry).collect()
     }

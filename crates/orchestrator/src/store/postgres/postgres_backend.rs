@@ -160,6 +160,13 @@ impl Backend for Postgres {
         confirmations(&pending_rows(&mut self.pool.get().await?, query).await?)
     }
 
+    async fn closed_confirmations(&self, ids: &[String], now: i64) -> Result<Vec<String>> {
+        let keys: Vec<_> = ids.iter().map(|id| key(id)).collect();
+        let rows = self.pool.query(statements::CLOSED_CONFIRMATIONS, &[&keys, &now]).await?;
+        let closed = rows.iter().map(|row| get::<String>(row, "id")).collect::<Result<HashSet<_>>>()?;
+        Ok(ids.iter().filter(|id| closed.contains(&*key(id))).cloned().collect())
+    }
+
     async fn count_pending(&self, principal: &str, now: i64, limit: usize) -> Result<usize> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let rows = self.pool.query(statements::COUNT_PENDING, &[&key(principal), &now, &limit]).await?;

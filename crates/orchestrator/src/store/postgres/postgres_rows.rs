@@ -66,6 +66,19 @@ pub(super) fn key(id: &str) -> Cow<'_, str> {
     if id.contains(['\0', '\\']) { id.replace('\\', r"\\").replace('\0', r"\0").into() } else { id.into() }
 }
 
+/// The id that [`key`] has made this key of.
+pub(super) fn id_of_key(key: &str) -> String {
+    let mut id = String::with_capacity(key.len());
+    let mut chars = key.chars();
+    while let Some(char) = chars.next() {
+        id.push(match char {
+            '\\' if chars.next() == Some('0') => '\0',
+            char => char,
+        });
+    }
+    id
+}
+
 /// The name of an enum variant, as in its JSON.
 pub(super) fn variant_name<T: Serialize>(value: &T) -> Result<String> {
     json(value).map(|text| text.trim_matches('"').to_owned())
@@ -214,5 +227,6 @@ mod tests {
         assert_eq!(keys.len(), ids.len());
         assert!(keys.iter().all(|key| !key.contains('\0')));
         assert_eq!(key("plain"), "plain");
+        assert_eq!(ids.map(|id| id_of_key(&key(id))), ids);
     }
 }

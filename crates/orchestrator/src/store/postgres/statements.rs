@@ -85,6 +85,9 @@ pub(super) const PENDING_OF_SESSION: &str = pending!("session = $4");
 pub(super) const PENDING_OF_PRINCIPAL: &str = pending!("(principal = $4 OR principal IS NULL)");
 pub(super) const COUNT_PENDING: &str = "SELECT count(*) FROM (
     SELECT FROM confirmation WHERE answer = 'pending' AND principal = $1 AND expires_at > $2 LIMIT $3) AS pending";
+pub(super) const CLOSED_CONFIRMATIONS: &str = "SELECT wanted.id FROM unnest($1::text[]) AS wanted (id)
+    LEFT JOIN confirmation c ON c.id = wanted.id AND c.answer = 'pending' AND c.expires_at > $2
+    WHERE c.id IS NULL";
 pub(super) const APPROVED_CONFIRMATIONS: &str = concat!(
     "SELECT ",
     confirmation_columns!(),

@@ -50,3 +50,25 @@ pub fn end(connection: &Connection, session: &str) -> Result<u64> {
     let end: i64 = connection.prepare_cached(sql)?.query_row([session], |row| row.get(0))?;
     Ok(end.unsigned_abs())
 }
+
+/// The last entries of up to `limit` logs after this session. Skips from session to session in the index, so that the
+/// other entries are not read.
+pub fn last_entries(connection: &Connection, after: &str, limit: usize) -> Result<Vec<(String, LogEntry)>> {
+    let sql = "WITH RECURSIVE log (session) AS (
+                   SELECT min(session) FROM conversation WHERE session > ?1
+                   UNION ALL
+                   SELECT (SELECT min(session) FROM conversation WHERE session > log.session)
+                   FROM log WHERE log.session IS NOT NULL
+                   LIMIT ?2
+               )
+               SELECT c.session, c.position, c.body FROM log JOIN conversation c ON c.session = log.session
+                   AND c.position = (SELECT max(position) FROM conversation WHERE session = log.session)";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query((after, signed(limit as u64)))?;
+    let mut entries = Vec::new();
+    while let Some(row) = rows.next()? {
+        let position = row.get::<_, i64>(1)?.unsigned_abs();
+        entries.push((row.get(0)?, LogEntry { position, body: row.get::<_, String>(2)?.into() }));
+    }
+    Ok(entries)
+}

@@ -125,6 +125,12 @@ impl Journal for SqliteJournal {
         self.read(move |connection| conversation_rows::end(connection, &session)).await
     }
 
+    async fn last_log_entries(&self, after: &str, limit: usize) -> Result<Vec<(String, LogEntry)>> {
+        self.flush(LostChanges::Ignore).wait().await?;
+        let after = after.to_owned();
+        self.read(move |connection| conversation_rows::last_entries(connection, &after, limit)).await
+    }
+
     async fn audit_rows(&self, after: u64, limit: usize) -> Result<Vec<AuditRow>> {
         self.read(move |connection| sqlite_rows::audit_rows(connection, after, limit)).await
     }
