@@ -1,14 +1,14 @@
 //! Stores that an earlier version has written are opened with everything in them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use toolwright_contract::Principal;
 use toolwright_orchestrator::store::chain::Verifier;
 use toolwright_orchestrator::store::sqlite::Options;
 use toolwright_orchestrator::store::{
-    Backend, ClaimOutcome, ConfirmationStatus, ExecutionStatus, MeterScope, RETRIEVAL_METER, SessionStatus,
-    Sqlite,
+    Backend, ClaimOutcome, ConfirmationStatus, ConversationLog, Durability, ExecutionStatus, LogEntry,
+    LogOpening, MeterScope, RETRIEVAL_METER, SessionStatus, Sqlite,
 };
 
 use crate::postgres_store::{Database, holds};
@@ -16,21 +16,21 @@ use crate::support::{ALL, claim, entry, over_budget, retrieval, session, status}
 
 /// Version 3 of the file, written by the last Toolwright that stored blocks as sessions and had no meters.
 const STATE_VERSION_3: &str = "tests/fixtures/state-version-3.db";
-/// When that file was written.
+/// Version 5 of the file: blocks and meters, but neither toolsets nor conversations.
+const STATE_VERSION_5: &str = "tests/fixtures/state-version-5.db";
+/// When those files were written.
 const WRITTEN_AT: i64 = 1_000_000;
 
 fn principal(id: &str) -> Principal {
     Principal { id: id.to_owned(), org: Some("studio".to_owned()), roles: Vec::new() }
 }
 
-#[tokio::test]
-async fn a_file_of_version_3_is_opened_with_everything_in_it() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("state.db");
-    std::fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join(STATE_VERSION_3), &path).unwrap();
+/// Opens a file of an earlier version, twice: the second time it is a file of today. Returns its path.
+async fn check_file(fixture: &str, directory: &Path) -> PathBuf {
+    let path = directory.join("state.db");
+    std::fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join(fixture), &path).unwrap();
     let old = Sqlite::read_only(&path).unwrap_err().to_string();
     assert!(old.contains("older Toolwright"), "{old}");
-    // The second time it is a file of today.
     for _ in 0..2 {
         let store = Sqlite::open(&path, Options::default()).unwrap();
         check_sessions(&store).await;
@@ -40,6 +40,34 @@ async fn a_file_of_version_3_is_opened_with_everything_in_it() {
         check_audit(&store).await;
     }
     assert_eq!(Sqlite::read_only(&path).unwrap().audit_rows(0, 1000).unwrap().len(), 105);
+    path
+}
+
+#[tokio::test]
+async fn a_file_of_version_3_is_opened_with_everything_in_it() {
+    let directory = tempfile::tempdir().unwrap();
+    check_file(STATE_VERSION_3, directory.path()).await;
+}
+
+#[tokio::test]
+async fn a_file_of_version_5_is_opened_with_everything_in_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = check_file(STATE_VERSION_5, directory.path()).await;
+    let store = Sqlite::open(&path, Options::default()).unwrap();
+    let metered = store.session("sess_metered").await.unwrap().unwrap();
+    assert_eq!(metered.spent.get(MeterScope::Turn, RETRIEVAL_METER), 1);
+    assert_eq!(store.claim(retrieval("sess_metered", "first", 2)).await, Ok(ClaimOutcome::New));
+    assert_eq!(store.claim(retrieval("sess_metered", "second", 2)).await, Ok(over_budget(2)));
+    // Its sessions may have conversations from now on.
+    assert_eq!(store.log_entries("sess_before", 0, 10).await, Ok(vec![]));
+    assert_eq!(store.open_log("sess_before", "w").await, Ok(LogOpening::Opened { end: 0 }));
+    let said = LogEntry { position: 1, body: "said".into() };
+    assert_eq!(
+        store.append_log("sess_before", "w", vec![said.clone()], Durability::Committed).await,
+        Ok(true)
+    );
+    assert_eq!(store.log_entries("sess_before", 0, 10).await, Ok(vec![said]));
+    assert_eq!(store.toolsets().await, Ok(vec![]));
 }
 
 async fn check_sessions(store: &Sqlite) {
