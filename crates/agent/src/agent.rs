@@ -1,6 +1,6 @@
 //! The agent: starts turns, continues them, stops them, and reads their logs.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use toolwright_contract::{Mode, Principal};
@@ -14,15 +14,17 @@ use crate::event::{EventBody, InputPart, TurnOutcome, UserMessage};
 use crate::event_stream::EventStream;
 use crate::ids;
 use crate::live::LiveTurn;
-use crate::log_writer::{LogWriter, Opening, WriteError};
+use crate::log_writer::{LogWriter, Opening, WriteError, turn_of_writer};
 use crate::message::Message;
 use crate::metrics::{AgentMetrics, Metrics};
 use crate::model::Model;
 use crate::observe::AgentObserver;
 use crate::request::{ClientResult, TurnInput, TurnRequest};
 use crate::settings::AgentOptions;
-use crate::toolbox::{Additions, ToolboxCache};
+use crate::toolbox::ToolboxCache;
 use crate::turn::TurnRun;
+use crate::turn_context::TurnContext;
+use crate::waiting::Waiting;
 
 /// The longest id of a message.
 const MAX_MESSAGE_ID_BYTES: usize = 256;
@@ -39,6 +41,8 @@ pub(crate) struct Inner {
     toolboxes: ToolboxCache,
     /// The turns that run in this process, by session.
     running: Mutex<HashMap<String, Arc<LiveTurn>>>,
+    /// The turns that wait for approval.
+    pub waiting: Waiting,
     pub metrics: Metrics,
     pub observer: Option<Arc<dyn AgentObserver>>,
 }
@@ -63,8 +67,7 @@ pub struct Turn {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RunOptions {
     pub principal: Option<Arc<Principal>>,
-    pub history: Option<Vec<Message>>,
-    pub additions: Additions,
+    pub context: Arc<TurnContext>,
     pub replaces: Option<String>,
 }
 
@@ -90,8 +93,10 @@ impl Agent {
             options: Arc::new(options),
             toolboxes: ToolboxCache::default(),
             running: Mutex::default(),
+            waiting: Waiting::default(),
         }));
         agent.receive_deferred_results();
+        agent.watch_waiting();
         agent
     }
 
@@ -114,14 +119,16 @@ impl Agent {
     pub async fn start(&self, request: TurnRequest) -> Result<Turn, Error> {
         let TurnRequest { session, input, principal, history, instructions, tools, client_tools, replaces } =
             request;
-        let additions = Additions { access: tools, client_tools, instructions };
-        let run = RunOptions { principal, history, additions, replaces };
+        let context = Arc::new(TurnContext { history, instructions, access: tools, client_tools });
+        let run = RunOptions { principal, context, replaces };
         match input {
             TurnInput::Message(message) => {
                 check_message(&message, self.0.options.max_message_bytes)?;
                 self.start_message(&session, message, run).await
             }
-            TurnInput::Continue { id } if run.history.as_ref().is_some_and(|history| !history.is_empty()) => {
+            TurnInput::Continue { id }
+                if run.context.history.as_ref().is_some_and(|history| !history.is_empty()) =>
+            {
                 check_id(&id)?;
                 self.start_message(&session, UserMessage { id, parts: Vec::new() }, run).await
             }
@@ -130,7 +137,12 @@ impl Agent {
         }
     }
 
-    async fn start_message(&self, id: &str, message: UserMessage, run: RunOptions) -> Result<Turn, Error> {
+    async fn start_message(
+        &self,
+        id: &str,
+        message: UserMessage,
+        mut run: RunOptions,
+    ) -> Result<Turn, Error> {
         let conversation = Conversation::load(&self.0.orchestrator, id).await?;
         // Also when the session has ended: the answer is known.
         if let Some(turn) = conversation.turn(&message.id)
@@ -139,7 +151,7 @@ impl Agent {
             return Ok(found(id, turn, conversation.end));
         }
         let session = self.active_session(id).await?;
-        let mut writer = match LogWriter::open(&self.0.orchestrator, id, &message.id, conversation).await? {
+        let mut writer = match self.open_log(id, &message.id, conversation).await? {
             Opening::Opened(writer) => writer,
             // The same message, sent twice at once.
             Opening::Busy(turn) if turn == message.id => return self.found_running(id, &turn).await,
@@ -153,7 +165,10 @@ impl Agent {
             writer.close().await;
             return Ok(turn);
         }
-        let prepared = self.prepare(&session, &run, &message.id, known.is_some());
+        if let Some((turn, _)) = &known {
+            run.context = Arc::clone(&turn.context);
+        }
+        let prepared = self.prepare(&session, &run, &message.id, &writer.conversation, known.is_some());
         let (context, note) = match prepared.await {
             Ok(prepared) => prepared,
             Err(error) => {
@@ -165,8 +180,8 @@ impl Agent {
             Some(_) => vec![EventBody::TurnResumed],
             None => {
                 let reply = format!("msg_{}", ids::random());
-                let replaces = run.replaces.clone();
-                vec![EventBody::TurnStarted { message: message.clone(), reply, note, replaces }]
+                let (replaces, context) = (run.replaces, run.context);
+                vec![EventBody::TurnStarted { message: message.clone(), reply, note, replaces, context }]
             }
         };
         self.settle_earlier_turns(&session, &mut writer, &message.id).await?;
@@ -174,15 +189,20 @@ impl Agent {
         self.spawn(id, &message.id, *writer, context, resumed_at)
     }
 
-    /// The session's tools for this run; for a new turn, a new budget.
+    /// The session's tools for this run; for a new turn, a new budget. Calls that wait in the turns that it replaces are
+    /// declined.
     async fn prepare(
         &self,
         session: &Arc<SessionRecord>,
         run: &RunOptions,
         turn: &str,
+        conversation: &Conversation,
         is_known: bool,
     ) -> Result<(RunContext, Option<String>), Error> {
         let context = self.run_context(session, run, turn).await?;
+        if let Some(replaced) = run.replaces.as_deref().filter(|_| !is_known) {
+            self.decline_replaced(&context, conversation, replaced).await?;
+        }
         let note = match is_known {
             true => None,
             false => self.0.orchestrator.begin_turn(&session.id).await?.message,
@@ -205,37 +225,23 @@ impl Agent {
         };
         let runtime = orchestrator.runtime_for(&session).await?;
         let runtime = runtime.ok_or_else(|| Error::ToolsetUnloaded(session.id.clone()))?;
-        let toolbox = toolboxes.get(
-            orchestrator,
-            &runtime,
-            &session,
-            model.view_provider(),
-            options,
-            &run.additions,
-        )?;
-        let client_tools = run.additions.client_tools.iter().map(|tool| tool.name.clone()).collect();
-        Ok(RunContext {
-            session,
-            principal,
-            turn: turn.into(),
-            toolbox,
-            client_tools,
-            history: run.history.clone(),
-        })
+        let toolbox =
+            toolboxes.get(orchestrator, &runtime, &session, model.view_provider(), options, &run.context)?;
+        Ok(RunContext { session, principal, turn: turn.into(), toolbox, context: Arc::clone(&run.context) })
     }
 
     async fn continue_with_results(
         &self,
         id: &str,
         results: Vec<ClientResult>,
-        run: RunOptions,
+        mut run: RunOptions,
     ) -> Result<Turn, Error> {
         let session = self.active_session(id).await?;
         let conversation = Conversation::load(&self.0.orchestrator, id).await?;
         let first = results.first().map(|result| result.call_id.clone()).unwrap_or_default();
         let turn = conversation.turn_of_call(&first).map(|turn| turn.id.to_string());
         let turn = turn.ok_or_else(|| Error::UnknownClientCall(first.clone()))?;
-        let mut writer = match LogWriter::open(&self.0.orchestrator, id, &turn, conversation).await? {
+        let mut writer = match self.open_log(id, &turn, conversation).await? {
             Opening::Opened(writer) => writer,
             Opening::Busy(turn) => return Err(Error::Busy { turn }),
         };
@@ -256,6 +262,7 @@ impl Agent {
             writer.close().await;
             return Ok(turn);
         }
+        run.context = Arc::clone(&logged.context).continued_by(&run.context);
         let context = match self.run_context(&session, &run, &turn).await {
             Ok(context) => context,
             Err(error) => {
@@ -292,7 +299,7 @@ impl Agent {
     }
 
     pub(crate) fn run(&self, writer: LogWriter, context: RunContext) -> TurnRun {
-        let RunContext { session, principal, turn, toolbox, client_tools, history } = context;
+        let RunContext { session, principal, turn, toolbox, context } = context;
         TurnRun {
             agent: Arc::clone(&self.0),
             orchestrator: self.0.orchestrator.clone(),
@@ -304,8 +311,7 @@ impl Agent {
             writer,
             turn,
             toolbox,
-            client_tools,
-            history,
+            context,
             secret_args: HashMap::new(),
         }
     }
@@ -323,9 +329,8 @@ impl Agent {
     pub async fn running_turn(&self, session: &str) -> Result<Option<Turn>, Error> {
         self.session(session).await?;
         let Some(writer) = self.0.orchestrator.store().log_writer(session).await? else { return Ok(None) };
-        let turn = writer.split_once(':').map_or(writer.as_str(), |(_, turn)| turn);
         let conversation = Conversation::load(&self.0.orchestrator, session).await?;
-        Ok(conversation.turn(turn).map(|logged| found(session, logged, conversation.end)))
+        Ok(conversation.turn(turn_of_writer(&writer)).map(|logged| found(session, logged, conversation.end)))
     }
 
     /// Stops the turn that runs: reads are cancelled, writes finish and are recorded. False when none runs.
@@ -407,8 +412,7 @@ pub(crate) struct RunContext {
     pub principal: Arc<Principal>,
     pub turn: Arc<str>,
     pub toolbox: crate::toolbox::Toolbox,
-    pub client_tools: HashSet<String>,
-    pub history: Option<Vec<Message>>,
+    pub context: Arc<TurnContext>,
 }
 
 pub(crate) fn found(session: &str, turn: &LoggedTurn, resumed_at: u64) -> Turn {

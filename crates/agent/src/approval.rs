@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use toolwright_orchestrator::confirm::{self, Approver, Proof};
-use toolwright_orchestrator::store::{Backend, ConfirmationRecord, ConfirmationStatus, SessionRecord};
+use toolwright_orchestrator::store::{Backend, ConfirmationStatus, SessionRecord};
 
 use crate::agent::{Agent, RunContext, RunOptions, Turn, committed, found};
 use crate::conversation::Conversation;
@@ -14,11 +14,22 @@ use crate::message::ToolPart;
 use crate::request::ApprovalAnswer;
 
 impl Agent {
-    /// Approves or declines a call, for the session's authenticated user. The store decides whether the answer counts. The
-    /// turn continues once none of its calls waits any more.
+    /// Approves or declines a call, for the principal of the session. The store decides whether the answer counts: see
+    /// [`confirm::answer_id`]. The turn continues once none of its calls waits any more.
     ///
-    /// The same answer again finds the turn as it is; another answer is refused.
+    /// The same answer again finds the turn as it is; another answer is refused. Answers to several calls of a turn may come
+    /// at once: each waits for the one before.
     pub async fn answer(&self, answer: ApprovalAnswer) -> Result<Turn, Error> {
+        loop {
+            if let Some(turn) = self.try_answer(&answer).await? {
+                return Ok(turn);
+            }
+            self.wait_for_running(&answer.session).await;
+        }
+    }
+
+    /// As [`Self::answer`]; `None` while the turn continues after the answer to another call.
+    async fn try_answer(&self, answer: &ApprovalAnswer) -> Result<Option<Turn>, Error> {
         let session = self.active_session(&answer.session).await?;
         if !session.principal.is_same_as(&answer.principal) {
             return Err(confirm::Error::Refused.into());
@@ -30,55 +41,78 @@ impl Agent {
         if let Some(decision) = &tool.decision {
             let is_same = decision.approved == answer.approved;
             let found = is_same.then(|| found(&session.id, &turn, conversation.end));
-            return found.ok_or_else(|| confirm::Error::Refused.into());
+            return found.map(Some).ok_or_else(|| confirm::Error::Refused.into());
         }
-        let request = self.0.orchestrator.store().confirmation(&answer.approval_id).await?;
-        if !request.is_some_and(|request| self.is_pending(&request, &session)) {
-            return Err(confirm::Error::Refused.into());
-        }
-        let run = RunOptions { principal: Some(Arc::clone(&answer.principal)), ..RunOptions::default() };
+        let (principal, context) = (Some(Arc::clone(&answer.principal)), Arc::clone(&turn.context));
+        let run = RunOptions { principal, context, replaces: None };
         let context = self.run_context(&session, &run, &turn.id).await?;
-        let mut writer = self.open_for_answer(&session, &turn.id, conversation).await?;
+        let mut writer = match self.open_log(&session.id, &turn.id, conversation).await? {
+            Opening::Opened(writer) => *writer,
+            Opening::Busy(busy) if *busy == *turn.id => return Ok(None),
+            Opening::Busy(turn) => return Err(Error::Busy { turn }),
+        };
         let resumed_at = writer.conversation.end;
         // Edited arguments are validated first: an error belongs to this request, not to the turn.
-        let settled = match answer.args.is_some() {
-            true => Some(self.decide(&session, &answer).await),
-            false => None,
+        let settled = match (self.is_pending(answer, &session).await?, answer.args.is_some()) {
+            (false, _) => Err(confirm::Error::Refused),
+            (true, true) => self.decide(&session, answer).await,
+            (true, false) => Ok(()),
         };
-        if let Some(Err(error)) = settled {
+        if let Err(error) = settled {
             writer.close().await;
             return Err(error.into());
         }
         // The decision is logged with the result, from the store: what the store has not recorded was not decided.
         committed(&mut writer, vec![EventBody::TurnResumed]).await?;
         let turn = Turn { is_new: true, ..found(&session.id, &turn, resumed_at) };
-        self.spawn_decided(writer, context, session, answer, tool);
-        Ok(turn)
+        self.spawn_decided(writer, context, session, answer.clone(), tool);
+        Ok(Some(turn))
     }
 
-    fn is_pending(&self, request: &ConfirmationRecord, session: &SessionRecord) -> bool {
-        request.status == ConfirmationStatus::Pending
-            && request.session == session.id
-            && self.0.orchestrator.now() < request.expires_at
+    /// Whether the request still waits for an answer.
+    async fn is_pending(&self, answer: &ApprovalAnswer, session: &SessionRecord) -> Result<bool, Error> {
+        let id = confirm::request_id(&answer.approval_id);
+        let request = self.0.orchestrator.store().confirmation(id).await?;
+        let now = self.0.orchestrator.now();
+        Ok(request.is_some_and(|request| {
+            request.session == session.id && request.status_at(now) == ConfirmationStatus::Pending
+        }))
     }
 
-    async fn open_for_answer(
+    /// Declines what waits for approval in the turns that a message replaces: nobody sees it any more.
+    pub(crate) async fn decline_replaced(
         &self,
-        session: &SessionRecord,
-        turn: &str,
-        conversation: Conversation,
-    ) -> Result<LogWriter, Error> {
-        match LogWriter::open(&self.0.orchestrator, &session.id, turn, conversation).await? {
-            Opening::Opened(writer) => Ok(*writer),
-            Opening::Busy(turn) => Err(Error::Busy { turn }),
+        run: &RunContext,
+        conversation: &Conversation,
+        replaced: &str,
+    ) -> Result<(), Error> {
+        let first = conversation.turns.iter().position(|turn| *turn.id == *replaced);
+        let turns = first.map(|first| &conversation.turns[first..]).unwrap_or_default();
+        let tools = turns.iter().flat_map(|turn| turn.reply.tools()).filter(|tool| tool.awaits_approval());
+        for approval in tools.filter_map(|tool| tool.approval.as_ref()) {
+            let approver = Approver {
+                token: approval.confirmation_id(),
+                proof: Proof::Transport,
+                session: &run.session.id,
+                client_id: &run.session.client_id,
+                by: &run.principal.id,
+                principal: Some(&run.principal),
+            };
+            let reason = Some("the message was replaced".to_owned());
+            match self.0.orchestrator.reject(&approver, reason).await {
+                Err(confirm::Error::Store(error)) => return Err(error.into()),
+                // It was answered or has expired.
+                _ => {}
+            }
         }
+        Ok(())
     }
 
     /// Decides in the store; an approved call runs.
     async fn decide(&self, session: &SessionRecord, answer: &ApprovalAnswer) -> Result<(), confirm::Error> {
         let approver = Approver {
             token: &answer.approval_id,
-            proof: Proof::Transport,
+            proof: Proof::Conversation,
             session: &session.id,
             client_id: &session.client_id,
             by: &answer.principal.id,
@@ -115,7 +149,7 @@ impl Agent {
                 );
             }
             let id = session.id.clone();
-            match agent.reconcile(&session, &mut writer).await {
+            match agent.reconcile(&session, &mut writer, Some(&context.turn)).await {
                 Ok(()) => agent.finish_answer(writer, context).await,
                 Err(error) => {
                     tracing::error!(session = id, "could not record the result of an approved call: {error}");

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use toolwright_contract::{Envelope, ErrorKind, Failure, SideEffects};
+use toolwright_orchestrator::confirm;
 use toolwright_orchestrator::store::{Backend, ExecutionStatus};
 use toolwright_orchestrator::{CallRequest, SessionRef, ToolCall};
 
@@ -69,7 +70,7 @@ impl TurnRun {
         match confirmation {
             Some(request) => EventBody::ApprovalRequested {
                 approval: ApprovalPart {
-                    id: request.confirmation_id.clone(),
+                    id: confirm::new_answer_id(request, &self.session.id, &self.principal),
                     call_id,
                     tool,
                     args: request.args.clone(),

@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use toolwright_orchestrator::Orchestrator;
 use toolwright_orchestrator::store::{self, ConversationLog, LogEntry};
 
-use crate::event::{Event, EventBody, UserMessage};
+use crate::event::{Event, EventBody, TurnOutcome, UserMessage};
 use crate::message::{AssistantMessage, Decision, Message, Part, Step, ToolPart};
+use crate::turn_context::TurnContext;
 
 /// How many entries are read at a time.
 const PAGE: usize = 512;
@@ -32,6 +33,7 @@ pub(crate) struct LoggedTurn {
     pub start: u64,
     pub message: UserMessage,
     pub note: Option<String>,
+    pub context: Arc<TurnContext>,
     pub reply: AssistantMessage,
     /// How many steps were begun.
     pub steps_begun: u32,
@@ -109,7 +111,7 @@ impl Conversation {
     pub fn apply(&mut self, event: &Event) {
         let start = self.end;
         self.end = event.position;
-        if let EventBody::TurnStarted { message, reply, note, replaces } = &event.body {
+        if let EventBody::TurnStarted { message, reply, note, replaces, context } = &event.body {
             if let Some(replaced) = self.turns.iter().position(|turn| Some(&*turn.id) == replaces.as_deref())
             {
                 self.turns.truncate(replaced);
@@ -124,6 +126,7 @@ impl Conversation {
                 start,
                 message: message.clone(),
                 note: note.clone(),
+                context: Arc::clone(context),
                 reply,
                 steps_begun: 0,
                 next_part: 0,
@@ -144,6 +147,12 @@ impl LoggedTurn {
     /// The number of the part that has not ended.
     pub const fn open_part(&self) -> Option<u32> {
         self.open_part
+    }
+
+    /// It pauses for an approval, and none of its calls waits for one any more.
+    pub fn is_answered(&self) -> bool {
+        let waits = |tool: &ToolPart| tool.approval.is_some() && tool.result.is_none();
+        self.reply.outcome == Some(TurnOutcome::AwaitsApproval) && !self.reply.tools().any(waits)
     }
 
     pub fn last_step(&self) -> Option<&Step> {

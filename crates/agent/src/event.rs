@@ -21,6 +21,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::turn_context::{TurnContext, shared};
+
 /// An event of the log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
@@ -52,6 +54,9 @@ pub enum EventBody {
         /// The turn that this one replaces. It and the turns after it are not part of the conversation any more.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         replaces: Option<String>,
+        /// What the request adds to the turn.
+        #[serde(default, with = "shared", skip_serializing_if = "shared::is_default")]
+        context: Arc<TurnContext>,
     },
     /// The turn continues: after approvals, after results of the client's own tools, or after a crash.
     TurnResumed,
@@ -158,10 +163,10 @@ pub struct ToolResultPart {
     pub duration_ms: u64,
 }
 
-/// A request for a person's approval. It has no token: wires answer it by `id`, for the authenticated user.
+/// A request for a person's approval, as the conversation shows it to its owner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ApprovalPart {
-    /// The id of the confirmation request.
+    /// The owner answers with it: see [`toolwright_orchestrator::confirm::answer_id`]. A model is not shown it.
     pub id: String,
     pub call_id: String,
     pub tool: String,
@@ -173,6 +178,13 @@ pub struct ApprovalPart {
     /// The result that the model reads while the call waits.
     #[serde(with = "shared_value")]
     pub content: Arc<Value>,
+}
+
+impl ApprovalPart {
+    /// The id of the confirmation request: an operator answers with it.
+    pub fn confirmation_id(&self) -> &str {
+        toolwright_orchestrator::confirm::request_id(&self.id)
+    }
 }
 
 /// How a turn ended, or why it pauses.

@@ -46,6 +46,8 @@ mod toolbox;
 mod transport;
 mod trim;
 mod turn;
+mod turn_context;
+mod waiting;
 
 pub use agent::{Agent, Turn};
 pub use choice::AgentSection;
@@ -63,3 +65,4 @@ pub use observe::{AgentObserver, FinishedRequest, FinishedTurn};
 pub use request::{ApprovalAnswer, ClientResult, ClientTool, ToolAccess, TurnInput, TurnRequest};
 pub use settings::{AgentOptions, ModelSettings, Timeouts};
 pub use transport::RemoteModel;
+pub use turn_context::TurnContext;

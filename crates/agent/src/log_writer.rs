@@ -13,6 +13,14 @@ use crate::live::{LiveTurn, is_piece};
 /// How long streamed text waits until it is stored. A process that is killed loses at most this much of an answer.
 const STORE_INTERVAL: Duration = Duration::from_millis(250);
 
+/// The turn of a writer that runs none: it only records what is known.
+pub(crate) const RECORDING: &str = "";
+
+/// The turn that a writer of this name runs.
+pub(crate) fn turn_of_writer(name: &str) -> &str {
+    name.split_once(':').map_or(name, |(_, turn)| turn)
+}
+
 /// The one writer of a log. Dropping it closes the log.
 #[derive(Debug)]
 pub(crate) struct LogWriter {
@@ -39,7 +47,7 @@ pub(crate) enum WriteError {
 /// Whether the log was opened.
 pub(crate) enum Opening {
     Opened(Box<LogWriter>),
-    /// This turn is running.
+    /// This turn is running, or a writer is [`RECORDING`].
     Busy(String),
 }
 
@@ -84,8 +92,7 @@ impl LogWriter {
         let end = match store.open_log(session, &name).await? {
             LogOpening::Opened { end } => end,
             LogOpening::Busy { writer } => {
-                let turn = writer.split_once(':').map_or(writer.as_str(), |(_, turn)| turn);
-                return Ok(Opening::Busy(turn.to_owned()));
+                return Ok(Opening::Busy(turn_of_writer(&writer).to_owned()));
             }
         };
         let mut writer = Self::new(orchestrator, session, turn, name, conversation, end);

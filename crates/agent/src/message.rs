@@ -1,5 +1,6 @@
 //! The conversation as messages: what a client shows after a reload, and what a model reads.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::event::{
@@ -7,7 +8,8 @@ use crate::event::{
 };
 
 /// A message of the conversation.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Message {
     User(UserMessage),
@@ -15,7 +17,8 @@ pub enum Message {
 }
 
 /// The assistant's message: everything from one user message to the next.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct AssistantMessage {
     pub id: String,
     /// The turn: the id of the user message that it answers.
@@ -28,7 +31,8 @@ pub struct AssistantMessage {
 }
 
 /// One response of the model, and what became of its calls.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Step {
     pub parts: Vec<Part>,
     /// Why the response ended. `None`: it is incomplete, and its calls are unknown.
@@ -36,7 +40,8 @@ pub struct Step {
 }
 
 /// A part of a step.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Part {
     Text { text: String, provider_data: Option<ProviderData> },
@@ -45,7 +50,7 @@ pub enum Part {
 }
 
 /// A call, and what is known of it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolPart {
     pub call: ToolCallPart,
     pub provider_data: Option<ProviderData>,
@@ -55,7 +60,7 @@ pub struct ToolPart {
 }
 
 /// A person's decision on a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
     pub approved: bool,
     pub by: String,

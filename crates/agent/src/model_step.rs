@@ -173,7 +173,7 @@ impl TurnRun {
                 self.secret_args.insert(id.clone(), args.clone());
             }
             let part = ToolCallPart {
-                is_client_tool: self.client_tools.contains(&call.name),
+                is_client_tool: self.context.is_client_tool(&call.name),
                 id,
                 tool: call.name,
                 args: redacted.unwrap_or(args),

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use toolwright_contract::{Envelope, ErrorKind, Failure};
+use toolwright_orchestrator::confirm;
 use toolwright_orchestrator::store::{
     self, Backend, ConfirmationRecord, ConfirmationStatus, ConversationLog, SessionRecord,
 };
 
-use crate::agent::{Agent, RunOptions, committed};
+use crate::agent::{Agent, committed};
 use crate::conversation::Conversation;
 use crate::error::Error;
 use crate::event::{ApprovalPart, EventBody, FinishReason, ToolCallPart, ToolResultPart, TurnOutcome};
-use crate::log_writer::{LogWriter, Opening};
+use crate::log_writer::{LogWriter, Opening, RECORDING, turn_of_writer};
 use crate::message::ToolPart;
 
 impl Agent {
@@ -19,64 +20,83 @@ impl Agent {
     pub(crate) async fn recovered(&self, session: &Arc<SessionRecord>) -> Result<Conversation, Error> {
         let orchestrator = &self.0.orchestrator;
         let conversation = Conversation::load(orchestrator, &session.id).await?;
-        let Some(turn) = conversation.turns.last().map(|turn| turn.id.to_string()) else {
-            return Ok(conversation);
-        };
-        let is_open = |tool: &ToolPart| tool.result.is_none() && !tool.call.is_client_tool;
-        if !conversation.turns.iter().any(|turn| turn.reply.tools().any(is_open)) {
+        if self.missing_events(session, &conversation, None).await?.is_empty() {
             return Ok(conversation);
         }
-        let opening = LogWriter::open(orchestrator, &session.id, &turn, conversation).await?;
+        let opening = self.open_log(&session.id, RECORDING, conversation).await?;
         let Opening::Opened(mut writer) = opening else {
             return Ok(Conversation::load(orchestrator, &session.id).await?);
         };
-        self.reconcile(session, &mut writer).await?;
+        let recorded = self.reconcile(session, &mut writer, None).await;
         let conversation = writer.conversation.clone();
         writer.close().await;
-        Ok(conversation)
+        recorded.map(|()| conversation)
     }
 
-    /// Writes what the store knows of calls without a result: requests for approval, decisions, results.
+    /// Writes what the store knows of calls without a result: requests for approval, decisions, results. `running` is the
+    /// turn that the writer runs: it writes its own pause.
     pub(crate) async fn reconcile(
         &self,
         session: &SessionRecord,
         writer: &mut LogWriter,
+        running: Option<&str>,
     ) -> Result<(), Error> {
-        let orchestrator = &self.0.orchestrator;
-        let pending = orchestrator.pending(Some(&session.id)).await?;
+        for (turn, event) in self.missing_events(session, &writer.conversation, running).await? {
+            writer.push_to(&turn, event);
+        }
+        committed(writer, Vec::new()).await
+    }
+
+    /// The events that the log lacks, with their turns.
+    pub(crate) async fn missing_events(
+        &self,
+        session: &SessionRecord,
+        conversation: &Conversation,
+        running: Option<&str>,
+    ) -> Result<Vec<(Arc<str>, EventBody)>, Error> {
+        let is_open = |tool: &&ToolPart| tool.result.is_none() && !tool.call.is_client_tool;
+        if !conversation.turns.iter().any(|turn| turn.reply.tools().any(|tool| is_open(&tool))) {
+            return Ok(Vec::new());
+        }
+        let pending = self.0.orchestrator.pending(Some(&session.id)).await?;
         let mut events = Vec::new();
-        for turn in &writer.conversation.turns {
-            let is_open = |tool: &&ToolPart| tool.result.is_none() && !tool.call.is_client_tool;
+        for turn in &conversation.turns {
             for tool in turn.reply.tools().filter(is_open) {
-                let recorded = orchestrator.recorded(&session.id, &tool.call.id).await?;
                 let request = pending.iter().find(|request| request.execution == tool.call.id);
-                let events_of_call = match (recorded, &tool.approval, request) {
-                    (Some(envelope), _, _) => self.with_decision(session, tool, &envelope).await?,
-                    (None, Some(approval), None) => self.unanswered(session, tool, approval).await?,
-                    (None, None, Some(request)) => {
-                        vec![self.approval_event(session, &tool.call, request).await?]
-                    }
-                    // The preview has changed since the user was asked, so they are asked again.
-                    (None, Some(approval), Some(request)) if approval.id != request.id => {
-                        vec![self.approval_event(session, &tool.call, request).await?]
-                    }
-                    _ => Vec::new(),
-                };
-                let turn = Arc::clone(&turn.id);
-                events.extend(events_of_call.into_iter().map(|event| (Arc::clone(&turn), event)));
+                let missing = self.missing_of_call(session, tool, request.map(|request| &**request)).await?;
+                events.extend(missing.into_iter().map(|event| (Arc::clone(&turn.id), event)));
             }
             // A turn whose process died while it asked for approval pauses.
-            let is_unfinished = turn.reply.outcome.is_none();
+            let is_unfinished = turn.reply.outcome.is_none() && running != Some(&*turn.id);
             let asks = |tool: &ToolPart| pending.iter().any(|request| request.execution == tool.call.id);
             if is_unfinished && turn.reply.tools().any(asks) {
                 let outcome = TurnOutcome::AwaitsApproval;
                 events.push((Arc::clone(&turn.id), EventBody::TurnEnded { outcome }));
             }
         }
-        for (turn, event) in events {
-            writer.push_to(&turn, event);
+        Ok(events)
+    }
+
+    /// What the log lacks of a call without a result. `request` is its pending request for approval.
+    async fn missing_of_call(
+        &self,
+        session: &SessionRecord,
+        tool: &ToolPart,
+        request: Option<&ConfirmationRecord>,
+    ) -> store::Result<Vec<EventBody>> {
+        let recorded = self.0.orchestrator.recorded(&session.id, &tool.call.id).await?;
+        match (recorded, &tool.approval, request) {
+            (Some(envelope), _, _) => self.with_decision(session, tool, &envelope).await,
+            (None, Some(approval), None) => self.unanswered(session, tool, approval).await,
+            // The request has another token or preview since the user was asked, so they are asked again.
+            (None, Some(approval), Some(request))
+                if approval.id == confirm::answer_id(request, &session.principal) =>
+            {
+                Ok(Vec::new())
+            }
+            (None, _, Some(request)) => Ok(vec![self.approval_event(session, &tool.call, request).await?]),
+            (None, None, None) => Ok(Vec::new()),
         }
-        committed(writer, Vec::new()).await
     }
 
     /// The result of a call, and the decision before it, if the log does not have that.
@@ -89,12 +109,13 @@ impl Agent {
         let mut events = Vec::new();
         let mut is_declined = tool.decision.as_ref().is_some_and(|decision| !decision.approved);
         if let (Some(approval), None) = (&tool.approval, &tool.decision)
-            && let Some(request) = self.0.orchestrator.store().confirmation(&approval.id).await?
+            && let Some(request) =
+                self.0.orchestrator.store().confirmation(approval.confirmation_id()).await?
             && let Some(by) = request.decided_by.clone()
         {
             is_declined = request.status == ConfirmationStatus::Rejected;
             events.push(EventBody::ApprovalDecided {
-                approval_id: request.id.clone(),
+                approval_id: approval.id.clone(),
                 call_id: tool.call.id.clone(),
                 approved: !is_declined,
                 by,
@@ -145,7 +166,7 @@ impl Agent {
         tool: &ToolPart,
         approval: &ApprovalPart,
     ) -> store::Result<Option<EventBody>> {
-        let stored = self.0.orchestrator.store().confirmation(&approval.id).await?;
+        let stored = self.0.orchestrator.store().confirmation(approval.confirmation_id()).await?;
         let is_over = match stored.map(|request| request.status) {
             None | Some(ConfirmationStatus::Expired) => true,
             Some(ConfirmationStatus::Pending) => self.0.orchestrator.now() >= approval.expires_at,
@@ -172,7 +193,7 @@ impl Agent {
         );
         let content = self.0.orchestrator.for_model(session, &unrun(call, failure)).into();
         let approval = ApprovalPart {
-            id: request.id.clone(),
+            id: confirm::answer_id(request, &session.principal),
             call_id: call.id.clone(),
             tool: call.tool.clone(),
             args: self.0.orchestrator.redacted_args(request).await?,
@@ -187,9 +208,12 @@ impl Agent {
     pub(crate) async fn stop_elsewhere(&self, session: &SessionRecord) -> Result<bool, Error> {
         let orchestrator = &self.0.orchestrator;
         let Some(writer) = orchestrator.store().log_writer(&session.id).await? else { return Ok(false) };
-        let turn = writer.split_once(':').map_or(writer.as_str(), |(_, turn)| turn);
+        let turn = turn_of_writer(&writer);
+        if turn == RECORDING {
+            return Ok(false);
+        }
         let mut writer = LogWriter::take(orchestrator, &session.id, turn).await?;
-        self.reconcile(session, &mut writer).await?;
+        self.reconcile(session, &mut writer, Some(turn)).await?;
         let logged = writer.conversation.turn(turn);
         let mut events = Vec::new();
         if let Some(logged) = logged.filter(|logged| logged.reply.outcome.is_none()) {
@@ -212,7 +236,7 @@ impl Agent {
         writer: &mut LogWriter,
         current: &str,
     ) -> Result<(), Error> {
-        self.reconcile(session, writer).await?;
+        self.reconcile(session, writer, None).await?;
         let mut events = Vec::new();
         for turn in writer.conversation.turns.iter().filter(|turn| *turn.id != *current) {
             let is_lost = |tool: &&ToolPart| tool.result.is_none() && tool.approval.is_none();
@@ -231,78 +255,6 @@ impl Agent {
             writer.push_to(&turn, event);
         }
         Ok(())
-    }
-
-    /// Continues turns whose calls were approved or declined through another wire, or were not answered in time.
-    pub(crate) fn receive_deferred_results(&self) {
-        let mut results = self.0.orchestrator.deferred_results();
-        let agent = Arc::downgrade(&self.0);
-        tokio::spawn(async move {
-            use tokio::sync::broadcast::error::RecvError;
-            loop {
-                let session = match results.recv().await {
-                    Ok(result) => result.session,
-                    // Reading the history records what was missed.
-                    Err(RecvError::Lagged(_)) => continue,
-                    Err(RecvError::Closed) => return,
-                };
-                let Some(agent) = agent.upgrade().map(Self) else { return };
-                tokio::spawn(async move {
-                    if let Err(error) = agent.continue_waiting(&session).await {
-                        tracing::warn!(session, "could not continue a turn after an approval: {error}");
-                    }
-                });
-            }
-        });
-    }
-
-    /// Records results that have arrived for a session, and continues its turn if it waits for nothing else.
-    async fn continue_waiting(&self, id: &str) -> Result<(), Error> {
-        loop {
-            let Ok(session) = self.active_session(id).await else { return Ok(()) };
-            let conversation = Conversation::load(&self.0.orchestrator, id).await?;
-            let waits = |tool: &ToolPart| tool.approval.is_some() && tool.result.is_none();
-            let waiting = conversation.turns.iter().rfind(|turn| turn.reply.tools().any(waits));
-            let Some(turn) = waiting.map(|turn| turn.id.to_string()) else { return Ok(()) };
-            match LogWriter::open(&self.0.orchestrator, id, &turn, conversation).await? {
-                Opening::Opened(writer) => return self.continue_turn(&session, &turn, *writer).await,
-                Opening::Busy(_) => self.wait_for_running(id).await,
-            }
-        }
-    }
-
-    async fn continue_turn(
-        &self,
-        session: &Arc<SessionRecord>,
-        turn: &str,
-        mut writer: LogWriter,
-    ) -> Result<(), Error> {
-        let resumed_at = writer.conversation.end;
-        self.reconcile(session, &mut writer).await?;
-        let is_last = writer.conversation.turns.last().is_some_and(|last| *last.id == *turn);
-        let waits = |tool: &ToolPart| tool.result.is_none();
-        let is_complete = writer.conversation.turn(turn).is_some_and(|turn| !turn.reply.tools().any(waits));
-        if !(is_last && is_complete && writer.conversation.end > resumed_at) {
-            writer.close().await;
-            return Ok(());
-        }
-        let context = self.run_context(session, &RunOptions::default(), turn).await?;
-        committed(&mut writer, vec![EventBody::TurnResumed]).await?;
-        self.spawn(&session.id, turn, writer, context, resumed_at).map(drop)
-    }
-
-    /// Waits until the turn of a session has ended, in this process or in another.
-    async fn wait_for_running(&self, session: &str) {
-        let live = self.running().get(session).cloned();
-        match live {
-            Some(live) => {
-                let mut progress = live.progress();
-                // An error means that it is over.
-                let _ = progress.wait_for(|progress| progress.is_over).await;
-                tokio::task::yield_now().await;
-            }
-            None => tokio::time::sleep(std::time::Duration::from_millis(200)).await,
-        }
     }
 }
 

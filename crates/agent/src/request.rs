@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolwright_contract::Principal;
 
@@ -18,7 +19,6 @@ pub struct TurnRequest {
     /// `None`: the session's own principal.
     pub principal: Option<Arc<Principal>>,
     /// The conversation so far, for wires whose client sends it with every request. `None`: the session's own history.
-    /// Not stored.
     pub history: Option<Vec<Message>>,
     /// Instructions of the client, added after the composed prompt.
     pub instructions: Option<String>,
@@ -52,7 +52,7 @@ pub struct ClientResult {
 }
 
 /// A tool that the client runs itself.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClientTool {
     pub name: String,
     pub description: String,
@@ -61,7 +61,8 @@ pub struct ClientTool {
 }
 
 /// Which of our tools the model may use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ToolAccess {
     /// All that the session may use.
     #[default]

@@ -15,6 +15,7 @@ use toolwright_registry::toolset::Tool;
 use crate::error::Error;
 use crate::request::{ClientTool, ToolAccess};
 use crate::settings::AgentOptions;
+use crate::turn_context::TurnContext;
 
 /// How many toolboxes are kept: one for each toolset and set of visible tools.
 const MAX_CACHED: usize = 64;
@@ -33,14 +34,6 @@ pub(crate) struct Toolbox {
 #[derive(Debug, Default)]
 pub(crate) struct ToolboxCache(Mutex<HashMap<String, Toolbox>>);
 
-/// Additions of a turn to the toolbox of its session.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Additions {
-    pub access: ToolAccess,
-    pub client_tools: Vec<ClientTool>,
-    pub instructions: Option<String>,
-}
-
 impl ToolboxCache {
     /// The toolbox of a session, whose principal is the one that asks now.
     pub fn get(
@@ -50,7 +43,7 @@ impl ToolboxCache {
         session: &SessionRecord,
         provider: &'static Provider,
         options: &AgentOptions,
-        additions: &Additions,
+        additions: &TurnContext,
     ) -> Result<Toolbox, Error> {
         let tools = match additions.access {
             ToolAccess::None => Vec::new(),

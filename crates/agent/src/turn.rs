@@ -4,7 +4,7 @@
 //! model → calls through the orchestrator → results → model → … → final answer, a pause, or a limit
 //! ```
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -26,6 +26,7 @@ use crate::observe::FinishedTurn;
 use crate::settings::AgentOptions;
 use crate::toolbox::Toolbox;
 use crate::trim::trim;
+use crate::turn_context::TurnContext;
 
 /// One run of a turn.
 pub(crate) struct TurnRun {
@@ -38,9 +39,7 @@ pub(crate) struct TurnRun {
     pub writer: LogWriter,
     pub turn: Arc<str>,
     pub toolbox: Toolbox,
-    pub client_tools: HashSet<String>,
-    /// The conversation before this turn, if the client sends it.
-    pub history: Option<Vec<Message>>,
+    pub context: Arc<TurnContext>,
     /// The arguments of calls that the log has without secrets.
     pub secret_args: HashMap<String, Value>,
     pub cancelled: Shared<BoxFuture<'static, ()>>,
@@ -109,6 +108,7 @@ impl TurnRun {
             }
         };
         self.writer.commit([EventBody::TurnEnded { outcome: outcome.clone() }]).await?;
+        self.agent.waiting.watch(&self.session.id, &self.writer.conversation);
         Ok(outcome)
     }
 
@@ -181,15 +181,12 @@ impl TurnRun {
     }
 
     fn messages(&self) -> Vec<Message> {
-        let turns = &self.writer.conversation.turns;
-        let (mut messages, turns) = match &self.history {
-            Some(history) => {
-                let current = turns.iter().rposition(|turn| turn.id == self.turn).unwrap_or(turns.len());
-                (history.clone(), &turns[current..])
+        let mut messages = Vec::new();
+        for turn in &self.writer.conversation.turns {
+            // The client has sent what comes before this turn.
+            if let Some(history) = &turn.context.history {
+                messages.clone_from(history);
             }
-            None => (Vec::new(), turns.as_slice()),
-        };
-        for turn in turns {
             let mut message = turn.message.clone();
             if let Some(note) = &turn.note {
                 message.parts.push(InputPart::Text { text: format!("[Note of the system: {note}]") });

@@ -21,5 +21,7 @@ mod scripted_model;
 mod support;
 #[path = "agent/transports.rs"]
 mod transports;
+#[path = "agent/waiting.rs"]
+mod waiting;
 #[path = "agent/wire_forms.rs"]
 mod wire_forms;

@@ -3,6 +3,9 @@
 //! A token is `<id>.<secret>`: the id finds the request, the secret's hash is compared. What the request is bound to
 //! (session, client, tool, version, arguments) is in the store, so a token holds nothing that could be forged or swapped.
 //! The token goes to the client; a model never sees it, so an answer must come from the user.
+//!
+//! A conversation is shown again after a reload, when the token is gone. It shows its owner an [`answer_id`] instead, which
+//! follows from the hash of the token.
 
 use sha2::{Digest, Sha256};
 use toolwright_contract::{ConfirmationRequest, ConfirmationToken, ErrorKind, Failure, Principal, ToolSpec};
@@ -15,7 +18,7 @@ use crate::store::{ConfirmationRecord, ConfirmationStatus};
 /// Who answers a confirmation request, and how they prove that it was sent to them.
 #[derive(Debug, Clone)]
 pub struct Approver<'a> {
-    /// The client's token; or the bare id, when the transport has authenticated the person.
+    /// The client's token, or an [`answer_id`]; or the bare id, when the transport has authenticated the person.
     pub token: &'a str,
     pub proof: Proof,
     pub session: &'a str,
@@ -32,6 +35,8 @@ pub struct Approver<'a> {
 pub enum Proof {
     /// The whole token.
     Token,
+    /// The id that the conversation has shown to the principal of its session: see [`answer_id`].
+    Conversation,
     /// The transport has authenticated the session's user: an utterance after the read-back, an elicitation.
     Transport,
 }
@@ -75,6 +80,32 @@ impl NewToken {
     }
 }
 
+/// The id under which a conversation shows a request to its owner: `<id>.<key>`. The key follows from the hash of the
+/// token, which only the store knows, and from session and principal: it cannot be guessed, and it is of no use in another
+/// session or to another principal.
+pub fn answer_id(request: &ConfirmationRecord, owner: &Principal) -> String {
+    format!("{}.{}", request.id, conversation_key(&request.token_hash, &request.session, owner))
+}
+
+/// As [`answer_id`], of a request that has just been made. Without a token nobody but an operator can answer it: the bare
+/// id.
+pub fn new_answer_id(request: &ConfirmationRequest, session: &str, owner: &Principal) -> String {
+    let token = request.token.as_ref().and_then(|token| split_token(token.reveal()).1);
+    let Some(secret) = token else { return request.confirmation_id.clone() };
+    let key = conversation_key(&Sha256::digest(secret).into(), session, owner);
+    format!("{}.{key}", request.confirmation_id)
+}
+
+/// The id of the request in a token or an [`answer_id`].
+pub fn request_id(token: &str) -> &str {
+    split_token(token).0
+}
+
+fn conversation_key(token_hash: &[u8; 32], session: &str, owner: &Principal) -> String {
+    let org = owner.org.as_deref().unwrap_or_default();
+    hex(&ids::hash_of_parts([&hex(token_hash), session, org, &owner.id])[..16])
+}
+
 /// Splits a token into the id and the secret, if it has one.
 pub(crate) fn split_token(token: &str) -> (&str, Option<&str>) {
     token.split_once('.').map_or((token, None), |(id, secret)| (id, Some(secret)))
@@ -90,7 +121,8 @@ pub(crate) fn check_answer(
         return Err(Error::Refused);
     }
     match (approver.proof, split_token(approver.token).1) {
-        (_, Some(secret)) if !constant_time_eq(&Sha256::digest(secret).into(), &request.token_hash) => {
+        (Proof::Conversation, key) => check_key(request, approver, key.unwrap_or_default())?,
+        (_, Some(secret)) if !constant_time_eq(&Sha256::digest(secret), &request.token_hash) => {
             return Err(Error::WrongToken);
         }
         (Proof::Token, None) => return Err(Error::TokenRequired),
@@ -105,8 +137,15 @@ pub(crate) fn check_answer(
     }
 }
 
-fn constant_time_eq(a: &[u8; 32], b: &[u8; 32]) -> bool {
-    a.iter().zip(b).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
+/// Refuses a key that the conversation has not shown to this principal.
+fn check_key(request: &ConfirmationRecord, approver: &Approver<'_>, key: &str) -> Result<(), Error> {
+    let principal = approver.principal.ok_or(Error::Refused)?;
+    let expected = conversation_key(&request.token_hash, &request.session, principal);
+    if constant_time_eq(key.as_bytes(), expected.as_bytes()) { Ok(()) } else { Err(Error::Refused) }
+}
+
+fn constant_time_eq(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
 }
 
 /// The refusal of a call that needs approval. `secret` is for the client; a call of a handler has none.

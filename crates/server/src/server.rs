@@ -135,10 +135,9 @@ impl Server {
     async fn serve(self, mut stop: BoxFuture<'static, ()>) -> bool {
         let Self { listener, app, shutdown } = self;
         let shared = Arc::clone(&app);
-        let jobs =
-            tokio::spawn(
-                async move { tokio::join!(maintain(&shared.orchestrator), flush_access_log(&shared)) },
-            );
+        let jobs = tokio::spawn(async move {
+            tokio::join!(maintain(&shared.orchestrator), flush_access_log(&shared), recover_turns(&shared))
+        });
         let connections = ConnectionTable::new(&app.options.limits);
         loop {
             let accepted = tokio::select! {
@@ -199,6 +198,14 @@ pub(crate) async fn maintain(orchestrator: &Orchestrator) {
         if let Err(error) = orchestrator.sweep().await {
             tracing::error!("could not close expired sessions and confirmation requests: {error}");
         }
+    }
+}
+
+/// Continues the turns that the process before has left.
+async fn recover_turns(app: &App) {
+    let Some(agent) = &app.options.agent else { return };
+    if let Err(error) = agent.recover().await {
+        tracing::error!("could not look for interrupted turns: {error}");
     }
 }
 

@@ -11,6 +11,10 @@ mod blocks;
 mod calls;
 #[path = "server/chat.rs"]
 mod chat;
+#[path = "server/chat_approvals.rs"]
+mod chat_approvals;
+#[path = "server/chat_monitoring.rs"]
+mod chat_monitoring;
 #[path = "server/client.rs"]
 mod client;
 #[path = "server/confirmations.rs"]

@@ -95,6 +95,12 @@ async fn answers_of_others_and_for_other_sessions_are_refused() {
     let refused = Err(Error::Approval(confirm::Error::Refused));
     assert_eq!(fixture.agent.answer(answer(&other, &approval, true)).await, refused);
     assert_eq!(fixture.agent.answer(answer(&session, "conf_unknown", true)).await, refused);
+    // The bare id, which operators see, approves nothing; neither does a guessed key.
+    let bare = approval.split('.').next().unwrap();
+    let guessed = format!("{bare}.{}", "0".repeat(32));
+    for forged in [bare, &guessed, &approval[..approval.len() - 1]] {
+        assert_eq!(fixture.agent.answer(answer(&session, forged, true)).await, refused, "{forged}");
+    }
     let by_stranger = ApprovalAnswer { principal: stranger, ..answer(&session, &approval, true) };
     assert_eq!(fixture.agent.answer(by_stranger).await, refused);
     fixture.clock.advance(11 * 60 * 1000);
@@ -111,11 +117,49 @@ async fn answers_of_others_and_for_other_sessions_are_refused() {
 }
 
 #[tokio::test]
+async fn the_id_of_an_approval_is_bound_to_session_and_principal_in_the_store() {
+    let (server, fixture, session) = paused("anthropic", "Sent.").await;
+    let approval = fixture.pending_approval(&session).await;
+    let (own, other_session) = (Fixture::principal(), fixture.session().await);
+    let eve = Principal { id: "eve".to_owned(), ..Fixture::principal() };
+    let other_org = Principal { org: None, ..Fixture::principal() };
+    let bare = approval.split('.').next().unwrap();
+    let approve = |token: &str, session: &str, principal: Option<&Principal>| {
+        let (orchestrator, token, session) =
+            (fixture.orchestrator.clone(), token.to_owned(), session.to_owned());
+        let principal = principal.cloned();
+        async move {
+            let approver = Approver {
+                token: &token,
+                proof: Proof::Conversation,
+                session: &session,
+                client_id: "browser",
+                by: "mira",
+                principal: principal.as_ref(),
+            };
+            orchestrator.approve(&approver, None).await.map(|envelope| envelope.is_ok())
+        }
+    };
+    let refused = Err(confirm::Error::Refused);
+    assert_eq!(approve(&approval, &session, Some(&eve)).await, refused);
+    assert_eq!(approve(&approval, &session, Some(&other_org)).await, refused);
+    assert_eq!(approve(&approval, &session, None).await, refused);
+    assert_eq!(approve(&approval, &other_session, Some(&own)).await, refused);
+    assert_eq!(approve(bare, &session, Some(&own)).await, refused);
+    assert_eq!(approve(&format!("{bare}."), &session, Some(&own)).await, refused);
+    assert_eq!(fixture.runs(), []);
+    assert_eq!(approve(&approval, &session, Some(&own)).await, Ok(true));
+    // It is no token: it approves nothing elsewhere. And the model has not seen it.
+    let key = approval.split('.').nth(1).unwrap();
+    assert!(server.requests().iter().all(|request| !request.body.to_string().contains(key)));
+}
+
+#[tokio::test]
 async fn an_approval_through_another_wire_continues_the_turn() {
     let (_, fixture, session) = paused("openai-responses", "Sent.").await;
     let approval = fixture.pending_approval(&session).await;
     let approver = Approver {
-        token: &approval,
+        token: confirm::request_id(&approval),
         proof: Proof::Transport,
         session: &session,
         client_id: "browser",

@@ -68,3 +68,29 @@ async fn another_server_answers_an_approval_and_continues_the_turn() {
     assert_eq!((first.runs().len(), second.runs().len()), (0, 1));
     assert_eq!(first.agent.history(&session).await.unwrap(), second.agent.history(&session).await.unwrap());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_approval_in_a_process_without_an_agent_continues_the_turn() {
+    let model = ScriptedModel::start([
+        Reply::Step(calls([("c1", "mail_send", json!({ "text": "Hi" }))])),
+        Reply::Step(wire_forms::text("Sent.")),
+    ])
+    .await;
+    let [first, second] = servers(&model).await;
+    let session = first.session().await;
+    assert_eq!(outcome(&first.say(&session, "m1", "Mail").await), TurnOutcome::AwaitsApproval);
+    let runs = std::sync::Arc::clone(&second.runs);
+    let command = second.without_agent();
+    let approval = command.pending(Some(&session)).await.unwrap().remove(0);
+    crate::waiting::approve_in(&command, &session, &approval.id).await;
+    // The server that has the turn asks the store.
+    loop {
+        let events = first.events(&session, 0).await;
+        if outcome(&events) == TurnOutcome::Completed {
+            assert_eq!(text(&events), "Sent.");
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    assert_eq!((first.runs().len(), runs.lock().unwrap().len()), (0, 1));
+}

@@ -102,6 +102,11 @@ impl Fixture {
         Self { agent, orchestrator, runs, started, open, clock }
     }
 
+    /// A process that has no agent.
+    pub fn without_agent(self) -> Orchestrator {
+        self.orchestrator
+    }
+
     pub fn principal() -> Principal {
         Principal { id: "mira".to_owned(), org: Some("studio".to_owned()), roles: Vec::new() }
     }

@@ -176,7 +176,7 @@ impl Terminal {
             ended = Ended::Over;
             for approval in approvals {
                 let Some(approved) = self.ask(&approval).await else {
-                    let id = &approval.id;
+                    let id = approval.confirmation_id();
                     output::help(format_args!(
                         "answer it with `toolwright approve {id}` or `toolwright deny {id}`"
                     ));

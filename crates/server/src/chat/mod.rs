@@ -77,7 +77,8 @@ fn timestamp(ms: i64) -> String {
 
 /// What waits for approval, for clients that show text only.
 fn pending_text(approval: &ApprovalPart) -> String {
-    let ApprovalPart { id, tool, preview, expires_at, .. } = approval;
+    let ApprovalPart { tool, preview, expires_at, .. } = approval;
+    let id = approval.confirmation_id();
     format!(
         "**This needs approval:** {preview}\n\n`{tool}` has not run. An operator approves it with \
          `toolwright approve {id}`, or declines it with `toolwright deny {id}`. It expires at {}.",

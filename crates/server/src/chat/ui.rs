@@ -164,7 +164,7 @@ fn tool_name(call: &ToolCallPart) -> &str {
 /// What a person needs to decide, without anything that would approve the call.
 pub(super) fn descriptor(approval: &toolwright_agent::ApprovalPart) -> Value {
     json!({ "preview": approval.preview, "expiresAt": timestamp(approval.expires_at), "args": approval.args,
-        "confirmationId": approval.id })
+        "confirmationId": approval.confirmation_id() })
 }
 
 fn tool_output(result: &ToolResultPart) -> Value {

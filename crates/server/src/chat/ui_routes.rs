@@ -46,13 +46,14 @@ pub(crate) async fn post(mut request: ApiRequest<'_>) -> ApiResult {
     stream(&request, &conversation, &turn, position).await
 }
 
-/// `GET /api/chat/{chatId}/stream`: the whole message that is being written, from its begin.
+/// `GET /api/chat/{chatId}/stream`: the whole message that is being written, from its begin. A turn that was interrupted
+/// continues.
 pub(crate) async fn resume(request: ApiRequest<'_>) -> ApiResult {
     // Nothing to resume is no error: clients ask on every load of a page.
     let Some(conversation) = session::find(&request, request.parameter).await? else {
         return Ok(body::no_content());
     };
-    match agent(&request)?.running_turn(&conversation.session).await? {
+    match agent(&request)?.resume(&conversation.session, request.principal()?).await? {
         Some(turn) => stream(&request, &conversation, &turn, turn.start).await,
         None => Ok(body::no_content()),
     }

@@ -5,29 +5,37 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
-use toolwright_agent::{Agent, AgentOptions, Model, ModelSettings, Timeouts};
+use toolwright_agent::{Agent, AgentObserver, AgentOptions, Model, ModelSettings, Timeouts};
 use toolwright_server::Options;
+use toolwright_server::otlp::Exporter;
 
 use super::client::{Client, Response};
 use super::scripted_model::ScriptedModel;
-use super::support::{TestServer, orchestrator, wait_until};
+use super::support::{TestServer, orchestrator_with, wait_until};
 
 /// A server whose agent uses the scripted model.
-struct ChatServer {
-    server: TestServer,
-    model: ScriptedModel,
-    client: Client,
+pub struct ChatServer {
+    pub server: TestServer,
+    pub model: ScriptedModel,
+    pub client: Client,
 }
 
 impl ChatServer {
-    async fn start() -> Self {
+    pub async fn start() -> Self {
         Self::with(AgentOptions::default()).await
     }
 
-    async fn with(options: AgentOptions) -> Self {
+    pub async fn with(options: AgentOptions) -> Self {
+        Self::observed(options, None).await
+    }
+
+    pub async fn observed(options: AgentOptions, exporter: Option<Arc<Exporter>>) -> Self {
         let model = ScriptedModel::start().await;
         let (runs, permits) = (Arc::default(), Arc::new(tokio::sync::Semaphore::new(0)));
-        let orchestrator = orchestrator(&runs, &permits);
+        let orchestrator = orchestrator_with(&runs, &permits, |builder| match &exporter {
+            Some(exporter) => builder.observer(exporter.clone()),
+            None => builder,
+        });
         let settings = ModelSettings {
             provider: "openai-chat".to_owned(),
             model: "scripted".to_owned(),
@@ -35,7 +43,9 @@ impl ChatServer {
             key: Some("model-key-secret".to_owned().into()),
             timeouts: Timeouts { retries: 0, ..Timeouts::default() },
         };
-        let agent = Agent::new(orchestrator.clone(), Model::remote(settings).unwrap(), options);
+        let observer = exporter.map(|exporter| exporter as Arc<dyn AgentObserver>);
+        let model_of_agent = Model::remote(settings).unwrap();
+        let agent = Agent::observed(orchestrator.clone(), model_of_agent, options, observer);
         let change = |options: &mut Options| options.agent = Some(agent);
         let server = TestServer::set_up(orchestrator, runs, permits, change, None).await;
         let client = server.client.clone();
@@ -43,18 +53,18 @@ impl ChatServer {
     }
 
     /// Sends a message of the user.
-    async fn say(&self, chat: &str, id: &str, text: &str) -> Response {
+    pub async fn say(&self, chat: &str, id: &str, text: &str) -> Response {
         self.client.post("/api/chat", message(chat, id, text)).await
     }
 }
 
-fn message(chat: &str, id: &str, text: &str) -> Value {
+pub fn message(chat: &str, id: &str, text: &str) -> Value {
     let message = json!({ "id": id, "role": "user", "parts": [{ "type": "text", "text": text }] });
     json!({ "id": chat, "trigger": "submit-message", "messages": [message] })
 }
 
 /// The parts of a stream; its last line must be `[DONE]`.
-fn chunks(response: &Response) -> Vec<Value> {
+pub fn chunks(response: &Response) -> Vec<Value> {
     assert_eq!(response.status, 200, "{response:?}");
     assert_eq!(response.header("content-type"), Some("text/event-stream"));
     let text = dechunked(response);
@@ -62,13 +72,13 @@ fn chunks(response: &Response) -> Vec<Value> {
     data(&text)
 }
 
-fn data(text: &str) -> Vec<Value> {
+pub fn data(text: &str) -> Vec<Value> {
     let lines = text.lines().filter_map(|line| line.strip_prefix("data: {"));
     lines.map(|rest| serde_json::from_str(&format!("{{{rest}")).unwrap()).collect()
 }
 
 /// The body without the sizes of its transfer chunks.
-fn dechunked(response: &Response) -> String {
+pub fn dechunked(response: &Response) -> String {
     if response.header("transfer-encoding") != Some("chunked") {
         return response.text().to_owned();
     }
@@ -84,16 +94,16 @@ fn dechunked(response: &Response) -> String {
     }
 }
 
-fn kinds(chunks: &[Value]) -> Vec<&str> {
+pub fn kinds(chunks: &[Value]) -> Vec<&str> {
     chunks.iter().map(|chunk| chunk["type"].as_str().unwrap()).collect()
 }
 
-fn of_kind<'a>(chunks: &'a [Value], kind: &str) -> &'a Value {
+pub fn of_kind<'a>(chunks: &'a [Value], kind: &str) -> &'a Value {
     chunks.iter().find(|chunk| chunk["type"] == kind).unwrap_or_else(|| panic!("no {kind} in {chunks:?}"))
 }
 
 /// An assistant message that answers an approval, as the client sends it back.
-fn answered(chat: &str, asked: &[Value], approved: bool) -> Value {
+pub fn answered(chat: &str, asked: &[Value], approved: bool) -> Value {
     let (input, request) = (of_kind(asked, "tool-input-available"), of_kind(asked, "tool-approval-request"));
     let part = json!({ "type": format!("tool-{}", input["toolName"].as_str().unwrap()), "toolCallId": input["toolCallId"],
         "state": "approval-responded", "input": input["input"],

@@ -14,7 +14,7 @@ use super::mcp_http::{ACCEPT, initialize};
 use super::support::{TestServer, orchestrator_with};
 
 /// A collector that passes on the requests it receives: head and body.
-async fn collector() -> (String, mpsc::UnboundedReceiver<(String, Value)>) {
+pub async fn collector() -> (String, mpsc::UnboundedReceiver<(String, Value)>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let (sender, receiver) = mpsc::unbounded_channel();
@@ -42,14 +42,14 @@ async fn collector() -> (String, mpsc::UnboundedReceiver<(String, Value)>) {
 
 /// Everything that was exported: the head of the first request, its resource, and the spans in their order. A batch may
 /// have been split, since spans are also sent after a while.
-fn exported(sent: &mut mpsc::UnboundedReceiver<(String, Value)>) -> (String, Value, Vec<Value>) {
+pub fn exported(sent: &mut mpsc::UnboundedReceiver<(String, Value)>) -> (String, Value, Vec<Value>) {
     let requests: Vec<(String, Value)> = std::iter::from_fn(|| sent.try_recv().ok()).collect();
     let groups = requests.iter().map(|(_, body)| &body["resourceSpans"][0]);
     let spans = groups.clone().flat_map(|group| group["scopeSpans"][0]["spans"].as_array().unwrap().clone());
     (requests[0].0.clone(), groups.clone().next().unwrap()["resource"].clone(), spans.collect())
 }
 
-fn attribute<'a>(span: &'a Value, key: &str) -> &'a Value {
+pub fn attribute<'a>(span: &'a Value, key: &str) -> &'a Value {
     let attributes = span["attributes"].as_array().unwrap();
     let found = attributes.iter().find(|attribute| attribute["key"] == key);
     found.map_or(&Value::Null, |attribute| &attribute["value"]["stringValue"])

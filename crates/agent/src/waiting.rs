@@ -1,0 +1,298 @@
+//! Turns that wait for a person's answer, or were interrupted. They continue whoever gives the answer: a wire of this
+//! process tells, and the store is asked for the answers of others.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::broadcast::error::RecvError;
+use toolwright_contract::Principal;
+use toolwright_orchestrator::store::{self, Backend, ConversationLog, SessionRecord};
+
+use crate::agent::{Agent, RunOptions, Turn, committed};
+use crate::conversation::{Conversation, LoggedTurn, from_entry};
+use crate::error::Error;
+use crate::event::EventBody;
+use crate::log_writer::{LogWriter, Opening, RECORDING};
+
+/// How often the store is asked for answers that were given in other processes.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// How often a log is tried that another writer has open for a moment, and one that another process writes.
+const RETRY_INTERVAL: Duration = Duration::from_millis(10);
+const OTHER_PROCESS_INTERVAL: Duration = Duration::from_millis(200);
+/// How many logs are looked at together after a start.
+const PAGE: usize = 256;
+
+/// The confirmation requests that turns of this process wait for, by session.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting(Mutex<HashMap<String, Vec<String>>>);
+
+impl Waiting {
+    /// Replaces what is known of a session.
+    pub fn watch(&self, session: &str, conversation: &Conversation) {
+        let tools = conversation.turns.iter().flat_map(|turn| turn.reply.tools());
+        let waiting = tools.filter(|tool| tool.result.is_none()).filter_map(|tool| tool.approval.as_ref());
+        let ids: Vec<String> = waiting.map(|approval| approval.confirmation_id().to_owned()).collect();
+        if ids.is_empty() {
+            self.lock().remove(session);
+        } else {
+            self.lock().insert(session.to_owned(), ids);
+        }
+    }
+
+    fn forget(&self, session: &str) {
+        self.lock().remove(session);
+    }
+
+    fn requests(&self) -> HashMap<String, String> {
+        let waiting = self.lock();
+        let ids = waiting.iter().flat_map(|(session, ids)| ids.iter().map(move |id| (id, session)));
+        ids.map(|(id, session)| (id.clone(), session.clone())).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Vec<String>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Which turns continue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Continue {
+    /// Those that have paused, and wait for nothing any more.
+    Answered,
+    /// Also those whose process has died while calls ran or were to be answered. One that the model was answering is
+    /// repeated only when its client returns: the answer has a cost, and nobody may want it any more. One that has just been
+    /// continued must have got further since: it may be what has stopped the process.
+    BetweenSteps { was_resumed: bool },
+    /// All that have not ended.
+    Interrupted,
+}
+
+impl Continue {
+    fn includes(self, turn: &LoggedTurn) -> bool {
+        let has_calls = || turn.last_step().is_some_and(|step| step.tools().next().is_some());
+        let is_interrupted = turn.reply.outcome.is_none();
+        match self {
+            Self::Answered => turn.is_answered(),
+            Self::BetweenSteps { .. } => turn.is_answered() || (is_interrupted && has_calls()),
+            Self::Interrupted => turn.is_answered() || is_interrupted,
+        }
+    }
+}
+
+impl Agent {
+    /// The turn that runs, here or in another process. One that was interrupted, or was answered meanwhile, continues
+    /// first. `None` when the last turn has ended, or waits.
+    pub async fn resume(&self, session: &str, principal: &Arc<Principal>) -> Result<Option<Turn>, Error> {
+        loop {
+            if let Some(turn) = self.running_turn(session).await? {
+                return Ok(Some(turn));
+            }
+            let principal = Some(Arc::clone(principal));
+            match self.continue_session(session, Continue::Interrupted, principal).await? {
+                // Its first event may not be written yet.
+                Continued::Running => tokio::time::sleep(RETRY_INTERVAL).await,
+                Continued::Turn(turn) => return Ok(Some(turn)),
+                Continued::Nothing => return Ok(None),
+            }
+        }
+    }
+
+    /// After a start: continues turns whose answers have come, and those that were interrupted while calls ran. The other
+    /// interrupted ones continue when their clients return, and are counted in the log.
+    pub async fn recover(&self) -> store::Result<()> {
+        let (mut after, mut interrupted) = (String::new(), 0_usize);
+        loop {
+            let entries = self.0.orchestrator.store().last_log_entries(&after, PAGE).await?;
+            let Some((last, _)) = entries.last() else { break };
+            after.clone_from(last);
+            for (session, entry) in &entries {
+                let event = from_entry(entry)?;
+                let is_over = matches!(&event.body, EventBody::TurnEnded { outcome } if !outcome.is_pause());
+                if is_over {
+                    continue;
+                }
+                let was_resumed = matches!(event.body, EventBody::TurnResumed);
+                let wanted = Continue::BetweenSteps { was_resumed };
+                match self.continue_session(session, wanted, None).await {
+                    Ok(Continued::Nothing) => interrupted += usize::from(self.is_interrupted(session).await?),
+                    Ok(Continued::Running | Continued::Turn(_)) => {}
+                    Err(error) => {
+                        tracing::warn!(session, "could not continue a turn after the start: {error}");
+                    }
+                }
+            }
+        }
+        if interrupted > 0 {
+            tracing::warn!(
+                "{interrupted} turns were interrupted while the model answered; they continue when their clients return"
+            );
+        }
+        Ok(())
+    }
+
+    async fn is_interrupted(&self, session: &str) -> store::Result<bool> {
+        let conversation = Conversation::load(&self.0.orchestrator, session).await?;
+        Ok(conversation.turns.last().is_some_and(|turn| turn.reply.outcome.is_none()))
+    }
+
+    /// Continues turns whose calls were approved, declined or not answered in time, through another wire of this process.
+    pub(crate) fn receive_deferred_results(&self) {
+        let mut results = self.0.orchestrator.deferred_results();
+        let agent = Arc::downgrade(&self.0);
+        tokio::spawn(async move {
+            loop {
+                let session = match results.recv().await {
+                    Ok(result) => result.session,
+                    // The store is asked for what was missed.
+                    Err(RecvError::Lagged(_)) => continue,
+                    Err(RecvError::Closed) => return,
+                };
+                let Some(agent) = agent.upgrade().map(Self) else { return };
+                tokio::spawn(async move { agent.continue_answered(&session).await });
+            }
+        });
+    }
+
+    /// Continues turns that were answered in another process, which may have stopped since.
+    pub(crate) fn watch_waiting(&self) {
+        let agent = Arc::downgrade(&self.0);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(POLL_INTERVAL).await;
+                let Some(agent) = agent.upgrade().map(Self) else { return };
+                agent.poll_waiting().await;
+            }
+        });
+    }
+
+    async fn poll_waiting(&self) {
+        let requests = self.0.waiting.requests();
+        if requests.is_empty() {
+            return;
+        }
+        let ids: Vec<String> = requests.keys().cloned().collect();
+        let orchestrator = &self.0.orchestrator;
+        let closed = match orchestrator.store().closed_confirmations(&ids, orchestrator.now()).await {
+            Ok(closed) => closed,
+            Err(error) => return tracing::warn!("could not ask for answers to approval requests: {error}"),
+        };
+        let mut sessions: Vec<&String> = closed.iter().filter_map(|id| requests.get(id)).collect();
+        sessions.sort();
+        sessions.dedup();
+        for session in sessions {
+            let (agent, session) = (self.clone(), session.clone());
+            tokio::spawn(async move { agent.continue_answered(&session).await });
+        }
+    }
+
+    async fn continue_answered(&self, session: &str) {
+        loop {
+            match self.continue_session(session, Continue::Answered, None).await {
+                Ok(Continued::Running) => self.wait_for_running(session).await,
+                Ok(Continued::Turn(_) | Continued::Nothing) => return,
+                Err(error) => {
+                    return tracing::warn!(session, "could not continue a turn after an answer: {error}");
+                }
+            }
+        }
+    }
+
+    /// Records what has become of a session's calls, and continues its last turn if it is one of those that are wanted.
+    async fn continue_session(
+        &self,
+        id: &str,
+        wanted: Continue,
+        principal: Option<Arc<Principal>>,
+    ) -> Result<Continued, Error> {
+        let session = match self.active_session(id).await {
+            Ok(session) => session,
+            Err(Error::Store(error)) => return Err(error.into()),
+            Err(_) => {
+                self.0.waiting.forget(id);
+                return Ok(Continued::Nothing);
+            }
+        };
+        let conversation = Conversation::load(&self.0.orchestrator, id).await?;
+        let Some(last) = conversation.turns.last() else { return Ok(Continued::Nothing) };
+        let is_wanted = wanted.includes(last);
+        if !is_wanted && self.missing_events(&session, &conversation, None).await?.is_empty() {
+            self.0.waiting.watch(id, &conversation);
+            return Ok(Continued::Nothing);
+        }
+        let turn = last.id.to_string();
+        match self.open_log(id, &turn, conversation).await? {
+            Opening::Opened(writer) => self.continue_turn(&session, *writer, wanted, principal).await,
+            Opening::Busy(_) => Ok(Continued::Running),
+        }
+    }
+
+    async fn continue_turn(
+        &self,
+        session: &Arc<SessionRecord>,
+        mut writer: LogWriter,
+        wanted: Continue,
+        principal: Option<Arc<Principal>>,
+    ) -> Result<Continued, Error> {
+        let resumed_at = writer.conversation.end;
+        self.reconcile(session, &mut writer, None).await?;
+        self.0.waiting.watch(&session.id, &writer.conversation);
+        let is_stuck =
+            wanted == Continue::BetweenSteps { was_resumed: true } && writer.conversation.end == resumed_at;
+        let last = writer.conversation.turns.last().filter(|last| !is_stuck && wanted.includes(last));
+        let Some((turn, context)) = last.map(|last| (last.id.to_string(), Arc::clone(&last.context))) else {
+            writer.close().await;
+            return Ok(Continued::Nothing);
+        };
+        let run = RunOptions { principal, context, replaces: None };
+        let context = match self.run_context(session, &run, &turn).await {
+            Ok(context) => context,
+            Err(error) => {
+                writer.close().await;
+                return Err(error);
+            }
+        };
+        committed(&mut writer, vec![EventBody::TurnResumed]).await?;
+        self.spawn(&session.id, &turn, writer, context, resumed_at).map(Continued::Turn)
+    }
+
+    /// Opens the log of a session for a turn. A writer that only records what is known is waited for.
+    pub(crate) async fn open_log(
+        &self,
+        session: &str,
+        turn: &str,
+        mut conversation: Conversation,
+    ) -> store::Result<Opening> {
+        loop {
+            match LogWriter::open(&self.0.orchestrator, session, turn, conversation).await? {
+                Opening::Busy(busy) if busy == RECORDING => tokio::time::sleep(RETRY_INTERVAL).await,
+                opening => return Ok(opening),
+            }
+            // It is read again when the log is open.
+            conversation = Conversation::default();
+        }
+    }
+
+    /// Waits until the turn of a session has ended, in this process or in another.
+    pub(crate) async fn wait_for_running(&self, session: &str) {
+        let live = self.running().get(session).cloned();
+        match live {
+            Some(live) => {
+                let mut progress = live.progress();
+                // An error means that it is over.
+                let _ = progress.wait_for(|progress| progress.is_over).await;
+                tokio::task::yield_now().await;
+            }
+            None => tokio::time::sleep(OTHER_PROCESS_INTERVAL).await,
+        }
+    }
+}
+
+/// What became of an attempt to continue a session.
+enum Continued {
+    Turn(Turn),
+    /// A turn runs.
+    Running,
+    /// The last turn has ended, or waits.
+    Nothing,
+}
