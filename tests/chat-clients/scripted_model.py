@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A model server with OpenAI's Chat Completions API that follows a script, for the chat clients of scripts/chat-clients.
+"""A model server with OpenAI's Chat Completions API that follows a script, for scripts/chat-clients and
+scripts/browser-tests.
 
   scripted_model.py [PORT]      prints its port; 0 chooses one
 
@@ -15,6 +16,23 @@ runs, lock = 0, threading.Lock()
 
 def text_of(content):
     return content if isinstance(content, str) else "".join(part.get("text", "") for part in content or [])
+
+
+def booking(results):
+    """Looks a person up, finds a time and books it."""
+    if not results:
+        return "kb_search", {"query": "Ines Halloran, founder", "top_k": 2}
+    if len(results) == 1:
+        return "calendar_propose_event", {"attendees": ["ines@lanternfield.example"], "duration_minutes": 30,
+                                          "title": "Meeting with Ines Halloran", "timezone": "Europe/Berlin"}
+    if len(results) == 2:
+        draft = results[1]["data"]
+        return "calendar_create_event", {"event_draft_id": draft["event_draft_id"], "slot_index": 0,
+                                         "expected_title": draft["title"]}
+    if not results[2].get("ok"):
+        return "I have booked nothing. Shall I look for another time?"
+    return (f"The meeting is booked: **{results[2]['data']['title']}**.\n\n- {results[2]['data']['start']}\n"
+            "- Ines leads the studio [person:ines_halloran]\n\nShall I also send her an agenda?")
 
 
 def answer(body):
@@ -42,6 +60,15 @@ def answer(body):
         return (" ".join(NUMBERS), 0.1) if "slowly" in said else ("Deleted.", 0)
     if said.startswith("count"):
         return (" ".join(NUMBERS[:6] if "six" in said else NUMBERS), 0.1)
+    if said.startswith("book"):
+        return booking(results), 0
+    if said.startswith("say "):
+        return said[4:], 0
+    if said.startswith("think"):
+        return {"reasoning": "First I think about it.", "text": "I have thought about it."}, 0
+    if said.startswith("run "):
+        name, _, args = said[4:].partition(" ")
+        return ((name, json.loads(args or "{}")), 0) if not results else ("The tool has answered.", 0)
     if said.startswith("what is my name"):
         names = [re.search(r"my name is (\w+)", text_of(m["content"])) for m in messages if m["role"] == "user"]
         return "Your name is " + next((name[1] for name in names if name), "unknown") + ".", 0
@@ -89,6 +116,9 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(f"data: {json.dumps(data)}\n\n".encode())
             self.wfile.flush()
 
+        if isinstance(what, dict):
+            chunk({"reasoning_content": what["reasoning"]})
+            what = what["text"]
         if isinstance(what, str):
             for word in re.split(r"(?<= )", what):
                 chunk({"content": word})

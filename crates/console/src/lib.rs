@@ -5,6 +5,7 @@
 
 pub mod asset;
 pub mod chart;
+pub mod chat;
 pub mod diff;
 pub mod error_page;
 pub mod format;

@@ -98,6 +98,8 @@ pub const ROUTES: &[Route] = &[
     route("DELETE", "/v1/blocks", Access::Role(&[ADMIN]), |r| Box::pin(blocks::lift(r))),
     route("GET", "/v1/audit", Access::Role(&[ADMIN]), |r| Box::pin(monitoring::audit(r))),
     page("GET", "/", Access::Authenticated, |r| Box::pin(console::home::show(r))),
+    page("GET", "/chat", Access::Authenticated, |r| Box::pin(console::chat::show(r))),
+    page("GET", "/chat/{sessionId}", Access::Authenticated, |r| Box::pin(console::chat::show(r))),
     page("GET", "/tools", Access::Authenticated, |r| Box::pin(console::tools::list(r))),
     page("GET", "/tools/{toolId}", Access::Authenticated, |r| Box::pin(console::tool::show(r))),
     page("POST", "/tools/{toolId}/try", Access::Authenticated, |r| Box::pin(console::tool::try_it(r))),

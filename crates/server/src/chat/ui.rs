@@ -168,7 +168,7 @@ pub(super) fn descriptor(approval: &toolwright_agent::ApprovalPart) -> Value {
 }
 
 fn tool_output(result: &ToolResultPart) -> Value {
-    let mut chunk = json!({ "toolCallId": result.call_id });
+    let mut chunk = json!({ "toolCallId": result.call_id, "durationMs": result.duration_ms });
     if result.is_declined {
         chunk["type"] = "tool-output-denied".into();
     } else if result.is_error {

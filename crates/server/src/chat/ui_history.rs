@@ -65,6 +65,9 @@ fn tool_part(tool: &ToolPart, outcome: Option<&TurnOutcome>) -> Value {
             }
         }
     }
+    if let Some(result) = &tool.result {
+        part["durationMs"] = result.duration_ms.into();
+    }
     let is_over = matches!(outcome, Some(outcome) if !outcome.is_pause());
     match &tool.result {
         Some(result) if result.is_declined => {

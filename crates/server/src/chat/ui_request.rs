@@ -135,7 +135,8 @@ fn answer(part: &Value) -> Option<Answer> {
         approval_id: part["approval"]["id"].as_str()?.to_owned(),
         approved: part["approval"]["approved"].as_bool()?,
         reason: part["approval"]["reason"].as_str().map(str::to_owned),
-        args: None,
+        // The AI SDK has no form for edited arguments; this field is our own.
+        args: part["approval"].get("args").filter(|args| !args.is_null()).cloned(),
         shown: Some((part["toolCallId"].as_str()?.to_owned(), part["input"].clone())),
     })
 }

@@ -2,6 +2,7 @@
 //! through orchestrator, agent and registry, and show a principal what its roles allow.
 
 pub(crate) mod assets;
+pub(crate) mod chat;
 pub(crate) mod form;
 pub(crate) mod home;
 mod layout;

@@ -178,6 +178,22 @@ async fn an_approval_runs_the_call_once_and_only_as_it_was_asked() {
 }
 
 #[tokio::test]
+async fn an_approval_with_edited_arguments_runs_them_if_they_are_valid() {
+    let server = ChatServer::start().await;
+    let asked = chunks(&server.say("c1", "m1", "call send {\"to\": \"mira\"}").await);
+    let mut edited = answered("c1", &asked, true);
+    edited["messages"][0]["parts"][0]["approval"]["args"] = json!({ "to": 7 });
+    let refused = server.client.post("/api/chat", edited.clone()).await;
+    assert_eq!((refused.status, server.server.runs()), (400, 0), "{refused:?}");
+    assert!(refused.text().contains("/to must be string"), "{refused:?}");
+    edited["messages"][0]["parts"][0]["approval"]["args"] = json!({ "to": "jon" });
+    let approved = chunks(&server.client.post("/api/chat", edited).await);
+    let output = of_kind(&approved, "tool-output-available");
+    assert_eq!((&output["output"]["args"], server.server.runs()), (&json!({ "to": "jon" }), 1));
+    assert!(output["durationMs"].is_u64(), "{output}");
+}
+
+#[tokio::test]
 async fn a_client_that_left_can_resume_and_stop() {
     let server = ChatServer::start().await;
     let body = message("c1", "m1", "wait").to_string();

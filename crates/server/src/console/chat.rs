@@ -1,0 +1,95 @@
+//! `GET /chat`, `GET /chat/{sessionId}`: the user's conversations with the agent. The page talks to `/api/chat`.
+
+use toolwright_agent::{Agent, Model};
+use toolwright_console::chat::ChatPage;
+use toolwright_console::parts::{Notice, Tone};
+use toolwright_console::{Layout, Page};
+use toolwright_contract::{Mode, SideEffects};
+use toolwright_orchestrator::store::SessionStatus;
+use toolwright_registry::toolset::Toolset;
+
+use super::{layout, page};
+use crate::request::{ApiRequest, ApiResult};
+
+const MAX_SUGGESTIONS: usize = 3;
+const MAX_SUGGESTION_CHARS: usize = 100;
+/// How many tools are searched for an example.
+const MAX_EXAMINED: usize = 100;
+
+pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
+    request.query([])?;
+    let session = match request.parameter {
+        "" => None,
+        id => Some(request.own_session(id).await?),
+    };
+    let layout = Layout { scripts: &["chat.js"], ..layout(&request, Page::Chat, "Chat").await? };
+    let agent = request.app.options.agent.as_ref();
+    let toolset = request.app.orchestrator.current();
+    page(&ChatPage {
+        layout,
+        subline: agent.map_or_else(String::new, |agent| describe(agent.model())),
+        notices: notices(agent),
+        is_ended: session.as_ref().is_some_and(|session| session.status != SessionStatus::Active),
+        session: session.map(|session| session.id.clone()).unwrap_or_default(),
+        conversations: Vec::new(),
+        suggestions: suggestions(toolset.toolset(), &request.principal()?.roles),
+    })
+}
+
+fn describe(model: &Model) -> String {
+    match model {
+        Model::Offline => "The offline agent quotes the knowledge base and runs tools.".to_owned(),
+        model => format!("{} by {}, with the tools of this server.", model.name(), model.provider()),
+    }
+}
+
+fn notices(agent: Option<&Agent>) -> Vec<Notice> {
+    match agent.map(Agent::model) {
+        None => vec![Notice::new(Tone::Warn, "This server runs without an agent.", "Nobody answers here.")],
+        Some(Model::Offline) => {
+            let text = "The offline agent answers by quoting the knowledge base. For a model, set `[agent]` in \
+                        toolwright.toml, or start the server with a provider's key:";
+            let fix = "OPENAI_API_KEY=… toolwright serve";
+            vec![Notice::new(Tone::Info, "No language model is set up.", text).with_fix(fix)]
+        }
+        Some(_) => Vec::new(),
+    }
+}
+
+/// Calls to begin with: examples of the documentation of tools that change nothing.
+fn suggestions(toolset: &Toolset, roles: &[String]) -> Vec<String> {
+    let tools = toolset.for_mode(Mode::Text).take(MAX_EXAMINED).filter(|tool| {
+        let is_harmless = matches!(tool.spec.side_effects, SideEffects::None | SideEffects::ReadOnly);
+        is_harmless && tool.spec.admits(roles)
+    });
+    let calls = tools.filter_map(|tool| {
+        let id = &tool.spec.tool_id;
+        let example = first_example(&toolset.documentation(id)?)?;
+        let call = format!("/{id} {example}");
+        (call.chars().count() <= MAX_SUGGESTION_CHARS).then_some(call)
+    });
+    calls.take(MAX_SUGGESTIONS).collect()
+}
+
+/// The arguments of the first example, on one line.
+fn first_example(documentation: &str) -> Option<String> {
+    let (_, examples) = documentation.split_once("## Examples")?;
+    let (_, block) = examples.split_once("```json\n")?;
+    let (text, _) = block.split_once("```")?;
+    let value: serde_json::Value = serde_json::from_str(text).ok()?;
+    value.is_object().then(|| value.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_example;
+
+    #[test]
+    fn a_suggestion_is_the_first_example_of_the_documentation() {
+        let text =
+            "# t\n```json\n{}\n```\n## Examples\nOne:\n```json\n{\n  \"a\": [1]\n}\n```\n```json\n{}\n```\n";
+        assert_eq!(first_example(text).as_deref(), Some("{\"a\":[1]}"));
+        assert_eq!(first_example("## Examples\n```json\n[1]\n```"), None);
+        assert_eq!(first_example("## Examples\nNone."), None);
+    }
+}
