@@ -7,7 +7,8 @@ use hyper::Method;
 pub use crate::problem::ErrorForm;
 use crate::request::RouteHandler;
 use crate::rest::{
-    blocks, calls, confirmations, images, messages, monitoring, prompt, session_events, sessions, tools,
+    blocks, call_history, calls, confirmations, images, messages, monitoring, prompt, session_events,
+    sessions, tools,
 };
 use crate::{chat, console, mcp, openapi, prometheus};
 
@@ -72,6 +73,10 @@ pub const ROUTES: &[Route] = &[
     route("DELETE", "/mcp", Access::Authenticated, |r| Box::pin(mcp::handle(r))),
     route("GET", "/v1/tools", Access::Authenticated, |r| Box::pin(tools::list(r))),
     route("GET", "/v1/tools/{toolId}", Access::Authenticated, |r| Box::pin(tools::describe(r))),
+    route("GET", "/v1/calls", Access::Authenticated, |r| Box::pin(call_history::list(r))),
+    route("GET", "/v1/calls/{executionId}", Access::Authenticated, |r| Box::pin(call_history::get(r))),
+    route("GET", "/v1/call-events", Access::Authenticated, |r| Box::pin(call_history::stream(r))),
+    route("GET", "/v1/sessions", Access::Authenticated, |r| Box::pin(sessions::list(r))),
     route("POST", "/v1/sessions", Access::Authenticated, |r| Box::pin(sessions::create(r))),
     route("GET", "/v1/sessions/{sessionId}", Access::Authenticated, |r| Box::pin(sessions::get(r))),
     route("DELETE", "/v1/sessions/{sessionId}", Access::Authenticated, |r| Box::pin(sessions::end(r))),

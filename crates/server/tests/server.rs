@@ -7,6 +7,8 @@
 mod authentication;
 #[path = "server/blocks.rs"]
 mod blocks;
+#[path = "server/call_history.rs"]
+mod call_history;
 #[path = "server/calls.rs"]
 mod calls;
 #[path = "server/chat.rs"]
