@@ -25,6 +25,8 @@ mod confirmations;
 mod connections;
 #[path = "server/console.rs"]
 mod console;
+#[path = "server/console_activity.rs"]
+mod console_activity;
 #[path = "server/current_roles.rs"]
 mod current_roles;
 #[path = "server/images.rs"]
