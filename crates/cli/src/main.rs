@@ -7,6 +7,7 @@ mod call_target;
 mod capabilities;
 mod command;
 mod config;
+mod console_kb;
 mod imports;
 mod log;
 mod output;

@@ -4,12 +4,17 @@
 //! and from types of this crate that implement [`HtmlSafe`](askama::filters::HtmlSafe).
 
 pub mod asset;
+pub mod audit;
+pub mod call;
+pub mod calls;
 pub mod chart;
 pub mod chat;
+pub mod confirmations;
 pub mod diff;
 pub mod error_page;
 pub mod format;
 pub mod home;
+pub mod knowledge_base;
 pub mod layout;
 pub mod markdown;
 pub mod parameters;
@@ -17,10 +22,13 @@ pub mod parts;
 pub mod prompt;
 pub mod recipe;
 pub mod schema_form;
+pub mod session;
+pub mod sessions;
 pub mod sign_in;
 pub mod tool;
 pub mod tools;
 pub mod toolsets;
+pub mod usage;
 
 pub use askama::Error as RenderError;
 pub use askama::Template;

@@ -65,6 +65,19 @@ impl KbCapability {
         Self { inner: Arc::new(Inner { options, kb: Mutex::default(), may_embed_in_background }) }
     }
 
+    /// Opens the knowledge base, if it is not open yet. Blocks.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn open(&self) -> Result<Arc<Kb>, Error> {
+        self.inner.open()
+    }
+
+    /// Results of a search with a lower score are left out.
+    pub fn min_score(&self) -> f32 {
+        self.inner.options.min_score
+    }
+
     /// Ingests changed sources and makes missing vectors. Blocks, possibly for minutes.
     pub fn refresh(&self) {
         match self.inner.open() {

@@ -141,11 +141,13 @@ fn settlement(claim: Claim) -> Settlement {
         duration_ms: 3,
         intents: Vec::new(),
         data: Value::Null,
+        ..AuditEntry::default()
     };
     Settlement {
         session: claim.session,
         execution: claim.execution,
         envelope: Arc::new(Envelope { outcome: Ok(success), meta }),
+        args: None,
         audit,
         durability: claim.durability,
     }

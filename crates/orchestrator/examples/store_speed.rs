@@ -149,11 +149,13 @@ fn settlement(claim: &Claim) -> Settlement {
         duration_ms: 12,
         intents: Vec::new(),
         data: Value::Null,
+        ..AuditEntry::default()
     };
     Settlement {
         session: claim.session.clone(),
         execution: claim.execution.clone(),
         envelope: Arc::new(Envelope { outcome: Ok(Success::from(data)), meta }),
+        args: None,
         audit,
         durability: claim.durability,
     }

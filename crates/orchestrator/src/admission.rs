@@ -18,6 +18,7 @@ use crate::refusal::{
     store_unavailable, toolset_missing, unknown_outcome, unknown_session,
 };
 use crate::state;
+use crate::steps::Step;
 use crate::store::{self, Backend, ClaimOutcome, Durability, ExecutionStatus};
 
 /// How often the store is asked whether a call that runs in another process has ended.
@@ -52,21 +53,33 @@ pub(crate) enum ClaimKind {
 impl Orchestrator {
     /// Decides whether an execution runs, waiting while another process runs it.
     pub(crate) async fn replay_admit_claim(&self, execution: &mut Execution) -> Result<Admission, Failure> {
+        let is_stored = execution.claim == ClaimKind::Stored;
         loop {
+            if is_stored {
+                execution.steps.begin(Step::Replay);
+            }
             if let Some(envelope) = self.replay(execution).await? {
                 return Ok(Admission::Recorded(envelope));
             }
+            execution.steps.begin(Step::Admit);
             let (prepared, confirmation) = self.admit(execution).await?;
             if confirmation == Confirmation::Needed || !self.is_as_previewed(execution, &prepared).await? {
                 return Ok(Admission::Unconfirmed(prepared));
             }
-            if self.take_seat(execution, &prepared).await? && execution.claim == ClaimKind::Stored {
+            if prepared.handler.needs_seat() {
+                execution.steps.begin(Step::Seat);
+            }
+            if self.take_seat(execution, &prepared).await? && is_stored {
                 self.reload_session(execution).await?;
                 continue;
+            }
+            if is_stored {
+                execution.steps.begin(Step::Claim);
             }
             if let Some(admission) = self.claim(execution, prepared).await? {
                 return Ok(admission);
             }
+            execution.steps.begin(Step::Wait);
             Box::pin(self.wait_for_other_process(execution)).await?;
         }
     }

@@ -146,13 +146,13 @@ impl Orchestrator {
             // Another approver was faster.
             let decided = decided.ok_or(Error::Answered)?;
             let session = this.session_of(&decided).await;
-            let version = version_of(session.as_deref());
+            let of_session = session.as_deref();
             if decided.status == ConfirmationStatus::Rejected {
-                let envelope = this.deliver_declined(&decided, version);
-                this.settle_unrun(&decided, &envelope, End::Rejected, version).await?;
+                let envelope = this.deliver_declined(&decided, version_of(of_session));
+                this.settle_unrun(&decided, &envelope, End::Rejected, of_session).await?;
                 return Ok(envelope);
             }
-            this.finish_answer(&decided, End::Approved, version).await;
+            this.finish_answer(&decided, End::Approved, of_session).await;
             let envelope = this.run_approved(decided, session, principal).await;
             if remember && let Err(error) = this.remember(&request).await {
                 tracing::error!("could not store that a tool needs no more approvals: {error}");
@@ -206,9 +206,8 @@ impl Orchestrator {
     /// Delivers and audits that a confirmation request was not answered in time. The call may be made again.
     pub(crate) async fn expire(&self, request: &ConfirmationRecord) {
         let session = self.session_of(request).await;
-        let version = version_of(session.as_deref());
-        self.deliver_declined(request, version);
-        self.finish_answer(request, End::Expired, version).await;
+        self.deliver_declined(request, version_of(session.as_deref()));
+        self.finish_answer(request, End::Expired, session.as_deref()).await;
     }
 
     /// Runs an approved call and delivers its envelope, unless the call runs later or has run elsewhere. It has the
@@ -273,7 +272,7 @@ impl Orchestrator {
         request: &ConfirmationRecord,
         envelope: &Arc<Envelope>,
         end: End,
-        registry_version: &str,
+        of_session: Option<&SessionRecord>,
     ) -> store::Result<()> {
         let (now, durability) = (self.0.clock.now(), Durability::Relaxed);
         let (session, execution): (_, Arc<str>) =
@@ -296,15 +295,17 @@ impl Orchestrator {
             // The id belongs to another call, which may still release it: the approval must not run then.
             return self.0.store.withdraw_approval(&request.id).await.map(drop);
         }
-        let audit = self.answer_entry(request, end, registry_version);
+        let audit = self.answer_entry(request, end, of_session);
         let record = if is_claimed {
             let envelope = Arc::clone(envelope);
-            Record::Settle(Settlement { session, execution, envelope, audit, durability })
+            let args = request.redacted_args.as_ref().unwrap_or(&request.args).to_string();
+            let args = Some(args.into());
+            Record::Settle(Settlement { session, execution, envelope, args, audit, durability })
         } else {
             // The id was used for another call meanwhile; the answer is audited even so.
             Record::Append(audit)
         };
-        self.finish(end, None, None, record).await.map(drop)
+        self.finish(end, None, record).await.map(drop)
     }
 
     /// Closes the approval of a call that policy has refused, so that it does not run later. A call that could not run
@@ -322,20 +323,25 @@ impl Orchestrator {
         if envelope.outcome.as_ref().is_err_and(may_pass) {
             return;
         }
-        let version = execution.session.registry_version();
-        if let Err(error) = self.settle_unrun(approval, envelope, End::Closed, version).await {
+        let session = Some(&*execution.session);
+        if let Err(error) = self.settle_unrun(approval, envelope, End::Closed, session).await {
             tracing::error!("could not close an approval: {error}");
         }
     }
 
     /// Audits the answer to a confirmation request, or that there was none.
-    async fn finish_answer(&self, request: &ConfirmationRecord, end: End, registry_version: &str) {
-        let record = Record::Append(self.answer_entry(request, end, registry_version));
+    async fn finish_answer(&self, request: &ConfirmationRecord, end: End, session: Option<&SessionRecord>) {
+        let record = Record::Append(self.answer_entry(request, end, session));
         // A failure is logged; the answer itself is stored already.
-        let _ = self.finish(end, None, None, record).await;
+        let _ = self.finish(end, None, record).await;
     }
 
-    fn answer_entry(&self, request: &ConfirmationRecord, end: End, registry_version: &str) -> AuditEntry {
+    fn answer_entry(
+        &self,
+        request: &ConfirmationRecord,
+        end: End,
+        session: Option<&SessionRecord>,
+    ) -> AuditEntry {
         let mut data = json!({ "confirmation": request.id, "by": request.decided_by });
         if request.is_edited {
             data["edited"] = true.into();
@@ -347,10 +353,12 @@ impl Orchestrator {
             client_id: request.client_id.clone(),
             tool: request.tool.clone(),
             tool_version: request.tool_version.clone(),
-            registry_version: registry_version.to_owned(),
+            registry_version: version_of(session).to_owned(),
             execution_id: request.execution.clone(),
             outcome: end.event().to_owned(),
             data,
+            principal: session.map(|session| session.principal.id.clone()).unwrap_or_default(),
+            org: session.and_then(|session| session.principal.org.clone()),
             // The call's own entry has the digest; here it would cover arguments that must not be stored.
             ..AuditEntry::default()
         }

@@ -12,6 +12,7 @@ use crate::prepared::PreparedTool;
 use crate::redact;
 use crate::refusal::{approval_already_used, execution_id_conflict, store_unavailable, too_many_pending};
 use crate::run::ContinueWhenDropped;
+use crate::steps::Step;
 use crate::store::{self, Backend, ConfirmationRecord, ConfirmationStatus, PendingQuery, PendingScope};
 
 impl Orchestrator {
@@ -45,6 +46,7 @@ impl Orchestrator {
     ) -> Result<Failure, Failure> {
         let spec = &prepared.tool.spec;
         let token = NewToken::random();
+        execution.steps.begin(Step::Preview);
         let preview = self.preview(execution, prepared).await?;
         self.withdraw_changed(execution).await?;
         let redacted_args =

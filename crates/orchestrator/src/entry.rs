@@ -28,6 +28,7 @@ use crate::refusal::{execution_id_conflict, store_unavailable, unknown_session};
 use crate::request::{CallRequest, SessionRef, ToolCall};
 use crate::runtime::Runtime;
 use crate::session::NewSession;
+use crate::steps::{Step, StepTimer};
 use crate::store::{self, Backend, ConfirmationRecord, SessionRecord};
 
 /// Ids of callers and names of tools are stored, so their length is limited.
@@ -153,6 +154,8 @@ impl Orchestrator {
             handler_entries: Vec::new(),
             is_charged: false,
             rate_tokens: RateTokens::default(),
+            steps: StepTimer::new(Step::Resolve, started),
+            recorded_args: None,
         }))
     }
 
@@ -252,6 +255,7 @@ impl Orchestrator {
         is_same_call: bool,
         result: ResultReceiver,
     ) -> Result<(), Arc<Envelope>> {
+        execution.steps.begin(Step::Wait);
         // If the store says that the id belongs to us, the other call will get CONFLICT.
         if !is_same_call && !self.is_recorded(execution).await {
             return Err(self.refuse(execution, execution_id_conflict()).await);

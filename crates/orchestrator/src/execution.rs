@@ -18,6 +18,7 @@ use crate::observe::Span;
 use crate::prepared::PreparedTool;
 use crate::redact;
 use crate::runtime::Runtime;
+use crate::steps::StepTimer;
 use crate::store::{AuditEntry, ConfirmationRecord, SessionRecord};
 
 pub(crate) struct Execution {
@@ -63,7 +64,13 @@ pub(crate) struct Execution {
     pub is_charged: bool,
     /// Returned to the rate limits unless the call is claimed or a person is asked.
     pub rate_tokens: RateTokens,
+    pub steps: StepTimer,
+    /// The arguments for the record, once they were noted: see [`Self::note_args`].
+    pub recorded_args: Option<Arc<str>>,
 }
+
+/// Longer arguments are not recorded.
+const MAX_RECORDED_ARGS: usize = 64 << 10;
 
 impl Execution {
     /// Whether it tests a handler; see [`CallRequest::host`](crate::CallRequest::host).
@@ -127,6 +134,27 @@ impl Execution {
         }
     }
 
+    /// Notes the arguments for the record, without `writeOnly` ones, before the handler takes them.
+    pub fn note_args(&mut self) {
+        self.recorded_args = self.redacted_args_text();
+    }
+
+    /// The arguments without `writeOnly` ones, as JSON text. `None` if they are too long, if the handler has taken them, or
+    /// if the tool is unknown: nothing says then what is secret.
+    pub fn redacted_args_text(&self) -> Option<Arc<str>> {
+        let spec = self.runtime.as_ref()?.toolset().metadata(&self.tool)?;
+        let has_secrets = match &self.prepared {
+            Some(prepared) => prepared.has_secrets,
+            None => redact::has_write_only(&spec.json_schema),
+        };
+        let text = match has_secrets {
+            _ if self.args.is_null() => return None,
+            true => redact::redacted(&spec.json_schema, &self.args).to_string(),
+            false => self.args.to_string(),
+        };
+        (text.len() <= MAX_RECORDED_ARGS).then(|| text.into())
+    }
+
     /// The digest of the arguments without `writeOnly` ones.
     fn audit_digest(&self) -> [u8; 32] {
         let known = self.redacted_digest.or_else(|| self.prepared.as_ref().map(|_| self.digest));
@@ -159,6 +187,10 @@ impl Execution {
             duration_ms: envelope.meta.duration,
             intents,
             data: clamped.map_or(Value::Null, |clamped| json!({ "clamped": clamped })),
+            principal: self.session.principal.id.clone(),
+            org: self.session.principal.org.clone(),
+            parent: self.parent.as_ref().map(|parent| parent.execution_id.as_ref().to_owned()),
+            steps: self.steps.steps(),
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::gate::retrieval;
 use crate::observe::FinishedCall;
 use crate::orchestrator::Orchestrator;
 use crate::redact;
+use crate::steps::Steps;
 use crate::store::{self, AuditEntry, Backend, SettleOutcome, Settlement};
 
 /// The most bytes of the name that a handler gives an audit entry.
@@ -60,11 +61,12 @@ impl Orchestrator {
     pub(crate) async fn finish(
         &self,
         end: End,
-        execution: Option<&Execution>,
-        error: Option<ErrorKind>,
+        execution: Option<(&Execution, &Arc<Envelope>)>,
         record: Record,
     ) -> store::Result<SettleOutcome> {
-        let measured = execution.map(|execution| (execution, execution.started.elapsed()));
+        let error = execution.and_then(|(_, envelope)| envelope.outcome.as_ref().err());
+        let error = error.map(|failure| failure.kind);
+        let measured = execution.map(|(execution, _)| (execution, execution.started.elapsed()));
         let entry = match &record {
             Record::Append(entry) => entry,
             Record::Settle(settlement) => &settlement.audit,
@@ -72,6 +74,10 @@ impl Orchestrator {
         let AuditEntry { session, tool, tool_version, execution_id, .. } = entry;
         tracing::debug!(session, tool, execution_id, event = end.event(), ?error);
         let tool_version = tool_version.clone();
+        if let Some((execution, envelope)) = execution {
+            self.0.recent_calls.add(execution, end, envelope);
+        }
+        let live = self.0.call_feed.is_watched().then(|| Arc::new(entry.clone()));
         let recorded = match record {
             Record::Append(entry) => self.0.store.append_audit(entry).await.map(|()| SettleOutcome::Recorded),
             Record::Settle(settlement) => self.0.store.settle(settlement).await,
@@ -87,7 +93,11 @@ impl Orchestrator {
             let is_slow = end == End::Ran && self.is_over_latency_budget(execution, elapsed);
             let (name, version) = metrics_row(execution, &tool_version);
             self.0.metrics.update(name, version, |metrics| metrics.count(end, error, elapsed, is_slow));
+            self.0.series.count(self.0.clock.now(), (name, version), end, error, elapsed);
             self.report_span(execution, end, error);
+        }
+        if let Some(entry) = live {
+            self.0.call_feed.send(entry);
         }
         recorded
     }
@@ -99,11 +109,11 @@ impl Orchestrator {
         envelope: Envelope,
         end: End,
     ) -> Arc<Envelope> {
-        let error = envelope.outcome.as_ref().err().map(|failure| failure.kind);
         let record = Record::Append(execution.audit_entry(end.event(), &envelope));
+        let envelope = Arc::new(envelope);
         // A failure is logged. It does not change the result of a call that has done nothing.
-        let _ = self.finish(end, Some(execution), error, record).await;
-        Arc::new(envelope)
+        let _ = self.finish(end, Some((execution, &envelope)), record).await;
+        envelope
     }
 
     /// Writes the audit entries of the handler.
@@ -112,7 +122,9 @@ impl Orchestrator {
             event.truncate(event.floor_char_boundary(MAX_EVENT_BYTES));
             redact::scrub(&mut event, &execution.secrets);
             redact::scrub_value(&mut data, &execution.secrets);
-            let entry = AuditEntry { data, ..execution.audit_entry(&format!("handler:{event}"), envelope) };
+            let steps = Steps::default();
+            let entry =
+                AuditEntry { data, steps, ..execution.audit_entry(&format!("handler:{event}"), envelope) };
             if let Err(error) = self.0.store.append_audit(entry).await {
                 tracing::error!("could not write an audit entry of a handler: {error}");
             }

@@ -70,11 +70,7 @@ impl ToolMetrics {
             End::Ran | End::Described => {
                 self.calls += 1;
                 self.overruns += u64::from(is_slow);
-                let bound = bucket_bound(elapsed);
-                match self.latency.binary_search_by_key(&bound, |(bound, _)| *bound) {
-                    Ok(at) => self.latency[at].1 += 1,
-                    Err(at) => self.latency.insert(at, (bound, 1)),
-                }
+                self.add_latency(bucket_bound(elapsed), 1);
             }
             End::Refused => self.refusals += 1,
             End::Replayed => {
@@ -93,7 +89,29 @@ impl ToolMetrics {
         Self { p50, p90, p99, ..self.clone() }
     }
 
-    /// In milliseconds.
+    /// Adds the numbers of other calls. The quantiles are not computed.
+    pub fn add(&mut self, other: &Self) {
+        self.calls += other.calls;
+        self.replays += other.replays;
+        self.refusals += other.refusals;
+        self.overruns += other.overruns;
+        self.retries += other.retries;
+        for (kind, count) in &other.errors {
+            *self.errors.entry(kind).or_default() += count;
+        }
+        for (bound, count) in &other.latency {
+            self.add_latency(*bound, *count);
+        }
+    }
+
+    fn add_latency(&mut self, bound: u64, count: u64) {
+        match self.latency.binary_search_by_key(&bound, |(bound, _)| *bound) {
+            Ok(at) => self.latency[at].1 += count,
+            Err(at) => self.latency.insert(at, (bound, count)),
+        }
+    }
+
+    /// The latency, in milliseconds, that this share of the calls has at most.
     pub fn quantile(&self, share: f64) -> f64 {
         let total: u64 = self.latency.iter().map(|(_, count)| count).sum();
         let wanted = (total as f64 * share).ceil().max(1.0) as u64;

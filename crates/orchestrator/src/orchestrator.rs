@@ -6,7 +6,10 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use toolwright_capabilities::{Client, NoClient};
+use toolwright_contract::Mode;
+use toolwright_registry::prompt::Limits;
 
+use crate::call_feed::CallFeed;
 use crate::capacity::{Capacity, CapacityUse, Seats};
 use crate::clock::{Clock, SteadyClock};
 use crate::condition::Condition;
@@ -16,7 +19,9 @@ use crate::in_flight::InFlight;
 use crate::metrics::{Metrics, ToolMetrics};
 use crate::observe::Observer;
 use crate::policy::Policy;
+use crate::recent_calls::RecentCalls;
 use crate::runtime::Runtime;
+use crate::series::Series;
 use crate::store::{Memory, Store};
 use crate::toolsets::Toolsets;
 
@@ -39,6 +44,9 @@ pub(crate) struct Inner {
     pub clients: RwLock<HashMap<String, Arc<dyn Client>>>,
     pub in_flight: InFlight,
     pub metrics: Metrics,
+    pub series: Series,
+    pub recent_calls: RecentCalls,
+    pub call_feed: CallFeed,
     pub deferred_results: DeferredResults,
     /// How many toolsets have been installed.
     pub installed: watch::Sender<u64>,
@@ -78,6 +86,9 @@ impl Orchestrator {
             clients: RwLock::default(),
             in_flight: InFlight::default(),
             metrics: Metrics::default(),
+            series: Series::default(),
+            recent_calls: RecentCalls::default(),
+            call_feed: CallFeed::default(),
             deferred_results: DeferredResults::default(),
             installed: watch::Sender::default(),
             confirmation_lock: tokio::sync::Mutex::default(),
@@ -89,6 +100,11 @@ impl Orchestrator {
     /// Counters per tool and version.
     pub fn metrics(&self) -> Vec<ToolMetrics> {
         self.0.metrics.read()
+    }
+
+    /// The limits of a mode that are in force.
+    pub fn limits(&self, mode: Mode) -> Limits {
+        self.0.policy.for_mode(mode).limits
     }
 
     /// How many handlers run, and how many calls wait for one to end.

@@ -22,6 +22,7 @@ use crate::orchestrator::Orchestrator;
 use crate::prepared::PreparedTool;
 use crate::redact;
 use crate::refusal::interrupted;
+use crate::steps::Step;
 use crate::store::{Backend, SessionRecord};
 
 /// The first backoff before a retry; it doubles with each retry, plus up to as much again at random.
@@ -92,10 +93,12 @@ impl Orchestrator {
         let allowed = self.0.policy.for_mode(execution.session.mode).retries;
         let max_retries = if spec.idempotent && !execution.is_test() { allowed } else { 0 };
         let deadline = execution.deadline(prepared);
+        execution.note_args();
         loop {
             let (runtime, claim) = (runtime.clone(), execution.claim);
             let invocation = Arc::new(Invocation::new(self, execution, runtime, prepared, claim, deadline));
             let may_retry = execution.retries < max_retries;
+            execution.steps.begin(Step::Run);
             let args = if may_retry { execution.args.clone() } else { std::mem::take(&mut execution.args) };
             let outcome = self.run_handler(&invocation, args).await;
             execution.collect_effects(&mut invocation.effects());
@@ -107,6 +110,7 @@ impl Orchestrator {
                     }
                     execution.retries += 1;
                     self.0.metrics.update(&execution.tool, &spec.version, |metrics| metrics.retries += 1);
+                    execution.steps.begin(Step::Backoff);
                     tokio::time::sleep(backoff).await;
                 }
                 _ => return outcome,

@@ -11,7 +11,7 @@ use toolwright_contract::{Mode, Principal};
 use crate::deferred::DeferredResult;
 use crate::orchestrator::Orchestrator;
 use crate::state::{self, Event};
-use crate::store::{self, Backend, SessionRecord, SessionStatus, Spent};
+use crate::store::{self, Backend, SessionPage, SessionQuery, SessionRecord, SessionStatus, Spent};
 
 /// The data that a session starts with.
 #[derive(Debug, Clone)]
@@ -81,6 +81,21 @@ impl Orchestrator {
                 return Ok(Some(session));
             }
             Ok(Some(Arc::new(SessionRecord { status, ..(*session).clone() })))
+        })
+    }
+
+    /// A page of the sessions as they are now, newest first.
+    pub fn sessions<'a>(&'a self, query: SessionQuery<'a>) -> BoxFuture<'a, store::Result<SessionPage>> {
+        Box::pin(async move {
+            let mut page = self.0.store.session_page(query).await?;
+            let now = self.0.clock.now();
+            for session in &mut page.sessions {
+                let status = session.status_at(now);
+                if status != session.status {
+                    Arc::make_mut(session).status = status;
+                }
+            }
+            Ok(page)
         })
     }
 

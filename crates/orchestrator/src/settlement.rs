@@ -11,6 +11,7 @@ use crate::finish::{End, Record};
 use crate::orchestrator::Orchestrator;
 use crate::refusal::unrecorded_outcome;
 use crate::state;
+use crate::steps::Step;
 use crate::store::{Durability, SessionRecord, SettleOutcome, Settlement};
 
 impl Orchestrator {
@@ -21,6 +22,7 @@ impl Orchestrator {
         spec: &ToolSpec,
         outcome: Result<Success, Failure>,
     ) -> Arc<Envelope> {
+        execution.steps.begin(Step::Settle);
         if let Ok(success) = &outcome
             && !success.intents.is_empty()
             && !execution.is_test()
@@ -33,7 +35,6 @@ impl Orchestrator {
         if execution.retries > 0 {
             execution.more_meta.insert("retries".to_owned(), execution.retries.into());
         }
-        let error = outcome.as_ref().err().map(|failure| failure.kind);
         let envelope = Arc::new(execution.envelope(outcome));
         if !execution.handler_entries.is_empty() {
             Box::pin(self.write_handler_entries(execution, &envelope)).await;
@@ -47,6 +48,7 @@ impl Orchestrator {
                 execution: Arc::clone(&execution.id),
                 audit,
                 envelope: Arc::clone(&envelope),
+                args: execution.recorded_args.clone(),
                 durability: if writes || !spec.idempotent {
                     Durability::Committed
                 } else {
@@ -54,7 +56,7 @@ impl Orchestrator {
                 },
             }),
         };
-        match self.finish(End::Ran, Some(execution), error, record).await {
+        match self.finish(End::Ran, Some((&*execution, &envelope)), record).await {
             Ok(SettleOutcome::Recorded) => envelope,
             // Another process took this one for dead and settled the execution: its record counts.
             Ok(SettleOutcome::AlreadySettled(recorded)) => Arc::new(replayed(&recorded)),

@@ -22,6 +22,8 @@ mod confirmation_limits;
 mod execution;
 #[path = "calls/gates.rs"]
 mod gates;
+#[path = "calls/history.rs"]
+mod history;
 #[path = "calls/idempotency.rs"]
 mod idempotency;
 #[path = "calls/previews.rs"]

@@ -30,6 +30,8 @@ mod conformance;
 mod conversation_rules;
 #[path = "store/earlier_versions.rs"]
 mod earlier_versions;
+#[path = "store/history_rules.rs"]
+mod history_rules;
 #[path = "store/meter_rules.rs"]
 mod meter_rules;
 #[path = "store/postgres_outages.rs"]

@@ -22,6 +22,7 @@ mod counters;
 mod http_client;
 mod idle;
 mod json;
+pub mod knowledge_base;
 pub mod mcp;
 mod open_streams;
 mod openapi;

@@ -2,11 +2,13 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use toolwright_agent::Agent;
 
 use crate::access_log::AccessLog;
+use crate::knowledge_base::KnowledgeBase;
 use crate::prompts::Prompts;
 
 /// Longer than a model takes between two calls of a turn, shorter than a person takes to read an answer and reply.
@@ -30,6 +32,8 @@ pub struct Options {
     pub tools_dir: Option<PathBuf>,
     /// Answers chat clients; without it the chat routes are refused.
     pub agent: Option<Agent>,
+    /// The knowledge base of the console; without it the page says how to get one.
+    pub knowledge_base: Option<Arc<dyn KnowledgeBase>>,
     /// How long running requests may take once shutdown begins.
     pub shutdown: Duration,
 }
@@ -73,6 +77,7 @@ impl Default for Options {
             images: None,
             tools_dir: None,
             agent: None,
+            knowledge_base: None,
             shutdown: Duration::from_secs(35),
         }
     }

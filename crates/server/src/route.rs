@@ -7,7 +7,8 @@ use hyper::Method;
 pub use crate::problem::ErrorForm;
 use crate::request::RouteHandler;
 use crate::rest::{
-    blocks, calls, confirmations, images, messages, monitoring, prompt, session_events, sessions, tools,
+    blocks, call_history, calls, confirmations, images, messages, monitoring, prompt, session_events,
+    sessions, tools,
 };
 use crate::{chat, console, mcp, openapi, prometheus};
 
@@ -72,6 +73,10 @@ pub const ROUTES: &[Route] = &[
     route("DELETE", "/mcp", Access::Authenticated, |r| Box::pin(mcp::handle(r))),
     route("GET", "/v1/tools", Access::Authenticated, |r| Box::pin(tools::list(r))),
     route("GET", "/v1/tools/{toolId}", Access::Authenticated, |r| Box::pin(tools::describe(r))),
+    route("GET", "/v1/calls", Access::Authenticated, |r| Box::pin(call_history::list(r))),
+    route("GET", "/v1/calls/{executionId}", Access::Authenticated, |r| Box::pin(call_history::get(r))),
+    route("GET", "/v1/call-events", Access::Authenticated, |r| Box::pin(call_history::stream(r))),
+    route("GET", "/v1/sessions", Access::Authenticated, |r| Box::pin(sessions::list(r))),
     route("POST", "/v1/sessions", Access::Authenticated, |r| Box::pin(sessions::create(r))),
     route("GET", "/v1/sessions/{sessionId}", Access::Authenticated, |r| Box::pin(sessions::get(r))),
     route("DELETE", "/v1/sessions/{sessionId}", Access::Authenticated, |r| Box::pin(sessions::end(r))),
@@ -106,6 +111,22 @@ pub const ROUTES: &[Route] = &[
     page("POST", "/tools/{toolId}/tests", Access::Role(&[ADMIN]), |r| Box::pin(console::tool_test::save(r))),
     page("GET", "/prompt", Access::Authenticated, |r| Box::pin(console::prompt::show(r))),
     page("GET", "/toolsets", Access::Role(&[ADMIN]), |r| Box::pin(console::toolsets::show(r))),
+    page("GET", "/calls", Access::Authenticated, |r| Box::pin(console::calls::show(r))),
+    page("GET", "/calls/{executionId}", Access::Authenticated, |r| Box::pin(console::call::show(r))),
+    page("POST", "/calls/{executionId}/again", Access::Authenticated, |r| Box::pin(console::call::again(r))),
+    page("GET", "/confirmations", Access::Authenticated, |r| Box::pin(console::confirmations::show(r))),
+    page("POST", "/confirmations/{confirmationId}/approve", Access::Authenticated, |r| Box::pin(console::confirmations::approve(r))),
+    page("POST", "/confirmations/{confirmationId}/reject", Access::Authenticated, |r| Box::pin(console::confirmations::reject(r))),
+    page("GET", "/sessions", Access::Authenticated, |r| Box::pin(console::sessions::list(r))),
+    page("GET", "/sessions/{sessionId}", Access::Authenticated, |r| Box::pin(console::sessions::show(r))),
+    page("POST", "/sessions/{sessionId}/end", Access::Authenticated, |r| Box::pin(console::sessions::end(r))),
+    page("GET", "/usage", Access::Role(&[ADMIN]), |r| Box::pin(console::usage::show(r))),
+    page("GET", "/audit", Access::Role(&[ADMIN]), |r| Box::pin(console::audit::show(r))),
+    page("POST", "/audit/verify", Access::Role(&[ADMIN]), |r| Box::pin(console::audit::verify(r))),
+    page("GET", "/audit/export", Access::Role(&[ADMIN]), |r| Box::pin(console::audit::export(r))),
+    page("GET", "/kb", Access::Authenticated, |r| Box::pin(console::knowledge_base::show(r))),
+    page("GET", "/kb/{recordId}", Access::Authenticated, |r| Box::pin(console::knowledge_base::record(r))),
+    page("POST", "/kb/add", Access::Role(&[ADMIN]), |r| Box::pin(console::knowledge_base::add(r))),
     page("GET", "/sign-in", Access::Anonymous, |r| Box::pin(console::sign_in::show(r))),
     page("POST", "/sign-in", Access::Anonymous, |r| Box::pin(console::sign_in::sign_in(r))),
     page("POST", "/sign-out", Access::Authenticated, |r| Box::pin(console::sign_in::sign_out(r))),

@@ -7,6 +7,8 @@
 mod authentication;
 #[path = "server/blocks.rs"]
 mod blocks;
+#[path = "server/call_history.rs"]
+mod call_history;
 #[path = "server/calls.rs"]
 mod calls;
 #[path = "server/chat.rs"]
@@ -23,6 +25,8 @@ mod confirmations;
 mod connections;
 #[path = "server/console.rs"]
 mod console;
+#[path = "server/console_activity.rs"]
+mod console_activity;
 #[path = "server/current_roles.rs"]
 mod current_roles;
 #[path = "server/images.rs"]

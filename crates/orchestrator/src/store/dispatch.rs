@@ -6,9 +6,9 @@ use std::sync::Arc;
 use toolwright_contract::Principal;
 
 use super::{
-    AuditEntry, AuditRow, BlockRecord, Claim, ClaimOutcome, ConfirmationRecord, Decision, ExecutionRecord,
-    Memory, PendingQuery, Postgres, Result, SessionRecord, SettleOutcome, Settlement, Sqlite, SweepOutcome,
-    ToolsetInfo, ToolsetRecord,
+    AuditEntry, AuditPage, AuditQuery, AuditRow, BlockRecord, Claim, ClaimOutcome, ConfirmationRecord,
+    Decision, ExecutionRecord, Memory, PendingQuery, Postgres, Result, SessionPage, SessionQuery,
+    SessionRecord, SettleOutcome, Settlement, Sqlite, SweepOutcome, ToolsetInfo, ToolsetRecord,
 };
 
 /// A store of any kind.
@@ -27,6 +27,15 @@ impl Store {
             Self::Memory(_) => {}
             Self::Sqlite(store) => store.close(),
             Self::Postgres(store) => store.close().await,
+        }
+    }
+
+    /// The rows of the register of audit chains; `None` where one process writes at a time, and there is none. It must be
+    /// read before the audit, which may get new chains meanwhile.
+    pub async fn audit_register(&self) -> Result<Option<Vec<AuditRow>>> {
+        match self {
+            Self::Memory(_) | Self::Sqlite(_) => Ok(None),
+            Self::Postgres(store) => Box::pin(store.audit_register()).await.map(Some),
         }
     }
 }
@@ -125,6 +134,12 @@ operations! {
 
     /// Up to `limit` rows of all chains in the order they were written, after the row with this number.
     async fn audit_rows(&self, after: u64, limit: usize) -> Result<Vec<AuditRow>>;
+
+    /// A page of the audit's entries, newest first. Entries of other processes that are not committed yet may be missing.
+    async fn audit_page(&self, query: &AuditQuery) -> Result<AuditPage>;
+
+    /// A page of the sessions, newest first.
+    async fn session_page(&self, query: SessionQuery<'_>) -> Result<SessionPage>;
 
     /// Expires sessions (see [`SessionRecord::status_at`]), confirmations and blocks, and deletes old records. Of
     /// each session the last 100 executions and all of the last 24 hours stay, and every execution that is running or

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use toolwright_contract::Envelope;
 
+use super::audit_query::{AuditKeys, AuditPage, AuditQuery};
+use super::chain;
 use super::conversation::LogEntry;
 use super::records::{
     AuditEntry, AuditRow, BlockRecord, Claim, ConfirmationRecord, Durability, ExecutionRecord, SessionRecord,
@@ -32,7 +34,8 @@ pub enum Change {
     Settlement {
         number: u64,
         envelope: String,
-        audit: String,
+        args: Option<Arc<str>>,
+        audit: AuditText,
     },
     /// A confirmation was created or updated.
     Confirmation(Arc<ConfirmationRecord>),
@@ -50,18 +53,31 @@ pub enum Change {
         session: String,
         entries: Vec<LogEntry>,
     },
-    /// An audit entry: the JSON that is hashed and stored. Serialized outside of any lock.
-    Audit(String),
+    /// An audit entry.
+    Audit(AuditText),
     Deletion(Deletion),
     /// Changes nothing. Its waiter learns whether the disk can be written.
     WriteTest,
+}
+
+/// An audit entry: the JSON that is hashed and stored, and its keys. Made outside of any lock.
+#[derive(Debug)]
+pub struct AuditText {
+    pub text: String,
+    pub keys: AuditKeys,
+}
+
+impl AuditText {
+    pub fn new(entry: &AuditEntry) -> Self {
+        Self { text: chain::text(entry), keys: AuditKeys::new(entry) }
+    }
 }
 
 impl Change {
     /// The audit entry that it writes.
     pub fn audit_entry(&self) -> Option<AuditEntry> {
         match self {
-            Self::Settlement { audit, .. } | Self::Audit(audit) => serde_json::from_str(audit).ok(),
+            Self::Settlement { audit, .. } | Self::Audit(audit) => serde_json::from_str(&audit.text).ok(),
             _ => None,
         }
     }
@@ -156,6 +172,9 @@ pub trait Journal: Send + Sync {
 
     /// Up to `limit` audit rows after the row with this number.
     fn audit_rows(&self, after: u64, limit: usize) -> impl Future<Output = Result<Vec<AuditRow>>> + Send;
+
+    /// See [`Backend::audit_page`](super::Backend::audit_page).
+    fn audit_page(&self, query: &AuditQuery) -> impl Future<Output = Result<AuditPage>> + Send;
 }
 
 /// How a flush treats changes without a waiter that were lost.

@@ -43,6 +43,13 @@ impl Spent {
         meters.get(meter).copied().unwrap_or(0)
     }
 
+    /// All meters with what was spent.
+    pub fn iter(&self) -> impl Iterator<Item = (MeterScope, &str, u32)> {
+        let turn = self.turn.iter().map(|(meter, spent)| (MeterScope::Turn, meter.as_str(), *spent));
+        let session = self.session.iter().map(|(meter, spent)| (MeterScope::Session, meter.as_str(), *spent));
+        turn.chain(session)
+    }
+
     /// The first charge that would exceed its limit.
     pub fn exceeded<'a>(&self, charges: &'a [Charge]) -> Option<&'a Charge> {
         charges

@@ -22,6 +22,8 @@
 //!   written as soon as writing works again.
 
 mod audit_gap;
+mod audit_query;
+mod audit_segment;
 pub mod chain;
 mod conversation;
 mod dispatch;
@@ -36,6 +38,9 @@ use std::sync::Arc;
 
 use toolwright_contract::Envelope;
 
+pub use audit_query::{
+    ANY_ERROR, AuditFilter, AuditPage, AuditQuery, CALL_EVENTS, MAX_SCANNED, NumberedEntry,
+};
 pub use conversation::{ConversationLog, LogEntry, LogOpening};
 pub use dispatch::{Backend, Store};
 pub use memory::Memory;
@@ -44,8 +49,8 @@ pub use postgres::Postgres;
 pub(crate) use records::PENDING_END;
 pub use records::{
     AuditEntry, AuditRow, BlockRecord, Claim, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Decision,
-    Durability, ExecutionRecord, ExecutionStatus, PendingQuery, PendingScope, SessionRecord, SessionStatus,
-    SettleOutcome, Settlement, SweepOutcome, ToolsetInfo, ToolsetRecord,
+    Durability, ExecutionRecord, ExecutionStatus, PendingQuery, PendingScope, SessionPage, SessionQuery,
+    SessionRecord, SessionStatus, SettleOutcome, Settlement, SweepOutcome, ToolsetInfo, ToolsetRecord,
 };
 pub use sqlite::Sqlite;
 

@@ -8,6 +8,7 @@ use toolwright_contract::{Mode, Principal};
 
 use super::SharedEnvelope;
 use super::meter::{Charge, Spent, spent_or_retrievals};
+use crate::steps::Steps;
 
 /// A conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -72,6 +73,25 @@ pub enum SessionStatus {
     Active,
     Ended,
     Expired,
+}
+
+/// A page of the sessions, newest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionQuery<'a> {
+    /// Those of the principal with this key; `None`: all.
+    pub principal: Option<&'a str>,
+    /// Creation time and id of the session before the page.
+    pub before: Option<(i64, &'a str)>,
+    pub limit: usize,
+}
+
+/// The sessions of a page.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SessionPage {
+    pub sessions: Vec<Arc<SessionRecord>>,
+    /// Where the next page begins; `None`: there is nothing more. As an [`AuditPage`](super::AuditPage), a page may have
+    /// fewer sessions than its limit and be followed by others.
+    pub next: Option<(i64, String)>,
 }
 
 /// A stored toolset, without its content.
@@ -174,6 +194,9 @@ pub enum ClaimOutcome {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExecutionRecord {
     pub digest: [u8; 32],
+    /// Its arguments as JSON text, without those that are `writeOnly`. `None` until it is settled, and in records of
+    /// earlier versions.
+    pub args: Option<Arc<str>>,
     pub status: ExecutionStatus,
 }
 
@@ -193,6 +216,8 @@ pub struct Settlement {
     pub session: String,
     pub execution: Arc<str>,
     pub envelope: SharedEnvelope,
+    /// See [`ExecutionRecord::args`].
+    pub args: Option<Arc<str>>,
     pub audit: AuditEntry,
     pub durability: Durability,
 }
@@ -395,6 +420,24 @@ pub struct AuditEntry {
     pub intents: Vec<String>,
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub data: Value,
+    /// The principal that made the call, and its org. Empty in entries of earlier versions.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub principal: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub org: Option<String>,
+    /// The execution id of the call whose handler made this one, in the same session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    #[serde(default, skip_serializing_if = "Steps::is_empty")]
+    pub steps: Steps,
+}
+
+impl AuditEntry {
+    /// The key of its principal.
+    pub fn principal_key(&self) -> Option<String> {
+        let principal = || Principal { id: self.principal.clone(), org: self.org.clone(), roles: Vec::new() };
+        (!self.principal.is_empty()).then(|| principal().key())
+    }
 }
 
 /// One audit entry in its chain.

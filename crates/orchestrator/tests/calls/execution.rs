@@ -218,6 +218,7 @@ async fn a_late_owner_returns_the_recorded_envelope() {
         session: session.clone(),
         execution: "c1".into(),
         envelope: other,
+        args: None,
         audit: serde_json::from_str(&rows[0].entry).unwrap(),
         durability: Durability::Committed,
     };

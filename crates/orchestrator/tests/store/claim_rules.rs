@@ -20,7 +20,8 @@ pub async fn an_execution_is_claimed_once<F: StoreFixture>() {
             assert_eq!(store.execution("s", &call.execution).await, Ok(None));
             assert_eq!(store.claim(call.clone()).await, Ok(ClaimOutcome::New));
             assert_eq!(store.claim(call.clone()).await, Ok(ClaimOutcome::Running));
-            let record = ExecutionRecord { digest: call.digest, status: ExecutionStatus::Running };
+            let record =
+                ExecutionRecord { digest: call.digest, args: None, status: ExecutionStatus::Running };
             assert_eq!(store.execution("s", &call.execution).await, Ok(Some(record)));
         }
     }
@@ -57,8 +58,11 @@ pub async fn a_settled_execution_returns_its_envelope<F: StoreFixture>() {
     for (call, durability) in [("a", Durability::Committed), ("b", Durability::Relaxed)] {
         let call = Claim { durability, ..claim("s", call) };
         let envelope = run(&*store, call.clone()).await;
-        let record =
-            ExecutionRecord { digest: call.digest, status: ExecutionStatus::Finished(envelope.clone()) };
+        let record = ExecutionRecord {
+            digest: call.digest,
+            args: settlement(&call).args,
+            status: ExecutionStatus::Finished(envelope.clone()),
+        };
         assert_eq!(store.execution("s", &call.execution).await, Ok(Some(record)));
         assert_eq!(store.claim(call).await, Ok(ClaimOutcome::Finished(envelope)));
     }

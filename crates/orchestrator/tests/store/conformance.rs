@@ -70,6 +70,11 @@ macro_rules! conformance {
             audit_rules: rows_are_chained_in_the_order_they_were_written,
             audit_rules: rows_are_read_in_pages,
             audit_rules: a_settlement_writes_one_audit_row,
+            history_rules: audit_pages_are_newest_first_and_filtered,
+            history_rules: an_execution_is_found_with_its_nested_calls,
+            history_rules: a_settlement_is_in_the_pages_with_its_arguments,
+            history_rules: sessions_are_listed_newest_first,
+            history_rules: a_deleted_session_is_not_listed,
             concurrency_rules: one_of_many_claims_is_new,
             concurrency_rules: a_meter_never_exceeds_its_limit,
             concurrency_rules: one_approval_admits_one_execution,
@@ -103,6 +108,7 @@ macro_rules! persistence {
             restart_rules: relaxed_changes_survive_once_they_are_flushed,
             restart_rules: deleted_records_stay_deleted,
             toolset_rules: toolsets_survive_a_restart,
+            history_rules: pages_are_the_same_after_a_restart,
             conversation_rules: committed_entries_survive_and_their_writer_does_not,
         });
     };

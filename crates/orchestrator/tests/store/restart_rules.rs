@@ -43,7 +43,9 @@ pub async fn a_settled_execution_survives<F: Restart>() {
     drop(store);
     let fixture = fixture.restart().await;
     let store = fixture.store();
-    let record = ExecutionRecord { digest: call.digest, status: ExecutionStatus::Finished(envelope.clone()) };
+    let args = settlement(&call).args;
+    let status = ExecutionStatus::Finished(envelope.clone());
+    let record = ExecutionRecord { digest: call.digest, args, status };
     assert_eq!(store.execution("s", "call").await, Ok(Some(record)));
     assert_eq!(store.claim(call.clone()).await, Ok(ClaimOutcome::Finished(envelope)));
     assert_eq!(store.claim(Claim { digest: [8; 32], ..call }).await, Ok(ClaimOutcome::Conflict));

@@ -150,6 +150,7 @@ pub fn entry(session: &str, execution: &str) -> AuditEntry {
         duration_ms: 12,
         intents: vec!["SUPPRESS_AUDIO".to_owned()],
         data: json!({"to": "\u{fc}ber \"quoted\""}),
+        ..AuditEntry::default()
     }
 }
 
@@ -159,6 +160,7 @@ pub fn settlement(claim: &Claim) -> Settlement {
         execution: claim.execution.clone(),
         envelope: envelope(&claim.execution, json!({"sent": &*claim.execution})),
         audit: entry(&claim.session, &claim.execution),
+        args: Some("{\"to\":\"ada\"}".into()),
         durability: claim.durability,
     }
 }

@@ -237,7 +237,7 @@ fn hash(salt: &str, secret: &str) -> String {
     hex(&Sha256::new().chain_update(salt).chain_update(secret).finalize())
 }
 
-pub(super) fn random<const N: usize>() -> Result<String, Error> {
+pub(crate) fn random<const N: usize>() -> Result<String, Error> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| Error::NoRandomness(error.to_string()))?;
     Ok(hex(&bytes))

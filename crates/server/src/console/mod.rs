@@ -2,16 +2,23 @@
 //! through orchestrator, agent and registry, and show a principal what its roles allow.
 
 pub(crate) mod assets;
+pub(crate) mod audit;
+pub(crate) mod call;
+pub(crate) mod calls;
 pub(crate) mod chat;
+pub(crate) mod confirmations;
 pub(crate) mod form;
 pub(crate) mod home;
+pub(crate) mod knowledge_base;
 mod layout;
 pub(crate) mod prompt;
+pub(crate) mod sessions;
 pub(crate) mod sign_in;
 pub(crate) mod tool;
 pub(crate) mod tool_test;
 pub(crate) mod tools;
 pub(crate) mod toolsets;
+pub(crate) mod usage;
 
 use hyper::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderMap, HeaderName, HeaderValue, LOCATION,

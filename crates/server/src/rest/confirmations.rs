@@ -59,7 +59,7 @@ pub(crate) async fn list(request: ApiRequest<'_>) -> ApiResult {
 }
 
 /// The place of a confirmation request in the list: its time and its id.
-fn parse_place(text: &str) -> Result<(i64, &str), Problem> {
+pub(crate) fn parse_place(text: &str) -> Result<(i64, &str), Problem> {
     let place = text.split_once('.').and_then(|(at, id)| Some((at.parse().ok()?, id)));
     place.ok_or_else(|| {
         let detail = format!("The query parameter `after` must be `next` of the page before, not `{text}`.");
@@ -124,7 +124,7 @@ fn approver<'a>(
     })
 }
 
-fn to_problem(error: Error) -> Problem {
+pub(crate) fn to_problem(error: Error) -> Problem {
     let (kind, detail) = match error {
         Error::Refused => return Problem::not_found("confirmation"),
         Error::TokenRequired => (

@@ -3,6 +3,7 @@
 
 pub(crate) mod audience;
 pub(crate) mod blocks;
+pub(crate) mod call_history;
 pub(crate) mod calls;
 pub(crate) mod confirmations;
 pub(crate) mod images;

@@ -5,15 +5,19 @@ use hyper::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolwright_contract::{Mode, Principal};
-use toolwright_orchestrator::store::{MeterScope, RETRIEVAL_METER, SessionRecord};
+use toolwright_orchestrator::store::{MeterScope, RETRIEVAL_METER, SessionQuery, SessionRecord};
 
 use crate::body;
 use crate::json;
 use crate::problem::{Kind, Problem};
+use crate::query::number;
 use crate::request::{ApiRequest, ApiResult, new_session};
+use crate::rest::call_history::visible_to;
 use crate::route::ADMIN;
 
 const MAX_ID_BYTES: usize = 256;
+const DEFAULT_LIMIT: u64 = 50;
+const MAX_LIMIT: u64 = 500;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -51,6 +55,28 @@ pub(crate) async fn create(mut request: ApiRequest<'_>) -> ApiResult {
     let mut response = json::response(&to_json(&session));
     *response.status_mut() = StatusCode::CREATED;
     Ok(response)
+}
+
+/// A page of the caller's sessions, newest first; of all sessions for an admin.
+pub(crate) async fn list(request: ApiRequest<'_>) -> ApiResult {
+    let [before, limit] = request.query(["before", "limit"])?;
+    let before = before.as_deref().map(parse_place).transpose()?;
+    let limit = number("limit", limit.as_deref(), DEFAULT_LIMIT, MAX_LIMIT)?.max(1);
+    let principal = visible_to(&request)?;
+    let query = SessionQuery { principal: principal.as_deref(), before, limit: limit as usize };
+    let page = request.app.orchestrator.sessions(query).await?;
+    let sessions: Vec<Value> = page.sessions.iter().map(|session| to_json(session)).collect();
+    let next = page.next.map(|(at, id)| format!("{at}.{id}"));
+    Ok(json::response(&json!({ "sessions": sessions, "next": next })))
+}
+
+/// The place of a session in the list: its time and its id.
+pub(crate) fn parse_place(text: &str) -> Result<(i64, &str), Problem> {
+    let place = text.split_once('.').and_then(|(at, id)| Some((at.parse().ok()?, id)));
+    place.ok_or_else(|| {
+        let detail = format!("The query parameter `before` must be `next` of the page before, not `{text}`.");
+        Problem::new(Kind::BAD_REQUEST, detail)
+    })
 }
 
 pub(crate) async fn get(request: ApiRequest<'_>) -> ApiResult {

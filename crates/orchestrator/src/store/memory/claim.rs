@@ -68,7 +68,8 @@ impl<J: Journal> Memory<J> {
         }
         let number = self.next_execution.fetch_add(1, Ordering::Relaxed);
         let Claim { digest, idempotent, now, .. } = **claim;
-        let execution = Execution { number, claimed_at: now, digest, idempotent, stage: Stage::Running };
+        let execution =
+            Execution { number, claimed_at: now, digest, idempotent, args: None, stage: Stage::Running };
         entry.insert(&claim.execution, execution);
         let turn = entry.record.turn;
         Ok(self.journal_claim(entry, claim, number, Some(turn), approval))

@@ -11,12 +11,12 @@ use super::confirmations::Confirmations;
 use super::evicted::id_hash;
 use super::session_entry::{SessionEntry, Stage};
 use super::{Memory, lock};
-use crate::store::chain;
-use crate::store::journal::{Change, Deletion, Journal, LostChanges};
+use crate::store::audit_query::{AuditPage, AuditQuery};
+use crate::store::journal::{AuditText, Change, Deletion, Journal, LostChanges};
 use crate::store::records::{
     AuditEntry, AuditRow, BlockRecord, Claim, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Decision,
-    Durability, ExecutionRecord, ExecutionStatus, PendingQuery, PendingScope, SessionRecord, SessionStatus,
-    SettleOutcome, Settlement, SweepOutcome, ToolsetInfo, ToolsetRecord,
+    Durability, ExecutionRecord, ExecutionStatus, PendingQuery, PendingScope, SessionPage, SessionQuery,
+    SessionRecord, SessionStatus, SettleOutcome, Settlement, SweepOutcome, ToolsetInfo, ToolsetRecord,
 };
 use crate::store::{Backend, Error, RETENTION_MS, Result};
 
@@ -27,6 +27,7 @@ impl<J: Journal> Backend for Memory<J> {
             Entry::Occupied(_) => return Err(Error::Exists(record.id.clone())),
             Entry::Vacant(vacant) => {
                 vacant.insert(SessionEntry::new(Arc::clone(&record)));
+                lock(&self.sessions_by_age).insert((record.created_at, record.id.clone()));
                 self.journal.write(Change::Session(Arc::clone(&record)), Durability::Committed)
             }
         };
@@ -36,6 +37,7 @@ impl<J: Journal> Backend for Memory<J> {
             && Arc::ptr_eq(&entry.get().record, &record)
         {
             entry.remove();
+            lock(&self.sessions_by_age).remove(&(record.created_at, record.id.clone()));
         }
         written
     }
@@ -116,14 +118,16 @@ impl<J: Journal> Backend for Memory<J> {
     }
 
     async fn settle(&self, settlement: Settlement) -> Result<SettleOutcome> {
-        let Settlement { session, execution, envelope, audit, durability } = settlement;
+        let Settlement { session, execution, envelope, args, audit, durability } = settlement;
         let text = self.journal.serialize(&envelope)?;
-        let (bytes, audit) = (text.len(), chain::text(&audit));
+        let bytes = text.len() + args.as_ref().map_or(0, |args| args.len());
+        let audit = AuditText::new(&audit);
         let written = {
             let mut shard = self.shard(&session);
             let entry = shard.get_mut(&session).ok_or_else(|| Error::NoSession(session.clone()))?;
             entry.executions.get_mut(&*execution).filter(|known| known.is_unsettled()).map(|known| {
-                let change = Change::Settlement { number: known.number, envelope: text, audit };
+                known.args = args.clone();
+                let change = Change::Settlement { number: known.number, envelope: text, args, audit };
                 let written = self.journal.write(change, durability);
                 known.stage = match durability {
                     Durability::Committed if !written.is_ready() => Stage::Settling(envelope),
@@ -274,11 +278,19 @@ impl<J: Journal> Backend for Memory<J> {
     }
 
     async fn append_audit(&self, entry: AuditEntry) -> Result<()> {
-        self.journal.write(Change::Audit(chain::text(&entry)), Durability::Relaxed).wait().await
+        self.journal.write(Change::Audit(AuditText::new(&entry)), Durability::Relaxed).wait().await
     }
 
     async fn audit_rows(&self, after: u64, limit: usize) -> Result<Vec<AuditRow>> {
         self.journal.audit_rows(after, limit).await
+    }
+
+    async fn audit_page(&self, query: &AuditQuery) -> Result<AuditPage> {
+        self.journal.audit_page(query).await
+    }
+
+    async fn session_page(&self, query: SessionQuery<'_>) -> Result<SessionPage> {
+        Ok(self.list_sessions(query))
     }
 
     async fn sweep(&self, now: i64) -> Result<SweepOutcome> {
@@ -404,6 +416,9 @@ impl<J: Journal> Memory<J> {
                     false => entry.remove_old(now),
                 };
                 let session = is_old.then(|| id.clone());
+                if is_old {
+                    lock(&self.sessions_by_age).remove(&(entry.record.created_at, id.clone()));
+                }
                 deleted.extend(session.clone());
                 self.delete(Deletion { session, executions, ..Deletion::default() });
                 !is_old

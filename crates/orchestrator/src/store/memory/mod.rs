@@ -9,10 +9,11 @@ mod envelope_cache;
 mod evicted;
 mod memory_backend;
 mod session_entry;
+mod session_list;
 mod toolset_table;
 mod volatile_journal;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,6 +39,8 @@ const SHARDS: usize = 64;
 /// A store in memory, with a journal on disk or without one.
 pub struct Memory<J = VolatileJournal> {
     shards: Vec<Mutex<Shard>>,
+    /// All sessions, by creation time and id. Locked after a shard, never before it.
+    sessions_by_age: Mutex<BTreeSet<(i64, String)>>,
     hasher: RandomState,
     confirmations: Mutex<Confirmations>,
     blocks: Mutex<Blocks>,
@@ -77,6 +80,7 @@ impl<J: Journal> Memory<J> {
     pub(super) fn with_journal(journal: J, cache_bytes: Option<usize>) -> Self {
         Self {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            sessions_by_age: Mutex::default(),
             hasher: RandomState::default(),
             confirmations: Mutex::default(),
             blocks: Mutex::default(),
@@ -149,6 +153,7 @@ impl<J: Journal> Memory<J> {
 impl<J: Journal> Memory<J> {
     pub(super) fn load_session(&self, record: SessionRecord) {
         let id = record.id.clone();
+        lock(&self.sessions_by_age).insert((record.created_at, id.clone()));
         self.shard(&id).insert(id.clone(), SessionEntry::new(Arc::new(record)));
     }
 

@@ -25,6 +25,8 @@ pub struct Execution {
     pub claimed_at: i64,
     pub digest: [u8; 32],
     pub idempotent: bool,
+    /// See [`ExecutionRecord::args`].
+    pub args: Option<Arc<str>>,
     pub stage: Stage,
 }
 
@@ -50,7 +52,7 @@ impl Execution {
     }
 
     pub fn record(&self) -> ExecutionRecord {
-        ExecutionRecord { digest: self.digest, status: self.status() }
+        ExecutionRecord { digest: self.digest, args: self.args.clone(), status: self.status() }
     }
 
     fn status(&self) -> ExecutionStatus {
@@ -113,12 +115,13 @@ impl SessionEntry {
             return;
         }
         self.evicted.remove(&hash);
-        if let Some(ExecutionRecord { digest, status }) = stored {
+        if let Some(ExecutionRecord { digest, args, status }) = stored {
             let execution = Execution {
                 number: evicted.number,
                 claimed_at: evicted.claimed_at(),
                 digest: *digest,
                 idempotent: *status == ExecutionStatus::Abandoned,
+                args: args.clone(),
                 stage: Stage::Orphaned,
             };
             self.executions.insert(id.into(), execution);

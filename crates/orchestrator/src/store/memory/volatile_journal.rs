@@ -9,14 +9,16 @@ use toolwright_contract::Envelope;
 
 use super::lock;
 use crate::store::Result;
+use crate::store::audit_query::{AuditFilter, AuditPage, AuditQuery, AuditSource, NumberedEntry, read_page};
+use crate::store::audit_segment::{Segment, SegmentBuilder};
 use crate::store::chain::Chain;
 use crate::store::conversation::LogEntry;
-use crate::store::journal::{Change, Deletion, Journal, LostChanges, PendingWrite};
+use crate::store::journal::{AuditText, Change, Deletion, Journal, LostChanges, PendingWrite};
 use crate::store::records::{AuditRow, Durability, ExecutionRecord};
 
 #[derive(Debug, Default)]
 pub struct VolatileJournal {
-    audit: Mutex<Audit>,
+    audit: Box<Mutex<Audit>>,
     /// The contents of toolsets, by id.
     toolsets: Mutex<HashMap<String, Arc<[u8]>>>,
     /// The conversation logs, by session.
@@ -28,14 +30,54 @@ struct Audit {
     unhashed: Vec<String>,
     rows: Vec<AuditRow>,
     chain: Option<Chain>,
+    segments: Vec<Segment>,
+    /// The segment of the last entries.
+    next_segment: SegmentBuilder,
+}
+
+impl Audit {
+    fn append(&mut self, AuditText { text, keys }: AuditText) {
+        self.unhashed.push(text);
+        let number = (self.rows.len() + self.unhashed.len()) as u64;
+        self.segments.extend(self.next_segment.add(number, &keys));
+    }
+
+    /// All rows.
+    fn rows(&mut self) -> &[AuditRow] {
+        let chain = self.chain.get_or_insert_with(|| Chain::new("memory"));
+        for text in self.unhashed.drain(..) {
+            self.rows.push(chain.append(self.rows.len() as u64 + 1, text));
+        }
+        &self.rows
+    }
+}
+
+impl AuditSource for Audit {
+    fn candidates(&self, before: u64, filter: &AuditFilter, limit: usize) -> Result<Vec<(u64, u64)>> {
+        let terms = filter.terms();
+        let indexed = self.segments.last().map_or(0, |segment| segment.last);
+        let rest = (indexed + 1, self.rows.len() as u64);
+        let rest = (rest.0 <= rest.1 && rest.0 < before).then_some(rest);
+        let segments = self.segments.iter().rev();
+        let segments = segments.filter(|segment| segment.first < before && segment.may_match(filter, &terms));
+        Ok(rest
+            .into_iter()
+            .chain(segments.map(|segment| (segment.first, segment.last)))
+            .take(limit)
+            .collect())
+    }
+
+    fn entries(&self, first: u64, last: u64) -> Result<Vec<NumberedEntry>> {
+        let index = |number: u64| usize::try_from(number).unwrap_or(usize::MAX).min(self.rows.len());
+        let rows = self.rows[index(first - 1)..index(last)].iter();
+        rows.map(|row| NumberedEntry::parse(row.number, &row.entry)).collect()
+    }
 }
 
 impl Journal for VolatileJournal {
     fn write(&self, change: Change, _durability: Durability) -> PendingWrite {
         match change {
-            Change::Audit(text) | Change::Settlement { audit: text, .. } => {
-                lock(&self.audit).unhashed.push(text);
-            }
+            Change::Audit(text) | Change::Settlement { audit: text, .. } => lock(&self.audit).append(text),
             Change::Log { session, entries } => {
                 lock(&self.logs).entry(session).or_default().extend(entries);
             }
@@ -90,12 +132,14 @@ impl Journal for VolatileJournal {
 
     async fn audit_rows(&self, after: u64, limit: usize) -> Result<Vec<AuditRow>> {
         let mut audit = lock(&self.audit);
-        let Audit { unhashed, rows, chain } = &mut *audit;
-        let chain = chain.get_or_insert_with(|| Chain::new("memory"));
-        for text in unhashed.drain(..) {
-            rows.push(chain.append(rows.len() as u64 + 1, text));
-        }
+        let rows = audit.rows();
         let start = usize::try_from(after).unwrap_or(usize::MAX).min(rows.len());
         Ok(rows[start..].iter().take(limit).cloned().collect())
+    }
+
+    async fn audit_page(&self, query: &AuditQuery) -> Result<AuditPage> {
+        let mut audit = lock(&self.audit);
+        audit.rows();
+        read_page(&*audit, query)
     }
 }

@@ -13,6 +13,7 @@
 //! A connection pooler between this and the server must pool by session: settings and prepared statements belong to
 //! connections.
 
+mod audit_pages;
 mod conversation_logs;
 mod maintenance;
 mod postgres_backend;
@@ -44,6 +45,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0004.sql"),
     include_str!("migrations/0005.sql"),
     include_str!("migrations/0006.sql"),
+    include_str!("migrations/0007.sql"),
 ];
 
 /// How many settlements may wait for the writer before callers wait to add theirs.

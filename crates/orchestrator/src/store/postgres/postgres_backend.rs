@@ -12,11 +12,12 @@ use toolwright_postgres::{Connection, Error as PostgresError, Parameters};
 use super::maintenance::Cleanup;
 use super::postgres_rows::{self as rows, StoredDecision, get, get_only, json, key, variant_name};
 use super::settlement_writer::{SettlementRow, WriteRequest};
-use super::{Postgres, statements};
+use super::{Postgres, audit_pages, statements};
+use crate::store::audit_query::{AuditPage, AuditQuery};
 use crate::store::records::{
     AuditEntry, AuditRow, BlockRecord, Claim, ClaimOutcome, ConfirmationRecord, Decision, Durability,
-    ExecutionRecord, PendingQuery, PendingScope, SessionRecord, SettleOutcome, Settlement, SweepOutcome,
-    ToolsetInfo, ToolsetRecord,
+    ExecutionRecord, PendingQuery, PendingScope, SessionPage, SessionQuery, SessionRecord, SettleOutcome,
+    Settlement, SweepOutcome, ToolsetInfo, ToolsetRecord,
 };
 use crate::store::{Backend, Error, RETAINED_PER_SESSION, RETENTION_MS, Result};
 
@@ -33,6 +34,7 @@ impl Backend for Postgres {
             &variant_name(&session.status)?,
             &session.expires_at,
             &session.revision.cast_signed(),
+            &session.created_at,
         ];
         let created = self.pool.query(statements::CREATE_SESSION, parameters).await?;
         if created.is_empty() { Err(Error::Exists(session.id)) } else { Ok(()) }
@@ -113,6 +115,7 @@ impl Backend for Postgres {
             session: key(&settlement.session).into_owned(),
             execution: key(&settlement.execution).into_owned(),
             envelope: json(&*settlement.envelope)?,
+            args: settlement.args,
         };
         self.write(Some(row), settlement.audit, settlement.durability).await
     }
@@ -221,6 +224,14 @@ impl Backend for Postgres {
 
     async fn audit_rows(&self, after: u64, limit: usize) -> Result<Vec<AuditRow>> {
         audit_rows(&mut self.pool.get().await?, after, limit).await
+    }
+
+    async fn audit_page(&self, query: &AuditQuery) -> Result<AuditPage> {
+        audit_pages::read(&mut self.pool.get().await?, query).await
+    }
+
+    async fn session_page(&self, query: SessionQuery<'_>) -> Result<SessionPage> {
+        audit_pages::read_sessions(&self.pool, query).await
     }
 
     async fn sweep(&self, now: i64) -> Result<SweepOutcome> {

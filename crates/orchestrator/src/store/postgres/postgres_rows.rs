@@ -136,7 +136,7 @@ pub(super) fn toolset_use(row: &Row) -> Result<(ToolsetInfo, u64)> {
     Ok((toolset_info(row)?, get::<i64>(row, "sessions")?.cast_unsigned()))
 }
 
-/// From `digest, envelope, idempotent, is_owned`.
+/// From `digest, envelope, args, idempotent, is_owned`.
 pub(super) fn execution(row: &Row) -> Result<ExecutionRecord> {
     let envelope: Option<String> = get(row, "envelope")?;
     let status = match envelope {
@@ -145,7 +145,8 @@ pub(super) fn execution(row: &Row) -> Result<ExecutionRecord> {
         None if get(row, "idempotent")? => ExecutionStatus::Abandoned,
         None => ExecutionStatus::InDoubt,
     };
-    Ok(ExecutionRecord { digest: digest(row, "digest")?, status })
+    let args: Option<String> = get(row, "args")?;
+    Ok(ExecutionRecord { digest: digest(row, "digest")?, args: args.map(Into::into), status })
 }
 
 /// The decision of the function `claim`; `None` when the session does not exist.

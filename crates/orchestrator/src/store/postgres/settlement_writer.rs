@@ -2,6 +2,7 @@
 //! to be written in order, and those that wait together are written in one transaction.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
@@ -13,7 +14,7 @@ use toolwright_registry::hex;
 
 use super::maintenance::Cleanup;
 use super::postgres_rows::{get, parse};
-use super::statements;
+use super::{audit_pages, statements};
 use crate::store::audit_gap::AuditGap;
 use crate::store::chain::{self, Chain, Head};
 use crate::store::records::{AuditEntry, AuditRow, Durability, SettleOutcome};
@@ -37,6 +38,7 @@ pub(super) struct SettlementRow {
     pub(super) session: String,
     pub(super) execution: String,
     pub(super) envelope: String,
+    pub(super) args: Option<Arc<str>>,
 }
 
 pub(super) struct SettlementWriter {
@@ -185,6 +187,8 @@ impl SettlementWriter {
         let sessions: Vec<_> = settlements().map(|row| row.map(|row| &*row.session)).collect();
         let executions: Vec<_> = settlements().map(|row| row.map(|row| &*row.execution)).collect();
         let envelopes: Vec<_> = settlements().map(|row| row.map(|row| &*row.envelope)).collect();
+        let args: Vec<_> = settlements().map(|row| row.and_then(|row| row.args.as_deref())).collect();
+        let fields: Vec<_> = requests.iter().map(|request| audit_pages::fields(&request.entry)).collect();
         let position = (self.chain.position() + 1).cast_signed();
         let previous: Vec<_> = rows.iter().map(|row| &*row.previous).collect();
         let hashes: Vec<_> = rows.iter().map(|row| &*row.hash).collect();
@@ -194,11 +198,13 @@ impl SettlementWriter {
             &sessions,
             &executions,
             &envelopes,
+            &args,
             &self.chain.name(),
             &position,
             &previous,
             &hashes,
             &entries,
+            &fields,
             &relaxed,
         ];
         let refused = if self.chain.position() == 0 {

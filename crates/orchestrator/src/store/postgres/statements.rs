@@ -4,9 +4,14 @@
 use super::postgres_rows::{confirmation_columns, session_columns};
 
 pub(super) const CREATE_SESSION: &str =
-    "INSERT INTO session (id, record, turn, spent, standing, expires_at, revision)
-    VALUES ($1, $2, $3, $4::text::jsonb, $5, $6, $7) ON CONFLICT DO NOTHING RETURNING true";
+    "INSERT INTO session (id, record, turn, spent, standing, expires_at, revision, created_at)
+    VALUES ($1, $2, $3, $4::text::jsonb, $5, $6, $7, $8) ON CONFLICT DO NOTHING RETURNING true";
 pub(super) const SESSION: &str = concat!("SELECT ", session_columns!(), " FROM session WHERE id = $1");
+pub(super) const SESSIONS: &str = concat!(
+    "SELECT ",
+    session_columns!(),
+    " FROM session WHERE (created_at, id) < ($1, $2) ORDER BY created_at DESC, id DESC LIMIT $3"
+);
 pub(super) const BEGIN_TURN: &str = concat!(
     "UPDATE session SET turn = turn + 1, retrievals = 0, spent = spent - 'turn'
     FROM set_config('synchronous_commit', 'off', true) WHERE id = $1 RETURNING ",
@@ -40,7 +45,7 @@ pub(super) const DELETE_TOOLSETS: &str = "WITH deleted AS (
     ) SELECT id FROM deleted ORDER BY id";
 
 pub(super) const EXECUTION: &str =
-    "SELECT digest, envelope, idempotent, coalesce(owner = $3, false) OR is_alive(owner) AS is_owned
+    "SELECT digest, envelope, args, idempotent, coalesce(owner = $3, false) OR is_alive(owner) AS is_owned
     FROM execution WHERE session = $1 AND id = $2";
 pub(super) const CLAIM: &str = "SELECT verdict, recorded, exceeded_meter, exceeded_spent
     FROM claim($1, $2, $3, $4, $5, $6, $7::text::jsonb, $8, $9, $10, $11, $12, $13)";
@@ -51,13 +56,13 @@ pub(super) const RELEASE: &str =
 pub(super) const ABANDON: &str = "UPDATE execution SET owner = NULL
     WHERE session = $1 AND id = $2 AND owner = $3 AND envelope IS NULL";
 pub(super) const SETTLE: &str =
-    "SELECT place, has_session, recorded FROM settle($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+    "SELECT place, has_session, recorded FROM settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
 /// The same for the first rows of a chain: if they are recorded, so is the chain.
 pub(super) const SETTLE_AND_REGISTER: &str = "WITH settled AS MATERIALIZED (
-        SELECT place, has_session, recorded FROM settle($1, $2, $3, $4, $5, $6, $7, $8, $9)
+        SELECT place, has_session, recorded FROM settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
     ), registered AS (
         INSERT INTO audit_chain (position, chain, previous, hash)
-        SELECT $10, $4, $11, $12 WHERE NOT EXISTS (SELECT FROM settled)
+        SELECT $12, $5, $13, $14 WHERE NOT EXISTS (SELECT FROM settled)
     ) SELECT place, has_session, recorded FROM settled";
 
 pub(super) const CREATE_CONFIRMATION: &str = concat!(

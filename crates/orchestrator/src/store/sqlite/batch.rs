@@ -7,9 +7,10 @@ use foldhash::fast::RandomState;
 use rusqlite::{CachedStatement, Connection};
 use serde::Serialize;
 
-use super::{audit_compression, conversation_rows, schema, signed};
+use super::{audit_compression, audit_pages, conversation_rows, schema, signed};
+use crate::store::audit_segment::SegmentBuilder;
 use crate::store::chain::Chain;
-use crate::store::journal::{Change, Deletion};
+use crate::store::journal::{AuditText, Change, Deletion};
 use crate::store::records::{BlockRecord, Claim, SessionRecord, ToolsetInfo, ToolsetRecord};
 use crate::store::{Error, Result};
 
@@ -21,6 +22,8 @@ const MAX_ENTRIES_PER_ROW: u64 = 256;
 pub struct AuditEnd {
     pub chain: Chain,
     pub next: u64,
+    /// The segment of the last entries.
+    pub segment: SegmentBuilder,
 }
 
 /// The changes of a transaction that are not written yet. `'a` is the lifetime of the changes.
@@ -50,9 +53,9 @@ struct AuditRowBuilder {
 impl<'c, 'a> Batch<'c, 'a> {
     pub fn new(connection: &'c Connection, end: AuditEnd) -> Result<Self> {
         let call =
-            "INSERT OR REPLACE INTO calls (number, session, execution, digest, idempotent, at, envelope)
-                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-        let envelope = "UPDATE calls SET envelope = ?2 WHERE number = ?1";
+            "INSERT OR REPLACE INTO calls (number, session, execution, digest, idempotent, at, envelope, args)
+                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+        let envelope = "UPDATE calls SET envelope = ?2, args = ?3 WHERE number = ?1";
         let audit = "INSERT INTO audit (number, chain, position, previous, hash, entry)
                      VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         Ok(Self {
@@ -79,10 +82,12 @@ impl<'c, 'a> Batch<'c, 'a> {
                     write_record(self.connection, "confirmations", &used.id, &**used)?;
                 }
             }
-            Change::Settlement { number, envelope, audit } => {
+            Change::Settlement { number, envelope, args, audit } => {
                 match self.claims.remove(number) {
-                    Some(claim) => self.write_call(*number, claim, Some(envelope))?,
-                    None => _ = self.update_envelope.execute((signed(*number), envelope))?,
+                    Some(claim) => self.write_call(*number, claim, Some(envelope), args.as_deref())?,
+                    None => {
+                        _ = self.update_envelope.execute((signed(*number), envelope, args.as_deref()))?;
+                    }
                 }
                 self.append_audit(audit)?;
             }
@@ -119,17 +124,26 @@ impl<'c, 'a> Batch<'c, 'a> {
         }
         let mut claims: Vec<_> = self.claims.drain().collect();
         claims.sort_unstable_by_key(|(number, _)| *number);
-        claims.into_iter().try_for_each(|(number, claim)| self.write_call(number, claim, None))
+        claims.into_iter().try_for_each(|(number, claim)| self.write_call(number, claim, None, None))
     }
 
-    fn write_call(&mut self, number: u64, claim: &Claim, envelope: Option<&String>) -> Result<()> {
+    fn write_call(
+        &mut self,
+        number: u64,
+        claim: &Claim,
+        envelope: Option<&String>,
+        args: Option<&str>,
+    ) -> Result<()> {
         let Claim { session, execution, digest, idempotent, now, .. } = claim;
-        let row = (signed(number), session, &**execution, digest.as_slice(), idempotent, now, envelope);
+        let row = (signed(number), session, &**execution, digest.as_slice(), idempotent, now, envelope, args);
         self.insert_call.execute(row)?;
         Ok(())
     }
 
-    fn append_audit(&mut self, text: &str) -> Result<()> {
+    fn append_audit(&mut self, AuditText { text, keys }: &AuditText) -> Result<()> {
+        if let Some(segment) = self.end.segment.add(self.end.next, keys) {
+            audit_pages::write_segment(self.connection, &segment)?;
+        }
         let (row, chain) = (&mut self.row, &mut self.end.chain);
         if row.count == 0 {
             (row.position, row.previous) = (chain.position() + 1, chain.head());
@@ -149,7 +163,7 @@ impl<'c, 'a> Batch<'c, 'a> {
         if count == 0 {
             return Ok(());
         }
-        let AuditEnd { chain, next } = &self.end;
+        let AuditEnd { chain, next, .. } = &self.end;
         let row = (
             signed(next - count),
             chain.name(),

@@ -12,11 +12,12 @@ use toolwright_registry::hex;
 use super::batch::{AuditEnd, Batch};
 use super::fault_injection::{Fault, FaultSwitch};
 use super::write_queue::{QueuedTask, Task, WriteQueue};
-use super::{conversation_rows, sqlite_rows};
+use super::{audit_pages, conversation_rows, sqlite_rows};
 use crate::store::audit_gap::AuditGap;
-use crate::store::chain::{self, Chain};
+use crate::store::audit_query::{AuditPage, AuditQuery};
+use crate::store::chain::Chain;
 use crate::store::conversation::LogEntry;
-use crate::store::journal::{Change, Journal, LostChanges, PendingWrite};
+use crate::store::journal::{AuditText, Change, Journal, LostChanges, PendingWrite};
 use crate::store::records::{AuditRow, Durability, ExecutionRecord, ExecutionStatus};
 use crate::store::{Error, Result};
 
@@ -30,12 +31,14 @@ const MAX_COMMIT_DELAY: Duration = Duration::from_millis(1);
 pub struct SqliteJournal {
     queue: Arc<WriteQueue>,
     reader: Arc<Mutex<Connection>>,
+    /// For pages of the audit.
+    page_reader: Arc<Mutex<Connection>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl SqliteJournal {
-    pub(super) fn new(reader: Arc<Mutex<Connection>>) -> Self {
-        Self { queue: Arc::default(), reader, thread: Mutex::default() }
+    pub(super) fn new(reader: Arc<Mutex<Connection>>, page_reader: Arc<Mutex<Connection>>) -> Self {
+        Self { queue: Arc::default(), reader, page_reader, thread: Mutex::default() }
     }
 
     pub(super) const fn queue(&self) -> &Arc<WriteQueue> {
@@ -65,11 +68,20 @@ impl SqliteJournal {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T> + Send + 'static,
     {
-        let reader = Arc::clone(&self.reader);
-        let task =
-            tokio::task::spawn_blocking(move || read(&reader.lock().unwrap_or_else(PoisonError::into_inner)));
-        task.await.map_err(|cause| Error::Unavailable(cause.to_string()))?
+        read_with(&self.reader, read).await
     }
+}
+
+/// Reads through a connection, on a thread that may block.
+async fn read_with<T, F>(connection: &Arc<Mutex<Connection>>, read: F) -> Result<T>
+where
+    T: Send + 'static,
+    F: FnOnce(&Connection) -> Result<T> + Send + 'static,
+{
+    let connection = Arc::clone(connection);
+    let task =
+        tokio::task::spawn_blocking(move || read(&connection.lock().unwrap_or_else(PoisonError::into_inner)));
+    task.await.map_err(|cause| Error::Unavailable(cause.to_string()))?
 }
 
 impl Journal for SqliteJournal {
@@ -134,6 +146,13 @@ impl Journal for SqliteJournal {
     async fn audit_rows(&self, after: u64, limit: usize) -> Result<Vec<AuditRow>> {
         self.read(move |connection| sqlite_rows::audit_rows(connection, after, limit)).await
     }
+
+    async fn audit_page(&self, query: &AuditQuery) -> Result<AuditPage> {
+        // Entries may still be in the queue.
+        self.flush(LostChanges::Ignore).wait().await?;
+        let query = query.clone();
+        read_with(&self.page_reader, move |connection| audit_pages::read(connection, &query)).await
+    }
 }
 
 impl Drop for SqliteJournal {
@@ -173,9 +192,10 @@ impl WriterThread {
         faults: FaultSwitch,
         lock: File,
     ) -> Result<Self> {
+        let segment = audit_pages::index_rest(&connection)?;
         let end = match sqlite_rows::end_of_audit(&connection)? {
-            Some((number, chain)) => AuditEnd { next: number + 1, chain },
-            None => AuditEnd { next: 1, chain: Chain::new(hex(&crate::ids::random::<8>())) },
+            Some((number, chain)) => AuditEnd { next: number + 1, chain, segment },
+            None => AuditEnd { next: 1, chain: Chain::new(hex(&crate::ids::random::<8>())), segment },
         };
         let (queue, lost) = (Arc::clone(queue), None);
         let gap = AuditGap::default();
@@ -222,7 +242,7 @@ impl WriterThread {
         if self.gap.is_empty() {
             return;
         }
-        let change = Change::Audit(chain::text(&self.gap.entry()));
+        let change = Change::Audit(AuditText::new(&self.gap.entry()));
         if self.transaction(std::iter::once(&change)).is_ok() {
             tracing::warn!("{} audit entries were lost; the audit says so", self.gap.entries);
             self.gap = AuditGap::default();

@@ -9,10 +9,12 @@
 //! - Queueing never blocks. A caller of a committed change waits for the disk; a caller of a relaxed one waits only
 //!   while the queue is full.
 //! - Records in memory are read without waiting for the disk. Evicted envelopes and the audit are read through a
-//!   second connection, which a commit does not block.
+//!   second connection, which a commit does not block; pages of the audit through a third, so that calls do not wait
+//!   for people who look at them.
 //! - One process at a time serves from a file, and holds a lock beside it. Readers (`toolwright audit`) need no lock.
 
 mod audit_compression;
+mod audit_pages;
 mod batch;
 mod conversation_rows;
 mod fault_injection;
@@ -67,8 +69,9 @@ impl Sqlite {
         let version = schema::version(&connection, file.path())?;
         file.configure_writer(&connection)?;
         schema::migrate(&connection, version)?;
-        let reader = Arc::new(Mutex::new(file.connect(OpenFlags::SQLITE_OPEN_READ_ONLY)?));
-        let store = Self::with_journal(SqliteJournal::new(reader), Some(options.envelope_cache_bytes));
+        let reader = || file.connect(OpenFlags::SQLITE_OPEN_READ_ONLY).map(Mutex::new).map(Arc::new);
+        let journal = SqliteJournal::new(reader()?, reader()?);
+        let store = Self::with_journal(journal, Some(options.envelope_cache_bytes));
         sqlite_rows::load(&connection, &store)?;
         let writer = WriterThread::new(store.journal().queue(), connection, options.faults, lock)?;
         store.journal().start(writer)?;

@@ -86,7 +86,18 @@ const MIGRATIONS: &[&str] = &["
         tools INTEGER NOT NULL,
         content BLOB NOT NULL
     );
-", super::conversation_rows::CREATE_TABLE];
+", super::conversation_rows::CREATE_TABLE, "
+    -- The arguments of a call that has ended, without those that are `writeOnly`.
+    ALTER TABLE calls ADD COLUMN args TEXT;
+    -- The index of the audit; see `audit_segment.rs`. Entries without a segment are added when the file is opened.
+    CREATE TABLE audit_segments (
+        last INTEGER PRIMARY KEY,
+        first INTEGER NOT NULL,
+        earliest INTEGER NOT NULL,
+        latest INTEGER NOT NULL,
+        filter BLOB NOT NULL
+    );
+"];
 
 /// The newest version.
 pub const VERSION: usize = MIGRATIONS.len();

@@ -136,6 +136,7 @@ fn load_calls(connection: &Connection, store: &Sqlite) -> Result<()> {
             digest: row.get(3)?,
             idempotent: row.get(4)?,
             claimed_at: row.get(5)?,
+            args: None,
             stage: Stage::Orphaned,
         };
         store.load_execution(&session, &id, execution, row.get(6)?);
@@ -192,7 +193,7 @@ pub fn execution(
     session: &str,
     execution: &str,
 ) -> Result<Option<ExecutionRecord>> {
-    let sql = "SELECT digest, idempotent, envelope FROM calls
+    let sql = "SELECT digest, idempotent, envelope, args FROM calls
                WHERE number = ?1 AND session = ?2 AND execution = ?3";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query((signed(number), session, execution))?;
@@ -206,5 +207,6 @@ pub fn execution(
         None if row.get(1)? => ExecutionStatus::Abandoned,
         None => ExecutionStatus::InDoubt,
     };
-    Ok(Some(ExecutionRecord { digest: row.get(0)?, status }))
+    let args = row.get::<_, Option<String>>(3)?.map(Arc::from);
+    Ok(Some(ExecutionRecord { digest: row.get(0)?, args, status }))
 }

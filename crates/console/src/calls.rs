@@ -1,0 +1,50 @@
+//! The calls that have ended, newest first.
+
+use askama::Template;
+
+use crate::layout::Layout;
+use crate::parts::{Chip, Choice, Pager, Time};
+
+#[derive(Debug, Template)]
+#[template(path = "calls.html")]
+pub struct CallsPage {
+    pub layout: Layout,
+    pub filters: CallFilters,
+    pub calls: Vec<CallRow>,
+    pub pager: Pager,
+    /// It is the newest page: calls appear as they end.
+    pub is_live: bool,
+    /// What an empty table means.
+    pub empty: String,
+}
+
+/// The filters, as the address has them.
+#[derive(Debug, Clone, Default)]
+pub struct CallFilters {
+    pub tool: String,
+    /// The tools that are suggested.
+    pub tools: Vec<String>,
+    pub outcomes: Vec<Choice>,
+    pub events: Vec<Choice>,
+    pub times: Vec<Choice>,
+    pub session: String,
+    /// `None`: this user sees only their own calls.
+    pub principal: Option<String>,
+    /// Leads to the page without filters, if there are any.
+    pub clear: Option<String>,
+}
+
+/// One call of a list.
+#[derive(Debug, Clone)]
+pub struct CallRow {
+    pub time: Time,
+    pub tool: String,
+    pub href: String,
+    pub outcome: Chip,
+    /// How it ended, if that is not a plain run.
+    pub event: Option<Chip>,
+    pub duration: String,
+    pub user: String,
+    pub session: String,
+    pub session_href: String,
+}

@@ -1,0 +1,38 @@
+//! Metrics: how much was called, how fast and how often in vain, over time and for each tool.
+
+use askama::Template;
+
+use crate::chart::{BarChart, LineChart};
+use crate::layout::Layout;
+use crate::parts::{Choice, Notice};
+
+#[derive(Debug, Template)]
+#[template(path = "usage.html")]
+pub struct UsagePage {
+    pub layout: Layout,
+    pub notices: Vec<Notice>,
+    pub spans: Vec<Choice>,
+    pub tool: String,
+    pub tools: Vec<String>,
+    pub facts: Vec<(&'static str, String)>,
+    pub calls: BarChart,
+    pub latency: LineChart,
+    pub errors: BarChart,
+    pub rows: Vec<UsageRow>,
+    pub agent: Vec<(&'static str, String)>,
+}
+
+/// The numbers of one tool and version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsageRow {
+    pub tool: String,
+    pub href: String,
+    pub version: String,
+    pub calls: String,
+    pub errors: String,
+    pub refusals: String,
+    pub replays: String,
+    pub p50: String,
+    pub p90: String,
+    pub p99: String,
+}

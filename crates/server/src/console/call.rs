@@ -1,0 +1,267 @@
+//! `/calls/{executionId}?session=…`: one call, and the form to make it again.
+
+use serde_json::{Map, Value};
+use toolwright_console::call::{Again, CallPage, HistoryRow, NestedRow, waterfall};
+use toolwright_console::format::url_part;
+use toolwright_console::parts::{Chip, Code, CsrfField, Notice, Time, Tone};
+use toolwright_console::{Layout, Page};
+use toolwright_contract::Mode;
+use toolwright_orchestrator::store::{AuditEntry, CALL_EVENTS, NumberedEntry};
+use toolwright_orchestrator::{CallHistory, CallRequest, RecordSource, SessionRef, ToolCall};
+
+use super::calls::{call_address, entry_duration, user_name};
+use super::{form, layout, page, redirect, refused_page};
+use crate::auth::keys;
+use crate::problem::{Kind, Problem};
+use crate::request::{ApiRequest, ApiResult, new_session};
+use crate::rest::call_history::find;
+
+/// Longer envelopes are cut: a page must stay small.
+const MAX_SHOWN: usize = 64 << 10;
+/// Longer arguments are not put into an address.
+const MAX_ADDRESS: usize = 4000;
+
+pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
+    let session = session_parameter(&request)?;
+    let history = find(&request, &session, request.parameter).await?;
+    page(&view(&request, &session, &history, None).await?)
+}
+
+/// Makes the call again: with the arguments of the form, for whoever has sent it.
+pub(crate) async fn again(mut request: ApiRequest<'_>) -> ApiResult {
+    let session = session_parameter(&request)?;
+    let form = form::read(&mut request).await?;
+    let history = find(&request, &session, request.parameter).await?;
+    let text = form.required("args")?;
+    let args = match serde_json::from_str::<Map<String, Value>>(text) {
+        Ok(args) => Value::Object(args),
+        Err(error) => {
+            let error = format!("The arguments must be a JSON object: {error}.");
+            let failed = (text.to_owned(), error);
+            return refused_page(&view(&request, &session, &history, Some(failed)).await?);
+        }
+    };
+    let principal = request.principal()?;
+    let tool = last_call(&history).map(|entry| entry.tool.clone()).unwrap_or_default();
+    let call = ToolCall { id: None, tool, args };
+    let random = keys::random::<12>().map_err(|_| Problem::new(Kind::UNAVAILABLE, "Try again."))?;
+    let mut new = new_session(principal, Mode::Text);
+    new.id = Some(format!("own_{random}"));
+    let session = request.app.orchestrator.session_for(new, &call).await?;
+    let id = match &session {
+        SessionRef::Id(id) => id.clone(),
+        SessionRef::Loaded(session) => session.id.clone(),
+        SessionRef::Ephemeral(new) => new.id.clone().unwrap_or_default(),
+    };
+    let call = CallRequest::new(session, call).principal(principal);
+    let envelope = request.app.orchestrator.call(call).await;
+    Ok(redirect(&call_address(&id, &envelope.meta.execution_id)))
+}
+
+fn session_parameter(request: &ApiRequest<'_>) -> Result<String, Problem> {
+    let [session] = request.query(["session"])?;
+    session.map(std::borrow::Cow::into_owned).ok_or_else(|| Problem::not_found("call"))
+}
+
+/// The entry of the call itself: the run, or the last refusal.
+fn last_call(history: &CallHistory) -> Option<&AuditEntry> {
+    let entries = || history.entries.iter().map(|found| &found.entry);
+    let is_call = |entry: &&AuditEntry| CALL_EVENTS.contains(&entry.event.as_str());
+    entries()
+        .find(|entry| entry.event == "called")
+        .or_else(|| entries().rev().find(is_call))
+        .or(entries().last())
+}
+
+async fn view(
+    request: &ApiRequest<'_>,
+    session: &str,
+    history: &CallHistory,
+    failed: Option<(String, String)>,
+) -> Result<CallPage, Problem> {
+    let entry = last_call(history).cloned().unwrap_or_default();
+    let layout: Layout = layout(request, Page::Calls, entry.tool.clone()).await?;
+    let args: Option<Value> = history.args.as_deref().and_then(|args| serde_json::from_str(args).ok());
+    let args_text = args.as_ref().map(toolwright_console::format::pretty);
+    let current = request.app.orchestrator.current();
+    let is_known = current.toolset().get(&entry.tool).is_some();
+    let (failed_args, error) = failed.unzip();
+    let again = is_known.then(|| Again {
+        csrf: CsrfField(layout.csrf.clone()),
+        action: format!("/calls/{}/again?session={}", url_part(request.parameter), url_part(session)),
+        args: failed_args.or(args_text.clone()).unwrap_or_else(|| "{}".to_owned()),
+        error,
+    });
+    let envelope = history.envelope.as_deref().and_then(|envelope| serde_json::to_value(envelope).ok());
+    let (args_note, envelope_note) = notes(history);
+    let steps: Vec<(&str, u32)> = entry.steps.iter().map(|(step, micros)| (step.as_str(), micros)).collect();
+    Ok(CallPage {
+        layout,
+        tool_href: tool_address(&entry.tool, history.args.as_deref()),
+        execution: request.parameter.to_owned(),
+        session: session.to_owned(),
+        session_href: format!("/sessions/{}", url_part(session)),
+        outcome: Chip::outcome(&entry.outcome),
+        time: Time(entry.at),
+        facts: facts(&entry, session),
+        notices: notices(history),
+        steps: waterfall(steps.into_iter()),
+        parent_href: entry.parent.as_ref().map(|parent| call_address(session, parent)),
+        args: args_text.map(|text| Code::new("Arguments", shortened(text))),
+        args_note,
+        envelope: envelope
+            .map(|value| Code::new("Envelope", shortened(toolwright_console::format::pretty(&value)))),
+        envelope_note,
+        history: history.entries.iter().map(history_row).collect(),
+        nested: nested_rows(request.parameter, session, &history.nested),
+        again,
+        tool: entry.tool,
+    })
+}
+
+/// The page of the tool, with its form filled in if the arguments fit into an address.
+fn tool_address(tool: &str, args: Option<&str>) -> String {
+    match args.map(url_part).filter(|args| args.len() < MAX_ADDRESS) {
+        Some(args) => format!("/tools/{}?tab=try&args={args}", url_part(tool)),
+        None => format!("/tools/{}", url_part(tool)),
+    }
+}
+
+fn shortened(text: String) -> String {
+    if text.len() <= MAX_SHOWN {
+        return text;
+    }
+    let end = text.floor_char_boundary(MAX_SHOWN);
+    format!(
+        "{}\n… {} more bytes; GET /v1/calls/{{executionId}} has all of them",
+        &text[..end],
+        text.len() - end
+    )
+}
+
+fn facts(entry: &AuditEntry, session: &str) -> Vec<(&'static str, String)> {
+    let mut facts = vec![
+        ("Duration", entry_duration(entry)),
+        ("User", user_name(entry)),
+        ("Client", entry.client_id.clone()),
+        ("Session", session.to_owned()),
+        ("Tool version", entry.tool_version.clone()),
+        ("Toolset", entry.registry_version.clone()),
+    ];
+    if !entry.intents.is_empty() {
+        facts.push(("Intents", entry.intents.join(", ")));
+    }
+    facts.retain(|(_, value)| !value.is_empty());
+    facts
+}
+
+fn notices(history: &CallHistory) -> Vec<Notice> {
+    let mut notices = Vec::new();
+    let envelope = history.envelope.as_deref();
+    if let Some(failure) = envelope.and_then(|envelope| envelope.outcome.as_ref().err()) {
+        let text = format!("{} {}", failure.message, failure.suggestion.as_deref().unwrap_or_default());
+        let tone = if failure.kind.as_str() == "CONFIRMATION_REQUIRED" { Tone::Warn } else { Tone::Bad };
+        notices.push(Notice::new(tone, failure.kind.as_str(), text));
+    }
+    let count = |event: &str| history.entries.iter().filter(|found| found.entry.event == event).count();
+    if history.source == RecordSource::Unsettled && count("called") == 0 {
+        let text = "It runs now, or the process that ran it has stopped and its outcome is unknown.";
+        notices.push(Notice::new(Tone::Warn, "This call has no result.", text));
+    }
+    if history.is_truncated {
+        let text = "Only the newest entries are shown; the audit has all of them.";
+        notices.push(Notice::new(Tone::Info, "This call has many entries.", text));
+    }
+    notices
+}
+
+/// What is to be said where arguments or envelope are missing.
+fn notes(history: &CallHistory) -> (String, String) {
+    let has = |value: bool, text: &str| if value { String::new() } else { text.to_owned() };
+    let (args, envelope) = (history.args.is_some(), history.envelope.is_some());
+    match history.source {
+        RecordSource::Stored => (
+            has(
+                args,
+                "The arguments were not recorded: they are longer than 64 KB, or of an earlier version.",
+            ),
+            String::new(),
+        ),
+        RecordSource::Unsettled => (
+            has(args, "The arguments are recorded with the result."),
+            has(envelope, "There is no result yet."),
+        ),
+        RecordSource::Memory => {
+            let held = "This call left no record beside its audit entry; the server holds what it was given and returned in memory for a while.";
+            (
+                has(args, "The arguments were not held."),
+                if envelope { held.to_owned() } else { "The result is too large to be held.".to_owned() },
+            )
+        }
+        RecordSource::Gone => {
+            let gone = "Not held any more: a call that only reads, or was refused, leaves its audit entry behind. The newest ones are held in the memory of the server that made them.";
+            (gone.to_owned(), gone.to_owned())
+        }
+    }
+}
+
+fn history_row(NumberedEntry { number, entry }: &NumberedEntry) -> HistoryRow {
+    let is_call = CALL_EVENTS.contains(&entry.event.as_str());
+    HistoryRow {
+        number: *number,
+        time: Time(entry.at),
+        event: entry.event.clone(),
+        outcome: is_call.then(|| Chip::outcome(&entry.outcome)),
+        duration: if is_call { entry_duration(entry) } else { String::new() },
+        note: entry_note(entry),
+    }
+}
+
+/// What else an entry says: who has answered, what was clamped, what the handler has written.
+pub(super) fn entry_note(entry: &AuditEntry) -> String {
+    let data = &entry.data;
+    let mut notes = Vec::new();
+    if let Some(by) = data["by"].as_str() {
+        notes.push(format!("by {by}"));
+    }
+    if data["edited"] == true {
+        notes.push("with edited arguments".to_owned());
+    }
+    if notes.is_empty() && !data.is_null() {
+        notes.push(toolwright_console::format::shorten(&data.to_string(), 200));
+    }
+    notes.join(", ")
+}
+
+/// The nested calls as a tree: each after the call that has made it.
+fn nested_rows(root: &str, session: &str, nested: &[NumberedEntry]) -> Vec<NestedRow> {
+    let mut rows = Vec::new();
+    add_children(root, 1, session, nested, &mut rows);
+    rows
+}
+
+fn add_children(
+    parent: &str,
+    depth: usize,
+    session: &str,
+    nested: &[NumberedEntry],
+    rows: &mut Vec<NestedRow>,
+) {
+    let is_child = |entry: &&AuditEntry| {
+        entry.parent.as_deref() == Some(parent) && CALL_EVENTS.contains(&entry.event.as_str())
+    };
+    for entry in nested.iter().map(|found| &found.entry).filter(is_child) {
+        rows.push(NestedRow {
+            // Deeper ones are not indented further.
+            depth: depth.min(8),
+            tool: entry.tool.clone(),
+            href: call_address(session, &entry.execution_id),
+            execution: entry.execution_id.clone(),
+            outcome: Chip::outcome(&entry.outcome),
+            duration: entry_duration(entry),
+        });
+        if depth < 16 {
+            add_children(&entry.execution_id, depth + 1, session, nested, rows);
+        }
+    }
+}

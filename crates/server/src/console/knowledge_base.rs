@@ -1,0 +1,200 @@
+//! `/kb`: search the knowledge base, read a record, add a text. Only admins add texts.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use toolwright_console::format::{plural, url_part};
+use toolwright_console::knowledge_base::{AddText, KnowledgeBasePage, RecordPage, SearchResult};
+use toolwright_console::parts::{Chip, Choice, Code, CsrfField, Notice, Tone};
+use toolwright_console::{Layout, Page};
+
+use super::calls::text;
+use super::{form, layout, page, redirect, refused_page};
+use crate::knowledge_base::{KbAddError, KbHit, KbQuery, KbRecord, KbText, KnowledgeBase};
+use crate::problem::{Kind, Problem};
+use crate::request::{ApiRequest, ApiResult};
+
+const RESULTS: usize = 20;
+const MAX_QUERY_BYTES: usize = 1000;
+const NAMESPACES: [(&str, &str); 3] =
+    [("studio", "The team"), ("public", "Everyone"), ("personal", "Only you")];
+
+pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
+    let [query, namespace, added] = request.query(["q", "namespace", "added"])?.map(text);
+    let mut view = view(&request, namespace.as_deref(), None).await?;
+    if let Some(added) = added {
+        view.notices.push(Notice::new(Tone::Ok, "Added.", format!("{added} can be found now.")));
+    }
+    if let (Some(query), Some(kb)) = (query, &request.app.options.knowledge_base) {
+        let user = request.principal()?.id.clone();
+        let namespace = namespace.unwrap_or_else(|| NAMESPACES[0].0.to_owned());
+        search(&mut view, Arc::clone(kb), KbQuery { text: query, namespace, user, limit: RESULTS }).await?;
+    }
+    page(&view)
+}
+
+/// The page before a search; `failed` is a text that could not be added, and why.
+async fn view(
+    request: &ApiRequest<'_>,
+    namespace: Option<&str>,
+    failed: Option<(KbText, String)>,
+) -> Result<KnowledgeBasePage, Problem> {
+    let layout: Layout = layout(request, Page::KnowledgeBase, "Knowledge base").await?;
+    let kb = request.app.options.knowledge_base.clone();
+    let mut notices = Vec::new();
+    let mut facts = Vec::new();
+    match &kb {
+        None => {
+            let text = "This server was started without one.";
+            notices.push(Notice::new(Tone::Info, "No knowledge base.", text));
+        }
+        Some(kb) => match blocking(Arc::clone(kb), |kb| kb.facts()).await? {
+            Ok(known) => facts = known,
+            Err(error) => notices.push(unusable(&error)),
+        },
+    }
+    let choices = |selected: Option<&str>| -> Vec<Choice> {
+        NAMESPACES.iter().map(|(value, label)| Choice::new(*value, *label, selected)).collect()
+    };
+    let (text, error) = failed.unzip();
+    let add = (kb.is_some() && request.is_admin()).then(|| AddText {
+        csrf: CsrfField(layout.csrf.clone()),
+        name: text.as_ref().map(|text| text.name.clone()).unwrap_or_default(),
+        text: text.as_ref().map(|text| text.text.clone()).unwrap_or_default(),
+        namespaces: choices(text.as_ref().map(|text| text.namespace.as_str())),
+        error,
+    });
+    Ok(KnowledgeBasePage {
+        layout: Layout { scripts: &["upload.js"], ..layout },
+        notices,
+        facts,
+        query: String::new(),
+        namespaces: choices(namespace),
+        results: None,
+        summary: String::new(),
+        add,
+    })
+}
+
+fn unusable(error: &str) -> Notice {
+    tracing::error!("the knowledge base: {error}");
+    let fix = "toolwright doctor";
+    Notice::new(Tone::Bad, "The knowledge base cannot be used.", "The log has the cause.").with_fix(fix)
+}
+
+async fn search(
+    view: &mut KnowledgeBasePage,
+    kb: Arc<dyn KnowledgeBase>,
+    query: KbQuery,
+) -> Result<(), Problem> {
+    view.query.clone_from(&query.text);
+    if query.text.len() > MAX_QUERY_BYTES {
+        let detail = format!("The search has {} bytes; the maximum is {MAX_QUERY_BYTES}.", query.text.len());
+        return Err(Problem::new(Kind::BAD_REQUEST, detail));
+    }
+    if !NAMESPACES.iter().any(|(value, _)| *value == query.namespace) {
+        let detail = format!("`namespace` must be studio, personal or public, not `{}`.", query.namespace);
+        return Err(Problem::new(Kind::BAD_REQUEST, detail));
+    }
+    let started = Instant::now();
+    match blocking(kb, move |kb| kb.search(&query)).await? {
+        Ok(found) => {
+            let ms = started.elapsed().as_secs_f64() * 1000.0;
+            view.summary = format!(
+                "{} in {} ({})",
+                plural(found.hits.len() as u64, "record"),
+                toolwright_console::format::duration(ms),
+                found.retrieval
+            );
+            view.results = Some(found.hits.into_iter().map(result).collect());
+        }
+        Err(error) => view.notices.push(unusable(&error)),
+    }
+    Ok(())
+}
+
+fn result(hit: KbHit) -> SearchResult {
+    SearchResult {
+        href: format!("/kb/{}", url_part(&hit.id)),
+        id: hit.id,
+        title: hit.title,
+        kind: hit.kind,
+        snippet: hit.snippet,
+        score: format!("{:.2}", hit.score),
+        share: (hit.score.clamp(0.0, 1.0) * 100.0) as u32,
+    }
+}
+
+pub(crate) async fn record(request: ApiRequest<'_>) -> ApiResult {
+    request.query([])?;
+    let missing = || Problem::not_found("record");
+    let kb = request.app.options.knowledge_base.clone().ok_or_else(missing)?;
+    let (id, user) = (request.parameter.to_owned(), request.principal()?.id.clone());
+    let found = blocking(kb, move |kb| kb.record(&id, &user)).await?;
+    let found = found.map_err(|error| {
+        tracing::error!("the knowledge base: {error}");
+        Problem::new(Kind::UNAVAILABLE, "The knowledge base cannot be used; the log has the cause.")
+    })?;
+    let KbRecord { id, kind, title, text, namespace, tags, source_type, last_updated, url, metadata } =
+        found.ok_or_else(missing)?;
+    let mut chips = vec![Chip::new(Tone::Info, kind), Chip::new(Tone::Plain, namespace)];
+    chips.extend(tags.into_iter().map(|tag| Chip::new(Tone::Plain, tag)));
+    let mut facts = vec![
+        ("Id", id.clone()),
+        ("Source", source_type),
+        ("Updated", last_updated),
+        ("Address", url.unwrap_or_default()),
+    ];
+    facts.retain(|(_, value)| !value.is_empty());
+    let has_metadata = metadata.as_object().is_some_and(|members| !members.is_empty());
+    page(&RecordPage {
+        layout: layout(&request, Page::KnowledgeBase, title.clone()).await?,
+        id,
+        title,
+        chips,
+        facts,
+        text,
+        metadata: has_metadata.then(|| Code::json("Metadata", &metadata)),
+    })
+}
+
+pub(crate) async fn add(mut request: ApiRequest<'_>) -> ApiResult {
+    let form = form::read(&mut request).await?;
+    let missing = || Problem::not_found("knowledge base");
+    let kb = request.app.options.knowledge_base.clone().ok_or_else(missing)?;
+    let text = KbText {
+        name: form.required("name")?.trim().to_owned(),
+        text: form.required("text")?.replace("\r\n", "\n"),
+        namespace: form.get("namespace").unwrap_or(NAMESPACES[0].0).to_owned(),
+        user: request.principal()?.id.clone(),
+    };
+    let added = {
+        let text = text.clone();
+        blocking(kb, move |kb| kb.add(&text)).await?
+    };
+    let error = match added {
+        Ok(added) if added.problems.is_empty() => {
+            let said = plural(added.records as u64, "record");
+            return Ok(redirect(&format!("/kb?added={}", url_part(&said))));
+        }
+        Ok(added) => {
+            let said = plural(added.records as u64, "record");
+            format!("{said} added. These lines could not be read: {}", added.problems.join("; "))
+        }
+        Err(KbAddError::Invalid(why)) => why,
+        Err(KbAddError::Failed(why)) => {
+            tracing::error!("cannot add to the knowledge base: {why}");
+            "The knowledge base cannot be written; the log has the cause.".to_owned()
+        }
+    };
+    refused_page(&view(&request, None, Some((text, error))).await?)
+}
+
+/// Uses the knowledge base on a thread that may block.
+async fn blocking<T: Send + 'static>(
+    kb: Arc<dyn KnowledgeBase>,
+    work: impl FnOnce(&dyn KnowledgeBase) -> T + Send + 'static,
+) -> Result<T, Problem> {
+    let task = tokio::task::spawn_blocking(move || work(&*kb)).await;
+    task.map_err(|_| Problem::new(Kind::INTERNAL, "The log has the cause."))
+}
