@@ -33,3 +33,6 @@ pub mod usage;
 pub use askama::Error as RenderError;
 pub use askama::Template;
 pub use layout::{Layout, Page};
+
+#[cfg(test)]
+mod pages_tests;

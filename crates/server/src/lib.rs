@@ -40,6 +40,7 @@ pub mod route;
 mod running_requests;
 mod server;
 mod service;
+mod setup;
 mod write_test;
 mod write_timeout;
 
@@ -48,3 +49,4 @@ pub use openapi::DOCUMENT as OPENAPI;
 pub use options::{DEFAULT_TURN_IDLE, Limits, Options};
 pub use prompts::Prompts;
 pub use server::{Error, Server};
+pub use setup::{BuildFinding, CheckSetup, Setup, SetupCheck, SetupStatus};

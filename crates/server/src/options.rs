@@ -10,6 +10,7 @@ use toolwright_agent::Agent;
 use crate::access_log::AccessLog;
 use crate::knowledge_base::KnowledgeBase;
 use crate::prompts::Prompts;
+use crate::setup::Setup;
 
 /// Longer than a model takes between two calls of a turn, shorter than a person takes to read an answer and reply.
 pub const DEFAULT_TURN_IDLE: Duration = Duration::from_secs(15);
@@ -30,6 +31,8 @@ pub struct Options {
     pub images: Option<PathBuf>,
     /// The directory that the tools are built from: the console saves tests there. `None` for an artifact.
     pub tools_dir: Option<PathBuf>,
+    /// What the console says about the setup.
+    pub setup: Setup,
     /// Answers chat clients; without it the chat routes are refused.
     pub agent: Option<Agent>,
     /// The knowledge base of the console; without it the page says how to get one.
@@ -76,6 +79,7 @@ impl Default for Options {
             mcp_turn_idle: DEFAULT_TURN_IDLE,
             images: None,
             tools_dir: None,
+            setup: Setup::default(),
             agent: None,
             knowledge_base: None,
             shutdown: Duration::from_secs(35),

@@ -27,6 +27,8 @@ mod connections;
 mod console;
 #[path = "server/console_activity.rs"]
 mod console_activity;
+#[path = "server/console_tools.rs"]
+mod console_tools;
 #[path = "server/current_roles.rs"]
 mod current_roles;
 #[path = "server/images.rs"]
