@@ -84,6 +84,11 @@ impl HostFunction {
     pub fn synchronous(path: impl Into<String>) -> Self {
         Self { path: path.into(), kind: FunctionKind::Sync }
     }
+
+    /// The member of `context` that contains the function, or is it.
+    pub(crate) fn group_or_name(&self) -> &str {
+        self.path.split_once('.').map_or(&self.path, |(group, _)| group)
+    }
 }
 
 /// Whether a host function returns a promise or a value.

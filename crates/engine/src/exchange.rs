@@ -67,8 +67,6 @@ impl Exchange {
         context: Value,
     ) -> io::Result<Self> {
         let limits = call.limits.clone();
-        let socket = worker.socket.take().ok_or_else(|| io::Error::other("the worker has no socket"))?;
-        let mut output = std::mem::take(&mut worker.unsent);
         let input = CallInput {
             args,
             context,
@@ -79,8 +77,15 @@ impl Exchange {
             stack_bytes: limits.stack_bytes,
             output_bytes: limits.output_bytes,
         };
-        encode(&ToWorker::Call(input), &mut output)?;
+        encode(&ToWorker::Call(input), &mut worker.unsent)?;
+        // Before the runtime knows the socket: it would wait for its own event loop first. If the worker has ended, what it
+        // has sent is still to be read.
+        if worker.flush().is_err() {
+            worker.unsent.clear();
+        }
         worker.calls += 1;
+        let output = std::mem::take(&mut worker.unsent);
+        let socket = worker.socket.take().ok_or_else(|| io::Error::other("the worker has no socket"))?;
         Ok(Self {
             stream: UnixStream::from_std(socket)?,
             worker,

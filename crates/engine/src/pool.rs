@@ -1,7 +1,7 @@
 //! The idle workers. Each serves one program; a call gets a worker that has already made its realm, if there is one.
 use std::{
     collections::VecDeque,
-    io::{self, Read, Write},
+    io::{self, Read},
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -100,7 +100,7 @@ impl Pool {
             _ => self.fork(state)?,
         };
         let load = ToWorker::Load(program.modules.clone());
-        let bound = encode(&load, &mut worker.unsent).and_then(|()| flush(&mut worker));
+        let bound = encode(&load, &mut worker.unsent).and_then(|()| worker.flush());
         bound.map_err(|error| Failure::NoWorker(error.to_string()))?;
         worker.program = Some(Arc::clone(program));
         Ok(worker)
@@ -163,17 +163,4 @@ fn readiness(worker: &Worker) -> Readiness {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Readiness::MakesRealm,
         _ => Readiness::Lost,
     }
-}
-
-/// Sends as much as the socket takes.
-fn flush(worker: &mut Worker) -> io::Result<()> {
-    let Some(mut socket) = worker.socket.as_ref() else { return Ok(()) };
-    while !worker.unsent.is_empty() {
-        match socket.write(&worker.unsent) {
-            Ok(count) => drop(worker.unsent.drain(..count)),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }

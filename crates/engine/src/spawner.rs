@@ -200,6 +200,19 @@ impl Drop for Worker {
 }
 
 impl Worker {
+    /// Sends as much as the socket takes.
+    pub fn flush(&mut self) -> io::Result<()> {
+        let Some(mut socket) = self.socket.as_ref() else { return Ok(()) };
+        while !self.unsent.is_empty() {
+            match socket.write(&self.unsent) {
+                Ok(count) => drop(self.unsent.drain(..count)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
     /// Waits until the process has ended.
     pub async fn exited(&mut self) -> Exit {
         (&mut self.exit).await.unwrap_or_default()

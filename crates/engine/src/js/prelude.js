@@ -1,5 +1,5 @@
 // Evaluated when a realm is created, before its call arrives. It must not use anything of the host that belongs to a call.
-const { defineProperty, freeze, hasOwn, keys, values } = Object;
+const { defineProperty, freeze } = Object;
 const RealError = Error;
 const RealPromise = Promise;
 const toWellFormed = String.prototype.toWellFormed;
@@ -36,10 +36,9 @@ export function install(native) {
   for (const name of LAZY_NAMES) placeLazily(name);
   place(Math, 'random', makeRandom(native));
   place(globalThis, 'performance', makePerformance(native), true);
-  const context = makeContext(native);
-  const fillContext = (data) => addFrozen(context, data);
+  const parameter = { args: undefined, context: makeContext(native) };
   const fixClock = (now) => web().fixClock(now);
-  return [settle, hostError, abort, timers.fire, wellFormed, fixClock, fillContext, { args: undefined, context }];
+  return [settle, hostError, abort, timers.fire, wellFormed, fixClock, freeze, parameter];
 }
 
 function placeLazily(name) {
@@ -67,23 +66,6 @@ function makePerformance(native) {
       return native(ORIGIN);
     },
   };
-}
-
-/** Adds the data of a call. Functions of the same name stay. */
-function addFrozen(context, data) {
-  for (const name of keys(data ?? {})) {
-    if (!hasOwn(context, name)) place(context, name, deepFreeze(data[name]), true);
-  }
-  freeze(context);
-}
-
-/** Freezes plain data. */
-function deepFreeze(value) {
-  if (typeof value === 'object' && value !== null) {
-    freeze(value);
-    for (const member of values(value)) deepFreeze(member);
-  }
-  return value;
 }
 
 /** Wraps a result that is not a promise but may be thenable. */

@@ -80,8 +80,8 @@ pub(crate) struct Bridge<'js> {
     pub fire: Function<'js>,
     pub well_formed: Function<'js>,
     pub fix_clock: Function<'js>,
-    /// Adds the data of a call to `context`, frozen.
-    pub fill_context: Function<'js>,
+    /// `Object.freeze`, as it was before the handler could replace it.
+    pub freeze: Function<'js>,
     /// The argument of `execute`, with the functions of `context`.
     pub parameter: Object<'js>,
     pub state: RefCell<State<'js>>,
@@ -114,7 +114,7 @@ impl<'js> Bridge<'js> {
             fire: functions.get(3)?,
             well_formed: functions.get(4)?,
             fix_clock: functions.get(5)?,
-            fill_context: functions.get(6)?,
+            freeze: functions.get(6)?,
             parameter: functions.get(7)?,
             state: RefCell::default(),
             parts,

@@ -1,5 +1,7 @@
 //! Converts `serde_json::Value` to JavaScript values.
-use rquickjs::{Array, Ctx, Exception, Object, Result, String as JsString, Value, object::Property};
+use rquickjs::{
+    Array, Ctx, Exception, Function, Object, Result, String as JsString, Value, object::Property,
+};
 use serde_json::{Number, Value as Json};
 
 /// The limit of nesting, because the conversion is recursive.
@@ -7,13 +9,23 @@ const MAX_DEPTH: usize = 256;
 
 /// A copy for the handler, which may change it.
 pub(crate) fn value<'js>(ctx: &Ctx<'js>, json: &Json) -> Result<Value<'js>> {
-    convert(ctx, json, MAX_DEPTH)
+    convert(ctx, json, MAX_DEPTH, None)
 }
 
-fn convert<'js>(ctx: &Ctx<'js>, json: &Json, depth: usize) -> Result<Value<'js>> {
+/// A copy that the handler cannot change. `freeze` is the realm's `Object.freeze`.
+pub(crate) fn frozen<'js>(ctx: &Ctx<'js>, json: &Json, freeze: &Function<'js>) -> Result<Value<'js>> {
+    convert(ctx, json, MAX_DEPTH, Some(freeze))
+}
+
+fn convert<'js>(
+    ctx: &Ctx<'js>,
+    json: &Json,
+    depth: usize,
+    freeze: Option<&Function<'js>>,
+) -> Result<Value<'js>> {
     let deeper =
         || depth.checked_sub(1).ok_or_else(|| Exception::throw_range(ctx, "the data is nested too deeply"));
-    Ok(match json {
+    let made = match json {
         Json::Null => Value::new_null(ctx.clone()),
         Json::Bool(truth) => Value::new_bool(ctx.clone(), *truth),
         Json::Number(number) => Value::new_number(ctx.clone(), double(ctx, number)?),
@@ -21,7 +33,7 @@ fn convert<'js>(ctx: &Ctx<'js>, json: &Json, depth: usize) -> Result<Value<'js>>
         Json::Array(items) => {
             let (array, left) = (Array::new(ctx.clone())?, deeper()?);
             for (index, item) in items.iter().enumerate() {
-                array.set(index, convert(ctx, item, left)?)?;
+                array.set(index, convert(ctx, item, left, freeze)?)?;
             }
             array.into_value()
         }
@@ -29,13 +41,17 @@ fn convert<'js>(ctx: &Ctx<'js>, json: &Json, depth: usize) -> Result<Value<'js>>
             let (object, left) = (Object::new(ctx.clone())?, deeper()?);
             for (name, member) in members {
                 // Defined, not assigned: a member may be called `__proto__`.
-                let member =
-                    Property::from(convert(ctx, member, left)?).configurable().enumerable().writable();
+                let member = convert(ctx, member, left, freeze)?;
+                let member = Property::from(member).configurable().enumerable().writable();
                 object.prop(name.as_str(), member)?;
             }
             object.into_value()
         }
-    })
+    };
+    match freeze {
+        Some(freeze) if made.is_object() => freeze.call((made,)),
+        _ => Ok(made),
+    }
 }
 
 /// The number as a double. An integer that does not fit is an error: it would be rounded.

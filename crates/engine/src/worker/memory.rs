@@ -1,7 +1,7 @@
 //! The allocator of one realm: counts, refuses beyond the limit, and records refusals, because QuickJS often cannot
-//! allocate the error when it is out of memory.
+//! allocate the error when it is out of memory. It lists its blocks, so that they can be freed as a whole.
 #![allow(unsafe_code)]
-use std::{cell::Cell, rc::Rc};
+use std::{cell::Cell, ptr, rc::Rc};
 
 use rquickjs::allocator::{Allocator, RustAllocator};
 
@@ -12,7 +12,18 @@ pub(crate) struct Meter {
     peak: Cell<usize>,
     limit: Cell<usize>,
     refused: Cell<bool>,
+    /// The list of all blocks.
+    first: Cell<*mut Links>,
 }
+
+/// The neighbours of a block in the list, before its bytes.
+#[derive(Debug)]
+struct Links {
+    previous: *mut Links,
+    next: *mut Links,
+}
+
+const LINKS_BYTES: usize = size_of::<Links>();
 
 impl Default for Meter {
     fn default() -> Self {
@@ -21,6 +32,7 @@ impl Default for Meter {
             peak: Cell::new(0),
             limit: Cell::new(usize::MAX),
             refused: Cell::new(false),
+            first: Cell::new(ptr::null_mut()),
         }
     }
 }
@@ -47,62 +59,108 @@ impl Meter {
         admitted
     }
 
-    /// Counts a block, unless there is none.
-    fn count(&self, block: *mut u8) -> *mut u8 {
+    /// Counts a block and adds it to the list, unless there is none. Returns the place after its links.
+    fn enter(&self, block: *mut u8) -> *mut u8 {
         if block.is_null() {
             self.refused.set(true);
-        } else {
-            // SAFETY: the block was allocated by the `RustAllocator` just now.
-            self.used.set(self.used.get() + unsafe { RustAllocator::usable_size(block) });
-            self.peak.set(self.peak.get().max(self.used.get()));
+            return block;
         }
-        block
+        let links = block.cast::<Links>();
+        let next = self.first.replace(links);
+        // SAFETY: the block was allocated by the `RustAllocator`, with room for the links; `next` is in the list.
+        unsafe {
+            links.write(Links { previous: ptr::null_mut(), next });
+            if let Some(next) = next.as_mut() {
+                next.previous = links;
+            }
+            self.used.set(self.used.get() + RustAllocator::usable_size(block));
+            self.peak.set(self.peak.get().max(self.used.get()));
+            block.add(LINKS_BYTES)
+        }
+    }
+
+    /// Removes a block from the list and the count. Returns its start.
+    ///
+    /// # Safety
+    /// `bytes` is what `enter` has returned.
+    unsafe fn leave(&self, bytes: *mut u8) -> *mut u8 {
+        // SAFETY: guaranteed by the caller; the neighbours are in the list.
+        unsafe {
+            let block = bytes.sub(LINKS_BYTES);
+            let Links { previous, next } = block.cast::<Links>().read();
+            match previous.as_mut() {
+                Some(previous) => previous.next = next,
+                None => self.first.set(next),
+            }
+            if let Some(next) = next.as_mut() {
+                next.previous = previous;
+            }
+            self.used.set(self.used.get() - RustAllocator::usable_size(block));
+            block
+        }
+    }
+
+    /// Frees all blocks.
+    ///
+    /// # Safety
+    /// Nothing uses them from now on.
+    pub unsafe fn free_all(&self) {
+        let mut next = self.first.replace(ptr::null_mut());
+        self.used.set(0);
+        while !next.is_null() {
+            let links = next;
+            // SAFETY: the list holds blocks of the `RustAllocator` that are not freed.
+            unsafe {
+                next = (*links).next;
+                RustAllocator.dealloc(links.cast());
+            }
+        }
     }
 }
 
 /// The allocator that QuickJS uses.
 pub(crate) struct Metered(pub Rc<Meter>);
 
-// SAFETY: every block comes from the `RustAllocator` and is returned to it.
+// SAFETY: every block comes from the `RustAllocator` and is returned to it; its bytes begin after its links.
 unsafe impl Allocator for Metered {
     fn alloc(&mut self, size: usize) -> *mut u8 {
-        if self.0.admits(size) { self.0.count(RustAllocator.alloc(size)) } else { std::ptr::null_mut() }
+        match size.checked_add(LINKS_BYTES) {
+            Some(bytes) if self.0.admits(bytes) => self.0.enter(RustAllocator.alloc(bytes)),
+            _ => ptr::null_mut(),
+        }
     }
 
     fn calloc(&mut self, count: usize, size: usize) -> *mut u8 {
-        match count.checked_mul(size) {
-            Some(bytes) if bytes > 0 && self.0.admits(bytes) => {
-                self.0.count(RustAllocator.calloc(count, size))
-            }
-            _ => std::ptr::null_mut(),
+        let bytes = count.checked_mul(size).filter(|bytes| *bytes > 0);
+        match bytes.and_then(|bytes| bytes.checked_add(LINKS_BYTES)) {
+            Some(bytes) if self.0.admits(bytes) => self.0.enter(RustAllocator.calloc(1, bytes)),
+            _ => ptr::null_mut(),
         }
     }
 
-    unsafe fn dealloc(&mut self, block: *mut u8) {
+    unsafe fn dealloc(&mut self, bytes: *mut u8) {
         // SAFETY: guaranteed by the caller.
-        unsafe {
-            self.0.used.set(self.0.used.get() - RustAllocator::usable_size(block));
-            RustAllocator.dealloc(block);
-        }
+        unsafe { RustAllocator.dealloc(self.0.leave(bytes)) };
     }
 
-    unsafe fn realloc(&mut self, block: *mut u8, size: usize) -> *mut u8 {
+    unsafe fn realloc(&mut self, bytes: *mut u8, size: usize) -> *mut u8 {
         // SAFETY: guaranteed by the caller; a block that could not grow stays valid and counted.
         unsafe {
-            let before = RustAllocator::usable_size(block);
-            if !self.0.admits(size.saturating_sub(before)) {
-                return std::ptr::null_mut();
+            let more = size.saturating_sub(Self::usable_size(bytes));
+            let Some(size) = size.checked_add(LINKS_BYTES).filter(|_| self.0.admits(more)) else {
+                return ptr::null_mut();
+            };
+            let block = self.0.leave(bytes);
+            let grown = RustAllocator.realloc(block, size);
+            if grown.is_null() {
+                self.0.enter(block);
             }
-            let grown = self.0.count(RustAllocator.realloc(block, size));
-            if !grown.is_null() {
-                self.0.used.set(self.0.used.get() - before);
-            }
-            grown
+            self.0.enter(grown)
         }
     }
 
-    unsafe fn usable_size(block: *mut u8) -> usize {
+    unsafe fn usable_size(bytes: *mut u8) -> usize {
         // SAFETY: guaranteed by the caller.
-        unsafe { RustAllocator::usable_size(block) }
+        unsafe { RustAllocator::usable_size(bytes.sub(LINKS_BYTES)) - LINKS_BYTES }
     }
 }

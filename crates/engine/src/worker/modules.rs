@@ -7,7 +7,7 @@ use rquickjs::{
     module::Declared,
 };
 
-use super::{bridge::RealmParts, raw};
+use super::{bridge::RealmParts, prelude, raw};
 
 /// The internal name of the module with `ToolError`, `ErrorType` and `IntentType`.
 pub(crate) const ERROR_TYPES: &str = "toolwright:error-types";
@@ -75,6 +75,9 @@ impl Loader for Modules {
         name: &str,
         _attributes: Option<ImportAttributes<'js>>,
     ) -> Result<Module<'js, Declared>> {
+        if name == ERROR_TYPES {
+            return prelude::load(ctx, name);
+        }
         let program = Rc::clone(&self.0.program.borrow());
         let bytecode = program.bytecode.get(name).ok_or_else(|| Error::new_loading(name))?;
         raw::load(ctx, bytecode)

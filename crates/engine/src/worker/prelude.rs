@@ -1,7 +1,7 @@
 //! The engine's own JavaScript, compiled once by the spawner and evaluated for each new realm.
 use std::{fmt::Write, rc::Rc, sync::OnceLock};
 
-use rquickjs::{Array, Ctx, Error, Function, Module, Object, Result, Value};
+use rquickjs::{Array, Ctx, Error, Function, Module, Object, Result, Value, module::Declared};
 
 use super::{
     bridge::{Bridge, RealmParts},
@@ -79,8 +79,6 @@ fn write_members(source: &mut String, members: &[(String, Member)]) {
 
 /// Creates the realm's globals and stores the [`Bridge`] in it.
 pub(crate) fn install(ctx: &Ctx<'_>, parts: &Rc<RealmParts>) -> Result<()> {
-    // Loaded in advance for the handlers' imports.
-    evaluate(ctx, ERROR_TYPES)?;
     let install: Function<'_> = evaluate(ctx, PRELUDE)?.get("install")?;
     let made: Array<'_> = install.call((native::function(ctx)?,))?;
     let bridge = Bridge::new(&made, Rc::clone(parts))?;
@@ -93,10 +91,15 @@ pub(crate) fn web_globals<'js>(ctx: &Ctx<'js>) -> Result<Value<'js>> {
     evaluate(ctx, WEB_GLOBALS)?.get("make")
 }
 
-/// Evaluates one of the modules above.
-fn evaluate<'js>(ctx: &Ctx<'js>, name: &str) -> Result<Object<'js>> {
+/// Loads one of the modules above, without evaluating it.
+pub(crate) fn load<'js>(ctx: &Ctx<'js>, name: &str) -> Result<Module<'js, Declared>> {
     let bytecode = CODE.get().and_then(|code| code.get(name)).ok_or(Error::Unknown)?;
-    let (module, evaluated) = raw::load(ctx, bytecode)?.eval()?;
+    raw::load(ctx, bytecode)
+}
+
+/// Loads and evaluates one of the modules above.
+pub(crate) fn evaluate<'js>(ctx: &Ctx<'js>, name: &str) -> Result<Object<'js>> {
+    let (module, evaluated) = load(ctx, name)?.eval()?;
     // Without a top-level await, a module has been evaluated when `eval` returns.
     evaluated.result::<()>().unwrap_or(Err(Error::Unknown))?;
     Module::namespace(&module)

@@ -1,14 +1,24 @@
 //! The unsafe calls into rquickjs, except those of the allocator.
 #![allow(unsafe_code)]
-use rquickjs::{Ctx, JsLifetime, Module, Result, TypedArray, module::Declared};
+use std::mem::forget;
 
-use super::bridge::Bridge;
+use rquickjs::{Context, Ctx, JsLifetime, Module, Result, Runtime, TypedArray, module::Declared};
+
+use super::{bridge::Bridge, memory::Meter};
 
 /// Loads bytecode and its imports without evaluating them. Only bytecode that `compile.rs` has written in this process may
 /// be passed.
 pub(crate) fn load<'js>(ctx: &Ctx<'js>, bytecode: &[u8]) -> Result<Module<'js, Declared>> {
     // SAFETY: the bytes were written by this engine, are private and never change.
     unsafe { Module::load(ctx.clone(), bytecode) }
+}
+
+/// Frees the memory of a realm as a whole. Freeing each of its objects takes a fifth of the CPU time of a short call.
+pub(crate) fn discard(context: Context, runtime: Runtime, meter: &Meter) {
+    forget(context);
+    forget(runtime);
+    // SAFETY: only the runtime and the context use these blocks, and neither is dropped.
+    unsafe { meter.free_all() };
 }
 
 /// A copy of the bytes, or `None` if the buffer is detached.

@@ -8,7 +8,7 @@ use super::{
     compile::Compiled,
     connection::Connection,
     memory::{Meter, Metered},
-    modules::Modules,
+    modules::{ERROR_TYPES, Modules},
     prelude, raw,
 };
 use crate::call::HostFunction;
@@ -54,10 +54,25 @@ impl Realm {
     pub fn load(&self, program: &Rc<Compiled>) {
         self.parts.program.replace(Rc::clone(program));
         self.context.with(|ctx| {
+            if program.bytecode.contains_key(ERROR_TYPES) {
+                let _ = prelude::evaluate(&ctx, ERROR_TYPES);
+            }
             // The call loads what could not be loaded here, and reports the error.
             if let (Ok(bridge), Ok(module)) = (bridge_of(&ctx), raw::load(&ctx, program.entry())) {
                 bridge.state.borrow_mut().handler = Some(module);
             }
         });
+    }
+
+    /// Ends the realm. What rquickjs has allocated outside of it, a few kilobytes, is lost until the worker is replaced.
+    pub fn discard(self) {
+        self.parts.program.take();
+        self.parts.input.take();
+        self.context.with(|ctx| {
+            if let Ok(bridge) = bridge_of(&ctx) {
+                drop(bridge.state.take());
+            }
+        });
+        raw::discard(self.context, self.runtime, &self.meter);
     }
 }

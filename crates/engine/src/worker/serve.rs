@@ -90,7 +90,7 @@ impl Worker {
         }
     }
 
-    /// Runs a call and sends its result. The realm is dropped after that.
+    /// Runs a call, sends its result, and ends the realm.
     fn call(&self, realm: Option<Realm>, input: CallInput) -> io::Result<()> {
         let cpu = Duration::from_micros(input.cpu_micros);
         let data_bytes = self.base_bytes + input.memory_bytes as u64 + NATIVE_BYTES;
@@ -116,6 +116,9 @@ impl Worker {
         self.connection.send(&FromWorker::Done { result, reusable })?;
         if !reusable {
             exit(0);
+        }
+        if let Some(realm) = realm {
+            realm.discard();
         }
         Ok(())
     }

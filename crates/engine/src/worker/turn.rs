@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rquickjs::{Ctx, Error, Function, Object, Promise, Value};
+use rquickjs::{Ctx, Error, Function, Object, Promise, Value, object::Property};
 use serde_json::Value as Json;
 
 use super::{
@@ -51,14 +51,14 @@ struct Turn<'a, 'js> {
 impl<'js> Turn<'_, 'js> {
     fn call(&self, program: &Compiled, input: &CallInput) -> rquickjs::Result<Result<Json, Failure>> {
         let ctx = self.ctx;
-        let (fix_clock, fill_context, parameter) = {
+        let (fix_clock, freeze, parameter) = {
             let bridge = bridge_of(ctx)?;
-            (bridge.fix_clock.clone(), bridge.fill_context.clone(), bridge.parameter.clone())
+            (bridge.fix_clock.clone(), bridge.freeze.clone(), bridge.parameter.clone())
         };
         if let Some(now) = input.now {
             fix_clock.call::<_, ()>((now as f64,))?;
         }
-        fill_context.call::<_, ()>((json_in::value(ctx, &input.context)?,))?;
+        self.fill_context(&parameter.get("context")?, &input.context, &freeze)?;
         parameter.set("args", json_in::value(ctx, &input.args)?)?;
         let loaded = bridge_of(ctx)?.state.borrow_mut().handler.take();
         let handler = loaded.map_or_else(|| raw::load(ctx, program.entry()), Ok)?;
@@ -72,6 +72,24 @@ impl<'js> Turn<'_, 'js> {
         };
         let promise = self.execute(&execute, parameter)?;
         Ok(self.settled(&promise)?.and_then(|value| self.result(value, input.output_bytes)))
+    }
+
+    /// Adds the data of the call to `context` and freezes it. Host functions of the same name stay.
+    fn fill_context(
+        &self,
+        context: &Object<'js>,
+        data: &Json,
+        freeze: &Function<'js>,
+    ) -> rquickjs::Result<()> {
+        let functions = &self.parts.functions;
+        let is_function = |name: &str| functions.iter().any(|function| function.group_or_name() == name);
+        for (name, member) in data.as_object().into_iter().flatten() {
+            if name != "signal" && !is_function(name) {
+                let member = json_in::frozen(self.ctx, member, freeze)?;
+                context.prop(name.as_str(), Property::from(member).enumerable())?;
+            }
+        }
+        freeze.call((context.clone(),))
     }
 
     /// Calls the handler, and wraps its result in a promise unless it is one.
