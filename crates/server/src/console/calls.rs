@@ -26,60 +26,85 @@ pub(super) const PERIODS: [(&str, &str, i64); 4] = [
     ("7d", "Last 7 days", 7 * 24 * 60 * 60_000),
 ];
 
+/// The filters of the address.
+struct Filters {
+    tool: Option<String>,
+    outcome: Option<String>,
+    event: Option<String>,
+    session: Option<String>,
+    principal: Option<String>,
+    since: Option<String>,
+}
+
+impl Filters {
+    /// As names and values of the address.
+    fn parameters(&self) -> [(&'static str, &Option<String>); 6] {
+        [
+            ("tool", &self.tool),
+            ("outcome", &self.outcome),
+            ("event", &self.event),
+            ("session", &self.session),
+            ("principal", &self.principal),
+            ("since", &self.since),
+        ]
+    }
+
+    fn is_set(&self) -> bool {
+        self.parameters().iter().any(|(_, value)| value.is_some())
+    }
+
+    /// `own` is the only principal whose calls the caller may see.
+    fn to_query(&self, request: &ApiRequest<'_>, own: Option<String>) -> AuditFilter {
+        AuditFilter {
+            calls_only: true,
+            event: self.event.clone(),
+            tool: self.tool.clone(),
+            outcome: self.outcome.clone(),
+            session: self.session.clone(),
+            principal: own.or_else(|| self.principal.as_deref().map(principal_key)),
+            execution: None,
+            from: self.since.as_deref().and_then(|since| period_start(request, since)),
+            until: None,
+        }
+    }
+
+    fn to_view(&self, request: &ApiRequest<'_>, sees_all: bool) -> CallFilters {
+        CallFilters {
+            tool: self.tool.clone().unwrap_or_default(),
+            tools: tool_names(request),
+            outcomes: outcomes(self.outcome.as_deref()),
+            events: Choice::words("However it ended", &CALL_EVENTS, self.event.as_deref()),
+            times: periods(self.since.as_deref()),
+            session: self.session.clone().unwrap_or_default(),
+            principal: sees_all.then(|| self.principal.clone().unwrap_or_default()),
+            clear: self.is_set().then(|| "/calls".to_owned()),
+        }
+    }
+}
+
 pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
     let names = ["tool", "outcome", "event", "session", "principal", "since", "before"];
-    let [tool, outcome, event, session, principal, since, before] = request.query(names)?;
-    let [tool, outcome, event, session, principal, since] =
-        [tool, outcome, event, session, principal, since].map(text);
+    let [tool, outcome, event, session, principal, since, before] = request.query(names)?.map(text);
+    let filters = Filters { tool, outcome, event, session, principal, since };
     let own = visible_to(&request)?;
-    let filter = AuditFilter {
-        calls_only: true,
-        event: event.clone(),
-        tool: tool.clone(),
-        outcome: outcome.clone(),
-        session: session.clone(),
-        principal: own.clone().or_else(|| principal.as_deref().map(principal_key)),
-        execution: None,
-        from: since.as_deref().and_then(|since| period_start(&request, since)),
-        until: None,
-    };
+    let sees_all = own.is_none();
     let before =
         before.as_deref().map(|text| number("before", Some(text), 0, i64::MAX as u64)).transpose()?;
-    let query = AuditQuery { filter, before, limit: PAGE };
+    let query = AuditQuery { filter: filters.to_query(&request, own), before, limit: PAGE };
     let found = request.app.orchestrator.store().audit_page(&query).await?;
-    let parameters = [
-        ("tool", &tool),
-        ("outcome", &outcome),
-        ("event", &event),
-        ("session", &session),
-        ("principal", &principal),
-        ("since", &since),
-    ];
-    let address = |before: Option<u64>| address("/calls", &parameters, before);
-    let is_filtered = parameters.iter().any(|(_, value)| value.is_some());
-    let calls: Vec<CallRow> = found.entries.iter().map(|found| row(&found.entry)).collect();
+    let address = |before: Option<u64>| address("/calls", &filters.parameters(), before);
     let layout = layout(&request, Page::Calls, "Calls").await?;
     page(&CallsPage {
         layout: Layout { scripts: &["live.js"], ..layout },
-        empty: empty_text(is_filtered, found.next.is_some()).to_owned(),
+        empty: empty_text(filters.is_set(), found.next.is_some()).to_owned(),
         pager: Pager {
-            summary: String::new(),
             first: before.map(|_| address(None)),
-            previous: None,
             next: found.next.map(|next| address(Some(next))),
+            ..Pager::default()
         },
         is_live: before.is_none(),
-        filters: CallFilters {
-            tool: tool.unwrap_or_default(),
-            tools: tool_names(&request),
-            outcomes: outcomes(outcome.as_deref()),
-            events: Choice::words("However it ended", &CALL_EVENTS, event.as_deref()),
-            times: periods(since.as_deref()),
-            session: session.unwrap_or_default(),
-            principal: own.is_none().then(|| principal.unwrap_or_default()),
-            clear: is_filtered.then(|| "/calls".to_owned()),
-        },
-        calls,
+        filters: filters.to_view(&request, sees_all),
+        calls: found.entries.iter().map(|found| row(&found.entry)).collect(),
     })
 }
 
