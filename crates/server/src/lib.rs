@@ -39,6 +39,8 @@ pub mod route;
 mod running_requests;
 mod server;
 mod service;
+mod voice;
+mod voice_metrics;
 mod write_test;
 mod write_timeout;
 

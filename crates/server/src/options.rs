@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use toolwright_agent::Agent;
+use toolwright_agent::voice::VoiceAgent;
 
 use crate::access_log::AccessLog;
 use crate::prompts::Prompts;
@@ -30,6 +31,8 @@ pub struct Options {
     pub tools_dir: Option<PathBuf>,
     /// Answers chat clients; without it the chat routes are refused.
     pub agent: Option<Agent>,
+    /// Answers voice clients; without it `/voice` is refused.
+    pub voice: Option<VoiceAgent>,
     /// How long running requests may take once shutdown begins.
     pub shutdown: Duration,
 }
@@ -73,6 +76,7 @@ impl Default for Options {
             images: None,
             tools_dir: None,
             agent: None,
+            voice: None,
             shutdown: Duration::from_secs(35),
         }
     }

@@ -61,3 +61,5 @@ mod shutdown;
 mod support;
 #[path = "server/visibility.rs"]
 mod visibility;
+#[path = "server/voice.rs"]
+mod voice;

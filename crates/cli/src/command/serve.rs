@@ -9,6 +9,7 @@ use anyhow::Result;
 use clap::Args;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
+use toolwright_agent::voice::VoiceAgent;
 use toolwright_agent::{AgentObserver, Model};
 use toolwright_contract::Mode;
 use toolwright_kb::KbCapability;
@@ -86,7 +87,9 @@ async fn serve(config: &Arc<Config>, server: &ServerConfig, runtime: Runtime, ar
     let agent = config.agent(&args.agent, orchestrator.clone(), observer).await?;
     let model = describe_model(agent.model());
     let tools_dir = args.source.artifact.is_none().then(|| config.tools.clone());
-    let options = Options { agent: Some(agent), tools_dir, ..server.options(config) };
+    let voice = config.voice_agent(&agent)?;
+    let voice_model = voice.as_ref().map(VoiceAgent::model);
+    let options = Options { agent: Some(agent), voice, tools_dir, ..server.options(config) };
     let http = Server::bind(orchestrator.clone(), auth, options).await;
     let http = http.map_err(|error| Failure::new(&error, error.help()))?;
     config.serve_at(http.address(), server.section.public_url.as_deref());
@@ -100,6 +103,9 @@ async fn serve(config: &Arc<Config>, server: &ServerConfig, runtime: Runtime, ar
         http.address()
     ));
     output::message(format_args!("the agent answers with {model}"));
+    if let Some(model) = voice_model {
+        output::message(format_args!("voice clients talk to {model}"));
+    }
     let finished = http.run(shutdown_signal()).await;
     if let Some(path) = server_file {
         // A file that stays leads nowhere.

@@ -377,6 +377,7 @@ impl ServerConfig {
             images: Some(config.images().dir),
             tools_dir: None,
             agent: None,
+            voice: None,
             shutdown: seconds(section.shutdown_s),
         }
     }
