@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use toolwright_contract::{Mode, Principal};
-use toolwright_orchestrator::Orchestrator;
 use toolwright_orchestrator::observe::Span;
 use toolwright_orchestrator::store::{ConversationLog, SessionRecord, SessionStatus};
+use toolwright_orchestrator::{Orchestrator, Runtime};
+use toolwright_providers::Provider;
 
 use crate::conversation::{Conversation, LoggedTurn};
 use crate::error::Error;
@@ -21,7 +22,7 @@ use crate::model::Model;
 use crate::observe::AgentObserver;
 use crate::request::{ClientResult, TurnInput, TurnRequest};
 use crate::settings::AgentOptions;
-use crate::toolbox::ToolboxCache;
+use crate::toolbox::{Toolbox, ToolboxCache};
 use crate::turn::TurnRun;
 use crate::turn_context::TurnContext;
 use crate::waiting::Waiting;
@@ -117,8 +118,21 @@ impl Agent {
     ///
     /// A turn whose process has died, or whose model failed, continues; any other is returned as it is.
     pub async fn start(&self, request: TurnRequest) -> Result<Turn, Error> {
-        let TurnRequest { session, input, principal, history, instructions, tools, client_tools, replaces } =
-            request;
+        let TurnRequest {
+            session,
+            mode,
+            input,
+            principal,
+            history,
+            instructions,
+            tools,
+            client_tools,
+            replaces,
+        } = request;
+        // Voice sessions belong to the voice agent.
+        if self.session(&session).await?.mode != mode {
+            return Err(Error::WrongMode(session));
+        }
         let context = Arc::new(TurnContext { history, instructions, access: tools, client_tools });
         let run = RunOptions { principal, context, replaces };
         match input {
@@ -217,7 +231,7 @@ impl Agent {
         run: &RunOptions,
         turn: &str,
     ) -> Result<RunContext, Error> {
-        let Inner { orchestrator, model, options, toolboxes, .. } = &*self.0;
+        let Inner { orchestrator, model, .. } = &*self.0;
         let principal = run.principal.clone().unwrap_or_else(|| Arc::new(session.principal.clone()));
         let session = match session.principal == *principal {
             true => Arc::clone(session),
@@ -225,9 +239,20 @@ impl Agent {
         };
         let runtime = orchestrator.runtime_for(&session).await?;
         let runtime = runtime.ok_or_else(|| Error::ToolsetUnloaded(session.id.clone()))?;
-        let toolbox =
-            toolboxes.get(orchestrator, &runtime, &session, model.view_provider(), options, &run.context)?;
+        let toolbox = self.toolbox(&runtime, &session, model.view_provider(), &run.context)?;
         Ok(RunContext { session, principal, turn: turn.into(), toolbox, context: Arc::clone(&run.context) })
+    }
+
+    /// The prompt and the tools of a session, in the form of a provider.
+    pub(crate) fn toolbox(
+        &self,
+        runtime: &Runtime,
+        session: &SessionRecord,
+        provider: &'static Provider,
+        additions: &TurnContext,
+    ) -> Result<Toolbox, Error> {
+        let Inner { orchestrator, options, toolboxes, .. } = &*self.0;
+        toolboxes.get(orchestrator, runtime, session, provider, options, additions)
     }
 
     async fn continue_with_results(
@@ -368,8 +393,7 @@ impl Agent {
 
     pub(crate) async fn session(&self, id: &str) -> Result<Arc<SessionRecord>, Error> {
         let session = self.0.orchestrator.session(id).await?;
-        let session = session.ok_or_else(|| Error::UnknownSession(id.to_owned()))?;
-        if session.mode == Mode::Text { Ok(session) } else { Err(Error::WrongMode(id.to_owned())) }
+        session.ok_or_else(|| Error::UnknownSession(id.to_owned()))
     }
 
     pub(crate) async fn active_session(&self, id: &str) -> Result<Arc<SessionRecord>, Error> {

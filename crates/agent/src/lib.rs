@@ -47,6 +47,7 @@ mod transport;
 mod trim;
 mod turn;
 mod turn_context;
+pub mod voice;
 mod waiting;
 
 pub use agent::{Agent, Turn};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolwright_contract::Principal;
+use toolwright_contract::{Mode, Principal};
 
 use crate::event::{InputPart, UserMessage};
 use crate::message::Message;
@@ -12,8 +12,9 @@ use crate::message::Message;
 /// A turn to start.
 #[derive(Debug, Clone)]
 pub struct TurnRequest {
-    /// A stored session of mode `text`.
+    /// A stored session of this mode.
     pub session: String,
+    pub mode: Mode,
     pub input: TurnInput,
     /// Who asks, as the transport has authenticated them: their roles decide which tools are declared and may run.
     /// `None`: the session's own principal.
@@ -94,6 +95,7 @@ impl TurnRequest {
     pub fn new(session: impl Into<String>, input: TurnInput) -> Self {
         Self {
             session: session.into(),
+            mode: Mode::Text,
             input,
             principal: None,
             history: None,

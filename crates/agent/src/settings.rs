@@ -21,8 +21,11 @@ pub struct AgentOptions {
     pub grace: Duration,
     /// `prompts/core.md`.
     pub core_prompt: String,
+    /// `prompts/voice-behavior.md`, for sessions of mode `voice`.
+    pub voice_behavior: String,
     /// The limits that the prompt states: those in force.
     pub limits: Limits,
+    pub voice_limits: Limits,
 }
 
 impl Default for AgentOptions {
@@ -34,7 +37,9 @@ impl Default for AgentOptions {
             max_message_bytes: 4 << 20,
             grace: Duration::from_secs(60),
             core_prompt: String::new(),
+            voice_behavior: String::new(),
             limits: Limits::default_for(Mode::Text),
+            voice_limits: Limits::default_for(Mode::Voice),
         }
     }
 }

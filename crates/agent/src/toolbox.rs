@@ -56,7 +56,7 @@ impl ToolboxCache {
         }
         let key = || {
             let names: Vec<&str> = tools.iter().map(|tool| tool.spec.tool_id.as_str()).collect();
-            format!("{}\n{}", session.toolset, names.join("\n"))
+            format!("{} {}\n{}\n{}", provider.name, session.mode, session.toolset, names.join("\n"))
         };
         let is_plain = additions.client_tools.is_empty() && additions.access == ToolAccess::Session;
         let toolbox = match is_plain {
@@ -109,10 +109,13 @@ fn build(
         }
         _ => &specs[..],
     };
-    let files = PromptFiles { core: &options.core_prompt, voice_behavior: "" };
+    let files = PromptFiles { core: &options.core_prompt, voice_behavior: &options.voice_behavior };
+    let limits = match session.mode {
+        Mode::Text => options.limits,
+        Mode::Voice => options.voice_limits,
+    };
     let version = &runtime.toolset().version;
-    let system: Arc<str> =
-        compose(version, tools.iter().copied(), session.mode, files, options.limits).into();
+    let system: Arc<str> = compose(version, tools.iter().copied(), session.mode, files, limits).into();
     let view = provider.view(specs.iter().copied());
     let bytes = system.len() + view.declarations.to_string().len();
     let names = specs.iter().map(|spec| spec.tool_id.clone()).collect();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::broadcast::error::RecvError;
-use toolwright_contract::Principal;
+use toolwright_contract::{Mode, Principal};
 use toolwright_orchestrator::store::{self, Backend, ConversationLog, SessionRecord};
 
 use crate::agent::{Agent, RunOptions, Turn, committed};
@@ -66,6 +66,8 @@ enum Continue {
     BetweenSteps { was_resumed: bool },
     /// All that have not ended.
     Interrupted,
+    /// As `Answered`, of a task that a voice model has delegated.
+    Delegated,
 }
 
 impl Continue {
@@ -73,7 +75,7 @@ impl Continue {
         let has_calls = || turn.last_step().is_some_and(|step| step.tools().next().is_some());
         let is_interrupted = turn.reply.outcome.is_none();
         match self {
-            Self::Answered => turn.is_answered(),
+            Self::Answered | Self::Delegated => turn.is_answered(),
             Self::BetweenSteps { .. } => turn.is_answered() || (is_interrupted && has_calls()),
             Self::Interrupted => turn.is_answered() || is_interrupted,
         }
@@ -186,6 +188,17 @@ impl Agent {
         }
     }
 
+    /// Continues the delegated task of a voice session once its calls are answered.
+    pub(crate) async fn continue_delegated(&self, session: &str) -> Result<Option<Turn>, Error> {
+        loop {
+            match self.continue_session(session, Continue::Delegated, None).await? {
+                Continued::Running => self.wait_for_running(session).await,
+                Continued::Turn(turn) => return Ok(Some(turn)),
+                Continued::Nothing => return Ok(None),
+            }
+        }
+    }
+
     async fn continue_answered(&self, session: &str) {
         loop {
             match self.continue_session(session, Continue::Answered, None).await {
@@ -213,6 +226,11 @@ impl Agent {
                 return Ok(Continued::Nothing);
             }
         };
+        // The turns of a voice session are its bridge's.
+        if session.mode == Mode::Voice && wanted != Continue::Delegated {
+            self.0.waiting.forget(id);
+            return Ok(Continued::Nothing);
+        }
         let conversation = Conversation::load(&self.0.orchestrator, id).await?;
         let Some(last) = conversation.turns.last() else { return Ok(Continued::Nothing) };
         let is_wanted = wanted.includes(last);

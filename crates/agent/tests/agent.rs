@@ -17,10 +17,14 @@ mod replicas;
 mod resume;
 #[path = "agent/scripted_model.rs"]
 mod scripted_model;
+#[path = "agent/scripted_voice.rs"]
+mod scripted_voice;
 #[path = "agent/support.rs"]
 mod support;
 #[path = "agent/transports.rs"]
 mod transports;
+#[path = "agent/voice.rs"]
+mod voice;
 #[path = "agent/waiting.rs"]
 mod waiting;
 #[path = "agent/wire_forms.rs"]

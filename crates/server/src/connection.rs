@@ -42,7 +42,7 @@ pub(crate) async fn serve_connection(app: Arc<App>, stream: TcpStream, peer: Soc
     builder.max_header_size(MAX_HEAD_BYTES).max_headers(headers);
     builder.keep_alive(admitted.class == Class::Regular);
     let stream = WriteTimeout::new(stream, app.options.limits.write_timeout);
-    let mut connection = builder.serve_connection(TokioIo::new(stream), service);
+    let mut connection = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
     let mut shutdown = pin!(app.shutdown_requested());
     let mut is_shutting_down = false;
     loop {
@@ -57,7 +57,8 @@ pub(crate) async fn serve_connection(app: Arc<App>, stream: TcpStream, peer: Soc
             () = idle.expired() => break,
         }
     }
-    let parts = connection.into_parts();
+    // Nothing is left of a connection that has become a WebSocket.
+    let Some(parts) = connection.into_parts() else { return };
     // A request that has begun gets a response; an idle connection is closed without one.
     if !parts.read_buf.is_empty() && !idle.is_closed() {
         let stream = parts.io.into_inner().into_inner();

@@ -41,6 +41,8 @@ mod running_requests;
 mod server;
 mod service;
 mod setup;
+mod voice;
+mod voice_metrics;
 mod write_test;
 mod write_timeout;
 

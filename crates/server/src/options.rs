@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use toolwright_agent::Agent;
+use toolwright_agent::voice::VoiceAgent;
 
 use crate::access_log::AccessLog;
 use crate::knowledge_base::KnowledgeBase;
@@ -37,6 +38,8 @@ pub struct Options {
     pub agent: Option<Agent>,
     /// The knowledge base of the console; without it the page says how to get one.
     pub knowledge_base: Option<Arc<dyn KnowledgeBase>>,
+    /// Answers voice clients; without it `/voice` is refused.
+    pub voice: Option<VoiceAgent>,
     /// How long running requests may take once shutdown begins.
     pub shutdown: Duration,
 }
@@ -82,6 +85,7 @@ impl Default for Options {
             setup: Setup::default(),
             agent: None,
             knowledge_base: None,
+            voice: None,
             shutdown: Duration::from_secs(35),
         }
     }

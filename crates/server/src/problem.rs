@@ -1,7 +1,7 @@
 //! HTTP errors as problem details (RFC 9457), for requests that did not reach the orchestrator. The only place that
 //! maps errors to HTTP statuses.
 
-use hyper::header::{ALLOW, CONNECTION, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use hyper::header::{ALLOW, CONNECTION, HeaderName, HeaderValue, RETRY_AFTER, UPGRADE, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
 use toolwright_console::Template;
@@ -61,6 +61,7 @@ impl Kind {
     pub const TOO_LARGE: Self = Self(413, "too-large", "Body too large");
     pub const NOT_JSON: Self = Self(415, "not-json", "Unsupported media type");
     pub const UNPROCESSABLE: Self = Self(422, "unprocessable", "Unprocessable values");
+    pub const UPGRADE_REQUIRED: Self = Self(426, "upgrade-required", "Upgrade required");
     pub const TOO_MANY_REQUESTS: Self = Self(429, "too-many-requests", "Too many requests");
     pub const HEADERS_TOO_LARGE: Self = Self(431, "headers-too-large", "Headers too large");
     pub const INTERNAL: Self = Self(500, "internal", "Internal server error");
@@ -73,6 +74,7 @@ impl Problem {
         let header = match kind {
             Kind::UNAUTHENTICATED => Some((WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))),
             Kind::TOO_MANY_REQUESTS | Kind::UNAVAILABLE => Some((RETRY_AFTER, HeaderValue::from_static("1"))),
+            Kind::UPGRADE_REQUIRED => Some((UPGRADE, HeaderValue::from_static("websocket"))),
             // The rest of such a request is not read.
             Kind::SLOW_REQUEST | Kind::TOO_LARGE => Some((CONNECTION, HeaderValue::from_static("close"))),
             _ => None,

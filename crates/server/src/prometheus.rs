@@ -9,6 +9,7 @@ use toolwright_orchestrator::metrics::ToolMetrics;
 use crate::app::App;
 use crate::body;
 use crate::request::{ApiRequest, ApiResult};
+use crate::voice_metrics;
 
 /// Upper bounds of the latency histogram's buckets, in microseconds.
 const BOUNDS: [u64; 14] = [
@@ -52,6 +53,9 @@ fn render(app: &App) -> String {
     if let Some(agent) = &app.options.agent {
         page.agent(&agent.metrics());
     }
+    if let Some(voice) = &app.options.voice {
+        voice_metrics::write(&mut page, &voice.metrics());
+    }
     page.head("toolwright_http_requests_total", "counter", "Responses, by class of status.");
     for (class, count) in app.counters.responses() {
         page.line(format_args!("toolwright_http_requests_total{{class=\"{class}\"}} {count}"));
@@ -71,15 +75,15 @@ fn render(app: &App) -> String {
     page.0
 }
 
-struct Page(String);
+pub(crate) struct Page(String);
 
 impl Page {
-    fn line(&mut self, line: std::fmt::Arguments<'_>) {
+    pub fn line(&mut self, line: std::fmt::Arguments<'_>) {
         // Writing to a `String` does not fail.
         let _ = writeln!(self.0, "{line}");
     }
 
-    fn head(&mut self, name: &str, kind: &str, help: &str) {
+    pub fn head(&mut self, name: &str, kind: &str, help: &str) {
         self.line(format_args!("# HELP {name} {help}\n# TYPE {name} {kind}"));
     }
 

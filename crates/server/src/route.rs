@@ -10,7 +10,7 @@ use crate::rest::{
     blocks, call_history, calls, confirmations, images, messages, monitoring, prompt, session_events,
     sessions, tools,
 };
-use crate::{chat, console, mcp, openapi, prometheus};
+use crate::{chat, console, mcp, openapi, prometheus, voice};
 
 /// Who may call a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub enum Access {
     Link,
     /// Authenticated callers.
     Authenticated,
+    /// As [`Self::Authenticated`]; web pages may send their key as a subprotocol of the WebSocket.
+    WebSocket,
     /// Authenticated callers with one of these roles.
     Role(&'static [&'static str]),
 }
@@ -98,6 +100,7 @@ pub const ROUTES: &[Route] = &[
     route("POST", "/v1/chat/completions", Access::Authenticated, |r| Box::pin(chat::create_completion(r))).errors(ErrorForm::OpenAi),
     route("GET", "/v1/models", Access::Authenticated, |r| Box::pin(chat::list_models(r))).errors(ErrorForm::OpenAi),
     route("GET", "/v1/models/{modelId}", Access::Authenticated, |r| Box::pin(chat::get_model(r))).errors(ErrorForm::OpenAi),
+    route("GET", "/voice", Access::WebSocket, |r| Box::pin(voice::connect(r))),
     route("GET", "/images/{imageName}", Access::Link, |r| Box::pin(images::get(r))),
     route("GET", "/v1/metrics", METRICS, |r| Box::pin(monitoring::metrics(r))),
     route("DELETE", "/v1/blocks", Access::Role(&[ADMIN]), |r| Box::pin(blocks::lift(r))),

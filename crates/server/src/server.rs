@@ -28,6 +28,8 @@ use crate::write_test::WriteTest;
 
 /// How often expired sessions and confirmation requests are closed.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
+/// How often open WebSockets are counted while the server stops.
+const SOCKET_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 /// The pause after a failed `accept`, for example when no file descriptors are left.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
@@ -112,6 +114,7 @@ impl Server {
             write_test: WriteTest::default(),
             streams: Arc::<OpenStreams>::default(),
             running_requests: RunningRequests::default(),
+            voice_sockets: Arc::new(()),
             shutdown: shutdown_requested,
             options,
         };
@@ -175,6 +178,7 @@ async fn accept(listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
 async fn finish(app: &App, connections: &ConnectionTable) -> bool {
     let deadline = Instant::now() + app.options.shutdown;
     app.mcp.close(deadline).await;
+    close_voice(app, deadline).await;
     let are_closed = tokio::time::timeout_at(deadline.into(), connections.wait_until_empty()).await.is_ok();
     let is_idle = app.orchestrator.wait_until_idle(deadline.saturating_duration_since(Instant::now())).await;
     let flushed = app.orchestrator.store().flush().await;
@@ -182,6 +186,16 @@ async fn finish(app: &App, connections: &ConnectionTable) -> bool {
         tracing::error!("could not flush the store: {error}");
     }
     are_closed && is_idle && flushed.is_ok()
+}
+
+/// Ends the voice sessions, and waits until their clients have been told.
+async fn close_voice(app: &App, deadline: Instant) {
+    let Some(voice) = &app.options.voice else { return };
+    // Sessions that are not over by then end with the process.
+    let _ = tokio::time::timeout_at(deadline.into(), voice.shut_down()).await;
+    while Arc::strong_count(&app.voice_sockets) > 1 && Instant::now() < deadline {
+        tokio::time::sleep(SOCKET_CHECK_INTERVAL).await;
+    }
 }
 
 /// Every few seconds: runs approved calls that have not run, because their process ended or the store could not be reached,

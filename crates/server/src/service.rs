@@ -27,6 +27,7 @@ use crate::problem::{Kind, Problem};
 use crate::request::{ApiRequest, ApiResult};
 use crate::request_id;
 use crate::route::{self, Access, ErrorForm, Route, RouteMatch};
+use crate::voice;
 
 /// The connection that a request came on.
 pub(crate) struct Connection<'a> {
@@ -108,7 +109,7 @@ fn end_with_credentials(
 }
 
 /// Resolves when the request would be refused if it came again: its key was revoked, its token has expired.
-async fn end_of_credentials(app: Arc<App>, headers: HeaderMap) {
+pub(crate) async fn end_of_credentials(app: Arc<App>, headers: HeaderMap) {
     loop {
         tokio::time::sleep(app.auth.recheck_interval(&headers)).await;
         if app.auth.identify(&headers).await.is_err() {
@@ -221,6 +222,11 @@ impl RequestState {
         if matches!(route.access, Access::Open | Access::Anonymous | Access::Link) {
             return Ok(None);
         }
+        let with_key = match route.access {
+            Access::WebSocket => voice::key_as_authorization(headers),
+            _ => None,
+        };
+        let headers = with_key.as_ref().unwrap_or(headers);
         let principal = &*self.principal.insert(app.auth.identify(headers).await?);
         if let Access::Role(roles) = route.access
             && !principal.roles.iter().any(|role| roles.contains(&role.as_str()))

@@ -67,3 +67,5 @@ mod shutdown;
 mod support;
 #[path = "server/visibility.rs"]
 mod visibility;
+#[path = "server/voice.rs"]
+mod voice;

@@ -224,7 +224,7 @@ fn tool(id: &str, category: &str, effects: &str, idempotent: bool, confirm: bool
     let spec = json!({
         "toolId": id, "version": "1.0.0", "description": format!("The tool {id}."), "category": category,
         "sideEffects": effects, "idempotent": idempotent, "requiresConfirmation": confirm,
-        "allowedModes": ["text"], "latencyBudgetMs": 1000, "jsonSchema": schema
+        "allowedModes": ["text", "voice"], "latencyBudgetMs": 1000, "jsonSchema": schema
     });
     let spec = serde_json::from_value(spec).unwrap();
     Tool { spec, summary: format!("Summary of {id}."), implementation: Implementation::Native(id.to_owned()) }

@@ -9,6 +9,7 @@ use anyhow::Result;
 use clap::Args;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
+use toolwright_agent::voice::VoiceAgent;
 use toolwright_agent::{AgentObserver, Model};
 use toolwright_contract::Mode;
 use toolwright_kb::KbCapability;
@@ -93,8 +94,11 @@ async fn serve(config: &Arc<Config>, server: &ServerConfig, runtime: Runtime, ar
     let knowledge_base: Arc<dyn KnowledgeBase> = Arc::new(ConsoleKb::new(config));
     let checked = Arc::clone(config);
     let setup = Setup::new(Arc::new(move || doctor::check_running(&checked)), args.watch);
+    let voice = config.voice_agent(&agent)?;
+    let voice_model = voice.as_ref().map(VoiceAgent::model);
     let options = Options {
         agent: Some(agent),
+        voice,
         tools_dir,
         knowledge_base: Some(knowledge_base),
         setup: setup.clone(),
@@ -113,6 +117,9 @@ async fn serve(config: &Arc<Config>, server: &ServerConfig, runtime: Runtime, ar
         http.address()
     ));
     output::message(format_args!("the agent answers with {model}"));
+    if let Some(model) = voice_model {
+        output::message(format_args!("voice clients talk to {model}"));
+    }
     let finished = http.run(shutdown_signal()).await;
     if let Some(path) = server_file {
         // A file that stays leads nowhere.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use clap::Args;
+use toolwright_agent::voice::VoiceAgent;
 use toolwright_agent::{Agent, AgentObserver, AgentOptions, AgentSection, Model};
 use toolwright_contract::Mode;
 use toolwright_orchestrator::Orchestrator;
@@ -29,6 +30,15 @@ impl Config {
         let section = self.agent_section(flags);
         let model = self.model(&section).await?;
         Ok(Agent::observed(orchestrator, model, self.agent_options(&section), observer))
+    }
+
+    /// The voice agent beside a text agent; `None` when `[voice]` names no provider.
+    pub fn voice_agent(&self, agent: &Agent) -> Result<Option<VoiceAgent>, Failure> {
+        let options = self.settings.voice.options(&|name| std::env::var(name).ok()).map_err(|error| {
+            let help = "fix `[voice]` in toolwright.toml, or leave it out; docs/how-to/voice.md has examples";
+            Failure::new(format!("voice cannot be set up: {error}"), help)
+        })?;
+        Ok(options.map(|options| VoiceAgent::new(agent.clone(), options)))
     }
 
     /// The file's section, overridden by the flag. Address and key belong to the provider that the file names.
@@ -59,7 +69,9 @@ impl Config {
     fn agent_options(&self, section: &AgentSection) -> AgentOptions {
         AgentOptions {
             core_prompt: self.prompts_for_hosts().core,
+            voice_behavior: self.prompts_for_hosts().voice_behavior,
             limits: self.settings.limits.for_mode(Mode::Text).0,
+            voice_limits: self.settings.limits.for_mode(Mode::Voice).0,
             ..section.options()
         }
     }

@@ -17,6 +17,9 @@ impl Config {
         if let Some(url) = &mut settings.agent.base_url {
             *url = without_password(url);
         }
+        if let Some(url) = &mut settings.voice.url {
+            *url = without_password(url);
+        }
         let capacity = self.capacity();
         let number = |number: usize| u16::try_from(number).ok();
         settings.handlers.max_concurrent_per_tool = number(capacity.max_concurrent_per_tool);

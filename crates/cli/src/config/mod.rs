@@ -293,6 +293,10 @@ fn check(settings: &Settings) -> Result<(), Failure> {
         let help = "docs/reference/configuration.md describes the settings of `[agent]`";
         Failure::new(format!("`[agent]` cannot be used: {error}"), help)
     })?;
+    settings.voice.check().map_err(|error| {
+        let help = "docs/reference/configuration.md describes the settings of `[voice]`";
+        Failure::new(format!("`[voice]` cannot be used: {error}"), help)
+    })?;
     settings.calendar.check().map_err(|error| {
         let help = "docs/reference/configuration.md describes the settings of `[calendar]`";
         Failure::new(format!("`[calendar]` cannot be used: {error}"), help)

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use toolwright_agent::AgentSection;
+use toolwright_agent::voice::VoiceSection;
 use toolwright_contract::{Mode, RateLimit, object};
 use toolwright_kb::relevance::DEFAULT_MIN_SCORE;
 use toolwright_orchestrator::policy::ModePolicy;
@@ -39,6 +40,8 @@ pub struct Settings {
     pub telemetry: TelemetrySection,
     #[serde(deserialize_with = "object::only")]
     pub agent: AgentSection,
+    #[serde(deserialize_with = "object::only")]
+    pub voice: VoiceSection,
     #[serde(deserialize_with = "object::only")]
     pub images: ImagesSection,
     #[serde(deserialize_with = "object::only")]

@@ -51,7 +51,12 @@ impl SessionRecord {
 
     /// Whether a tool has asked to end it.
     pub fn is_ending(&self) -> bool {
-        self.state.get(PENDING_END).is_some()
+        self.pending_end().is_some()
+    }
+
+    /// When a tool has asked to end it: `{after, endBy}`.
+    pub fn pending_end(&self) -> Option<&Value> {
+        self.state.get(PENDING_END)
     }
 
     /// Its status at this time, whether or not a sweep has recorded it.

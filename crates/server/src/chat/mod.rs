@@ -70,7 +70,7 @@ fn sentence(text: &str) -> String {
 }
 
 /// A time as ISO 8601.
-fn timestamp(ms: i64) -> String {
+pub(crate) fn timestamp(ms: i64) -> String {
     let time = DateTime::from_timestamp_millis(ms).unwrap_or(DateTime::UNIX_EPOCH);
     time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }

@@ -1,0 +1,362 @@
+//! Confirmation by voice: the preview is read back, then the user's next utterance decides, or a button. Nothing that the
+//! model says decides anything.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::Instant;
+use toolwright_contract::ConfirmationRequest;
+use toolwright_orchestrator::DeferredResult;
+use toolwright_orchestrator::confirm::{self, Approver, Proof};
+use toolwright_orchestrator::store::{Backend, ConfirmationRecord, ConfirmationStatus};
+
+use super::Bridge;
+use crate::event::{ApprovalPart, EventBody, ToolResultPart, TurnOutcome};
+use crate::voice::client::{ClientOutput, DecidedBy, Outcome, Question};
+use crate::voice::lexicon::Answer;
+use crate::voice::transport::ToolUse;
+
+/// How often a question is asked again after an unclear answer. Then the button remains, until the question expires.
+const MAX_REPEATS: u32 = 3;
+
+/// The questions that are open, the oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Confirmations(Vec<OpenQuestion>);
+
+#[derive(Debug)]
+struct OpenQuestion {
+    question: Question,
+    execution: String,
+    turn: Option<Arc<str>>,
+    progress: Progress,
+    repeats: u32,
+    /// Turns of the model since it was asked that did not read it back.
+    unread: u32,
+    decided_by: Option<DecidedBy>,
+}
+
+/// How far the reading back is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// The model has been asked to read it back.
+    Asked,
+    /// It has to be asked once it is idle: it was interrupted, or the answer was unclear.
+    ToRepeat,
+    /// It has been read back, and heard at this time.
+    ReadBack(Instant),
+}
+
+impl Confirmations {
+    pub fn open(&self) -> impl Iterator<Item = Question> {
+        self.0.iter().map(|open| open.question.clone())
+    }
+
+    pub fn turn_written(&mut self, turn: &Arc<str>) {
+        for open in self.0.iter_mut().filter(|open| open.turn.is_none()) {
+            open.turn = Some(Arc::clone(turn));
+        }
+    }
+}
+
+impl Bridge {
+    /// Questions of this session that are open in the store.
+    pub(super) async fn load_questions(&mut self) {
+        let pending = match self.orchestrator.pending(Some(&self.session.id)).await {
+            Ok(pending) => pending,
+            Err(error) => return tracing::error!("could not read open confirmation requests: {error}"),
+        };
+        for request in pending {
+            let args = self.orchestrator.redacted_args(&request).await.unwrap_or_default();
+            let ConfirmationRecord { tool, preview, expires_at, execution, .. } = &*request;
+            let id = confirm::answer_id(&request, &self.session.principal);
+            let (tool, preview, expires_at) = (tool.clone(), preview.clone(), *expires_at);
+            let question = Question { id, tool, args, preview, expires_at };
+            self.open_question(question, execution.clone(), None, Progress::ToRepeat);
+        }
+        self.repeat_question();
+    }
+
+    /// A call needs the user's approval. The model reads the question back as the result of its call.
+    pub(super) fn ask(
+        &mut self,
+        tool: &str,
+        execution: &str,
+        turn: Option<&Arc<str>>,
+        request: &ConfirmationRequest,
+        content: &mut Value,
+    ) {
+        content["readBack"] = request.preview.clone().into();
+        content["suggestion"] = "Read `readBack` to the user now, and ask whether that should be done, yes or no. Then \
+            wait: the user's answer is understood by the system, and the call runs by itself once it is approved. Do not \
+            call it again, and do not say that it is done before you are told so."
+            .into();
+        let question = Question {
+            id: confirm::new_answer_id(request, &self.session.id, &self.principal),
+            tool: tool.to_owned(),
+            args: request.args.clone(),
+            preview: request.preview.clone(),
+            expires_at: request.expires_at,
+        };
+        let approval = ApprovalPart {
+            id: question.id.clone(),
+            call_id: execution.to_owned(),
+            tool: question.tool.clone(),
+            args: question.args.clone(),
+            preview: question.preview.clone(),
+            expires_at: question.expires_at,
+            content: Arc::new(content.clone()),
+        };
+        self.log.event(turn, EventBody::ApprovalRequested { approval });
+        self.open_question(question, execution.to_owned(), turn.cloned(), Progress::Asked);
+    }
+
+    fn open_question(
+        &mut self,
+        question: Question,
+        execution: String,
+        turn: Option<Arc<str>>,
+        progress: Progress,
+    ) {
+        self.confirmations.0.retain(|open| open.execution != execution);
+        self.tell(ClientOutput::ConfirmationRequested(question.clone()));
+        let open =
+            OpenQuestion { question, execution, turn, progress, repeats: 0, unread: 0, decided_by: None };
+        self.confirmations.0.push(open);
+    }
+
+    /// A question of a delegated task, whose preview is spoken as commentary.
+    pub(super) fn ask_delegated(&mut self, approval: &ApprovalPart) {
+        let ApprovalPart { id, call_id, tool, args, preview, expires_at, .. } = approval.clone();
+        let question = Question { id, tool, args, preview, expires_at };
+        self.open_question(question, call_id, None, Progress::Asked);
+    }
+
+    /// The model has ended its turn. If it has spoken to the end, and of the question, that was read back.
+    pub(super) fn model_has_spoken(&mut self, has_audio: bool, said: &str) {
+        let is_interrupted = self.turn.is_interrupted;
+        let heard = self.speech.play_end();
+        if let Some(open) = self.confirmations.0.first_mut()
+            && open.progress == Progress::Asked
+        {
+            // A translation has few words of the preview: the second turn counts in any case.
+            let is_read = said.is_empty() || open.unread > 0 || is_about(said, &open.question.preview);
+            open.progress = match heard {
+                Some(heard) if has_audio && !is_interrupted && is_read => Progress::ReadBack(heard),
+                _ if is_interrupted => Progress::ToRepeat,
+                // It has said nothing of it yet.
+                _ => Progress::Asked,
+            };
+            open.unread += u32::from(has_audio && !is_read);
+        }
+        self.repeat_question();
+    }
+
+    /// Asks the model to read the question back again.
+    fn repeat_question(&mut self) {
+        let Some(open) = self.confirmations.0.first_mut() else { return };
+        if open.progress != Progress::ToRepeat || open.repeats >= MAX_REPEATS {
+            return;
+        }
+        open.progress = Progress::Asked;
+        open.unread = 0;
+        open.repeats += 1;
+        let preview = &open.question.preview;
+        self.notes.push(format!(
+            "[The user has not answered clearly yet. Read this to them and ask whether that should be done, yes or no: \
+             {preview}]"
+        ));
+    }
+
+    /// The user has said something. After the reading back, it is the answer.
+    pub(super) async fn user_answered(&mut self, utterance: &str, started: Option<Instant>) {
+        let playing_until = self.speech.play_end();
+        let Some(open) = self.confirmations.0.first_mut().filter(|open| open.decided_by.is_none()) else {
+            return;
+        };
+        let Progress::ReadBack(heard) = open.progress else { return };
+        // The end of the audio may be known better by now, since the client has reported it.
+        let heard = playing_until.map_or(heard, |end| end.min(heard));
+        if started.is_none_or(|started| started < heard) {
+            return;
+        }
+        let id = open.question.id.clone();
+        let answer = self.shared.lexicon.answer(self.format.language.as_deref(), utterance);
+        let meaning = match answer {
+            Answer::Yes => "yes",
+            Answer::No => "no",
+            Answer::Unclear => "unclear",
+        };
+        self.shared.metrics.count(|metrics| *metrics.spoken_answers.entry(meaning).or_default() += 1);
+        match answer {
+            Answer::Yes => self.decide(&id, true, DecidedBy::Voice).await,
+            Answer::No => self.decide(&id, false, DecidedBy::Voice).await,
+            // The model answers the utterance first; then it asks again.
+            Answer::Unclear => {
+                if let Some(open) = self.confirmations.0.first_mut() {
+                    open.progress = Progress::ToRepeat;
+                }
+            }
+        }
+    }
+
+    /// Answers a question for the session's user, in a task of its own: an approved call may take long.
+    pub(super) async fn decide(&mut self, id: &str, approved: bool, by: DecidedBy) {
+        let Some(open) = self.confirmations.0.iter_mut().find(|open| open.question.id == id) else { return };
+        if open.decided_by.is_some() {
+            return;
+        }
+        open.decided_by = Some(by);
+        let execution = open.execution.clone();
+        if self.shared.options.provider.tools == ToolUse::Delegates && self.delegations.has_asked(&execution)
+        {
+            return self.answer_delegated(id, approved).await;
+        }
+        let (orchestrator, session, principal, id) = (
+            self.orchestrator.clone(),
+            Arc::clone(&self.session),
+            Arc::clone(&self.principal),
+            id.to_owned(),
+        );
+        tokio::spawn(async move {
+            let approver = Approver {
+                token: &id,
+                proof: Proof::Conversation,
+                session: &session.id,
+                client_id: &session.client_id,
+                by: &principal.id,
+                principal: Some(&principal),
+            };
+            let decided = match approved {
+                true => orchestrator.approve(&approver, None).await.map(drop),
+                false => orchestrator.reject(&approver, None).await.map(drop),
+            };
+            if let Err(error) = decided {
+                tracing::warn!(
+                    session = session.id,
+                    "an answer to a confirmation request does not count: {error}"
+                );
+            }
+        });
+    }
+
+    /// A call that waited for approval has its result: approved, rejected or expired, here or through another wire.
+    pub(super) async fn deferred_result(&mut self, result: Result<DeferredResult, RecvError>) {
+        let result = match result {
+            Ok(result) => result,
+            // The store has what was missed; the log gets it with the next reading of the history.
+            Err(RecvError::Lagged(_)) => return,
+            Err(RecvError::Closed) => {
+                self.deferred = self.orchestrator.deferred_results_for(&self.session.id);
+                return;
+            }
+        };
+        self.timers.activity();
+        let DeferredResult { execution_id, envelope, .. } = result;
+        if self.delegations.has_asked(&execution_id) {
+            let closed = self.close_question(&execution_id).await;
+            if closed.is_some_and(|(open, _)| open.decided_by.is_none()) {
+                self.continue_delegated();
+            }
+            return;
+        }
+        let Some((open, record)) = self.close_question(&execution_id).await else { return };
+        let is_declined = !matches!(record.status, ConfirmationStatus::Approved | ConfirmationStatus::Used);
+        let content = self.orchestrator.for_model(&self.session, &envelope);
+        let tool = open.question.tool.clone();
+        self.log_decision(&open, &record, is_declined, content.clone(), envelope.meta.duration);
+        let error = envelope.outcome.as_ref().err().map(|failure| failure.kind.as_str().to_owned());
+        let call_id = execution_id.clone();
+        self.tell(ClientOutput::ToolStarted { call_id: call_id.clone(), tool: tool.clone() });
+        self.tell(ClientOutput::ToolFinished { call_id, tool: tool.clone(), error });
+        self.notes.push(match is_declined {
+            true => format!("[`{tool}` was not approved and has not run: {content}]"),
+            false => format!("[The user has approved `{tool}`. Its result: {content}]"),
+        });
+        self.refresh().await;
+        self.flush_notes();
+    }
+
+    /// Closes a question and tells the client how it was answered.
+    async fn close_question(&mut self, execution: &str) -> Option<(OpenQuestion, Arc<ConfirmationRecord>)> {
+        let position = self.confirmations.0.iter().position(|open| open.execution == execution)?;
+        let open = self.confirmations.0.remove(position);
+        let id = open.question.id.clone();
+        let record = self.orchestrator.store().confirmation(confirm::request_id(&id)).await.ok().flatten()?;
+        let outcome = match record.status {
+            ConfirmationStatus::Approved | ConfirmationStatus::Used => Outcome::Approved,
+            ConfirmationStatus::Rejected => Outcome::Rejected,
+            ConfirmationStatus::Expired | ConfirmationStatus::Pending => Outcome::Expired,
+        };
+        let by = match outcome {
+            Outcome::Expired => DecidedBy::Nobody,
+            _ => open.decided_by.unwrap_or(DecidedBy::Elsewhere),
+        };
+        self.tell(ClientOutput::ConfirmationDecided { id, outcome, by });
+        Some((open, record))
+    }
+
+    fn log_decision(
+        &mut self,
+        open: &OpenQuestion,
+        record: &ConfirmationRecord,
+        is_declined: bool,
+        content: Value,
+        duration_ms: u64,
+    ) {
+        let turn = open.turn.as_ref();
+        let is_written = turn.is_some();
+        if is_written {
+            self.log.event(turn, EventBody::TurnResumed);
+        }
+        if let Some(by) = &record.decided_by {
+            self.log.event(
+                turn,
+                EventBody::ApprovalDecided {
+                    approval_id: open.question.id.clone(),
+                    call_id: open.execution.clone(),
+                    approved: !is_declined,
+                    by: by.clone(),
+                    reason: record.reason.clone(),
+                },
+            );
+        }
+        let is_error = content.get("ok") != Some(&Value::Bool(true));
+        let result = ToolResultPart {
+            call_id: open.execution.clone(),
+            tool: open.question.tool.clone(),
+            content: Arc::new(content),
+            is_error,
+            is_declined,
+            duration_ms,
+        };
+        self.log.event(turn, EventBody::ToolFinished { result });
+        if is_written {
+            self.log.event(turn, EventBody::TurnEnded { outcome: TurnOutcome::Completed });
+        }
+    }
+}
+
+/// Whether what was said has a third of the longer words of the preview.
+fn is_about(said: &str, preview: &str) -> bool {
+    let words = |text: &str| -> HashSet<String> {
+        let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.chars().count() >= 3);
+        words.map(str::to_lowercase).collect()
+    };
+    let (said, preview) = (words(said), words(preview));
+    preview.intersection(&said).count() * 3 >= preview.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_about;
+
+    #[test]
+    fn a_preview_is_read_back_with_other_words_too() {
+        let preview = "Send the note \"see you on Friday\" to mira@studio.example";
+        assert!(is_about("I would send Mira a note that says: see you on Friday. Shall I?", preview));
+        assert!(!is_about("One moment.", preview));
+        assert!(is_about("Anything.", ""));
+    }
+}

@@ -1,0 +1,149 @@
+//! Replaces the connection to the model: before it ends, when it is lost, and with the conversation so far.
+
+use std::collections::VecDeque;
+
+use futures_util::FutureExt as _;
+use tokio::time::{Duration, Instant};
+
+use super::Bridge;
+use crate::voice::client::{ClientOutput, EndReason};
+use crate::voice::transport::{Command, ConnectError, Connection, ToolUse};
+
+/// How often a connection is tried before the session ends.
+const MAX_ATTEMPTS: u32 = 6;
+const FIRST_DELAY: Duration = Duration::from_millis(250);
+/// A connection is replaced this long before its provider ends it.
+const MARGIN: Duration = Duration::from_secs(1);
+/// Microphone audio that is kept while there is no connection: four seconds at 24 kHz.
+const MAX_KEPT_BYTES: usize = 24_000 * 2 * 4;
+
+#[derive(Debug, Default)]
+pub(super) struct Reconnect {
+    /// With it the provider takes up the conversation.
+    pub handle: Option<String>,
+    /// The provider ends the connection soon.
+    pub going_away_at: Option<Instant>,
+    is_going_away: bool,
+    attempts: u32,
+    audio: VecDeque<Vec<u8>>,
+    audio_bytes: usize,
+    pub has_warned: bool,
+    /// When the user was last heard.
+    pub last_speech: Option<Instant>,
+}
+
+impl Reconnect {
+    /// Keeps audio for the next connection. Returns how many frames were dropped.
+    pub fn keep_audio(&mut self, pcm: Vec<u8>) -> usize {
+        self.audio_bytes += pcm.len();
+        self.audio.push_back(pcm);
+        let mut dropped = 0;
+        while self.audio_bytes > MAX_KEPT_BYTES {
+            let Some(oldest) = self.audio.pop_front() else { break };
+            self.audio_bytes -= oldest.len();
+            dropped += 1;
+        }
+        dropped
+    }
+}
+
+impl Bridge {
+    /// The provider announces the end of the connection: it is replaced at the next pause.
+    pub(super) async fn going_away(&mut self, left: Duration) {
+        self.reconnect.is_going_away = true;
+        self.reconnect.going_away_at = Some(Instant::now() + left.saturating_sub(MARGIN));
+    }
+
+    pub(super) async fn reconnect_when_idle(&mut self) {
+        if self.reconnect.is_going_away && !self.calls.blocks_model() && self.end.is_none() {
+            self.replace_connection("the provider ends the connection").await;
+        }
+    }
+
+    pub(super) async fn connection_lost(&mut self, reason: &str) {
+        tracing::info!(session = self.session.id, "the connection to the voice model has ended: {reason}");
+        // A model that has ended the session for good says so.
+        if reason == "content" {
+            return self.finish(EndReason::Provider).await;
+        }
+        self.replace_connection(reason).await;
+    }
+
+    pub(super) async fn replace_connection(&mut self, reason: &str) {
+        if self.connecting.is_some() || self.end.is_some() {
+            return;
+        }
+        tracing::info!(session = self.session.id, "replacing the connection to the voice model: {reason}");
+        if let Some(mut old) = self.connection.take() {
+            old.send(Command::Close);
+        }
+        self.reconnect.is_going_away = false;
+        self.reconnect.going_away_at = None;
+        self.calls.new_connection();
+        self.delegations.new_connection();
+        self.end_item();
+        self.speech.is_cut = false;
+        self.end_assistant_text();
+        self.tell(ClientOutput::Reconnecting);
+        self.shared.metrics.count(|metrics| metrics.reconnects += 1);
+        self.begin_connecting().await;
+    }
+
+    /// Begins to connect. The session goes on meanwhile.
+    pub(super) async fn begin_connecting(&mut self) {
+        self.reconnect.attempts += 1;
+        // What was said so far belongs to the history of a connection that begins anew.
+        if self.reconnect.handle.is_none() && self.turn.user_piece_at.is_none() && !self.turn.is_open {
+            self.end_logged_turn().await;
+        }
+        let (shared, session, handle) =
+            (self.shared.clone(), self.session.clone(), self.reconnect.handle.clone());
+        let language = self.format.language.clone();
+        let connect = async move { shared.connect(&session, language, handle).await };
+        self.connecting = Some(connect.boxed());
+    }
+
+    pub(super) async fn connected(&mut self, result: Result<Connection, ConnectError>) {
+        let mut connection = match result {
+            Ok(connection) => connection,
+            Err(error) => return self.connect_failed(&error).await,
+        };
+        self.reconnect.attempts = 0;
+        for pcm in std::mem::take(&mut self.reconnect.audio) {
+            connection.audio(&pcm);
+        }
+        self.reconnect.audio_bytes = 0;
+        if self.is_muted {
+            connection.send(Command::Muted(true));
+        }
+        self.connection = Some(connection);
+        self.tell(ClientOutput::Reconnected);
+        self.answer_open_turn();
+        self.flush_notes();
+    }
+
+    /// The model that is gone has not answered what the user said: the new one does.
+    fn answer_open_turn(&mut self) {
+        let is_unanswered = self.turn.is_open && !self.turn.has_audio && !self.turn.has_calls;
+        let text = self.turn.user_text.trim().to_owned();
+        if is_unanswered && !text.is_empty() && self.shared.options.provider.tools == ToolUse::Calls {
+            self.send(Command::Text(text));
+        }
+    }
+
+    async fn connect_failed(&mut self, error: &ConnectError) {
+        let session = &self.session.id;
+        tracing::warn!(session, "could not connect to the voice model: {error}");
+        self.shared.metrics.count(|metrics| metrics.failed_reconnects += 1);
+        // The handle may have expired: begin anew, with the history.
+        if error.is_refused && self.reconnect.handle.take().is_some() {
+            return self.begin_connecting().await;
+        }
+        let is_hopeless = error.is_refused && self.reconnect.attempts >= 2;
+        if is_hopeless || self.reconnect.attempts >= MAX_ATTEMPTS {
+            return self.finish(EndReason::Provider).await;
+        }
+        let delay = FIRST_DELAY * 2_u32.saturating_pow(self.reconnect.attempts.saturating_sub(1));
+        self.timers.reconnect_at = Some(Instant::now() + delay);
+    }
+}

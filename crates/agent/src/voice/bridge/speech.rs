@@ -1,0 +1,93 @@
+//! What the model says, as the client hears it: items of audio, how much of each was sent and played.
+
+use tokio::time::{Duration, Instant};
+
+use crate::voice::pcm::{milliseconds, samples};
+
+/// The audio item that is being sent, or was sent last.
+#[derive(Debug)]
+pub(super) struct Speech {
+    rate: u32,
+    pub item: Option<Item>,
+    /// The user does not want to hear the rest of this turn.
+    pub is_cut: bool,
+    /// Squares of the samples of this turn, for its level.
+    squares: f64,
+    count: u64,
+}
+
+/// One utterance of the model.
+#[derive(Debug, Clone)]
+pub(super) struct Item {
+    pub id: String,
+    /// The provider's id.
+    pub provider_id: Option<String>,
+    /// Sent to the client.
+    pub bytes: u64,
+    pub started: Instant,
+    /// As the client reports it.
+    pub played_ms: u64,
+    pub is_ended: bool,
+    pub is_interrupted: bool,
+}
+
+impl Speech {
+    pub const fn new(rate: u32) -> Self {
+        Self { rate, item: None, is_cut: false, squares: 0.0, count: 0 }
+    }
+
+    pub const fn change_rate(&mut self, rate: u32) {
+        self.rate = rate;
+    }
+
+    /// Counts audio of the model for the level of the turn.
+    pub fn measure(&mut self, pcm: &[u8]) {
+        self.squares += samples(pcm).map(|sample| f64::from(sample) * f64::from(sample)).sum::<f64>();
+        self.count += (pcm.len() / 2) as u64;
+    }
+
+    /// The level of the turn, if there was audio; begins the next.
+    pub fn take_level(&mut self) -> Option<f64> {
+        let (squares, count) = (std::mem::take(&mut self.squares), std::mem::take(&mut self.count));
+        (count > 0).then(|| (squares / count as f64).sqrt() / f64::from(i16::MAX))
+    }
+
+    pub fn length_ms(&self) -> u64 {
+        self.item.as_ref().map_or(0, |item| milliseconds(item.bytes, self.rate))
+    }
+
+    /// When the last item has been played, as far as it was sent: as the client reports it, or else by its length.
+    pub fn play_end(&self) -> Option<Instant> {
+        let item = self.item.as_ref().filter(|item| !item.is_interrupted)?;
+        let length = self.length_ms();
+        if item.played_ms >= length {
+            return Some(item.started);
+        }
+        Some(item.started + Duration::from_millis(length))
+    }
+
+    /// Whether the user hears the model now.
+    pub fn is_playing(&self) -> bool {
+        self.play_end().is_some_and(|end| end > Instant::now())
+    }
+
+    /// How much of the last item was heard at most.
+    pub fn heard_ms(&self) -> u64 {
+        let Some(item) = &self.item else { return 0 };
+        let elapsed = u64::try_from(item.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let heard = if item.played_ms > 0 { item.played_ms } else { elapsed };
+        heard.min(self.length_ms())
+    }
+
+    /// Notes what the client has played. True when the whole item has been played.
+    pub fn played(&mut self, id: &str, ms: u64) -> bool {
+        let length = self.length_ms();
+        match &mut self.item {
+            Some(item) if item.id == id => {
+                item.played_ms = item.played_ms.max(ms.min(length));
+                item.is_ended && item.played_ms >= length
+            }
+            _ => false,
+        }
+    }
+}

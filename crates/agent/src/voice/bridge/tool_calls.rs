@@ -1,0 +1,329 @@
+//! The model's calls: each runs once, in a task of its own, and each id is answered once, whatever happens meanwhile.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use toolwright_contract::{Envelope, ErrorKind, Failure, Meta, SideEffects};
+use toolwright_orchestrator::store::SessionRecord;
+use toolwright_orchestrator::{CallRequest, Cancel, Orchestrator, SessionRef, ToolCall};
+
+use super::Bridge;
+use crate::event::{EventBody, ToolCallPart, ToolResultPart};
+use crate::ids;
+use crate::voice::client::ClientOutput;
+use crate::voice::transport::{Command, ModelCall};
+
+/// Calls that may run at a time; further ones are refused.
+const MAX_OPEN: usize = 16;
+/// How many ids are remembered, to recognise a call that is made twice.
+const MAX_KNOWN: usize = 1000;
+
+/// A result, with the execution id of its call.
+pub(super) type FinishedCall = (String, Arc<Envelope>);
+
+/// The calls of a session, by execution id.
+#[derive(Debug)]
+pub(super) struct ToolCalls {
+    open: HashMap<String, OpenCall>,
+    /// Ids of the provider and the connection that they came on, with their execution ids.
+    known: HashSet<(u32, String)>,
+    known_order: VecDeque<(u32, String)>,
+    digests: HashMap<String, [u8; 32]>,
+    finished: mpsc::UnboundedSender<FinishedCall>,
+    connection: u32,
+    has_filled: bool,
+}
+
+#[derive(Debug)]
+struct OpenCall {
+    /// The provider's id.
+    id: String,
+    tool: String,
+    /// The number of the connection that made it.
+    connection: u32,
+    started: Instant,
+    cancel: Cancel,
+    /// It only reads: it may be cancelled.
+    reads: bool,
+    /// The model does not wait for it any more.
+    is_withdrawn: bool,
+    /// The turn in the log, once that is written.
+    turn: Option<Arc<str>>,
+}
+
+impl ToolCalls {
+    pub fn new(finished: mpsc::UnboundedSender<FinishedCall>) -> Self {
+        Self {
+            open: HashMap::new(),
+            known: HashSet::new(),
+            known_order: VecDeque::new(),
+            digests: HashMap::new(),
+            finished,
+            connection: 0,
+            has_filled: false,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// Another connection: it knows nothing of the calls of the one before.
+    pub const fn new_connection(&mut self) {
+        self.connection += 1;
+    }
+
+    /// Whether the model waits for a result.
+    pub fn blocks_model(&self) -> bool {
+        self.open.values().any(|call| call.connection == self.connection && !call.is_withdrawn)
+    }
+
+    pub fn turn_written(&mut self, turn: &Arc<str>) {
+        for call in self.open.values_mut().filter(|call| call.turn.is_none()) {
+            call.turn = Some(Arc::clone(turn));
+        }
+    }
+
+    fn oldest(&self) -> Option<Instant> {
+        self.open.values().filter(|call| !call.is_withdrawn).map(|call| call.started).min()
+    }
+
+    /// False when the call was made before on this connection.
+    fn remember(&mut self, id: &str) -> bool {
+        let key = (self.connection, id.to_owned());
+        if !self.known.insert(key.clone()) {
+            return false;
+        }
+        self.known_order.push_back(key);
+        if self.known_order.len() > MAX_KNOWN
+            && let Some(oldest) = self.known_order.pop_front()
+        {
+            self.known.remove(&oldest);
+            self.digests.remove(&oldest.1);
+        }
+        true
+    }
+
+    /// The provider's id, unless it cannot be used or another call has it.
+    fn execution_id(&mut self, call: &ToolCall, id: &str) -> String {
+        let digest = call.digest();
+        let is_taken = self.digests.get(id).is_some_and(|known| *known != digest);
+        let execution = match ids::is_usable(id) && !is_taken {
+            true => id.to_owned(),
+            false => format!("call_{}", ids::random()),
+        };
+        self.digests.insert(execution.clone(), digest);
+        execution
+    }
+
+    /// Cancels the calls that only read.
+    pub fn cancel_reads(&self) {
+        self.open.values().filter(|call| call.reads).for_each(|call| call.cancel.cancel());
+    }
+}
+
+impl Bridge {
+    /// Runs the calls of one message: reads concurrently, writes in order.
+    pub(super) async fn model_calls(&mut self, calls: Vec<ModelCall>) {
+        self.timers.activity();
+        self.turn.has_calls = true;
+        self.end_item();
+        let mut requests = Vec::new();
+        let mut executions = Vec::new();
+        for call in calls {
+            if !self.calls.remember(&call.id) {
+                tracing::warn!(session = self.session.id, call = call.id, "the model made a call twice");
+                continue;
+            }
+            let tool = call.name.clone();
+            match self.open_call(call).await {
+                (execution, Ok(request)) => {
+                    requests.push(request.position(executions.len()));
+                    executions.push(execution);
+                }
+                (execution, Err(failure)) => {
+                    let envelope = Arc::new(refused(&tool, &execution, failure));
+                    self.call_finished((execution, envelope)).await;
+                }
+            }
+        }
+        self.run_calls(requests, executions);
+    }
+
+    /// Logs and announces a call. Returns its execution id, and its request or why it cannot run.
+    async fn open_call(&mut self, call: ModelCall) -> (String, Result<CallRequest, Failure>) {
+        let ModelCall { id, name: tool, args } = call;
+        let (args, invalid) = match args {
+            Ok(args) => (args, None),
+            Err(invalid) => {
+                (Value::String(invalid.text.chars().take(2000).collect()), Some(invalid.failure()))
+            }
+        };
+        let refusal = invalid.or_else(|| (self.calls.open.len() >= MAX_OPEN).then(too_many));
+        let mut tool_call = ToolCall { id: None, tool: tool.clone(), args };
+        let execution = self.calls.execution_id(&tool_call, &id);
+        tool_call.id = Some(execution.clone());
+        let redacted = self.orchestrator.without_secrets(&self.session, &tool, &tool_call.args).await;
+        self.log.call(ToolCallPart {
+            id: execution.clone(),
+            tool: tool.clone(),
+            is_redacted: redacted.is_some(),
+            args: redacted.unwrap_or_else(|| tool_call.args.clone()),
+            is_client_tool: false,
+        });
+        self.tell(ClientOutput::ToolStarted { call_id: execution.clone(), tool: tool.clone() });
+        let reads = only_reads(&self.orchestrator, &self.session, &tool).await;
+        let cancel = Cancel::new();
+        let open = OpenCall {
+            id,
+            tool,
+            connection: self.calls.connection,
+            started: Instant::now(),
+            cancel: cancel.clone(),
+            reads,
+            is_withdrawn: false,
+            turn: None,
+        };
+        self.calls.open.insert(execution.clone(), open);
+        let request =
+            CallRequest::new(SessionRef::Id(self.session.id.clone()), tool_call).principal(&self.principal);
+        let request = if reads { request.cancel(cancel) } else { request };
+        (execution, refusal.map_or(Ok(request), Err))
+    }
+
+    fn run_calls(&self, requests: Vec<CallRequest>, executions: Vec<String>) {
+        if requests.is_empty() {
+            return;
+        }
+        let (orchestrator, session, finished) =
+            (self.orchestrator.clone(), self.session.id.clone(), self.calls.finished.clone());
+        tokio::spawn(async move {
+            let report = |position: usize, envelope: &Arc<Envelope>| {
+                if let Some(execution) = executions.get(position) {
+                    // The bridge may have ended: the store has the result.
+                    let _ = finished.send((execution.clone(), Arc::clone(envelope)));
+                }
+            };
+            orchestrator.call_all(&session, requests, report).await;
+        });
+    }
+
+    /// A call has its envelope: logged, reported to the client and given to the model.
+    pub(super) async fn call_finished(&mut self, (execution, envelope): FinishedCall) {
+        let Some(call) = self.calls.open.remove(&execution) else { return };
+        self.timers.activity();
+        if self.calls.is_empty() {
+            self.calls.has_filled = false;
+        }
+        self.shared.metrics.count(|metrics| metrics.tool_time.add_duration(call.started.elapsed()));
+        let error = envelope.outcome.as_ref().err().map(|failure| failure.kind.as_str().to_owned());
+        self.tell(ClientOutput::ToolFinished { call_id: execution.clone(), tool: call.tool.clone(), error });
+        let mut content = self.orchestrator.for_model(&self.session, &envelope);
+        let request = envelope.outcome.as_ref().err().and_then(|failure| failure.confirmation.as_deref());
+        match request {
+            Some(request) => self.ask(&call.tool, &execution, call.turn.as_ref(), request, &mut content),
+            None => {
+                let result = ToolResultPart {
+                    call_id: execution.clone(),
+                    tool: call.tool.clone(),
+                    content: Arc::new(content.clone()),
+                    is_error: !envelope.is_ok(),
+                    is_declined: false,
+                    duration_ms: envelope.meta.duration,
+                };
+                self.log.event(call.turn.as_ref(), EventBody::ToolFinished { result });
+            }
+        }
+        self.deliver(call, &envelope, content);
+        self.refresh().await;
+        self.reconnect_when_idle().await;
+        self.flush_notes();
+    }
+
+    /// Answers the call on the connection that made it. A result that comes too late for that is told as text, so that
+    /// it is not lost.
+    fn deliver(&mut self, call: OpenCall, envelope: &Envelope, content: Value) {
+        let OpenCall { id, tool, connection, is_withdrawn, .. } = call;
+        let is_current = connection == self.calls.connection && self.connection.is_some();
+        if is_current && !is_withdrawn {
+            return self.send(Command::Result { id, name: tool, content: Arc::new(content) });
+        }
+        let took_effect = match &envelope.outcome {
+            Ok(_) => true,
+            Err(failure) => failure.partial_side_effects || failure.confirmation.is_some(),
+        };
+        if !is_withdrawn || took_effect {
+            self.notes.push(format!("[The result of the earlier call of `{tool}`: {content}]"));
+        }
+    }
+
+    /// The model does not want these results: reads are cancelled, writes go on, and their results are told later.
+    pub(super) fn calls_cancelled(&mut self, ids: &[String]) {
+        let current = self.calls.connection;
+        for call in self.calls.open.values_mut() {
+            if call.connection == current && ids.contains(&call.id) {
+                call.is_withdrawn = true;
+                if call.reads {
+                    call.cancel.cancel();
+                }
+            }
+        }
+    }
+
+    /// When a filler is due.
+    pub(super) fn filler_at(&self) -> Option<Instant> {
+        let options = &self.shared.options;
+        let can_fill = options.provider.says_fillers && options.filler.is_some();
+        let is_due =
+            can_fill && !self.calls.has_filled && !self.speech.is_playing() && self.connection.is_some();
+        is_due.then(|| self.calls.oldest()).flatten().map(|started| started + options.filler_after)
+    }
+
+    /// A tool takes long: something short is said. The call itself goes on.
+    pub(super) fn fill(&mut self) {
+        self.calls.has_filled = true;
+        if let Some(filler) = self.shared.options.filler.clone() {
+            self.shared.metrics.count(|metrics| metrics.fillers += 1);
+            self.send(Command::Filler(filler));
+        }
+    }
+
+    /// At the end of the session: reads are cancelled, writes are waited for, so that the log has their results.
+    pub(super) async fn finish_calls(&mut self) {
+        self.calls.cancel_reads();
+        let deadline = Instant::now() + std::time::Duration::from_secs(5);
+        while !self.calls.is_empty() {
+            match tokio::time::timeout_at(deadline, self.finished_calls.recv()).await {
+                Ok(Some(finished)) => self.call_finished(finished).await,
+                Ok(None) | Err(_) => return,
+            }
+        }
+    }
+}
+
+/// Whether a call of this tool may be cancelled without a trace.
+async fn only_reads(orchestrator: &Orchestrator, session: &SessionRecord, tool: &str) -> bool {
+    let runtime = orchestrator.runtime_for(session).await.ok().flatten();
+    let spec = runtime.as_ref().and_then(|runtime| runtime.toolset().metadata(tool));
+    spec.is_some_and(|spec| spec.side_effects != SideEffects::Writes && spec.idempotent)
+}
+
+fn too_many() -> Failure {
+    Failure::new(ErrorKind::RateLimit, format!("At most {MAX_OPEN} calls of a voice session run at a time."))
+        .suggest("Wait for the results of the other calls.")
+}
+
+fn refused(tool: &str, execution: &str, failure: Failure) -> Envelope {
+    let meta = Meta {
+        tool: tool.to_owned(),
+        tool_version: None,
+        registry_version: String::new(),
+        duration: 0,
+        execution_id: execution.to_owned(),
+        more: Map::new(),
+    };
+    Envelope { outcome: Err(failure), meta }
+}

@@ -1,0 +1,341 @@
+//! The client's side of a session: what it says, what it is told, and the bounded queue in between.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use tokio::sync::Notify;
+
+/// Data that may wait for the client, in bytes. Beyond it, nothing is read from the model.
+pub(crate) const MAX_WAITING_BYTES: usize = 2 << 20;
+/// What a message without audio counts, beside its texts.
+const MESSAGE_BYTES: usize = 256;
+
+/// What a client sends, after `start`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClientInput {
+    /// PCM at the rate that the client named.
+    Audio(Vec<u8>),
+    /// How much of an item has been played.
+    Played {
+        item: String,
+        ms: u64,
+    },
+    FarewellPlayed,
+    Interrupt,
+    Confirm {
+        id: String,
+        approved: bool,
+    },
+    Text(String),
+    Mute(bool),
+    Stop,
+}
+
+/// What a client is told.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum ClientOutput {
+    Ready(Ready),
+    Transcript {
+        speaker: Speaker,
+        text: String,
+        is_final: bool,
+        is_interrupted: bool,
+    },
+    AudioStarted {
+        item: String,
+    },
+    /// PCM at the rate that the client asked for.
+    Audio(Vec<u8>),
+    AudioEnded {
+        item: String,
+        ms: u64,
+    },
+    Interrupted {
+        item: String,
+    },
+    ToolStarted {
+        call_id: String,
+        tool: String,
+    },
+    ToolFinished {
+        call_id: String,
+        tool: String,
+        error: Option<String>,
+    },
+    ConfirmationRequested(Question),
+    ConfirmationDecided {
+        id: String,
+        outcome: Outcome,
+        by: DecidedBy,
+    },
+    /// Set by a tool for the next turn, or sent by one as data.
+    Message {
+        text: Option<String>,
+        data: Option<Value>,
+    },
+    Suppressed {
+        audio: bool,
+        transcript: bool,
+    },
+    Reconnecting,
+    Reconnected,
+    /// The client is blocked until then, in milliseconds since 1970.
+    Timeout {
+        until: i64,
+        left_ms: i64,
+        message: Option<String>,
+    },
+    Ending {
+        reason: EndReason,
+        has_farewell: bool,
+    },
+    Ended {
+        reason: EndReason,
+    },
+    Warning {
+        code: &'static str,
+        message: String,
+    },
+    /// The connection is over, and why. Nothing follows.
+    Closed(CloseReason),
+}
+
+/// The session runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ready {
+    pub session: String,
+    pub resume_token: String,
+    pub is_resumed: bool,
+    pub input_rate: u32,
+    pub output_rate: u32,
+    pub grace_s: u64,
+    pub idle_s: u64,
+    pub max_s: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Speaker {
+    User,
+    Assistant,
+}
+
+/// A question to the user whether a call may run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question {
+    pub id: String,
+    pub tool: String,
+    pub args: Value,
+    pub preview: String,
+    /// In milliseconds since 1970.
+    pub expires_at: i64,
+}
+
+/// How a question was closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    Approved,
+    Rejected,
+    Expired,
+}
+
+impl Outcome {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Approved => "approved",
+            Self::Rejected => "rejected",
+            Self::Expired => "expired",
+        }
+    }
+}
+
+/// Who has answered a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DecidedBy {
+    Voice,
+    Screen,
+    /// Through another wire, such as REST.
+    Elsewhere,
+    Nobody,
+}
+
+impl DecidedBy {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Voice => "voice",
+            Self::Screen => "screen",
+            Self::Elsewhere => "elsewhere",
+            Self::Nobody => "nobody",
+        }
+    }
+}
+
+/// Why a session ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EndReason {
+    Stopped,
+    Tool,
+    Blocked,
+    Idle,
+    MaxDuration,
+    Provider,
+    Elsewhere,
+    Shutdown,
+    /// The client did not come back. Nobody is told.
+    Abandoned,
+}
+
+impl EndReason {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stopped => "stopped",
+            Self::Tool => "tool",
+            Self::Blocked => "blocked",
+            Self::Idle => "idle",
+            Self::MaxDuration => "max_duration",
+            Self::Provider => "provider",
+            Self::Elsewhere => "elsewhere",
+            Self::Shutdown => "shutdown",
+            Self::Abandoned => "abandoned",
+        }
+    }
+}
+
+/// Why a connection is closed by the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CloseReason {
+    /// The session has ended, as the client was told.
+    Ended,
+    /// Another connection has resumed the session.
+    Replaced,
+    /// The server shuts down; the session may be continued later.
+    Shutdown,
+}
+
+/// What waits for the client. Outlives its connections.
+#[derive(Debug, Default)]
+pub struct ClientQueue {
+    state: Mutex<State>,
+    changed: Notify,
+    drained: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    queued: VecDeque<ClientOutput>,
+    bytes: usize,
+}
+
+impl ClientQueue {
+    /// The next output. Cancel-safe.
+    pub async fn next(&self) -> ClientOutput {
+        loop {
+            {
+                let mut state = self.locked();
+                if let Some(output) = state.queued.pop_front() {
+                    state.bytes -= size(&output);
+                    drop(state);
+                    self.drained.notify_one();
+                    return output;
+                }
+            }
+            self.changed.notified().await;
+        }
+    }
+
+    pub(crate) fn push(&self, output: ClientOutput) {
+        let mut state = self.locked();
+        state.bytes += size(&output);
+        state.queued.push_back(output);
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Before everything else: the first message of a new connection.
+    pub(crate) fn push_first(&self, output: ClientOutput) {
+        let mut state = self.locked();
+        state.bytes += size(&output);
+        state.queued.push_front(output);
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Gives everything that waits to another queue.
+    pub(crate) fn move_to(&self, other: &Self) {
+        let waiting = std::mem::take(&mut *self.locked());
+        let mut state = other.locked();
+        state.bytes += waiting.bytes;
+        state.queued.extend(waiting.queued);
+        drop(state);
+        other.changed.notify_one();
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.locked().bytes >= MAX_WAITING_BYTES
+    }
+
+    /// Resolves when there is room.
+    pub(crate) async fn has_room(&self) {
+        while self.is_full() {
+            self.drained.notified().await;
+        }
+    }
+
+    /// Drops the audio that waits.
+    pub(crate) fn drop_audio(&self) {
+        let mut state = self.locked();
+        state.queued.retain(|output| !matches!(output, ClientOutput::Audio(_)));
+        state.bytes = state.queued.iter().map(size).sum();
+        drop(state);
+        self.drained.notify_one();
+    }
+
+    /// While no client is connected: drops the oldest audio beyond the limit.
+    pub(crate) fn trim(&self) {
+        let mut state = self.locked();
+        while state.bytes >= MAX_WAITING_BYTES {
+            let oldest = state.queued.iter().position(|output| matches!(output, ClientOutput::Audio(_)));
+            let Some(output) = oldest.and_then(|oldest| state.queued.remove(oldest)) else { break };
+            state.bytes -= size(&output);
+        }
+    }
+
+    fn locked(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn size(output: &ClientOutput) -> usize {
+    MESSAGE_BYTES
+        + match output {
+            ClientOutput::Audio(pcm) => pcm.len(),
+            ClientOutput::Transcript { text, .. } => text.len(),
+            ClientOutput::Message { .. } => 4096,
+            ClientOutput::ConfirmationRequested(question) => question.preview.len() + 1024,
+            _ => 0,
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_waits_is_bounded_and_interruption_drops_only_audio() {
+        let queue = ClientQueue::default();
+        for _ in 0..40 {
+            queue.push(ClientOutput::Audio(vec![0; 64 << 10]));
+        }
+        queue.push(ClientOutput::Reconnecting);
+        assert!(queue.is_full());
+        queue.trim();
+        assert!(!queue.is_full());
+        queue.has_room().await;
+        queue.drop_audio();
+        queue.push_first(ClientOutput::Reconnected);
+        assert_eq!(queue.next().await, ClientOutput::Reconnected);
+        assert_eq!(queue.next().await, ClientOutput::Reconnecting);
+        assert_eq!(queue.locked().bytes, 0);
+    }
+}

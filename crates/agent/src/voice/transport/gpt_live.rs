@@ -1,0 +1,247 @@
+//! GPT-Live: full duplex, without tools of its own. The model delegates; the text agent's answer goes back as commentary.
+//!
+//! It has no turns and no end of speech: utterances are grouped here by the pauses between them.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::{Codec, Command, Event, Exchange, Role, Setup, ToolUse, VoiceProvider, text};
+use crate::voice::pcm::{decode_base64, encode_base64, level};
+
+const RATE: u32 = 24_000;
+/// The model speaks only while it receives audio: silence for a tenth of a second.
+const SILENCE_BYTES: usize = RATE as usize * 2 / 10;
+/// The pause after which silence is sent in place of the microphone's audio.
+const INPUT_PAUSE: Duration = Duration::from_millis(150);
+/// The pause that ends an utterance of the model.
+const OUTPUT_PAUSE: Duration = Duration::from_millis(800);
+/// The pause that ends an utterance of the user.
+const USER_PAUSE: Duration = Duration::from_millis(500);
+/// Output below this level is silence between utterances.
+const SILENCE_LEVEL: f64 = 0.001;
+/// The service's limit is 500 tokens, and the count is an estimate.
+const MAX_COMMENTARY_TOKENS: usize = 450;
+const MAX_INSTRUCTION_TOKENS: usize = 16_000;
+const MAX_HISTORY_TOKENS: usize = 8_000;
+const MAX_HISTORY_MESSAGES: usize = 128;
+
+pub(super) const PROVIDER: VoiceProvider = VoiceProvider {
+    name: "gpt-live",
+    title: "GPT-Live",
+    url: "wss://api.openai.com/v1",
+    key_env: "OPENAI_API_KEY",
+    default_model: "gpt-live-1",
+    view: "openai-realtime",
+    input_rate: RATE,
+    output_rate: RATE,
+    tools: ToolUse::Delegates,
+    says_fillers: false,
+    path: |_| "/live/sessions".to_owned(),
+    headers: |key| vec![("authorization", format!("Bearer {key}"))],
+    codec: |setup| Box::new(GptLive::new(setup)),
+};
+
+struct GptLive {
+    setup: Setup,
+    is_ready: bool,
+    next_id: u64,
+    last_input: Option<Instant>,
+    /// When the model was last heard; `None` between utterances.
+    speaking: Option<Instant>,
+    /// The utterance of the user that has not ended.
+    heard: String,
+    heard_at: Instant,
+}
+
+impl GptLive {
+    fn new(setup: Setup) -> Self {
+        Self {
+            setup,
+            is_ready: false,
+            next_id: 0,
+            last_input: None,
+            speaking: None,
+            heard: String::new(),
+            heard_at: Instant::now(),
+        }
+    }
+
+    fn start(&mut self) -> Value {
+        let Setup { model, instructions, voice, history, .. } = &self.setup;
+        let mut audio = json!({ "format": { "type": "audio/pcm", "rate": RATE } });
+        if let Some(voice) = voice {
+            audio["output"] = json!({ "voice": voice });
+        }
+        let mut session = json!({
+            "model": model,
+            "instructions": pieces(instructions, MAX_INSTRUCTION_TOKENS).first(),
+            "audio": audio,
+            "delegation": { "type": "client", "acknowledgement_delay_ms": 400 },
+            "store": false,
+        });
+        let mut left = MAX_HISTORY_TOKENS;
+        let mut input = Vec::new();
+        for message in history.iter().rev().take(MAX_HISTORY_MESSAGES) {
+            let Some(rest) = left.checked_sub(tokens(&message.text)) else { break };
+            left = rest;
+            let (role, kind) = match message.role {
+                Role::User => ("user", "input_text"),
+                Role::Assistant => ("assistant", "output_text"),
+            };
+            input.push(json!({ "role": role, "content": [{ "type": kind, "text": message.text }] }));
+        }
+        if !input.is_empty() {
+            input.reverse();
+            session["input"] = input.into();
+        }
+        json!({ "type": "session.start", "event_id": self.event_id(), "session": session })
+    }
+
+    fn event_id(&mut self) -> String {
+        self.next_id += 1;
+        format!("tw_{}", self.next_id)
+    }
+
+    fn append(&mut self, kind: &str, delegation: Option<&str>, text: &str, exchange: &mut Exchange) {
+        for piece in pieces(text, MAX_COMMENTARY_TOKENS) {
+            let event_id = self.event_id();
+            exchange.send(&json!({ "type": format!("session.{kind}.append"), "event_id": event_id,
+                "delegation_id": delegation, "content": piece }));
+        }
+    }
+
+    fn end_user_utterance(&mut self, exchange: &mut Exchange) {
+        if !self.heard.is_empty() {
+            let text = std::mem::take(&mut self.heard);
+            exchange.events.push(Event::UserText { text, is_final: true });
+        }
+    }
+}
+
+impl Codec for GptLive {
+    fn open(&mut self, exchange: &mut Exchange) {
+        let start = self.start();
+        exchange.send(&start);
+    }
+
+    fn audio(&mut self, pcm: &[u8], exchange: &mut Exchange) {
+        self.last_input = Some(Instant::now());
+        let data = encode_base64(pcm);
+        exchange.messages.push(format!(r#"{{"type":"session.input_audio.append","audio":"{data}"}}"#));
+    }
+
+    fn command(&mut self, command: Command, exchange: &mut Exchange) {
+        match command {
+            Command::Commentary { delegation, text } => {
+                self.append("commentary", delegation.as_deref(), &text, exchange);
+            }
+            Command::Context(text) => self.append("commentary", None, &text, exchange),
+            Command::Muted(is_muted) => {
+                let kind = if is_muted { "mute" } else { "unmute" };
+                let event_id = self.event_id();
+                exchange
+                    .send(&json!({ "type": format!("session.input_audio.{kind}"), "event_id": event_id }));
+            }
+            Command::Close => {
+                let event_id = self.event_id();
+                exchange.send(&json!({ "type": "session.close", "event_id": event_id }));
+            }
+            // It takes no text, calls no tools, and decides itself when it stops speaking.
+            Command::Text(_) | Command::Result { .. } | Command::Filler(_) | Command::Interrupt { .. } => {}
+        }
+    }
+
+    fn message(&mut self, event: &Value, exchange: &mut Exchange) {
+        match text(event, "/type") {
+            "session.started" if !self.is_ready => {
+                self.is_ready = true;
+                exchange.events.push(Event::Ready);
+            }
+            "session.output_audio.delta" => match decode_base64(text(event, "/delta")) {
+                // Between utterances the model sends silence, which is no speech of its own.
+                Some(pcm) if self.speaking.is_none() && level(&pcm) < SILENCE_LEVEL => {}
+                Some(pcm) => {
+                    if level(&pcm) >= SILENCE_LEVEL {
+                        self.speaking = Some(Instant::now());
+                    }
+                    exchange.events.push(Event::Audio { item: None, pcm });
+                }
+                None => exchange.events.push(Event::Warning("audio that is not base64".to_owned())),
+            },
+            "session.input_transcript.delta" => {
+                let text = text(event, "/delta").to_owned();
+                self.heard.push_str(&text);
+                self.heard_at = Instant::now();
+                exchange.events.push(Event::UserText { text, is_final: false });
+            }
+            "session.output_transcript.delta" => {
+                exchange.events.push(Event::AssistantText(text(event, "/delta").to_owned()));
+            }
+            "session.delegation.created" => {
+                let id = text(event, "/delegation/id").to_owned();
+                exchange.events.push(Event::Delegated { id });
+            }
+            "session.closed" => {
+                exchange.events.push(Event::Closed { reason: text(event, "/reason").to_owned() });
+            }
+            "error" => {
+                let reason = format!("{}: {}", text(event, "/error/code"), text(event, "/error/message"));
+                exchange.events.push(match self.is_ready {
+                    true => Event::Warning(reason),
+                    false => Event::Closed { reason },
+                });
+            }
+            _ => {}
+        }
+    }
+
+    fn tick(&mut self, exchange: &mut Exchange) {
+        if !self.is_ready {
+            return;
+        }
+        if self.last_input.is_none_or(|at| at.elapsed() >= INPUT_PAUSE) {
+            let data = encode_base64(&[0; SILENCE_BYTES]);
+            exchange.messages.push(format!(r#"{{"type":"session.input_audio.append","audio":"{data}"}}"#));
+        }
+        if self.heard_at.elapsed() >= USER_PAUSE {
+            self.end_user_utterance(exchange);
+        }
+        if self.speaking.is_some_and(|at| at.elapsed() >= OUTPUT_PAUSE) {
+            self.speaking = None;
+            exchange.events.push(Event::TurnComplete);
+        }
+    }
+}
+
+/// An estimate of the tokens of a text: four letters, one letter of a large alphabet, or one word each.
+pub(crate) fn tokens(text: &str) -> usize {
+    let (mut wide, mut narrow) = (0, 0_usize);
+    for c in text.chars() {
+        if u32::from(c) > 0x2ff { wide += 1 } else { narrow += 1 }
+    }
+    text.split_whitespace().count().max(narrow.div_ceil(4) + wide)
+}
+
+/// The text in pieces of at most `limit` tokens, cut after a sentence or a word where there is one.
+pub(crate) fn pieces(text: &str, limit: usize) -> Vec<String> {
+    let mut pieces = Vec::new();
+    let mut rest = text.trim();
+    while tokens(rest) > limit {
+        // A prefix of `limit` characters has no more than `limit` tokens.
+        let fits = |end: usize| tokens(&rest[..end]) <= limit;
+        let ends: Vec<usize> = rest.char_indices().map(|(at, c)| at + c.len_utf8()).collect();
+        let longest = ends.partition_point(|end| fits(*end)).max(1);
+        let end = ends.get(longest - 1).copied().unwrap_or(rest.len());
+        let sentence =
+            rest[..end].rfind(['.', '!', '?', '\n', '。']).map(|at| rest.ceil_char_boundary(at + 1));
+        let word = rest[..end].rfind(char::is_whitespace);
+        let cut = sentence.or(word).filter(|cut| *cut > end / 2).unwrap_or(end);
+        pieces.push(rest[..cut].trim().to_owned());
+        rest = rest[cut..].trim_start();
+    }
+    if !rest.is_empty() {
+        pieces.push(rest.to_owned());
+    }
+    pieces
+}

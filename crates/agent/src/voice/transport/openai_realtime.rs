@@ -1,0 +1,236 @@
+//! OpenAI Realtime, GA form. The model waits for `response.create` after results, and has one response at a time.
+
+use serde_json::{Value, json};
+use toolwright_providers::{Call, provider};
+
+use super::{Codec, Command, Event, Exchange, ModelCall, Role, Setup, ToolUse, VoiceProvider, text};
+use crate::voice::pcm::{decode_base64, encode_base64};
+
+/// Enough for the model's voice detection to end the turn.
+const SILENCE_BYTES: usize = 24_000 * 2 * 7 / 10;
+
+pub(super) const PROVIDER: VoiceProvider = VoiceProvider {
+    name: "openai-realtime",
+    title: "OpenAI Realtime",
+    url: "wss://api.openai.com/v1",
+    key_env: "OPENAI_API_KEY",
+    default_model: "gpt-realtime",
+    view: "openai-realtime",
+    input_rate: 24_000,
+    output_rate: 24_000,
+    tools: ToolUse::Calls,
+    says_fillers: true,
+    path: |model| format!("/realtime?model={model}"),
+    headers: |key| vec![("authorization", format!("Bearer {key}"))],
+    codec: |setup| Box::new(OpenAiRealtime::new(setup)),
+};
+
+struct OpenAiRealtime {
+    setup: Setup,
+    is_ready: bool,
+    /// A response is being made, or was asked for.
+    is_responding: bool,
+    /// The response is outside of the conversation: its end ends no turn.
+    is_filler: bool,
+    /// A response is wanted as soon as none is being made and no call is open.
+    wants_response: bool,
+    /// Calls without an answer.
+    open_calls: Vec<String>,
+}
+
+impl OpenAiRealtime {
+    const fn new(setup: Setup) -> Self {
+        Self {
+            setup,
+            is_ready: false,
+            is_responding: false,
+            is_filler: false,
+            wants_response: false,
+            open_calls: Vec::new(),
+        }
+    }
+
+    fn session(&self) -> Value {
+        let Setup { instructions, view, voice, language, .. } = &self.setup;
+        let mut transcription = json!({ "model": "gpt-4o-mini-transcribe" });
+        if let Some(language) = language {
+            // ISO 639-1.
+            transcription["language"] = language.split('-').next().unwrap_or_default().into();
+        }
+        let format = json!({ "type": "audio/pcm", "rate": 24000 });
+        let mut output = json!({ "format": format });
+        if let Some(voice) = voice {
+            output["voice"] = voice.as_str().into();
+        }
+        json!({
+            "type": "realtime",
+            "output_modalities": ["audio"],
+            "instructions": &**instructions,
+            "tools": view.declarations,
+            "tool_choice": "auto",
+            "audio": {
+                "input": {
+                    "format": format,
+                    "transcription": transcription,
+                    "turn_detection": { "type": "server_vad", "create_response": true, "interrupt_response": true },
+                },
+                "output": output,
+            },
+        })
+    }
+
+    fn respond(&mut self, exchange: &mut Exchange) {
+        self.wants_response = true;
+        self.respond_when_free(exchange);
+    }
+
+    fn respond_when_free(&mut self, exchange: &mut Exchange) {
+        if self.wants_response && !self.is_responding && self.open_calls.is_empty() {
+            self.wants_response = false;
+            self.is_responding = true;
+            exchange.send(&json!({ "type": "response.create" }));
+        }
+    }
+
+    fn response_done(&mut self, event: &Value, exchange: &mut Exchange) {
+        self.is_responding = false;
+        if std::mem::take(&mut self.is_filler) {
+            return self.respond_when_free(exchange);
+        }
+        let status = text(event, "/response/status");
+        if status == "cancelled" {
+            exchange.events.push(Event::Interrupted);
+        } else if status == "failed" {
+            let reason = text(event, "/response/status_details/error/message");
+            exchange.events.push(Event::Warning(format!("a response failed: {reason}")));
+        }
+        let mut calls = Vec::new();
+        if let Ok(codec) = provider(PROVIDER.view) {
+            for mut call in codec.read(event) {
+                self.setup.view.restore(&mut call);
+                let Call { id, name, arguments } = call;
+                let id = id.unwrap_or_default();
+                self.open_calls.push(id.clone());
+                calls.push(ModelCall { id, name, args: arguments });
+            }
+        }
+        if calls.is_empty() {
+            exchange.events.push(Event::TurnComplete);
+        } else {
+            exchange.events.push(Event::Calls(calls));
+        }
+        self.respond_when_free(exchange);
+    }
+
+    fn interrupt(&self, item: Option<String>, ms: u64, exchange: &mut Exchange) {
+        if self.is_responding {
+            exchange.send(&json!({ "type": "response.cancel" }));
+        }
+        if let Some(item) = item {
+            exchange.send(&json!({
+                "type": "conversation.item.truncate", "item_id": item, "content_index": 0, "audio_end_ms": ms,
+            }));
+        }
+    }
+
+    fn error(&mut self, event: &Value, exchange: &mut Exchange) {
+        let (code, message) = (text(event, "/error/code"), text(event, "/error/message"));
+        exchange.events.push(match code {
+            // Both are races with the model: it has begun, or ended, a response on its own.
+            "conversation_already_has_active_response" => {
+                self.wants_response = true;
+                return;
+            }
+            "response_cancel_not_active" => return,
+            _ if self.is_ready => Event::Warning(format!("{code}: {message}")),
+            _ => Event::Closed { reason: format!("{code}: {message}") },
+        });
+    }
+}
+
+fn message_item(role: &str, kind: &str, text: &str) -> Value {
+    let content = json!([{ "type": kind, "text": text }]);
+    json!({ "type": "conversation.item.create", "item": { "type": "message", "role": role, "content": content } })
+}
+
+impl Codec for OpenAiRealtime {
+    fn open(&mut self, exchange: &mut Exchange) {
+        exchange.send(&json!({ "type": "session.update", "session": self.session() }));
+    }
+
+    fn audio(&mut self, pcm: &[u8], exchange: &mut Exchange) {
+        let data = encode_base64(pcm);
+        exchange.messages.push(format!(r#"{{"type":"input_audio_buffer.append","audio":"{data}"}}"#));
+    }
+
+    fn command(&mut self, command: Command, exchange: &mut Exchange) {
+        match command {
+            Command::Text(text) => {
+                exchange.send(&message_item("user", "input_text", &text));
+                self.respond(exchange);
+            }
+            Command::Context(text) | Command::Commentary { text, .. } => {
+                exchange.send(&message_item("system", "input_text", &text));
+                self.respond(exchange);
+            }
+            Command::Muted(true) => self.audio(&vec![0; SILENCE_BYTES], exchange),
+            Command::Result { id, content, .. } => {
+                let item =
+                    json!({ "type": "function_call_output", "call_id": id, "output": content.to_string() });
+                exchange.send(&json!({ "type": "conversation.item.create", "item": item }));
+                self.open_calls.retain(|open| *open != id);
+                self.respond(exchange);
+            }
+            Command::Filler(text) if !self.is_responding => {
+                self.is_responding = true;
+                self.is_filler = true;
+                let instructions = format!("say {text}");
+                let response = json!({ "conversation": "none", "input": [], "instructions": instructions,
+                    "tool_choice": "none" });
+                exchange.send(&json!({ "type": "response.create", "response": response }));
+            }
+            Command::Interrupt { item, ms } => self.interrupt(item, ms, exchange),
+            Command::Muted(false) | Command::Filler(_) | Command::Close => {}
+        }
+    }
+
+    fn message(&mut self, event: &Value, exchange: &mut Exchange) {
+        match text(event, "/type") {
+            "session.updated" if !self.is_ready => {
+                self.is_ready = true;
+                for message in &self.setup.history {
+                    let (role, kind) = match message.role {
+                        Role::User => ("user", "input_text"),
+                        Role::Assistant => ("assistant", "output_text"),
+                    };
+                    exchange.send(&message_item(role, kind, &message.text));
+                }
+                exchange.events.push(Event::Ready);
+            }
+            "input_audio_buffer.speech_started" => exchange.events.push(Event::SpeechStarted),
+            "conversation.item.input_audio_transcription.delta" => {
+                let text = text(event, "/delta").to_owned();
+                exchange.events.push(Event::UserText { text, is_final: false });
+            }
+            "conversation.item.input_audio_transcription.completed" => {
+                let text = text(event, "/transcript").to_owned();
+                exchange.events.push(Event::UserText { text, is_final: true });
+            }
+            "response.created" => self.is_responding = true,
+            "response.output_audio.delta" => {
+                // A filler is no item of the conversation, and cannot be truncated.
+                let item = (!self.is_filler).then(|| text(event, "/item_id").to_owned());
+                match decode_base64(text(event, "/delta")) {
+                    Some(pcm) => exchange.events.push(Event::Audio { item, pcm }),
+                    None => exchange.events.push(Event::Warning("audio that is not base64".to_owned())),
+                }
+            }
+            "response.output_audio_transcript.delta" => {
+                exchange.events.push(Event::AssistantText(text(event, "/delta").to_owned()));
+            }
+            "response.done" => self.response_done(event, exchange),
+            "error" => self.error(event, exchange),
+            _ => {}
+        }
+    }
+}
