@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use toolwright_contract::{Mode, Principal};
+use toolwright_contract::Principal;
 use toolwright_orchestrator::observe::Span;
 use toolwright_orchestrator::store::{ConversationLog, SessionRecord, SessionStatus};
 use toolwright_orchestrator::{Orchestrator, Runtime};

@@ -118,9 +118,8 @@ mod tests {
     fn a_waterfall_has_a_bar_for_each_step_in_its_place() {
         let steps = [("resolve", 10), ("run", 2_000), ("backoff", 100_000), ("run", 97_990), ("settle", 0)];
         let bars = waterfall(steps.into_iter());
-        let seen: Vec<_> =
-            bars.iter().map(|bar| (bar.name.as_str(), &*bar.starts, &*bar.took, &*bar.x, &*bar.width));
-        let seen: Vec<_> = seen.into_iter().collect();
+        let seen = bars.iter().map(|bar| (bar.name.as_str(), &*bar.starts, &*bar.took, &*bar.x, &*bar.width));
+        let seen: Vec<_> = seen.collect();
         assert_eq!(
             seen,
             [

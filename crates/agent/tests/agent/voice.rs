@@ -149,7 +149,7 @@ async fn every_call_runs_once_and_is_answered_once() {
     model.hears("add a note");
     model.calls(&[("f1", "note_add", json!({ "text": "a" })), ("f2", "nothing", json!({}))]);
     model.calls(&[("f1", "note_add", json!({ "text": "a" }))]);
-    let mut answers = vec![model.result().await, model.result().await];
+    let mut answers = [model.result().await, model.result().await];
     answers.sort_by(|one, other| one.0.cmp(&other.0));
     assert_eq!(answers[0], ("f1".to_owned(), json!({ "output": { "done": "note_add" } })));
     assert_eq!((answers[1].0.as_str(), &answers[1].1["error"]["type"]), ("f2", &json!("NOT_FOUND")));

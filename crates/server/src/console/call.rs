@@ -70,7 +70,7 @@ fn last_call(history: &CallHistory) -> Option<&AuditEntry> {
     entries()
         .find(|entry| entry.event == "called")
         .or_else(|| entries().rev().find(is_call))
-        .or(entries().last())
+        .or_else(|| entries().next_back())
 }
 
 async fn view(

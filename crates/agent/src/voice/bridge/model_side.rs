@@ -147,7 +147,7 @@ impl Bridge {
     async fn user_text(&mut self, text: &str, is_final: bool) {
         self.timers.activity();
         // The transcript of a turn that the model has answered already.
-        if !(self.turn.awaits_transcript && !self.turn.is_open) {
+        if !self.turn.awaits_transcript || self.turn.is_open {
             let is_new = self.turn.user_piece_at.is_none();
             // A model that owns turn-taking also hears what is no interruption.
             if is_new && self.shared.options.provider.tools == ToolUse::Calls {
