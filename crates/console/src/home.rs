@@ -1,9 +1,11 @@
 //! The first page: what runs, what is wrong and how to fix it, and how to connect.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use askama::Template;
 
 use crate::layout::Layout;
-use crate::parts::Notice;
+use crate::parts::{Chip, Notice};
 use crate::recipe::Recipe;
 
 #[derive(Debug, Template)]
@@ -14,7 +16,13 @@ pub struct HomePage {
     pub headline: String,
     pub subline: String,
     pub notices: Vec<Notice>,
+    /// Findings of the last build, when the tools are watched.
+    pub findings: Vec<Finding>,
+    /// The tools are watched: the page loads again when something changes.
+    pub is_watching: bool,
     pub facts: Vec<Fact>,
+    /// The checks of the setup.
+    pub checks: Vec<CheckRow>,
     pub recipes: Vec<Recipe>,
 }
 
@@ -24,6 +32,36 @@ pub struct Fact {
     pub name: String,
     pub value: String,
     pub note: String,
+}
+
+/// A problem that the build has found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    pub is_error: bool,
+    pub code: String,
+    pub place: String,
+    pub message: String,
+    pub help: Option<String>,
+    pub source: Option<String>,
+}
+
+/// A check of the setup.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckRow {
+    pub name: String,
+    pub state: Chip,
+    pub message: String,
+    pub help: Option<String>,
+}
+
+impl HomePage {
+    /// Differs when a reader should see the page again.
+    fn state(&self) -> String {
+        let mut hasher = DefaultHasher::new();
+        self.layout.toolset.hash(&mut hasher);
+        self.findings.iter().for_each(|finding| (&finding.place, &finding.message).hash(&mut hasher));
+        hasher.finish().to_string()
+    }
 }
 
 impl Fact {

@@ -25,3 +25,6 @@ pub mod toolsets;
 pub use askama::Error as RenderError;
 pub use askama::Template;
 pub use layout::{Layout, Page};
+
+#[cfg(test)]
+mod pages_tests;

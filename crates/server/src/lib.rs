@@ -39,6 +39,7 @@ pub mod route;
 mod running_requests;
 mod server;
 mod service;
+mod setup;
 mod write_test;
 mod write_timeout;
 
@@ -47,3 +48,4 @@ pub use openapi::DOCUMENT as OPENAPI;
 pub use options::{DEFAULT_TURN_IDLE, Limits, Options};
 pub use prompts::Prompts;
 pub use server::{Error, Server};
+pub use setup::{BuildFinding, CheckSetup, Setup, SetupCheck, SetupStatus};

@@ -8,6 +8,7 @@ use toolwright_agent::Agent;
 
 use crate::access_log::AccessLog;
 use crate::prompts::Prompts;
+use crate::setup::Setup;
 
 /// Longer than a model takes between two calls of a turn, shorter than a person takes to read an answer and reply.
 pub const DEFAULT_TURN_IDLE: Duration = Duration::from_secs(15);
@@ -28,6 +29,8 @@ pub struct Options {
     pub images: Option<PathBuf>,
     /// The directory that the tools are built from: the console saves tests there. `None` for an artifact.
     pub tools_dir: Option<PathBuf>,
+    /// What the console says about the setup.
+    pub setup: Setup,
     /// Answers chat clients; without it the chat routes are refused.
     pub agent: Option<Agent>,
     /// How long running requests may take once shutdown begins.
@@ -72,6 +75,7 @@ impl Default for Options {
             mcp_turn_idle: DEFAULT_TURN_IDLE,
             images: None,
             tools_dir: None,
+            setup: Setup::default(),
             agent: None,
             shutdown: Duration::from_secs(35),
         }

@@ -23,6 +23,8 @@ mod confirmations;
 mod connections;
 #[path = "server/console.rs"]
 mod console;
+#[path = "server/console_tools.rs"]
+mod console_tools;
 #[path = "server/current_roles.rs"]
 mod current_roles;
 #[path = "server/images.rs"]

@@ -16,6 +16,7 @@ use toolwright_orchestrator::confinement;
 use toolwright_orchestrator::store::{self, Sqlite, sqlite};
 use toolwright_registry::build::{Progress, compile};
 use toolwright_registry::toolset::Toolset;
+use toolwright_server::{SetupCheck, SetupStatus};
 
 use super::check::session_toolset;
 use crate::args::{Common, Format};
@@ -98,6 +99,24 @@ pub fn run(common: &Common) -> Result<ExitCode> {
         Format::Human => results.iter().for_each(print_result),
     }
     Ok(output::status(results.iter().all(|result| result.status != Status::Broken)))
+}
+
+/// What a running server shows in its console: it has loaded the tools and opened the store, so these are left out.
+pub fn check_running(config: &Config) -> Vec<SetupCheck> {
+    let is_shown = |(name, _): &&Check| !["tools", "store"].contains(name);
+    let checks =
+        CHECKS.iter().filter(is_shown).map(|(name, check)| CheckResult { check: name, ..check(config) });
+    let to_setup = |result: CheckResult| SetupCheck {
+        name: result.check.to_owned(),
+        status: match result.status {
+            Status::Ok => SetupStatus::Ok,
+            Status::Missing => SetupStatus::Missing,
+            Status::Broken => SetupStatus::Broken,
+        },
+        message: result.message,
+        help: result.help,
+    };
+    checks.map(to_setup).collect()
 }
 
 fn print_result(result: &CheckResult) {

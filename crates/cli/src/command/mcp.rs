@@ -9,6 +9,7 @@ use clap::{Args, Subcommand};
 use toolwright_contract::Mode;
 use toolwright_orchestrator::Orchestrator;
 use toolwright_orchestrator::store::{Backend, Store};
+use toolwright_server::Setup;
 use toolwright_server::mcp::{rmcp, serve_stdio};
 
 use super::local_mcp;
@@ -78,7 +79,7 @@ async fn serve(config: &Arc<Config>, store: Store, args: &Mcp) -> Result<bool> {
     let orchestrator = Orchestrator::builder(runtime).store(store).policy(config.policy());
     let orchestrator = orchestrator.capacity(config.capacity()).build()?;
     if args.watch {
-        reload_on_change(Arc::clone(config), orchestrator.clone()).await;
+        reload_on_change(Arc::clone(config), orchestrator.clone(), Setup::default()).await;
     }
     let options = config.host_options(args.mode);
     let served = serve_stdio(orchestrator.clone(), options, rmcp::transport::stdio());

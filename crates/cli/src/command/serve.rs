@@ -1,7 +1,7 @@
 //! `toolwright serve`: serves the tools over HTTP until the process is told to stop.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -13,12 +13,14 @@ use toolwright_agent::{AgentObserver, Model};
 use toolwright_contract::Mode;
 use toolwright_kb::KbCapability;
 use toolwright_orchestrator::{Orchestrator, Runtime};
+use toolwright_registry::build::{Progress, compile};
+use toolwright_registry::diagnostic::{Diagnostic, Severity};
 use toolwright_server::auth::LocalKey;
 use toolwright_server::mcp::serve_local;
 use toolwright_server::otlp::Exporter;
-use toolwright_server::{Options, Server};
+use toolwright_server::{BuildFinding, Options, Server, Setup};
 
-use super::watch;
+use super::{doctor, watch};
 use crate::args::Source;
 use crate::config::{AgentFlags, Config, ServerConfig, ServerFlags, url_of};
 use crate::output::{self, Failure};
@@ -86,13 +88,15 @@ async fn serve(config: &Arc<Config>, server: &ServerConfig, runtime: Runtime, ar
     let agent = config.agent(&args.agent, orchestrator.clone(), observer).await?;
     let model = describe_model(agent.model());
     let tools_dir = args.source.artifact.is_none().then(|| config.tools.clone());
-    let options = Options { agent: Some(agent), tools_dir, ..server.options(config) };
+    let checked = Arc::clone(config);
+    let setup = Setup::new(Arc::new(move || doctor::check_running(&checked)), args.watch);
+    let options = Options { agent: Some(agent), tools_dir, setup: setup.clone(), ..server.options(config) };
     let http = Server::bind(orchestrator.clone(), auth, options).await;
     let http = http.map_err(|error| Failure::new(&error, error.help()))?;
     config.serve_at(http.address(), server.section.public_url.as_deref());
     let server_file = open_to_commands(config, http.address(), key, orchestrator.clone()).await?;
     if args.watch {
-        reload_on_change(Arc::clone(config), orchestrator.clone()).await;
+        reload_on_change(Arc::clone(config), orchestrator.clone(), setup).await;
     }
     reload_on_hangup(Arc::clone(config), args.source.clone(), orchestrator.clone())?;
     output::message(format_args!(
@@ -183,11 +187,15 @@ async fn signal() {
 }
 
 /// Builds again whenever a tool changes, and installs the result for new sessions. Returns once changes are noticed.
-pub(super) async fn reload_on_change(config: Arc<Config>, orchestrator: Orchestrator) {
+pub(super) async fn reload_on_change(config: Arc<Config>, orchestrator: Orchestrator, setup: Setup) {
     let (started, is_watching) = oneshot::channel();
     std::thread::spawn(move || {
         let artifact = config.tools.join(toolwright_registry::artifact::FILE_NAME);
-        let reload = || reload(&config, &Source::default(), &orchestrator);
+        setup.set_findings(findings(&config));
+        let reload = || {
+            reload(&config, &Source::default(), &orchestrator);
+            setup.set_findings(findings(&config));
+        };
         let started = || {
             let _ = started.send(());
         };
@@ -198,6 +206,25 @@ pub(super) async fn reload_on_change(config: Arc<Config>, orchestrator: Orchestr
     });
     // An error has been reported: the server runs without watching.
     let _ = is_watching.await;
+}
+
+/// What the build finds, for the console. The build itself was just done, and is answered from its cache.
+fn findings(config: &Config) -> Vec<BuildFinding> {
+    let Ok(compilation) = compile(config.build_options(), &Progress::default()) else { return Vec::new() };
+    let finding = |found: &Diagnostic| {
+        let file = Path::new(&found.tool).join(&found.file);
+        let text = std::fs::read_to_string(config.tools.join(&file)).unwrap_or_default();
+        let line = text.lines().nth(found.line.saturating_sub(1)).filter(|_| found.span.is_some());
+        BuildFinding {
+            is_error: found.severity == Severity::Error,
+            code: found.code.to_string(),
+            place: format!("{}:{}:{}", file.display(), found.line, found.column),
+            message: found.message.clone(),
+            help: found.help.clone(),
+            source: line.map(str::to_owned),
+        }
+    };
+    compilation.diagnostics.iter().map(finding).collect()
 }
 
 /// Builds or reads the tools again at each SIGHUP, and installs the result for new sessions.

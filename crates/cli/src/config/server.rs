@@ -375,9 +375,8 @@ impl ServerConfig {
             prompts: config.prompts_for_hosts(),
             mcp_turn_idle: config.mcp_turn_idle(),
             images: Some(config.images().dir),
-            tools_dir: None,
-            agent: None,
             shutdown: seconds(section.shutdown_s),
+            ..Options::default()
         }
     }
 }

@@ -101,3 +101,7 @@ impl Field {
 }
 
 impl HtmlSafe for Field {}
+
+#[cfg(test)]
+#[path = "schema_form_tests.rs"]
+mod tests;

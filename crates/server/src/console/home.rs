@@ -2,8 +2,8 @@
 
 use toolwright_agent::Model;
 use toolwright_console::format::plural;
-use toolwright_console::home::{Fact, HomePage};
-use toolwright_console::parts::{Notice, Tone};
+use toolwright_console::home::{CheckRow, Fact, Finding, HomePage};
+use toolwright_console::parts::{Chip, Notice, Tone};
 use toolwright_console::recipe::recipes;
 use toolwright_console::{Layout, Page};
 use toolwright_orchestrator::store::Store;
@@ -11,6 +11,7 @@ use toolwright_orchestrator::store::Store;
 use super::{base_url, layout, page};
 use crate::app::App;
 use crate::request::{ApiRequest, ApiResult};
+use crate::setup::{BuildFinding, SetupCheck, SetupStatus};
 
 pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
     request.query([])?;
@@ -23,30 +24,66 @@ pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
     page(&HomePage {
         headline: headline.to_owned(),
         subline: format!("{base} · {}", store_name(request.app)),
-        facts: facts(request.app),
+        findings: findings.into_iter().map(finding).collect(),
+        is_watching: setup.is_watching(),
+        facts: facts(request.app, &checks),
+        checks: checks.iter().map(check_row).collect(),
         recipes: recipes(&base, needs_key, None),
         notices,
         layout,
     })
 }
 
-fn facts(app: &App) -> Vec<Fact> {
+fn facts(app: &App, checks: &[SetupCheck]) -> Vec<Fact> {
     let current = app.orchestrator.current();
     let toolset = current.toolset();
     let model = app.options.agent.as_ref().map(|agent| agent.model());
-    vec![
+    let mut facts = vec![
         Fact::new("Toolset", toolset.version.clone(), plural(toolset.ids().count() as u64, "tool")),
         Fact::new(
             "Model",
             model.map_or("none", Model::name),
             model.map_or("chat is off".to_owned(), |model| format!("by {}", model.provider())),
         ),
-        Fact::new("Store", store_name(app), ""),
-    ]
+        Fact::new("Store", store_name(app), "sessions, calls, audit"),
+    ];
+    let kb = checks.iter().find(|check| check.name == "knowledge base");
+    facts.extend(kb.map(|check| match check.message.split_once(" records") {
+        Some((records, _)) if check.status != SetupStatus::Broken => {
+            Fact::new("Knowledge base", records, "records")
+        }
+        _ => Fact::new("Knowledge base", "–", check.message.clone()),
+    }));
+    facts
 }
 
-fn notices(app: &App) -> Vec<Notice> {
-    let mut notices = Vec::new();
+fn finding(found: BuildFinding) -> Finding {
+    let BuildFinding { is_error, code, place, message, help, source } = found;
+    Finding { is_error, code, place, message, help, source }
+}
+
+fn check_row(check: &SetupCheck) -> CheckRow {
+    let (tone, word) = match check.status {
+        SetupStatus::Ok => (Tone::Ok, "ok"),
+        SetupStatus::Missing => (Tone::Warn, "missing"),
+        SetupStatus::Broken => (Tone::Bad, "broken"),
+    };
+    CheckRow {
+        name: check.name.clone(),
+        state: Chip::new(tone, word),
+        message: check.message.clone(),
+        help: check.help.clone(),
+    }
+}
+
+fn notices(app: &App, checks: &[SetupCheck]) -> Vec<Notice> {
+    let broken = checks.iter().filter(|check| check.status == SetupStatus::Broken);
+    let mut notices: Vec<Notice> = broken
+        .map(|check| {
+            let text = format!("{}. {}", check.message, check.help.as_deref().unwrap_or_default());
+            Notice::new(Tone::Bad, format!("The {} does not work:", check.name), text)
+        })
+        .collect();
     if app.options.agent.as_ref().is_some_and(|agent| matches!(agent.model(), Model::Offline)) {
         let text =
             "The offline agent answers by quoting the knowledge base. To use one, set `[agent]`, or a key:";
