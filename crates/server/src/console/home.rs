@@ -18,9 +18,16 @@ pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
     let layout = Layout { scripts: &["home.js"], ..layout(&request, Page::Home, "Home").await? };
     let base = base_url(&request);
     let needs_key = !request.app.auth.is_open();
-    let notices = notices(request.app);
-    let headline =
-        if notices.is_empty() { "Everything is running" } else { "Running, with something to fix" };
+    let setup = &request.app.options.setup;
+    let (checks, findings) = (setup.checks(), setup.findings());
+    let notices = notices(request.app, &checks);
+    let is_broken = checks.iter().any(|check| check.status == SetupStatus::Broken);
+    let has_errors = findings.iter().any(|finding| finding.is_error);
+    let headline = match (has_errors, is_broken) {
+        (true, _) => "The tools do not build: the toolset before is served",
+        (false, true) => "Running, with something to fix",
+        (false, false) => "Everything is running",
+    };
     page(&HomePage {
         headline: headline.to_owned(),
         subline: format!("{base} · {}", store_name(request.app)),

@@ -108,7 +108,7 @@ async fn a_tool_has_documentation_parameters_and_the_forms_of_all_providers() {
     let parameters = browser.page("/tools/echo?tab=parameters").await;
     assert!(parameters.contains("<b class=\"mono\">times</b>") && parameters.contains("Default 1."));
     let models = browser.page("/tools/echo?tab=models").await;
-    for title in ["OpenAI", "Anthropic", "Gemini", "MCP"] {
+    for title in ["OpenAI", "Anthropic", "Gemini", "Model Context Protocol"] {
         assert!(models.contains(title), "{title}");
     }
     assert!(models.contains("**echo** (utility): Does work."));
