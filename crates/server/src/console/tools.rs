@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use toolwright_console::Page;
+use toolwright_console::chart::Sparkline;
 use toolwright_console::format::{count, duration, percent, plural, url_part};
 use toolwright_console::parts::{Choice, Pager};
 use toolwright_console::tools::{Health, ToolRow, ToolsPage};
@@ -18,6 +19,7 @@ use crate::rest::audience::Audience;
 
 const PAGE_SIZE: usize = 50;
 const MAX_PAGE: u64 = 1_000_000;
+const SPARKLINE_POINTS: u32 = 20;
 
 /// The query of the page's address.
 struct Filter {
@@ -169,12 +171,22 @@ fn row(tool: &Tool, metrics: Option<&ToolMetrics>) -> ToolRow {
 pub(super) fn health(metrics: &ToolMetrics, budget: f64) -> Health {
     let errors: u64 = metrics.errors.values().sum();
     let p95 = metrics.quantile(0.95);
+    let shares = (1..=SPARKLINE_POINTS).map(|point| f64::from(point) / f64::from(SPARKLINE_POINTS));
+    let sparkline = Sparkline {
+        label: format!(
+            "From the fastest to the slowest call; p95 {}, budget {}",
+            duration(p95),
+            duration(budget)
+        ),
+        values: shares.map(|share| Some(metrics.quantile(share))).collect(),
+        limit: Some(budget),
+    };
     Health {
         calls: count(metrics.calls),
         errors: percent(errors, metrics.calls + metrics.refusals),
         p95: if metrics.calls > 0 { duration(p95) } else { String::new() },
         is_over_budget: p95 > budget,
-        sparkline: None,
+        sparkline: (metrics.calls > 0).then_some(sparkline),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The console's pages about tools: the list, a tool, trying it, the prompt, toolsets.
 
 use serde_json::json;
+use toolwright_registry::toolset::{Implementation, Module, Tool};
 
 use super::console::Browser;
 use super::support::{TestServer, orchestrator_of, tool};
@@ -150,4 +151,34 @@ async fn a_call_is_saved_as_a_test_only_where_the_tools_have_a_directory() {
     let refused = browser.submit("/tools/echo", "/tools/echo/tests", &fields).await;
     assert_eq!(refused.status, 403);
     assert!(refused.text().contains("when the server runs on a tools directory"), "{}", refused.text());
+}
+
+#[tokio::test]
+async fn a_saved_call_is_a_test_file_of_the_tool() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("echo")).unwrap();
+    let path = "echo/handler.js".to_owned();
+    let module = Module { path, sha256: String::new(), modules: Default::default() };
+    let echo = Tool { implementation: Implementation::Module(module), ..tool("echo", &json!({})) };
+    let (runs, permits) = (Default::default(), std::sync::Arc::new(tokio::sync::Semaphore::new(0)));
+    let orchestrator = orchestrator_of(vec![echo], &runs, &permits, |builder| builder);
+    let tools = dir.path().to_owned();
+    let server =
+        TestServer::set_up(orchestrator, runs, permits, |options| options.tools_dir = Some(tools), None)
+            .await;
+    let browser = Browser::new(&server.client);
+    let fields = [
+        ("mode", "voice"),
+        ("args", "{\"a\":1}"),
+        ("expect", "{\"ok\":true,\"data\":{}}"),
+        ("name", "../It works"),
+    ];
+    let saved = browser.submit("/tools/echo", "/tools/echo/tests", &fields).await;
+    assert_eq!(saved.status, 303, "{}", saved.text());
+    assert!(browser.page(saved.header("location").unwrap()).await.contains("The test is saved."));
+    let text = std::fs::read_to_string(dir.path().join("echo/tests/it-works.json")).unwrap();
+    let case: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let expected = json!({ "name": "../It works", "args": { "a": 1 }, "mode": "voice", "expect": { "ok": true, "data": {} } });
+    assert_eq!(case, expected);
+    assert_eq!(browser.submit("/tools/echo", "/tools/echo/tests", &fields).await.status, 409);
 }
