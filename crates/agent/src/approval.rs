@@ -99,10 +99,9 @@ impl Agent {
                 principal: Some(&run.principal),
             };
             let reason = Some("the message was replaced".to_owned());
-            match self.0.orchestrator.reject(&approver, reason).await {
-                Err(confirm::Error::Store(error)) => return Err(error.into()),
-                // It was answered or has expired.
-                _ => {}
+            // Any other error means that it was answered or has expired.
+            if let Err(confirm::Error::Store(error)) = self.0.orchestrator.reject(&approver, reason).await {
+                return Err(error.into());
             }
         }
         Ok(())
