@@ -92,7 +92,7 @@ const model = once('model', async () => {
 /** With keys for an admin and for a member, and the scripted model. */
 export const keyServer = once('keys', async () => {
   const port = await model();
-  const agent = `[agent]\nprovider = "openai-chat"\nmodel = "scripted"\nbase_url = "http://127.0.0.1:${port}/v1"\n`;
+  const agent = `[agent]\nprovider = "openai-chat"\nmodel = "demo-model"\nbase_url = "http://127.0.0.1:${port}/v1"\n`;
   const project = makeProject('keys', agent, port);
   const key = (name, ...roles) => toolwright(project, 'keys', 'create', name, ...roles.flatMap((role) => ['--role', role]));
   const keys = { admin: key('ada', 'admin'), member: key('mira', 'staff') };

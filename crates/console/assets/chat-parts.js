@@ -100,8 +100,8 @@ function section(title, text) {
 
 /** A few words about a result. */
 function outputSummary(output) {
-  const list = Array.isArray(output) ? output : Object.values(output ?? {}).find(Array.isArray);
-  if (!list) return 'done';
+  const list = Array.isArray(output) ? output : output?.results;
+  if (!Array.isArray(list)) return 'done';
   return list.length === 1 ? '1 result' : `${list.length.toLocaleString('en')} results`;
 }
 

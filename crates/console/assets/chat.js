@@ -119,7 +119,7 @@ function insertPart(known, index, node) {
 }
 
 function userPart(node, part) {
-  const shown = part.type === 'text' ? element('div', { class: 'said', dir: 'auto' }, part.text)
+  const shown = part.type === 'text' ? element('div', { class: 'utterance', dir: 'auto' }, part.text)
     : element('span', { class: 'muted small' }, `A file of type ${part.mediaType}`);
   node.append(shown);
   return shown;
