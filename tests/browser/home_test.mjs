@@ -85,7 +85,7 @@ test('a request of another site changes nothing', async () => {
 test('on a phone the menu opens and closes', async () => {
   await withPage(await openServer(), { viewport: { width: 390, height: 844 } }, async (page) => {
     await page.goto('/');
-    const link = page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Tools' });
+    const link = page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Tools', exact: true });
     assert.equal(await link.isVisible(), false);
     await page.getByRole('link', { name: 'Menu', exact: true }).click();
     await link.click();
