@@ -16,7 +16,7 @@ use crate::schema_form::{Decoded, build};
 use crate::tool::{Tab, TabContent, ToolPage, TryContent, TryResult};
 use crate::tools::{Health, ToolRow, ToolsPage};
 use crate::toolsets::{ChangedTool, Comparison, ToolsetRow, ToolsetsPage};
-use crate::{Template, error_page::ErrorPage, sign_in::SignInPage};
+use crate::{error_page::ErrorPage, sign_in::SignInPage};
 
 /// Text that would be markup, a script, or turn the direction of what follows.
 const HOSTILE: &str = "</pre>\"'><script>alert(1)</script><img src=x onerror=alert(1)>\u{202e}javascript:";

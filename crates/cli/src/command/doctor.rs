@@ -105,7 +105,7 @@ pub fn run(common: &Common) -> Result<ExitCode> {
 pub fn check_running(config: &Config) -> Vec<SetupCheck> {
     let is_shown = |(name, _): &&Check| !["tools", "store"].contains(name);
     let checks =
-        CHECKS.iter().filter(is_shown).map(|(name, check)| CheckResult { check: *name, ..check(config) });
+        CHECKS.iter().filter(is_shown).map(|(name, check)| CheckResult { check: name, ..check(config) });
     let to_setup = |result: CheckResult| SetupCheck {
         name: result.check.to_owned(),
         status: match result.status {

@@ -13,6 +13,7 @@ use toolwright_agent::voice::VoiceAgent;
 use toolwright_agent::{AgentObserver, Model};
 use toolwright_contract::Mode;
 use toolwright_kb::KbCapability;
+use toolwright_orchestrator::store::Store;
 use toolwright_orchestrator::{Orchestrator, Runtime};
 use toolwright_registry::build::{Progress, compile};
 use toolwright_registry::diagnostic::{Diagnostic, Severity};
@@ -76,32 +77,24 @@ async fn serve(config: &Arc<Config>, server: &ServerConfig, runtime: Runtime, ar
     prepare_in_background(runtime.clone(), has_sources.then(|| config.knowledge_base()));
     let version = runtime.toolset().version.clone();
     let count = report::plural(runtime.toolset().ids().count(), "tool");
-    let mut builder =
-        Orchestrator::builder(runtime).store(store).policy(config.policy()).capacity(config.capacity());
     let exporter = server.collector()?.map(Exporter::start).transpose();
     let exporter = exporter.map_err(|error| Failure::new(error, "check `[telemetry] otlp`"))?;
-    if let Some(exporter) = &exporter {
-        builder = builder.observer(exporter.clone());
-    }
-    let orchestrator = builder.build()?;
+    let orchestrator = orchestrator(config, runtime, store, exporter.as_ref())?;
     let key = LocalKey::random().map_err(|error| Failure::new(error, "try again"))?;
     let auth = server.auth()?.with_local_key(key.clone());
     let access = if auth.is_open() { "no keys: anyone on this machine" } else { "keys are required" };
     let observer = exporter.clone().map(|exporter| exporter as Arc<dyn AgentObserver>);
     let agent = config.agent(&args.agent, orchestrator.clone(), observer).await?;
     let model = describe_model(agent.model());
-    let tools_dir = args.source.artifact.is_none().then(|| config.tools.clone());
-    let knowledge_base: Arc<dyn KnowledgeBase> = Arc::new(ConsoleKb::new(config));
-    let checked = Arc::clone(config);
-    let setup = Setup::new(Arc::new(move || doctor::check_running(&checked)), args.watch);
     let voice = config.voice_agent(&agent)?;
     let voice_model = voice.as_ref().map(VoiceAgent::model);
+    let setup = setup(config, args.watch);
     let options = Options {
         agent: Some(agent),
         voice,
-        tools_dir,
-        knowledge_base: Some(knowledge_base),
         setup: setup.clone(),
+        tools_dir: args.source.artifact.is_none().then(|| config.tools.clone()),
+        knowledge_base: Some(Arc::new(ConsoleKb::new(config)) as Arc<dyn KnowledgeBase>),
         ..server.options(config)
     };
     let http = Server::bind(orchestrator.clone(), auth, options).await;
@@ -112,14 +105,11 @@ async fn serve(config: &Arc<Config>, server: &ServerConfig, runtime: Runtime, ar
         reload_on_change(Arc::clone(config), orchestrator.clone(), setup).await;
     }
     reload_on_hangup(Arc::clone(config), args.source.clone(), orchestrator.clone())?;
+    let address = http.address();
     output::message(format_args!(
-        "serving {count} ({version}) on \x1b[1mhttp://{}\x1b[0m ({access}; stop with Ctrl-C)",
-        http.address()
+        "serving {count} ({version}) on \x1b[1mhttp://{address}\x1b[0m ({access}; stop with Ctrl-C)"
     ));
-    output::message(format_args!("the agent answers with {model}"));
-    if let Some(model) = voice_model {
-        output::message(format_args!("voice clients talk to {model}"));
-    }
+    announce_models(&model, voice_model.as_deref());
     let finished = http.run(shutdown_signal()).await;
     if let Some(path) = server_file {
         // A file that stays leads nowhere.
@@ -132,6 +122,28 @@ async fn serve(config: &Arc<Config>, server: &ServerConfig, runtime: Runtime, ar
     orchestrator.store().close().await;
     output::message(if finished { "stopped" } else { "stopped; some requests did not finish in time" });
     Ok(finished)
+}
+
+/// What the console says about the setup: the checks of `doctor` that matter to a running server.
+fn setup(config: &Arc<Config>, is_watching: bool) -> Setup {
+    let config = Arc::clone(config);
+    Setup::new(Arc::new(move || doctor::check_running(&config)), is_watching)
+}
+
+/// The orchestrator with the settings of the configuration.
+fn orchestrator(
+    config: &Config,
+    runtime: Runtime,
+    store: Store,
+    exporter: Option<&Arc<Exporter>>,
+) -> Result<Orchestrator> {
+    let builder =
+        Orchestrator::builder(runtime).store(store).policy(config.policy()).capacity(config.capacity());
+    let builder = match exporter {
+        Some(exporter) => builder.observer(exporter.clone()),
+        None => builder,
+    };
+    Ok(builder.build()?)
 }
 
 /// Lets other commands of this user go through the server while it uses the store. Returns the file that says how.
@@ -150,6 +162,14 @@ async fn open_to_commands(
         Failure::new(message, "make its directory writable: other commands find the server by this file")
     })?;
     Ok(Some(path))
+}
+
+/// Says which models answer in text and in voice.
+fn announce_models(text: &str, voice: Option<&str>) {
+    output::message(format_args!("the agent answers with {text}"));
+    if let Some(voice) = voice {
+        output::message(format_args!("voice clients talk to {voice}"));
+    }
 }
 
 /// The model of the agent, for people.
