@@ -16,7 +16,7 @@ use toolwright_server::knowledge_base::{
 use crate::config::Config;
 
 /// Where added texts are, beside the configuration.
-const DIRECTORY: &str = ".toolwright/kb";
+const DIRECTORY: &str = ".toolwright/kb-texts";
 const EXTENSIONS: [&str; 5] = ["md", "markdown", "txt", "jsonl", "ndjson"];
 const MAX_NAME_BYTES: usize = 100;
 
