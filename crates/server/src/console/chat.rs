@@ -1,16 +1,20 @@
 //! `GET /chat`, `GET /chat/{sessionId}`: the user's conversations with the agent. The page talks to `/api/chat`.
 
-use toolwright_agent::{Agent, Model};
-use toolwright_console::chat::ChatPage;
+use toolwright_agent::{Agent, EventBody, Model};
+use toolwright_console::chat::{ChatPage, Conversation};
 use toolwright_console::parts::{Notice, Tone};
 use toolwright_console::{Layout, Page};
 use toolwright_contract::{Mode, SideEffects};
-use toolwright_orchestrator::store::SessionStatus;
+use toolwright_orchestrator::store::{Backend, SessionQuery, SessionRecord, SessionStatus};
 use toolwright_registry::toolset::Toolset;
 
 use super::{layout, page};
+use crate::problem::Problem;
 use crate::request::{ApiRequest, ApiResult};
 
+/// The most entries of the list.
+const MAX_CONVERSATIONS: usize = 30;
+const MAX_TITLE_CHARS: usize = 80;
 const MAX_SUGGESTIONS: usize = 3;
 const MAX_SUGGESTION_CHARS: usize = 100;
 /// How many tools are searched for an example.
@@ -31,7 +35,7 @@ pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
         notices: notices(agent),
         is_ended: session.as_ref().is_some_and(|session| session.status != SessionStatus::Active),
         session: session.map(|session| session.id.clone()).unwrap_or_default(),
-        conversations: Vec::new(),
+        conversations: conversations(&request, agent).await?,
         suggestions: suggestions(toolset.toolset(), &request.principal()?.roles),
     })
 }
@@ -54,6 +58,36 @@ fn notices(agent: Option<&Agent>) -> Vec<Notice> {
         }
         Some(_) => Vec::new(),
     }
+}
+
+/// The user's own conversations, newest first.
+async fn conversations(
+    request: &ApiRequest<'_>,
+    agent: Option<&Agent>,
+) -> Result<Vec<Conversation>, Problem> {
+    let Some(agent) = agent else { return Ok(Vec::new()) };
+    let principal = request.principal()?.key();
+    let query = SessionQuery { principal: Some(&principal), before: None, limit: MAX_CONVERSATIONS };
+    let sessions = request.app.orchestrator.store().session_page(query).await?.sessions;
+    let mut conversations = Vec::new();
+    for session in sessions.iter().filter(|session| session.mode == Mode::Text) {
+        if let Some(title) = title(agent, session).await? {
+            let (id, created_at) = (session.id.clone(), session.created_at);
+            conversations.push(Conversation { session: id, title, created_at });
+        }
+    }
+    Ok(conversations)
+}
+
+/// What the conversation began with; `None` if nothing has been said.
+async fn title(agent: &Agent, session: &SessionRecord) -> Result<Option<String>, Problem> {
+    let first = agent.events(&session.id, 0).await?.next().await?;
+    Ok(first.and_then(|event| match event.body {
+        EventBody::TurnStarted { message, .. } => {
+            Some(message.to_text().chars().take(MAX_TITLE_CHARS).collect())
+        }
+        _ => None,
+    }))
 }
 
 /// Calls to begin with: examples of the documentation of tools that change nothing.
