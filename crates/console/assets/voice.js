@@ -28,7 +28,7 @@
 //   interrupted   { item, ms }: playback was cut after `ms` of the item
 //   tool          { callId, tool, status: 'running' | 'ok' | 'failed', error? }
 //   confirmation  { id, tool, args, preview, expiresAt, outcome?, by? }: a question; with `outcome` it is closed
-//   message       { text }: left by a tool for the user
+//   message       { text } or { data }: left by a tool for the user, or sent by one
 //   suppressed    { audio, transcript }
 //   model         { isReconnecting }: the server replaces its connection to the model; the conversation goes on
 //   countdown     { seconds, until, message? }: this client is blocked; once a second until 0
@@ -204,7 +204,7 @@ export class VoiceClient extends EventTarget {
       tool_finished: () => this.#addTool({ ...message, status: message.ok ? 'ok' : 'failed' }),
       confirmation_requested: () => this.#addConfirmation(message),
       confirmation_decided: () => this.#closeConfirmation(message),
-      message: () => this.#emit('message', { text: message.text }),
+      message: () => this.#emit('message', 'text' in message ? { text: message.text } : { data: message.data }),
       suppressed: () => this.#emit('suppressed', { audio: message.audio, transcript: message.transcript }),
       reconnecting: () => this.#emit('model', { isReconnecting: true }),
       reconnected: () => this.#emit('model', { isReconnecting: false }),

@@ -131,7 +131,10 @@ fn print_event(event: &Event, is_human: bool) {
                 output::message("y/n");
             }
         }
-        Event::Message(text) if is_human => output::message(format_args!("message: {}", escape_lines(text))),
+        Event::Message(message) if is_human => {
+            let text = message.as_str().map_or_else(|| message.to_string(), str::to_owned);
+            output::message(format_args!("message: {}", escape_lines(&text)));
+        }
         Event::Warning(text) => output::warning(escape_lines(text)),
         _ => {}
     }

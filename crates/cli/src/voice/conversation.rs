@@ -62,7 +62,7 @@ pub enum Event {
     ToolStarted(String),
     ToolFinished(Call),
     Asked(Question),
-    Message(String),
+    Message(Value),
     Warning(String),
 }
 
@@ -102,7 +102,7 @@ pub struct Outcome {
     pub transcript: Vec<Utterance>,
     pub calls: Vec<Call>,
     pub confirmations: Vec<Question>,
-    pub messages: Vec<String>,
+    pub messages: Vec<Value>,
     /// Why the session ended.
     pub reason: String,
     /// The time until which the server refuses this client.
@@ -324,9 +324,10 @@ impl<'a> Conversation<'a> {
                     (question.outcome, question.by) = (Some(outcome), Some(by));
                 }
             }
-            ServerMessage::Message { text } => {
-                (self.script.on_event)(&Event::Message(text.clone()));
-                self.outcome.messages.push(text);
+            ServerMessage::Message { text, data } => {
+                let message = text.map(Value::String).or(data).unwrap_or_default();
+                (self.script.on_event)(&Event::Message(message.clone()));
+                self.outcome.messages.push(message);
             }
             ServerMessage::Timeout { until, seconds, message } => {
                 let why = message.unwrap_or_default();

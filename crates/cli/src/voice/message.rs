@@ -46,8 +46,10 @@ pub enum ServerMessage {
         outcome: String,
         by: String,
     },
+    /// Text for the user, or the data that a tool has sent.
     Message {
-        text: String,
+        text: Option<String>,
+        data: Option<Value>,
     },
     Timeout {
         until: String,

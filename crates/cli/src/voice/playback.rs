@@ -35,11 +35,12 @@ impl Playback {
         self.items.push_back(Item { id: item, received: 0, played: 0, is_complete: false });
     }
 
+    /// Audio of the last item. Without one it is nobody's, and not heard.
     pub fn add(&mut self, pcm: &[u8]) {
         let samples = pcm.as_chunks::<2>().0;
-        self.waiting.extend(samples.iter().map(|bytes| i16::from_le_bytes(*bytes)));
         if let Some(item) = self.items.back_mut() {
             item.received += samples.len();
+            self.waiting.extend(samples.iter().map(|bytes| i16::from_le_bytes(*bytes)));
         }
     }
 
