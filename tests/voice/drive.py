@@ -55,27 +55,34 @@ class Driver:
             if self.o.verbose or b"COMPLAINT" in line or b"panicked" in line:
                 print("  |", line.decode().rstrip(), flush=True)
 
-    def certificate(self, directory):
+    def certificates(self, directory):
+        """An authority of our own, and a certificate for loopback."""
         from cryptography import x509
         from cryptography.hazmat.primitives import hashes, serialization
         from cryptography.hazmat.primitives.asymmetric import ec
         from cryptography.x509.oid import NameOID
-        key, now = ec.generate_private_key(ec.SECP256R1()), datetime.datetime.now(datetime.timezone.utc)
-        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+        now, day = datetime.datetime.now(datetime.timezone.utc), datetime.timedelta(days=1)
+
+        def make(name, key, issuer, signer, *extensions):
+            name, issuer = (x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, n)]) for n in (name, issuer))
+            builder = (x509.CertificateBuilder().subject_name(name).issuer_name(issuer).public_key(key.public_key())
+                       .serial_number(x509.random_serial_number()).not_valid_before(now - day).not_valid_after(now + 30 * day))
+            for extension, is_critical in extensions:
+                builder = builder.add_extension(extension, is_critical)
+            return builder.sign(signer, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+        authority, own = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
         names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-        certificate = (x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
-                       .serial_number(1).not_valid_before(now - datetime.timedelta(days=1))
-                       .not_valid_after(now + datetime.timedelta(days=30))
-                       .add_extension(x509.SubjectAlternativeName(names), False)
-                       .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
-                       .sign(key, hashes.SHA256()))
-        pem = serialization.Encoding.PEM
-        (directory / "cert.pem").write_bytes(certificate.public_bytes(pem))
-        (directory / "key.pem").write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8,
-                                                              serialization.NoEncryption()))
+        (directory / "authority.pem").write_bytes(
+            make("test authority", authority, "test authority", authority, (x509.BasicConstraints(True, None), True)))
+        (directory / "cert.pem").write_bytes(
+            make("localhost", own, "test authority", authority, (x509.BasicConstraints(False, None), True),
+                 (x509.SubjectAlternativeName(names), False)))
+        (directory / "key.pem").write_bytes(own.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
 
     async def set_up(self, directory):
-        self.certificate(directory)
+        self.certificates(directory)
         self.wire = directory / "wire.jsonl"
         asr = ["delegate look up quiet", SPOKEN] if self.o.provider == "gpt-live" else [SPOKEN]
         arguments = [a for text in asr for a in ("--asr", text)]
@@ -94,7 +101,7 @@ class Driver:
             f'[voice]\nprovider = "{self.o.provider}"\nurl = "{url}"\nkey_env = "VOICE_KEY"\n{model}'
             f'sessions_per_principal = 50\nfarewell_s = 10\ngrace_s = 20\n'
             f'[prompts]\ndir = "{repository / "prompts"}"\n')
-        env = {**os.environ, "VOICE_KEY": "k", "SSL_CERT_FILE": str(directory / "cert.pem")}
+        env = {**os.environ, "VOICE_KEY": "k", "SSL_CERT_FILE": str(directory / "authority.pem")}
         found = await self.start(os.path.abspath(self.o.toolwright), "serve", "--listen", "127.0.0.1:0", "--store", "memory:", cwd=directory,
                                  env=env, ready=r"http://(127[0-9.:]+)")
         self.address = found.group(1)
@@ -108,9 +115,11 @@ class Driver:
             return json.load(response)
 
     def errors_on_the_wire(self):
-        """What OpenAI's stand-in refused."""
+        """What OpenAI's stand-in refused, except for a race that the API has by its nature: the response that we cancel has
+        just been cancelled by the user's speech."""
         lines = (json.loads(line) for line in self.wire.read_text().splitlines())
-        return [line["msg"]["error"] for line in lines if line["from"] == "server" and line["msg"].get("type") == "error"]
+        errors = [line["msg"]["error"] for line in lines if line["from"] == "server" and line["msg"].get("type") == "error"]
+        return [error for error in errors if error["code"] != "response_cancel_not_active"]
 
 
 class Client:
@@ -181,8 +190,11 @@ class Client:
             await self.ws.send(pcm)
             await asyncio.sleep(0.03)
 
-    async def answer(self):
-        return (await self.wait("transcript", role="assistant", final=True))["text"]
+    async def answer(self, part=""):
+        """The next answer that contains this part; a model may say something else first."""
+        while part not in (text := (await self.wait("transcript", role="assistant", final=True))["text"]):
+            pass
+        return text
 
 
 async def calls(d):
@@ -197,22 +209,19 @@ async def calls(d):
         done = [await c.wait("tool_finished") for _ in range(3)]
         results = sorted((m["ok"], m.get("error")) for m in done)
         d.check("two retrieval calls a turn", results == [(False, "BUDGET_EXCEEDED"), (True, None), (True, None)], results)
-        answer = await c.answer()
-        d.check("the results are spoken", "lookup" in answer, answer)
+        await c.answer("lookup")
         await c.say('call lookup {"query": "d"}\ncall calendar_create_event {}\ncall nothing {}')
         done = {m["tool"]: m.get("error") for m in [await c.wait("tool_finished") for _ in range(3)]}
         expected = {"lookup": None, "calendar_create_event": "MODE_RESTRICTED", "nothing": "NOT_FOUND"}
         d.check("text tools and unknown ones are refused, with a new budget", done == expected, done)
-        await c.answer()
+        await c.answer("nothing")
         await c.say("slow")
-        await c.wait("audio_started")
+        await c.wait("transcript", role="assistant", text="This is ")
         await c.speak()
         interrupted = await c.wait("interrupted")
         await c.send("played", item=interrupted["item"], ms=80)
-        answer = await c.answer()
-        d.check("the interrupted answer ends", answer.startswith("This is"), answer)
-        answer = await c.answer()
-        d.check("the utterance is answered", SPOKEN in answer, answer)
+        await c.answer("This is")
+        await c.answer(SPOKEN)
         heard = [m for m in c.seen if m["type"] == "transcript" and m["role"] == "user"]
         await c.send("ping", id="p1")
         await c.wait("pong", id="p1")
@@ -229,10 +238,9 @@ async def confirmation(d):
         await c.say('call send_note {"to": "mira"}')
         asked = await c.wait("confirmation_requested")
         d.check("the question has a preview", "mira" in json.dumps(asked), asked)
-        answer = await c.answer()
-        d.check("it is read back", "Sends a note" in answer, answer)
+        await c.answer("Sends a note")
         await c.say("yes")
-        await c.answer()
+        await c.answer("You said: yes")
         d.check("typed text answers nothing", not any(m["type"] == "confirmation_decided" for m in c.seen), c.seen)
         await c.speak()
         decided = await c.wait("confirmation_decided")
@@ -241,7 +249,7 @@ async def confirmation(d):
         d.check("the call has run", finished["ok"], finished)
         await c.say('call send_note {"to": "jon"}')
         asked = await c.wait("confirmation_requested")
-        await c.answer()
+        await c.answer("Sends a note")
         await c.send("confirm", id="conf_of_nobody", approved=True)
         await c.wait("error", code="unknown_confirmation")
         await c.send("confirm", id=asked["id"], approved=False)
@@ -342,21 +350,16 @@ async def gemini_reconnects(d):
         await c.wait("reconnecting")
         await c.wait("reconnected")
         await c.say("after going away")
-        answer = await c.answer()
-        while "after going away" not in answer:
-            answer = await c.answer()
+        await c.answer("after going away")
         await c.say('call lookup {"query": "x"}\ncut 0')
         await c.wait("tool_finished", ok=True)
         await c.wait("reconnected")
-        answer = await c.answer()
-        d.check("the result is told on the new connection", "Studio B is quiet" in answer, answer)
+        await c.answer("Studio B is quiet")
         await c.say("die 1011 Deadline expired")
         await c.wait("reconnecting")
         await c.wait("reconnected")
         await c.say("after the cut")
-        answer = await c.answer()
-        while "after the cut" not in answer:
-            answer = await c.answer()
+        await c.answer("after the cut")
         await c.send("stop")
         await c.wait("ended")
 

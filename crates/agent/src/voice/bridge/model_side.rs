@@ -221,6 +221,9 @@ impl Bridge {
         let is_empty = self.turn.is_open && !has_audio && !has_calls && !self.turn.is_interrupted;
         self.shared.metrics.count_turn(self.speech.take_level(), is_empty);
         self.model_has_spoken(has_audio, &said);
+        if let Some(item) = self.speech.item.as_ref().filter(|_| has_audio) {
+            self.calls.model_has_spoken(item.started);
+        }
         let is_spoken = self.shared.options.provider.tools == ToolUse::Calls;
         self.turn.awaits_transcript = is_spoken && self.turn.is_open && !self.log.has_user_text();
         if !self.turn.awaits_transcript {

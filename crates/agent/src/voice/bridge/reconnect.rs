@@ -79,7 +79,7 @@ impl Bridge {
         }
         self.reconnect.is_going_away = false;
         self.reconnect.going_away_at = None;
-        self.calls.new_connection();
+        self.notes.extend(self.calls.new_connection());
         self.delegations.new_connection();
         self.end_item();
         self.speech.is_cut = false;

@@ -35,6 +35,8 @@ pub(super) struct ToolCalls {
     finished: mpsc::UnboundedSender<FinishedCall>,
     connection: u32,
     has_filled: bool,
+    /// Results that were sent, but that the model has not spoken of: the connection may be lost before.
+    unheard: Vec<(Instant, String)>,
 }
 
 #[derive(Debug)]
@@ -64,6 +66,7 @@ impl ToolCalls {
             finished,
             connection: 0,
             has_filled: false,
+            unheard: Vec::new(),
         }
     }
 
@@ -71,9 +74,15 @@ impl ToolCalls {
         self.open.is_empty()
     }
 
-    /// Another connection: it knows nothing of the calls of the one before.
-    pub const fn new_connection(&mut self) {
+    /// Another connection: it knows nothing of the calls of the one before. Returns the results that may have been lost.
+    pub fn new_connection(&mut self) -> Vec<String> {
         self.connection += 1;
+        self.unheard.drain(..).map(|(_, note)| note).collect()
+    }
+
+    /// The model has spoken since this time.
+    pub fn model_has_spoken(&mut self, since: Instant) {
+        self.unheard.retain(|(sent, _)| *sent > since);
     }
 
     /// Whether the model waits for a result.
@@ -248,7 +257,10 @@ impl Bridge {
     fn deliver(&mut self, call: OpenCall, envelope: &Envelope, content: Value) {
         let OpenCall { id, tool, connection, is_withdrawn, .. } = call;
         let is_current = connection == self.calls.connection && self.connection.is_some();
+        let note = format!("[The result of the earlier call of `{tool}`: {content}]");
         if is_current && !is_withdrawn {
+            self.calls.unheard.truncate(MAX_OPEN);
+            self.calls.unheard.push((Instant::now(), note));
             return self.send(Command::Result { id, name: tool, content: Arc::new(content) });
         }
         let took_effect = match &envelope.outcome {
@@ -256,7 +268,7 @@ impl Bridge {
             Err(failure) => failure.partial_side_effects || failure.confirmation.is_some(),
         };
         if !is_withdrawn || took_effect {
-            self.notes.push(format!("[The result of the earlier call of `{tool}`: {content}]"));
+            self.notes.push(note);
         }
     }
 
