@@ -150,7 +150,7 @@ mod tests {
         metrics.count(|metrics| metrics.frame_time.add_duration(Duration::from_micros(70)));
         let read = metrics.read();
         assert_eq!((read.turns, read.silent_turns, read.empty_turns), (3, 1, 1));
-        assert_eq!(read.output_level.counts, [1, 0, 0, 0, 1, 0]);
+        assert_eq!(read.output_level.counts, [1, 0, 0, 0, 0, 1]);
         assert_eq!(read.frame_time.counts[1], 1);
     }
 }

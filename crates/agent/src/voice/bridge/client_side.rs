@@ -60,6 +60,7 @@ impl Bridge {
             self.truncate();
         }
         if is_whole {
+            self.speech_played();
             self.farewell_item_played().await;
         }
     }

@@ -153,6 +153,15 @@ impl Bridge {
         self.repeat_question();
     }
 
+    /// The client has played the model's last utterance to its end: a reading back has been heard by now at the latest.
+    pub(super) fn speech_played(&mut self) {
+        if let Some(open) = self.confirmations.0.first_mut()
+            && let Progress::ReadBack(heard) = &mut open.progress
+        {
+            *heard = (*heard).min(Instant::now());
+        }
+    }
+
     /// Asks the model to read the question back again.
     fn repeat_question(&mut self) {
         let Some(open) = self.confirmations.0.first_mut() else { return };
@@ -171,13 +180,10 @@ impl Bridge {
 
     /// The user has said something. After the reading back, it is the answer.
     pub(super) async fn user_answered(&mut self, utterance: &str, started: Option<Instant>) {
-        let playing_until = self.speech.play_end();
         let Some(open) = self.confirmations.0.first_mut().filter(|open| open.decided_by.is_none()) else {
             return;
         };
         let Progress::ReadBack(heard) = open.progress else { return };
-        // The end of the audio may be known better by now, since the client has reported it.
-        let heard = playing_until.map_or(heard, |end| end.min(heard));
         if started.is_none_or(|started| started < heard) {
             return;
         }

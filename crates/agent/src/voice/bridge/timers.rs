@@ -100,6 +100,7 @@ impl Bridge {
         }
         if is_due(self.turn.user_piece_at.map(|at| at + SETTLE)) {
             self.user_utterance_complete().await;
+            self.flush_notes();
         }
         if is_due(self.filler_at()) {
             self.fill();
