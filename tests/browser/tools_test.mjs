@@ -1,10 +1,10 @@
-// Tools: the list, a tool's page, the form to try it, tests, the prompt, toolsets.
+// Tools: the list, a tool's page, the form to try it, tests, the prompt.
 
 import { test } from 'node:test';
 import fs from 'node:fs';
 import path from 'node:path';
 
-import { api, assert, checkLook, keyServer, openServer, withPage } from './support.mjs';
+import { assert, checkLook, openServer, withPage } from './support.mjs';
 
 test('tools are searched and filtered, and the filters are in the address', async () => {
   await withPage(await openServer(), {}, async (page) => {
@@ -114,30 +114,5 @@ test('the prompt is shown for each mode with an estimate of its tokens', async (
     await page.getByRole('link', { name: 'voice', exact: true }).click();
     await page.waitForURL(/mode=voice/);
     await page.locator('pre', { hasText: 'kb_search' }).first().waitFor();
-  });
-});
-
-test('two toolsets are compared', async () => {
-  const server = await keyServer();
-  const { admin } = server.keys;
-  await api(server, admin, 'POST', '/v1/sessions', { mode: 'text' });
-  const summary = path.join(server.project, 'tools/flaky/doc_summary.md');
-  fs.writeFileSync(summary, 'Fails now and then, and says so.\n');
-  server.child.kill('SIGHUP');
-  await withPage(server, { signedInAs: 'admin' }, async (page) => {
-    const chip = page.locator('.top .chip').first();
-    await page.goto('/');
-    const before = await chip.innerText();
-    // The server reads its tools again in the background.
-    while (await chip.innerText() === before) await page.reload();
-    await api(server, admin, 'POST', '/v1/sessions', { mode: 'text' });
-    await page.goto('/toolsets');
-    assert.ok(await page.locator('tbody tr').count() >= 2);
-    const choices = await page.getByLabel('Compare', { exact: true }).locator('option').evaluateAll((all) => all.map((one) => one.value));
-    await page.getByLabel('Compare', { exact: true }).selectOption(choices.at(-1));
-    await page.getByLabel('with', { exact: true }).selectOption(choices[0]);
-    await page.getByRole('button', { name: 'Compare', exact: true }).click();
-    await page.locator('#comparison', { hasText: 'Fails now and then, and says so.' }).waitFor();
-    await checkLook(page, 'toolsets');
   });
 });

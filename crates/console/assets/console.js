@@ -27,4 +27,13 @@ document.addEventListener('change', (event) => {
   if (event.target.matches('form[data-submit-on-change] select')) event.target.form.requestSubmit();
 });
 
+// What scrolls can be scrolled with the keyboard.
+const scrolling = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    const scrolls = target.scrollWidth > target.clientWidth || target.scrollHeight > target.clientHeight;
+    if (scrolls && !target.hasAttribute('tabindex')) target.tabIndex = 0;
+  }
+});
+document.querySelectorAll('.scroll, pre').forEach((part) => scrolling.observe(part));
+
 localizeTimes();
