@@ -136,7 +136,7 @@ export async function withPage(server, { signedInAs, allowed = [], viewport = DE
     const url = new URL(request.url());
     if (!['data:', 'blob:'].includes(url.protocol) && url.origin !== server.url) report(`request to ${url.href}`);
   });
-  page.setDefaultTimeout(15_000);
+  page.setDefaultTimeout(60_000);
   try {
     if (signedInAs) await signIn(page, server.keys[signedInAs]);
     await body(page);
