@@ -54,7 +54,7 @@ pub enum EventBody {
         /// The turn that this one replaces. It and the turns after it are not part of the conversation any more.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         replaces: Option<String>,
-        /// What the request adds to the turn.
+        /// History, instructions and client tools of the request.
         #[serde(default, with = "shared", skip_serializing_if = "shared::is_default")]
         context: Arc<TurnContext>,
     },

@@ -77,7 +77,7 @@ impl Agent {
         Ok(events)
     }
 
-    /// What the log lacks of a call without a result. `request` is its pending request for approval.
+    /// The events that are missing in the log of a call without a result. `request` is its pending request for approval.
     async fn missing_of_call(
         &self,
         session: &SessionRecord,

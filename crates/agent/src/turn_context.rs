@@ -1,5 +1,5 @@
-//! What a request adds to its turn. It is stored with the turn, so that the turn has it when it continues: after an
-//! approval, after results of the client, in another process.
+//! History, instructions and client tools of a request. They are stored with the turn: it needs them again when it
+//! continues after an approval, after results of the client, or in another process.
 
 use std::sync::Arc;
 

@@ -197,7 +197,7 @@ async fn continued(
     Ok(copy)
 }
 
-/// What the request adds to a turn.
+/// History, instructions and client tools of the request.
 pub(super) struct Turned {
     pub history: Option<Vec<Message>>,
     pub instructions: Option<String>,

@@ -1,4 +1,4 @@
-//! What the client sends.
+//! Handles the messages and the audio of the client.
 
 use std::time::Instant as SystemInstant;
 

@@ -27,7 +27,7 @@ const MAX_WAITING: usize = 8;
 /// The delegated tasks of a session.
 #[derive(Debug)]
 pub(super) struct Delegations {
-    /// What the user has said since the last task.
+    /// The user's words since the last task.
     transcript: String,
     heard_at: Option<Instant>,
     /// Tasks that wait: their ids, when they came, and a text that was typed.
@@ -59,7 +59,7 @@ struct Running {
     connection: Option<u32>,
 }
 
-/// What the agent does with a task.
+/// A message from the turn that works on a delegated task.
 #[derive(Debug)]
 pub(super) enum Update {
     Event(EventBody),

@@ -46,7 +46,7 @@ const INPUT_QUEUE: usize = 64;
 /// A connection of a client to the bridge.
 #[derive(Debug)]
 pub struct VoiceClient {
-    /// What the client sends. Dropping it means that the connection is lost.
+    /// The messages and audio of the client. Dropping it means that the connection is lost.
     pub input: mpsc::Sender<ClientInput>,
     pub output: Arc<ClientQueue>,
 }
