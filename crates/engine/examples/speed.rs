@@ -9,6 +9,8 @@ mod clock;
 
 use std::{
     fs,
+    io::{Read, Write},
+    process::{Command, Stdio},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -102,6 +104,7 @@ async fn measure() {
         ),
     ];
     let worker = Some(std::env::current_exe().unwrap());
+    bare_round_trips();
     let engine = Engine::new(Options { worker, functions: capabilities(), ..Options::default() });
     for (tool, args) in cases {
         let text = match tool {
@@ -118,6 +121,30 @@ async fn measure() {
         saturated(&engine, &program, &args, &host).await;
     }
     stops(&engine, &host).await;
+}
+
+/// The floor of every call: a message to another process and back, 2 ms apart as calls of an agent are.
+fn bare_round_trips() {
+    let mut echo = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut to, mut from) = (echo.stdin.take().unwrap(), echo.stdout.take().unwrap());
+    let mut message = [b'x'; 500];
+    let mut latencies: Vec<Duration> = (0..500)
+        .map(|_| {
+            std::thread::sleep(Duration::from_millis(2));
+            let started = Instant::now();
+            to.write_all(&message).unwrap();
+            from.read_exact(&mut message).unwrap();
+            started.elapsed()
+        })
+        .collect();
+    drop(to);
+    echo.wait().unwrap();
+    latencies.sort_unstable();
+    println!(
+        "500 bytes to another process and back, 2 ms apart: p50 {:.0}, p90 {:.0} µs",
+        micros(latencies[250]),
+        micros(latencies[450])
+    );
 }
 
 async fn one_after_the_other(

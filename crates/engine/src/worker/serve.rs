@@ -6,6 +6,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     process::exit,
     rc::Rc,
+    thread::yield_now,
     time::Duration,
 };
 
@@ -117,6 +118,8 @@ impl Worker {
         if !reusable {
             exit(0);
         }
+        // The server is often on the same processor, and would wait for it until the next realm is made.
+        yield_now();
         if let Some(realm) = realm {
             realm.discard();
         }
