@@ -33,7 +33,7 @@ pub struct CalendarBackend {
 impl CalendarBackend {
     /// With CalDAV, booked events of the file do not block a time: others may have moved or deleted them on the server.
     pub fn blocking_events(&self) -> BlockingEvents {
-        if self.caldav.is_some() { BlockingEvents::Held } else { BlockingEvents::All }
+        if self.caldav.is_some() { BlockingEvents::HeldOnly } else { BlockingEvents::All }
     }
 
     /// Where events take place: at the conference service, if there is one.

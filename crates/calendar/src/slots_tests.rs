@@ -7,12 +7,12 @@ use crate::local_time;
 use crate::settings::Settings;
 use crate::span::{Span, merge_spans};
 
-fn at(text: &str) -> DateTime<Utc> {
+fn time(text: &str) -> DateTime<Utc> {
     DateTime::parse_from_rfc3339(text).unwrap().to_utc()
 }
 
 fn span(start: &str, end: &str) -> Span {
-    Span { start: at(start), end: at(end) }
+    Span { start: time(start), end: time(end) }
 }
 
 /// The proposed starts, with `*` after a preferred one.
@@ -24,7 +24,7 @@ fn starts(
     busy: &[Span],
     settings: &Settings,
 ) -> Vec<String> {
-    let preferred: Vec<_> = preferred.iter().map(|time| at(time)).collect();
+    let preferred: Vec<_> = preferred.iter().map(|text| time(text)).collect();
     let zone = local_time::parse_zone(zone).unwrap();
     let search = SlotSearch { length: Duration::minutes(minutes), preferred: &preferred, window, zone };
     let text = |slot: &Slot| {
@@ -139,11 +139,11 @@ proptest! {
         busy in prop::collection::vec((0_i64..800_000, 60_i64..20_000), 0..30),
         wanted in prop::collection::vec(0_i64..800_000, 0..6),
     ) {
-        let at = |second: i64| DateTime::from_timestamp(begin + second, 0).unwrap();
-        let window = Span { start: at(0), end: at(length) };
-        let busy = busy.into_iter().map(|(start, long)| Span { start: at(start), end: at(start + long) }).collect();
+        let after_begin = |second: i64| DateTime::from_timestamp(begin + second, 0).unwrap();
+        let window = Span { start: after_begin(0), end: after_begin(length) };
+        let busy = busy.into_iter().map(|(start, long)| Span { start: after_begin(start), end: after_begin(start + long) }).collect();
         let busy = merge_spans(busy, window);
-        let preferred: Vec<_> = wanted.into_iter().map(at).collect();
+        let preferred: Vec<_> = wanted.into_iter().map(after_begin).collect();
         let settings = Settings::default();
         let zone = local_time::parse_zone(zone).unwrap();
         let search = SlotSearch { length: Duration::minutes(minutes), preferred: &preferred, window, zone };

@@ -35,7 +35,7 @@ fn members(schema: Schema<'_>, prefix: &str, depth: usize, rows: &mut Vec<Parame
         if rows.len() >= MAX_ROWS {
             return;
         }
-        let member = schema.at(node);
+        let member = schema.with_node(node);
         let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
         rows.push(ParameterRow {
             depth,

@@ -21,13 +21,13 @@ fn invalid_templates_are_rejected() {
 fn items_lists_and_defaults_are_shown() {
     let values = json!({ "index": 1, "far": 7, "draft": { "slots": [{ "at": "ten" }, { "at": "two" }],
         "guests": ["a", "b"], "empty": [], "place": null } });
-    let shown = |template: &str| render(template, &values, &["draft"]);
-    assert_eq!(shown("{{draft.slots[index].at}}, {{draft.guests}}").unwrap(), "two, a, b");
+    let rendered = |template: &str| render(template, &values, &["draft"]);
+    assert_eq!(rendered("{{draft.slots[index].at}}, {{draft.guests}}").unwrap(), "two, a, b");
     assert_eq!(
-        shown("{{draft.place|nowhere}} {{ draft.empty | nobody }}{{missing}}").unwrap(),
+        rendered("{{draft.place|nowhere}} {{ draft.empty | nobody }}{{missing}}").unwrap(),
         "nowhere nobody"
     );
-    assert_eq!(shown("{{draft.slots[far].at}}"), Err(Error::Missing("draft.slots[far].at".to_owned())));
+    assert_eq!(rendered("{{draft.slots[far].at}}"), Err(Error::Missing("draft.slots[far].at".to_owned())));
     assert_eq!(names("{{draft.slots[index].at|none}}").unwrap(), ["draft", "index"]);
     assert_eq!(names("{{a[0].b}}").unwrap(), ["a", "0"]);
     assert!(names("{{a[b.c}}").is_err());

@@ -157,7 +157,8 @@ pub enum DecidedBy {
     Screen,
     /// Through another wire, such as REST.
     Elsewhere,
-    Nobody,
+    /// The question has expired.
+    Expiry,
 }
 
 impl DecidedBy {
@@ -166,7 +167,7 @@ impl DecidedBy {
             Self::Voice => "voice",
             Self::Screen => "screen",
             Self::Elsewhere => "elsewhere",
-            Self::Nobody => "nobody",
+            Self::Expiry => "nobody",
         }
     }
 }

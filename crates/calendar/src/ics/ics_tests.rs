@@ -7,12 +7,12 @@ use crate::local_time;
 use crate::records::Event;
 use crate::span::Span;
 
-fn at(text: &str) -> DateTime<Utc> {
+fn time(text: &str) -> DateTime<Utc> {
     DateTime::parse_from_rfc3339(text).unwrap().to_utc()
 }
 
 fn window(start: &str, end: &str) -> Span {
-    Span { start: at(start), end: at(end) }
+    Span { start: time(start), end: time(end) }
 }
 
 /// The busy times of events, with all-day events in Berlin.
@@ -20,8 +20,8 @@ fn busy_times(events: &str, window: Span) -> Vec<String> {
     let text =
         format!("BEGIN:VCALENDAR\nVERSION:2.0\nPRODID:x\n{events}\nEND:VCALENDAR\n").replace('\n', "\r\n");
     let text_of = |found: &Occurrence| {
-        let at = |time: DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Secs, true);
-        format!("{} {}", at(found.span.start), at(found.span.end))
+        let rfc3339 = |time: DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Secs, true);
+        format!("{} {}", rfc3339(found.span.start), rfc3339(found.span.end))
     };
     let found = occurrences(&text, window, local_time::parse_zone("Europe/Berlin").unwrap()).unwrap();
     let mut found: Vec<_> = found.iter().map(text_of).collect();
@@ -139,7 +139,7 @@ fn a_written_event_is_read_back_unchanged() {
         note: Some("Bring:\n- cue sheets\n- a lamp".to_owned()),
         conference: Some("https://meet.example/evt_1".to_owned()),
         meeting: None,
-        created: at("2026-03-01T10:00:00Z"),
+        created: time("2026-03-01T10:00:00Z"),
     };
     let text = write(std::slice::from_ref(&event));
     assert!(text.lines().all(|line| line.len() <= 75), "{text}");

@@ -50,7 +50,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum BlockingEvents {
     All,
     /// Only held events; booked events are on the CalDAV server.
-    Held,
+    HeldOnly,
 }
 
 /// A connection to the file, shared by all calls of a process.

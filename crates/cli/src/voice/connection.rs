@@ -127,7 +127,7 @@ fn tls_config() -> Result<ClientConfig, rustls::Error> {
 }
 
 /// The text of a failure of the open socket.
-pub fn lost(error: &tungstenite::Error) -> Failure {
+pub fn connection_lost(error: &tungstenite::Error) -> Failure {
     Failure::new(format!("the connection was lost: {error}"), "try again; the server's log has more")
 }
 

@@ -11,7 +11,7 @@ use tokio::time::{Duration, Instant, MissedTickBehavior, interval};
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::{Bytes, Message};
 
-use super::connection::{Socket, Target, lost};
+use super::connection::{Socket, Target, connection_lost};
 use super::message::ServerMessage;
 use super::playback::{Playback, Played, samples_of};
 use super::wav::Recording;
@@ -199,7 +199,7 @@ impl<'a> Conversation<'a> {
             tokio::select! {
                 message = self.socket.next() => match message {
                     None => return self.closed(None),
-                    Some(Err(error)) => return Err(lost(&error)),
+                    Some(Err(error)) => return Err(connection_lost(&error)),
                     Some(Ok(Message::Close(frame))) => return self.closed(frame),
                     Some(Ok(Message::Text(text))) => self.receive(&text).await?,
                     Some(Ok(Message::Binary(pcm))) => self.playback.add(&pcm),
@@ -244,7 +244,7 @@ impl<'a> Conversation<'a> {
         if self.sent == samples.len() && self.deadline.is_none() {
             self.deadline = Some(Instant::now() + self.script.timeout);
         }
-        self.socket.send(Message::Binary(Bytes::from(frame))).await.map_err(|error| lost(&error))
+        self.socket.send(Message::Binary(Bytes::from(frame))).await.map_err(|error| connection_lost(&error))
     }
 
     async fn stop_if_over(&mut self) -> Result<(), Failure> {
@@ -400,7 +400,7 @@ impl<'a> Conversation<'a> {
     }
 
     async fn send(&mut self, message: Value) -> Result<(), Failure> {
-        self.socket.send(Message::text(message.to_string())).await.map_err(|error| lost(&error))
+        self.socket.send(Message::text(message.to_string())).await.map_err(|error| connection_lost(&error))
     }
 
     /// The server has closed the connection: after `ended`, or with an error.

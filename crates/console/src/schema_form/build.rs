@@ -137,7 +137,7 @@ impl Builder<'_> {
     fn members(&self, schema: Schema<'_>, value: Option<&Value>, place: &Place) -> Vec<Field> {
         let member = |(name, node): (&String, _)| {
             let own = value.and_then(|value| value.get(name));
-            self.field(schema.at(node), own, place.member(name, schema.is_required(name)))
+            self.field(schema.with_node(node), own, place.member(name, schema.is_required(name)))
         };
         schema.properties().map(member).collect()
     }

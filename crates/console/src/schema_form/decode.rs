@@ -95,7 +95,7 @@ impl Decoder<'_> {
         let mut members = Map::new();
         let mut is_touched = is_required;
         for (key, node) in schema.properties() {
-            let schema_of_member = schema.at(node);
+            let schema_of_member = schema.with_node(node);
             let path = format!("{name}/{}", key.replace('~', "~0").replace('/', "~1"));
             let must = schema.is_required(key);
             if let Some(value) = self.value(schema_of_member, &path, must, depth + 1) {

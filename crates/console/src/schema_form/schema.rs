@@ -48,7 +48,7 @@ impl<'a> Schema<'a> {
         Self { node, ..self }
     }
 
-    pub fn at(self, node: &'a Value) -> Self {
+    pub fn with_node(self, node: &'a Value) -> Self {
         Self { node, ..self }.resolved()
     }
 
@@ -93,12 +93,12 @@ impl<'a> Schema<'a> {
     }
 
     pub fn items(self) -> Option<Self> {
-        self.node.get("items").filter(|items| items.is_object()).map(|items| self.at(items))
+        self.node.get("items").filter(|items| items.is_object()).map(|items| self.with_node(items))
     }
 
     pub fn alternatives(self) -> Vec<Self> {
         let all = self.node.get("oneOf").or_else(|| self.node.get("anyOf")).and_then(Value::as_array);
-        all.into_iter().flatten().map(|one| self.at(one)).collect()
+        all.into_iter().flatten().map(|one| self.with_node(one)).collect()
     }
 
     /// The values of `enum` or `const`.
@@ -143,7 +143,7 @@ impl<'a> Schema<'a> {
             && required.into_iter().all(has_member)
             && self.properties().all(|(name, member)| {
                 value.get(name).is_none_or(|own| {
-                    let fixed = self.at(member).values();
+                    let fixed = self.with_node(member).values();
                     fixed.is_empty() || fixed.contains(&own)
                 })
             })
@@ -156,7 +156,7 @@ impl<'a> Schema<'a> {
             return title.to_owned();
         }
         let fixed = self.properties().find_map(|(_, member)| {
-            let value = self.at(member).node.get("const")?;
+            let value = self.with_node(member).node.get("const")?;
             Some(value.as_str().map_or_else(|| value.to_string(), str::to_owned))
         });
         let types = self.type_names();

@@ -19,13 +19,15 @@ pub(crate) fn start<'js>(ctx: &Ctx<'js>, function: usize, given: &Array<'js>) ->
     let kind = parts.functions.get(function).ok_or(Error::Unknown)?.kind;
     let arguments = arguments(ctx, given, parts.input()?.output_bytes);
     let id = parts.next_id();
-    let send = |args| parts.connection.send(&FromWorker::HostCall { id, function, args }).map_err(lost);
+    let send = |args| {
+        parts.connection.send(&FromWorker::HostCall { id, function, args }).map_err(exit_without_server)
+    };
     match kind {
         FunctionKind::Sync => {
             let result = match arguments? {
                 Ok(arguments) => {
                     send(arguments)?;
-                    parts.connection.receive_result(id).map_err(lost)?
+                    parts.connection.receive_result(id).map_err(exit_without_server)?
                 }
                 Err(error) => Err(error),
             };
@@ -56,7 +58,7 @@ pub(crate) fn start<'js>(ctx: &Ctx<'js>, function: usize, given: &Array<'js>) ->
 }
 
 /// Without the server there is nobody to run for.
-fn lost(_: io::Error) -> Error {
+fn exit_without_server(_: io::Error) -> Error {
     std::process::exit(0)
 }
 

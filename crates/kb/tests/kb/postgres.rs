@@ -27,10 +27,10 @@ impl PostgresFixture {
                  `scripts/postgres start --vector` and set it to the URL that it prints"
             )
         });
-        Self::at(url)
+        Self::with_url(url)
     }
 
-    fn at(url: String) -> Self {
+    fn with_url(url: String) -> Self {
         let random = RandomState::new().build_hasher().finish();
         Self { url, schema: format!("kb {random:016x}") }
     }
@@ -279,7 +279,7 @@ fn a_server_without_pgvector_is_reported() {
     let url = std::env::var("TOOLWRIGHT_TEST_POSTGRES").unwrap_or_else(|_| {
         panic!("TOOLWRIGHT_TEST_POSTGRES is not set: run ./scripts/test, or set it to the URL of `scripts/postgres start`")
     });
-    let error = PostgresFixture::at(url).open().stats().unwrap_err().to_string();
+    let error = PostgresFixture::with_url(url).open().stats().unwrap_err().to_string();
     assert!(error.contains("no pgvector: install it"), "{error}");
 }
 
@@ -313,7 +313,7 @@ fn postgres_script(arguments: &[&str]) -> String {
 #[test]
 fn a_server_restart_is_survived_and_an_unreachable_server_reported() {
     let server = Server::start();
-    let database = PostgresFixture::at(server.url.clone());
+    let database = PostgresFixture::with_url(server.url.clone());
     let store = database.open();
     put(&store, &[record("doc:a", "One", "text")]);
     assert_eq!(keyword_candidates(&store, "one").unwrap().len(), 1);

@@ -49,7 +49,7 @@ pub struct SentCall {
 pub enum Step {
     Sent,
     /// The confirmation request is known, and not answered.
-    Asked,
+    ConfirmationRequested,
     /// An approval was sent.
     Approving,
     /// A rejection was sent.

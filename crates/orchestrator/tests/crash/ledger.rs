@@ -82,7 +82,7 @@ impl Ledger {
     pub fn unanswered(&self) -> Vec<SentCall> {
         let is_open = |id: Id, known: &Known| match known.step {
             Step::Done => false,
-            Step::Asked => self.tool(id) != Tool::Confirmed(UserAnswer::Nothing),
+            Step::ConfirmationRequested => self.tool(id) != Tool::Confirmed(UserAnswer::Nothing),
             Step::Sent | Step::Approving | Step::Rejecting => true,
         };
         self.sent_calls(is_open)
@@ -125,8 +125,8 @@ impl Known {
     fn note(&mut self, line: Line) {
         match line.event {
             Event::Sent => {}
-            Event::Asked { token } => {
-                (self.token, self.step) = (Some(token), Step::Asked);
+            Event::ConfirmationRequested { token } => {
+                (self.token, self.step) = (Some(token), Step::ConfirmationRequested);
             }
             Event::Approving => (self.is_approved, self.step) = (true, Step::Approving),
             Event::Rejecting => self.step = Step::Rejecting,

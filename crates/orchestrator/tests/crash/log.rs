@@ -23,7 +23,7 @@ pub enum Event {
     /// About to be sent.
     Sent,
     /// A confirmation request was returned.
-    Asked { token: String },
+    ConfirmationRequested { token: String },
     /// About to approve.
     Approving,
     /// About to reject.

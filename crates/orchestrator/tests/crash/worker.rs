@@ -130,7 +130,7 @@ impl Worker {
             return self.answered(id, &envelope);
         };
         let Some(token) = token(&envelope) else { return self.answered(id, &envelope) };
-        self.log(id, Event::Asked { token: token.clone() });
+        self.log(id, Event::ConfirmationRequested { token: token.clone() });
         match fate {
             UserAnswer::Nothing => {}
             UserAnswer::Yes => self.approve(id, &token).await,
@@ -151,12 +151,12 @@ impl Worker {
     async fn send_again(&self, left: SentCall) {
         let SentCall { id, token, step } = left;
         match (step, token) {
-            (Step::Asked, Some(token))
+            (Step::ConfirmationRequested, Some(token))
                 if id.tool(self.instructions.seed) == Tool::Confirmed(UserAnswer::No) =>
             {
                 self.reject(id, &token).await;
             }
-            (Step::Asked, Some(token)) => self.approve(id, &token).await,
+            (Step::ConfirmationRequested, Some(token)) => self.approve(id, &token).await,
             (Step::Rejecting, Some(token)) => self.reject(id, &token).await,
             (Step::Sent, _) => {
                 // The process may have been killed before it created the session.

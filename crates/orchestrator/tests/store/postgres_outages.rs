@@ -74,7 +74,7 @@ async fn broken_connections_under_load_lose_no_call_and_no_audit_row() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_survives_a_restart_of_the_server() {
     let server = Server::start();
-    let database = Database::at(server.url.clone());
+    let database = Database::with_url(server.url.clone());
     let (a, b) = (database.open().await, database.open().await);
     a.store.create_session(session("s")).await.unwrap();
     let call = claim("s", "call");
@@ -116,7 +116,7 @@ async fn a_store_survives_a_restart_of_the_server() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_settlement_is_retried_until_the_server_is_back() {
     let server = Server::start();
-    let database = Database::at(server.url.clone());
+    let database = Database::with_url(server.url.clone());
     let a = Process::start(
         &server.url,
         Options { settle_timeout: Duration::from_secs(60), ..database.options() },

@@ -32,10 +32,10 @@ pub struct Database {
 
 impl Database {
     pub fn new() -> Self {
-        Self::at(url())
+        Self::with_url(url())
     }
 
-    pub fn at(url: String) -> Self {
+    pub fn with_url(url: String) -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos();
         let count = COUNT.fetch_add(1, Ordering::Relaxed);

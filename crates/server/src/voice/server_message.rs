@@ -24,7 +24,7 @@ impl Close {
         Self { code, reason: error.code.to_owned(), error: Some(error) }
     }
 
-    pub fn of(reason: CloseReason) -> Self {
+    pub fn from_reason(reason: CloseReason) -> Self {
         let (code, word) = match reason {
             CloseReason::Ended => (1000, "ended"),
             CloseReason::Shutdown => (1001, "shutdown"),
@@ -68,7 +68,7 @@ pub(super) fn timeout(until: i64, left_ms: i64, message: Option<&str>) -> Messag
 pub(super) fn encode(output: ClientOutput) -> Result<Message, Close> {
     let message = match output {
         ClientOutput::Audio(pcm) => return Ok(Message::Binary(Bytes::from(pcm))),
-        ClientOutput::Closed(reason) => return Err(Close::of(reason)),
+        ClientOutput::Closed(reason) => return Err(Close::from_reason(reason)),
         ClientOutput::Timeout { until, left_ms, message } => {
             return Ok(timeout(until, left_ms, message.as_deref()));
         }

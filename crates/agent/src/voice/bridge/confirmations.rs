@@ -296,7 +296,7 @@ impl Bridge {
             ConfirmationStatus::Expired | ConfirmationStatus::Pending => Outcome::Expired,
         };
         let by = match outcome {
-            Outcome::Expired => DecidedBy::Nobody,
+            Outcome::Expired => DecidedBy::Expiry,
             _ => open.decided_by.unwrap_or(DecidedBy::Elsewhere),
         };
         self.tell(ClientOutput::ConfirmationDecided { id, outcome, by });
