@@ -10,6 +10,8 @@ use std::{env, fs, process, thread, time::Duration};
 
 use serde_json::{Value, json};
 
+const LONG_NUMBER: &str = "123456789012345678901";
+
 fn main() {
     let file = env::args().nth(1).unwrap();
     if let Some(gate) = env::args().nth(2) {
@@ -41,7 +43,8 @@ fn main() {
         }
         response["jsonrpc"] = "2.0".into();
         response["id"] = id.clone();
-        println!("{response}");
+        // A number that serde_json would round.
+        println!("{}", response.to_string().replace("\"(a long number)\"", LONG_NUMBER));
     }
 }
 
@@ -57,6 +60,9 @@ fn wait_for(gate: &Path) {
 fn call(params: &Value) -> Value {
     match params["name"].as_str().unwrap_or_default() {
         "echo" => json!({ "content": [], "structuredContent": params["arguments"] }),
+        "count" => {
+            json!({ "content": [], "structuredContent": { "total": "(a long number)", "part": u64::MAX } })
+        }
         "say" => json!({ "content": [{ "type": "text", "text": "one" }, { "type": "text", "text": "two" }] }),
         "fail" => {
             json!({ "content": [{ "type": "text", "text": "There is no such page." }], "isError": true })

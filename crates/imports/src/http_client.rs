@@ -21,6 +21,7 @@ use rmcp::transport::streamable_http_client::{
 use sse_stream::{Sse, SseStream};
 
 use crate::event_size::EventSize;
+use crate::exact_numbers::{exact_message, parse_message};
 use crate::limits::{Breach, Limits};
 
 type Error = StreamableHttpError<reqwest::Error>;
@@ -65,7 +66,7 @@ impl StreamableHttpClient for BoundedHttpClient {
         let needs_reply = matches!(message, ClientJsonRpcMessage::Request(_));
         match media_type(response.headers()) {
             Some(EVENT_STREAM_MIME_TYPE) => Ok(StreamableHttpPostResponse::Sse(self.events(response), id)),
-            Some(JSON_MIME_TYPE) => match serde_json::from_slice(&self.read_body(response).await?) {
+            Some(JSON_MIME_TYPE) => match parse_message(&self.read_body(response).await?) {
                 Ok(reply) => Ok(StreamableHttpPostResponse::Json(reply, id)),
                 Err(_) if !needs_reply => Ok(StreamableHttpPostResponse::Accepted),
                 Err(error) => Err(error.into()),
@@ -182,7 +183,13 @@ impl BoundedHttpClient {
             chunk if size.add(&chunk) => Ok(chunk),
             _ => Err(io::Error::other(breach.report_message(&limits))),
         });
-        SseStream::from_bytes_stream(bounded).boxed()
+        let exact = |event: Result<Sse, SseError>| {
+            let mut event = event?;
+            let data = event.data.as_deref().and_then(|data| exact_message(data.as_bytes()));
+            event.data = data.or(event.data);
+            Ok(event)
+        };
+        SseStream::from_bytes_stream(bounded).map(exact).boxed()
     }
 }
 

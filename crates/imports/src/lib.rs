@@ -8,6 +8,7 @@ mod call_result;
 mod connection;
 mod definition;
 mod event_size;
+mod exact_numbers;
 mod http_client;
 mod imported_tools;
 mod limits;

@@ -1,6 +1,6 @@
 //! A server that is a program: MCP on its standard streams, its standard error in the log.
 
-use std::io;
+use std::io::{self, Cursor};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -9,10 +9,11 @@ use rmcp::RoleClient;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader, ReadBuf};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader, ReadBuf};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::time::{Instant, timeout};
 
+use crate::exact_numbers::exact_message;
 use crate::limits::{Breach, Limits};
 
 /// The time for a program to exit after its standard input was closed.
@@ -37,7 +38,7 @@ impl Program {
         if let Some(stderr) = child.stderr.take() {
             tokio::spawn(log_stderr(server.to_owned(), stderr, limits.stderr_kb.saturating_mul(1024)));
         }
-        let lines = BoundedLines { inner: stdout, length: 0, limits: limits.clone(), breach: breach.clone() };
+        let lines = BoundedLines::new(stdout, limits, breach);
         // The lines are bounded already.
         let streams = AsyncRwTransport::new(lines, stdin).with_max_line_length(usize::MAX);
         Ok(Self { child, streams, breach: breach.clone() })
@@ -69,13 +70,42 @@ impl Transport<RoleClient> for Program {
     }
 }
 
-/// Fails as soon as a line is longer than the limit of a message.
+/// Passes on whole lines, with exact numbers. Fails as soon as a line is longer than the limit of a message.
 struct BoundedLines<R> {
-    inner: R,
-    /// Of the line that has not ended.
-    length: usize,
+    inner: BufReader<R>,
+    /// The line that has not ended.
+    line: Vec<u8>,
+    /// A line that has ended, and how much of it was passed on.
+    ended: Cursor<Vec<u8>>,
     limits: Limits,
     breach: Breach,
+}
+
+impl<R: AsyncRead + Unpin> BoundedLines<R> {
+    fn new(inner: R, limits: &Limits, breach: &Breach) -> Self {
+        let (line, ended) = (Vec::new(), Cursor::default());
+        Self { inner: BufReader::new(inner), line, ended, limits: limits.clone(), breach: breach.clone() }
+    }
+
+    /// Reads until a line ends, or the stream.
+    fn poll_line(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            let read = ready!(Pin::new(&mut self.inner).poll_fill_buf(context))?;
+            let length = read.iter().position(|byte| *byte == b'\n').map_or(read.len(), |end| end + 1);
+            if length > self.limits.message_bytes().saturating_sub(self.line.len()) {
+                return Poll::Ready(Err(io::Error::other(self.breach.report_message(&self.limits))));
+            }
+            self.line.extend_from_slice(&read[..length]);
+            Pin::new(&mut self.inner).consume(length);
+            if length == 0 || self.line.ends_with(b"\n") {
+                break;
+            }
+        }
+        let line = std::mem::take(&mut self.line);
+        let exact = exact_message(&line).map(|message| format!("{message}\n").into_bytes());
+        self.ended = Cursor::new(exact.unwrap_or(line));
+        Poll::Ready(Ok(()))
+    }
 }
 
 impl<R: AsyncRead + Unpin> AsyncRead for BoundedLines<R> {
@@ -84,18 +114,10 @@ impl<R: AsyncRead + Unpin> AsyncRead for BoundedLines<R> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let start = buffer.filled().len();
-        ready!(Pin::new(&mut self.inner).poll_read(context, buffer))?;
-        for line in buffer.filled().get(start..).unwrap_or_default().split_inclusive(|byte| *byte == b'\n') {
-            self.length += line.len();
-            if self.length > self.limits.message_bytes() {
-                return Poll::Ready(Err(io::Error::other(self.breach.report_message(&self.limits))));
-            }
-            if line.ends_with(b"\n") {
-                self.length = 0;
-            }
+        if self.ended.position() == self.ended.get_ref().len() as u64 {
+            ready!(self.poll_line(context))?;
         }
-        Poll::Ready(Ok(()))
+        Pin::new(&mut self.ended).poll_read(context, buffer)
     }
 }
 

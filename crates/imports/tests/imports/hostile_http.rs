@@ -19,6 +19,8 @@ const MAX_SENT_BYTES: usize = 16 << 20;
 /// How a request is answered.
 enum Reply {
     Result(Value),
+    /// A result as JSON text, in a body of this media type.
+    Text(&'static str, &'static str),
     /// The connection is closed without a response.
     Nothing,
     /// A response with this head and start, which goes on for [`FLOOD_BYTES`].
@@ -127,14 +129,8 @@ async fn answer(
         _ => return close(&mut stream, "202 Accepted").await,
     };
     match reply {
-        Reply::Result(result) => {
-            let body = json!({ "jsonrpc": "2.0", "id": request["id"], "result": result }).to_string();
-            let length = body.len();
-            let head = format!(
-                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
-            );
-            stream.write_all((head + &body).as_bytes()).await
-        }
+        Reply::Result(result) => send(&mut stream, &request, "application/json", &result.to_string()).await,
+        Reply::Text(media_type, result) => send(&mut stream, &request, media_type, result).await,
         Reply::Nothing => Ok(()),
         Reply::Flood { status, media_type, start } => {
             let head = format!(
@@ -149,6 +145,21 @@ async fn answer(
             Ok(())
         }
     }
+}
+
+async fn send(
+    stream: &mut BufReader<TcpStream>,
+    request: &Value,
+    media_type: &str,
+    result: &str,
+) -> std::io::Result<()> {
+    let reply = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, request["id"]);
+    let body = if media_type == "text/event-stream" { format!("data: {reply}\n\n") } else { reply };
+    let length = body.len();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: {media_type}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
+    );
+    stream.write_all((head + &body).as_bytes()).await
 }
 
 async fn close(stream: &mut BufReader<TcpStream>, status: &str) -> std::io::Result<()> {
@@ -218,6 +229,23 @@ async fn a_server_that_stays_within_its_limits_is_called() {
     pins.accept("fix", import.definitions().await.unwrap());
     let success = handler(&import, &pins, "tool9").call(json!({}), far_deadline()).await.unwrap();
     assert_eq!(*success.data, json!({ "ok": true }));
+}
+
+#[tokio::test]
+async fn whole_numbers_of_a_result_are_not_rounded() {
+    const RESULT: &str =
+        r#"{"content":[],"structuredContent":{"total":123456789012345678901,"part":9007199254740993}}"#;
+    let bodies: [fn() -> Reply; 2] =
+        [|| Reply::Text("application/json", RESULT), || Reply::Text("text/event-stream", RESULT)];
+    for body in bodies {
+        let server = HostileServer::start(|_| page(1, "Does something.", None), body).await;
+        let import = server.import();
+        let mut pins = Pins::default();
+        pins.accept("fix", import.definitions().await.unwrap());
+        let success = handler(&import, &pins, "tool0").call(json!({}), far_deadline()).await.unwrap();
+        let exact = json!({ "total": "123456789012345678901", "part": 9_007_199_254_740_993_u64 });
+        assert_eq!(*success.data, exact);
+    }
 }
 
 #[tokio::test]

@@ -31,6 +31,14 @@ async fn an_imported_tool_returns_its_result() {
 }
 
 #[tokio::test]
+async fn whole_numbers_of_a_result_are_not_rounded() {
+    let server = pinned_server(&["count"]).await;
+    let data =
+        handler(&server.import(), &server.pins, "count").call(json!({}), far_deadline()).await.unwrap().data;
+    assert_eq!(*data, json!({ "total": "123456789012345678901", "part": u64::MAX }));
+}
+
+#[tokio::test]
 async fn a_program_gets_only_the_configured_variables() {
     let server = pinned_server(&["environment"]).await;
     let mut settings = server.settings();
