@@ -16,7 +16,7 @@ use toolwright_registry::hex;
 
 use crate::admission::{Admission, ClaimKind};
 use crate::describe::{DESCRIBE, describe};
-use crate::execution::{Execution, replayed};
+use crate::execution::{Execution, replayed, version_in};
 use crate::finish::End;
 use crate::gate::RateTokens;
 use crate::ids;
@@ -113,11 +113,11 @@ impl Orchestrator {
         if parent.is_none() && call.id.as_ref().is_some_and(|id| id.is_empty() || id.len() > MAX_ID_BYTES) {
             let message = format!("The call's id must have 1 to {MAX_ID_BYTES} bytes.");
             let failure = Failure::new(ErrorKind::Validation, message).suggest("Send a shorter id, or none.");
-            return Err(envelope_without_session(&ToolCall { id: None, ..call }, failure));
+            return Err(self.envelope_without_session(&ToolCall { id: None, ..call }, failure));
         }
         let resolved = self.resolve_session(session, &call, host.is_some()).await;
         let (session, runtime, claim) =
-            resolved.map_err(|failure| envelope_without_session(&call, failure))?;
+            resolved.map_err(|failure| self.envelope_without_session(&call, failure))?;
         let ToolCall { id, mut tool, args } = call;
         // No tool has such a long name, and the audit log stores it.
         tool.truncate(tool.floor_char_boundary(MAX_ID_BYTES));
@@ -157,6 +157,21 @@ impl Orchestrator {
             steps: StepTimer::new(Step::Resolve, started),
             recorded_args: None,
         }))
+    }
+
+    /// The envelope of a call that belongs to no session, with the versions of the current toolset. It is not audited.
+    fn envelope_without_session(&self, call: &ToolCall, failure: Failure) -> Box<Envelope> {
+        let current = self.current();
+        let toolset = current.toolset();
+        let meta = Meta {
+            tool: call.tool.clone(),
+            tool_version: version_in(toolset, &call.tool).map(str::to_owned),
+            registry_version: toolset.version.clone(),
+            duration: 0,
+            execution_id: call.id.clone().unwrap_or_default(),
+            more: Map::new(),
+        };
+        Box::new(Envelope { outcome: Err(failure), meta })
     }
 
     /// The session, its toolset if there is one, and how the call is claimed.
@@ -308,17 +323,4 @@ fn leaves_no_record(runtime: &Runtime, tool: &str) -> bool {
     runtime.toolset().metadata(tool).is_none_or(|spec| {
         spec.idempotent && spec.side_effects != SideEffects::Writes && spec.requires_confirmation.is_never()
     })
-}
-
-/// The envelope of a call that belongs to no session. It is not audited.
-fn envelope_without_session(call: &ToolCall, failure: Failure) -> Box<Envelope> {
-    let meta = Meta {
-        tool: call.tool.clone(),
-        tool_version: None,
-        registry_version: String::new(),
-        duration: 0,
-        execution_id: call.id.clone().unwrap_or_default(),
-        more: Map::new(),
-    };
-    Box::new(Envelope { outcome: Err(failure), meta })
 }

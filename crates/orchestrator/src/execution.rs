@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 use toolwright_capabilities::Client;
 use toolwright_contract::{Envelope, ErrorKind, Failure, IntentKind, Meta, Success};
 use toolwright_engine::Host;
-use toolwright_registry::hex;
+use toolwright_registry::toolset::Toolset;
+use toolwright_registry::{DESCRIBE, hex};
 
 use crate::admission::ClaimKind;
 use crate::capacity::{Permit, SeatRequest};
@@ -108,11 +109,18 @@ impl Execution {
         self.more_meta.extend(effects.meta.drain(..).map(|(name, value)| (name.to_owned(), value)));
     }
 
+    /// The version of its tool, also if the call is refused before the tool is prepared. `None` if the toolset, or the tool in
+    /// it, is unknown.
+    fn tool_version(&self) -> Option<String> {
+        let toolset = self.runtime.as_ref()?.toolset();
+        version_in(toolset, &self.tool).map(str::to_owned)
+    }
+
     pub fn envelope(&self, outcome: Result<Success, Failure>) -> Envelope {
         let elapsed = self.started.elapsed().as_millis();
         let meta = Meta {
             tool: self.tool.clone(),
-            tool_version: self.prepared.as_ref().map(|prepared| prepared.tool.spec.version.clone()),
+            tool_version: self.tool_version(),
             registry_version: self.session.registry_version().to_owned(),
             duration: u64::try_from(elapsed).unwrap_or(u64::MAX),
             execution_id: self.id.as_ref().to_owned(),
@@ -193,6 +201,12 @@ impl Execution {
             steps: self.steps.steps(),
         }
     }
+}
+
+/// The version of a tool in a toolset. Toolwright's own tools have the version of the program.
+pub(crate) fn version_in<'a>(toolset: &'a Toolset, tool: &str) -> Option<&'a str> {
+    let is_own = tool == DESCRIBE;
+    toolset.metadata(tool).map(|spec| spec.version.as_str()).or(is_own.then_some(env!("CARGO_PKG_VERSION")))
 }
 
 /// A recorded envelope, marked as replayed.

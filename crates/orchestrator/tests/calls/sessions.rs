@@ -38,6 +38,31 @@ async fn an_inactive_session_runs_nothing_and_still_replays() {
 }
 
 #[tokio::test]
+async fn a_refused_call_names_the_version_of_its_tool() {
+    let closed = json!({ "availability": { "condition": "false" } });
+    let fixture = Setup::new().tool("act", json!({ "version": "2.1.0" })).tool("closed", closed).build();
+    let (ended, open) = (fixture.session(Mode::Text).await, fixture.session(Mode::Text).await);
+    fixture.orchestrator.end_session(&ended).await.unwrap();
+    let toolset = fixture.orchestrator.current().toolset().version.clone();
+    for (session, tool, error, version) in [
+        (ended.as_str(), "act", "SESSION_INACTIVE", json!("2.1.0")),
+        ("unknown", "act", "SESSION_INACTIVE", json!("2.1.0")),
+        (&open, "closed", "UNAVAILABLE", json!("1.0.0")),
+        (&open, "reg_describe", "VALIDATION", json!(env!("CARGO_PKG_VERSION"))),
+        (&open, "invented", "NOT_FOUND", Value::Null),
+    ] {
+        let envelope = fixture.call(session, "c1", tool, json!({})).await;
+        assert_eq!(envelope["error"]["type"], error);
+        let meta = &envelope["meta"];
+        assert_eq!(
+            (&meta["toolVersion"], &meta["registryVersion"]),
+            (&version, &json!(toolset)),
+            "{envelope}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn intents_change_the_session_and_refused_ones_are_reported() {
     let fixture = Setup::new().tool("act", json!({})).build();
     let session = fixture.session(Mode::Text).await;

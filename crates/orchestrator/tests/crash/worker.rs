@@ -187,6 +187,10 @@ impl Worker {
     fn answered(&self, id: Id, envelope: &Envelope) {
         let replayed = envelope.meta.more.contains_key("replayed");
         let answer = match &envelope.outcome {
+            // Every answer names the version of its tool, whatever was interrupted.
+            _ if envelope.meta.tool_version.is_none() => {
+                Answer::Unexpected(serde_json::to_value(envelope).unwrap())
+            }
             Ok(success) => Answer::Ok { data: (*success.data).clone(), replayed },
             Err(failure) if failure.kind == ErrorKind::Internal && failure.partial_side_effects => {
                 Answer::InDoubt

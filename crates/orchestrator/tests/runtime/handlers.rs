@@ -6,7 +6,7 @@ use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::{CallRequest, Runtime, ToolCall};
 use toolwright_registry::toolset::Implementation;
 
-use crate::support::{ToolsetBuilder, assert_internal, assert_unloadable, call, meta, orchestrator, to_json};
+use crate::support::{ToolsetBuilder, assert_internal, call, meta, orchestrator, to_json};
 
 #[tokio::test]
 async fn a_changed_handler_is_refused_with_the_tools_name() {
@@ -20,11 +20,11 @@ async fn a_changed_handler_is_refused_with_the_tools_name() {
     std::fs::remove_file(dir.path().join("missing/handler.js")).unwrap();
 
     let envelope = call(&runtime, "changed", json!({})).await;
-    assert_unloadable("changed", &envelope);
+    assert_internal("changed", &envelope);
     assert_eq!(envelope["error"]["partialSideEffects"], false);
     let message = envelope["error"]["message"].as_str().unwrap();
     assert_eq!(message, "The tool `changed` cannot be used: it failed to load.");
-    assert_unloadable("missing", &call(&runtime, "missing", json!({})).await);
+    assert_internal("missing", &call(&runtime, "missing", json!({})).await);
     assert_eq!(call(&runtime, "sound", json!({})).await["data"], 1);
 }
 
@@ -71,9 +71,9 @@ async fn the_result_of_preparing_a_tool_is_final() {
     let (runtime, dir) = ToolsetBuilder::new().module("late", json!({}), text).runtime();
     let path = dir.path().join("late/handler.js");
     std::fs::write(&path, "").unwrap();
-    assert_unloadable("late", &call(&runtime, "late", json!({})).await);
+    assert_internal("late", &call(&runtime, "late", json!({})).await);
     std::fs::write(&path, text).unwrap();
-    assert_unloadable("late", &call(&runtime, "late", json!({})).await);
+    assert_internal("late", &call(&runtime, "late", json!({})).await);
 }
 
 /// A call in a session that is not stored: a stored one would need the sources of all tools.

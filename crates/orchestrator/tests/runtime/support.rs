@@ -131,20 +131,11 @@ pub fn meta(tool: &str) -> Value {
     json!({ "tool": tool, "toolVersion": "1.2.3", "executionId": "call-1" })
 }
 
-/// Asserts that an envelope is an INTERNAL failure of a tool that ran.
+/// Asserts that an envelope is an INTERNAL failure of a tool that ran, or could not be loaded.
 pub fn assert_internal(tool: &str, envelope: &Value) {
-    assert_internal_with(&meta(tool), envelope);
-}
-
-/// Asserts that an envelope is an INTERNAL failure of a tool that could not be loaded.
-pub fn assert_unloadable(tool: &str, envelope: &Value) {
-    assert_internal_with(&json!({ "tool": tool, "toolVersion": null, "executionId": "call-1" }), envelope);
-}
-
-fn assert_internal_with(meta: &Value, envelope: &Value) {
     assert_eq!(envelope["ok"], false, "{envelope}");
     assert_eq!(envelope["error"]["type"], "INTERNAL", "{envelope}");
-    assert_eq!(envelope["meta"], *meta);
+    assert_eq!(envelope["meta"], meta(tool));
 }
 
 /// A client that records its messages.
