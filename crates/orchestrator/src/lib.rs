@@ -43,6 +43,7 @@ mod run;
 mod runtime;
 pub mod series;
 pub mod session;
+mod session_watch;
 mod settlement;
 pub mod state;
 pub mod steps;

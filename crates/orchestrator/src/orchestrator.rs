@@ -22,6 +22,7 @@ use crate::policy::Policy;
 use crate::recent_calls::RecentCalls;
 use crate::runtime::Runtime;
 use crate::series::Series;
+use crate::session_watch::SessionWatches;
 use crate::store::{Memory, Store};
 use crate::toolsets::Toolsets;
 
@@ -48,6 +49,7 @@ pub(crate) struct Inner {
     pub recent_calls: RecentCalls,
     pub call_feed: CallFeed,
     pub deferred_results: DeferredResults,
+    pub session_watches: SessionWatches,
     /// How many toolsets have been installed.
     pub installed: watch::Sender<u64>,
     /// Held while a confirmation request is counted and stored.
@@ -90,6 +92,7 @@ impl Orchestrator {
             recent_calls: RecentCalls::default(),
             call_feed: CallFeed::default(),
             deferred_results: DeferredResults::default(),
+            session_watches: SessionWatches::default(),
             installed: watch::Sender::default(),
             confirmation_lock: tokio::sync::Mutex::default(),
             detached: Arc::default(),

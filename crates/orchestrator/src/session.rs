@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 use toolwright_capabilities::Client;
 use toolwright_contract::{Mode, Principal};
 
@@ -121,6 +121,7 @@ impl Orchestrator {
     pub fn begin_turn<'a>(&'a self, session: &'a str) -> BoxFuture<'a, store::Result<Turn>> {
         Box::pin(async move {
             let record = self.0.store.begin_turn(session).await?;
+            self.0.session_watches.wake(session);
             // The turn before has ended, also where no transport has reported it.
             if record.is_ending() {
                 self.notice(session, Event::TurnFinished).await?;
@@ -160,6 +161,7 @@ impl Orchestrator {
                 self.expire(request).await;
             }
             self.0.deferred_results.sweep();
+            self.0.session_watches.sweep();
             self.detach_ended(now).await?;
             self.unload_unused().await
         })
@@ -174,6 +176,11 @@ impl Orchestrator {
     /// As [`Self::deferred_results`], of one session.
     pub fn deferred_results_for(&self, session: &str) -> broadcast::Receiver<DeferredResult> {
         self.0.deferred_results.subscribe(Some(session))
+    }
+
+    /// Reports each change of a session that this process makes.
+    pub fn session_changes(&self, session: &str) -> watch::Receiver<()> {
+        self.0.session_watches.subscribe(session)
     }
 
     /// Removes the clients of sessions that have ended.
@@ -200,7 +207,11 @@ impl Orchestrator {
             let before = session.ok_or_else(|| store::Error::NoSession(id.to_owned()))?;
             let mut after = (*before).clone();
             let outcome = change(&mut after);
-            if after == *before || self.0.store.update_session(&after).await? {
+            if after == *before {
+                return Ok(outcome);
+            }
+            if self.0.store.update_session(&after).await? {
+                self.0.session_watches.wake(id);
                 return Ok(outcome);
             }
         }

@@ -22,6 +22,7 @@ use super::caller::{Caller, store_unavailable};
 use super::catalog::Catalog;
 use super::state::McpState;
 use super::tool_call::{CallScope, LibraryCall};
+use super::tool_list::ToolList;
 use super::{prompts, tool_docs};
 
 const INSTRUCTIONS: &str = "Call `reg_describe` or read `tool://<id>/doc` before the first use of a tool that is not \
@@ -35,7 +36,7 @@ pub struct Handler {
     state: Arc<McpState>,
     /// Over HTTP each request has its own caller.
     stdio: Option<StdioSession>,
-    /// Dropped with the handler: ends the task that reports newer toolsets.
+    /// Dropped with the handler: ends the task that reports changes of the list of tools.
     notifications: Mutex<Option<oneshot::Sender<()>>>,
 }
 
@@ -221,15 +222,22 @@ impl ServerHandler for Handler {
         Ok(CompletionInfo::new(ids).map(CompleteResult::new).unwrap_or_default())
     }
 
-    /// Notifies the host of newer toolsets until the session ends.
+    /// Notifies the host of changes of its list of tools until the session ends.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let mut installs = self.state.orchestrator.installs();
+        let (session, principal) = match (&self.stdio, Caller::from_extensions(&context.extensions)) {
+            (Some(stdio), _) => (stdio.session_id.clone(), Arc::clone(&stdio.principal)),
+            (None, Some(Caller { principal, session: Some(session) })) => {
+                (session.id.clone(), Arc::clone(principal))
+            }
+            (None, _) => return,
+        };
+        let mut list = ToolList::watch(Arc::clone(&self.state), &session, &principal).await;
         let (end, ended) = oneshot::channel();
         *self.notifications.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
         tokio::spawn(async move {
             let peer = &context.peer;
             let notify = async {
-                while installs.changed().await.is_ok()
+                while list.changed().await.is_some()
                     && peer.notify_tool_list_changed().await.is_ok()
                     && peer.notify_resource_list_changed().await.is_ok()
                 {}
@@ -259,7 +267,7 @@ impl ServerHandler for Handler {
         Some(requested.intersection(&supported))
     }
 
-    /// Notifies a subscriber of newer toolsets.
+    /// Notifies a subscriber of newer toolsets. Without a session, nothing else changes what it may use.
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let mut installs = self.state.orchestrator.installs();
         let (wants, sink) = (context.accepted(), context.sink());

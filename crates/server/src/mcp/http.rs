@@ -151,6 +151,7 @@ impl McpService {
         };
         let session = session.filter(is_usable);
         let session = session.ok_or_else(|| Problem::not_found("MCP session; initialize a new one"))?;
+        self.state.last_principals.note(&session.id, &principal);
         Ok(Caller { principal, session: Some(session) })
     }
 

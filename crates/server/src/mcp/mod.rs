@@ -25,6 +25,7 @@ mod stdio;
 mod stdio_transport;
 mod tool_call;
 mod tool_docs;
+mod tool_list;
 mod turns;
 
 pub use crate::prompts::Prompts;

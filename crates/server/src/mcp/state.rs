@@ -11,6 +11,7 @@ use super::caller::Caller;
 use super::catalog::Catalog;
 use super::running_calls::RunningCalls;
 use super::stdio::HostOptions;
+use super::tool_list::LastPrincipals;
 use super::turns::Turns;
 use crate::prompts::Prompts;
 use crate::request::new_session;
@@ -25,6 +26,7 @@ pub(super) struct McpState {
     pub call_count: AtomicUsize,
     /// Those that bypass the library in a session.
     pub running_calls: RunningCalls,
+    pub last_principals: LastPrincipals,
     catalogs: RwLock<Vec<Arc<Catalog>>>,
 }
 
@@ -33,7 +35,8 @@ impl McpState {
         let HostOptions { prompts, mode, turn_idle } = options;
         let (call_count, running_calls) = (AtomicUsize::new(0), RunningCalls::default());
         let turns = Turns::new(turn_idle);
-        Self { orchestrator, prompts, mode, turns, call_count, running_calls, catalogs: RwLock::default() }
+        let (last_principals, catalogs) = (LastPrincipals::default(), RwLock::default());
+        Self { orchestrator, prompts, mode, turns, call_count, running_calls, last_principals, catalogs }
     }
 
     /// The session of a caller with the roles that it has now; for a stateless request, the one that it would begin.

@@ -1,13 +1,18 @@
 //! A tool that a session may not use is in no list, view or prompt of the session, over any wire.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt;
 use tokio::sync::Semaphore;
 
 use super::client::Client;
-use super::mcp_host::{REVISIONS, TestHost, connect_http};
-use super::support::{TestServer, orchestrator_of, tool};
+use super::mcp_host::{Host, REVISIONS, Revision, TestHost, call, connect_http, connect_stdio};
+use super::mcp_http::{ACCEPT, initialize};
+use super::support::{TestServer, orchestrator_of, tool, wait_until};
+
+const SOON: Duration = Duration::from_secs(20);
 
 /// `open` and `by_argument` are for everyone, the others for some sessions.
 async fn start() -> TestServer {
@@ -21,6 +26,7 @@ async fn start() -> TestServer {
         tool("when_unlocked", &when("has(session.state.unlocked) && session.state.unlocked")),
         tool("never", &when("1 / 0 == 1")),
         tool("by_argument", &when("args.amount < 10")),
+        tool("with_message", &when("has(session.state.pendingMessage)")),
     ];
     let orchestrator = orchestrator_of(tools, &runs, &permits, |builder| builder);
     TestServer::with_orchestrator(orchestrator, runs, permits).await
@@ -61,7 +67,7 @@ async fn lists_views_and_prompts_have_the_tools_of_the_session_alone() {
     let expected = ["open", "in_voice", "for_studio", "when_unlocked", "by_argument", "reg_describe"];
     assert_eq!(tools_of(&admin, "sessionId=s1").await, expected);
     let all = ids(&admin.get("/v1/tools?all=true").await.expect(200), "/toolId");
-    assert_eq!(all.len(), 8, "an operator can list every tool: {all:?}");
+    assert_eq!(all.len(), 9, "an operator can list every tool: {all:?}");
     guest.get("/v1/tools?all=true").await.problem(403, "admin");
     guest.get("/v1/tools?sessionId=s1").await.problem(404, "session");
     guest.get("/v1/tools/for_staff").await.problem(404, "");
@@ -105,5 +111,52 @@ async fn mcp_hosts_see_the_tools_of_their_session_alone() {
         let names: Vec<_> = tools.iter().map(|tool| tool.name.as_ref()).collect();
         assert_eq!(names, ["open", "by_argument", "reg_describe"], "{revision:?}");
         assert_eq!(host.list_all_resources().await.unwrap().len(), 2);
+    }
+}
+
+async fn names(host: &Host) -> Vec<String> {
+    host.list_all_tools().await.unwrap().iter().map(|tool| tool.name.to_string()).collect()
+}
+
+#[tokio::test]
+async fn a_host_is_notified_when_the_state_of_its_session_changes_what_it_may_use() {
+    let server = start().await;
+    let key = server.create_key("guest", &[]);
+    let (over_http, over_stdio) = (TestHost::answering(None), TestHost::answering(None));
+    let http = connect_http(server.client.address, Some(&key), Revision::Session, over_http.clone()).await;
+    let stdio = connect_stdio(server.orchestrator.clone(), Revision::Session, over_stdio.clone()).await;
+    for (host, received) in [(http, over_http), (stdio, over_stdio)] {
+        let changes = || *received.list_changes.lock().unwrap();
+        assert!(!names(&host).await.contains(&"with_message".to_owned()));
+        call(&host, "open", json!({})).await.unwrap();
+        let intents = json!([{ "type": "SET_PENDING_MESSAGE", "message": "Welcome back." }]);
+        call(&host, "open", json!({ "intents": intents })).await.unwrap();
+        wait_until(|| changes() == 1).await;
+        assert!(names(&host).await.contains(&"with_message".to_owned()));
+        host.cancel().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_host_is_notified_when_another_key_of_its_user_has_other_roles() {
+    let server = start().await;
+    let staff = server.client_with_key("mira", &["staff"]).with("accept", ACCEPT);
+    let begun = staff.post("/mcp", initialize()).await;
+    let in_session = |client: &Client| {
+        let client = client.with("accept", ACCEPT).with("mcp-protocol-version", "2025-11-25");
+        client.with("mcp-session-id", begun.header("mcp-session-id").unwrap().to_owned())
+    };
+    let mut stream = in_session(&staff).send("GET", "/mcp", "").await;
+    let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    in_session(&staff).post("/mcp", initialized).await.expect(202);
+    let other = in_session(&server.client_with_key("mira", &[]));
+    let list = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {} });
+    assert!(!other.post("/mcp", list).await.text().contains("for_staff"));
+    let mut received = String::new();
+    while !received.contains("notifications/tools/list_changed") {
+        let mut part = [0; 4096];
+        let length = tokio::time::timeout(SOON, stream.read(&mut part)).await.unwrap().unwrap();
+        assert!(length > 0, "{received}");
+        received.push_str(&String::from_utf8_lossy(&part[..length]));
     }
 }
