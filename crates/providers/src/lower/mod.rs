@@ -76,23 +76,35 @@ pub(crate) const OLLAMA: Dialect = Dialect {
     ..FULL
 };
 
-/// The keywords that Gemini documents. It supports references only without other keywords beside them.
+/// `parametersJsonSchema` is plain JSON Schema. Gemini documents references only without other keywords beside them, and
+/// enumerations of strings and numbers; unions and conditions that it does not document are described as well.
 pub(crate) const GEMINI: Dialect = Dialect {
     keywords: Some(&[
         "type",
         "format",
         "title",
         "description",
+        "default",
+        "examples",
         "enum",
         "items",
         "prefixItems",
         "minItems",
         "maxItems",
+        "uniqueItems",
+        "minLength",
+        "maxLength",
+        "pattern",
         "minimum",
         "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "multipleOf",
         "anyOf",
         "oneOf",
         "properties",
+        "minProperties",
+        "maxProperties",
         "additionalProperties",
         "required",
     ]),

@@ -82,6 +82,19 @@ fn only_schemas_that_strict_mode_supports_are_strict() {
 }
 
 #[test]
+fn gemini_gets_the_limits_and_defaults_of_a_schema_as_they_are() {
+    let limits = json!({ "type": "array", "minItems": 1, "uniqueItems": true, "default": ["ab"],
+        "items": { "type": "string", "minLength": 2, "maxLength": 9, "pattern": "^[a-z]+$" } });
+    let mut tool = tool("plain");
+    tool.json_schema =
+        json!({ "type": "object", "additionalProperties": false, "properties": { "words": limits } });
+    let view = provider("gemini").view([&tool]);
+    assert_eq!(view.losses, []);
+    let parameters = view.declarations.pointer("/0/functionDeclarations/0/parametersJsonSchema").unwrap();
+    assert_eq!(parameters["properties"]["words"], limits);
+}
+
+#[test]
 fn arguments_that_gemini_writes_as_json_text_are_parsed() {
     let view = provider("gemini-native").view([&tool("open_objects"), &tool("recursive")]);
     let restored = |name: &str, arguments: Value| {
