@@ -44,6 +44,37 @@ fn list_filters_by_category_and_mode() {
 }
 
 #[test]
+fn list_schema_and_prompt_show_what_the_session_of_a_principal_may_use() {
+    let project = small();
+    let edit = |tool: &str, field: &str, value: Value| {
+        let path = format!("{tool}/schema.json");
+        let mut schema: Value =
+            serde_json::from_str(&fs::read_to_string(project.path(&path)).unwrap()).unwrap();
+        schema[field] = value;
+        project.write(&path, schema.to_string());
+    };
+    edit("note-find", "permissions", json!({ "roles": ["staff"] }));
+    edit(
+        "note-say",
+        "availability",
+        json!({ "condition": "has(session.state.aloud) && session.state.aloud" }),
+    );
+    let listed = |options: &[&str]| {
+        let run = |command: &[&str]| project.run(&[command, options].concat()).expect_code(0).stdout;
+        let names = |text: &str| ["note_find", "note_say"].map(|name| text.contains(name));
+        let list = names(&run(&["list"]));
+        assert_eq!(names(&run(&["schema", "--provider", "anthropic"])), list, "{options:?}");
+        let prompt = names(&run(&["prompt", "--mode", "voice"]));
+        assert_eq!(prompt, list, "{options:?}");
+        list
+    };
+    assert_eq!(listed(&[]), [true, true], "without a principal, every tool");
+    assert_eq!(listed(&["--role", "guest"]), [false, false]);
+    assert_eq!(listed(&["--role", "guest", "--role", "staff"]), [true, false]);
+    assert_eq!(listed(&["--user", "mira", "--session-state", r#"{"aloud": true}"#]), [false, true]);
+}
+
+#[test]
 fn list_as_json_has_the_documented_fields() {
     let list = small().run(&["list", "--format", "json", "--mode", "text"]).expect_code(0).json();
     let expected = json!([{

@@ -18,6 +18,7 @@ mod server_client;
 mod server_file;
 mod store;
 mod toolset;
+mod viewer;
 mod voice;
 
 use std::process::ExitCode;

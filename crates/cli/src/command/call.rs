@@ -285,7 +285,7 @@ fn read_file(path: &str) -> Result<String, Failure> {
     })
 }
 
-fn parse_session_state(text: &str) -> Result<Map<String, Value>, Failure> {
+pub(crate) fn parse_session_state(text: &str) -> Result<Map<String, Value>, Failure> {
     match parse_json(text, "--session-state")? {
         Value::Object(state) => Ok(state),
         _ => Err(Failure::usage(

@@ -1,5 +1,7 @@
 //! `toolwright list`: one line per tool.
 
+use std::sync::Arc;
+
 use anyhow::Result;
 use clap::Args;
 use serde_json::{Value, json};
@@ -9,13 +11,15 @@ use toolwright_registry::toolset::Tool;
 
 use crate::args::{Format, Source, parse_category, parse_mode};
 use crate::config::Config;
+use crate::viewer::Viewer;
 use crate::{output, toolset};
 
 /// List the tools
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   toolwright list
-  toolwright list --category retrieval --format json")]
+  toolwright list --category retrieval --format json
+  toolwright list --mode voice --role staff      what such a session may use")]
 pub struct List {
     /// Only tools of this category
     #[arg(long, value_parser = parse_category, value_name = "retrieval|action|utility")]
@@ -24,14 +28,18 @@ pub struct List {
     #[arg(long, value_parser = parse_mode, value_name = "text|voice")]
     mode: Option<Mode>,
     #[command(flatten)]
+    viewer: Viewer,
+    #[command(flatten)]
     source: Source,
 }
 
 pub fn run(config: &Config, args: &List) -> Result<()> {
-    let tools = toolset::load(&args.source, config)?;
+    let tools = Arc::new(toolset::load(&args.source, config)?);
+    let visible = args.viewer.visible(&tools, args.mode, config)?;
     let is_wanted = |tool: &&Tool| {
         args.category.is_none_or(|category| tool.spec.category == category)
             && args.mode.is_none_or(|mode| tool.spec.allowed_modes.contains(&mode))
+            && visible.has(&tool.spec)
     };
     let tools: Vec<&Tool> = tools.list().filter(is_wanted).collect();
     if config.format == Format::Json {

@@ -1,6 +1,7 @@
 //! `toolwright prompt`: prints the system prompt of a session.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Args;
@@ -12,14 +13,19 @@ use crate::args::{Format, Source, parse_mode};
 use crate::config::Config;
 use crate::output::{self, Failure};
 use crate::toolset;
+use crate::viewer::Viewer;
 
 /// Print the system prompt of a session
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  toolwright prompt --mode voice")]
+#[command(
+    after_help = "Examples:\n  toolwright prompt --mode voice\n  toolwright prompt --mode text --role staff"
+)]
 pub struct Prompt {
     /// The session's mode
     #[arg(long, value_parser = parse_mode, value_name = "text|voice")]
     mode: Mode,
+    #[command(flatten)]
+    viewer: Viewer,
     #[command(flatten)]
     source: Source,
 }
@@ -31,9 +37,10 @@ pub fn run(config: &Config, args: &Prompt) -> Result<()> {
         Mode::Voice => read(&config.settings.prompts.dir, "voice-behavior.md")?,
         Mode::Text => String::new(),
     };
-    let tools = toolset::load(&args.source, config)?;
+    let tools = Arc::new(toolset::load(&args.source, config)?);
+    let visible = args.viewer.visible(&tools, Some(mode), config)?;
     let files = PromptFiles { core: &core, voice_behavior: &voice_behavior };
-    let listed = tools.for_models(|tool| tool.spec.allowed_modes.contains(&mode));
+    let listed = tools.for_models(|tool| tool.spec.allowed_modes.contains(&mode) && visible.has(&tool.spec));
     let prompt = compose(&tools.version, listed, mode, files, config.settings.limits.for_mode(mode).0);
     match config.format {
         Format::Human => output::print(prompt),

@@ -1,5 +1,7 @@
 //! `toolwright schema`: prints the tools as a provider's API declares them, or what that form cannot express.
 
+use std::sync::Arc;
+
 use anyhow::Result;
 use clap::Args;
 use toolwright_contract::{Mode, ToolSpec};
@@ -8,6 +10,7 @@ use toolwright_registry::toolset::Toolset;
 
 use crate::args::{Format, Source, parse_mode};
 use crate::config::Config;
+use crate::viewer::{Viewer, Visible};
 use crate::{output, report, toolset};
 
 /// Print the tools as a provider's API declares them
@@ -15,7 +18,8 @@ use crate::{output, report, toolset};
 #[command(after_help = "Examples:
   toolwright schema --provider openai-chat
   toolwright schema --provider gemini-native --mode voice --format json
-  toolwright schema --provider ollama --lossy      what this form cannot express")]
+  toolwright schema --provider ollama --lossy      what this form cannot express
+  toolwright schema --provider anthropic --role staff      what such a session may use")]
 pub struct Schema {
     /// openai-chat, openai-responses, openai-realtime, anthropic, ollama, gemini, gemini-native or mcp
     #[arg(long, value_parser = provider, value_name = "PROVIDER")]
@@ -30,12 +34,15 @@ pub struct Schema {
     #[arg(long)]
     lossy: bool,
     #[command(flatten)]
+    viewer: Viewer,
+    #[command(flatten)]
     source: Source,
 }
 
 pub fn run(config: &Config, args: &Schema) -> Result<()> {
-    let tools = toolset::load(&args.source, config)?;
-    let specs = select_tools(&tools, args)?;
+    let tools = Arc::new(toolset::load(&args.source, config)?);
+    let visible = args.viewer.visible(&tools, args.mode, config)?;
+    let specs = select_tools(&tools, args, &visible)?;
     let view = args.provider.view(specs.iter().copied());
     print_warnings(args, &view, specs.len());
     match (args.lossy, config.format) {
@@ -51,7 +58,7 @@ pub fn run(config: &Config, args: &Schema) -> Result<()> {
 }
 
 /// The requested tools, in the toolset's order.
-fn select_tools<'t>(tools: &'t Toolset, args: &Schema) -> Result<Vec<&'t ToolSpec>> {
+fn select_tools<'t>(tools: &'t Toolset, args: &Schema, visible: &Visible) -> Result<Vec<&'t ToolSpec>> {
     let to_ids =
         |names: &Vec<String>| names.iter().map(|name| toolset::tool_id(tools, name.trim())).collect();
     let only: Option<Vec<String>> = args.only.as_ref().map(to_ids);
@@ -63,6 +70,7 @@ fn select_tools<'t>(tools: &'t Toolset, args: &Schema) -> Result<Vec<&'t ToolSpe
     let is_wanted = |spec: &&ToolSpec| {
         only.as_ref().is_none_or(|only| only.contains(&spec.tool_id))
             && args.mode.is_none_or(|mode| spec.allowed_modes.contains(&mode))
+            && visible.has(spec)
     };
     Ok(all.into_iter().filter(is_wanted).collect())
 }
