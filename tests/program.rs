@@ -65,6 +65,8 @@ mod scaffold;
 mod schema;
 #[path = "program/serve.rs"]
 mod serve;
+#[path = "program/sessions.rs"]
+mod sessions;
 #[path = "program/support.rs"]
 mod support;
 #[path = "program/thirty_mistakes.rs"]

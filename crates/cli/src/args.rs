@@ -7,7 +7,7 @@ use toolwright_contract::{Category, Mode};
 
 use crate::command::{
     audit, build, calendar, call, chat, check, confirm, describe, explain, init, kb, keys, list, mcp, new,
-    prompt, schema, serve, test, toolsets, unblock, voice,
+    prompt, schema, serve, sessions, test, toolsets, unblock, voice,
 };
 
 /// Author LLM tools once; run them for any model, in voice and in text
@@ -97,6 +97,9 @@ pub enum Command {
     /// Show and verify the audit log of all calls
     #[command(subcommand, after_help = audit::EXAMPLES)]
     Audit(audit::Audit),
+    /// List, show and end sessions
+    #[command(subcommand, after_help = sessions::EXAMPLES)]
+    Sessions(sessions::Sessions),
     /// List the toolsets that the store keeps for sessions, and delete unused ones
     #[command(subcommand, after_help = toolsets::EXAMPLES)]
     Toolsets(toolsets::Toolsets),
@@ -133,6 +136,7 @@ const WITHOUT_EFFECT: &[(&str, &[&str])] = &[
     ("test", &["store", "kb"]),
     ("kb", &["tools", "store"]),
     ("audit", &["tools", "kb"]),
+    ("sessions", &["tools", "kb"]),
     ("calendar", &["tools", "store", "kb"]),
     ("serve", &["format"]),
     ("mcp", &["format"]),

@@ -25,6 +25,7 @@ mod pip;
 pub mod prompt;
 pub mod schema;
 pub mod serve;
+pub mod sessions;
 mod template;
 pub mod test;
 pub mod toolsets;
@@ -57,6 +58,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Approve(args) => confirm::approve(&config()?, &args),
         Command::Deny(args) => confirm::deny(&config()?, &args).map(succeed),
         Command::Unblock(args) => unblock::run(&config()?, &args).map(succeed),
+        Command::Sessions(command) => sessions::run(&config()?, &command).map(succeed),
         Command::Toolsets(command) => toolsets::run(&config()?, &command).map(succeed),
         Command::Test(args) => test::run(common, &args),
         Command::Kb(command) => kb::run(&config()?, &command),

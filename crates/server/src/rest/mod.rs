@@ -11,5 +11,5 @@ pub(crate) mod messages;
 pub(crate) mod monitoring;
 pub(crate) mod prompt;
 pub(crate) mod session_events;
-pub(crate) mod sessions;
+pub mod sessions;
 pub(crate) mod tools;
