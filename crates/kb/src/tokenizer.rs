@@ -20,7 +20,13 @@ pub const FIELD_WEIGHTS: [f32; 3] = [1.0, 0.3, 0.3];
 
 /// Below the first number of words, less of a query is expected in a text; above the second, too.
 const FEW_WORDS: f32 = 4.0;
-const MANY_WORDS: f32 = 6.0;
+const MANY_WORDS: f32 = 7.0;
+/// How much less, as a power of the number of words.
+const MANY_WORDS_POWER: f32 = 0.75;
+/// A word that no record has says more than other rare words that the query is about something else: so many times. In a
+/// short query, it may as well be a misspelling.
+const UNKNOWN_WORD_WEIGHT: f32 = 1.5;
+const WORDS_OF_SHORT_QUERY: f32 = 3.0;
 
 /// Stop words: indexed, but ignored in queries.
 const STOP_WORDS: &str = " a about all am an and any are as at be been being between but by can could did do does each for \
@@ -33,12 +39,15 @@ const STOP_WORDS: &str = " a about all am an and any are as at be been being bet
 /// words, no text has most. `terms` are how often each distinct word is in the query, and in how many records.
 pub fn keyword_scale(terms: impl ExactSizeIterator<Item = (f32, u64)>, records: u64) -> f32 {
     let words = terms.len() as f32;
-    let share = (words / FEW_WORDS).min(1.0).min((MANY_WORDS / words.max(1.0)).sqrt());
+    let share = (words / FEW_WORDS).min(1.0).min((MANY_WORDS / words.max(1.0)).powf(MANY_WORDS_POWER));
+    let unknown = (words / WORDS_OF_SHORT_QUERY).clamp(1.0, UNKNOWN_WORD_WEIGHT);
+    let weight = |frequency| if frequency == 0 { unknown } else { 1.0 };
     let inverse_frequency = |frequency: u64| {
         let without = records.saturating_sub(frequency) as f32;
         (1.0 + (without + 0.5) / (frequency as f32 + 0.5)).ln()
     };
-    share * terms.map(|(times, frequency)| times * inverse_frequency(frequency)).sum::<f32>()
+    let term = |(times, frequency)| times * weight(frequency) * inverse_frequency(frequency);
+    share * terms.map(term).sum::<f32>()
 }
 
 /// The texts of the indexed fields, in the order of [`FIELD_WEIGHTS`].

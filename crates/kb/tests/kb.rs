@@ -24,6 +24,8 @@ mod quality;
 mod records;
 #[path = "kb/support.rs"]
 mod support;
+#[path = "kb/vector_cache.rs"]
+mod vector_cache;
 #[path = "kb/vector_search.rs"]
 mod vector_search;
 

@@ -98,7 +98,10 @@ pub fn the_scale_of_scores_depends_on_the_words_and_how_rare_they_are<F: StoreFi
         ("alpha", 0.25 * 1.6_f32.ln()),
         ("the alpha", 0.25 * 1.6_f32.ln()),
         ("missing", 0.25 * 8.0_f32.ln()),
-        ("alpha beta gamma missing", (1.6 * (8.0 / 3.0) * (8.0 / 3.0) * 8.0_f32).ln()),
+        ("alpha missing", 0.5 * (1.6_f32.ln() + 8.0_f32.ln())),
+        // In a longer query, a word that no record has counts more.
+        ("alpha beta gamma missing", (1.6 * (8.0 / 3.0) * (8.0_f32 / 3.0)).ln() + 4.0 / 3.0 * 8.0_f32.ln()),
+        ("a1 a2 a3 a4 a5 a6 a7 a8", (7.0_f32 / 8.0).powf(0.75) * 8.0 * 1.5 * 8.0_f32.ln()),
         ("...", 0.0),
     ] {
         let scale = search(&store, text, None, &Filter::default(), 10).keyword_scale;

@@ -2,12 +2,11 @@
 //! hybrid search in every back end, compared with the figures of other programs.
 
 use std::collections::HashMap;
-use std::hash::{Hash as _, Hasher as _};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::Value;
-use toolwright_capabilities::{CapabilityError, Embedder};
+use toolwright_capabilities::Embedder;
 use toolwright_kb::ingest::{Defaults, Progress};
 use toolwright_kb::relevance::DEFAULT_MIN_SCORE;
 use toolwright_kb::search::{Query, QueryVector, search};
@@ -16,27 +15,30 @@ use toolwright_kb::{EmbedderSource, Kb};
 
 use crate::postgres::PostgresFixture;
 use crate::support::{EmbeddedFixture, Store, StoreFixture};
+use crate::vector_cache::VectorCache;
 
 /// A test set and the required nDCG@10 of keyword and hybrid search. A larger set is only in the benchmark: its vectors take
 /// too long for a test.
 const REQUIRED: [(&str, f64, f64); 2] = [("cranfield", 0.508, 0.561), ("cisi", 0.369, 0.447)];
 const TOLERANCE: f64 = 0.005;
 
-/// How well the threshold has to separate what is relevant from what is not.
-struct Threshold {
-    /// The least share of unanswerable queries without a result.
-    without_results: f64,
-    /// The most that nDCG@10 of answerable queries may lose.
-    loss: f64,
-}
-
-const HYBRID: Threshold = Threshold { without_results: 0.95, loss: 0.005 };
-/// By keyword only, long queries share enough words with any text: many queries of `cisi` are whole abstracts, and a quarter
-/// of them finds something in `cranfield`.
-const KEYWORD: Threshold = Threshold { without_results: 0.94, loss: 0.0065 };
+/// How well the threshold has to separate what is relevant from what is not: the least share of unanswerable queries without
+/// a result, and the most that nDCG@10 of answerable queries may lose. By keyword only, this can be had for these sets, but
+/// not in one that is several times as large: docs/reference/knowledge-base.md has the figures.
+const MIN_WITHOUT_RESULTS: f64 = 0.95;
+const MAX_LOSS: f64 = 0.005;
 
 #[test]
-fn retrieval_quality_is_as_required_in_every_back_end() {
+fn retrieval_quality_is_as_required_in_the_embedded_back_end() {
+    check_quality::<EmbeddedFixture>("embedded");
+}
+
+#[test]
+fn retrieval_quality_is_as_required_in_postgres() {
+    check_quality::<PostgresFixture>("postgres");
+}
+
+fn check_quality<F: StoreFixture>(back_end: &str) {
     let Some(folder) = std::env::var_os("TOOLWRIGHT_CORPORA") else {
         eprintln!("TOOLWRIGHT_CORPORA is not set: skipping the retrieval quality test");
         return;
@@ -44,41 +46,43 @@ fn retrieval_quality_is_as_required_in_every_back_end() {
     let read = |name: &str| TestSet::read(&Path::new(&folder).join("kb").join(name));
     let sets = REQUIRED.map(|(name, ..)| read(name));
     let others = [("cranfield", &sets[0]), ("cisi", &sets[1]), ("scifact", &read("scifact"))];
+    let embedder = Arc::new(VectorCache::open());
+    let queries: Vec<&str> = others.iter().flat_map(|(_, set)| set.query_texts()).collect();
+    embedder.embed(&queries).unwrap();
+    embedder.check(queries[0]);
     let mut unanswerable = [Shares::default(), Shares::default()];
     for (set, (name, required_keyword, required_hybrid)) in sets.iter().zip(REQUIRED) {
-        let embedder = Arc::new(CachingEmbedder::open(name));
-        let (directory, database) = (EmbeddedFixture::new(), PostgresFixture::new());
-        for (back_end, store) in [("embedded", directory.open()), ("postgres", database.open())] {
-            let kb = set.ingest(store, &embedder);
-            embedder.save();
-            let figures = set.measure(&kb, &embedder);
-            let Figures { keyword, vector, hybrid } = figures;
-            let result = format!("{name}, {back_end}: {figures:.4?}");
-            eprintln!("{result}");
-            assert!(keyword.all >= required_keyword, "{result}");
-            assert!(hybrid.all >= required_hybrid - TOLERANCE, "{result}");
-            assert!(hybrid.all >= keyword.all.max(vector) - TOLERANCE, "{result}");
-            assert!(keyword.all - keyword.relevant < KEYWORD.loss, "{result}");
-            assert!(hybrid.all - hybrid.relevant < HYBRID.loss, "{result}");
-            // The queries of the other sets are about other subjects.
-            for (other_name, other) in others.iter().filter(|(other, _)| *other != name) {
-                let texts = || other.queries.iter().map(|(text, _)| text.as_str());
-                let by_keyword: Vec<_> = texts().map(|text| (text, None)).collect();
-                let by_both: Vec<_> = texts().map(|text| (text, Some(embedder.query_vector(text)))).collect();
-                let shares = [by_keyword, by_both].map(|queries| share_without_results(&kb, &queries));
-                eprintln!(
-                    "{other_name} in {name}, {back_end}: nothing found by keyword, hybrid: {shares:.3?}"
-                );
-                for (total, share) in unanswerable.iter_mut().zip(shares) {
-                    total.add(share, other.queries.len());
-                }
+        let fixture = F::new();
+        let kb = set.ingest(fixture.open(), &embedder);
+        let figures = set.measure(&kb, &embedder);
+        let Figures { keyword, vector, hybrid } = figures;
+        let result = format!("{name}, {back_end}: {figures:.4?}");
+        eprintln!("{result}");
+        assert!(keyword.all >= required_keyword, "{result}");
+        assert!(hybrid.all >= required_hybrid - TOLERANCE, "{result}");
+        assert!(hybrid.all >= keyword.all.max(vector) - TOLERANCE, "{result}");
+        assert!(keyword.all - keyword.relevant < MAX_LOSS, "{result}");
+        assert!(hybrid.all - hybrid.relevant < MAX_LOSS, "{result}");
+        // The queries of the other sets are about other subjects.
+        for (other_name, other) in others.iter().filter(|(other, _)| *other != name) {
+            let by_keyword: Vec<_> = other.query_texts().map(|text| (text, None)).collect();
+            let by_both: Vec<_> =
+                other.query_texts().map(|text| (text, Some(query_vector(&embedder, text)))).collect();
+            let shares = [by_keyword, by_both].map(|queries| share_without_results(&kb, &queries));
+            eprintln!("{other_name} in {name}, {back_end}: nothing found by keyword, hybrid: {shares:.3?}");
+            for (total, share) in unanswerable.iter_mut().zip(shares) {
+                total.add(share, other.queries.len());
             }
-            embedder.save();
         }
     }
     let [keyword, hybrid] = unanswerable.map(|shares| shares.mean());
-    eprintln!("unanswerable queries without results: {keyword:.3} by keyword, {hybrid:.3} hybrid");
-    assert!(keyword >= KEYWORD.without_results && hybrid >= HYBRID.without_results, "{keyword} {hybrid}");
+    eprintln!("unanswerable queries without results: {keyword:.4} by keyword, {hybrid:.4} hybrid");
+    assert!(keyword.min(hybrid) >= MIN_WITHOUT_RESULTS, "{keyword} {hybrid}");
+}
+
+fn query_vector(embedder: &VectorCache, text: &str) -> QueryVector {
+    let values = embedder.embed(&[text]).unwrap().remove(0);
+    QueryVector { values, unrelated_cosine: embedder.unrelated_cosine().unwrap() }
 }
 
 /// Shares of queries, and how many queries there are.
@@ -96,91 +100,6 @@ impl Shares {
 
     fn mean(self) -> f64 {
         self.sum / self.count
-    }
-}
-
-/// The model that `scripts/test` installs.
-fn model() -> Arc<dyn Embedder> {
-    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/models");
-    let models = std::env::var_os("TOOLWRIGHT_MODELS").map_or_else(|| default.into(), PathBuf::from);
-    toolwright_embed::open(&toolwright_embed::Settings { models, endpoint: None })
-        .unwrap_or_else(|error| panic!("{error}: run scripts/model, which installs it below target/"))
-}
-
-/// Caches vectors in a file below `target/`, because embedding a test set takes minutes.
-#[derive(Debug)]
-struct CachingEmbedder {
-    inner: Arc<dyn Embedder>,
-    file: PathBuf,
-    vectors: Mutex<HashMap<u64, Vec<f32>>>,
-}
-
-impl CachingEmbedder {
-    fn open(name: &str) -> Self {
-        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.vectors"));
-        let inner = model();
-        let bytes = std::fs::read(&file).unwrap_or_default();
-        let vector = |row: &[u8]| -> (u64, Vec<f32>) {
-            let (key, numbers) = row.split_at(8);
-            let numbers = numbers.as_chunks().0.iter().map(|four| f32::from_le_bytes(*four));
-            (u64::from_le_bytes(key.try_into().unwrap()), numbers.collect())
-        };
-        let vectors = bytes.chunks_exact(8 + 4 * inner.dimensions().unwrap()).map(vector).collect();
-        Self { inner, file, vectors: Mutex::new(vectors) }
-    }
-
-    fn query_vector(&self, text: &str) -> QueryVector {
-        let values = self.embed(&[text]).unwrap().remove(0);
-        QueryVector { values, unrelated_cosine: self.inner.unrelated_cosine().unwrap() }
-    }
-
-    fn key(&self, text: &str) -> u64 {
-        let mut hasher = std::hash::DefaultHasher::new();
-        (self.inner.name(), text).hash(&mut hasher);
-        hasher.finish()
-    }
-
-    fn save(&self) {
-        let vectors = self.vectors.lock().unwrap();
-        let row = |(key, vector): (&u64, &Vec<f32>)| -> Vec<u8> {
-            key.to_le_bytes()
-                .into_iter()
-                .chain(vector.iter().flat_map(|number| number.to_le_bytes()))
-                .collect()
-        };
-        let bytes: Vec<u8> = vectors.iter().flat_map(row).collect();
-        std::fs::write(self.file.with_extension("new"), bytes).unwrap();
-        std::fs::rename(self.file.with_extension("new"), &self.file).unwrap();
-    }
-}
-
-impl Embedder for CachingEmbedder {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn dimensions(&self) -> Result<usize, CapabilityError> {
-        self.inner.dimensions()
-    }
-
-    fn unrelated_cosine(&self) -> Option<f32> {
-        self.inner.unrelated_cosine()
-    }
-
-    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, CapabilityError> {
-        let keys: Vec<u64> = texts.iter().map(|text| self.key(text)).collect();
-        let mut vectors = self.vectors.lock().unwrap();
-        let missing: Vec<(u64, &str)> = keys
-            .iter()
-            .copied()
-            .zip(texts.iter().copied())
-            .filter(|(key, _)| !vectors.contains_key(key))
-            .collect();
-        if !missing.is_empty() {
-            let (keys, texts): (Vec<u64>, Vec<&str>) = missing.into_iter().unzip();
-            vectors.extend(keys.into_iter().zip(self.inner.embed(&texts)?));
-        }
-        Ok(keys.iter().map(|key| vectors[key].clone()).collect())
     }
 }
 
@@ -216,8 +135,12 @@ impl TestSet {
         Self { documents, queries: queries.collect() }
     }
 
+    fn query_texts(&self) -> impl Iterator<Item = &str> {
+        self.queries.iter().map(|(text, _)| text.as_str())
+    }
+
     /// A knowledge base of the documents, with vectors.
-    fn ingest(&self, store: Store, embedder: &Arc<CachingEmbedder>) -> Kb {
+    fn ingest(&self, store: Store, embedder: &Arc<VectorCache>) -> Kb {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("docs.jsonl");
         std::fs::write(&path, &self.documents).unwrap();
@@ -230,10 +153,10 @@ impl TestSet {
         kb
     }
 
-    fn measure(&self, kb: &Kb, embedder: &CachingEmbedder) -> Figures {
+    fn measure(&self, kb: &Kb, embedder: &VectorCache) -> Figures {
         let mut figures = Figures::default();
         for (text, relevant) in &self.queries {
-            let vector = embedder.query_vector(text);
+            let vector = query_vector(embedder, text);
             let filter = Filter::default();
             let vector_only = CandidateQuery {
                 text: "",
