@@ -199,8 +199,13 @@ impl Agent {
             }
         };
         self.settle_earlier_turns(&session, &mut writer, &message.id).await?;
-        committed(&mut writer, events).await?;
-        self.spawn(id, &message.id, *writer, context, resumed_at)
+        writer.extend(events);
+        let mut run = self.run(*writer, context);
+        if known.is_none() {
+            run.sent_ahead = Some(run.send_request());
+        }
+        committed(&mut run.writer, Vec::new()).await?;
+        self.spawn(run, resumed_at)
     }
 
     /// The session's tools for this run; for a new turn, a new budget. Calls that wait in the turns that it replaces are
@@ -297,25 +302,17 @@ impl Agent {
         };
         committed(&mut writer, vec![EventBody::TurnResumed, EventBody::ClientResults { results: parts }])
             .await?;
-        self.spawn(id, &turn, *writer, context, resumed_at)
+        self.spawn(self.run(*writer, context), resumed_at)
     }
 
     /// Runs a turn in a task of its own.
-    pub(crate) fn spawn(
-        &self,
-        session: &str,
-        turn: &str,
-        writer: LogWriter,
-        context: RunContext,
-        resumed_at: u64,
-    ) -> Result<Turn, Error> {
-        let logged =
-            writer.conversation.turn(turn).ok_or_else(|| Error::UnknownSession(session.to_owned()))?;
-        let turn = Turn { is_new: true, ..found(session, logged, resumed_at) };
-        let live = Arc::clone(&writer.live);
-        self.running().insert(session.to_owned(), Arc::clone(&live));
-        let run = self.run(writer, context);
-        let (agent, session) = (self.clone(), session.to_owned());
+    pub(crate) fn spawn(&self, run: TurnRun, resumed_at: u64) -> Result<Turn, Error> {
+        let session = run.session.id.clone();
+        let logged = run.logged().ok_or_else(|| Error::UnknownSession(session.clone()))?;
+        let turn = Turn { is_new: true, ..found(&session, logged, resumed_at) };
+        let live = Arc::clone(&run.writer.live);
+        self.running().insert(session.clone(), Arc::clone(&live));
+        let agent = self.clone();
         tokio::spawn(async move {
             run.run().await;
             agent.remove_running(&session, &live);
@@ -337,6 +334,7 @@ impl Agent {
             turn,
             toolbox,
             context,
+            sent_ahead: None,
             secret_args: HashMap::new(),
         }
     }

@@ -111,10 +111,15 @@ impl LogWriter {
 
     /// Writes events that must be on disk before the turn goes on.
     pub async fn commit(&mut self, bodies: impl IntoIterator<Item = EventBody>) -> Result<(), WriteError> {
+        self.extend(bodies);
+        self.store(Durability::Committed).await
+    }
+
+    /// Writes events that are on disk with the next commit.
+    pub fn extend(&mut self, bodies: impl IntoIterator<Item = EventBody>) {
         for body in bodies {
             self.add(Arc::clone(&self.turn), body);
         }
-        self.store(Durability::Committed).await
     }
 
     /// Writes an event of an earlier turn. It is on disk with the next commit.

@@ -12,7 +12,7 @@ use crate::ids;
 use crate::log_writer::WriteError;
 use crate::model::{ModelError, ModelEvent, ModelStream};
 use crate::observe::FinishedRequest;
-use crate::turn::{Flow, TurnRun, failed};
+use crate::turn::{Flow, SentRequest, TurnRun, failed};
 
 /// The largest arguments of one call.
 const MAX_ARGUMENT_BYTES: usize = 1 << 20;
@@ -42,10 +42,12 @@ impl TurnRun {
     /// Asks the model once, and records its response.
     pub(crate) async fn ask_model(&mut self) -> Result<Flow, WriteError> {
         let (step, next_part) = self.logged().map_or((1, 0), |turn| (turn.steps_begun + 1, turn.next_part));
+        let sent = self.sent_ahead.take().unwrap_or_else(|| self.send_request());
+        let started = sent.at;
         self.writer.push(EventBody::StepStarted { step, model: self.agent.model.name().to_owned() }).await?;
         let mut response = Response { next_part, ..Response::default() };
-        let (started, span) = (Instant::now(), self.span.map(|turn| Span::begin(Some(turn.own))));
-        let end = self.stream(&mut response).await?;
+        let span = self.span.map(|turn| Span::begin(Some(turn.own)));
+        let end = self.stream(sent, &mut response).await?;
         self.report_request(started, span, &response, &end);
         if let Some((part, _)) = response.open {
             self.writer.push(EventBody::PartEnded { part, provider_data: None }).await?;
@@ -63,15 +65,12 @@ impl TurnRun {
         Ok(flow)
     }
 
-    async fn stream(&mut self, response: &mut Response) -> Result<End, WriteError> {
-        let request = self.request();
+    async fn stream(&mut self, sent: SentRequest, response: &mut Response) -> Result<End, WriteError> {
         let cancelled = self.cancelled.clone();
-        let model = self.agent.model.clone();
         let sent = tokio::select! {
-            sent = model.send(&request) => sent,
+            sent = sent.response() => sent,
             () = cancelled => return Ok(End::Cancelled),
         };
-        drop(request);
         let mut stream: ModelStream = match sent {
             Ok(stream) => stream,
             Err(error) => return Ok(End::Failed(error)),

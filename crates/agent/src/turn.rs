@@ -11,6 +11,7 @@ use std::time::Instant;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
 use serde_json::Value;
+use tokio::task::JoinSet;
 use toolwright_contract::Principal;
 use toolwright_orchestrator::Orchestrator;
 use toolwright_orchestrator::observe::Span;
@@ -21,7 +22,7 @@ use crate::conversation::LoggedTurn;
 use crate::event::{EventBody, FinishReason, InputPart, ToolCallPart, TurnError, TurnOutcome};
 use crate::log_writer::{LogWriter, WriteError};
 use crate::message::{Message, ToolPart};
-use crate::model::ModelRequest;
+use crate::model::{ModelError, ModelErrorKind, ModelRequest, ModelStream};
 use crate::observe::FinishedTurn;
 use crate::settings::AgentOptions;
 use crate::toolbox::Toolbox;
@@ -40,11 +41,31 @@ pub(crate) struct TurnRun {
     pub turn: Arc<str>,
     pub toolbox: Toolbox,
     pub context: Arc<TurnContext>,
+    /// The request for the first step of a new turn. It is sent while the begin of the turn is written to the disk, and its
+    /// response is read afterwards: nothing acts on it before.
+    pub sent_ahead: Option<SentRequest>,
     /// The arguments of calls that the log has without secrets.
     pub secret_args: HashMap<String, Value>,
     pub cancelled: Shared<BoxFuture<'static, ()>>,
     /// Only if somebody observes it.
     pub span: Option<Span>,
+}
+
+/// A request to the model that waits for its response. Dropping it cancels the request.
+pub(crate) struct SentRequest {
+    pub at: Instant,
+    response: JoinSet<Result<ModelStream, ModelError>>,
+}
+
+impl SentRequest {
+    /// The begin of the response.
+    pub async fn response(mut self) -> Result<ModelStream, ModelError> {
+        let failed = || ModelError {
+            kind: ModelErrorKind::Unavailable,
+            message: "The request to the model failed: the server's log says why.".to_owned(),
+        };
+        self.response.join_next().await.and_then(Result::ok).unwrap_or_else(|| Err(failed()))
+    }
 }
 
 /// The next action of the loop.
@@ -167,8 +188,15 @@ impl TurnRun {
         }
     }
 
-    /// The request for the next step.
-    pub fn request(&self) -> ModelRequest {
+    /// Sends the request for the next step, in a task of its own.
+    pub fn send_request(&self) -> SentRequest {
+        let (model, request) = (self.agent.model.clone(), self.request());
+        let mut response = JoinSet::new();
+        response.spawn(async move { model.send(&request).await });
+        SentRequest { at: Instant::now(), response }
+    }
+
+    fn request(&self) -> ModelRequest {
         let mut messages = self.messages();
         messages = trim(messages, self.toolbox.bytes, self.options.max_input_tokens);
         ModelRequest {
@@ -202,7 +230,7 @@ impl TurnRun {
 }
 
 /// The end of a turn whose model failed.
-pub(crate) fn failed(error: &crate::model::ModelError) -> TurnOutcome {
+pub(crate) fn failed(error: &ModelError) -> TurnOutcome {
     let (code, message) = (error.kind.as_str().to_owned(), error.message.clone());
     TurnOutcome::Failed { error: TurnError { code, message } }
 }

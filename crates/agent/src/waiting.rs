@@ -271,7 +271,7 @@ impl Agent {
             }
         };
         committed(&mut writer, vec![EventBody::TurnResumed]).await?;
-        self.spawn(&session.id, &turn, writer, context, resumed_at).map(Continued::Turn)
+        self.spawn(self.run(writer, context), resumed_at).map(Continued::Turn)
     }
 
     /// Opens the log of a session for a turn. A writer that only records what is known is waited for.

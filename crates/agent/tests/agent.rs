@@ -23,6 +23,8 @@ mod scripted_voice;
 mod support;
 #[path = "agent/transports.rs"]
 mod transports;
+#[path = "agent/turn_begin.rs"]
+mod turn_begin;
 #[path = "agent/voice.rs"]
 mod voice;
 #[path = "agent/waiting.rs"]

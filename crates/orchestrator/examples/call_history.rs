@@ -12,8 +12,8 @@ use toolwright_contract::{Mode, Principal};
 use toolwright_orchestrator::steps::{Step, Steps};
 use toolwright_orchestrator::store::sqlite::Options;
 use toolwright_orchestrator::store::{
-    ANY_ERROR, AuditEntry, AuditFilter, AuditQuery, Backend, SessionQuery, SessionRecord, SessionStatus,
-    Spent, Sqlite,
+    ANY_ERROR, AuditEntry, AuditFilter, AuditQuery, Backend, Durability, SessionQuery, SessionRecord,
+    SessionStatus, Spent, Sqlite,
 };
 
 /// One call of 10,000 has the rare tool, and one of 50,000 fails.
@@ -31,7 +31,7 @@ async fn main() {
     let started = Instant::now();
     for number in 1..=calls {
         if number % CALLS_PER_SESSION == 1 {
-            store.create_session(session(number)).await.unwrap();
+            store.create_session(session(number), Durability::Committed).await.unwrap();
         }
         store.append_audit(entry(number)).await.unwrap();
     }

@@ -32,7 +32,7 @@ async fn main() -> Outcome<()> {
     let store =
         Arc::new(Postgres::connect(&url, Options { schema, connections, ..Options::default() }).await?);
     for caller in 0..callers {
-        store.create_session(session(&caller.to_string())).await?;
+        store.create_session(session(&caller.to_string()), Durability::Committed).await?;
     }
     for durability in [Durability::Committed, Durability::Relaxed] {
         let took = measure(&store, callers, Duration::from_secs(seconds), durability).await?;

@@ -72,7 +72,7 @@ async fn load(store: &Arc<Sqlite>, callers: usize, limit: Duration, durability: 
     let begun = Instant::now();
     for caller in 0..callers {
         let (store, id) = (Arc::clone(store), format!("{durability:?}-session-{caller:0>20}"));
-        store.create_session(session(&id)).await.unwrap();
+        store.create_session(session(&id), Durability::Committed).await.unwrap();
         tasks.spawn(async move {
             let mut times = Vec::new();
             while begun.elapsed() < limit {

@@ -17,7 +17,7 @@ use crate::functions;
 use crate::invocation::Invocation;
 use crate::redact;
 use crate::request::{CallRequest, SessionRef, ToolCall};
-use crate::store::{self, Backend};
+use crate::store::{self, Backend, Durability};
 
 /// The most audit entries of one attempt.
 const MAX_AUDIT_ENTRIES: usize = 100;
@@ -219,7 +219,7 @@ pub(crate) async fn call_tool(
 
 /// Stores the ephemeral session of a handler that calls other tools: their executions need a stored one.
 async fn store_session(parent: &Invocation) {
-    match parent.orchestrator.store().create_session((*parent.session).clone()).await {
+    match parent.orchestrator.store().create_session((*parent.session).clone(), Durability::Committed).await {
         Ok(()) | Err(store::Error::Exists(_)) => {}
         // The nested call will be refused, because its session does not exist.
         Err(error) => tracing::error!("could not store the session of a nested call: {error}"),

@@ -11,7 +11,9 @@ use toolwright_contract::{Mode, Principal};
 use crate::deferred::DeferredResult;
 use crate::orchestrator::Orchestrator;
 use crate::state::{self, Event};
-use crate::store::{self, Backend, SessionPage, SessionQuery, SessionRecord, SessionStatus, Spent};
+use crate::store::{
+    self, Backend, Durability, SessionPage, SessionQuery, SessionRecord, SessionStatus, Spent,
+};
 
 /// The data that a session starts with.
 #[derive(Debug, Clone)]
@@ -23,6 +25,8 @@ pub struct NewSession {
     pub mode: Mode,
     /// `context.session.state` of handlers; an object.
     pub state: Map<String, Value>,
+    /// Relaxed for a caller that acknowledges the session only after a committed change of it.
+    pub durability: Durability,
 }
 
 /// The start of a turn.
@@ -38,7 +42,8 @@ impl NewSession {
     pub fn new(client_id: impl Into<String>, mode: Mode) -> Self {
         let client_id = client_id.into();
         let principal = Principal { id: client_id.clone(), org: None, roles: Vec::new() };
-        Self { id: None, client_id, principal, mode, state: Map::new() }
+        let (state, durability) = (Map::new(), Durability::Committed);
+        Self { id: None, client_id, principal, mode, state, durability }
     }
 
     pub(crate) fn record(self, toolset: String, now: i64, lifetime_ms: i64) -> SessionRecord {
@@ -66,8 +71,9 @@ impl Orchestrator {
         Box::pin(async move {
             // Held until the session is stored: a toolset that is in use is not unloaded.
             let (_runtime, toolset) = self.stored_current_version().await?;
+            let durability = new.durability;
             let record = new.record(toolset, self.0.clock.now(), self.0.policy.session_ms);
-            self.0.store.create_session(record.clone()).await?;
+            self.0.store.create_session(record.clone(), durability).await?;
             Ok(Arc::new(record))
         })
     }

@@ -9,7 +9,6 @@ use hyper::Response;
 use hyper::body::Incoming;
 use hyper::http::request::Parts;
 use serde::de::DeserializeOwned;
-use serde_json::Map;
 use toolwright_contract::{Mode, Principal};
 use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::store::SessionRecord;
@@ -95,8 +94,8 @@ impl ApiRequest<'_> {
 
 /// A new session of this principal, which is also its client.
 pub(crate) fn new_session(principal: &Principal, mode: Mode) -> NewSession {
-    let principal = principal.clone();
-    NewSession { id: None, client_id: principal.id.clone(), principal, mode, state: Map::new() }
+    let (client_id, principal) = (principal.id.clone(), principal.clone());
+    NewSession { principal, ..NewSession::new(client_id, mode) }
 }
 
 /// Whether a session belongs to the request's principal.

@@ -2,11 +2,13 @@
 
 use serde_json::json;
 use toolwright_agent::{
-    ClientResult, ClientTool, Error, ToolAccess, TurnInput, TurnOutcome, TurnRequest, UserMessage,
+    AgentOptions, ClientResult, ClientTool, Error, Model, ToolAccess, TurnInput, TurnOutcome, TurnRequest,
+    UserMessage,
 };
+use toolwright_orchestrator::store::{Memory, Store};
 
 use crate::scripted_model::{Reply, ScriptedModel};
-use crate::support::{Fixture, outcome, results, text};
+use crate::support::{Fixture, options, outcome, results, settings, text};
 use crate::wire_forms::{self, Call, PROVIDERS, Step, calls};
 
 #[tokio::test]
@@ -223,4 +225,18 @@ async fn bad_messages_are_refused_with_a_reason() {
     assert_eq!(start(&session, UserMessage::text("m", "x")).await, Error::SessionEnded(session.clone()));
     assert!(fixture.agent.history(&session).await.unwrap().is_empty());
     assert_eq!(server.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn the_model_reads_the_results_of_its_last_calls_however_long_the_history_is() {
+    let search = || Reply::Step(calls([("c", "kb_search", json!({ "query": "x" }))]));
+    let server = ScriptedModel::start([search(), search(), Reply::Step(wire_forms::text("Studio B."))]).await;
+    let model = Model::remote(settings(&server, "openai-chat")).unwrap();
+    let options = AgentOptions { max_input_tokens: 1, ..options() };
+    let fixture = Fixture::on(Store::Memory(Memory::default()), model, options);
+    let session = fixture.session().await;
+    assert_eq!(outcome(&fixture.say(&session, "m1", "Go").await), TurnOutcome::Completed);
+    let last = server.requests()[2].body["messages"].to_string();
+    assert_eq!(last.matches("Studio B is quiet").count(), 1, "{last}");
+    assert_eq!(last.matches("was removed to save space").count(), 1, "{last}");
 }

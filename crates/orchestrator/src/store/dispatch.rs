@@ -7,7 +7,7 @@ use toolwright_contract::Principal;
 
 use super::{
     AuditEntry, AuditPage, AuditQuery, AuditRow, BlockRecord, Claim, ClaimOutcome, ConfirmationRecord,
-    Decision, ExecutionRecord, Memory, PendingQuery, Postgres, Result, SessionPage, SessionQuery,
+    Decision, Durability, ExecutionRecord, Memory, PendingQuery, Postgres, Result, SessionPage, SessionQuery,
     SessionRecord, SettleOutcome, Settlement, Sqlite, SweepOutcome, ToolsetInfo, ToolsetRecord,
 };
 
@@ -62,8 +62,9 @@ macro_rules! operations {
 }
 
 operations! {
-    /// Stores a new session; an id that exists is [`Error::Exists`](super::Error::Exists). Committed.
-    async fn create_session(&self, session: SessionRecord) -> Result<()>;
+    /// Stores a new session; an id that exists is [`Error::Exists`](super::Error::Exists). A relaxed one is on disk with the
+    /// first committed change of the session, which fails if it could not be written.
+    async fn create_session(&self, session: SessionRecord, durability: Durability) -> Result<()>;
 
     /// The current session record.
     async fn session(&self, id: &str) -> Result<Option<Arc<SessionRecord>>>;

@@ -152,7 +152,7 @@ pub trait Journal: Send + Sync {
     /// The content of a stored toolset, which is not held in memory.
     fn toolset(&self, id: &str) -> impl Future<Output = Result<Option<Arc<[u8]>>>> + Send;
 
-    /// Up to `limit` entries of a conversation log after this position.
+    /// Up to `limit` entries of a conversation log after this position. Those in the queue are left out.
     fn log_entries(
         &self,
         session: &str,

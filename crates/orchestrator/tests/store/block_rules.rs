@@ -1,7 +1,7 @@
 //! Rules about blocks.
 
 use toolwright_contract::Principal;
-use toolwright_orchestrator::store::{Backend, BlockRecord, SessionRecord};
+use toolwright_orchestrator::store::{Backend, BlockRecord, Durability, SessionRecord};
 
 use crate::support::{NOW, Restart, StoreFixture, session};
 
@@ -76,7 +76,7 @@ pub async fn no_session_id_collides_with_a_block<F: StoreFixture>() {
     let store = fixture.store();
     let ada = principal("ada", Some("analytics"));
     let named = SessionRecord { principal: ada.clone(), ..session("block_09analytics03ada06client") };
-    store.create_session(named.clone()).await.unwrap();
+    store.create_session(named.clone(), Durability::Committed).await.unwrap();
     assert_eq!(store.blocked_until(&ada, "client").await, Ok(None));
     store.block(BlockRecord::new(&ada, "client", NOW + 1)).await.unwrap();
     assert_eq!(*store.session(&named.id).await.unwrap().unwrap(), named);

@@ -29,7 +29,7 @@ pub async fn an_execution_is_claimed_once<F: StoreFixture>() {
 
 pub async fn execution_ids_are_separate_for_each_session<F: StoreFixture>() {
     let (_fixture, store) = with_session::<F>().await;
-    store.create_session(session("t")).await.unwrap();
+    store.create_session(session("t"), Durability::Committed).await.unwrap();
     let recorded = run(&*store, claim("s", "call")).await;
     assert_eq!(store.execution("t", "call").await, Ok(None));
     assert_eq!(store.claim(claim("t", "call")).await, Ok(ClaimOutcome::New));

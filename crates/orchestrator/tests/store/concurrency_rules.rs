@@ -6,8 +6,8 @@ use serde_json::json;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 use toolwright_orchestrator::store::{
-    Backend, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Decision, SessionRecord, SettleOutcome,
-    Settlement,
+    Backend, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Decision, Durability, SessionRecord,
+    SettleOutcome, Settlement,
 };
 
 use crate::audit_rules::verified;
@@ -125,7 +125,7 @@ pub async fn one_of_many_sessions_with_an_id_is_created<F: StoreFixture>() {
     let store = fixture.store();
     let outcomes = run_concurrently(&store, |store, number| async move {
         let record = SessionRecord { client_id: format!("client {number}"), ..session("s") };
-        store.create_session(record.clone()).await.ok().map(|()| record)
+        store.create_session(record.clone(), Durability::Committed).await.ok().map(|()| record)
     });
     let winners: Vec<_> = outcomes.await.into_iter().flatten().collect();
     assert_eq!(winners.len(), 1);
@@ -168,7 +168,7 @@ pub async fn concurrent_sessions_are_independent<F: StoreFixture>() {
     let store = fixture.store();
     let outcomes = run_concurrently(&store, |store, number| async move {
         let id = format!("s{number}");
-        store.create_session(session(&id)).await.unwrap();
+        store.create_session(session(&id), Durability::Committed).await.unwrap();
         for call in 0..20 {
             let call = claim(&id, &format!("call {call}"));
             assert_eq!(store.claim(call.clone()).await, Ok(ClaimOutcome::New));

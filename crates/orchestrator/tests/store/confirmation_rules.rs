@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use toolwright_orchestrator::store::{
-    Backend, Claim, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Decision, PendingQuery,
+    Backend, Claim, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Decision, Durability, PendingQuery,
     PendingScope,
 };
 
@@ -35,7 +35,7 @@ pub async fn a_second_request_keeps_the_confirmation_and_renews_its_token<F: Sto
     assert_eq!(store.confirmation("q2").await, Ok(None));
     assert_eq!(store.pending_confirmations(ALL).await.unwrap().len(), 1);
     // Another execution of the session, and the same id in another session, have their own confirmation.
-    store.create_session(session("t")).await.unwrap();
+    store.create_session(session("t"), Durability::Committed).await.unwrap();
     assert_eq!(store.create_confirmation(confirmation("q3", "s", "another")).await.unwrap().id, "q3");
     assert_eq!(store.create_confirmation(confirmation("q4", "t", "call")).await.unwrap().id, "q4");
 }
@@ -70,7 +70,7 @@ pub async fn closed_confirmations_are_found_by_id<F: StoreFixture>() {
 
 pub async fn pending_confirmations_are_listed_by_session_oldest_first<F: StoreFixture>() {
     let (_fixture, store) = with_session::<F>().await;
-    store.create_session(session("t")).await.unwrap();
+    store.create_session(session("t"), Durability::Committed).await.unwrap();
     for (id, of, age) in [("young", "s", 1), ("old", "t", 3), ("middle", "s", 2), ("decided", "s", 4)] {
         let pending = ConfirmationRecord { created_at: NOW - age, ..confirmation(id, of, id) };
         store.create_confirmation(pending).await.unwrap();
@@ -208,7 +208,7 @@ pub async fn a_claim_needs_an_approval<F: StoreFixture>() {
 
 pub async fn an_approval_is_valid_for_one_execution_only<F: StoreFixture>() {
     let (_fixture, store) = with_session::<F>().await;
-    store.create_session(session("t")).await.unwrap();
+    store.create_session(session("t"), Durability::Committed).await.unwrap();
     let pending = approved(&*store, confirmation("q", "s", "call")).await;
     let matching = confirmed(&pending);
     let others = [

@@ -110,6 +110,7 @@ macro_rules! persistence {
             toolset_rules: toolsets_survive_a_restart,
             history_rules: pages_are_the_same_after_a_restart,
             conversation_rules: committed_entries_survive_and_their_writer_does_not,
+            conversation_rules: a_relaxed_session_survives_with_its_first_committed_entry,
         });
     };
 }

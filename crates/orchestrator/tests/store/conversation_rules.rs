@@ -16,7 +16,7 @@ pub async fn entries_are_read_in_order_from_any_position<F: StoreFixture>() {
     let fixture = F::fresh().await;
     let store = fixture.store();
     for id in ["s", "t\0\\"] {
-        store.create_session(session(id)).await.unwrap();
+        store.create_session(session(id), Durability::Committed).await.unwrap();
         assert_eq!(store.log_entries(id, 0, 10).await, Ok(vec![]));
         assert_eq!(store.open_log(id, "w").await, opened(0));
         let first = vec![entry(1, r#"{"a":"größe \u0000"}"#), entry(7, "b")];
@@ -38,7 +38,7 @@ pub async fn the_last_entries_of_all_logs_are_read_in_pages<F: StoreFixture>() {
     assert_eq!(store.last_log_entries("", 10).await, Ok(vec![]));
     let ids = ["a", "b", "empty", "s\0", "s\\", "t"];
     for (number, id) in ids.iter().enumerate() {
-        store.create_session(session(id)).await.unwrap();
+        store.create_session(session(id), Durability::Committed).await.unwrap();
         store.open_log(id, "w").await.unwrap();
         let last = 3 + number as u64;
         let entries = vec![entry(2, "first"), entry(last, "last")];
@@ -66,7 +66,7 @@ pub async fn a_log_has_one_writer<F: StoreFixture>() {
     let fixture = F::fresh().await;
     let store = fixture.store();
     assert_eq!(store.open_log("s", "a").await, Err(Error::NoSession("s".to_owned())));
-    store.create_session(session("s")).await.unwrap();
+    store.create_session(session("s"), Durability::Committed).await.unwrap();
     assert_eq!(store.log_writer("s").await, Ok(None));
     assert_eq!(store.open_log("s", "a").await, opened(0));
     assert_eq!(store.log_writer("s").await, Ok(Some("a".to_owned())));
@@ -92,7 +92,7 @@ pub async fn a_log_that_was_taken_refuses_the_writer_before<F: StoreFixture>() {
     let fixture = F::fresh().await;
     let store = fixture.store();
     assert_eq!(store.take_log("s", "a").await, Err(Error::NoSession("s".to_owned())));
-    store.create_session(session("s")).await.unwrap();
+    store.create_session(session("s"), Durability::Committed).await.unwrap();
     store.open_log("s", "a").await.unwrap();
     store.append_log("s", "a", vec![entry(3, "a")], Durability::Relaxed).await.unwrap();
     assert_eq!(store.take_log("s", "b").await, Ok(3));
@@ -106,7 +106,7 @@ pub async fn a_log_that_was_taken_refuses_the_writer_before<F: StoreFixture>() {
 pub async fn one_of_many_writers_opens_a_log<F: StoreFixture>() {
     let fixture = F::fresh().await;
     let store = fixture.store();
-    store.create_session(session("s")).await.unwrap();
+    store.create_session(session("s"), Durability::Committed).await.unwrap();
     let tasks: Vec<_> = (0..16)
         .map(|number| {
             let store = fixture.store();
@@ -123,7 +123,7 @@ pub async fn one_of_many_writers_opens_a_log<F: StoreFixture>() {
 pub async fn a_log_is_deleted_with_its_session<F: StoreFixture>() {
     let fixture = F::fresh().await;
     let store = fixture.store();
-    store.create_session(session("s")).await.unwrap();
+    store.create_session(session("s"), Durability::Committed).await.unwrap();
     store.open_log("s", "w").await.unwrap();
     store.append_log("s", "w", vec![entry(1, "a")], Durability::Committed).await.unwrap();
     store.close_log("s", "w").await.unwrap();
@@ -137,7 +137,7 @@ pub async fn a_log_is_deleted_with_its_session<F: StoreFixture>() {
 pub async fn committed_entries_survive_and_their_writer_does_not<F: Restart>() {
     let fixture = F::fresh().await;
     let store = fixture.store();
-    store.create_session(session("s")).await.unwrap();
+    store.create_session(session("s"), Durability::Committed).await.unwrap();
     store.open_log("s", "w").await.unwrap();
     store.append_log("s", "w", vec![entry(1, "a"), entry(5, "b")], Durability::Committed).await.unwrap();
     drop(store);
@@ -148,4 +148,18 @@ pub async fn committed_entries_survive_and_their_writer_does_not<F: Restart>() {
     let late = store.append_log("s", "w", vec![entry(6, "late")], Durability::Committed).await;
     assert_eq!(late, Ok(false));
     assert_eq!(store.log_entries("s", 0, 9).await, Ok(vec![entry(1, "a"), entry(5, "b")]));
+}
+
+pub async fn a_relaxed_session_survives_with_its_first_committed_entry<F: Restart>() {
+    let fixture = F::fresh().await;
+    let store = fixture.store();
+    store.create_session(session("s"), Durability::Relaxed).await.unwrap();
+    store.begin_turn("s").await.unwrap();
+    store.open_log("s", "w").await.unwrap();
+    store.append_log("s", "w", vec![entry(1, "a")], Durability::Committed).await.unwrap();
+    drop(store);
+    let fixture = fixture.restart().await;
+    let store = fixture.store();
+    assert_eq!(store.session("s").await.unwrap().unwrap().turn, 1);
+    assert_eq!(store.log_entries("s", 0, 9).await, Ok(vec![entry(1, "a")]));
 }

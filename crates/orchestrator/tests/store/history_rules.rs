@@ -2,8 +2,8 @@
 
 use toolwright_contract::Principal;
 use toolwright_orchestrator::store::{
-    ANY_ERROR, AuditEntry, AuditFilter, AuditPage, AuditQuery, Backend, Error, SessionPage, SessionQuery,
-    SessionRecord,
+    ANY_ERROR, AuditEntry, AuditFilter, AuditPage, AuditQuery, Backend, Durability, Error, SessionPage,
+    SessionQuery, SessionRecord,
 };
 
 use crate::support::{DAY, NOW, Restart, StoreFixture, claim, entry, session, settlement};
@@ -144,7 +144,7 @@ pub async fn an_execution_is_found_with_its_nested_calls<F: StoreFixture>() {
 pub async fn a_settlement_is_in_the_pages_with_its_arguments<F: StoreFixture>() {
     let fixture = F::fresh().await;
     let store = fixture.store();
-    store.create_session(session("s")).await.unwrap();
+    store.create_session(session("s"), Durability::Committed).await.unwrap();
     let call = claim("s", "call");
     store.claim(call.clone()).await.unwrap();
     store.settle(settlement(&call)).await.unwrap();
@@ -181,9 +181,9 @@ pub async fn sessions_are_listed_newest_first<F: StoreFixture>() {
     let all = SessionQuery { principal: None, before: None, limit: 3 };
     assert_eq!(store.session_page(all).await, Ok(SessionPage::default()));
     for (id, principal, at) in [("b", "ada", 2), ("a", "ada", 1), ("d", "mira", 2), ("c", "ada", 2)] {
-        store.create_session(session_of(id, principal, NOW + at)).await.unwrap();
+        store.create_session(session_of(id, principal, NOW + at), Durability::Committed).await.unwrap();
     }
-    let refused = store.create_session(session_of("a", "ada", NOW + 9)).await;
+    let refused = store.create_session(session_of("a", "ada", NOW + 9), Durability::Committed).await;
     assert_eq!(refused, Err(Error::Exists("a".to_owned())));
     let page = store.session_page(all).await.unwrap();
     assert_eq!(session_ids(&page), ["d", "c", "b"]);
@@ -199,7 +199,7 @@ pub async fn sessions_are_listed_newest_first<F: StoreFixture>() {
 pub async fn a_deleted_session_is_not_listed<F: StoreFixture>() {
     let fixture = F::fresh().await;
     let store = fixture.store();
-    store.create_session(session("s")).await.unwrap();
+    store.create_session(session("s"), Durability::Committed).await.unwrap();
     // The first sweep expires it, the second deletes it.
     for _ in 0..2 {
         store.sweep(NOW + 10 * DAY).await.unwrap();

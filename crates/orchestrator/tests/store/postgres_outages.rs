@@ -43,7 +43,7 @@ async fn broken_connections_under_load_lose_no_call_and_no_audit_row() {
     const EACH: usize = 40;
     let database = Database::new();
     let a = database.open().await;
-    a.store.create_session(session("s")).await.unwrap();
+    a.store.create_session(session("s"), Durability::Committed).await.unwrap();
     let runs = Arc::new(AtomicUsize::new(0));
     let mut callers = JoinSet::new();
     for caller in 0..CALLERS {
@@ -76,7 +76,7 @@ async fn a_store_survives_a_restart_of_the_server() {
     let server = Server::start();
     let database = Database::with_url(server.url.clone());
     let (a, b) = (database.open().await, database.open().await);
-    a.store.create_session(session("s")).await.unwrap();
+    a.store.create_session(session("s"), Durability::Committed).await.unwrap();
     let call = claim("s", "call");
     assert_eq!(a.store.claim(call.clone()).await, Ok(ClaimOutcome::New));
     a.store.append_audit(entry("s", "relaxed")).await.unwrap();
@@ -122,7 +122,7 @@ async fn a_settlement_is_retried_until_the_server_is_back() {
         Options { settle_timeout: Duration::from_secs(60), ..database.options() },
     )
     .await;
-    a.store.create_session(session("s")).await.unwrap();
+    a.store.create_session(session("s"), Durability::Committed).await.unwrap();
     let call = claim("s", "call");
     assert_eq!(a.store.claim(call.clone()).await, Ok(ClaimOutcome::New));
     let restarting = tokio::task::spawn_blocking(move || {
@@ -161,7 +161,7 @@ async fn a_failed_settlement_leaves_its_execution_in_doubt() {
     let database = Database::new();
     let options = Options { settle_timeout: Duration::ZERO, ..database.options() };
     let a = Process::start(&database.url, options).await;
-    a.store.create_session(session("s")).await.unwrap();
+    a.store.create_session(session("s"), Durability::Committed).await.unwrap();
     let call = claim("s", "call");
     assert_eq!(a.store.claim(call.clone()).await, Ok(ClaimOutcome::New));
     let client = database.client().await;
@@ -213,7 +213,7 @@ async fn a_write_test_tells_whether_the_database_can_be_written() {
 async fn a_claim_whose_caller_went_away_is_taken_back() {
     let database = Database::new();
     let a = database.open().await;
-    a.store.create_session(session("s")).await.unwrap();
+    a.store.create_session(session("s"), Durability::Committed).await.unwrap();
     let approval = approved(&*a.store, confirmation("q", "s", "call")).await;
     let call = Claim { charges: retrieval_charge(1), ..confirmed(&approval) };
     // While the session is locked, the claim waits in the server.
@@ -242,7 +242,7 @@ async fn a_statement_has_a_timeout() {
     let database = Database::new();
     let options = Options { statement_timeout: Duration::from_millis(200), ..database.options() };
     let a = Process::start(&database.url, options).await;
-    a.store.create_session(session("s")).await.unwrap();
+    a.store.create_session(session("s"), Durability::Committed).await.unwrap();
     let mut client = database.client().await;
     let holding = client.transaction().await.unwrap();
     holding.query("SELECT FROM session FOR UPDATE", &[]).await.unwrap();

@@ -2,7 +2,7 @@
 
 use tokio_postgres::Client;
 use toolwright_orchestrator::store::chain::{ChainError, Head, REGISTER, Verifier};
-use toolwright_orchestrator::store::{Backend, Postgres};
+use toolwright_orchestrator::store::{Backend, Durability, Postgres};
 
 use crate::postgres_store::{Database, Process};
 use crate::support::{entry, session};
@@ -96,7 +96,7 @@ async fn chains_that_begin_at_the_same_time_are_all_registered() {
 async fn a_process_that_wrote_nothing_has_no_chain() {
     let database = Database::new();
     let process = database.open().await;
-    process.store.create_session(session("s")).await.unwrap();
+    process.store.create_session(session("s"), Durability::Committed).await.unwrap();
     assert_eq!(verify(&database, Vec::new()).await, Ok(Vec::new()));
 }
 

@@ -22,7 +22,7 @@ use crate::support::{
 async fn two_processes() -> (Database, Process, Process) {
     let database = Database::new();
     let (a, b) = (database.open().await, database.open().await);
-    a.store.create_session(session("s")).await.unwrap();
+    a.store.create_session(session("s"), Durability::Committed).await.unwrap();
     (database, a, b)
 }
 
@@ -71,7 +71,7 @@ async fn what_one_process_records_the_other_replays() {
 async fn the_claims_of_a_dead_process_are_orphaned_when_its_lease_expires() {
     let database = Database::new();
     let b = database.open().await;
-    b.store.create_session(session("s")).await.unwrap();
+    b.store.create_session(session("s"), Durability::Committed).await.unwrap();
     let options = Options { lease: Duration::from_secs(3), ..database.options() };
     let a = Process::start(&database.url, options).await;
     let (mail, search) = (claim("s", "mail"), idempotent("s", "search"));
@@ -172,7 +172,7 @@ async fn eight_processes_can_create_the_schema_at_once() {
     let stores = tasks.join_all().await;
     let names: BTreeSet<_> = stores.iter().map(|store| store.instance().to_owned()).collect();
     assert_eq!(names.len(), 8);
-    stores[0].create_session(session("s")).await.unwrap();
+    stores[0].create_session(session("s"), Durability::Committed).await.unwrap();
     for (number, store) in stores.iter().enumerate() {
         run(store, claim("s", &format!("call {number}"))).await;
     }
@@ -223,7 +223,7 @@ async fn an_audit_reader_misses_nothing_while_two_processes_write() {
 async fn ids_can_hold_any_text() {
     let (_database, a, _b) = two_processes().await;
     for id in ["a\0b", r"a\0b", "'; DROP TABLE session; --", "\u{10FFFF}", ""] {
-        a.store.create_session(session(id)).await.unwrap();
+        a.store.create_session(session(id), Durability::Committed).await.unwrap();
         assert_eq!(*a.store.session(id).await.unwrap().unwrap(), session(id));
         let call = claim(id, id);
         let recorded = run(&*a.store, call.clone()).await;
@@ -244,7 +244,7 @@ async fn a_connection_can_be_encrypted() {
     let encrypted =
         format!("{}?sslmode=verify-full&sslrootcert={certificate}&application_name={name}", url());
     let store = Postgres::connect(&encrypted, database.options()).await.unwrap();
-    store.create_session(session("s")).await.unwrap();
+    store.create_session(session("s"), Durability::Committed).await.unwrap();
     let sql = "SELECT count(*) > 0 AND bool_and(ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
         WHERE application_name = $1";
     assert!(holds(&client, sql, &[&name]).await);
@@ -263,7 +263,7 @@ async fn a_read_only_store_changes_nothing() {
     assert!(client.query(schemas, &[&database.schema]).await.unwrap().is_empty());
 
     let process = database.open().await;
-    process.store.create_session(session("s")).await.unwrap();
+    process.store.create_session(session("s"), Durability::Committed).await.unwrap();
     run(&*process.store, claim("s", "first")).await;
     let pending = process.store.create_confirmation(confirmation("q", "s", "second")).await.unwrap();
     let reader = open().await.unwrap();

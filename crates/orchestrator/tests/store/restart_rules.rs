@@ -23,7 +23,7 @@ pub async fn sessions_survive<F: Restart>() {
     assert_eq!(store.session("s").await.unwrap().unwrap(), before);
     assert_eq!(store.update_session(&changed).await, Ok(false));
     assert_eq!(store.update_session(&before).await, Ok(true));
-    assert!(store.create_session(session("s")).await.is_err());
+    assert!(store.create_session(session("s"), Durability::Committed).await.is_err());
 }
 
 pub async fn a_turn_survives_once_it_is_flushed<F: Restart>() {
@@ -191,8 +191,8 @@ pub async fn deleted_records_stay_deleted<F: Restart>() {
     let fixture = F::fresh().await;
     let store = fixture.store();
     let long = SessionRecord { expires_at: NOW + 7 * DAY, ..session("s") };
-    store.create_session(long).await.unwrap();
-    store.create_session(session("short")).await.unwrap();
+    store.create_session(long, Durability::Committed).await.unwrap();
+    store.create_session(session("short"), Durability::Committed).await.unwrap();
     run(&*store, claim("short", "call")).await;
     for number in 0..103 {
         let call = idempotent("s", &format!("call {number}"));

@@ -18,7 +18,7 @@ async fn with_long_session<F: StoreFixture>() -> (F, Arc<F::Store>) {
     let fixture = F::fresh().await;
     let store = fixture.store();
     let long = SessionRecord { expires_at: NOW + 7 * DAY, ..session("s") };
-    store.create_session(long).await.unwrap();
+    store.create_session(long, Durability::Committed).await.unwrap();
     (fixture, store)
 }
 
@@ -33,9 +33,9 @@ async fn is_known(store: &impl Backend, execution: &str) -> bool {
 pub async fn a_sweep_expires_sessions<F: StoreFixture>() {
     let (_fixture, store) = with_session::<F>().await;
     let later = SessionRecord { expires_at: NOW + 2 * HOUR, ..session("later") };
-    store.create_session(later.clone()).await.unwrap();
+    store.create_session(later.clone(), Durability::Committed).await.unwrap();
     let ended = SessionRecord { status: SessionStatus::Ended, ..session("ended") };
-    store.create_session(ended.clone()).await.unwrap();
+    store.create_session(ended.clone(), Durability::Committed).await.unwrap();
     assert_eq!(swept(&*store, NOW + HOUR - 1).await, (0, 0));
     assert_eq!(swept(&*store, NOW + HOUR).await, (1, 0));
     assert_eq!(swept(&*store, NOW + HOUR).await, (0, 0), "they expire once");
@@ -109,7 +109,7 @@ pub async fn a_session_is_deleted_a_day_after_its_end<F: StoreFixture>() {
     run(&*store, Claim { now: NOW, ..claim("s", "call") }).await;
     store.create_confirmation(confirmation("q", "s", "another")).await.unwrap();
     let active = SessionRecord { expires_at: end + 2 * DAY, ..session("active") };
-    store.create_session(active.clone()).await.unwrap();
+    store.create_session(active.clone(), Durability::Committed).await.unwrap();
     assert_eq!(swept(&*store, end).await, (1, 1));
     assert_eq!(swept(&*store, end + DAY - 1).await, (0, 0));
     assert!(store.session("s").await.unwrap().is_some());
@@ -134,10 +134,13 @@ pub async fn a_session_that_was_asked_to_end_ends_instead_of_expiring<F: StoreFi
     // The same text inside a JSON string does not count.
     let quoting = json!({ "note": "\"pendingEndVoiceSession\":" });
     store
-        .create_session(SessionRecord { id: "quoting".to_owned(), state: quoting, ..session("s") })
+        .create_session(
+            SessionRecord { id: "quoting".to_owned(), state: quoting, ..session("s") },
+            Durability::Committed,
+        )
         .await
         .unwrap();
-    store.create_session(ending).await.unwrap();
+    store.create_session(ending, Durability::Committed).await.unwrap();
     assert_eq!(store.inactive_sessions(&ids(["s", "ending", "unknown"]), NOW).await, Ok(ids(["unknown"])));
     assert_eq!(store.inactive_sessions(&ids(["s"]), NOW + HOUR).await, Ok(ids(["s"])));
     assert_eq!(swept(&*store, NOW + HOUR).await, (3, 0));
@@ -152,10 +155,13 @@ pub async fn a_toolset_is_in_use_while_an_active_session_has_it<F: StoreFixture>
     let (_fixture, store) = with_session::<F>().await;
     let other = "1.0.00000000+abc";
     let newer = SessionRecord { id: "newer".to_owned(), toolset: other.to_owned(), ..session("s") };
-    store.create_session(newer.clone()).await.unwrap();
+    store.create_session(newer.clone(), Durability::Committed).await.unwrap();
     let quoting = json!({ "note": "\"toolset\":\"never\"" });
     store
-        .create_session(SessionRecord { id: "quoting".to_owned(), state: quoting, ..session("s") })
+        .create_session(
+            SessionRecord { id: "quoting".to_owned(), state: quoting, ..session("s") },
+            Durability::Committed,
+        )
         .await
         .unwrap();
     assert_eq!(store.is_toolset_in_use(other).await, Ok(true));

@@ -1,14 +1,14 @@
 //! Rules about sessions.
 
 use serde_json::json;
-use toolwright_orchestrator::store::{Backend, Error, SessionRecord, SessionStatus};
+use toolwright_orchestrator::store::{Backend, Durability, Error, SessionRecord, SessionStatus};
 
 use crate::support::{NOW, StoreFixture, session, with_session};
 
 pub async fn a_session_is_stored_unchanged<F: StoreFixture>() {
     let (_fixture, store) = with_session::<F>().await;
     let plain = SessionRecord { principal: Default::default(), state: json!(null), ..session("t") };
-    store.create_session(plain.clone()).await.unwrap();
+    store.create_session(plain.clone(), Durability::Committed).await.unwrap();
     assert_eq!(*store.session("s").await.unwrap().unwrap(), session("s"));
     assert_eq!(*store.session("t").await.unwrap().unwrap(), plain);
 }
@@ -16,7 +16,7 @@ pub async fn a_session_is_stored_unchanged<F: StoreFixture>() {
 pub async fn an_existing_session_id_is_refused_and_changes_nothing<F: StoreFixture>() {
     let (_fixture, store) = with_session::<F>().await;
     let other = SessionRecord { client_id: "another".to_owned(), ..session("s") };
-    assert_eq!(store.create_session(other).await, Err(Error::Exists("s".to_owned())));
+    assert_eq!(store.create_session(other, Durability::Committed).await, Err(Error::Exists("s".to_owned())));
     assert_eq!(*store.session("s").await.unwrap().unwrap(), session("s"));
 }
 

@@ -8,8 +8,8 @@ use std::task::Poll;
 use serde_json::json;
 use toolwright_orchestrator::store::sqlite::{Fault, FaultSwitch, Options};
 use toolwright_orchestrator::store::{
-    AuditEntry, Backend, Claim, ClaimOutcome, ConfirmationStatus, Durability, Error, ExecutionStatus, Result,
-    SessionRecord, Settlement, Sqlite,
+    AuditEntry, Backend, Claim, ClaimOutcome, ConfirmationStatus, ConversationLog, Durability, Error,
+    ExecutionStatus, LogEntry, LogOpening, Result, SessionRecord, Settlement, Sqlite,
 };
 
 use crate::audit_rules::{entries, verified};
@@ -24,7 +24,7 @@ async fn with_faults() -> (SqliteStore, Arc<Sqlite>, FaultSwitch) {
     let faults = FaultSwitch::default();
     let fixture = SqliteStore::with(Options { faults: faults.clone(), ..Options::default() });
     let store = fixture.store();
-    store.create_session(session("s")).await.unwrap();
+    store.create_session(session("s"), Durability::Committed).await.unwrap();
     (fixture, store, faults)
 }
 
@@ -85,7 +85,7 @@ async fn failed_changes_are_rolled_back_in_memory() {
     let before = store.session("s").await.unwrap().unwrap();
     let changed = SessionRecord { state: json!(1), ..(*before).clone() };
     faults.set(Fault::CommitFails);
-    assert!(is_unavailable(store.create_session(session("t")).await));
+    assert!(is_unavailable(store.create_session(session("t"), Durability::Committed).await));
     assert!(is_unavailable(store.update_session(&changed).await));
     assert!(is_unavailable(store.create_confirmation(confirmation("q", "s", "b")).await));
     assert!(is_unavailable(store.decide_confirmation("pending", approve("ada"), NOW).await));
@@ -94,7 +94,7 @@ async fn failed_changes_are_rolled_back_in_memory() {
     assert_eq!(store.confirmation("q").await, Ok(None));
     assert_eq!(store.pending_confirmations(ALL).await.unwrap().len(), 1);
     faults.set(Fault::None);
-    store.create_session(session("t")).await.unwrap();
+    store.create_session(session("t"), Durability::Committed).await.unwrap();
     assert_eq!(store.update_session(&changed).await, Ok(true));
     store.create_confirmation(confirmation("q", "s", "b")).await.unwrap();
     assert!(store.decide_confirmation("pending", approve("ada"), NOW).await.unwrap().is_some());
@@ -217,7 +217,7 @@ async fn lost_audit_entries_are_counted_in_the_audit_once_it_can_be_written() {
     assert!(is_unavailable(store.flush().await));
     faults.set(Fault::None);
     // Any write shows that writing works again.
-    store.create_session(session("t")).await.unwrap();
+    store.create_session(session("t"), Durability::Committed).await.unwrap();
     let expected = [entry("s", "before"), gap(3, NOW + 10, NOW + 30)];
     assert_eq!(entries(&verified(&*store).await), expected);
     drop(store);
@@ -302,4 +302,45 @@ async fn a_claim_whose_caller_went_away_can_be_repeated() {
     drop(store);
     let fixture = fixture.restart().await;
     assert_eq!(fixture.store().claim(call).await, Ok(ClaimOutcome::InDoubt));
+}
+
+#[tokio::test]
+async fn an_entry_is_not_acknowledged_without_its_session() {
+    let (fixture, store, faults) = with_faults().await;
+    faults.set(Fault::CommitFails);
+    store.create_session(session("t"), Durability::Relaxed).await.unwrap();
+    // The write of the session has failed for good.
+    assert!(is_unavailable(store.flush().await));
+    faults.set(Fault::None);
+    let append = |position: u64| {
+        let entries = vec![LogEntry { position, body: "a".into() }];
+        store.append_log("t", "w", entries, Durability::Committed)
+    };
+    store.open_log("t", "w").await.unwrap();
+    assert!(is_unavailable(append(1).await));
+    // The next change of the session writes it again.
+    store.begin_turn("t").await.unwrap();
+    assert_eq!(append(2).await, Ok(true));
+    drop(store);
+    let fixture = fixture.restart().await;
+    assert_eq!(fixture.store().log_entries("t", 0, 9).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn the_end_of_a_log_is_known_again_after_a_failed_write() {
+    let (_fixture, store, faults) = with_faults().await;
+    store.open_log("s", "w").await.unwrap();
+    let append = |position: u64, durability: Durability| {
+        let entries = vec![LogEntry { position, body: "a".into() }];
+        store.append_log("s", "w", entries, durability)
+    };
+    assert_eq!(append(3, Durability::Committed).await, Ok(true));
+    faults.set(Fault::CommitFails);
+    assert_eq!(append(4, Durability::Relaxed).await, Ok(true));
+    assert!(is_unavailable(append(5, Durability::Committed).await));
+    faults.set(Fault::None);
+    assert_eq!(store.open_log("s", "w").await, Ok(LogOpening::Opened { end: 3 }));
+    assert_eq!(append(9, Durability::Relaxed).await, Ok(true));
+    assert_eq!(store.open_log("s", "w").await, Ok(LogOpening::Opened { end: 9 }));
+    assert_eq!(store.log_entries("s", 3, 9).await.unwrap().len(), 1);
 }

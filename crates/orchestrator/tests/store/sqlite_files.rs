@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use serde_json::json;
 use toolwright_orchestrator::store::chain::Verifier;
 use toolwright_orchestrator::store::sqlite::Options;
-use toolwright_orchestrator::store::{Backend, ClaimOutcome, Error, Settlement, Sqlite};
+use toolwright_orchestrator::store::{Backend, ClaimOutcome, Durability, Error, Settlement, Sqlite};
 
 use crate::sqlite_store::SqliteStore;
 use crate::support::{claim, entry, envelope, run, session, settlement, with_session};
@@ -21,7 +21,7 @@ fn open(path: &Path) -> Result<Sqlite, Error> {
 /// Writes a file with some calls, and closes it.
 async fn write_file(path: &Path) {
     let store = Arc::new(open(path).unwrap());
-    store.create_session(session("s")).await.unwrap();
+    store.create_session(session("s"), Durability::Committed).await.unwrap();
     let calls = (0..500).map(|number| {
         let store = Arc::clone(&store);
         tokio::spawn(async move { run(&*store, claim("s", &format!("call {number}"))).await })
@@ -80,7 +80,7 @@ async fn the_audit_can_be_read_beside_a_server_and_without_one() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("state.db");
     let store = open(&path).unwrap();
-    store.create_session(session("s")).await.unwrap();
+    store.create_session(session("s"), Durability::Committed).await.unwrap();
     run(&store, claim("s", "first")).await;
     let reader = Sqlite::read_only(&path).unwrap();
     let first = reader.audit_rows(0, 10).unwrap();

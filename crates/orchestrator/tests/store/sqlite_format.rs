@@ -19,7 +19,7 @@ fn open(path: &Path) -> Sqlite {
 /// Writes a file with this many audit entries, most of them in rows of many.
 async fn write_entries(path: &Path, count: usize) {
     let store = open(path);
-    store.create_session(session("s")).await.unwrap();
+    store.create_session(session("s"), Durability::Committed).await.unwrap();
     for number in 0..count {
         store.append_audit(entry("s", &format!("call {number}"))).await.unwrap();
     }
@@ -116,7 +116,7 @@ async fn a_claim_that_is_settled_in_the_same_batch_is_one_row() {
     let path = directory.path().join("state.db");
     {
         let store = open(&path);
-        store.create_session(session("s")).await.unwrap();
+        store.create_session(session("s"), Durability::Committed).await.unwrap();
         for name in ["done", "begun"] {
             let call = Claim { durability: Durability::Relaxed, ..idempotent("s", name) };
             assert_eq!(store.claim(call.clone()).await, Ok(ClaimOutcome::New));

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tokio::task::JoinSet;
 use toolwright_orchestrator::store::sqlite::Options;
-use toolwright_orchestrator::store::{Backend, Claim, ClaimOutcome, Settlement, Sqlite};
+use toolwright_orchestrator::store::{Backend, Claim, ClaimOutcome, Durability, Settlement, Sqlite};
 
 use crate::audit_rules::verified;
 use crate::support::{claim, envelope, idempotent, session, settlement};
@@ -51,7 +51,7 @@ impl AcknowledgedLog {
 async fn serve(directory: &Path, calls: usize) {
     let store = Arc::new(Sqlite::open(&directory.join("state.db"), Options::default()).unwrap());
     if store.session("s").await.unwrap().is_none() {
-        store.create_session(session("s")).await.unwrap();
+        store.create_session(session("s"), Durability::Committed).await.unwrap();
     }
     let acknowledged = Arc::new(AcknowledgedLog::open(directory));
     let run = std::process::id().to_string();

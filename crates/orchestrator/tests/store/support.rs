@@ -212,7 +212,7 @@ pub async fn swept(store: &impl Backend, now: i64) -> (usize, usize) {
 pub async fn with_session<F: StoreFixture>() -> (F, Arc<F::Store>) {
     let fixture = F::fresh().await;
     let store = fixture.store();
-    store.create_session(session("s")).await.unwrap();
+    store.create_session(session("s"), Durability::Committed).await.unwrap();
     (fixture, store)
 }
 

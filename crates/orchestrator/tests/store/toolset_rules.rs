@@ -1,6 +1,8 @@
 //! Stored toolsets: written once, found again, and deleted when no session has them.
 
-use toolwright_orchestrator::store::{Backend, SessionRecord, SessionStatus, ToolsetInfo, ToolsetRecord};
+use toolwright_orchestrator::store::{
+    Backend, Durability, SessionRecord, SessionStatus, ToolsetInfo, ToolsetRecord,
+};
 
 use crate::support::{DAY, HOUR, NOW, Restart, StoreFixture, session};
 
@@ -48,7 +50,7 @@ pub async fn unused_toolsets_are_deleted_and_others_are_not<F: StoreFixture>() {
     }
     let with = |id: &str, toolset: &str| SessionRecord { toolset: toolset.to_owned(), ..session(id) };
     for (id, toolset) in [("a", "1.0.0+in_use"), ("b", "1.0.0+in_use"), ("c", "1.0.0+ended")] {
-        store.create_session(with(id, toolset)).await.unwrap();
+        store.create_session(with(id, toolset), Durability::Committed).await.unwrap();
     }
     let ended = SessionRecord { status: SessionStatus::Ended, ..with("c", "1.0.0+ended") };
     assert_eq!(store.update_session(&ended).await, Ok(true));
@@ -71,7 +73,7 @@ pub async fn a_sweep_deletes_toolsets_a_day_after_their_last_use<F: StoreFixture
     store.put_toolset(toolset("1.0.0+ab", NOW, b"content")).await.unwrap();
     store.put_toolset(toolset("1.0.0+cd", NOW, b"content")).await.unwrap();
     let lasting = SessionRecord { toolset: "1.0.0+cd".to_owned(), expires_at: NOW + 9 * DAY, ..session("s") };
-    store.create_session(lasting).await.unwrap();
+    store.create_session(lasting, Durability::Committed).await.unwrap();
     store.sweep(NOW + DAY - 1).await.unwrap();
     assert_eq!(ids(&*store).await.len(), 2);
     store.sweep(NOW + DAY).await.unwrap();

@@ -4,7 +4,7 @@
 use sha2::{Digest, Sha256};
 use toolwright_agent::Agent;
 use toolwright_contract::{Mode, Principal};
-use toolwright_orchestrator::store;
+use toolwright_orchestrator::store::{self, Durability};
 
 use crate::problem::{Kind, Problem};
 use crate::request::{ApiRequest, new_session};
@@ -71,6 +71,8 @@ pub(super) async fn create(request: &ApiRequest<'_>, id: Option<String>) -> Resu
     let mut new = new_session(request.principal()?, Mode::Text);
     refuse_blocked(request, &new.principal, &new.client_id, None).await?;
     new.id.clone_from(&id);
+    // The first turn is committed before anything is answered, and the session with it: one write to the disk for both.
+    new.durability = Durability::Relaxed;
     match (request.app.orchestrator.create_session(new).await, id) {
         (Ok(session), _) => Ok(Conversation::stored(&session.id)),
         // A request of the same client was faster.

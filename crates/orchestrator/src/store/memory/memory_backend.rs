@@ -21,14 +21,15 @@ use crate::store::records::{
 use crate::store::{Backend, Error, RETENTION_MS, Result};
 
 impl<J: Journal> Backend for Memory<J> {
-    async fn create_session(&self, session: SessionRecord) -> Result<()> {
+    async fn create_session(&self, session: SessionRecord, durability: Durability) -> Result<()> {
         let record = Arc::new(session);
         let written = match self.shard(&record.id).entry(record.id.clone()) {
             Entry::Occupied(_) => return Err(Error::Exists(record.id.clone())),
             Entry::Vacant(vacant) => {
-                vacant.insert(SessionEntry::new(Arc::clone(&record)));
+                let entry = vacant.insert(SessionEntry::new(Arc::clone(&record)));
+                entry.log_end = Some(0);
                 lock(&self.sessions_by_age).insert((record.created_at, record.id.clone()));
-                self.journal.write(Change::Session(Arc::clone(&record)), Durability::Committed)
+                self.journal.write(Change::Session(Arc::clone(&record)), durability)
             }
         };
         let written = written.wait().await;

@@ -15,6 +15,8 @@ pub struct SessionEntry {
     pub executions: HashMap<Arc<str>, Execution, RandomState>,
     /// Executions on disk only.
     pub evicted: EvictedExecutions,
+    /// The position of the last entry of its conversation log, if all entries are on disk and it is known.
+    pub log_end: Option<u64>,
     /// No execution was claimed before this time.
     oldest_claimed_at: i64,
 }
@@ -84,6 +86,7 @@ impl SessionEntry {
             record,
             executions: HashMap::default(),
             evicted: EvictedExecutions::new(),
+            log_end: None,
             oldest_claimed_at: i64::MAX,
         }
     }

@@ -3,7 +3,7 @@
 use toolwright_postgres::Parameters;
 
 use super::Postgres;
-use super::postgres_rows::{get, get_only, id_of_key, key};
+use super::postgres_rows::{get, get_only, id_of_key, key, synchronous_commit};
 use crate::store::conversation::{ConversationLog, LogEntry, LogOpening};
 use crate::store::records::Durability;
 use crate::store::{Error, Result};
@@ -68,7 +68,7 @@ impl ConversationLog for Postgres {
         let Some(last) = entries.last().map(|entry| entry.position.cast_signed()) else { return Ok(true) };
         let positions: Vec<i64> = entries.iter().map(|entry| entry.position.cast_signed()).collect();
         let bodies: Vec<&str> = entries.iter().map(|entry| &*entry.body).collect();
-        let commit = if durability == Durability::Committed { "on" } else { "off" };
+        let commit = synchronous_commit(durability);
         let parameters: Parameters<'_> = &[&key(session), &key(writer), &last, &positions, &bodies, &commit];
         get_only(&self.pool.query(APPEND, parameters).await?, "is_mine")
     }

@@ -10,7 +10,9 @@ use toolwright_contract::Principal;
 use toolwright_postgres::{Connection, Error as PostgresError, Parameters};
 
 use super::maintenance::Cleanup;
-use super::postgres_rows::{self as rows, StoredDecision, get, get_only, json, key, variant_name};
+use super::postgres_rows::{
+    self as rows, StoredDecision, get, get_only, json, key, synchronous_commit, variant_name,
+};
 use super::settlement_writer::{SettlementRow, WriteRequest};
 use super::{Postgres, audit_pages, statements};
 use crate::store::audit_query::{AuditPage, AuditQuery};
@@ -25,7 +27,7 @@ use crate::store::{Backend, Error, RETAINED_PER_SESSION, RETENTION_MS, Result};
 const DELETE_BATCH: i64 = 5_000;
 
 impl Backend for Postgres {
-    async fn create_session(&self, session: SessionRecord) -> Result<()> {
+    async fn create_session(&self, session: SessionRecord, durability: Durability) -> Result<()> {
         let parameters: Parameters<'_> = &[
             &key(&session.id),
             &json(&session)?,
@@ -35,6 +37,7 @@ impl Backend for Postgres {
             &session.expires_at,
             &session.revision.cast_signed(),
             &session.created_at,
+            &synchronous_commit(durability),
         ];
         let created = self.pool.query(statements::CREATE_SESSION, parameters).await?;
         if created.is_empty() { Err(Error::Exists(session.id)) } else { Ok(()) }

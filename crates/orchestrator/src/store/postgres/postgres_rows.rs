@@ -11,7 +11,7 @@ use toolwright_contract::Envelope;
 
 use crate::store::chain;
 use crate::store::records::{
-    AuditRow, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Decision, ExecutionRecord,
+    AuditRow, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Decision, Durability, ExecutionRecord,
     ExecutionStatus, SessionRecord, ToolsetInfo,
 };
 use crate::store::{Error, Result};
@@ -196,6 +196,14 @@ pub(super) fn registration(row: &Row) -> Result<AuditRow> {
 
 pub(super) fn get<T: FromSqlOwned>(row: &Row, column: &str) -> Result<T> {
     row.try_get(column).map_err(|error| Error::Corrupt(format!("column {column}: {error}")))
+}
+
+/// The setting `synchronous_commit` of a change.
+pub(super) const fn synchronous_commit(durability: Durability) -> &'static str {
+    match durability {
+        Durability::Committed => "on",
+        Durability::Relaxed => "off",
+    }
 }
 
 /// A column of the only row.

@@ -5,7 +5,8 @@ use super::postgres_rows::{confirmation_columns, session_columns};
 
 pub(super) const CREATE_SESSION: &str =
     "INSERT INTO session (id, record, turn, spent, standing, expires_at, revision, created_at)
-    VALUES ($1, $2, $3, $4::text::jsonb, $5, $6, $7, $8) ON CONFLICT DO NOTHING RETURNING true";
+    SELECT $1, $2, $3, $4::text::jsonb, $5, $6, $7, $8 FROM set_config('synchronous_commit', $9, true)
+    ON CONFLICT DO NOTHING RETURNING true";
 pub(super) const SESSION: &str = concat!("SELECT ", session_columns!(), " FROM session WHERE id = $1");
 pub(super) const SESSIONS: &str = concat!(
     "SELECT ",

@@ -100,7 +100,12 @@ impl<'c, 'a> Batch<'c, 'a> {
                 let sql = "UPDATE toolsets SET used_at = max(used_at, ?2) WHERE id = ?1";
                 self.connection.prepare_cached(sql)?.execute((id, at))?;
             }
-            Change::Log { session, entries } => conversation_rows::insert(self.connection, session, entries)?,
+            Change::Log { session, entries } => {
+                if !self.sessions.contains_key(&**session) {
+                    require_session(self.connection, session)?;
+                }
+                conversation_rows::insert(self.connection, session, entries)?;
+            }
             Change::Audit(text) => self.append_audit(text)?,
             Change::WriteTest => schema::write_version(self.connection)?,
             Change::Deletion(deletion) => {
@@ -174,6 +179,15 @@ impl<'c, 'a> Batch<'c, 'a> {
         );
         self.insert_audit.execute(row)?;
         Ok(())
+    }
+}
+
+/// A session that was created relaxed may not have reached the disk.
+fn require_session(connection: &Connection, id: &str) -> Result<()> {
+    let mut statement = connection.prepare_cached("SELECT 1 FROM sessions WHERE id = ?1")?;
+    match statement.exists([id])? {
+        true => Ok(()),
+        false => Err(Error::Unavailable("the session could not be written".to_owned())),
     }
 }
 

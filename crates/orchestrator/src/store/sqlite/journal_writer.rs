@@ -125,8 +125,6 @@ impl Journal for SqliteJournal {
     }
 
     async fn log_entries(&self, session: &str, after: u64, limit: usize) -> Result<Vec<LogEntry>> {
-        // Entries may still be in the queue.
-        self.flush(LostChanges::Ignore).wait().await?;
         let session = session.to_owned();
         self.read(move |connection| conversation_rows::read(connection, &session, after, limit)).await
     }
