@@ -27,6 +27,8 @@ mod calendar;
 mod call;
 #[path = "program/chat.rs"]
 mod chat;
+#[path = "program/chat_terminal.rs"]
+mod chat_terminal;
 #[path = "program/codes.rs"]
 mod codes;
 #[path = "program/config.rs"]
@@ -63,6 +65,8 @@ mod reference;
 mod scaffold;
 #[path = "program/schema.rs"]
 mod schema;
+#[path = "../crates/server/tests/server/scripted_model.rs"]
+mod scripted_model;
 #[path = "program/serve.rs"]
 mod serve;
 #[path = "program/sessions.rs"]

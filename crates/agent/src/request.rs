@@ -108,6 +108,11 @@ impl TurnRequest {
 }
 
 impl UserMessage {
+    /// A message of text with a random id.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self::text(format!("msg_{}", crate::ids::random()), text)
+    }
+
     /// A message of text.
     pub fn text(id: impl Into<String>, text: impl Into<String>) -> Self {
         Self { id: id.into(), parts: vec![InputPart::Text { text: text.into() }] }

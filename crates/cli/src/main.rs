@@ -5,6 +5,7 @@
 mod args;
 mod call_target;
 mod capabilities;
+mod chat_target;
 mod command;
 mod config;
 mod console_kb;

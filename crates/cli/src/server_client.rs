@@ -20,7 +20,7 @@ use crate::server_file::{ServerFile, VERSION};
 /// How long the messages of a call may take to arrive after its result.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(100);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ServerClient {
     pub file: ServerFile,
     http: reqwest::Client,
@@ -56,32 +56,61 @@ impl ServerClient {
         principal: Option<&Principal>,
         body: Option<Value>,
     ) -> Result<Result<Value, Refusal>> {
+        match self.accepted(self.prepare(method, path, principal, body)).await? {
+            Ok(response) => {
+                let text = response.bytes().await.map_err(|error| self.unreachable(&error))?;
+                Ok(Ok(serde_json::from_slice(&text).unwrap_or_default()))
+            }
+            Err(refusal) => Ok(Err(refusal)),
+        }
+    }
+
+    /// A response of this media type, which the caller reads as it comes.
+    pub async fn stream(
+        &self,
+        path: &str,
+        media_type: &str,
+        principal: &Principal,
+        body: Value,
+    ) -> Result<Response> {
+        let request = self.prepare(Method::POST, path, Some(principal), Some(body));
+        let accepted = self.accepted(request.header("accept", media_type)).await?;
+        accepted.map_err(|refusal| self.failure(&refusal).into())
+    }
+
+    fn prepare(
+        &self,
+        method: Method,
+        path: &str,
+        principal: Option<&Principal>,
+        body: Option<Value>,
+    ) -> RequestBuilder {
         let mut request = self.request(method, path);
         if let Some(Principal { id, org, roles }) = principal {
             let named = json!({ "id": id, "org": org, "roles": roles });
             request = request.header("toolwright-principal", to_ascii(&named.to_string()));
         }
-        if let Some(body) = body {
-            request = request.header("content-type", "application/json").body(body.to_string());
+        match body {
+            Some(body) => request.header("content-type", "application/json").body(body.to_string()),
+            None => request,
         }
+    }
+
+    /// The response, unless the server refuses the request.
+    async fn accepted(&self, request: RequestBuilder) -> Result<Result<Response, Refusal>> {
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         let status = response.status().as_u16();
-        let text = response.bytes().await.map_err(|error| self.unreachable(&error))?;
-        let value: Value = serde_json::from_slice(&text).unwrap_or_default();
-        let text = |name: &str| value[name].as_str().unwrap_or_default();
-        let detail = || format!("{}: {}", text("title"), text("detail"));
-        match status {
-            200..=299 => Ok(Ok(value)),
-            401 => {
-                let message = format!("the server at {} refuses this command: {}", self.file.url, detail());
-                Err(Failure::new(
-                    message,
-                    "restart the server, or remove the file `*.server` beside the store",
-                )
-                .into())
-            }
-            _ => Ok(Err(Refusal { status, detail: detail() })),
+        if (200..=299).contains(&status) {
+            return Ok(Ok(response));
         }
+        let text = response.bytes().await.map_err(|error| self.unreachable(&error))?;
+        let detail = detail(&String::from_utf8_lossy(&text));
+        if status == 401 {
+            let message = format!("the server at {} refuses this command: {detail}", self.file.url);
+            let help = "restart the server, or remove the file `*.server` beside the store";
+            return Err(Failure::new(message, help).into());
+        }
+        Ok(Err(Refusal { status, detail }))
     }
 
     /// As [`Self::send`], where a refusal is the command's failure.
@@ -121,7 +150,7 @@ impl ServerClient {
         self.http.request(method, format!("{}{path}", self.file.url)).bearer_auth(self.file.key())
     }
 
-    fn unreachable(&self, error: &reqwest::Error) -> anyhow::Error {
+    pub fn unreachable(&self, error: &reqwest::Error) -> anyhow::Error {
         let message =
             format!("the server at {}, which uses the store, does not answer: {error}", self.file.url);
         Failure::new(
@@ -133,6 +162,17 @@ impl ServerClient {
 
     pub fn unexpected(&self) -> anyhow::Error {
         anyhow!("the server at {} gave an unexpected answer", self.file.url)
+    }
+}
+
+/// Why the server refuses a request: problem details, or a sentence.
+fn detail(body: &str) -> String {
+    match serde_json::from_str::<Value>(body) {
+        Ok(problem) => {
+            let text = |name: &str| problem[name].as_str().unwrap_or_default();
+            format!("{}: {}", text("title"), text("detail"))
+        }
+        Err(_) => body.to_owned(),
     }
 }
 

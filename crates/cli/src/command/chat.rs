@@ -1,27 +1,33 @@
-//! `toolwright chat`: a conversation with the agent in the terminal. The text goes to stdout, everything else to stderr.
+//! `toolwright chat`: a conversation with the agent in the terminal, through the server if one uses the store. The text goes
+//! to stdout, everything else to stderr.
 
+use std::collections::HashMap;
 use std::io::IsTerminal;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Args;
-use serde_json::json;
+use serde_json::Value;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
-use toolwright_agent::{
-    Agent, ApprovalAnswer, ApprovalPart, Event, EventBody, Turn, TurnOutcome, TurnRequest, UserMessage,
-};
+use toolwright_agent::{EventBody, Model, TurnOutcome};
 use toolwright_contract::visible::{escape, escape_lines};
-use toolwright_contract::{ADMIN, Mode, Principal};
+use toolwright_contract::{ADMIN, Mode};
 use toolwright_orchestrator::Orchestrator;
 use toolwright_orchestrator::session::NewSession;
-use toolwright_orchestrator::store::{Backend, SessionRecord};
+use toolwright_orchestrator::store::{Backend, Store};
 
 use super::call::{CLIENT_ID, TerminalClient};
 use crate::args::{Format, Source};
+use crate::call_target::CallTarget;
+use crate::chat_target::{ChatEvent, ChatEvents, ChatTarget, Conversation, Question};
 use crate::config::{AgentFlags, Config};
 use crate::output::{self, Failure};
-use crate::{store, toolset};
+use crate::server_client::ServerClient;
+use crate::store::{self, StoreAccess};
+use crate::toolset;
 
 /// The id of the last chat, for `--continue`.
 const LAST_CHAT_FILE: &str = ".toolwright/last-chat";
@@ -52,44 +58,63 @@ pub struct Chat {
 }
 
 pub fn run(config: &Config, args: &Chat) -> Result<ExitCode> {
-    let (runtime, _imports) = toolset::load_runtime_for_call(&args.source, config)?;
     let tokio = toolset::async_runtime()?;
     let is_ok = tokio.block_on(async {
-        let store = store::open_with_help(
-            &config.store,
-            "chat with it over `/api/chat`, or name another store with --store",
-        )
-        .await?;
-        let orchestrator = Orchestrator::builder(runtime)
-            .store(store)
-            .policy(config.policy())
-            .capacity(config.capacity())
-            .build()?;
-        let agent = config.agent(&args.agent, orchestrator.clone(), None).await?;
-        let session = open_session(config, args, &orchestrator).await?;
-        orchestrator.attach(&session.id, Arc::new(TerminalClient));
-        let mut chat = Terminal { agent, session, format: config.format, lines: read_lines(), is_ok: true };
-        chat.greet();
-        match &args.message {
-            Some(message) => chat.turn(message).await?,
-            None => chat.converse().await?,
+        match store::open_or_find_server(config).await? {
+            StoreAccess::Own(store) => chat_alone(config, args, *store).await,
+            StoreAccess::Server(server) => chat_through(config, args, server).await,
         }
-        orchestrator.store().flush().await?;
-        orchestrator.store().close().await;
-        anyhow::Ok(chat.is_ok)
     })?;
     // The thread that reads stdin may wait for ever.
     tokio.shutdown_background();
     Ok(output::status(is_ok))
 }
 
-async fn open_session(
+/// With an agent in this process.
+async fn chat_alone(config: &Config, args: &Chat, store: Store) -> Result<bool> {
+    let (runtime, _imports) = toolset::load_runtime_for_call(&args.source, config)?;
+    let builder = Orchestrator::builder(runtime).store(store);
+    let orchestrator = builder.policy(config.policy()).capacity(config.capacity()).build()?;
+    let agent = config.agent(&args.agent, orchestrator.clone(), None).await?;
+    let name = model_name(agent.model());
+    let sessions = CallTarget::Own(orchestrator.clone());
+    let conversation = open(config, args, &sessions, ChatTarget::Own(agent)).await?;
+    orchestrator.attach(&conversation.session, Arc::new(TerminalClient));
+    let is_ok = converse(config, args, conversation, &format!("{name} · ")).await?;
+    orchestrator.store().flush().await?;
+    orchestrator.store().close().await;
+    Ok(is_ok)
+}
+
+/// With the agent of the server that uses the store.
+async fn chat_through(config: &Config, args: &Chat, server: ServerClient) -> Result<bool> {
+    toolset::refuse_artifact(&args.source, &server)?;
+    if let Some(name) = args.agent.name() {
+        let url = &server.file.url;
+        let message = format!(
+            "the server at {url} uses the store, and answers with its own agent, not `{}`",
+            escape(name)
+        );
+        let help = "leave `--agent` and TOOLWRIGHT_AGENT out, or name another store with `--store URL`";
+        return Err(Failure::usage(message, help).into());
+    }
+    let sessions = CallTarget::Server(server.clone());
+    let conversation = open(config, args, &sessions, ChatTarget::Server(server.clone())).await?;
+    let printer = server.print_events(&conversation.session).await?;
+    let is_ok = converse(config, args, conversation, "").await?;
+    printer.finish().await;
+    Ok(is_ok)
+}
+
+/// The session of the chat: the one that is named, the last one, or a new one.
+async fn open(
     config: &Config,
     args: &Chat,
-    orchestrator: &Orchestrator,
-) -> Result<Arc<SessionRecord>> {
+    sessions: &CallTarget,
+    target: ChatTarget,
+) -> Result<Conversation> {
     let file = config.beside(LAST_CHAT_FILE);
-    let id = match (&args.session, args.continues) {
+    let known = match (&args.session, args.continues) {
         (Some(id), _) => Some(id.clone()),
         (None, true) => {
             Some(std::fs::read_to_string(&file).map(|id| id.trim().to_owned()).map_err(|_| {
@@ -98,36 +123,57 @@ async fn open_session(
         }
         (None, false) => None,
     };
-    if let Some(id) = id {
-        let session = orchestrator.session(&id).await?;
-        return session.ok_or_else(|| {
-            Failure::usage(
-                format!("there is no session `{}`", escape(&id)),
-                "begin a new chat with `toolwright chat`",
-            )
-            .into()
-        });
+    if let Some(session) = known {
+        let Some(found) = sessions.session(&session).await? else {
+            let message = format!("there is no session `{}`", escape(&session));
+            return Err(Failure::usage(message, "begin a new chat with `toolwright chat`").into());
+        };
+        return Ok(Conversation { target, session, principal: found.principal });
     }
     let mut new = NewSession::new(CLIENT_ID, Mode::Text);
     new.principal.roles.push(ADMIN.to_owned());
-    let session = orchestrator.create_session(new).await?;
-    let written = file
-        .parent()
-        .map_or(Ok(()), std::fs::create_dir_all)
-        .and_then(|()| std::fs::write(&file, &session.id));
+    let principal = new.principal.clone();
+    let session = sessions.create_session(new).await?;
+    remember(&file, &session);
+    Ok(Conversation { target, session, principal })
+}
+
+/// For `--continue`.
+fn remember(file: &Path, session: &str) {
+    let written =
+        file.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(file, session));
     if let Err(error) = written {
-        output::warning(format_args!(
-            "`--continue` will not find this chat: cannot write {}: {error}",
-            file.display()
-        ));
+        let file = file.display();
+        output::warning(format_args!("`--continue` will not find this chat: cannot write {file}: {error}"));
     }
-    Ok(session)
+}
+
+fn model_name(model: &Model) -> String {
+    match model.provider() == model.name() {
+        true => model.name().to_owned(),
+        false => format!("{}/{}", model.provider(), model.name()),
+    }
+}
+
+/// False when a turn has failed.
+async fn converse(config: &Config, args: &Chat, conversation: Conversation, greeting: &str) -> Result<bool> {
+    output::message(format_args!("\x1b[2m{greeting}session {}\x1b[0m", conversation.session));
+    let mut chat = Terminal { conversation, format: config.format, lines: read_lines(), is_ok: true };
+    // What the last turn of a continued chat waits for.
+    if args.continues || args.session.is_some() {
+        let questions = chat.conversation.open_questions().await?;
+        chat.settle(Ended::Questions(questions)).await?;
+    }
+    match &args.message {
+        Some(message) => chat.turn(message).await?,
+        None => chat.read_messages().await?,
+    }
+    Ok(chat.is_ok)
 }
 
 /// A conversation in the terminal.
 struct Terminal {
-    agent: Agent,
-    session: Arc<SessionRecord>,
+    conversation: Conversation,
     format: Format,
     lines: mpsc::Receiver<String>,
     /// No turn has failed.
@@ -136,28 +182,14 @@ struct Terminal {
 
 /// How a run of a turn ended.
 enum Ended {
-    Approvals(Vec<ApprovalPart>),
+    Questions(Vec<Question>),
     Over,
 }
 
 impl Terminal {
-    fn greet(&self) {
-        let model = self.agent.model();
-        let name = match model.provider() == model.name() {
-            true => model.name().to_owned(),
-            false => format!("{}/{}", model.provider(), model.name()),
-        };
-        output::message(format_args!("\x1b[2m{name} · session {}\x1b[0m", self.session.id));
-    }
-
-    async fn converse(&mut self) -> Result<()> {
+    async fn read_messages(&mut self) -> Result<()> {
         loop {
-            prompt("> ");
-            let line = tokio::select! {
-                line = self.lines.recv() => line,
-                _ = tokio::signal::ctrl_c() => None,
-            };
-            match line {
+            match self.read_line("> ").await? {
                 None => return Ok(()),
                 Some(line) if line.trim().is_empty() => {}
                 Some(line) => self.turn(&line).await?,
@@ -165,86 +197,80 @@ impl Terminal {
         }
     }
 
+    /// The next line of stdin. `None` at its end, or on Ctrl-C.
+    async fn read_line(&mut self, text: &str) -> Result<Option<String>> {
+        let mut interrupts = interrupts()?;
+        prompt(text);
+        tokio::select! {
+            line = self.lines.recv() => Ok(line),
+            _ = interrupts.recv() => Ok(None),
+        }
+    }
+
     /// One message, with the answers to what it asks.
     async fn turn(&mut self, text: &str) -> Result<()> {
-        let id = format!("msg_{}", self.agent.history(&self.session.id).await.map_err(failed)?.len() + 1);
-        let request = TurnRequest::message(&self.session.id, UserMessage::text(id, text));
-        let turn = self.agent.start(request).await.map_err(failed)?;
-        let mut ended = self.show(&turn).await?;
+        let mut events = self.conversation.say(text).await?;
+        let ended = self.show(&mut events).await?;
+        self.settle(ended).await
+    }
+
+    /// Asks until nothing waits for approval.
+    async fn settle(&mut self, mut ended: Ended) -> Result<()> {
         loop {
-            let Ended::Approvals(approvals) = ended else { return Ok(()) };
+            let Ended::Questions(questions) = ended else { return Ok(()) };
             ended = Ended::Over;
-            for approval in approvals {
-                let Some(approved) = self.ask(&approval).await else {
-                    let id = approval.confirmation_id();
+            for question in questions {
+                let Some(approved) = self.ask(&question).await? else {
+                    let id = &question.confirmation_id;
                     output::help(format_args!(
                         "answer it with `toolwright approve {id}` or `toolwright deny {id}`"
                     ));
                     return Ok(());
                 };
-                let turn = self.agent.answer(self.answer(&approval, approved)).await.map_err(failed)?;
-                ended = self.show(&turn).await?;
+                let mut events = self.conversation.answer(&question, approved).await?;
+                ended = self.show(&mut events).await?;
             }
         }
     }
 
-    fn answer(&self, approval: &ApprovalPart, approved: bool) -> ApprovalAnswer {
-        ApprovalAnswer {
-            session: self.session.id.clone(),
-            approval_id: approval.id.clone(),
-            approved,
-            reason: None,
-            args: None,
-            principal: Arc::new(self.principal()),
-        }
-    }
-
-    fn principal(&self) -> Principal {
-        self.session.principal.clone()
-    }
-
     /// Asks on the terminal. `None` if nobody can answer.
-    async fn ask(&mut self, approval: &ApprovalPart) -> Option<bool> {
-        output::message(format_args!("\x1b[1;33mapprove?\x1b[0m {}", escape(&approval.preview)));
+    async fn ask(&mut self, question: &Question) -> Result<Option<bool>> {
+        output::message(format_args!("\x1b[1;33mapprove?\x1b[0m {}", escape(&question.preview)));
         if !std::io::stdin().is_terminal() {
-            return None;
+            return Ok(None);
         }
         loop {
-            prompt("y/n ");
-            let line = tokio::select! {
-                line = self.lines.recv() => line?,
-                _ = tokio::signal::ctrl_c() => return None,
-            };
+            let Some(line) = self.read_line("y/n ").await? else { return Ok(None) };
             match line.trim().to_lowercase().as_str() {
-                "y" | "yes" => return Some(true),
-                "n" | "no" => return Some(false),
+                "y" | "yes" => return Ok(Some(true)),
+                "n" | "no" => return Ok(Some(false)),
                 _ => {}
             }
         }
     }
 
     /// Prints the events of a turn until it ends or pauses. Ctrl-C stops the turn.
-    async fn show(&mut self, turn: &Turn) -> Result<Ended> {
-        let mut events = self.agent.events(&self.session.id, turn.resumed_at).await.map_err(failed)?;
+    async fn show(&mut self, events: &mut ChatEvents) -> Result<Ended> {
+        let mut interrupts = interrupts()?;
         let mut printer = Printer::new(self.format);
         let mut outcome = None;
         loop {
             let event = tokio::select! {
                 event = events.next() => event?,
-                _ = tokio::signal::ctrl_c() => {
-                    self.agent.stop(&self.session.id).await.map_err(failed)?;
+                _ = interrupts.recv() => {
+                    self.conversation.stop().await?;
                     continue;
                 }
             };
             let Some(event) = event else { break };
-            if let EventBody::TurnEnded { outcome: ended } = &event.body {
+            if let EventBody::TurnEnded { outcome: ended } = &event.event {
                 outcome = Some(ended.clone());
             }
             printer.print(&event)?;
         }
         printer.end_line();
         match outcome {
-            Some(TurnOutcome::AwaitsApproval) => return Ok(Ended::Approvals(printer.approvals)),
+            Some(TurnOutcome::AwaitsApproval) => return Ok(Ended::Questions(printer.questions)),
             Some(TurnOutcome::Failed { error }) => {
                 self.is_ok = false;
                 output::error(escape_lines(&error.message));
@@ -253,7 +279,12 @@ impl Terminal {
             Some(TurnOutcome::StepLimit { max_steps }) => {
                 output::warning(format_args!("stopped after {max_steps} steps (`[agent] max_steps`)"));
             }
-            _ => {}
+            Some(_) => {}
+            None => {
+                self.is_ok = false;
+                output::error("the turn was interrupted");
+                output::help("go on with `toolwright chat --continue`");
+            }
         }
         Ok(Ended::Over)
     }
@@ -264,22 +295,31 @@ struct Printer {
     format: Format,
     /// The cursor is not at the begin of a line of stdout.
     is_in_line: bool,
-    approvals: Vec<ApprovalPart>,
+    /// The arguments of the calls, by id.
+    inputs: HashMap<String, Value>,
+    questions: Vec<Question>,
 }
 
 impl Printer {
-    const fn new(format: Format) -> Self {
-        Self { format, is_in_line: false, approvals: Vec::new() }
+    fn new(format: Format) -> Self {
+        Self { format, is_in_line: false, inputs: HashMap::new(), questions: Vec::new() }
     }
 
-    fn print(&mut self, event: &Event) -> Result<()> {
-        if let EventBody::ApprovalRequested { approval } = &event.body {
-            self.approvals.push(approval.clone());
+    fn print(&mut self, event: &ChatEvent) -> Result<()> {
+        match &event.event {
+            EventBody::ToolCalled { call, .. } => {
+                self.inputs.insert(call.id.clone(), call.args.clone());
+            }
+            EventBody::ApprovalRequested { approval } => {
+                let input = self.inputs.get(&approval.call_id).cloned().unwrap_or_default();
+                self.questions.push(Question::new(approval, input));
+            }
+            _ => {}
         }
         if self.format == Format::Json {
-            return output::print_json(&json!({ "turn": &*event.turn, "at": event.at, "event": event.body }));
+            return output::print_json(event);
         }
-        match &event.body {
+        match &event.event {
             EventBody::Text { text, .. } => {
                 output::print(escape_lines(text));
                 self.is_in_line = !text.ends_with('\n');
@@ -308,6 +348,11 @@ impl Printer {
     }
 }
 
+/// Each Ctrl-C from now on.
+fn interrupts() -> Result<Signal> {
+    Ok(signal(SignalKind::interrupt())?)
+}
+
 fn prompt(text: &str) {
     if std::io::stdin().is_terminal() {
         output::print(text);
@@ -326,8 +371,4 @@ fn read_lines() -> mpsc::Receiver<String> {
         }
     });
     lines
-}
-
-fn failed(error: toolwright_agent::Error) -> Failure {
-    Failure::new(error, "begin a new chat with `toolwright chat`, or see docs/how-to/chat.md")
 }

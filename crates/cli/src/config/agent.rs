@@ -19,6 +19,13 @@ pub struct AgentFlags {
     agent: Option<String>,
 }
 
+impl AgentFlags {
+    /// The model that is named.
+    pub fn name(&self) -> Option<&str> {
+        self.agent.as_deref()
+    }
+}
+
 impl Config {
     /// The agent of this process. Call it in a tokio runtime.
     pub async fn agent(

@@ -30,6 +30,11 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Writes the events of one turn in the form of a wire.
 pub(crate) trait Encoder: Send + 'static {
+    /// The media type of a streamed response.
+    const CONTENT_TYPE: &'static str = "text/event-stream";
+    /// What is sent while nothing happens, which clients skip.
+    const HEARTBEAT: &'static str = ": still here\n\n";
+
     /// Whether the event belongs to a later response.
     fn is_beyond(&self, event: &Event) -> bool;
 
@@ -69,12 +74,12 @@ pub(super) fn open_stream(request: &ApiRequest<'_>, session: Option<&str>) -> Re
 }
 
 /// A response that streams the events as they come. The turn runs on when its client disconnects.
-pub(super) fn stream(
+pub(super) fn stream<E: Encoder>(
     request: &ApiRequest<'_>,
     conversation: &Conversation,
     counted: OpenStream,
     events: Events,
-    encoder: impl Encoder,
+    encoder: E,
 ) -> Response<Body> {
     let (sender, chunks) = chunk_queue::channel();
     let (orchestrator, temporary) = (request.app.orchestrator.clone(), conversation.clone());
@@ -83,7 +88,7 @@ pub(super) fn stream(
             end_temporary(&orchestrator, &temporary).await;
         }
     });
-    let response = body::stream("text/event-stream", chunks);
+    let response = body::stream(E::CONTENT_TYPE, chunks);
     let mut response = response.map(|body| body::until(body, pending(), counted));
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -120,7 +125,7 @@ enum Sent {
     Cut,
 }
 
-async fn send_events(sender: ChunkSender, mut events: Events, mut encoder: impl Encoder) -> Sent {
+async fn send_events<E: Encoder>(sender: ChunkSender, mut events: Events, mut encoder: E) -> Sent {
     let mut heartbeat = interval_at(Instant::now() + HEARTBEAT_INTERVAL, HEARTBEAT_INTERVAL);
     heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -130,7 +135,7 @@ async fn send_events(sender: ChunkSender, mut events: Events, mut encoder: impl 
             () = sender.closed() => return Sent::Cut,
             next = events.next() => next,
             _ = heartbeat.tick() => {
-                if sender.send(Bytes::from_static(b": still here\n\n")).await.is_err() {
+                if sender.send(Bytes::from_static(E::HEARTBEAT.as_bytes())).await.is_err() {
                     return Sent::Cut;
                 }
                 continue;

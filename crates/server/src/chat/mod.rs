@@ -7,6 +7,7 @@ mod approvals;
 mod completions;
 mod completions_routes;
 mod encode;
+mod log_lines;
 mod models;
 mod openai_request;
 mod response_id;

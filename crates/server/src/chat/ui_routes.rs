@@ -1,12 +1,13 @@
 //! `/api/chat`: the routes of the AI SDK's chat clients.
 
 use hyper::Response;
-use hyper::header::{HeaderName, HeaderValue};
+use hyper::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 use toolwright_agent::{Turn, TurnRequest};
 
 use super::approvals;
 use super::encode::{self, Events};
+use super::log_lines::{self, LogEncoder};
 use super::session::{self, Conversation, agent};
 use super::ui::UiEncoder;
 use super::ui_history;
@@ -92,9 +93,19 @@ async fn stream(
     position: u64,
 ) -> Result<Response<Body>, Problem> {
     let events = Events::new(agent(request)?.events(&conversation.session, position).await?);
-    let encoder = UiEncoder::new(&turn.id, &turn.reply);
     let counted = encode::open_stream(request, Some(&conversation.session))?;
+    if wants_log(&request.head.headers) {
+        let encoder = LogEncoder { turn: turn.id.clone() };
+        return Ok(encode::stream(request, conversation, counted, events, encoder));
+    }
+    let encoder = UiEncoder::new(&turn.id, &turn.reply);
     let mut response = encode::stream(request, conversation, counted, events, encoder);
     response.headers_mut().insert(X_UI_STREAM, HeaderValue::from_static("v1"));
     Ok(response)
+}
+
+/// Whether the client asks for the events of the log.
+fn wants_log(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepted.flat_map(|value| value.split(',')).any(|kind| kind.trim() == log_lines::CONTENT_TYPE)
 }

@@ -454,3 +454,17 @@ async fn an_agui_client_runs_its_own_tools_and_may_send_a_result_again() {
     assert_eq!(run("r2", json!([user, result])).await, ended);
     assert_eq!(server.model.requests(), requests, "nothing runs again");
 }
+
+#[tokio::test]
+async fn the_events_of_the_log_are_sent_as_lines_to_a_client_that_accepts_them() {
+    let server = ChatServer::start().await;
+    let client = server.client.with("accept", "application/x-ndjson");
+    let response = client.post("/api/chat", message("c1", "m1", "call read {}")).await;
+    assert_eq!(response.header("content-type"), Some("application/x-ndjson"));
+    let text = dechunked(&response);
+    let events: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(events.iter().all(|event| event["turn"] == "m1" && event["at"].is_i64()), "{text}");
+    let kinds: Vec<_> = events.iter().map(|event| event["event"]["type"].as_str().unwrap()).collect();
+    assert_eq!((kinds[0], *kinds.last().unwrap()), ("turn_started", "turn_ended"));
+    assert!(kinds.contains(&"tool_called") && kinds.contains(&"text"), "{kinds:?}");
+}

@@ -53,7 +53,7 @@ pub fn check(method: &str, path: &str, response: &Response) {
     };
     let form = response.header("content-type").unwrap().split(';').next().unwrap();
     let schema = content.get(form).unwrap_or_else(|| panic!("{method} {path} answers {form}"));
-    if form.ends_with("json") && method != Method::HEAD {
+    if matches!(form, "application/json" | "application/problem+json") && method != Method::HEAD {
         let mut body = response.json();
         if let Err(errors) = validator(&schema["schema"]).validate(&mut body) {
             panic!("{method} {path} answers {body}, which does not conform: {errors:?}");
