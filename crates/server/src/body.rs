@@ -84,16 +84,27 @@ impl<G: Unpin> hyper::body::Body for UntilEnded<G> {
     }
 }
 
+/// The most bytes of a body, and the setting that says so.
+pub(crate) struct SizeLimit {
+    pub bytes: usize,
+    pub setting: &'static str,
+}
+
 /// Reads a whole body within the limits.
 pub(crate) async fn read(
     body: &mut Incoming,
-    max_bytes: usize,
+    SizeLimit { bytes: max_bytes, setting }: SizeLimit,
     read_timeout: Duration,
 ) -> Result<Bytes, Problem> {
     if body.is_end_stream() {
         return Ok(Bytes::new());
     }
-    let too_large = || Problem::new(Kind::TOO_LARGE, format!("A request body may have {max_bytes} bytes."));
+    let too_large = || {
+        let detail = format!(
+            "The request body is larger than {max_bytes} bytes: send less, or raise `[server] {setting}`."
+        );
+        Problem::new(Kind::TOO_LARGE, detail)
+    };
     if body.size_hint().lower() > max_bytes as u64 {
         return Err(too_large());
     }

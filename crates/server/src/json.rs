@@ -42,7 +42,7 @@ fn explain(text: &[u8], error: &serde_json::Error, fields: &[&str]) -> Problem {
     let unknown = members.keys().filter(|name| !fields.contains(&name.as_str())).min();
     let detail = match unknown {
         Some(name) => format!("There is no field `{name}`: {}", did_you_mean(name, fields)),
-        None => format!("{error}."),
+        None => format!("Invalid body: {error}."),
     };
     Problem::bad_json(detail, error.line(), error.column())
 }

@@ -14,7 +14,7 @@ use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::store::SessionRecord;
 
 use crate::app::App;
-use crate::body::{self, Body};
+use crate::body::{self, Body, SizeLimit};
 use crate::json;
 use crate::problem::{Kind, Problem};
 use crate::query;
@@ -37,13 +37,15 @@ pub(crate) type RouteHandler = for<'a> fn(ApiRequest<'a>) -> HandlerFuture<'a>;
 impl ApiRequest<'_> {
     pub async fn read_body(&mut self) -> Result<Bytes, Problem> {
         let limits = &self.app.options.limits;
-        body::read(self.body, limits.body_bytes, limits.body_timeout).await
+        let limit = SizeLimit { bytes: limits.body_bytes, setting: "max_body_kb" };
+        body::read(self.body, limit, limits.body_timeout).await
     }
 
     /// The body of a chat client, which may have the whole conversation in it.
     pub async fn read_chat_json<T: DeserializeOwned>(&mut self) -> Result<T, Problem> {
         let limits = &self.app.options.limits;
-        let text = body::read(self.body, limits.chat_body_bytes, limits.body_timeout).await?;
+        let limit = SizeLimit { bytes: limits.chat_body_bytes, setting: "max_chat_body_kb" };
+        let text = body::read(self.body, limit, limits.body_timeout).await?;
         json::parse(&self.head.headers, &text, &[])
     }
 

@@ -64,13 +64,14 @@ async fn begin(
     thread: &str,
 ) -> Result<(Conversation, u64), Problem> {
     let agent = agent(request)?;
-    let conversation = session::open(request, thread).await?;
     let principal = request.principal()?;
     if let Some(entries) = input.resume.as_ref().filter(|entries| !entries.is_empty()) {
+        let conversation = session::known(request, thread).await?.ok_or_else(approvals::refused)?;
         let answers = entries.iter().map(answer).collect::<Result<_, _>>()?;
         let continued = approvals::answer_all(agent, &conversation.session, principal, answers).await?;
         return Ok((conversation, continued.position));
     }
+    let conversation = session::open(request, thread).await?;
     let mut turn = TurnRequest::new(&conversation.session, turn_input(&input.messages)?);
     turn.principal = Some(principal.clone());
     turn.client_tools = input.tools.iter().filter_map(client_tool).collect();

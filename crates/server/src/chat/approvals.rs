@@ -137,7 +137,7 @@ fn find_approval<'a>(history: &'a [Message], id: &str) -> Option<&'a ToolPart> {
         .find(|tool| tool.approval.as_ref().is_some_and(|approval| approval.id == id))
 }
 
-fn refused() -> Problem {
+pub(super) fn refused() -> Problem {
     let detail = "The approval does not exist, has been answered or has expired, or is about another call. Load the \
                   conversation again.";
     Problem::new(Kind::CONFLICT, detail).with_code("approval_refused")

@@ -52,12 +52,21 @@ pub(super) async fn find(request: &ApiRequest<'_>, name: &str) -> Result<Option<
 
 /// The conversation with this name; a new one if there is none.
 pub(super) async fn open(request: &ApiRequest<'_>, name: &str) -> Result<Conversation, Problem> {
-    let conversation = match find(request, name).await? {
-        Some(conversation) => conversation,
-        None => create(request, Some(derived_id("chat", request.principal()?, name))).await?,
-    };
-    refuse_blocked_client(request, &conversation.session).await?;
-    Ok(conversation)
+    if let Some(conversation) = known(request, name).await? {
+        return Ok(conversation);
+    }
+    let created = create(request, Some(derived_id("chat", request.principal()?, name))).await?;
+    refuse_blocked_client(request, &created.session).await?;
+    Ok(created)
+}
+
+/// As [`find`]; refuses a blocked client.
+pub(super) async fn known(request: &ApiRequest<'_>, name: &str) -> Result<Option<Conversation>, Problem> {
+    let found = find(request, name).await?;
+    if let Some(conversation) = &found {
+        refuse_blocked_client(request, &conversation.session).await?;
+    }
+    Ok(found)
 }
 
 /// Refuses the client of a session if it is blocked.

@@ -24,7 +24,12 @@ pub(crate) async fn post(mut request: ApiRequest<'_>) -> ApiResult {
     let body: ChatBody = request.read_chat_json().await?;
     let input = body.input()?;
     let agent = agent(&request)?;
-    let conversation = session::open(&request, body.id()?).await?;
+    let conversation = match &input {
+        ChatInput::Message(_) => session::open(&request, body.id()?).await?,
+        ChatInput::Answers(_) => {
+            session::known(&request, body.id()?).await?.ok_or_else(approvals::refused)?
+        }
+    };
     let principal = request.principal()?;
     let (turn, position) = match input {
         ChatInput::Message(message) => {

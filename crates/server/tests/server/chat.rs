@@ -306,7 +306,9 @@ async fn bad_requests_of_chat_clients_say_what_is_wrong() {
     assert_eq!(refused.status, 413);
     assert!(refused.text().contains("at most 4194304 are accepted"), "{}", refused.text());
     let larger = server.say("c1", "m1", &large.repeat(2)).await;
-    assert_eq!((larger.status, larger.text()), (413, "A request body may have 8388608 bytes."));
+    let text =
+        "The request body is larger than 8388608 bytes: send less, or raise `[server] max_chat_body_kb`.";
+    assert_eq!((larger.status, larger.text()), (413, text));
     assert_eq!(server.client.get("/api/chat/unknown/messages").await.status, 404);
     assert_eq!(server.model.requests(), 0);
 }

@@ -66,6 +66,14 @@ async fn the_id_of_one_chat_approves_nothing_in_another_and_for_nobody_else() {
         let refused = client.post("/api/chat", forged(answered(chat, asked, true), &foreign)).await;
         assert_eq!(refused.status, 409);
     }
+    // An answer begins no chat.
+    let resume =
+        json!([{ "interruptId": id(&first), "status": "resolved", "payload": { "approved": true } }]);
+    let run = json!({ "threadId": "new", "runId": "r1", "messages": [], "resume": resume });
+    assert_eq!(mira.post("/api/chat", answered("new", &first, true)).await.status, 409);
+    let events = data(&dechunked(&mira.post("/api/agui", run).await));
+    assert_eq!(events.last().unwrap()["code"], "approval_refused");
+    assert_eq!(mira.get("/api/chat/new/messages").await.status, 404);
     assert_eq!(server.server.runs(), 0);
     for (client, chat, asked) in [(&mira, "c2", &second), (&ivo, "c1", &of_ivo), (&mira, "c1", &first)] {
         chunks(&client.post("/api/chat", answered(chat, asked, true)).await);
