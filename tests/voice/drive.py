@@ -28,8 +28,18 @@ class Failed(Exception):
 
 
 class Driver:
+    settings = "sessions_per_principal = 50\nfarewell_s = 10\ngrace_s = 20\n"
+    store = "memory:"
+
     def __init__(self, options):
         self.o, self.checks, self.processes = options, 0, []
+        self.tools = json.loads((HERE / "tools.json").read_text())
+
+    async def stop(self):
+        for process in self.processes:
+            if process.returncode is None:
+                process.send_signal(signal.SIGTERM)
+                await asyncio.wait_for(process.wait(), 60)
 
     def check(self, what, ok, detail=""):
         self.checks += 1
@@ -94,17 +104,17 @@ class Driver:
         suffix = "" if self.o.provider == "gemini-live" else "/v1"
         url = f"wss://localhost:{tls}{suffix}" if self.o.tls else f"ws://127.0.0.1:{self.plain}{suffix}"
         model = f'model = "{self.o.model}"\n' if self.o.model else ""
-        (directory / "tools.json").write_text((HERE / "tools.json").read_text())
+        (directory / "tools.json").write_text(json.dumps(self.tools))
         repository = HERE.parent.parent
         (directory / "toolwright.toml").write_text(
             f'[tools]\ndir = "{repository / "tools"}"\ndeclared = ["tools.json"]\n[agent]\nprovider = "offline"\n'
             f'[voice]\nprovider = "{self.o.provider}"\nurl = "{url}"\nkey_env = "VOICE_KEY"\n{model}'
-            f'sessions_per_principal = 50\nfarewell_s = 10\ngrace_s = 20\n'
+            f'{self.settings}'
             f'[prompts]\ndir = "{repository / "prompts"}"\n')
         env = {**os.environ, "VOICE_KEY": "k", "SSL_CERT_FILE": str(directory / "authority.pem")}
-        found = await self.start(os.path.abspath(self.o.toolwright), "serve", "--listen", "127.0.0.1:0", "--store", "memory:", cwd=directory,
-                                 env=env, ready=r"http://(127[0-9.:]+)")
-        self.address = found.group(1)
+        found = await self.start(os.path.abspath(self.o.toolwright), "serve", "--listen", "127.0.0.1:0", "--store", self.store,
+                                 cwd=directory, env=env, ready=r"http://(127[0-9.:]+)")
+        self.server, self.address = self.processes[-1], found.group(1)
 
     def report(self):
         with urllib.request.urlopen(f"http://127.0.0.1:{self.plain}/report") as response:
@@ -425,10 +435,7 @@ async def main(options):
             print(f"{name}: failed after {d.checks} checks: {failed}", file=sys.stderr)
             return 1
         finally:
-            for process in d.processes:
-                if process.returncode is None:
-                    process.send_signal(signal.SIGTERM)
-                    await asyncio.wait_for(process.wait(), 60)
+            await d.stop()
     print(f"{name}: {d.checks} checks passed")
     return 0
 

@@ -15,6 +15,7 @@ What the "model" does is decided by the text of the user's turn (typed text, or
   slow                 a long answer (40 chunks, 50 ms apart) -- interrupt it
   goaway [N]           goAway{timeLeft:"5s"}, then a normal answer; with N: timeLeft "Ns", closed N s later
   cut [MS]             a line of its own, also after calls: the TCP connection is dropped MS later (default 0)
+  again                a line of its own, after calls: the toolCall message is sent twice
   think TEXT           turnComplete with interactionStatus IN_PROGRESS, then TEXT and IDLE (3.8)
   die CODE REASON      server closes the socket
   anything else        speaks "You said: ..."
@@ -233,7 +234,8 @@ class Session:
                 self.pending[fid] = dict(name=name, blocking=beh != "NON_BLOCKING", done=False)
                 self.w.calls[fid] = {"name": name, "conn": self.conn, "behavior": beh, "state": "open"}
                 fcs.append({"name": name, "args": json.loads(args or "{}"), "id": fid})
-            await self.send({"toolCall": {"functionCalls": fcs}})
+            for _ in range(2 if re.search(r"^again\s*$", text, re.M) else 1):
+                await self.send({"toolCall": {"functionCalls": fcs}})
             if all(not self.pending[f["id"]]["blocking"] for f in fcs):
                 await self.speak("One moment.")          # NON_BLOCKING: conversation goes on
             return                                       # BLOCKING: silent until toolResponse
@@ -477,8 +479,11 @@ class Session:
                     continue
                 if self.setup is None:
                     raise Bad("setup must be the first message and first message only")
-                await {"clientContent": self.on_client_content, "realtimeInput": self.on_realtime,
-                       "toolResponse": self.on_tool_response, "contextUpdate": self.on_context_update}[k](msg[k])
+                try:
+                    await {"clientContent": self.on_client_content, "realtimeInput": self.on_realtime,
+                           "toolResponse": self.on_tool_response, "contextUpdate": self.on_context_update}[k](msg[k])
+                except ConnectionClosed:
+                    pass                                 # cannot be answered; what was sent before is still read
         except Bad as e:
             self.log("close", {"code": 1007, "reason": str(e)})
             await self.ws.close(1007, str(e)[:120])

@@ -148,7 +148,8 @@ class Session:
                            "Wait until the response is finished before creating a new one.")
         params = params or {}
         self.mods = params.get("output_modalities") or self.s["output_modalities"]
-        r = {"id": nid("resp"), "out": [], "meta": params.get("metadata")}
+        r = {"id": nid("resp"), "out": [], "meta": params.get("metadata"),
+             "is_default": params.get("conversation", "auto") != "none"}
         self.resp = r
         await self.ev("response.created", response=self.obj(r["id"], "in_progress", meta=r["meta"]))
         r["task"] = asyncio.create_task(self.generate(r, params))
@@ -378,7 +379,7 @@ class Session:
             self.speech, self.sil, self.pre_item = True, 0, nid("item")
             await self.ev("input_audio_buffer.speech_started", item_id=self.pre_item,
                           audio_start_ms=int(max(0, self.total_ms - ms)))
-            if self.resp and td.get("interrupt_response", True):
+            if self.resp and self.resp["is_default"] and td.get("interrupt_response", True):
                 await self.cancel("turn_detected")
         elif loud:
             self.sil = 0
@@ -422,6 +423,8 @@ class Session:
                 except ApiError as x:
                     await self.ev("error", error={"type": x.type, "code": x.code, "message": x.message,
                                                   "param": x.param, "event_id": e.get("event_id")})
+                except ConnectionClosed:
+                    pass                               # cannot be answered; what was sent before is still read
         except ConnectionClosed:
             pass
         finally:

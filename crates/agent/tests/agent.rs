@@ -27,6 +27,10 @@ mod transports;
 mod turn_begin;
 #[path = "agent/voice.rs"]
 mod voice;
+#[path = "agent/voice_ends.rs"]
+mod voice_ends;
+#[path = "agent/voice_fixture.rs"]
+mod voice_fixture;
 #[path = "agent/waiting.rs"]
 mod waiting;
 #[path = "agent/wire_forms.rs"]

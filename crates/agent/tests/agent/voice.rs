@@ -5,140 +5,14 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolwright_agent::voice::{
     ClientInput, ClientOutput, DecidedBy, EndReason, Outcome, Speaker, StartError, StartRequest, VoiceAgent,
-    VoiceClient, VoiceSection,
+    VoiceSection,
 };
-use toolwright_agent::{Message, Model, TurnOutcome};
+use toolwright_agent::{Message, TurnOutcome};
 use toolwright_contract::Principal;
-use toolwright_orchestrator::store::{Memory, Store};
 
-use crate::scripted_voice::{ModelSide, ScriptedVoice};
-use crate::support::{Fixture, options, until};
-
-struct Voice {
-    fixture: Fixture,
-    server: ScriptedVoice,
-    agent: VoiceAgent,
-}
-
-impl Voice {
-    async fn new() -> Self {
-        Self::with(json!({})).await
-    }
-
-    async fn with(mut section: Value) -> Self {
-        let server = ScriptedVoice::start().await;
-        let fixture = Fixture::on(Store::Memory(Memory::default()), Model::Offline, options());
-        section["provider"] = "gemini-live".into();
-        section["model"] = "gemini-2.5-live".into();
-        section["url"] = server.url.as_str().into();
-        let section: VoiceSection = serde_json::from_value(section).unwrap();
-        let voice = section.options(&|_| None).unwrap().unwrap();
-        let agent = VoiceAgent::new(fixture.agent.clone(), voice);
-        Self { fixture, server, agent }
-    }
-
-    fn request(&self) -> StartRequest {
-        StartRequest {
-            principal: Arc::new(Fixture::principal()),
-            session: None,
-            resume_token: None,
-            client_id: None,
-            input_rate: 16_000,
-            output_rate: 24_000,
-            language: Some("en".to_owned()),
-        }
-    }
-
-    async fn start(&mut self) -> (Caller, ModelSide) {
-        self.start_with(self.request()).await
-    }
-
-    async fn start_with(&mut self, request: StartRequest) -> (Caller, ModelSide) {
-        let (client, model) = tokio::join!(self.agent.start(request), self.server.accept());
-        let mut caller = Caller::new(client.unwrap());
-        let ready = caller.wait(|output| match output {
-            ClientOutput::Ready(ready) => Some(ready.clone()),
-            _ => None,
-        });
-        let ready = ready.await;
-        (caller.session, caller.token) = (ready.session, ready.resume_token);
-        (caller, model)
-    }
-}
-
-/// The client's side.
-struct Caller {
-    client: VoiceClient,
-    session: String,
-    token: String,
-}
-
-impl Caller {
-    fn new(client: VoiceClient) -> Self {
-        Self { client, session: String::new(), token: String::new() }
-    }
-
-    async fn wait<T>(&mut self, find: impl Fn(&ClientOutput) -> Option<T>) -> T {
-        loop {
-            let output = self.client.output.next().await;
-            if let ClientOutput::AudioEnded { item, ms } = &output {
-                self.send(ClientInput::Played { item: item.clone(), ms: *ms }).await;
-            }
-            if let Some(found) = find(&output) {
-                return found;
-            }
-        }
-    }
-
-    async fn send(&self, input: ClientInput) {
-        // A session that has ended takes nothing.
-        let _ = self.client.input.send(input).await;
-    }
-
-    /// Waits for the end of the model's answer.
-    async fn answer(&mut self) -> String {
-        self.wait(|output| match output {
-            ClientOutput::Transcript { speaker: Speaker::Assistant, text, is_final: true, .. } => {
-                Some(text.clone())
-            }
-            _ => None,
-        })
-        .await
-    }
-
-    async fn question(&mut self) -> String {
-        self.wait(|output| match output {
-            ClientOutput::ConfirmationRequested(question) => Some(question.id.clone()),
-            _ => None,
-        })
-        .await
-    }
-
-    async fn decision(&mut self) -> (Outcome, DecidedBy) {
-        self.wait(|output| match output {
-            ClientOutput::ConfirmationDecided { outcome, by, .. } => Some((*outcome, *by)),
-            _ => None,
-        })
-        .await
-    }
-
-    async fn end(&mut self) -> EndReason {
-        self.wait(|output| match output {
-            ClientOutput::Ended { reason } => Some(*reason),
-            _ => None,
-        })
-        .await
-    }
-
-    /// The error of the next finished call.
-    async fn finished(&mut self) -> Option<String> {
-        self.wait(|output| match output {
-            ClientOutput::ToolFinished { error, .. } => Some(error.clone()),
-            _ => None,
-        })
-        .await
-    }
-}
+use crate::scripted_voice::ModelSide;
+use crate::support::until;
+use crate::voice_fixture::{Caller, Voice};
 
 #[tokio::test]
 async fn every_call_runs_once_and_is_answered_once() {
@@ -236,9 +110,18 @@ async fn a_cancelled_read_stops_and_the_result_of_a_cancelled_write_is_told_late
     model.says("Yes?");
     caller.answer().await;
     voice.fixture.open.add_permits(1);
+    // Every id is answered; the model may not read the answer to a call that it has cancelled.
+    assert_eq!(model.result().await, ("w".to_owned(), json!({ "output": { "done": "note_add" } })));
     let note = model.note().await;
     assert!(note.contains("earlier call of `note_add`"), "{note}");
     assert_eq!(voice.fixture.runs().len(), 1);
+    model.hears("look it up");
+    model.calls(&[("r", "kb_search", json!({ "query": "wait" }))]);
+    until(|| voice.fixture.started.load(std::sync::atomic::Ordering::SeqCst) == 2).await;
+    model.send(json!({ "toolCallCancellation": { "ids": ["r"] } }));
+    let (id, content) = model.result().await;
+    assert_eq!((id.as_str(), &content["error"]["type"]), ("r", &json!("TRANSIENT")), "{content}");
+    assert_eq!(voice.fixture.runs().len(), 1, "the read was stopped");
 }
 
 /// Asks for an approval and reads it back. Returns its id and the preview.

@@ -98,6 +98,10 @@ impl Delegations {
         self.running.is_none() && self.waiting.is_empty()
     }
 
+    pub const fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
     pub fn has_asked(&self, execution: &str) -> bool {
         self.asked.contains(execution)
     }

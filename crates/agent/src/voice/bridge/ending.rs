@@ -8,7 +8,6 @@ use toolwright_orchestrator::store::SessionStatus;
 
 use super::Bridge;
 use crate::voice::client::{ClientOutput, CloseReason, EndReason};
-use crate::voice::transport::Command;
 
 /// How long after the farewell has been played, by its length, a client that reports nothing is believed to have heard it.
 const PLAYBACK_MARGIN: Duration = Duration::from_secs(2);
@@ -122,7 +121,7 @@ impl Bridge {
         self.finish(self.end_reason()).await;
     }
 
-    /// Ends the session. The client is told; the loop stops.
+    /// Ends the session: the loop stops, and [`Self::close`] does the rest.
     pub(super) async fn finish(&mut self, reason: EndReason) {
         if self.end.is_some() {
             return;
@@ -131,8 +130,6 @@ impl Bridge {
         if !is_told {
             self.tell(ClientOutput::Ending { reason, has_farewell: false });
         }
-        self.tell(ClientOutput::Ended { reason });
-        self.tell(ClientOutput::Closed(CloseReason::Ended));
         self.end = Some(reason);
         // A session that its model has left may be continued.
         if reason == EndReason::Provider {
@@ -143,17 +140,30 @@ impl Bridge {
         }
     }
 
-    /// After the loop: the model is left, running writes finish, the log is completed.
+    /// After the loop: every call is answered while the model is still connected, the client hears the end last, the log
+    /// is completed.
     pub(super) async fn close(mut self) {
         let reason = self.end.unwrap_or(EndReason::Abandoned);
+        // The client is not listened to any more.
+        self.input = None;
         self.end_item();
         self.end_assistant_text();
-        self.send(Command::Close);
-        self.connection = None;
         self.stop_delegation().await;
         self.finish_calls().await;
+        if let Some(connection) = self.connection.take() {
+            connection.close();
+        }
         self.end_logged_turn().await;
         self.orchestrator.detach_client(&self.session.id, &self.client);
+        match reason {
+            // It continues elsewhere or later, so it has not ended.
+            EndReason::Shutdown => self.tell(ClientOutput::Closed(CloseReason::Shutdown)),
+            EndReason::Abandoned => {}
+            reason => {
+                self.tell(ClientOutput::Ended { reason });
+                self.tell(ClientOutput::Closed(CloseReason::Ended));
+            }
+        }
         self.shared.metrics.count(|metrics| {
             metrics.running -= 1;
             *metrics.ended.entry(reason.as_str()).or_default() += 1;

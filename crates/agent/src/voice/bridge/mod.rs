@@ -243,10 +243,7 @@ impl Bridge {
 
     async fn control(&mut self, control: Control) {
         match control {
-            Control::Shutdown => {
-                self.tell(ClientOutput::Closed(CloseReason::Shutdown));
-                self.end = Some(EndReason::Shutdown);
-            }
+            Control::Shutdown => self.end = Some(EndReason::Shutdown),
             Control::Attach { format, reply } => self.attach(format, reply),
         }
     }

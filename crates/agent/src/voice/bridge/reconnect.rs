@@ -74,8 +74,8 @@ impl Bridge {
             return;
         }
         tracing::info!(session = self.session.id, "replacing the connection to the voice model: {reason}");
-        if let Some(mut old) = self.connection.take() {
-            old.send(Command::Close);
+        if let Some(old) = self.connection.take() {
+            old.close();
         }
         self.reconnect.is_going_away = false;
         self.reconnect.going_away_at = None;

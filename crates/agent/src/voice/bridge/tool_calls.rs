@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
-use tokio::time::Instant;
+use tokio::time::{Duration, Instant};
 use toolwright_contract::{Envelope, ErrorKind, Failure, Meta, SideEffects};
 use toolwright_orchestrator::store::SessionRecord;
 use toolwright_orchestrator::{CallRequest, Cancel, Orchestrator, SessionRef, ToolCall};
@@ -20,6 +20,9 @@ use crate::voice::transport::{Command, ModelCall};
 const MAX_OPEN: usize = 16;
 /// How many ids are remembered, to recognise a call that is made twice.
 const MAX_KNOWN: usize = 1000;
+
+/// How long the end of a session waits for calls that change something.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A result, with the execution id of its call.
 pub(super) type FinishedCall = (String, Arc<Envelope>);
@@ -140,8 +143,7 @@ impl Bridge {
         self.timers.activity();
         self.turn.has_calls = true;
         self.end_item();
-        let mut requests = Vec::new();
-        let mut executions = Vec::new();
+        let (mut requests, mut executions, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
         for call in calls {
             if !self.calls.remember(&call.id) {
                 tracing::warn!(session = self.session.id, call = call.id, "the model made a call twice");
@@ -153,13 +155,14 @@ impl Bridge {
                     requests.push(request.position(executions.len()));
                     executions.push(execution);
                 }
-                (execution, Err(failure)) => {
-                    let envelope = Arc::new(refused(&tool, &execution, failure));
-                    self.call_finished((execution, envelope)).await;
-                }
+                (execution, Err(failure)) => refusals.push((refused(&tool, &execution, failure), execution)),
             }
         }
         self.run_calls(requests, executions);
+        // Once all are open: an answer may be the moment at which the connection is replaced.
+        for (envelope, execution) in refusals {
+            self.call_finished((execution, Arc::new(envelope))).await;
+        }
     }
 
     /// Logs and announces a call. Returns its execution id, and its request or why it cannot run.
@@ -252,16 +255,18 @@ impl Bridge {
         self.flush_notes();
     }
 
-    /// Answers the call on the connection that made it. A result that comes too late for that is told as text, so that
-    /// it is not lost.
+    /// Answers the call on the connection that made it, also when the model has cancelled it. A result that comes too late
+    /// for that is told as text, so that it is not lost; so is an effect that the model does not wait for.
     fn deliver(&mut self, call: OpenCall, envelope: &Envelope, content: Value) {
         let OpenCall { id, tool, connection, is_withdrawn, .. } = call;
         let is_current = connection == self.calls.connection && self.connection.is_some();
         let note = format!("[The result of the earlier call of `{tool}`: {content}]");
-        if is_current && !is_withdrawn {
-            self.calls.unheard.truncate(MAX_OPEN);
-            self.calls.unheard.push((Instant::now(), note));
-            return self.send(Command::Result { id, name: tool, content: Arc::new(content) });
+        if is_current {
+            self.send(Command::Result { id, name: tool, content: Arc::new(content) });
+            if !is_withdrawn {
+                self.calls.unheard.truncate(MAX_OPEN);
+                return self.calls.unheard.push((Instant::now(), note));
+            }
         }
         let took_effect = match &envelope.outcome {
             Ok(_) => true,
@@ -303,15 +308,24 @@ impl Bridge {
         }
     }
 
-    /// At the end of the session: reads are cancelled, writes are waited for, so that the log has their results.
+    /// At the end of the session: reads are cancelled, and what runs is waited for, so that every call has its answer. A
+    /// write that takes longer goes on; the store gets its result.
     pub(super) async fn finish_calls(&mut self) {
         self.calls.cancel_reads();
-        let deadline = Instant::now() + std::time::Duration::from_secs(5);
-        while !self.calls.is_empty() {
-            match tokio::time::timeout_at(deadline, self.finished_calls.recv()).await {
-                Ok(Some(finished)) => self.call_finished(finished).await,
-                Ok(None) | Err(_) => return,
+        let deadline = Instant::now() + FINISH_TIMEOUT;
+        while !self.calls.is_empty() || self.delegations.is_running() {
+            tokio::select! {
+                Some(finished) = self.finished_calls.recv() => self.call_finished(finished).await,
+                Some(update) = self.delegations.updates.recv() => self.delegation_update(update).await,
+                () = tokio::time::sleep_until(deadline) => break,
             }
+        }
+        let unfinished: Vec<_> =
+            self.calls.open.iter().map(|(id, call)| (id.clone(), call.tool.clone())).collect();
+        for (execution, tool) in unfinished {
+            tracing::warn!(session = self.session.id, execution, tool, "a call outlasts its voice session");
+            let envelope = refused(&tool, &execution, still_running(&execution));
+            self.call_finished((execution, Arc::new(envelope))).await;
         }
     }
 }
@@ -326,6 +340,14 @@ async fn only_reads(orchestrator: &Orchestrator, session: &SessionRecord, tool: 
 fn too_many() -> Failure {
     Failure::new(ErrorKind::RateLimit, format!("At most {MAX_OPEN} calls of a voice session run at a time."))
         .suggest("Wait for the results of the other calls.")
+}
+
+fn still_running(execution: &str) -> Failure {
+    let message = "The session ended while the call was running; it may still take effect.";
+    let mut failure = Failure::new(ErrorKind::Transient, message)
+        .suggest(format!("Look up the call `{execution}` in the history of calls."));
+    failure.partial_side_effects = true;
+    failure
 }
 
 fn refused(tool: &str, execution: &str, failure: Failure) -> Envelope {

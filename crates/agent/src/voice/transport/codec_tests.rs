@@ -168,6 +168,26 @@ fn realtime_ignores_the_calls_of_an_interrupted_response_and_truncates_what_was_
 }
 
 #[test]
+fn realtime_does_not_cancel_what_the_users_speech_cancels() {
+    let mut codec = codec("openai-realtime", "gpt-realtime");
+    read(&mut *codec, json!({ "type": "session.updated" }));
+    read(&mut *codec, json!({ "type": "response.created" }));
+    let speech = || json!({ "type": "input_audio_buffer.speech_started" });
+    assert_eq!(read(&mut *codec, speech()).1, [Event::SpeechStarted]);
+    let messages = write(&mut *codec, Command::Interrupt { item: Some("item_1".to_owned()), ms: 120 });
+    assert_eq!(messages.len(), 1, "only truncated: {messages:?}");
+    read(&mut *codec, response_done("cancelled", json!([])));
+    // The next response is not interrupted by speech, and a filler never is.
+    read(&mut *codec, json!({ "type": "response.created" }));
+    let interrupt = || Command::Interrupt { item: None, ms: 0 };
+    assert_eq!(write(&mut *codec, interrupt()), [json!({ "type": "response.cancel" })]);
+    read(&mut *codec, response_done("cancelled", json!([])));
+    write(&mut *codec, Command::Filler("One moment.".to_owned()));
+    read(&mut *codec, speech());
+    assert_eq!(write(&mut *codec, interrupt()), [json!({ "type": "response.cancel" })]);
+}
+
+#[test]
 fn a_filler_is_outside_of_the_conversation() {
     let mut codec = codec("openai-realtime", "gpt-realtime");
     read(&mut *codec, json!({ "type": "session.updated" }));

@@ -30,6 +30,8 @@ struct OpenAiRealtime {
     is_ready: bool,
     /// A response is being made, or was asked for.
     is_responding: bool,
+    /// The user speaks, so the service cancels the response by itself.
+    is_cancelled: bool,
     /// The response is outside of the conversation: its end ends no turn.
     is_filler: bool,
     /// A response is wanted as soon as none is being made and no call is open.
@@ -44,6 +46,7 @@ impl OpenAiRealtime {
             setup,
             is_ready: false,
             is_responding: false,
+            is_cancelled: false,
             is_filler: false,
             wants_response: false,
             open_calls: Vec::new(),
@@ -94,6 +97,7 @@ impl OpenAiRealtime {
 
     fn response_done(&mut self, event: &Value, exchange: &mut Exchange) {
         self.is_responding = false;
+        self.is_cancelled = false;
         if std::mem::take(&mut self.is_filler) {
             return self.respond_when_free(exchange);
         }
@@ -123,7 +127,7 @@ impl OpenAiRealtime {
     }
 
     fn interrupt(&self, item: Option<String>, ms: u64, exchange: &mut Exchange) {
-        if self.is_responding {
+        if self.is_responding && !self.is_cancelled {
             exchange.send(&json!({ "type": "response.cancel" }));
         }
         if let Some(item) = item {
@@ -207,7 +211,11 @@ impl Codec for OpenAiRealtime {
                 }
                 exchange.events.push(Event::Ready);
             }
-            "input_audio_buffer.speech_started" => exchange.events.push(Event::SpeechStarted),
+            "input_audio_buffer.speech_started" => {
+                // `interrupt_response` is about responses of the conversation, which a filler is not.
+                self.is_cancelled = self.is_responding && !self.is_filler;
+                exchange.events.push(Event::SpeechStarted);
+            }
             "conversation.item.input_audio_transcription.delta" => {
                 let text = text(event, "/delta").to_owned();
                 exchange.events.push(Event::UserText { text, is_final: false });

@@ -27,6 +27,8 @@ use super::{Codec, Command, Event, Exchange, Setup, ToolUse, VoiceProvider};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A provider that takes nothing for so long is gone.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+/// For the provider's close frame, after ours.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 /// Without any frame for so long, the connection is half-open.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
@@ -218,6 +220,17 @@ impl Connection {
         if is_close {
             self.queue.close();
         }
+    }
+
+    /// Ends the connection after what is queued. What still comes is read to its end, because a socket that is closed with
+    /// unread data is reset, and the provider would lose the last messages.
+    pub fn close(mut self) {
+        self.send(Command::Close);
+        tokio::spawn(async move {
+            let rest = async { while self.reader.next().await.is_some_and(|frame| frame.is_ok()) {} };
+            // A provider that does not close is left.
+            let _ = tokio::time::timeout(CLOSE_TIMEOUT, rest).await;
+        });
     }
 
     /// The next event; [`Event::Closed`] for ever once the connection has ended. Cancel-safe.
