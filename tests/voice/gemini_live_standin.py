@@ -8,11 +8,11 @@ Proven against google-genai (python) and @google/genai (node).
                                 [--asr TEXT] [--api-key KEY] [--no-strict] [--era auto|2.5|3.1|3.8]
 
 What the "model" does is decided by the text of the user's turn (typed text, or
---asr for spoken turns), so that a client test is deterministic:
+--asr for spoken turns, one after the other), so that a client test is deterministic:
 
   call NAME {json}     one line per call; all lines form ONE toolCall message
   say TEXT             speak TEXT
-  slow                 a long answer (40 chunks, 50 ms apart) -- interrupt it
+  slow [N]             a long answer (N chunks, 50 ms apart; default 40) -- interrupt it
   goaway [N]           goAway{timeLeft:"5s"}, then a normal answer; with N: timeLeft "Ns", closed N s later
   cut [MS]             a line of its own, also after calls: the TCP connection is dropped MS later (default 0)
   again                a line of its own, after calls: the toolCall message is sent twice
@@ -105,8 +105,13 @@ def empty(v):
 
 
 class World:
-    def __init__(self):
+    def __init__(self, asr=()):
+        self.asr = list(asr)
         self.handles, self.calls, self.complaints, self.advice = {}, {}, [], []
+
+    def heard(self):
+        """what the next spoken turn says: one --asr after the other, the last one again and again"""
+        return self.asr.pop(0) if len(self.asr) > 1 else self.asr[0] if self.asr else None
 
     def complain(self, conn, what):
         self.complaints.append({"conn": conn, "what": what})
@@ -239,8 +244,8 @@ class Session:
             if all(not self.pending[f["id"]]["blocking"] for f in fcs):
                 await self.speak("One moment.")          # NON_BLOCKING: conversation goes on
             return                                       # BLOCKING: silent until toolResponse
-        if text.strip() == "slow":
-            await self.speak("This is a very long answer. " * 8, chunks=40, gap=0.05)
+        if m := re.match(r"slow(?: (\d+))?$", text.strip()):
+            await self.speak("This is a very long answer. " * 8, chunks=int(m[1] or 40), gap=0.05)
         elif text.startswith("say "):
             await self.speak(text[4:])
         else:
@@ -409,7 +414,7 @@ class Session:
             text, self.after_user = "; ".join(self.after_user), []
             self.start("say " + text)
             return
-        self.start(self.opt.asr or f"say I heard {int(ms)} ms of audio", spoken=True)
+        self.start(self.w.heard() or f"say I heard {int(ms)} ms of audio", spoken=True)
 
     async def on_tool_response(self, t):
         speak, sched = [], "WHEN_IDLE"
@@ -514,7 +519,7 @@ async def main(opt):
                 print(json.dumps(rec)[:300], flush=True)
         return log
 
-    world = World()
+    world = World(opt.asr)
 
     def gate(conn, req):
         path, _, query = req.path.partition("?")     # not urlsplit: the path may start with "//"
@@ -558,7 +563,7 @@ if __name__ == "__main__":
     ap.add_argument("--port", type=int, default=8765)
     ap.add_argument("--tls-port", type=int)
     ap.add_argument("--cert"), ap.add_argument("--key")
-    ap.add_argument("--log"), ap.add_argument("--asr"), ap.add_argument("--api-key")
+    ap.add_argument("--log"), ap.add_argument("--asr", action="append", default=[]), ap.add_argument("--api-key")
     ap.add_argument("--era", choices=["auto", "2.5", "3.1", "3.8"], default="auto")
     ap.add_argument("--frames", choices=["binary", "text"], default="binary")
     ap.add_argument("--no-strict", dest="strict", action="store_false")
