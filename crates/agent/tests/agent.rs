@@ -15,6 +15,8 @@ mod offline;
 mod replicas;
 #[path = "agent/resume.rs"]
 mod resume;
+#[path = "agent/same_tasks.rs"]
+mod same_tasks;
 #[path = "agent/scripted_model.rs"]
 mod scripted_model;
 #[path = "agent/scripted_voice.rs"]

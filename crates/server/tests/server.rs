@@ -59,6 +59,9 @@ mod otlp;
 mod own_loop;
 #[path = "server/scripted_model.rs"]
 mod scripted_model;
+#[allow(dead_code, reason = "shared with the tests of the agent")]
+#[path = "../../agent/tests/agent/scripted_voice.rs"]
+mod scripted_voice;
 #[path = "server/sessions.rs"]
 mod sessions;
 #[path = "server/shutdown.rs"]
@@ -69,3 +72,5 @@ mod support;
 mod visibility;
 #[path = "server/voice.rs"]
 mod voice;
+#[path = "server/voice_limits.rs"]
+mod voice_limits;

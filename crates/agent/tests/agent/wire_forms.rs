@@ -22,7 +22,7 @@ pub fn text(text: &'static str) -> Step {
     Step { text, ..Step::default() }
 }
 
-pub fn calls<const N: usize>(calls: [(&'static str, &'static str, Value); N]) -> Step {
+pub fn calls(calls: impl IntoIterator<Item = (&'static str, &'static str, Value)>) -> Step {
     let calls = calls.into_iter().map(|(id, name, args)| Call { id, name, args: args.to_string() }).collect();
     Step { calls, ..Step::default() }
 }
