@@ -1,6 +1,7 @@
 // What all browser tests share: the servers, the browser, pages that fail on any error, axe, screenshots.
 //
-// scripts/browser-tests sets TOOLWRIGHT (the program), SCREENSHOTS and WORK (directories).
+// scripts/browser-tests sets TOOLWRIGHT (the program), VOICE_PYTHON (for stand-ins of voice models), SCREENSHOTS and WORK
+// (directories).
 
 import assert from 'node:assert/strict';
 import { spawn, execFileSync } from 'node:child_process';
@@ -8,6 +9,8 @@ import fs from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+
+import { writeRecording } from './recording.mjs';
 
 const require = createRequire(path.join(process.env.WORK, 'package.json'));
 const { chromium } = require('playwright-core');
@@ -73,7 +76,7 @@ function makeProject(name, settings, modelPort) {
 }
 
 async function serve(project, ...args) {
-  const env = { ...process.env, NO_COLOR: '1', TOOLWRIGHT_LOG: 'warn' };
+  const env = { ...process.env, NO_COLOR: '1', TOOLWRIGHT_LOG: 'warn', VOICE_KEY: 'k' };
   for (const name of ['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'GEMINI_API_KEY']) delete env[name];
   const { child, match } = await start(program, ['serve', '--listen', '127.0.0.1:0', '--access-log', 'false', ...args],
     { cwd: project, env, pattern: /http:\/\/(127\.0\.0\.1:\d+)[^]*the agent answers/ });
@@ -102,13 +105,30 @@ export const keyServer = once('keys', async () => {
 /** Without keys and without a model: what a new user sees. */
 export const openServer = once('open', async () => serve(makeProject('open', '[agent]\nprovider = "offline"\n', await model())));
 
+/** With a voice model that hears these utterances, one each time that the microphone is heard. */
+export async function voiceServer(name, ...utterances) {
+  const script = path.join(root, 'tests/voice/gemini_live_standin.py');
+  const heard = utterances.flatMap((utterance) => ['--asr', utterance]);
+  const standin = await start(process.env.VOICE_PYTHON, [script, '--port', '0', ...heard], { pattern: /^ready (\d+)/m });
+  const voice = `[voice]\nprovider = "gemini-live"\nmodel = "gemini-2.5-live"\nurl = "ws://127.0.0.1:${standin.match[1]}"\n`;
+  const tools = '[tools]\ndeclared = ["voice-tools.json"]\n';
+  const project = makeProject(name, `[agent]\nprovider = "offline"\n${tools}${voice}key_env = "VOICE_KEY"\n`, await model());
+  fs.copyFileSync(path.join(root, 'tests/voice/tools.json'), path.join(project, 'voice-tools.json'));
+  return serve(project);
+}
+
 // ---- pages -----------------------------------------------------------------------------------------------------------
+
+/** What the microphone hears, again and again: an utterance, a pause of 3 s, an utterance, a pause of 5 s. */
+const recording = path.join(work, 'microphone.wav');
+writeRecording(recording, [['speech', 700], ['silence', 3000], ['speech', 700], ['silence', 5000]]);
 
 const browser = once('browser', () => chromium.launch({
   executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
   args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
     '--disable-component-update', '--disable-sync', '--use-fake-ui-for-media-stream',
-    '--use-fake-device-for-media-stream', '--autoplay-policy=no-user-gesture-required'],
+    '--use-fake-device-for-media-stream', `--use-file-for-fake-audio-capture=${recording}`,
+    '--autoplay-policy=no-user-gesture-required'],
 }));
 
 export async function closeBrowser() {

@@ -119,7 +119,8 @@ function approvalNode(part, context) {
   return node;
 }
 
-function factsNode(args) {
+/** The members of a value, or the value itself. */
+export function factsNode(args) {
   const entries = args && typeof args === 'object' && !Array.isArray(args) ? Object.entries(args) : [['', args]];
   if (entries.length === 0) return element('p', { class: 'muted' }, 'Without arguments.');
   const text = (value) => (typeof value === 'string' ? visibleControls(value.slice(0, MAX_FACT_CHARS))

@@ -104,7 +104,7 @@ export class Speaker {
     this.rate = OUTPUT_RATE;
     this.context = new AudioContext({ sampleRate: OUTPUT_RATE });
     this.isDrained = true;
-    this.wasDrained = true;
+    this.wasSpeaking = false;
     this.lastReport = 0;
     /** Items in the order of their audio, by run: `{ item, begin, end }` in samples of the run. */
     this.runs = [[]];
@@ -134,6 +134,11 @@ export class Speaker {
 
   get items() {
     return this.runs.at(-1);
+  }
+
+  /** Something is played, or more of it is to come: audio may arrive no faster than it is played. */
+  get isSpeaking() {
+    return !this.isDrained || this.items.at(-1)?.end === null;
   }
 
   beginItem(item) {

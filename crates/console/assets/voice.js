@@ -297,13 +297,14 @@ export class VoiceClient extends EventTarget {
 
   /** What the speaker has played: an item and its milliseconds. */
   #report({ item, ms, isFlushed, isDrained, level, isDue }) {
-    this.#levels.output = isDrained ? 0 : level;
+    const { isSpeaking } = this.#speaker;
+    this.#levels.output = isSpeaking ? level : 0;
     this.#emit('level', { ...this.#levels });
     if (item !== null && isDue) this.#send({ type: 'played', item, ms });
     if (isFlushed && item !== null) this.#emit('interrupted', { item, ms });
-    if (isDrained !== this.#speaker.wasDrained) {
-      this.#speaker.wasDrained = isDrained;
-      this.#emit('speaking', { isSpeaking: !isDrained });
+    if (isSpeaking !== this.#speaker.wasSpeaking) {
+      this.#speaker.wasSpeaking = isSpeaking;
+      this.#emit('speaking', { isSpeaking });
     }
     if (isDrained && this.#farewell) this.#reportFarewell();
   }

@@ -7,6 +7,7 @@ use crate::asset::asset_url;
 pub enum Page {
     Home,
     Chat,
+    Voice,
     Tools,
     Prompt,
     Toolsets,
@@ -26,7 +27,7 @@ pub struct PageGroup {
 }
 
 const GROUPS: &[PageGroup] = &[
-    PageGroup { heading: "", pages: &[Page::Home, Page::Chat] },
+    PageGroup { heading: "", pages: &[Page::Home, Page::Chat, Page::Voice] },
     PageGroup { heading: "Tools", pages: &[Page::Tools, Page::Prompt, Page::Toolsets, Page::KnowledgeBase] },
     PageGroup {
         heading: "Activity",
@@ -39,6 +40,7 @@ impl Page {
         match self {
             Self::Home => "Home",
             Self::Chat => "Chat",
+            Self::Voice => "Voice",
             Self::Tools => "Tools",
             Self::Prompt => "Prompt",
             Self::Toolsets => "Toolsets",
@@ -55,6 +57,7 @@ impl Page {
         match self {
             Self::Home => "/",
             Self::Chat => "/chat",
+            Self::Voice => "/talk",
             Self::Tools => "/tools",
             Self::Prompt => "/prompt",
             Self::Toolsets => "/toolsets",
@@ -77,6 +80,9 @@ impl Page {
         match self {
             Self::Home => "M2.5 7 8 2.5 13.5 7v6.5h-4V10h-3v3.5h-4z",
             Self::Chat => "M2.5 3.5h11V11H7l-3 2.5V11H2.5z",
+            Self::Voice => {
+                "M8 2a2 2 0 0 1 2 2v4a2 2 0 0 1-4 0V4a2 2 0 0 1 2-2zM3.500 8a4.500 4.500 0 0 0 9 0M8 12.500V14"
+            }
             Self::Tools => "M9.5 3.500a3 3 0 0 0 3.8 3.800l-6.6 6.600a1.9 1.9 0 0 1-2.7-2.700l6.6-6.600z",
             Self::Prompt => "m3 5 3 3-3 3M8 11.500h5",
             Self::Toolsets => "m8 2 6 3-6 3-6-3zM2 8l6 3 6-3M2 11l6 3 6-3",

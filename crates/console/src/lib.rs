@@ -29,6 +29,7 @@ pub mod tool;
 pub mod tools;
 pub mod toolsets;
 pub mod usage;
+pub mod voice;
 
 pub use askama::Error as RenderError;
 pub use askama::Template;

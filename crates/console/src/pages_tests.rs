@@ -16,6 +16,7 @@ use crate::schema_form::{Decoded, build};
 use crate::tool::{Tab, TabContent, ToolPage, TryContent, TryResult};
 use crate::tools::{Health, ToolRow, ToolsPage};
 use crate::toolsets::{ChangedTool, Comparison, ToolsetRow, ToolsetsPage};
+use crate::voice::{VoicePage, VoiceTool};
 use crate::{error_page::ErrorPage, sign_in::SignInPage};
 
 /// Text that would be markup, a script, or turn the direction of what follows.
@@ -75,18 +76,18 @@ fn pages(text: &str) -> Vec<(&'static str, String)> {
     };
     let page = |tab, content| tool_page(text, tab, content);
     let documentation = TabContent::Documentation(Markdown::new(text));
-    let toolsets = toolsets(text);
-    let error = ErrorPage { status: 404, title: "Not found", detail: text, request_id: text };
-    vec![
+    let mut pages = vec![
         ("home", home.to_string()),
         ("tools", tools.to_string()),
         ("tool", page(Tab::Try, try_content(text)).to_string()),
         ("tool documentation", page(Tab::Documentation, documentation).to_string()),
-        ("toolsets", toolsets.to_string()),
-        ("error", error.to_string()),
+        ("toolsets", toolsets(text).to_string()),
+        ("error", ErrorPage { status: 404, title: "Not found", detail: text, request_id: text }.to_string()),
         ("sign-in", SignInPage { next: text, error: Some(text) }.to_string()),
         ("charts", charts(text)),
-    ]
+    ];
+    pages.extend(voice_pages(text));
+    pages
 }
 
 fn tool_row(text: &str) -> ToolRow {
@@ -177,6 +178,23 @@ fn toolsets(text: &str) -> ToolsetsPage {
         from: Vec::new(),
         to: Vec::new(),
         comparison: Some(comparison),
+    }
+}
+
+fn voice_pages(text: &str) -> [(&'static str, String); 2] {
+    let page = |has_model| voice(text, has_model).to_string();
+    [("voice", page(true)), ("voice without a model", page(false))]
+}
+
+fn voice(text: &str, has_model: bool) -> VoicePage {
+    let own = || text.to_owned();
+    VoicePage {
+        layout: layout(text),
+        subline: own(),
+        notices: vec![Notice::new(Tone::Info, own(), own()).with_fix(own())],
+        has_model,
+        tools: vec![VoiceTool { id: own(), summary: own(), asks_first: true }],
+        more_tools: 2,
     }
 }
 

@@ -108,6 +108,7 @@ pub const ROUTES: &[Route] = &[
     page("GET", "/", Access::Authenticated, |r| Box::pin(console::home::show(r))),
     page("GET", "/chat", Access::Authenticated, |r| Box::pin(console::chat::show(r))),
     page("GET", "/chat/{sessionId}", Access::Authenticated, |r| Box::pin(console::chat::show(r))),
+    page("GET", "/talk", Access::Authenticated, |r| Box::pin(console::voice::show(r))),
     page("GET", "/tools", Access::Authenticated, |r| Box::pin(console::tools::list(r))),
     page("GET", "/tools/{toolId}", Access::Authenticated, |r| Box::pin(console::tool::show(r))),
     page("POST", "/tools/{toolId}/try", Access::Authenticated, |r| Box::pin(console::tool::try_it(r))),

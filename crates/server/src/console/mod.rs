@@ -19,6 +19,7 @@ pub(crate) mod tool_test;
 pub(crate) mod tools;
 pub(crate) mod toolsets;
 pub(crate) mod usage;
+pub(crate) mod voice;
 
 use hyper::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderMap, HeaderName, HeaderValue, LOCATION,

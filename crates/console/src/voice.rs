@@ -1,0 +1,29 @@
+//! The voice page: its frame and the tools that can be asked for. `voice-page.js` fills in the conversation; without a voice
+//! model, `chat.js` does.
+
+use askama::Template;
+
+use crate::layout::Layout;
+use crate::parts::Notice;
+
+#[derive(Debug, Template)]
+#[template(path = "voice.html")]
+pub struct VoicePage {
+    pub layout: Layout,
+    /// Who talks.
+    pub subline: String,
+    pub notices: Vec<Notice>,
+    /// There is a voice model; otherwise the page offers to write.
+    pub has_model: bool,
+    pub tools: Vec<VoiceTool>,
+    /// There are more than those in `tools`.
+    pub more_tools: usize,
+}
+
+/// A tool that may be used by voice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VoiceTool {
+    pub id: String,
+    pub summary: String,
+    pub asks_first: bool,
+}
