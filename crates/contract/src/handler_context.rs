@@ -49,6 +49,7 @@ pub const DATA: &[&str] = &[
     "clientId",
     "mode",
     "executionId",
+    "idempotencyKey",
     "tool.id",
     "tool.version",
     "tool.idempotent",

@@ -35,9 +35,14 @@ impl Context {
         self.0.mode()
     }
 
-    /// The id of this call, the same when it is replayed.
+    /// The id of this call, the same when it is replayed. Calls of other sessions may have the same id.
     pub fn execution_id(&self) -> &str {
         &self.0.execution_id
+    }
+
+    /// Names this call to other services: the same when it is made again, and no other call has it, in any session.
+    pub fn idempotency_key(&self) -> String {
+        self.0.idempotency_key()
     }
 
     pub fn tool(&self) -> &ToolSpec {

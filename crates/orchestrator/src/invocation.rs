@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Number, Value, json};
+use sha2::{Digest, Sha256};
 use toolwright_capabilities::CallResources;
 use toolwright_contract::{ErrorKind, Failure, Mode, SideEffects, Success, ToolSpec};
 use toolwright_engine::{Cancel, Host, Level};
+use toolwright_registry::hex;
 use toolwright_registry::toolset::Tool;
 
 use crate::admission::ClaimKind;
@@ -130,6 +132,7 @@ impl Invocation {
             "clientId": session.client_id,
             "mode": session.mode,
             "executionId": &*self.execution_id,
+            "idempotencyKey": self.idempotency_key(),
             "tool": { "id": spec.tool_id, "version": spec.version, "idempotent": spec.idempotent },
             "session": {
                 "isActive": self.is_active(),
@@ -138,6 +141,16 @@ impl Invocation {
                 "state": session.state,
             },
         })
+    }
+
+    /// Names this call to other services, which know nothing of sessions: the ids of calls are unique only within one.
+    pub fn idempotency_key(&self) -> String {
+        let scope = &self.session.id;
+        let mut hasher = Sha256::new();
+        hasher.update((scope.len() as u64).to_le_bytes());
+        hasher.update(scope);
+        hasher.update(&*self.execution_id);
+        hex(&hasher.finalize())
     }
 
     /// Whether the tool declares that it writes.

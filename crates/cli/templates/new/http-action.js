@@ -9,8 +9,8 @@ const SERVICE = 'https://api.example.com/items';
 export async function execute({ args, context }) {
   const response = await context.http.fetch(SERVICE, {
     method: 'POST',
-    // The same for a call and its resends: the service can recognise a request that it has already served.
-    headers: { 'idempotency-key': context.executionId },
+    // The same when this call is made again, and for no other call: the service can recognise what it has already done.
+    headers: { 'idempotency-key': context.idempotencyKey },
     body: { input: args.input },
   });
   if (!response.ok) {

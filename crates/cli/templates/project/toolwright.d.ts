@@ -50,8 +50,10 @@ declare namespace Toolwright {
   interface Context {
     readonly clientId: string;
     readonly mode: Mode;
-    /** The id of this call, the same when it is replayed. */
+    /** The id of this call, the same when it is replayed. Calls of other sessions may have the same id. */
     readonly executionId: string;
+    /** Names this call to other services: the same when it is made again, and no other call has it, in any session. */
+    readonly idempotencyKey: string;
     readonly tool: { readonly id: string; readonly version: string; readonly idempotent: boolean };
     /** The session when the call started. */
     readonly session: {

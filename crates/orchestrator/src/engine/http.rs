@@ -9,9 +9,7 @@ use std::sync::Arc;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 use toolwright_contract::{ErrorKind, Failure, SideEffects, Success, arguments};
-use toolwright_registry::hex;
 use toolwright_registry::http::{HttpTool, Piece, Template};
 
 use super::within;
@@ -167,16 +165,6 @@ impl Request {
     }
 }
 
-/// The idempotency key: ids of calls are unique only within a session.
-fn idempotency_key(invocation: &Invocation) -> String {
-    let scope = &invocation.session.id;
-    let mut hasher = Sha256::new();
-    hasher.update((scope.len() as u64).to_le_bytes());
-    hasher.update(scope);
-    hasher.update(&*invocation.execution_id);
-    hex(&hasher.finalize())
-}
-
 /// A value as it is written in a URL or a header.
 fn plain(value: &Value) -> Option<String> {
     match value {
@@ -188,7 +176,7 @@ fn plain(value: &Value) -> Option<String> {
 
 pub(super) async fn run(invocation: &Arc<Invocation>, request: &Request, args: Value) -> Normalised {
     let args = args.as_object().cloned().unwrap_or_default();
-    let [url, init] = match request.fill(&args, &idempotency_key(invocation)) {
+    let [url, init] = match request.fill(&args, &invocation.idempotency_key()) {
         Ok(filled) => filled,
         Err(failure) => return Normalised { outcome: Err(failure), detail: None },
     };

@@ -215,3 +215,21 @@ async fn a_failure_of_a_capability_that_is_not_caught_keeps_its_kind() {
     let error = uncaught("read_only", failing_server("204 No Content").await, "GET").await;
     assert_eq!((&error["type"], &error["partialSideEffects"]), (&json!("INTERNAL"), &json!(false)));
 }
+
+#[tokio::test]
+async fn a_call_has_one_idempotency_key_and_a_call_of_another_session_with_the_same_id_another() {
+    let schema = json!({ "idempotent": true, "sideEffects": "none" });
+    let body = "return { ok: true, data: context }";
+    let (runtime, _dir) = ToolsetBuilder::new().tool("keys", schema, body).runtime();
+    let orchestrator = orchestrator(&runtime);
+    let mut keys = Vec::new();
+    for _ in 0..2 {
+        let request =
+            request(&orchestrator, NewSession::new("client-1", Mode::Text), "keys", json!({})).await;
+        let data = to_json(&orchestrator.call(request).await)["data"].clone();
+        assert_eq!(data["executionId"], "call-1");
+        keys.push(data["idempotencyKey"].as_str().unwrap().to_owned());
+    }
+    assert_eq!((keys[0].len(), keys[1].len()), (64, 64));
+    assert_ne!(keys[0], keys[1]);
+}
