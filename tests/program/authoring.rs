@@ -225,3 +225,22 @@ fn a_build_from_the_cache_notices_a_changed_format() {
     let schema = &project.artifact_json()["tools"][0]["jsonSchema"];
     assert_eq!(schema["properties"]["query"]["pattern"], "^\\+[0-9 ]+$");
 }
+
+#[test]
+fn a_section_of_the_configuration_for_no_tool_is_found() {
+    let project = Project::with(&["one"]);
+    fs::write(project.dir().join("toolwright.toml"), "[tool.on.http]\nallow = [\"api.example.com\"]\n")
+        .unwrap();
+    let report = project.check().expect_code(1).json();
+    let found = &report["diagnostics"][0];
+    let message = "`[tool.on]` in the configuration: there is no tool `on`";
+    assert_eq!((&found["code"], &found["message"]), (&json!("config-unknown-tool"), &json!(message)));
+    assert_eq!((&report["ok"], &found["help"]), (&json!(false), &json!("did you mean `[tool.one]`?")));
+    project.run(&["check"]).expect_code(1).expect_stderr(&[message, "did you mean `[tool.one]`?"]);
+    let doctor = project.run(&["doctor", "--format", "json"]).json();
+    let tools = doctor["checks"].as_array().unwrap().iter().find(|check| check["check"] == "tools").unwrap();
+    assert_eq!((&tools["status"], &tools["message"]), (&json!("broken"), &json!(message)));
+    fs::write(project.dir().join("toolwright.toml"), "[tool.one.http]\nallow = [\"api.example.com\"]\n")
+        .unwrap();
+    project.check().expect_code(0);
+}

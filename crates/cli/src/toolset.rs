@@ -75,13 +75,8 @@ fn load_with_imports(source: &Source, config: &Config) -> Result<(Toolset, Impor
 }
 
 fn build_runtime(toolset: Toolset, source: &Source, config: &Config, imports: &Imports) -> Result<Runtime> {
-    if let Some(name) = config.settings.tool.keys().find(|name| toolset.get(name).is_none()) {
-        let help = match nearest(&name.replace('-', "_"), toolset.ids()) {
-            Some(near) => format!("did you mean `[tool.{near}]`?"),
-            None => "use the tool's id; `toolwright list` prints all ids".to_owned(),
-        };
-        let message = format!("`[tool.{name}]` in the configuration: there is no tool `{name}`");
-        return Err(Failure::new(message, help).into());
+    if let Some(unknown) = unknown_sections(config, &toolset).next() {
+        return Err(unknown.into());
     }
     let artifact_dir = source.artifact.as_deref().and_then(Path::parent);
     let builder = Runtime::builder(Arc::new(toolset), artifact_dir.unwrap_or(&config.tools))
@@ -90,6 +85,18 @@ fn build_runtime(toolset: Toolset, source: &Source, config: &Config, imports: &I
         .capabilities(config.capabilities());
     let allowed = config.allowed_hosts()?.into_iter();
     Ok(allowed.fold(imports.register(builder), |builder, (tool, list)| builder.allow(tool, list)).build())
+}
+
+/// The sections of the configuration for tools that do not exist.
+pub fn unknown_sections(config: &Config, toolset: &Toolset) -> impl Iterator<Item = Failure> {
+    let unknown = config.settings.tool.keys().filter(|name| toolset.get(name).is_none());
+    unknown.map(|name| {
+        let help = match nearest(&name.replace('-', "_"), toolset.ids()) {
+            Some(near) => format!("did you mean `[tool.{near}]`?"),
+            None => "use the tool's id; `toolwright list` prints all ids".to_owned(),
+        };
+        Failure::new(format!("`[tool.{name}]` in the configuration: there is no tool `{name}`"), help)
+    })
 }
 
 /// The runtime for a command's async work.

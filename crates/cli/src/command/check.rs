@@ -1,4 +1,5 @@
-//! `toolwright check`: reports all problems that `build` finds, and those of declared and imported tools.
+//! `toolwright check`: reports all problems that `build` finds, those of declared and imported tools, and sections of the
+//! configuration for tools that do not exist.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -47,12 +48,14 @@ pub fn run(common: &Common, args: &Check) -> Result<ExitCode> {
     };
     let session = session_toolset(&config, || built_toolset(compilation.as_ref()))?;
     let refused = session.as_ref().map_or(&[][..], |session| &session.refused);
-    let is_ok = compilation.as_ref().is_none_or(Compilation::is_ok) && refused.is_empty();
+    let unknown = unknown_sections(&config, session.as_ref(), compilation.as_ref())?;
+    let is_ok =
+        compilation.as_ref().is_none_or(Compilation::is_ok) && refused.is_empty() && unknown.is_empty();
     match config.format {
-        Format::Json => print_report(is_ok, compilation.as_ref(), refused),
+        Format::Json => print_report(is_ok, compilation.as_ref(), refused, &unknown),
         Format::Human => {
             if let Some(compilation) = &compilation {
-                print_result(&config, compilation, refused.len(), args.timings);
+                print_result(&config, compilation, refused.len() + unknown.len(), args.timings);
             }
             session.iter().for_each(print_session_toolset);
             if !refused.is_empty() {
@@ -60,6 +63,10 @@ pub fn run(common: &Common, args: &Check) -> Result<ExitCode> {
                 output::message(format_args!(
                     "\x1b[1;31mfailed\x1b[0m: {tools} in declared or imported tools"
                 ));
+            }
+            for Failure { message, help, .. } in &unknown {
+                output::message(format_args!("\x1b[1;31mfailed\x1b[0m: {message}"));
+                output::help(help);
             }
         }
     }
@@ -90,6 +97,23 @@ pub(super) fn print_session_toolset(session: &SessionToolset) {
         output::help(help);
     }
     output::message(session.summary());
+}
+
+/// The sections of the configuration for tools that do not exist, if all tools are known.
+pub(super) fn unknown_sections(
+    config: &Config,
+    session: Option<&SessionToolset>,
+    compilation: Option<&Compilation>,
+) -> Result<Vec<Failure>> {
+    let is_known = compilation.is_none_or(Compilation::is_ok)
+        && session.is_none_or(|session| session.refused.is_empty());
+    if config.settings.tool.is_empty() || !is_known {
+        return Ok(Vec::new());
+    }
+    match session {
+        Some(session) => Ok(toolset::unknown_sections(config, &session.toolset).collect()),
+        None => Ok(toolset::unknown_sections(config, &built_toolset(compilation)?).collect()),
+    }
 }
 
 fn built_toolset(compilation: Option<&Compilation>) -> Result<Toolset> {
@@ -123,9 +147,10 @@ fn print_result(config: &Config, compilation: &Compilation, refused: usize, with
     }
 }
 
-fn print_report(is_ok: bool, compilation: Option<&Compilation>, refused: &[Failure]) {
+fn print_report(is_ok: bool, compilation: Option<&Compilation>, refused: &[Failure], unknown: &[Failure]) {
     let mut all: Vec<_> = compilation.map(|compilation| compilation.diagnostics.clone()).unwrap_or_default();
     all.extend(refused.iter().map(|refused| diagnostic("tool-refused", refused, &refused.help)));
+    all.extend(unknown.iter().map(|unknown| diagnostic("config-unknown-tool", unknown, &unknown.help)));
     let version = compilation.and_then(Compilation::version).filter(|_| is_ok);
     let found = compilation.map_or(0, |compilation| compilation.found);
     report::print_json(is_ok, version.as_deref(), found, &all);

@@ -14,11 +14,11 @@ use toolwright_kb::store::Stats;
 use toolwright_orchestrator::capabilities::images::Images;
 use toolwright_orchestrator::confinement;
 use toolwright_orchestrator::store::{self, Sqlite, sqlite};
-use toolwright_registry::build::{Progress, compile};
+use toolwright_registry::build::{Compilation, Progress, compile};
 use toolwright_registry::toolset::Toolset;
 use toolwright_server::{SetupCheck, SetupStatus};
 
-use super::check::session_toolset;
+use super::check::{session_toolset, unknown_sections};
 use crate::args::{Common, Format};
 use crate::config::{Config, without_password};
 use crate::imports::Imports;
@@ -156,10 +156,19 @@ fn check_tools(config: &Config) -> CheckResult {
             let message = format!("{} has no tools", tools.display());
             CheckResult::missing(message, "create one with `toolwright new my-tool`")
         }
-        Ok(found) => {
-            CheckResult::ok(format!("{} in {}", report::plural(found.found, "tool"), tools.display()))
-        }
+        Ok(found) => match first_unknown_section(config, &found) {
+            Some(unknown) => CheckResult::from(unknown),
+            None => {
+                CheckResult::ok(format!("{} in {}", report::plural(found.found, "tool"), tools.display()))
+            }
+        },
     }
+}
+
+/// A problem of the declared or imported tools is reported by `check` and by another row.
+fn first_unknown_section(config: &Config, compilation: &Compilation) -> Option<Failure> {
+    let session = session_toolset(config, || toolset::from_compilation(compilation)).ok()?;
+    unknown_sections(config, session.as_ref(), Some(compilation)).ok()?.into_iter().next()
 }
 
 /// The tools of a project without a tools directory, or with an empty one.
