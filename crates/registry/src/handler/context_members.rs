@@ -1,5 +1,6 @@
-//! Reports members of `context` that do not exist, such as `context.htp`. What would throw in every call is an error;
-//! a member that is only read or tested is a warning, because the handler may be written for other hosts, too.
+//! Reports members of `context` that do not exist, such as `context.htp`, and misspelt `{ args, context }`. What would
+//! throw in every call is an error; a member that is only read or tested is a warning, because the handler may be written
+//! for other hosts, too.
 
 use super::HANDLER;
 use super::module::Module;
@@ -15,12 +16,18 @@ use toolwright_contract::handler_context::{FUNCTIONS, members};
 use toolwright_contract::suggest::{list, nearest};
 
 /// The name of the parameter.
-pub(super) const CONTEXT: &str = "context";
+const CONTEXT: &str = "context";
+/// The members of the argument of `execute`.
+pub(super) const PARAMETERS: [&str; 2] = ["args", CONTEXT];
 
 pub(super) fn check(program: &Program, module: &mut Module) {
     let mut uses = Uses::default();
     uses.visit_program(program);
     let is_handler = module.file == HANDLER;
+    for (name, near, span) in uses.misspelt.drain(..).filter(|_| is_handler) {
+        let message = format!("`{name}` is not passed to `execute`, which gets `args` and `context`");
+        module.error("handler-unknown-context", span, message).help(format!("did you mean `{near}`?"));
+    }
     let mut found: BTreeMap<String, Finding> = BTreeMap::new();
     for member in &uses.members {
         let is_context = uses.contexts.contains(&member.root) && !uses.others.contains(&member.root);
@@ -137,6 +144,8 @@ struct Uses<'a> {
     parameters: Vec<&'a str>,
     /// Names that also mean something else. Scopes are ignored: a missing report is better than a wrong one.
     others: Vec<&'a str>,
+    /// Names in a pattern like `{ args, contex }`, what they should probably be, and where they are.
+    misspelt: Vec<(&'a str, &'static str, Range<usize>)>,
 }
 
 impl<'a> Uses<'a> {
@@ -150,6 +159,25 @@ impl<'a> Uses<'a> {
                     self.read_pattern("", &[], inner);
                 }
                 _ => {}
+            }
+        }
+    }
+
+    /// `{ args, contex }`: a parameter that has one of the two names has no other that is nearly one of them.
+    fn find_misspelt(&mut self, pattern: &ObjectPattern<'a>) {
+        if !pattern.properties.iter().any(|property| PARAMETERS.iter().any(|name| is_named(property, name))) {
+            return;
+        }
+        for property in pattern.properties.iter().filter(|property| !property.computed) {
+            let oxc_ast::ast::PropertyKey::StaticIdentifier(key) = &property.key else { continue };
+            let name = key.name.as_str();
+            // With a default value, a host that does not pass it is expected.
+            let has_default = matches!(property.value, BindingPattern::AssignmentPattern(_));
+            if PARAMETERS.contains(&name) || has_default {
+                continue;
+            }
+            if let Some(near) = nearest(name, PARAMETERS) {
+                self.misspelt.push((name, near, range(key.span)));
             }
         }
     }
@@ -197,6 +225,9 @@ impl<'a> Visit<'a> for Uses<'a> {
             let name = id.name.as_str();
             self.parameters.push(name);
             self.contexts.extend((name == CONTEXT).then_some(name));
+        }
+        if let BindingPattern::ObjectPattern(pattern) = &parameter.pattern {
+            self.find_misspelt(pattern);
         }
         walk::walk_formal_parameter(self, parameter);
     }

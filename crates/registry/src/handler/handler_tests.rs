@@ -222,3 +222,25 @@ fn the_reference_handlers_have_no_diagnostics() {
     }
     assert!(checked >= 14, "{checked}");
 }
+
+#[test]
+fn a_misspelt_parameter_of_execute_is_an_error() {
+    check(
+        "export async function execute({ args, contex }) { return context.kb.get(args); }",
+        &[],
+        &["handler-unknown-context contex"],
+    );
+    check("export const execute = async ({ arg, context }) => context.kb.get(arg);", &[], &[
+        "handler-unknown-context arg",
+    ]);
+    assert_eq!(help("export function execute({ args, contex }) {}"), "did you mean `context`?");
+    for source in [
+        "export async function execute({ args, context }) {}",
+        "export async function execute({ args, contex = {} }) {}",
+        "export async function execute({ args, contex: other = {} }) {}",
+        "export async function execute({ args, extra }) {}",
+        "const f = ({ contex }) => contex; export async function execute({ args }) { return f(args); }",
+    ] {
+        check(source, &[], &[]);
+    }
+}

@@ -81,7 +81,7 @@ fn parse_in(arena: &Allocator, file: &str, source: &str, shape: &Shape) -> Modul
     if shape.may_use_globals {
         globals::check(&parsed.program, source, &mut module);
     }
-    if source.contains(context_members::CONTEXT) && !parsed.panicked {
+    if context_members::PARAMETERS.iter().any(|name| source.contains(name)) && !parsed.panicked {
         context_members::check(&parsed.program, &mut module);
     }
     module
