@@ -125,3 +125,21 @@ function inner(args) {
         );
     }
 }
+
+#[test]
+fn a_stub_allows_a_read_only_tool_to_read_and_not_to_write() {
+    let project = Project::with(&["one"]);
+    let test = r#"{ "name": "It fetches", "args": { "query": "x" }, "expect": { "ok": true },
+        "capabilities": { "http.fetch": { "returns": { "status": 200 } } } }"#;
+    project.write("one/tests/fetches.json", test);
+    for (init, code) in [("", 0), (", { method: 'HEAD' }", 0), (", { method: 'POST', body: {} }", 1)] {
+        project.write(
+            "one/handler.js",
+            format!("export async function execute({{ context }}) {{ await context.http.fetch('https://x.example/'{init}); return {{ ok: true, data: 1 }} }}"),
+        );
+        let run = project.run(&["test", "--only", "one"]).expect_code(code);
+        if code == 1 {
+            run.expect_stderr(&["a read-only tool may use GET and HEAD, not POST"]);
+        }
+    }
+}

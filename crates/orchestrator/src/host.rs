@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use toolwright_capabilities::{CallIdentity, CapabilityError};
-use toolwright_contract::{Envelope, Mode};
+use toolwright_contract::{Envelope, Mode, SideEffects};
 use toolwright_engine::{Host, HostError, HostFuture, Level};
 
 use crate::admission::ClaimKind;
@@ -27,16 +27,23 @@ pub(crate) struct CallHost(pub Arc<Invocation>);
 
 impl CallHost {
     /// Why the tool may not call this function.
-    fn refusal(&self, path: &str) -> Option<HostError> {
+    fn refusal(&self, path: &str, args: &[Value]) -> Option<HostError> {
         let declared = self.0.spec().side_effects;
         let Some(function) = functions::find(path) else {
             return Some(HostError::new("NOT_CONFIGURED", format!("there is no capability `{path}`")));
         };
-        (declared < function.needs).then(|| {
-            let message =
-                format!("`{path}` needs `sideEffects: {}`; the tool declares `{declared}`", function.needs);
-            HostError::new("NOT_ALLOWED", message)
-        })
+        if declared < function.needs {
+            let needed = function.needs;
+            let message = format!("`{path}` needs `sideEffects: {needed}`; the tool declares `{declared}`");
+            return Some(HostError::new("NOT_ALLOWED", message));
+        }
+        // The capability refuses it, too, but a test has a stub in its place.
+        if path == "http.fetch" && declared < SideEffects::Writes && may_write(path, args, |_| None) {
+            let method = args.get(1).and_then(|init| init["method"].as_str()).unwrap_or_default();
+            let message = format!("a read-only tool may use GET and HEAD, not {method}");
+            return Some(HostError::new("NOT_ALLOWED", message));
+        }
+        None
     }
 
     /// Adds an intent. A stub may refuse it.
@@ -87,7 +94,7 @@ impl CallHost {
 
 impl Host for CallHost {
     fn call(&self, path: &str, args: Vec<Value>) -> HostFuture {
-        if let Some(error) = self.refusal(path) {
+        if let Some(error) = self.refusal(path, &args) {
             return Box::pin(ready(Err(error)));
         }
         let (invocation, name) = (Arc::clone(&self.0), path.to_owned());
@@ -103,7 +110,7 @@ impl Host for CallHost {
     }
 
     fn call_sync(&self, path: &str, args: Vec<Value>) -> Result<Value, HostError> {
-        if let Some(error) = self.refusal(path) {
+        if let Some(error) = self.refusal(path, &args) {
             return Err(error);
         }
         if path == "voice.isActive" {
