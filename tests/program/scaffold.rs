@@ -89,6 +89,8 @@ fn editors_get_types_that_are_kept_up_to_date() {
     let types = fs::read_to_string(project.dir().join("toolwright.d.ts")).unwrap();
     let config = fs::read_to_string(project.dir().join("jsconfig.json")).unwrap();
     assert!(config.contains("\"tools/**/*.js\""), "{config}");
+    let ignored = fs::read_to_string(project.dir().join(".gitignore")).unwrap();
+    assert_eq!(ignored, "/tools/tool_registry.json\n/tools/.tool_registry.json.*\n/.toolwright/\n");
     fs::write(project.dir().join("toolwright.d.ts"), "// of an older version\n").unwrap();
     fs::write(project.dir().join("jsconfig.json"), "{}").unwrap();
     let again = project.run(&["new", "two"]).expect_code(0).expect_stderr(&["updated toolwright.d.ts"]);

@@ -1,4 +1,5 @@
-//! The files from which editors learn what handlers can use: `toolwright.d.ts` and `jsconfig.json`.
+//! The files that a project has for other programs: `toolwright.d.ts` and `jsconfig.json`, from which editors learn what
+//! handlers can use, and `.gitignore`.
 
 use std::fs;
 
@@ -13,14 +14,12 @@ const CONFIG_FILE: &str = "jsconfig.json";
 const TYPES: &str = include_str!("../../templates/project/toolwright.d.ts");
 
 /// The files of a project whose tools are in `tools`, a path relative to the project.
-pub fn files(tools: &str) -> [Template; 2] {
+pub fn files(tools: &str) -> [Template; 3] {
+    let values = [("TOOLS", tools)];
     [
         Template::new(TYPES_FILE, TYPES, &[]),
-        Template::new(
-            CONFIG_FILE,
-            include_str!("../../templates/project/jsconfig.json"),
-            &[("TOOLS", tools)],
-        ),
+        Template::new(CONFIG_FILE, include_str!("../../templates/project/jsconfig.json"), &values),
+        Template::new(".gitignore", include_str!("../../templates/project/gitignore"), &values),
     ]
 }
 

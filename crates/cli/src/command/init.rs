@@ -71,7 +71,6 @@ fn project_files(dir: &Path) -> Vec<Template> {
         ("toolwright.toml", include_str!("../../templates/project/toolwright.toml")),
         ("prompts/core.md", include_str!("../../templates/project/core.md")),
         ("prompts/voice-behavior.md", include_str!("../../templates/project/voice-behavior.md")),
-        (".gitignore", include_str!("../../templates/project/gitignore")),
         (".gitattributes", include_str!("../../templates/project/gitattributes")),
     ];
     let tools = [example_tool!("find-note"), example_tool!("send-note"), example_tool!("count-words")];
