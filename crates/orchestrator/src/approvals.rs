@@ -346,6 +346,9 @@ impl Orchestrator {
         if request.is_edited {
             data["edited"] = true.into();
         }
+        if let Some(reason) = &request.reason {
+            data["reason"] = reason.as_str().into();
+        }
         AuditEntry {
             at: self.0.clock.now(),
             event: end.event().to_owned(),

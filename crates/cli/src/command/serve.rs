@@ -288,10 +288,13 @@ fn reload_on_hangup(_: Arc<Config>, _: Source, _: Orchestrator) -> Result<()> {
 fn reload(config: &Config, source: &Source, orchestrator: &Orchestrator) {
     match toolset::load_runtime(source, config) {
         Ok(runtime) => {
-            let version = runtime.toolset().version.clone();
+            // A handler's change leaves the version as it is.
+            let (version, digest) = (&runtime.toolset().version, &runtime.toolset().content_digest);
+            let loaded =
+                format!("new sessions get {version}, content {}", digest.get(..15).unwrap_or(digest));
             prepare_in_background(runtime.clone(), None);
             orchestrator.install(runtime);
-            output::success("reloaded:", format_args!("new sessions get {version}"));
+            output::success("reloaded:", loaded);
         }
         Err(error) => {
             output::report(&error);

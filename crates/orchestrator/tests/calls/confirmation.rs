@@ -189,6 +189,9 @@ async fn a_rejected_or_expired_request_ends_in_an_envelope() {
     let reason = Some("too dear".to_owned());
     let envelope = fixture.orchestrator.reject(&approver(&request, &session), reason).await.unwrap();
     assert_eq!(to_json(&envelope)["error"]["message"], "The user declined this call: too dear");
+    let entries = audited(&fixture).await;
+    let rejected = entries.iter().find(|entry| entry["event"] == "rejected").unwrap();
+    assert_eq!(rejected["data"]["reason"], "too dear");
     assert_eq!(deliveries.recv().await.unwrap().envelope, envelope);
     assert_eq!(
         fixture.orchestrator.approve(&approver(&request, &session), None).await.unwrap_err(),
