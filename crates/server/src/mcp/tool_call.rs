@@ -305,8 +305,10 @@ impl LibraryCall<'_> {
     fn respond(&self, envelope: &Envelope, message: Option<String>) -> Result<CallToolResponse, ErrorData> {
         if self.scope.tool.is_none() && !envelope.is_ok() {
             let failure = self.scope.failure(envelope);
-            let message = failure.get("error").and_then(Value::as_str).unwrap_or("There is no such tool.");
-            return Err(ErrorData::invalid_params(message.to_owned(), Some(failure)));
+            // Hosts show the message of a protocol error, and often not its data.
+            let texts = ["error", "suggestion"].into_iter().filter_map(|name| failure.get(name)?.as_str());
+            let message = texts.collect::<Vec<_>>().join(" ");
+            return Err(ErrorData::invalid_params(message, Some(failure)));
         }
         self.scope.reply(envelope, message).into_result().map(Into::into)
     }

@@ -94,7 +94,7 @@ async fn invalid_arguments_are_an_error_result_and_an_unknown_tool_a_protocol_er
         assert_eq!((result.is_error, &failure["type"]), (Some(true), &json!("VALIDATION")), "{failure}");
         assert!(failure["suggestion"].is_string());
         let error = call(&fixture.host, "eco", json!({})).await.unwrap_err().to_string();
-        assert!(error.contains("There is no tool `eco`"), "{error}");
+        assert!(error.contains("There is no tool `eco`. Did you mean `echo`?"), "{error}");
         assert_eq!(fixture.runs.load(Ordering::SeqCst), 0);
     }
 }
