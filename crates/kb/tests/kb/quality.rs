@@ -1,5 +1,6 @@
 //! Retrieval quality on public test sets, if `TOOLWRIGHT_CORPORA` names their directory: nDCG@10 of keyword, vector and
 //! hybrid search in every back end, compared with the figures of other programs.
+#![allow(clippy::print_stderr, reason = "prints the figures")]
 
 use std::collections::HashMap;
 use std::path::Path;
