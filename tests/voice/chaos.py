@@ -15,8 +15,9 @@ from websockets.exceptions import ConnectionClosed
 
 from drive import Driver, Failed, tone
 
-AT_A_TIME = 40
+AT_A_TIME = 25
 WARM_UP = 40
+GRACE_S = 2
 MODELS = [("gemini-live", "gemini-2.5-live"), ("gemini-live", "gemini-3.8-live"), ("openai-realtime", "gpt-realtime")]
 FAULTS = ["none", "provider cut", "client cut", "client gone", "cancel", "late result", "duplicate call", "going away",
           "slow reader", "garbage", "interrupted", "server ends it"]
@@ -73,9 +74,11 @@ class Session:
         self.chaos, self.number = chaos, number
         self.random = random.Random(f"{chaos.seed} {chaos.model} {number}")
         self.fault = self.random.choice(FAULTS)
+        self.attempts = 0
         self.started, self.finished = collections.Counter(), collections.Counter()
         self.ok, self.errors, self.ended, self.closed, self.has_closed = set(), [], None, None, asyncio.Event()
-        self.session = self.token = self.stopped = None
+        self.session = self.token = None
+        self.over = float("inf")                        # when its end began, at the latest
 
     async def open(self):
         ws = await connect(f"ws://{self.chaos.address}/voice", max_size=None, ping_interval=None)
@@ -87,6 +90,10 @@ class Session:
         await asyncio.wait([ready, self.reader], timeout=30, return_when=asyncio.FIRST_COMPLETED)
         if not self.is_ready.is_set():
             ready.cancel()
+            # On a busy machine the stand-in may take longer than a provider may.
+            if ws.close_code == 4502 and self.attempts < 3:
+                self.attempts += 1
+                return await self.open()
             raise Failed(f"session {self.number} ({self.fault}) was not opened: {ws.close_code} {self.errors}")
 
     async def read(self, ws):
@@ -117,7 +124,7 @@ class Session:
 
     async def send(self, kind, **fields):
         if kind == "stop":
-            self.stopped = self.stopped or time.time()
+            self.over = min(self.over, time.time())
         try:
             await self.ws.send(json.dumps({"type": kind, **fields}))
         except ConnectionClosed:
@@ -162,6 +169,7 @@ class Session:
             case "client gone":
                 self.ws.transport.abort()
                 await self.reader
+                self.over = time.time() + GRACE_S
                 return
             case "cancel":
                 await self.send("text", text="never mind")
@@ -182,9 +190,11 @@ class Session:
                 await asyncio.wait_for(self.reader, 30)
                 self.chaos.check(self, self.closed == 4400, f"garbage closed it with {self.closed}")
                 if self.random.random() < 0.5:
+                    self.over = time.time() + GRACE_S
                     return
                 await self.open()
             case "server ends it":
+                self.over = time.time()
                 self.chaos.request("DELETE", f"/v1/sessions/{self.session}")
         if self.fault != "server ends it":
             await self.pause()
@@ -207,7 +217,7 @@ class Chaos(Driver):
         self.tokens, self.problems, self.sessions = set(), [], []
 
     store = "sqlite:state.db"
-    settings = ("sessions = 500\nsessions_per_principal = 500\ngrace_s = 2\nslow_client_s = 5\nfiller_after_ms = 200\n")
+    settings = (f"sessions = 500\nsessions_per_principal = 500\ngrace_s = {GRACE_S}\nslow_client_s = 5\nfiller_after_ms = 200\n")
 
     async def prepare(self, directory):
         self.service = Service()
@@ -312,7 +322,7 @@ class Chaos(Driver):
                 kinds["told to the next connection"] += 1
             elif record:
                 kinds[f"only reported, {session.fault}"] += 1
-            elif session.stopped and call["at"] > session.stopped - 0.02:
+            elif call["at"] > session.over - 0.1:
                 kinds["made as the session ended"] += 1
             else:
                 kinds["neither"] += 1
