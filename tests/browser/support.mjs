@@ -117,6 +117,13 @@ export async function voiceServer(name, ...utterances) {
   return serve(project);
 }
 
+/** Watches its tools. */
+export const watchingServer = once('watching', async () =>
+  serve(makeProject('watching', '[agent]\nprovider = "offline"\n', await model()), '--watch'));
+
+/** The path of a file of a tool. */
+export const toolFile = (server, file) => path.join(server.project, 'tools', file);
+
 // ---- pages -----------------------------------------------------------------------------------------------------------
 
 /** What the microphone hears, again and again: an utterance, a pause of 3 s, an utterance, a pause of 5 s. */

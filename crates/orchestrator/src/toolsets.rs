@@ -153,6 +153,12 @@ impl Orchestrator {
         Ok(())
     }
 
+    /// Stores the current toolset, so that it can be looked at and compared when another one has taken its place. Called
+    /// every few seconds: the store learns that it is still used.
+    pub async fn store_current_toolset(&self) -> store::Result<()> {
+        self.stored_current_version().await.map(drop)
+    }
+
     /// The current toolset, which is in the store, and its key. A toolset that is held is not unloaded.
     pub(crate) async fn stored_current_version(&self) -> store::Result<(Runtime, String)> {
         let (runtime, key) = self.current_version();

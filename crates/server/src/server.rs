@@ -199,11 +199,18 @@ async fn close_voice(app: &App, deadline: Instant) {
 }
 
 /// Every few seconds: runs approved calls that have not run, because their process ended or the store could not be reached,
-/// and closes expired sessions and confirmation requests.
+/// and closes expired sessions and confirmation requests. Stores each toolset as it is installed.
 pub(crate) async fn maintain(orchestrator: &Orchestrator) {
     let mut interval = tokio::time::interval(SWEEP_INTERVAL);
+    let mut installs = orchestrator.installs();
     loop {
-        interval.tick().await;
+        tokio::select! {
+            _ = interval.tick() => {}
+            Ok(()) = installs.changed() => {}
+        }
+        if let Err(error) = orchestrator.store_current_toolset().await {
+            tracing::error!("could not store the current toolset: {error}");
+        }
         match orchestrator.resume().await {
             Ok(0) => {}
             Ok(count) => tracing::info!("resumed {count} approved calls"),

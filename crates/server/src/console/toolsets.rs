@@ -18,12 +18,12 @@ use crate::request::{ApiRequest, ApiResult};
 pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
     let [from, to] = request.query(["from", "to"])?;
     let orchestrator = &request.app.orchestrator;
-    let stored = orchestrator.store().toolsets().await?;
-    let (_, current) = orchestrator.current_version();
-    let mut ids: Vec<String> = stored.iter().map(|(info, _)| info.id.clone()).collect();
-    if !ids.contains(&current) {
-        ids.insert(0, current.clone());
+    let mut stored = orchestrator.store().toolsets().await?;
+    let (runtime, current) = orchestrator.current_version();
+    if !stored.iter().any(|(info, _)| info.id == current) {
+        stored.insert(0, (unstored(&runtime, &current, orchestrator.now()), 0));
     }
+    let ids: Vec<String> = stored.iter().map(|(info, _)| info.id.clone()).collect();
     let before = from.as_deref().or_else(|| ids.iter().map(String::as_str).find(|id| *id != current));
     let after = to.as_deref().unwrap_or(&current);
     let choices = |selected: Option<&str>| ids.iter().map(|id| Choice::new(id, id, selected)).collect();
@@ -38,6 +38,12 @@ pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
         to: choices(Some(after)),
         comparison,
     })
+}
+
+/// The current toolset, in the moment before it is stored.
+fn unstored(runtime: &Runtime, id: &str, now: i64) -> ToolsetInfo {
+    let tools = u32::try_from(runtime.toolset().ids().count()).unwrap_or(u32::MAX);
+    ToolsetInfo { id: id.to_owned(), created_at: now, used_at: now, tools, bytes: 0 }
 }
 
 fn row(info: &ToolsetInfo, sessions: u64, current: &str) -> ToolsetRow {
