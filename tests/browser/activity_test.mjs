@@ -6,6 +6,18 @@ import { api, assert, checkLook, keyServer, openServer, withPage } from './suppo
 
 const call = (server, key, tool, args, more = {}) => api(server, key, 'POST', `/v1/tools/${tool}/call`, { args, ...more });
 
+/** The audit entries of a tool in a session, oldest first. */
+async function auditOf(server, tool, session) {
+  const found = [];
+  for (let after = 0; ;) {
+    const { entries, next } = await api(server, server.keys.admin, 'GET', `/v1/audit?after=${after}&limit=1000`);
+    // Each row has the entry and its place in the chain.
+    found.push(...entries.map(({ entry }) => entry).filter((entry) => entry.tool === tool && entry.session === session));
+    if (entries.length === 0) return found;
+    after = next;
+  }
+}
+
 test('calls appear as they happen, filters are in the address, and a call has a page', async () => {
   const server = await keyServer();
   const { admin, member } = server.keys;
@@ -81,6 +93,11 @@ test('confirmations are approved, edited and rejected, with a badge on every pag
     await request(23).getByRole('button', { name: 'Approve with these arguments' }).click();
     await request(23).waitFor({ state: 'detached' });
   });
+  const entries = await auditOf(server, 'delete_item', sessionId);
+  const answers = entries.filter(({ event }) => ['approved', 'rejected'].includes(event));
+  assert.deepEqual(answers.map(({ event, data }) => [event, data.by, data.edited ?? false, data.reason ?? null]),
+    [['approved', 'ada', false, null], ['rejected', 'ada', false, 'not now'], ['approved', 'ada', true, null]]);
+  assert.equal(entries.filter(({ event, outcome }) => event === 'called' && outcome === 'ok').length, 2);
 });
 
 test('a member sees only its own calls and sessions', async () => {

@@ -227,6 +227,9 @@ pub(super) fn entry_note(entry: &AuditEntry) -> String {
     if data["edited"] == true {
         notes.push("with edited arguments".to_owned());
     }
+    if let Some(reason) = data["reason"].as_str() {
+        notes.push(toolwright_console::format::shorten(reason, 200));
+    }
     if notes.is_empty() && !data.is_null() {
         notes.push(toolwright_console::format::shorten(&data.to_string(), 200));
     }
