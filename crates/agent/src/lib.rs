@@ -60,7 +60,7 @@ pub use event::{
 pub use event_stream::EventStream;
 pub use fork::RunEnd;
 pub use message::{AssistantMessage, Decision, Message, Part, Step, ToolPart};
-pub use metrics::{AgentMetrics, FIRST_TOKEN_BOUNDS_MS};
+pub use metrics::{AgentMetrics, FIRST_TOKEN_BOUNDS_MS, series};
 pub use model::{Model, ModelError, ModelErrorKind};
 pub use observe::{AgentObserver, FinishedRequest, FinishedTurn};
 pub use request::{ApprovalAnswer, ClientResult, ClientTool, ToolAccess, TurnInput, TurnRequest};

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::Serialize;
+use toolwright_orchestrator::Orchestrator;
 
 use crate::event::{TurnOutcome, Usage};
 use crate::model::ModelErrorKind;
@@ -12,6 +13,18 @@ use crate::model::ModelErrorKind;
 /// The upper bounds of the histogram's buckets, in milliseconds. Longer times are in the last one.
 pub const FIRST_TOKEN_BOUNDS_MS: [u64; 12] =
     [10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, u64::MAX];
+
+/// The names under which the orchestrator's minutes have the numbers of agents.
+pub mod series {
+    pub const INPUT_TOKENS: &str = "input tokens";
+    pub const OUTPUT_TOKENS: &str = "output tokens";
+    /// From a request to the first token of its response.
+    pub const FIRST_TOKEN: &str = "first token";
+    /// From the end of the user's speech to the first audio of the answer.
+    pub const FIRST_AUDIO: &str = "first audio";
+    /// From a call of a voice model to its result.
+    pub const VOICE_CALL: &str = "voice call";
+}
 
 /// The numbers of an agent since its start.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -65,6 +78,17 @@ impl Metrics {
             let bucket = FIRST_TOKEN_BOUNDS_MS.partition_point(|bound| *bound < milliseconds);
             metrics.first_token[bucket] += 1;
             metrics.first_token_ms_sum = metrics.first_token_ms_sum.saturating_add(milliseconds);
+        }
+    }
+
+    /// Counts a request in the minutes of the orchestrator.
+    pub fn count_minute(orchestrator: &Orchestrator, first_token: Option<Duration>, usage: Option<Usage>) {
+        if let Some(usage) = usage {
+            orchestrator.count(series::INPUT_TOKENS, usage.input_tokens);
+            orchestrator.count(series::OUTPUT_TOKENS, usage.output_tokens);
+        }
+        if let Some(elapsed) = first_token {
+            orchestrator.measure(series::FIRST_TOKEN, elapsed);
         }
     }
 

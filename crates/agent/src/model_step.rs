@@ -10,6 +10,7 @@ use toolwright_providers::Call;
 use crate::event::{EventBody, FinishReason, ProviderData, ToolCallPart, ToolResultPart, TurnOutcome, Usage};
 use crate::ids;
 use crate::log_writer::WriteError;
+use crate::metrics::Metrics;
 use crate::model::{ModelError, ModelEvent, ModelStream};
 use crate::observe::FinishedRequest;
 use crate::turn::{Flow, SentRequest, TurnRun, failed};
@@ -102,6 +103,7 @@ impl TurnRun {
         };
         let time_to_first_token = response.first_token.map(|first| first.saturating_duration_since(started));
         self.agent.metrics.count_request(time_to_first_token, usage, error);
+        Metrics::count_minute(&self.agent.orchestrator, time_to_first_token, usage);
         if let (Some(observer), Some(span)) = (&self.agent.observer, span) {
             observer.request_finished(&FinishedRequest {
                 span,

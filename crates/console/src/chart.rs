@@ -77,6 +77,12 @@ impl BarChart {
     fn summary(&self) -> String {
         summary(&self.title, &self.points)
     }
+
+    /// The largest value, as text.
+    fn top(&self) -> Option<&str> {
+        let largest = self.points.iter().max_by(|a, b| a.value.total_cmp(&b.value))?;
+        (largest.value > 0.0).then_some(largest.text.as_str())
+    }
 }
 
 struct Bar {
@@ -108,6 +114,15 @@ pub struct Line {
     pub texts: Vec<String>,
 }
 
+impl Line {
+    /// A line of values, with the text of each.
+    pub fn new(name: &str, values: impl Iterator<Item = Option<f64>>, text: impl Fn(f64) -> String) -> Self {
+        let values: Vec<Option<f64>> = values.collect();
+        let texts = values.iter().map(|value| value.map_or("–".to_owned(), &text)).collect();
+        Self { name: name.to_owned(), values, texts }
+    }
+}
+
 impl LineChart {
     fn paths(&self) -> Vec<String> {
         let all = self.lines.iter().flat_map(|line| line.values.iter().flatten());
@@ -115,6 +130,13 @@ impl LineChart {
         let step = WIDTH / (self.labels.len().max(2) - 1) as f64;
         let y = |value: f64| HEIGHT - value / top * (HEIGHT - 12.0);
         self.lines.iter().map(|one| line(&one.values, |index| index as f64 * step, y)).collect()
+    }
+
+    /// The largest value, as text.
+    fn top(&self) -> Option<&str> {
+        let values = self.lines.iter().flat_map(|line| line.values.iter().zip(&line.texts));
+        let measured = values.filter_map(|(value, text)| Some(((*value)?, text.as_str())));
+        measured.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(value, _)| *value > 0.0).map(|(_, text)| text)
     }
 
     fn first_label(&self) -> &str {

@@ -37,7 +37,7 @@ pub struct ToolRow {
     pub health: Health,
 }
 
-/// The calls of a tool since the server started.
+/// The calls of a tool in the last day.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Health {
     pub calls: String,

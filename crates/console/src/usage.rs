@@ -18,16 +18,31 @@ pub struct UsagePage {
     pub calls: BarChart,
     pub latency: LineChart,
     pub errors: BarChart,
+    /// The versions of the chosen tool.
+    pub versions: Vec<Choice>,
     pub rows: Vec<UsageRow>,
+    pub models: Vec<ModelChart>,
     pub agent: Vec<(&'static str, String)>,
+}
+
+/// A chart about a model, or why there is none.
+#[derive(Debug)]
+pub struct ModelChart {
+    pub title: &'static str,
+    pub note: &'static str,
+    pub chart: Option<LineChart>,
+    pub empty: &'static str,
 }
 
 /// The numbers of one tool and version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageRow {
     pub tool: String,
+    /// Its calls; empty for a row that is of several tools.
     pub href: String,
     pub version: String,
+    /// The charts of this version.
+    pub version_href: String,
     pub calls: String,
     pub errors: String,
     pub refusals: String,

@@ -12,7 +12,7 @@ use toolwright_console::knowledge_base::{AddText, KnowledgeBasePage, RecordPage,
 use toolwright_console::parts::{Chip, Choice, Code, CsrfField, Notice, Pager, Time, Tone};
 use toolwright_console::session::{MeterRow, SessionPage, TranscriptPart, TranscriptTurn};
 use toolwright_console::sessions::{SessionRow, SessionsPage};
-use toolwright_console::usage::{UsagePage, UsageRow};
+use toolwright_console::usage::{ModelChart, UsagePage, UsageRow};
 use toolwright_console::{Layout, Page, Template};
 
 const HOSTILE: &str = "<script>alert(1)</script>\"'&\u{202e}<img src=x onerror=alert(2)>";
@@ -235,10 +235,13 @@ fn usage(text: &str) -> UsagePage {
             }],
         },
         errors: bars("Errors"),
+        versions: Choice::words("All versions", &["1.0.0"], None),
+        models: vec![ModelChart { title: "Tokens", note: "per minute", chart: None, empty: "No tokens." }],
         rows: vec![UsageRow {
             tool: text.to_owned(),
             href: "/calls?tool=t".to_owned(),
             version: "1.0.0".to_owned(),
+            version_href: "/usage?tool=t&version=1.0.0".to_owned(),
             calls: "4".to_owned(),
             errors: "1".to_owned(),
             refusals: "0".to_owned(),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use toolwright_contract::ErrorKind;
 
+use crate::durations::Durations;
 use crate::finish::End;
 
 /// The numbers of all tools that were called, by name and version.
@@ -36,8 +37,7 @@ pub struct ToolMetrics {
     pub p50: f64,
     pub p90: f64,
     pub p99: f64,
-    /// Histogram: upper bounds in microseconds and counts, without empty buckets.
-    pub latency: Vec<(u64, u64)>,
+    pub latency: Durations,
 }
 
 impl Metrics {
@@ -70,7 +70,7 @@ impl ToolMetrics {
             End::Ran | End::Described => {
                 self.calls += 1;
                 self.overruns += u64::from(is_slow);
-                self.add_latency(bucket_bound(elapsed), 1);
+                self.latency.add(elapsed);
             }
             End::Refused => self.refusals += 1,
             End::Replayed => {
@@ -99,54 +99,18 @@ impl ToolMetrics {
         for (kind, count) in &other.errors {
             *self.errors.entry(kind).or_default() += count;
         }
-        for (bound, count) in &other.latency {
-            self.add_latency(*bound, *count);
-        }
-    }
-
-    fn add_latency(&mut self, bound: u64, count: u64) {
-        match self.latency.binary_search_by_key(&bound, |(bound, _)| *bound) {
-            Ok(at) => self.latency[at].1 += count,
-            Err(at) => self.latency.insert(at, (bound, count)),
-        }
+        self.latency.merge(&other.latency);
     }
 
     /// The latency, in milliseconds, that this share of the calls has at most.
     pub fn quantile(&self, share: f64) -> f64 {
-        let total: u64 = self.latency.iter().map(|(_, count)| count).sum();
-        let wanted = (total as f64 * share).ceil().max(1.0) as u64;
-        let mut seen = 0;
-        let reached = self.latency.iter().find(|(_, count)| {
-            seen += count;
-            seen >= wanted
-        });
-        reached.map_or(0.0, |(bound, _)| *bound as f64 / 1000.0)
+        self.latency.quantile(share)
     }
-}
-
-/// The upper bound of a duration's bucket in the histogram, in microseconds. There are eight buckets per power of two, so
-/// a quantile is off by an eighth at most.
-fn bucket_bound(elapsed: Duration) -> u64 {
-    let micros = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
-    // The highest bit and the three below it select the bucket.
-    let lower_bits = micros.max(8).ilog2() - 3;
-    micros | ((1 << lower_bits) - 1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_duration_is_within_an_eighth_of_the_bound_of_its_bucket() {
-        let mut last = 0;
-        for micros in (0..5000).chain([1 << 20, (1 << 20) + 1, 123_456_789, u64::MAX / 1000]) {
-            let bound = bucket_bound(Duration::from_micros(micros));
-            assert!(bound >= last && (micros..=micros + micros / 8).contains(&bound), "{micros} in {bound}");
-            assert_eq!(bucket_bound(Duration::from_micros(bound)), bound, "{micros}");
-            last = bound;
-        }
-    }
 
     #[test]
     fn quantiles_are_off_by_an_eighth_at_most() {

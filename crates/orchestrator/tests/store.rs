@@ -34,6 +34,8 @@ mod earlier_versions;
 mod history_rules;
 #[path = "store/meter_rules.rs"]
 mod meter_rules;
+#[path = "store/minute_rules.rs"]
+mod minute_rules;
 #[path = "store/postgres_outages.rs"]
 mod postgres_outages;
 #[path = "store/postgres_register.rs"]

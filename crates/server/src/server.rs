@@ -181,6 +181,9 @@ async fn finish(app: &App, connections: &ConnectionTable) -> bool {
     close_voice(app, deadline).await;
     let are_closed = tokio::time::timeout_at(deadline.into(), connections.wait_until_empty()).await.is_ok();
     let is_idle = app.orchestrator.wait_until_idle(deadline.saturating_duration_since(Instant::now())).await;
+    if let Err(error) = app.orchestrator.save_minutes(i64::MAX).await {
+        tracing::error!("could not store the numbers of the last minute: {error}");
+    }
     let flushed = app.orchestrator.store().flush().await;
     if let Err(error) = &flushed {
         tracing::error!("could not flush the store: {error}");
@@ -199,7 +202,7 @@ async fn close_voice(app: &App, deadline: Instant) {
 }
 
 /// Every few seconds: runs approved calls that have not run, because their process ended or the store could not be reached,
-/// and closes expired sessions and confirmation requests. Stores each toolset as it is installed.
+/// closes expired sessions and confirmation requests, and stores what was counted. Stores each toolset as it is installed.
 pub(crate) async fn maintain(orchestrator: &Orchestrator) {
     let mut interval = tokio::time::interval(SWEEP_INTERVAL);
     let mut installs = orchestrator.installs();
@@ -210,6 +213,9 @@ pub(crate) async fn maintain(orchestrator: &Orchestrator) {
         }
         if let Err(error) = orchestrator.store_current_toolset().await {
             tracing::error!("could not store the current toolset: {error}");
+        }
+        if let Err(error) = orchestrator.exchange_minutes().await {
+            tracing::error!("could not store the numbers of the last minute: {error}");
         }
         match orchestrator.resume().await {
             Ok(0) => {}

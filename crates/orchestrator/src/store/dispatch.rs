@@ -7,8 +7,8 @@ use toolwright_contract::Principal;
 
 use super::{
     AuditEntry, AuditPage, AuditQuery, AuditRow, BlockRecord, Claim, ClaimOutcome, ConfirmationRecord,
-    Decision, Durability, ExecutionRecord, Memory, PendingQuery, Postgres, Result, SessionPage, SessionQuery,
-    SessionRecord, SettleOutcome, Settlement, Sqlite, SweepOutcome, ToolsetInfo, ToolsetRecord,
+    Decision, Durability, ExecutionRecord, Memory, MinuteRecord, PendingQuery, Postgres, Result, SessionPage,
+    SessionQuery, SessionRecord, SettleOutcome, Settlement, Sqlite, SweepOutcome, ToolsetInfo, ToolsetRecord,
 };
 
 /// A store of any kind.
@@ -170,6 +170,13 @@ operations! {
     /// Deletes the toolsets that no active session has, and that were last used at `used_before` or earlier. Returns their
     /// ids in order. [`Self::sweep`] does the same to those that were not used for a day. Committed.
     async fn delete_unused_toolsets(&self, used_before: i64) -> Result<Vec<String>>;
+
+    /// Stores the numbers of a minute, in place of those that its process has stored before. Those of minutes more than a
+    /// day before it are deleted. Relaxed.
+    async fn put_minute(&self, minute: MinuteRecord) -> Result<()>;
+
+    /// The numbers of all processes from this time on, oldest first.
+    async fn minutes(&self, from: i64) -> Result<Vec<MinuteRecord>>;
 
     /// Waits until all relaxed changes so far are on disk.
     async fn flush(&self) -> Result<()>;

@@ -11,8 +11,8 @@ use super::audit_query::{AuditKeys, AuditPage, AuditQuery};
 use super::chain;
 use super::conversation::LogEntry;
 use super::records::{
-    AuditEntry, AuditRow, BlockRecord, Claim, ConfirmationRecord, Durability, ExecutionRecord, SessionRecord,
-    ToolsetRecord,
+    AuditEntry, AuditRow, BlockRecord, Claim, ConfirmationRecord, Durability, ExecutionRecord, MinuteRecord,
+    SessionRecord, ToolsetRecord,
 };
 use super::{Error, Result};
 
@@ -48,6 +48,8 @@ pub enum Change {
         id: String,
         at: i64,
     },
+    /// The numbers of a minute; older ones are deleted.
+    Minute(MinuteRecord),
     /// Entries were appended to a conversation log.
     Log {
         session: String,
@@ -100,6 +102,7 @@ impl Change {
             ),
             Self::Toolset(toolset) => format!("toolset {}", toolset.info.id),
             Self::ToolsetUsed { id, .. } => format!("use of toolset {id}"),
+            Self::Minute(minute) => format!("numbers of the minute {}", minute.at),
             Self::Deletion(_) => "deletion of old records".to_owned(),
             Self::WriteTest => "test of a write".to_owned(),
         }
@@ -151,6 +154,9 @@ pub trait Journal: Send + Sync {
 
     /// The content of a stored toolset, which is not held in memory.
     fn toolset(&self, id: &str) -> impl Future<Output = Result<Option<Arc<[u8]>>>> + Send;
+
+    /// The numbers of minutes from this time on, oldest first.
+    fn minutes(&self, from: i64) -> impl Future<Output = Result<Vec<MinuteRecord>>> + Send;
 
     /// Up to `limit` entries of a conversation log after this position. Those in the queue are left out.
     fn log_entries(

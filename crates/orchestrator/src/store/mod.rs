@@ -13,8 +13,8 @@
 //!   claimed again by any process; any other stays in doubt.
 //! - **A closed confirmation stores no secrets.** Once it is used, rejected or expired, it holds the redacted
 //!   arguments.
-//! - **A toolset is stored before its first session**, and deleted when no active session has it and none was created
-//!   with it for a day.
+//! - **A toolset is stored before its first session**, and deleted when no active session has it, and it was not used
+//!   for a day.
 //! - **Sessions are updated by compare-and-set.** [`Backend::update_session`] succeeds only on the revision that was
 //!   read.
 //! - **Fail closed.** A back end that is unavailable returns an [`Error`], and the call is refused.
@@ -49,8 +49,9 @@ pub use postgres::Postgres;
 pub(crate) use records::PENDING_END;
 pub use records::{
     AuditEntry, AuditRow, BlockRecord, Claim, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Decision,
-    Durability, ExecutionRecord, ExecutionStatus, PendingQuery, PendingScope, SessionPage, SessionQuery,
-    SessionRecord, SessionStatus, SettleOutcome, Settlement, SweepOutcome, ToolsetInfo, ToolsetRecord,
+    Durability, ExecutionRecord, ExecutionStatus, MinuteRecord, PendingQuery, PendingScope, SessionPage,
+    SessionQuery, SessionRecord, SessionStatus, SettleOutcome, Settlement, SweepOutcome, ToolsetInfo,
+    ToolsetRecord,
 };
 pub use sqlite::Sqlite;
 

@@ -405,6 +405,16 @@ pub enum Decision {
     },
 }
 
+/// The numbers of one minute, as one process has counted them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MinuteRecord {
+    /// The minute's beginning, in milliseconds since 1970.
+    pub at: i64,
+    pub process: String,
+    /// JSON; see `series`.
+    pub content: Arc<str>,
+}
+
 /// One audit entry, before it is chained.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -104,7 +104,7 @@ async fn a_process_that_wrote_nothing_has_no_chain() {
 async fn chains_of_an_older_version_are_registered_by_the_migration() {
     let (database, _processes, client) = three_chains().await;
     let heads = verify(&database, Vec::new()).await.unwrap();
-    let version_3 = "DROP TABLE audit_chain, toolset; DELETE FROM migration WHERE version > 3";
+    let version_3 = "DROP TABLE audit_chain, toolset, minute; DELETE FROM migration WHERE version > 3";
     client.batch_execute(version_3).await.unwrap();
     let _later = database.open().await;
     assert_eq!(verify(&database, Vec::new()).await.unwrap(), heads);

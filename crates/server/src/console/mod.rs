@@ -19,6 +19,7 @@ pub(crate) mod tool_test;
 pub(crate) mod tools;
 pub(crate) mod toolsets;
 pub(crate) mod usage;
+mod usage_charts;
 pub(crate) mod voice;
 
 use hyper::header::{

@@ -1,7 +1,5 @@
 //! `GET /tools`: the tools that the caller may use; an operator sees all. The search looks at names, texts and tags.
 
-use std::collections::HashMap;
-
 use toolwright_console::Page;
 use toolwright_console::chart::Sparkline;
 use toolwright_console::format::{count, duration, percent, plural, url_part};
@@ -20,6 +18,7 @@ use crate::rest::audience::Audience;
 const PAGE_SIZE: usize = 50;
 const MAX_PAGE: u64 = 1_000_000;
 const SPARKLINE_POINTS: u32 = 20;
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// The query of the page's address.
 struct Filter {
@@ -40,7 +39,9 @@ pub(crate) async fn list(request: ApiRequest<'_>) -> ApiResult {
     let found = filter.apply(&all);
     let first = (filter.page - 1).saturating_mul(PAGE_SIZE).min(found.len());
     let shown = &found[first..found.len().min(first + PAGE_SIZE)];
-    let metrics = metrics_by_tool(request.app.orchestrator.metrics());
+    let orchestrator = &request.app.orchestrator;
+    let ids = shown.iter().map(|tool| tool.spec.tool_id.as_str()).collect();
+    let metrics = orchestrator.tool_totals(orchestrator.now() - DAY_MS, &ids);
     let row = |tool: &&Tool| row(tool, metrics.get(&(tool.spec.tool_id.clone(), tool.spec.version.clone())));
     let toolset = audience.runtime.toolset();
     page(&ToolsPage {
@@ -167,7 +168,7 @@ fn row(tool: &Tool, metrics: Option<&ToolMetrics>) -> ToolRow {
     }
 }
 
-/// The numbers of a tool since the server started.
+/// The numbers of a tool in the last day.
 pub(super) fn health(metrics: &ToolMetrics, budget: f64) -> Health {
     let errors: u64 = metrics.errors.values().sum();
     let p95 = metrics.quantile(0.95);
@@ -188,8 +189,4 @@ pub(super) fn health(metrics: &ToolMetrics, budget: f64) -> Health {
         is_over_budget: p95 > budget,
         sparkline: (metrics.calls > 0).then_some(sparkline),
     }
-}
-
-fn metrics_by_tool(all: Vec<ToolMetrics>) -> HashMap<(String, String), ToolMetrics> {
-    all.into_iter().map(|one| ((one.tool.clone(), one.version.clone()), one)).collect()
 }

@@ -6,6 +6,7 @@ use tokio::time::{Duration, Instant};
 
 use super::Bridge;
 use super::speech::Item;
+use crate::metrics::series;
 use crate::voice::client::{ClientOutput, Speaker};
 use crate::voice::transport::{Command, Event, ToolUse};
 
@@ -55,6 +56,7 @@ impl Bridge {
             && let Some(spoken) = self.reconnect.last_speech.take()
         {
             self.shared.metrics.count(|metrics| metrics.first_audio.add_duration(spoken.elapsed()));
+            self.orchestrator.measure(series::FIRST_AUDIO, spoken.elapsed());
         }
         if self.speech.is_cut {
             return;

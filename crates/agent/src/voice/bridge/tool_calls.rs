@@ -13,6 +13,7 @@ use toolwright_orchestrator::{CallRequest, Cancel, Orchestrator, SessionRef, Too
 use super::Bridge;
 use crate::event::{EventBody, ToolCallPart, ToolResultPart};
 use crate::ids;
+use crate::metrics::series;
 use crate::voice::client::ClientOutput;
 use crate::voice::transport::{Command, ModelCall};
 
@@ -231,6 +232,7 @@ impl Bridge {
             self.calls.has_filled = false;
         }
         self.shared.metrics.count(|metrics| metrics.tool_time.add_duration(call.started.elapsed()));
+        self.orchestrator.measure(series::VOICE_CALL, call.started.elapsed());
         let error = envelope.outcome.as_ref().err().map(|failure| failure.kind.as_str().to_owned());
         self.tell(ClientOutput::ToolFinished { call_id: execution.clone(), tool: call.tool.clone(), error });
         let mut content = self.orchestrator.for_model(&self.session, &envelope);

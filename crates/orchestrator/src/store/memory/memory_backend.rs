@@ -15,8 +15,9 @@ use crate::store::audit_query::{AuditPage, AuditQuery};
 use crate::store::journal::{AuditText, Change, Deletion, Journal, LostChanges};
 use crate::store::records::{
     AuditEntry, AuditRow, BlockRecord, Claim, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Decision,
-    Durability, ExecutionRecord, ExecutionStatus, PendingQuery, PendingScope, SessionPage, SessionQuery,
-    SessionRecord, SessionStatus, SettleOutcome, Settlement, SweepOutcome, ToolsetInfo, ToolsetRecord,
+    Durability, ExecutionRecord, ExecutionStatus, MinuteRecord, PendingQuery, PendingScope, SessionPage,
+    SessionQuery, SessionRecord, SessionStatus, SettleOutcome, Settlement, SweepOutcome, ToolsetInfo,
+    ToolsetRecord,
 };
 use crate::store::{Backend, Error, RETENTION_MS, Result};
 
@@ -340,6 +341,14 @@ impl<J: Journal> Backend for Memory<J> {
             self.journal.write(Change::Deletion(deletion), Durability::Committed).wait().await?;
         }
         Ok(ids)
+    }
+
+    async fn put_minute(&self, minute: MinuteRecord) -> Result<()> {
+        self.journal.write(Change::Minute(minute), Durability::Relaxed).wait().await
+    }
+
+    async fn minutes(&self, from: i64) -> Result<Vec<MinuteRecord>> {
+        self.journal.minutes(from).await
     }
 
     async fn flush(&self) -> Result<()> {

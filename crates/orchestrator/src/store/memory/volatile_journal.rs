@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex};
 use toolwright_contract::Envelope;
 
 use super::lock;
-use crate::store::Result;
 use crate::store::audit_query::{AuditFilter, AuditPage, AuditQuery, AuditSource, NumberedEntry, read_page};
 use crate::store::audit_segment::{Segment, SegmentBuilder};
 use crate::store::chain::Chain;
 use crate::store::conversation::LogEntry;
 use crate::store::journal::{AuditText, Change, Deletion, Journal, LostChanges, PendingWrite};
-use crate::store::records::{AuditRow, Durability, ExecutionRecord};
+use crate::store::records::{AuditRow, Durability, ExecutionRecord, MinuteRecord};
+use crate::store::{RETENTION_MS, Result};
 
 #[derive(Debug, Default)]
 pub struct VolatileJournal {
@@ -23,6 +23,8 @@ pub struct VolatileJournal {
     toolsets: Mutex<HashMap<String, Arc<[u8]>>>,
     /// The conversation logs, by session.
     logs: Mutex<BTreeMap<String, Vec<LogEntry>>>,
+    /// The numbers of minutes, by time and process.
+    minutes: Mutex<BTreeMap<(i64, String), Arc<str>>>,
 }
 
 #[derive(Debug, Default)]
@@ -84,6 +86,11 @@ impl Journal for VolatileJournal {
             Change::Toolset(toolset) => {
                 lock(&self.toolsets).insert(toolset.info.id, toolset.content);
             }
+            Change::Minute(MinuteRecord { at, process, content }) => {
+                let mut minutes = lock(&self.minutes);
+                minutes.retain(|(old, _), _| *old >= at - RETENTION_MS);
+                minutes.insert((at, process), content);
+            }
             Change::Deletion(Deletion { session, toolsets, .. }) => {
                 if let Some(session) = session {
                     lock(&self.logs).remove(&session);
@@ -109,6 +116,16 @@ impl Journal for VolatileJournal {
 
     async fn toolset(&self, id: &str) -> Result<Option<Arc<[u8]>>> {
         Ok(lock(&self.toolsets).get(id).cloned())
+    }
+
+    async fn minutes(&self, from: i64) -> Result<Vec<MinuteRecord>> {
+        let minutes = lock(&self.minutes);
+        let record = |((at, process), content): (&(i64, String), &Arc<str>)| MinuteRecord {
+            at: *at,
+            process: process.clone(),
+            content: Arc::clone(content),
+        };
+        Ok(minutes.range((from, String::new())..).map(record).collect())
     }
 
     async fn log_entries(&self, session: &str, after: u64, limit: usize) -> Result<Vec<LogEntry>> {

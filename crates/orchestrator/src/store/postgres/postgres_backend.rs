@@ -18,8 +18,8 @@ use super::{Postgres, audit_pages, statements};
 use crate::store::audit_query::{AuditPage, AuditQuery};
 use crate::store::records::{
     AuditEntry, AuditRow, BlockRecord, Claim, ClaimOutcome, ConfirmationRecord, Decision, Durability,
-    ExecutionRecord, PendingQuery, PendingScope, SessionPage, SessionQuery, SessionRecord, SettleOutcome,
-    Settlement, SweepOutcome, ToolsetInfo, ToolsetRecord,
+    ExecutionRecord, MinuteRecord, PendingQuery, PendingScope, SessionPage, SessionQuery, SessionRecord,
+    SettleOutcome, Settlement, SweepOutcome, ToolsetInfo, ToolsetRecord,
 };
 use crate::store::{Backend, Error, RETAINED_PER_SESSION, RETENTION_MS, Result};
 
@@ -291,6 +291,21 @@ impl Backend for Postgres {
     async fn delete_unused_toolsets(&self, used_before: i64) -> Result<Vec<String>> {
         let rows = self.pool.query(statements::DELETE_TOOLSETS, &[&used_before]).await?;
         rows.iter().map(|row| get(row, "id")).collect()
+    }
+
+    async fn put_minute(&self, minute: MinuteRecord) -> Result<()> {
+        let MinuteRecord { at, process, content } = &minute;
+        let parameters: Parameters<'_> = &[at, &key(process), &&**content, &(at - RETENTION_MS)];
+        Ok(self.pool.query(statements::PUT_MINUTE, parameters).await.map(drop)?)
+    }
+
+    async fn minutes(&self, from: i64) -> Result<Vec<MinuteRecord>> {
+        let rows = self.pool.query(statements::MINUTES, &[&from]).await?;
+        let minute = |row| {
+            let content = get::<String>(row, "content")?.into();
+            Ok(MinuteRecord { at: get(row, "at")?, process: get(row, "process")?, content })
+        };
+        rows.iter().map(minute).collect()
     }
 
     async fn flush(&self) -> Result<()> {

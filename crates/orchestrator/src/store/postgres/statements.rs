@@ -45,6 +45,13 @@ pub(super) const DELETE_TOOLSETS: &str = "WITH deleted AS (
         RETURNING id
     ) SELECT id FROM deleted ORDER BY id";
 
+pub(super) const PUT_MINUTE: &str = "WITH deleted AS (DELETE FROM minute WHERE at < $4)
+    INSERT INTO minute (at, process, content)
+    SELECT $1, $2, $3 FROM set_config('synchronous_commit', 'off', true)
+    ON CONFLICT (at, process) DO UPDATE SET content = excluded.content";
+pub(super) const MINUTES: &str =
+    "SELECT at, process, content FROM minute WHERE at >= $1 ORDER BY at, process";
+
 pub(super) const EXECUTION: &str =
     "SELECT digest, envelope, args, idempotent, coalesce(owner = $3, false) OR is_alive(owner) AS is_owned
     FROM execution WHERE session = $1 AND id = $2";

@@ -11,8 +11,8 @@ use super::{audit_compression, audit_pages, conversation_rows, schema, signed};
 use crate::store::audit_segment::SegmentBuilder;
 use crate::store::chain::Chain;
 use crate::store::journal::{AuditText, Change, Deletion};
-use crate::store::records::{BlockRecord, Claim, SessionRecord, ToolsetInfo, ToolsetRecord};
-use crate::store::{Error, Result};
+use crate::store::records::{BlockRecord, Claim, MinuteRecord, SessionRecord, ToolsetInfo, ToolsetRecord};
+use crate::store::{Error, RETENTION_MS, Result};
 
 /// The most audit entries in one row. A reader of one entry reads the whole row.
 const MAX_ENTRIES_PER_ROW: u64 = 256;
@@ -100,6 +100,7 @@ impl<'c, 'a> Batch<'c, 'a> {
                 let sql = "UPDATE toolsets SET used_at = max(used_at, ?2) WHERE id = ?1";
                 self.connection.prepare_cached(sql)?.execute((id, at))?;
             }
+            Change::Minute(minute) => write_minute(self.connection, minute)?,
             Change::Log { session, entries } => {
                 if !self.sessions.contains_key(&**session) {
                     require_session(self.connection, session)?;
@@ -214,6 +215,14 @@ fn write_toolset(connection: &Connection, toolset: &ToolsetRecord) -> Result<()>
                ON CONFLICT (id) DO UPDATE SET used_at = max(used_at, excluded.used_at)";
     let ToolsetInfo { id, created_at, used_at, tools, .. } = &toolset.info;
     connection.prepare_cached(sql)?.execute((id, created_at, used_at, tools, &*toolset.content))?;
+    Ok(())
+}
+
+fn write_minute(connection: &Connection, minute: &MinuteRecord) -> Result<()> {
+    let MinuteRecord { at, process, content } = minute;
+    connection.prepare_cached("DELETE FROM minutes WHERE at < ?1")?.execute([at - RETENTION_MS])?;
+    let sql = "INSERT OR REPLACE INTO minutes (at, process, content) VALUES (?1, ?2, ?3)";
+    connection.prepare_cached(sql)?.execute((at, process, content))?;
     Ok(())
 }
 

@@ -18,7 +18,7 @@ use crate::store::audit_query::{AuditPage, AuditQuery};
 use crate::store::chain::Chain;
 use crate::store::conversation::LogEntry;
 use crate::store::journal::{AuditText, Change, Journal, LostChanges, PendingWrite};
-use crate::store::records::{AuditRow, Durability, ExecutionRecord, ExecutionStatus};
+use crate::store::records::{AuditRow, Durability, ExecutionRecord, ExecutionStatus, MinuteRecord};
 use crate::store::{Error, Result};
 
 /// After this many changes the log is copied back into the file, between two commits.
@@ -122,6 +122,11 @@ impl Journal for SqliteJournal {
     async fn toolset(&self, id: &str) -> Result<Option<Arc<[u8]>>> {
         let id = id.to_owned();
         self.read(move |connection| sqlite_rows::toolset(connection, &id)).await
+    }
+
+    async fn minutes(&self, from: i64) -> Result<Vec<MinuteRecord>> {
+        self.flush(LostChanges::Ignore).wait().await?;
+        read_with(&self.page_reader, move |connection| sqlite_rows::minutes(connection, from)).await
     }
 
     async fn log_entries(&self, session: &str, after: u64, limit: usize) -> Result<Vec<LogEntry>> {

@@ -97,6 +97,14 @@ const MIGRATIONS: &[&str] = &["
         latest INTEGER NOT NULL,
         filter BLOB NOT NULL
     );
+", "
+    -- What each process has counted in each minute of the last day.
+    CREATE TABLE minutes (
+        at INTEGER NOT NULL,
+        process TEXT NOT NULL,
+        content TEXT NOT NULL,
+        PRIMARY KEY (at, process)
+    ) WITHOUT ROWID;
 "];
 
 /// The newest version.

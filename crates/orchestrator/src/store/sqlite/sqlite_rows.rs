@@ -11,8 +11,8 @@ use super::{Sqlite, audit_compression, signed};
 use crate::store::chain::Chain;
 use crate::store::memory::{Execution, Stage};
 use crate::store::records::{
-    AuditRow, BlockRecord, ConfirmationRecord, ExecutionRecord, ExecutionStatus, PendingQuery, PendingScope,
-    ToolsetInfo,
+    AuditRow, BlockRecord, ConfirmationRecord, ExecutionRecord, ExecutionStatus, MinuteRecord, PendingQuery,
+    PendingScope, ToolsetInfo,
 };
 use crate::store::{Error, Result};
 
@@ -115,6 +115,15 @@ fn for_each_toolset(connection: &Connection, mut visit: impl FnMut(ToolsetInfo, 
         visit(info, row.get::<_, i64>(5)?.unsigned_abs());
     }
     Ok(())
+}
+
+/// The numbers of minutes from this time on.
+pub fn minutes(connection: &Connection, from: i64) -> Result<Vec<MinuteRecord>> {
+    let sql = "SELECT at, process, content FROM minutes WHERE at >= ?1 ORDER BY at, process";
+    let mut statement = connection.prepare_cached(sql)?;
+    let record =
+        |row: &Row<'_>| Ok(MinuteRecord { at: row.get(0)?, process: row.get(1)?, content: row.get(2)? });
+    Ok(statement.query_map([from], record)?.collect::<rusqlite::Result<_>>()?)
 }
 
 /// The content of a toolset.
