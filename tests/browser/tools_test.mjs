@@ -61,6 +61,107 @@ test('a nested form is filled, the error of the server is at its field, and the 
   });
 });
 
+/** The form of the tool with every kind of field, with what is required filled in. */
+async function nestedForm(page) {
+  await page.goto('/tools/nested_form');
+  const form = page.locator('form', { has: page.getByRole('button', { name: 'Call nested_form' }) });
+  await form.getByLabel(/^title/).fill('Lamp');
+  await form.getByLabel(/^city/).fill('Oslo');
+  await form.getByLabel('contact is').selectOption({ label: 'by e-mail' });
+  await form.getByLabel(/^email/).fill('mira@studio.example');
+  return form;
+}
+
+/** Calls the tool; returns the arguments that it has received. */
+async function received(page) {
+  await page.getByRole('button', { name: 'Call nested_form' }).click();
+  await page.locator('section', { has: page.getByRole('heading', { name: 'Result' }) }).getByText('"ok": true').waitFor();
+  return JSON.parse(await page.locator('section', { has: page.getByRole('heading', { name: 'Result' }) }).locator('pre')
+    .first().innerText()).data.received;
+}
+
+test('a list begins empty, and its items are added, filled and removed', async () => {
+  await withPage(await openServer(), {}, async (page) => {
+    const form = await nestedForm(page);
+    const tags = form.getByRole('group', { name: 'tags', exact: true });
+    assert.equal(await tags.locator('input').count(), 0, 'an optional list begins with an item');
+    assert.equal(await tags.locator('.must').count(), 0);
+    assert.equal((await received(page)).tags, undefined);
+    for (const word of ['lamp', 'brass', 'old']) {
+      await tags.getByRole('button', { name: 'Add tags item' }).click();
+      await tags.locator('.item input').last().fill(word);
+    }
+    await tags.getByRole('button', { name: 'Remove tags item' }).nth(1).click();
+    await tags.getByRole('button', { name: 'Add tags item' }).click();
+    assert.deepEqual((await received(page)).tags, ['lamp', 'old'], 'an item that was left empty is sent');
+    assert.deepEqual(await tags.locator('.item input').evaluateAll((all) => all.map((one) => one.value)), ['lamp', 'old']);
+    for (let count = 2; count < 5; count += 1) await tags.getByRole('button', { name: 'Add tags item' }).click();
+    assert.equal(await tags.getByRole('button', { name: 'Add tags item' }).isVisible(), false, 'more items than allowed');
+  });
+});
+
+test('items are objects with lists of their own, by reference', async () => {
+  await withPage(await openServer(), {}, async (page) => {
+    const form = await nestedForm(page);
+    const people = form.getByRole('group', { name: 'people', exact: true });
+    const add = people.getByRole('button', { name: 'Add people item' });
+    for (const [index, name] of ['Ines', 'Jon'].entries()) {
+      await add.click();
+      const person = people.getByRole('group', { name: 'people item', exact: true }).nth(index);
+      await person.getByLabel(/^name/).fill(name);
+      await person.getByRole('button', { name: 'Add skills item' }).click();
+      await person.locator('[data-list] .item input').fill(`skill of ${name}`);
+    }
+    assert.equal(await add.isVisible(), false);
+    assert.deepEqual((await received(page)).people,
+      [{ name: 'Ines', skills: ['skill of Ines'] }, { name: 'Jon', skills: ['skill of Jon'] }]);
+  });
+});
+
+test('enums, defaults, booleans and formats have fields of their own', async () => {
+  await withPage(await openServer(), { allowed: [/status of 422/] }, async (page) => {
+    const form = await nestedForm(page);
+    const plain = await received(page);
+    assert.deepEqual([plain.priority, plain.count, plain.is_public, plain.level, plain.due], ['normal', 2, false, undefined, undefined]);
+    await form.getByLabel(/^priority/).selectOption('high');
+    await form.getByLabel(/^level/).selectOption('3');
+    await form.getByLabel(/^is_public/).selectOption('true');
+    await form.getByLabel(/^count/).fill('4');
+    await form.getByLabel(/^due/).fill('2026-11-20');
+    await form.getByLabel(/^starts/).fill('2026-11-20T09:00:00Z');
+    await form.getByLabel(/^website/).fill('https://studio.example/lamp');
+    const { priority, level, is_public: isPublic, count, due, starts, website } = await received(page);
+    assert.deepEqual([priority, level, isPublic, count, due, starts, website],
+      ['high', 3, true, 4, '2026-11-20', '2026-11-20T09:00:00Z', 'https://studio.example/lamp']);
+    for (const [label, text, message] of [['count', 'many', /whole number/], ['count', '12', /<= 9/],
+      ['starts', 'tomorrow', /date-time/]]) {
+      await form.getByLabel(new RegExp(`^${label}`)).fill(text);
+      await page.getByRole('button', { name: 'Call nested_form' }).click();
+      const field = page.locator('.field', { has: page.getByLabel(new RegExp(`^${label}`)) }).first();
+      await field.locator('.error').filter({ hasText: message }).waitFor();
+      assert.equal(await form.getByLabel(new RegExp(`^${label}`)).inputValue(), text, 'what was typed is lost');
+      await form.getByLabel(/^count/).fill('4');
+    }
+  });
+});
+
+test('one of several forms is chosen, and only that one is sent', async () => {
+  await withPage(await openServer(), {}, async (page) => {
+    const form = await nestedForm(page);
+    await form.getByLabel('contact is').selectOption({ label: 'by telephone' });
+    assert.equal(await form.getByLabel(/^email/).isVisible(), false);
+    await form.getByLabel(/^phone/).fill('030 23125014');
+    assert.deepEqual((await received(page)).contact, { phone: '030 23125014' });
+    assert.equal(await form.getByLabel(/^phone/).isVisible(), true, 'the chosen form is hidden after the call');
+  });
+});
+
+test('without scripts a list can be filled in', async () => {
+  const server = await openServer();
+  const text = await (await fetch(`${server.url}/tools/nested_form`)).text();
+  assert.match(text, /<noscript><div class="item">[^]*?name="args\/tags\/0"/);
+});
+
 test('a call is saved as a test of the tool', async () => {
   const server = await openServer();
   await withPage(server, {}, async (page) => {

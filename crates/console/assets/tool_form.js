@@ -31,6 +31,8 @@ function add(list) {
   const item = template.content.cloneNode(true);
   const number = Number(list.dataset.next ?? items(list).length);
   list.dataset.next = number + 1;
+  // What is for browsers without scripts would be sent.
+  for (const part of item.querySelectorAll("noscript")) part.remove();
   renumber(item, list.dataset.list, number);
   template.before(item);
   const added = items(list).at(-1);

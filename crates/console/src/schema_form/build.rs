@@ -7,6 +7,8 @@ use super::schema::{Schema, Shape};
 use super::{Control, Field, MAX_DEPTH, NEW_ITEM, ROOT};
 use crate::parts::Choice;
 
+/// The most empty items that a list begins with.
+const MAX_EMPTY_ITEMS: usize = 5;
 /// Longer texts get several lines.
 const LINE_LENGTH: u64 = 200;
 
@@ -30,6 +32,8 @@ struct Place {
     pointer: String,
     label: String,
     is_required: bool,
+    /// An item of a list: it is there because someone has added it.
+    is_item: bool,
     depth: usize,
 }
 
@@ -40,6 +44,7 @@ impl Place {
             pointer: String::new(),
             label: String::new(),
             is_required: true,
+            is_item: false,
             depth: 0,
         }
     }
@@ -52,6 +57,7 @@ impl Place {
         Self {
             label: format!("{} item", self.label).trim_start().to_owned(),
             is_required: true,
+            is_item: true,
             ..self.below(key)
         }
     }
@@ -63,6 +69,7 @@ impl Place {
             pointer: format!("{}/{key}", self.pointer),
             label: String::new(),
             is_required: false,
+            is_item: false,
             depth: self.depth + 1,
         }
     }
@@ -73,6 +80,7 @@ impl Place {
             pointer: self.pointer.clone(),
             label: self.label.clone(),
             is_required: self.is_required,
+            is_item: self.is_item,
             depth: self.depth + 1,
         }
     }
@@ -86,7 +94,7 @@ impl Builder<'_> {
         Field {
             description: schema.text("description").to_owned(),
             hint: schema.constraints(),
-            is_required: place.is_required,
+            is_required: place.is_required && !place.is_item,
             errors,
             control,
             label: place.label,
@@ -147,10 +155,13 @@ impl Builder<'_> {
         let values = value.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let item = |index: usize| self.field(of_items, values.get(index), place.item(&index.to_string()));
         let template = Box::new(self.field(of_items, None, place.item(NEW_ITEM)));
-        // One empty item, so that a list can be filled in without a script.
-        let items = (0..values.len().max(1)).map(item).collect();
-        let most = schema.node.get("maxItems").and_then(Value::as_u64);
-        Control::List { items, template, most }
+        let number = |name| schema.node.get(name).and_then(Value::as_u64);
+        let least = number("minItems").filter(|_| place.is_required).unwrap_or_default();
+        let shown = values.len().max(usize::try_from(least).unwrap_or_default().min(MAX_EMPTY_ITEMS));
+        let items = (0..shown).map(item).collect();
+        // Without a script, no item can be added.
+        let spare = (shown == 0).then(|| Box::new(item(0)));
+        Control::List { items, spare, template, most: number("maxItems") }
     }
 
     fn alternatives(&self, schema: Schema<'_>, value: Option<&Value>, place: &Place) -> Control {

@@ -62,9 +62,10 @@ pub enum Control {
     Object {
         fields: Vec<Field>,
     },
-    /// The template is a further item.
+    /// `spare` is the item of an empty list where no script can add one; the template is a further item.
     List {
         items: Vec<Field>,
+        spare: Option<Box<Field>>,
         template: Box<Field>,
         most: Option<u64>,
     },
