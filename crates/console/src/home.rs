@@ -4,8 +4,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use askama::Template;
 
+use crate::calls::CallRow;
 use crate::layout::Layout;
-use crate::parts::{Chip, Notice};
+use crate::parts::{Chip, Notice, Words};
 use crate::recipe::Recipe;
 
 #[derive(Debug, Template)]
@@ -18,12 +19,14 @@ pub struct HomePage {
     pub notices: Vec<Notice>,
     /// Findings of the last build, when the tools are watched.
     pub findings: Vec<Finding>,
-    /// The tools are watched: the page loads again when something changes.
+    /// The tools are watched: the page follows.
     pub is_watching: bool,
     pub facts: Vec<Fact>,
     /// The checks of the setup.
     pub checks: Vec<CheckRow>,
     pub recipes: Vec<Recipe>,
+    /// The last ones that this user may see.
+    pub calls: Vec<CallRow>,
 }
 
 /// One thing that runs.
@@ -40,8 +43,8 @@ pub struct Finding {
     pub is_error: bool,
     pub code: String,
     pub place: String,
-    pub message: String,
-    pub help: Option<String>,
+    pub message: Words,
+    pub help: Option<Words>,
     pub source: Option<String>,
 }
 
@@ -50,16 +53,21 @@ pub struct Finding {
 pub struct CheckRow {
     pub name: String,
     pub state: Chip,
-    pub message: String,
-    pub help: Option<String>,
+    pub message: Words,
+    pub help: Option<Words>,
 }
 
 impl HomePage {
+    fn has_errors(&self) -> bool {
+        self.findings.iter().any(|finding| finding.is_error)
+    }
+
     /// Differs when a reader should see the page again.
     fn state(&self) -> String {
         let mut hasher = DefaultHasher::new();
         self.layout.toolset.hash(&mut hasher);
-        self.findings.iter().for_each(|finding| (&finding.place, &finding.message).hash(&mut hasher));
+        self.findings.iter().for_each(|finding| (&finding.place, &finding.message.0).hash(&mut hasher));
+        self.checks.is_empty().hash(&mut hasher);
         hasher.finish().to_string()
     }
 }

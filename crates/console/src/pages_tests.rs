@@ -5,12 +5,13 @@ use std::path::Path;
 
 use serde_json::json;
 
+use crate::calls::CallRow;
 use crate::chart::{BarChart, Line, LineChart, Point, Sparkline};
 use crate::diff::Diff;
 use crate::home::{CheckRow, Fact, Finding, HomePage};
 use crate::layout::{Layout, Page};
 use crate::markdown::Markdown;
-use crate::parts::{Chip, Choice, Code, Notice, Pager, Time, Tone};
+use crate::parts::{Chip, Choice, Code, Notice, Pager, Time, Tone, Words};
 use crate::recipe::recipes;
 use crate::schema_form::{Decoded, build};
 use crate::tool::{Tab, TabContent, ToolPage, TryContent, TryResult};
@@ -48,8 +49,8 @@ fn pages(text: &str) -> Vec<(&'static str, String)> {
             is_error: true,
             code: own(),
             place: own(),
-            message: own(),
-            help: Some(own()),
+            message: Words(own()),
+            help: Some(Words(own())),
             source: Some(own()),
         }],
         is_watching: true,
@@ -57,10 +58,21 @@ fn pages(text: &str) -> Vec<(&'static str, String)> {
         checks: vec![CheckRow {
             name: own(),
             state: Chip::new(Tone::Ok, "ok"),
-            message: own(),
-            help: Some(own()),
+            message: Words(own()),
+            help: Some(Words(format!("run `{text}` again"))),
         }],
         recipes: recipes(text, true, None),
+        calls: vec![CallRow {
+            time: Time(0),
+            tool: own(),
+            href: "/calls/c1?session=s".to_owned(),
+            outcome: Chip::outcome("ok"),
+            event: Some(Chip::new(Tone::Plain, own())),
+            duration: own(),
+            user: own(),
+            session: own(),
+            session_href: "/sessions/s".to_owned(),
+        }],
     };
     let tools = ToolsPage {
         layout: layout(text),

@@ -52,20 +52,38 @@ impl Chip {
     }
 }
 
+/// A text in which what stands between backticks is code.
+#[derive(Debug, Clone, PartialEq, Eq, Template)]
+#[template(
+    source = "{% for (is_code, text) in self.pieces() %}{% if is_code %}<code>{{ text }}</code>{% else %}{{ text }}{% endif %}{% endfor %}",
+    ext = "html"
+)]
+pub struct Words(pub String);
+
+impl Words {
+    fn pieces(&self) -> Vec<(bool, &str)> {
+        let pieces: Vec<&str> = self.0.split('`').collect();
+        if pieces.len().is_multiple_of(2) {
+            return vec![(false, &self.0)];
+        }
+        pieces.into_iter().enumerate().map(|(index, text)| (!index.is_multiple_of(2), text)).collect()
+    }
+}
+
 /// What is so, and how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq, Template)]
 #[template(path = "parts/notice.html")]
 pub struct Notice {
     pub tone: Tone,
     pub title: String,
-    pub text: String,
+    pub text: Words,
     /// A command or a setting.
     pub fix: Option<String>,
 }
 
 impl Notice {
     pub fn new(tone: Tone, title: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { tone, title: title.into(), text: text.into(), fix: None }
+        Self { tone, title: title.into(), text: Words(text.into()), fix: None }
     }
 
     #[must_use]
@@ -169,6 +187,7 @@ impl Choice {
 pub struct CsrfField(pub String);
 
 impl HtmlSafe for Chip {}
+impl HtmlSafe for Words {}
 impl HtmlSafe for Notice {}
 impl HtmlSafe for Pager {}
 impl HtmlSafe for Code {}

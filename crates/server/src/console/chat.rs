@@ -1,5 +1,6 @@
 //! `GET /chat`, `GET /chat/{sessionId}`: the user's conversations with the agent. The page talks to `/api/chat`.
 
+use serde_json::Value;
 use toolwright_agent::{Agent, EventBody, Model};
 use toolwright_console::chat::{ChatPage, Conversation};
 use toolwright_console::parts::{Notice, Tone};
@@ -90,39 +91,46 @@ async fn title(agent: &Agent, session: &SessionRecord) -> Result<Option<String>,
     }))
 }
 
-/// Calls to begin with: examples of the documentation of tools that change nothing.
+/// Calls to begin with.
 fn suggestions(toolset: &Toolset, roles: &[String]) -> Vec<String> {
+    let calls = examples(toolset, roles).map(|(id, args)| format!("/{id} {args}"));
+    calls.filter(|call| call.chars().count() <= MAX_SUGGESTION_CHARS).take(MAX_SUGGESTIONS).collect()
+}
+
+/// The first example of the documentation of each tool that changes nothing, with its arguments.
+pub(super) fn examples<'t>(
+    toolset: &'t Toolset,
+    roles: &'t [String],
+) -> impl Iterator<Item = (&'t str, Value)> {
     let tools = toolset.for_mode(Mode::Text).take(MAX_EXAMINED).filter(|tool| {
         let is_harmless = matches!(tool.spec.side_effects, SideEffects::None | SideEffects::ReadOnly);
         is_harmless && tool.spec.admits(roles)
     });
-    let calls = tools.filter_map(|tool| {
-        let id = &tool.spec.tool_id;
-        let example = first_example(&toolset.documentation(id)?)?;
-        let call = format!("/{id} {example}");
-        (call.chars().count() <= MAX_SUGGESTION_CHARS).then_some(call)
-    });
-    calls.take(MAX_SUGGESTIONS).collect()
+    tools.filter_map(|tool| {
+        let id = tool.spec.tool_id.as_str();
+        Some((id, first_example(&toolset.documentation(id)?)?))
+    })
 }
 
-/// The arguments of the first example, on one line.
-fn first_example(documentation: &str) -> Option<String> {
+/// The arguments of the first example.
+fn first_example(documentation: &str) -> Option<Value> {
     let (_, examples) = documentation.split_once("## Examples")?;
     let (_, block) = examples.split_once("```json\n")?;
     let (text, _) = block.split_once("```")?;
-    let value: serde_json::Value = serde_json::from_str(text).ok()?;
-    value.is_object().then(|| value.to_string())
+    serde_json::from_str(text).ok().filter(Value::is_object)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::first_example;
 
     #[test]
     fn a_suggestion_is_the_first_example_of_the_documentation() {
         let text =
             "# t\n```json\n{}\n```\n## Examples\nOne:\n```json\n{\n  \"a\": [1]\n}\n```\n```json\n{}\n```\n";
-        assert_eq!(first_example(text).as_deref(), Some("{\"a\":[1]}"));
+        assert_eq!(first_example(text), Some(json!({ "a": [1] })));
         assert_eq!(first_example("## Examples\n```json\n[1]\n```"), None);
         assert_eq!(first_example("## Examples\nNone."), None);
     }

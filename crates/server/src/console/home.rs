@@ -1,25 +1,45 @@
 //! `GET /`: what runs, what is wrong, how to connect.
 
+use serde_json::json;
 use toolwright_agent::Model;
+use toolwright_console::calls::CallRow;
 use toolwright_console::format::plural;
 use toolwright_console::home::{CheckRow, Fact, Finding, HomePage};
-use toolwright_console::parts::{Chip, Notice, Tone};
-use toolwright_console::recipe::recipes;
+use toolwright_console::parts::{Chip, Notice, Tone, Words};
+use toolwright_console::recipe::{ExampleCall, recipes};
 use toolwright_console::{Layout, Page};
-use toolwright_orchestrator::store::Store;
+use toolwright_orchestrator::store::{AuditFilter, AuditQuery, Backend, Store};
 
+use super::calls::row;
+use super::chat::examples;
 use super::{base_url, layout, page};
 use crate::app::App;
+use crate::problem::Problem;
 use crate::request::{ApiRequest, ApiResult};
+use crate::rest::call_history::visible_to;
 use crate::setup::{BuildFinding, SetupCheck, SetupStatus};
+
+/// How many calls are shown.
+const CALLS: usize = 6;
 
 pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
     request.query([])?;
-    let layout = Layout { scripts: &["home.js"], ..layout(&request, Page::Home, "Home").await? };
+    let layout = Layout { scripts: &["home.js", "live.js"], ..layout(&request, Page::Home, "Home").await? };
     let base = base_url(&request);
     let needs_key = !request.app.auth.is_open();
     let setup = &request.app.options.setup;
-    let (checks, findings) = (setup.checks(), setup.findings());
+    let (mut checks, findings) = (setup.checks(), setup.findings());
+    // What has to be fixed comes first.
+    checks.sort_by_key(|check| match check.status {
+        SetupStatus::Broken => 0,
+        SetupStatus::Missing => 1,
+        SetupStatus::Ok => 2,
+    });
+    let current = request.app.orchestrator.current();
+    let examples = examples(current.toolset(), &request.principal()?.roles);
+    let example =
+        examples.filter(|(_, args)| args != &json!({})).min_by_key(|(_, args)| args.to_string().len());
+    let example = example.as_ref().map(|(tool, args)| ExampleCall { tool, args });
     let notices = notices(request.app, &checks);
     let is_broken = checks.iter().any(|check| check.status == SetupStatus::Broken);
     let has_errors = findings.iter().any(|finding| finding.is_error);
@@ -35,10 +55,19 @@ pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
         is_watching: setup.is_watching(),
         facts: facts(request.app, &checks),
         checks: checks.iter().map(check_row).collect(),
-        recipes: recipes(&base, needs_key, None),
+        recipes: recipes(&base, needs_key, example.as_ref()),
+        calls: last_calls(&request).await?,
         notices,
         layout,
     })
+}
+
+/// The last calls that this user may see.
+async fn last_calls(request: &ApiRequest<'_>) -> Result<Vec<CallRow>, Problem> {
+    let filter = AuditFilter { calls_only: true, principal: visible_to(request)?, ..AuditFilter::default() };
+    let query = AuditQuery { filter, before: None, limit: CALLS };
+    let found = request.app.orchestrator.store().audit_page(&query).await?;
+    Ok(found.entries.iter().map(|found| row(&found.entry)).collect())
 }
 
 fn facts(app: &App, checks: &[SetupCheck]) -> Vec<Fact> {
@@ -50,7 +79,11 @@ fn facts(app: &App, checks: &[SetupCheck]) -> Vec<Fact> {
         Fact::new(
             "Model",
             model.map_or("none", Model::name),
-            model.map_or("chat is off".to_owned(), |model| format!("by {}", model.provider())),
+            match model {
+                None => "chat is off".to_owned(),
+                Some(Model::Offline) => "quotes the knowledge base".to_owned(),
+                Some(model) => format!("by {}", model.provider()),
+            },
         ),
         Fact::new("Store", store_name(app), "sessions, calls, audit"),
     ];
@@ -66,7 +99,7 @@ fn facts(app: &App, checks: &[SetupCheck]) -> Vec<Fact> {
 
 fn finding(found: BuildFinding) -> Finding {
     let BuildFinding { is_error, code, place, message, help, source } = found;
-    Finding { is_error, code, place, message, help, source }
+    Finding { is_error, code, place, message: Words(message), help: help.map(Words), source }
 }
 
 fn check_row(check: &SetupCheck) -> CheckRow {
@@ -78,8 +111,8 @@ fn check_row(check: &SetupCheck) -> CheckRow {
     CheckRow {
         name: check.name.clone(),
         state: Chip::new(tone, word),
-        message: check.message.clone(),
-        help: check.help.clone(),
+        message: Words(check.message.clone()),
+        help: check.help.clone().map(Words),
     }
 }
 
