@@ -165,20 +165,38 @@ impl Series {
         minutes.map(record).collect()
     }
 
-    /// Adds minutes of other processes, unless they were added before.
-    fn add_others(&self, records: Vec<MinuteRecord>) {
-        let mut state = self.lock();
-        let first = state.others.by_time.first_key_value().map_or(i64::MIN, |(at, _)| *at);
-        state.read.retain(|(at, _)| *at >= first);
-        for MinuteRecord { at, process, content } in records {
-            if process == self.process || !state.read.insert((at, process)) {
-                continue;
+    /// Adds minutes of other processes, oldest first, unless they were added before: the newest ones that there is memory
+    /// for.
+    fn add_others(&self, mut records: Vec<MinuteRecord>) {
+        {
+            let state = self.lock();
+            records.retain(|record| {
+                record.process != self.process && !state.read.contains(&(record.at, record.process.clone()))
+            });
+        }
+        // Read without the lock, which every call takes.
+        let mut minutes = Vec::new();
+        let mut rows = 0;
+        for record in records.into_iter().rev() {
+            if rows >= MAX_ROWS {
+                break;
             }
-            match stored_minute::read(&content) {
-                Ok(minute) => state.others.change(at, |own| own.merge(&minute)),
+            match stored_minute::read(&record.content) {
+                Ok(minute) => {
+                    rows += minute.tools.len();
+                    minutes.push((record, minute));
+                }
                 Err(error) => tracing::warn!("the stored numbers of a minute cannot be read: {error}"),
             }
         }
+        let mut state = self.lock();
+        for (MinuteRecord { at, process, .. }, minute) in minutes {
+            if state.read.insert((at, process)) {
+                state.others.change(at, |own| own.merge(&minute));
+            }
+        }
+        let first = state.others.by_time.first_key_value().map_or(i64::MIN, |(at, _)| *at);
+        state.read.retain(|(at, _)| *at >= first);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -10,6 +10,9 @@ use super::{layout, page};
 use crate::request::{ApiRequest, ApiResult, new_session};
 use crate::rest::tools::parse_mode;
 
+/// Longer prompts are cut.
+const MAX_CHARS: usize = 200_000;
+
 pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
     let [mode] = request.query(["mode"])?;
     let mode = mode.as_deref().map(parse_mode).transpose()?.unwrap_or(Mode::Text);
@@ -25,6 +28,18 @@ pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
         tools: count(tools),
         characters: count(prompt.chars().count() as u64),
         tokens: count(estimate_tokens(&prompt)),
-        prompt: Code::new(format!("Prompt in {mode}"), prompt),
+        prompt: Code::new(format!("Prompt in {mode}"), shortened(prompt)),
     })
+}
+
+/// The text, or its beginning: a prompt with thousands of tools makes a page slow.
+fn shortened(prompt: String) -> String {
+    match prompt.char_indices().nth(MAX_CHARS) {
+        None => prompt,
+        Some((end, _)) => {
+            let rest = prompt[end..].chars().count() as u64;
+            let whole = "GET /v1/prompt has all of it";
+            format!("{}\n\n… and {} more characters; {whole}", &prompt[..end], count(rest))
+        }
+    }
 }
