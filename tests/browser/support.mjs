@@ -207,6 +207,14 @@ export async function checkLook(page, name) {
   await page.emulateMedia({ colorScheme: 'light' });
 }
 
+/** On a phone nothing scrolls sideways, and axe finds nothing serious. */
+export async function checkOnPhone(page, name) {
+  await page.setViewportSize(PHONE);
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+  assert.ok(wide <= 0, `${name} is ${wide} pixels too wide for a phone`);
+  await checkAccessibility(page, name);
+}
+
 async function checkAccessibility(page, name) {
   await page.evaluate(`window.axe || (() => { ${axeSource} })()`);
   const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));

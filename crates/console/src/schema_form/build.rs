@@ -34,6 +34,8 @@ struct Place {
     is_required: bool,
     /// An item of a list: it is there because someone has added it.
     is_item: bool,
+    /// It is for browsers without scripts: lists in it have an item each.
+    is_spare: bool,
     depth: usize,
 }
 
@@ -45,6 +47,7 @@ impl Place {
             label: String::new(),
             is_required: true,
             is_item: false,
+            is_spare: false,
             depth: 0,
         }
     }
@@ -70,6 +73,7 @@ impl Place {
             label: String::new(),
             is_required: false,
             is_item: false,
+            is_spare: self.is_spare,
             depth: self.depth + 1,
         }
     }
@@ -81,6 +85,7 @@ impl Place {
             label: self.label.clone(),
             is_required: self.is_required,
             is_item: self.is_item,
+            is_spare: self.is_spare,
             depth: self.depth + 1,
         }
     }
@@ -157,10 +162,13 @@ impl Builder<'_> {
         let template = Box::new(self.field(of_items, None, place.item(NEW_ITEM)));
         let number = |name| schema.node.get(name).and_then(Value::as_u64);
         let least = number("minItems").filter(|_| place.is_required).unwrap_or_default();
-        let shown = values.len().max(usize::try_from(least).unwrap_or_default().min(MAX_EMPTY_ITEMS));
+        let least =
+            usize::try_from(least).unwrap_or_default().clamp(usize::from(place.is_spare), MAX_EMPTY_ITEMS);
+        let shown = values.len().max(least);
         let items = (0..shown).map(item).collect();
-        // Without a script, no item can be added.
-        let spare = (shown == 0).then(|| Box::new(item(0)));
+        // Without a script, no item can be added. What is for that case does not contain itself.
+        let spare = Place { is_spare: true, ..place.item("0") };
+        let spare = (shown == 0).then(|| Box::new(self.field(of_items, None, spare)));
         Control::List { items, spare, template, most: number("maxItems") }
     }
 

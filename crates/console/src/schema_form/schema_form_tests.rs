@@ -135,3 +135,15 @@ fn sent(html: &str) -> Vec<(String, String)> {
     }
     fields
 }
+
+#[test]
+fn what_is_for_browsers_without_scripts_does_not_contain_itself() {
+    let skills = json!({ "type": "array", "items": { "type": "string" } });
+    let person = json!({ "type": "object", "properties": { "skills": skills } });
+    let schema =
+        json!({ "type": "object", "properties": { "people": { "type": "array", "items": person } } });
+    let html = build(&schema, &Decoded::from_args(json!({})), &[]).to_string();
+    let mut parts = html.split("<noscript>").skip(1);
+    assert!(parts.all(|part| part.contains("</noscript>")), "{html}");
+    assert!(html.contains("name=\"args/people/0/skills/0\""), "{html}");
+}

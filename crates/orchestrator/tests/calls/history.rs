@@ -1,9 +1,13 @@
 //! What is known of a call after its end: steps, arguments, envelope, answers and nested calls.
 
+use std::collections::HashSet;
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use toolwright_contract::Mode;
 use toolwright_orchestrator::session::NewSession;
-use toolwright_orchestrator::store::{AuditFilter, AuditQuery, Backend};
+use toolwright_orchestrator::store::sqlite::Options;
+use toolwright_orchestrator::store::{AuditFilter, AuditQuery, Backend, Sqlite, Store};
 use toolwright_orchestrator::{CallHistory, CallRequest, RecordSource};
 
 use crate::support::{Fixture, Setup, call, retrieval};
@@ -171,4 +175,33 @@ async fn the_calls_of_one_principal_are_found() {
     let page = fixture.orchestrator.store().audit_page(&query).await.unwrap();
     let numbers: Vec<u64> = page.entries.iter().map(|found| found.number).collect();
     assert_eq!(numbers, [3, 1]);
+}
+
+#[tokio::test]
+async fn the_numbers_of_the_last_day_outlast_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = || Sqlite::open(&directory.path().join("state.db"), Options::default()).unwrap();
+    let with = |store| Setup::new().tool("find", retrieval()).build_on(Store::Sqlite(store));
+    let before = with(open());
+    let session = before.session(Mode::Text).await;
+    before.call(&session, "c1", "find", json!({})).await;
+    before.call(&session, "c2", "find", json!({ "fail": "PERMANENT" })).await;
+    before.orchestrator.count("tokens", 12);
+    before.orchestrator.measure("answer", Duration::from_millis(40));
+    let minutes = before.orchestrator.minutes(0);
+    before.orchestrator.save_minutes(i64::MAX).await.unwrap();
+    before.orchestrator.store().close().await;
+    drop(before);
+
+    let after = with(open());
+    assert_eq!(after.orchestrator.minutes(0), []);
+    after.orchestrator.exchange_minutes().await.unwrap();
+    assert_eq!(after.orchestrator.minutes(0), minutes);
+    let session = after.session(Mode::Text).await;
+    after.call(&session, "c3", "find", json!({})).await;
+    let totals = after.orchestrator.tool_totals(0, &HashSet::from(["find"]));
+    assert_eq!(totals.values().map(|find| find.calls).collect::<Vec<_>>(), [3]);
+    after.orchestrator.exchange_minutes().await.unwrap();
+    let again = after.orchestrator.tool_totals(0, &HashSet::from(["find"]));
+    assert_eq!(again, totals, "minutes were added twice");
 }
