@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use rmcp::ServerHandler;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use toolwright_orchestrator::Orchestrator;
 use toolwright_orchestrator::store::Backend;
@@ -30,6 +30,8 @@ use crate::write_test::WriteTest;
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 /// How often open WebSockets are counted while the server stops.
 const SOCKET_CHECK_INTERVAL: Duration = Duration::from_millis(20);
+/// How many connections may wait to be accepted. A client that finds no place among them tries again after a second.
+const BACKLOG: u32 = 1024;
 /// The pause after a failed `accept`, for example when no file descriptors are left.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
@@ -101,7 +103,7 @@ impl Server {
             false if auth.is_open() => return Err(Error::Unprotected(address)),
             false => {}
         }
-        let listener = TcpListener::bind(address).await.map_err(|error| Error::Listen(address, error))?;
+        let listener = listen(address).map_err(|error| Error::Listen(address, error))?;
         let (shutdown, shutdown_requested) = watch::channel(false);
         let app = App {
             mcp: McpService::new(orchestrator.clone(), &options, wrap, plain_calls),
@@ -161,6 +163,14 @@ impl Server {
         app.access_log.flush();
         finished
     }
+}
+
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // Connections of a server that has just ended do not hold its port.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 async fn accept(listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {

@@ -44,6 +44,16 @@ async fn read_response(mut stream: TcpStream) -> Response {
 }
 
 #[tokio::test]
+async fn hundreds_of_connections_wait_to_be_accepted() {
+    let server = server_with(|_| {}).await;
+    // The server shares this thread, so that it accepts none of them meanwhile.
+    let open = |_| std::net::TcpStream::connect(server.client.address).unwrap();
+    let waiting: Vec<_> = (0..300).map(open).collect();
+    assert_eq!(server.client.get("/healthz").await.status, 200);
+    drop(waiting);
+}
+
+#[tokio::test]
 async fn idle_sockets_make_room_for_new_ones() {
     let server = server_with(|limits| limits.connections = 32).await;
     let mut idle = connect(&server.client, 200).await;
