@@ -73,6 +73,8 @@ mod serve;
 mod sessions;
 #[path = "program/support.rs"]
 mod support;
+#[path = "program/tasks.rs"]
+mod tasks;
 #[path = "program/thirty_mistakes.rs"]
 mod thirty_mistakes;
 #[path = "program/tidy.rs"]

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use toolwright_contract::{Envelope, ErrorKind, Failure, SideEffects};
-use toolwright_orchestrator::confirm;
 use toolwright_orchestrator::store::{Backend, ExecutionStatus};
-use toolwright_orchestrator::{CallRequest, SessionRef, ToolCall};
+use toolwright_orchestrator::{CallRequest, SessionRef, ToolCall, begun_task, confirm};
 
 use crate::event::{ApprovalPart, EventBody, ToolCallPart, ToolResultPart, TurnOutcome};
 use crate::log_writer::WriteError;
@@ -87,6 +86,7 @@ impl TurnRun {
                     is_error: !envelope.is_ok(),
                     is_declined: false,
                     duration_ms: envelope.meta.duration,
+                    task: begun_task(envelope).map(str::to_owned),
                 },
             },
         }

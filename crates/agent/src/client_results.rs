@@ -24,7 +24,15 @@ pub(crate) fn parts(turn: &LoggedTurn, results: Vec<ClientResult>) -> Result<Vec
         };
         let tool = call.call.tool.clone();
         let content = Arc::new(content);
-        parts.push(ToolResultPart { call_id, tool, content, is_error, is_declined: false, duration_ms: 0 });
+        parts.push(ToolResultPart {
+            call_id,
+            tool,
+            content,
+            is_error,
+            is_declined: false,
+            duration_ms: 0,
+            task: None,
+        });
     }
     Ok(parts)
 }

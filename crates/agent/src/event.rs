@@ -89,7 +89,8 @@ pub enum EventBody {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         provider_data: Option<ProviderData>,
     },
-    /// A call has its result: also if it failed, was refused or was declined.
+    /// A call has its result: also if it failed, was refused or was declined. A call that runs in the background has two:
+    /// its task, and, when that has ended, the result of the task.
     ToolFinished { result: ToolResultPart },
     /// A call waits for a person's approval. It has no result until then.
     ApprovalRequested { approval: ApprovalPart },
@@ -161,6 +162,9 @@ pub struct ToolResultPart {
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_declined: bool,
     pub duration_ms: u64,
+    /// The call has begun this task, and runs in the background: its result will replace this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
 }
 
 /// A request for a person's approval, as the conversation shows it to its owner.

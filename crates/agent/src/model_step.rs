@@ -209,6 +209,7 @@ impl TurnRun {
             is_error: true,
             is_declined: false,
             duration_ms: 0,
+            task: None,
         }
     }
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use toolwright_contract::{Envelope, ErrorKind, Failure};
-use toolwright_orchestrator::confirm;
 use toolwright_orchestrator::store::{
     self, Backend, ConfirmationRecord, ConfirmationStatus, ConversationLog, SessionRecord,
 };
+use toolwright_orchestrator::{begun_task, confirm};
 
 use crate::agent::{Agent, committed};
 use crate::conversation::Conversation;
@@ -54,12 +54,12 @@ impl Agent {
         conversation: &Conversation,
         running: Option<&str>,
     ) -> Result<Vec<(Arc<str>, EventBody)>, Error> {
+        let mut events = self.task_results(session, conversation).await?;
         let is_open = |tool: &&ToolPart| tool.result.is_none() && !tool.call.is_client_tool;
         if !conversation.turns.iter().any(|turn| turn.reply.tools().any(|tool| is_open(&tool))) {
-            return Ok(Vec::new());
+            return Ok(events);
         }
         let pending = self.0.orchestrator.pending(Some(&session.id)).await?;
-        let mut events = Vec::new();
         for turn in &conversation.turns {
             for tool in turn.reply.tools().filter(is_open) {
                 let request = pending.iter().find(|request| request.execution == tool.call.id);
@@ -72,6 +72,29 @@ impl Agent {
             if is_unfinished && turn.reply.tools().any(asks) {
                 let outcome = TurnOutcome::AwaitsApproval;
                 events.push((Arc::clone(&turn.id), EventBody::TurnEnded { outcome }));
+            }
+        }
+        Ok(events)
+    }
+
+    /// The results of tasks that have ended, for calls that run in the background.
+    async fn task_results(
+        &self,
+        session: &SessionRecord,
+        conversation: &Conversation,
+    ) -> store::Result<Vec<(Arc<str>, EventBody)>> {
+        let mut events = Vec::new();
+        for turn in &conversation.turns {
+            for tool in turn.reply.tools() {
+                let Some(id) = tool.result.as_ref().and_then(|result| result.task.as_deref()) else {
+                    continue;
+                };
+                let task = self.0.orchestrator.task(id).await?.filter(|task| task.has_ended());
+                let Some(task) = task else { continue };
+                if let Some(envelope) = self.0.orchestrator.task_envelope(&task).await? {
+                    let result = self.result_event(session, &tool.call, &envelope, false);
+                    events.push((Arc::clone(&turn.id), result));
+                }
             }
         }
         Ok(events)
@@ -141,6 +164,7 @@ impl Agent {
                 is_error: !envelope.is_ok(),
                 is_declined,
                 duration_ms: envelope.meta.duration,
+                task: begun_task(envelope).map(str::to_owned),
             },
         }
     }

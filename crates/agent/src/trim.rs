@@ -139,6 +139,7 @@ mod tests {
             is_error: false,
             is_declined: false,
             duration_ms: 1,
+            task: None,
         };
         let tool =
             ToolPart { call, provider_data: None, approval: None, decision: None, result: Some(result) };

@@ -5,6 +5,8 @@
 
 #[path = "agent/approvals.rs"]
 mod approvals;
+#[path = "agent/background.rs"]
+mod background;
 #[path = "agent/failures.rs"]
 mod failures;
 #[path = "agent/limits.rs"]

@@ -7,7 +7,7 @@ use toolwright_contract::{Category, Mode};
 
 use crate::command::{
     audit, build, calendar, call, chat, check, confirm, describe, explain, init, kb, keys, list, mcp, new,
-    prompt, schema, serve, sessions, test, toolsets, unblock, voice,
+    prompt, schema, serve, sessions, tasks, test, toolsets, unblock, voice,
 };
 
 /// Author LLM tools once; run them for any model, in voice and in text
@@ -100,6 +100,9 @@ pub enum Command {
     /// List, show and end sessions
     #[command(subcommand, after_help = sessions::EXAMPLES)]
     Sessions(sessions::Sessions),
+    /// List, show and cancel the calls that run in the background
+    #[command(subcommand, after_help = tasks::EXAMPLES)]
+    Tasks(tasks::Tasks),
     /// List the toolsets that the store keeps for sessions, and delete unused ones
     #[command(subcommand, after_help = toolsets::EXAMPLES)]
     Toolsets(toolsets::Toolsets),
@@ -137,6 +140,7 @@ const WITHOUT_EFFECT: &[(&str, &[&str])] = &[
     ("kb", &["tools", "store"]),
     ("audit", &["tools", "kb"]),
     ("sessions", &["tools", "kb"]),
+    ("tasks", &["tools", "kb"]),
     ("calendar", &["tools", "store", "kb"]),
     ("serve", &["format"]),
     ("mcp", &["format"]),

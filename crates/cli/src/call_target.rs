@@ -9,7 +9,7 @@ use toolwright_contract::{ClientEnvelope, Envelope, ErrorKind, Mode, Principal};
 use toolwright_orchestrator::confirm::{Approver, Proof};
 use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::store::{Backend, PendingQuery, PendingScope};
-use toolwright_orchestrator::{CallRequest, Orchestrator, ToolCall};
+use toolwright_orchestrator::{CallRequest, Orchestrator, ToolCall, begun_task};
 use toolwright_registry::hex;
 
 use crate::command::call::CLIENT_ID;
@@ -92,7 +92,8 @@ impl CallTarget {
         match self {
             Self::Own(orchestrator) => {
                 orchestrator.begin_turn(session).await?;
-                Answer::new(&*orchestrator.call(CallRequest::new(session, call)).await)
+                let envelope = orchestrator.call(CallRequest::new(session, call)).await;
+                Answer::new(&*with_result(orchestrator, envelope).await?)
             }
             Self::Server(server) => {
                 let turn = format!("/v1/sessions/{}/turn", encode(session));
@@ -114,7 +115,8 @@ impl CallTarget {
                 let proof = if token.contains('.') { Proof::Token } else { Proof::Transport };
                 let (client_id, by) = (CLIENT_ID, CLIENT_ID);
                 let approver = Approver { token, proof, session, client_id, by, principal: None };
-                Answer::new(&*orchestrator.approve(&approver, None).await?)
+                let envelope = orchestrator.approve(&approver, None).await?;
+                Answer::new(&*with_result(orchestrator, envelope).await?)
             }
             Self::Server(server) => {
                 let path = format!("/v1/confirmations/{}/approve", encode(token));
@@ -160,6 +162,14 @@ impl CallTarget {
             Self::Server(_) => Ok(()),
         }
     }
+}
+
+/// The result of a call, which is that of its task if it runs in the background: this process runs it, and must not end
+/// before.
+pub async fn with_result(orchestrator: &Orchestrator, envelope: Arc<Envelope>) -> Result<Arc<Envelope>> {
+    let Some(id) = begun_task(&envelope) else { return Ok(envelope) };
+    let Some(ended) = orchestrator.wait_for_task(id).await? else { return Ok(envelope) };
+    Ok(orchestrator.task_envelope(&ended).await?.unwrap_or(envelope))
 }
 
 fn is_about(request: &toolwright_orchestrator::store::ConfirmationRecord, call: &ToolCall) -> bool {

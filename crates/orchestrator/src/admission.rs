@@ -66,7 +66,7 @@ impl Orchestrator {
             if confirmation == Confirmation::Needed || !self.is_as_previewed(execution, &prepared).await? {
                 return Ok(Admission::Unconfirmed(prepared));
             }
-            if prepared.handler.needs_seat() {
+            if execution.needs_seat(&prepared) {
                 execution.steps.begin(Step::Seat);
             }
             if self.take_seat(execution, &prepared).await? && is_stored {
@@ -109,10 +109,13 @@ impl Orchestrator {
     /// Prepares the tool and passes the gates.
     async fn admit(&self, execution: &mut Execution) -> Result<(Arc<PreparedTool>, Confirmation), Failure> {
         if !execution.is_test() {
-            if !state::is_active(&execution.session, execution.now) {
+            if execution.task.is_none() && !state::is_active(&execution.session, execution.now) {
                 return Err(session_inactive("This session is no longer active."));
             }
             self.check_block(execution).await?;
+        }
+        if execution.task.is_some() && execution.cancel.get().is_some_and(Cancel::is_cancelled) {
+            return Err(cancelled());
         }
         let runtime = execution.runtime.clone().ok_or_else(toolset_missing)?;
         let Some(tool) = runtime.toolset().get(&execution.tool) else {
@@ -133,7 +136,11 @@ impl Orchestrator {
             clamped: Map::new(),
             rate_tokens: RateTokens::default(),
         };
-        let gates = if execution.host.is_some() { gate::OF_TESTS } else { gate::OF_CALLS };
+        let gates = match (&execution.host, &execution.task) {
+            (Some(_), _) => gate::OF_TESTS,
+            (None, Some(_)) => gate::OF_TASKS,
+            (None, None) => gate::OF_CALLS,
+        };
         let passed = gate::pass(gates, &mut input);
         let GateInput { args, clamped, rate_tokens, .. } = input;
         execution.args = args;
@@ -153,7 +160,7 @@ impl Orchestrator {
 
     /// Takes a seat if the handler needs one. True when the call has waited for it.
     async fn take_seat(&self, execution: &mut Execution, prepared: &PreparedTool) -> Result<bool, Failure> {
-        if execution.permit.is_some() || !prepared.handler.needs_seat() {
+        if execution.permit.is_some() || !execution.needs_seat(prepared) {
             return Ok(false);
         }
         // The handler's own time begins when it has its seat: a write must not be started with little time left.
@@ -213,8 +220,9 @@ impl Orchestrator {
             tool: Arc::clone(&prepared.id),
             tool_version: Arc::clone(&prepared.version),
             digest: execution.digest,
-            idempotent: spec.idempotent,
-            charges: meter::charges(spec, policy),
+            // To begin a task a second time has no effect: it is the same task.
+            idempotent: spec.idempotent || execution.begins_task(prepared),
+            charges: if execution.task.is_some() { Vec::new() } else { meter::charges(spec, policy) },
             confirmation: execution.approval.as_ref().map(|approval| approval.id.clone()),
             now: execution.now,
             durability: if spec.idempotent { Durability::Relaxed } else { Durability::Committed },

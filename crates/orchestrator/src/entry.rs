@@ -11,7 +11,9 @@ use std::time::Instant;
 
 use futures_util::future::{BoxFuture, join_all};
 use serde_json::Map;
-use toolwright_contract::{Envelope, ErrorKind, Failure, Meta, Principal, SideEffects};
+use toolwright_contract::{
+    Envelope, ErrorKind, Execution as ExecutionKind, Failure, Meta, Principal, SideEffects,
+};
 use toolwright_registry::hex;
 
 use crate::admission::{Admission, ClaimKind};
@@ -108,8 +110,8 @@ impl Orchestrator {
     /// Finds the session and its toolset, and opens the execution: its id, start and span.
     async fn resolve(&self, request: CallRequest) -> Result<Box<Execution>, Box<Envelope>> {
         let started = Instant::now();
-        let CallRequest { session, call, principal, position, client, cancel, host, now, parent, approval } =
-            request;
+        let CallRequest { session, call, principal, position, client, cancel, host, now, .. } = request;
+        let CallRequest { parent, approval, task, .. } = request;
         if parent.is_none() && call.id.as_ref().is_some_and(|id| id.is_empty() || id.len() > MAX_ID_BYTES) {
             let message = format!("The call's id must have 1 to {MAX_ID_BYTES} bytes.");
             let failure = Failure::new(ErrorKind::Validation, message).suggest("Send a shorter id, or none.");
@@ -142,6 +144,8 @@ impl Orchestrator {
             redacted_digest: None,
             secrets: Arc::default(),
             approval,
+            task,
+            begun_task: None,
             parent,
             cancel,
             client,
@@ -321,6 +325,8 @@ fn with_caller(
 /// Whether a call of this tool needs no record beside its audit entry: it may run again, and never needs approval.
 fn leaves_no_record(runtime: &Runtime, tool: &str) -> bool {
     runtime.toolset().metadata(tool).is_none_or(|spec| {
-        spec.idempotent && spec.side_effects != SideEffects::Writes && spec.requires_confirmation.is_never()
+        let is_background = spec.execution == Some(ExecutionKind::Background);
+        let may_repeat = spec.idempotent && spec.side_effects != SideEffects::Writes;
+        may_repeat && !is_background && spec.requires_confirmation.is_never()
     })
 }

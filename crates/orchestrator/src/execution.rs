@@ -20,7 +20,7 @@ use crate::prepared::PreparedTool;
 use crate::redact;
 use crate::runtime::Runtime;
 use crate::steps::StepTimer;
-use crate::store::{AuditEntry, ConfirmationRecord, SessionRecord};
+use crate::store::{AuditEntry, ConfirmationRecord, SessionRecord, TaskRecord};
 
 pub(crate) struct Execution {
     pub started: Instant,
@@ -43,6 +43,9 @@ pub(crate) struct Execution {
     pub secrets: Arc<[String]>,
     /// The approval that this call uses up.
     pub approval: Option<Arc<ConfirmationRecord>>,
+    /// The task that it runs, and the one that it has begun.
+    pub task: Option<Arc<TaskRecord>>,
+    pub begun_task: Option<Arc<TaskRecord>>,
     /// The invocation whose handler made this call.
     pub parent: Option<Arc<Invocation>>,
     pub cancel: LazyCancel,
@@ -175,6 +178,12 @@ impl Execution {
         })
     }
 
+    /// The execution whose handler made this call, or that has begun the task.
+    fn parent_id(&self) -> Option<&str> {
+        let parent = self.parent.as_ref().map(|parent| &*parent.execution_id);
+        parent.or(self.task.as_ref().map(|task| task.call.as_str()))
+    }
+
     pub fn audit_entry(&self, event: &str, envelope: &Envelope) -> AuditEntry {
         let (outcome, intents) = match &envelope.outcome {
             Ok(success) => ("ok", success.intents.iter().map(intent_type).collect()),
@@ -197,7 +206,7 @@ impl Execution {
             data: clamped.map_or(Value::Null, |clamped| json!({ "clamped": clamped })),
             principal: self.session.principal.id.clone(),
             org: self.session.principal.org.clone(),
-            parent: self.parent.as_ref().map(|parent| parent.execution_id.as_ref().to_owned()),
+            parent: self.parent_id().map(str::to_owned),
             steps: self.steps.steps(),
         }
     }

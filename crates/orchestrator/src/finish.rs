@@ -22,6 +22,8 @@ const MAX_EVENT_BYTES: usize = 200;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     Ran,
+    /// A background tool's call has begun a task.
+    Queued,
     Described,
     Replayed,
     Refused,
@@ -44,6 +46,7 @@ impl End {
     pub fn event(self) -> &'static str {
         match self {
             Self::Ran => "called",
+            Self::Queued => "queued",
             Self::Described => "described",
             Self::Replayed => "replayed",
             Self::Refused => "refused",
@@ -145,6 +148,7 @@ impl Orchestrator {
             end: match end {
                 End::Replayed => "replayed",
                 End::Refused => "refused",
+                End::Queued => "queued",
                 _ => "ran",
             },
             error,

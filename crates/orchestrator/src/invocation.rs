@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Number, Value, json};
 use sha2::{Digest, Sha256};
 use toolwright_capabilities::CallResources;
-use toolwright_contract::{ErrorKind, Failure, Mode, SideEffects, Success, ToolSpec};
+use toolwright_contract::{
+    ErrorKind, Execution as ExecutionKind, Failure, Mode, SideEffects, Success, ToolSpec,
+};
 use toolwright_engine::{Cancel, Host, Level};
 use toolwright_registry::hex;
 use toolwright_registry::toolset::Tool;
@@ -25,6 +27,9 @@ use crate::store::{SessionRecord, SessionStatus};
 
 /// The longest timeout of a call, whatever its tool declares.
 pub(crate) const MAX_TIMEOUT: Duration = Duration::from_secs(30);
+/// The timeout of a task whose tool declares none, and the longest one.
+const TASK_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+const MAX_TASK_TIMEOUT: Duration = Duration::from_secs(12 * 60 * 60);
 
 /// Cancels a call. Created on first use: most calls end before that.
 pub(crate) type LazyCancel = Arc<OnceLock<Cancel>>;
@@ -189,10 +194,16 @@ impl Invocation {
     }
 }
 
-/// `timeoutMs`, or ten times the latency budget, limited to [`MAX_TIMEOUT`].
+/// `timeoutMs`, or ten times the latency budget, limited to [`MAX_TIMEOUT`]. Tools that run in the background have limits of
+/// their own.
 pub(crate) fn timeout(tool: &Tool) -> Duration {
     let declared = tool.spec.timeout_ms.as_ref().and_then(Number::as_f64);
-    let milliseconds =
-        declared.unwrap_or_else(|| tool.spec.latency_budget_ms.as_f64().unwrap_or(1000.0) * 10.0);
-    Duration::try_from_secs_f64(milliseconds / 1000.0).map_or(MAX_TIMEOUT, |timeout| timeout.min(MAX_TIMEOUT))
+    let within = |milliseconds: f64, max: Duration| {
+        Duration::try_from_secs_f64(milliseconds / 1000.0).map_or(max, |timeout| timeout.min(max))
+    };
+    if tool.spec.execution == Some(ExecutionKind::Background) {
+        return declared.map_or(TASK_TIMEOUT, |milliseconds| within(milliseconds, MAX_TASK_TIMEOUT));
+    }
+    let budget = || tool.spec.latency_budget_ms.as_f64().unwrap_or(1000.0) * 10.0;
+    within(declared.unwrap_or_else(budget), MAX_TIMEOUT)
 }

@@ -51,6 +51,8 @@ pub mod steps;
 pub mod store;
 pub mod stored_minute;
 mod stored_toolset;
+mod task_run;
+mod tasks;
 pub mod testing;
 mod toolsets;
 mod visible;
@@ -67,6 +69,7 @@ pub use prepared::Error as PrepareError;
 pub use request::{CallRequest, SessionRef, ToolCall};
 pub use runtime::{Builder as RuntimeBuilder, Runtime, WeakRuntime};
 pub use session::Turn;
+pub use tasks::{TaskPage, begun_task};
 pub use toolwright_capabilities as capabilities;
 pub use toolwright_engine::{
     Cancel, Confinement, Engine, Host, HostError, HostFuture, Level, Limits, Options as EngineOptions,

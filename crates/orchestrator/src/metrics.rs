@@ -77,7 +77,8 @@ impl ToolMetrics {
                 self.replays += 1;
                 return;
             }
-            End::Approved | End::Rejected | End::Expired | End::Closed => return,
+            // The task is counted when it has run.
+            End::Queued | End::Approved | End::Rejected | End::Expired | End::Closed => return,
         }
         if let Some(kind) = error {
             *self.errors.entry(kind.as_str()).or_default() += 1;

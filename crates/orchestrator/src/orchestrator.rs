@@ -24,6 +24,7 @@ use crate::runtime::Runtime;
 use crate::series::Series;
 use crate::session_watch::SessionWatches;
 use crate::store::{Memory, Store};
+use crate::tasks::Tasks;
 use crate::toolsets::Toolsets;
 
 /// How often `wait_until_idle` checks.
@@ -50,6 +51,7 @@ pub(crate) struct Inner {
     pub call_feed: CallFeed,
     pub deferred_results: DeferredResults,
     pub session_watches: SessionWatches,
+    pub tasks: Tasks,
     /// How many toolsets have been installed.
     pub installed: watch::Sender<u64>,
     /// Held while a confirmation request is counted and stored.
@@ -93,6 +95,7 @@ impl Orchestrator {
             call_feed: CallFeed::default(),
             deferred_results: DeferredResults::default(),
             session_watches: SessionWatches::default(),
+            tasks: Tasks::new(Capacity::default().max_background),
             installed: watch::Sender::default(),
             confirmation_lock: tokio::sync::Mutex::default(),
             detached: Arc::default(),
@@ -159,6 +162,7 @@ impl Builder {
     /// How many handlers run at a time.
     #[must_use]
     pub fn capacity(mut self, capacity: Capacity) -> Self {
+        self.0.tasks = Tasks::new(capacity.max_background);
         self.0.seats = Seats::new(capacity);
         self
     }

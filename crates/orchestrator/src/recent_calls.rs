@@ -41,7 +41,7 @@ pub(crate) struct RecentCall {
 impl RecentCalls {
     /// Adds a call that has ended. A replay is not added: its record is that of the first call.
     pub fn add(&self, execution: &Execution, end: End, envelope: &Arc<Envelope>) {
-        if !matches!(end, End::Ran | End::Refused | End::Described) || execution.is_test() {
+        if !matches!(end, End::Ran | End::Queued | End::Refused | End::Described) || execution.is_test() {
             return;
         }
         let args = execution.recorded_args.clone().or_else(|| execution.redacted_args_text());

@@ -33,6 +33,13 @@ pub(crate) fn unrecorded_outcome(writes: bool) -> Failure {
     Failure { partial_side_effects: writes, ..failure }.suggest(CHECK_BEFORE_REPEATING)
 }
 
+/// The task of a background tool may be stored or not.
+pub(crate) fn unstored_task(writes: bool) -> Failure {
+    let failure =
+        Failure::new(ErrorKind::Internal, "The task could not be stored; whether it runs is unknown.");
+    Failure { partial_side_effects: writes, ..failure }.suggest(CHECK_BEFORE_REPEATING)
+}
+
 pub(crate) fn still_running() -> Failure {
     Failure::new(ErrorKind::Transient, "This call is still running.")
         .suggest("Send the same call again later.")

@@ -10,7 +10,7 @@ use toolwright_engine::{Cancel, Host};
 use crate::ids;
 use crate::invocation::Invocation;
 use crate::session::NewSession;
-use crate::store::{ConfirmationRecord, SessionRecord};
+use crate::store::{ConfirmationRecord, SessionRecord, TaskRecord};
 
 /// A call as a model or a client makes it.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,6 +67,8 @@ pub struct CallRequest {
     pub(crate) parent: Option<Arc<Invocation>>,
     /// The approval that this call uses up.
     pub(crate) approval: Option<Arc<ConfirmationRecord>>,
+    /// The task that this call runs. It was admitted when it was begun.
+    pub(crate) task: Option<Arc<TaskRecord>>,
 }
 
 impl CallRequest {
@@ -82,6 +84,7 @@ impl CallRequest {
             now: None,
             parent: None,
             approval: None,
+            task: None,
         }
     }
 

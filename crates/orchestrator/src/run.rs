@@ -37,7 +37,7 @@ impl Orchestrator {
         slot: Option<Slot>,
     ) -> Arc<Envelope> {
         let spec = &prepared.tool.spec;
-        if spec.side_effects == SideEffects::Writes || !spec.idempotent {
+        if spec.side_effects == SideEffects::Writes || !spec.idempotent || execution.begins_task(&prepared) {
             let this = self.clone();
             let work = async move {
                 let _running = Arc::clone(&this.0.detached);
@@ -63,7 +63,10 @@ impl Orchestrator {
         slot: Option<Slot>,
     ) -> Arc<Envelope> {
         let work = async {
-            let outcome = self.run_with_retry(&mut execution, prepared).await;
+            let outcome = match execution.begins_task(prepared) {
+                true => Box::pin(self.begin_task(&mut execution, prepared)).await,
+                false => self.run_with_retry(&mut execution, prepared).await,
+            };
             execution.permit = None;
             self.settle(&mut execution, &prepared.tool.spec, outcome).await
         };
@@ -76,6 +79,9 @@ impl Orchestrator {
                 Box::pin(self.settle(&mut execution, spec, Err(failure))).await
             }
         };
+        if let Some(task) = execution.begun_task.take() {
+            self.start_task(task);
+        }
         if let Some(slot) = slot {
             slot.finish(&envelope);
         }

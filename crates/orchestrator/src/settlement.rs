@@ -40,7 +40,8 @@ impl Orchestrator {
             Box::pin(self.write_handler_entries(execution, &envelope)).await;
         }
         let writes = spec.side_effects == SideEffects::Writes;
-        let audit = execution.audit_entry(End::Ran.event(), &envelope);
+        let end = if execution.begun_task.is_some() { End::Queued } else { End::Ran };
+        let audit = execution.audit_entry(end.event(), &envelope);
         let record = match execution.claim {
             ClaimKind::Ephemeral => Record::Append(audit),
             ClaimKind::Stored => Record::Settle(Settlement {
@@ -56,7 +57,7 @@ impl Orchestrator {
                 },
             }),
         };
-        match self.finish(End::Ran, Some((&*execution, &envelope)), record).await {
+        match self.finish(end, Some((&*execution, &envelope)), record).await {
             Ok(SettleOutcome::Recorded) => envelope,
             // Another process took this one for dead and settled the execution: its record counts.
             Ok(SettleOutcome::AlreadySettled(recorded)) => Arc::new(replayed(&recorded)),

@@ -30,3 +30,5 @@ mod idempotency;
 mod previews;
 #[path = "calls/sessions.rs"]
 mod sessions;
+#[path = "calls/tasks.rs"]
+mod tasks;

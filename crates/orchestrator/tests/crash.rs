@@ -24,5 +24,7 @@ mod process;
 mod racing_servers;
 #[path = "crash/support.rs"]
 mod support;
+#[path = "crash/tasks.rs"]
+mod tasks;
 #[path = "crash/worker.rs"]
 mod worker;

@@ -62,6 +62,8 @@ mod sqlite_killed;
 mod sqlite_store;
 #[path = "store/support.rs"]
 mod support;
+#[path = "store/task_rules.rs"]
+mod task_rules;
 #[path = "store/toolset_rules.rs"]
 mod toolset_rules;
 

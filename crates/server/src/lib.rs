@@ -51,5 +51,6 @@ pub use openapi::DOCUMENT as OPENAPI;
 pub use options::{DEFAULT_TURN_IDLE, Limits, Options};
 pub use prompts::Prompts;
 pub use rest::sessions::session_json;
+pub use rest::tasks::to_json as task_json;
 pub use server::{Error, Server};
 pub use setup::{BuildFinding, CheckSetup, Setup, SetupCheck, SetupStatus};

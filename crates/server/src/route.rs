@@ -8,7 +8,7 @@ pub use crate::problem::ErrorForm;
 use crate::request::RouteHandler;
 use crate::rest::{
     blocks, call_history, calls, confirmations, images, messages, monitoring, prompt, session_events,
-    sessions, tools,
+    sessions, tasks, tools,
 };
 use crate::{chat, console, mcp, openapi, prometheus, voice};
 
@@ -90,6 +90,10 @@ pub const ROUTES: &[Route] = &[
     route("GET", "/v1/confirmations/{confirmationId}", Access::Authenticated, |r| Box::pin(confirmations::get(r))),
     route("POST", "/v1/confirmations/{confirmationId}/approve", Access::Authenticated, |r| Box::pin(confirmations::approve(r))),
     route("POST", "/v1/confirmations/{confirmationId}/reject", Access::Authenticated, |r| Box::pin(confirmations::reject(r))),
+    route("GET", "/v1/tasks", Access::Authenticated, |r| Box::pin(tasks::list(r))),
+    route("GET", "/v1/tasks/{taskId}", Access::Authenticated, |r| Box::pin(tasks::get(r))),
+    route("POST", "/v1/tasks/{taskId}/cancel", Access::Authenticated, |r| Box::pin(tasks::cancel(r))),
+    route("GET", "/v1/tasks/{taskId}/events", Access::Authenticated, |r| Box::pin(tasks::stream(r))),
     route("POST", "/api/chat", Access::Authenticated, |r| Box::pin(chat::post(r))).errors(ErrorForm::Sentence),
     route("GET", "/api/chat/{chatId}/stream", Access::Authenticated, |r| Box::pin(chat::resume(r))).errors(ErrorForm::Sentence),
     route("POST", "/api/chat/{chatId}/stop", Access::Authenticated, |r| Box::pin(chat::stop(r))).errors(ErrorForm::Sentence),

@@ -157,6 +157,7 @@ impl Server {
             }
         }
         drop(listener);
+        app.orchestrator.stop_tasks();
         shutdown.send_replace(true);
         let finished = finish(&app, &connections).await;
         jobs.abort();
@@ -212,7 +213,8 @@ async fn close_voice(app: &App, deadline: Instant) {
 }
 
 /// Every few seconds: runs approved calls that have not run, because their process ended or the store could not be reached,
-/// closes expired sessions and confirmation requests, and stores what was counted. Stores each toolset as it is installed.
+/// adopts tasks of processes that are gone, closes expired sessions and confirmation requests, and stores what was counted.
+/// Stores each toolset as it is installed.
 pub(crate) async fn maintain(orchestrator: &Orchestrator) {
     let mut interval = tokio::time::interval(SWEEP_INTERVAL);
     let mut installs = orchestrator.installs();
@@ -231,6 +233,11 @@ pub(crate) async fn maintain(orchestrator: &Orchestrator) {
             Ok(0) => {}
             Ok(count) => tracing::info!("resumed {count} approved calls"),
             Err(error) => tracing::error!("could not resume approved calls: {error}"),
+        }
+        match orchestrator.resume_tasks().await {
+            Ok(0) => {}
+            Ok(count) => tracing::info!("adopted {count} tasks of processes that are gone"),
+            Err(error) => tracing::error!("could not adopt tasks of other processes: {error}"),
         }
         if let Err(error) = orchestrator.sweep().await {
             tracing::error!("could not close expired sessions and confirmation requests: {error}");

@@ -68,6 +68,8 @@ mod sessions;
 mod shutdown;
 #[path = "server/support.rs"]
 mod support;
+#[path = "server/tasks.rs"]
+mod tasks;
 #[path = "server/visibility.rs"]
 mod visibility;
 #[path = "server/voice.rs"]

@@ -11,7 +11,7 @@ use toolwright_agent::{
     Agent, AgentOptions, ApprovalAnswer, AssistantMessage, Event, EventBody, Message, Model, ModelSettings,
     Timeouts, Turn, TurnOutcome, TurnRequest, UserMessage,
 };
-use toolwright_contract::{Mode, Principal, Success};
+use toolwright_contract::{Execution, Mode, Principal, Success, ToolSpec};
 use toolwright_orchestrator::capabilities::Secret;
 use toolwright_orchestrator::clock::Clock;
 use toolwright_orchestrator::policy::Policy;
@@ -74,7 +74,7 @@ impl Fixture {
         let (toolset, errors) = Toolset::empty().with_declared(Path::new("tools.json"), tools());
         assert_eq!(errors, []);
         let mut builder = Runtime::builder(Arc::new(toolset), ".");
-        for name in ["kb_search", "note_add", "mail_send", "login"] {
+        for name in ["kb_search", "note_add", "mail_send", "login", "report_write"] {
             let (runs, open, started): (_, _, Arc<AtomicUsize>) =
                 (Arc::clone(&runs), Arc::clone(&open), Arc::clone(&started));
             builder = builder.native(name, move |args: Value, _| {
@@ -212,7 +212,10 @@ fn tools() -> Vec<Tool> {
         "properties": { "text": { "type": "string" }, "wait": { "type": "boolean" } } });
     let login = json!({ "type": "object", "additionalProperties": false, "required": ["password"],
         "properties": { "password": { "type": "string", "writeOnly": true } } });
+    let report = tool("report_write", "action", "writes", false, false, text.clone());
+    let spec = ToolSpec { execution: Some(Execution::Background), ..report.spec };
     vec![
+        Tool { spec, ..report },
         tool("kb_search", "retrieval", "read_only", true, false, query),
         tool("note_add", "action", "writes", false, false, text.clone()),
         tool("mail_send", "action", "writes", false, true, text),

@@ -124,6 +124,21 @@ async fn a_cancelled_read_stops_and_the_result_of_a_cancelled_write_is_told_late
     assert_eq!(voice.fixture.runs().len(), 1, "the read was stopped");
 }
 
+#[tokio::test]
+async fn the_result_of_a_background_call_is_told_when_it_is_done() {
+    let mut voice = Voice::new().await;
+    let (_caller, mut model) = voice.start().await;
+    model.hears("write the report");
+    model.calls(&[("w", "report_write", json!({ "text": "a", "wait": true }))]);
+    let (id, result) = model.result().await;
+    assert!(id == "w" && result.to_string().contains("task_"), "{result}");
+    model.send(json!({ "serverContent": { "turnComplete": true } }));
+    voice.fixture.open.add_permits(1);
+    let note = model.note().await;
+    assert!(note.contains("background call of `report_write`") && note.contains("done"), "{note}");
+    assert_eq!(voice.fixture.runs().len(), 1);
+}
+
 /// Asks for an approval and reads it back. Returns its id and the preview.
 async fn ask(caller: &mut Caller, model: &mut ModelSide) -> (String, String) {
     model.hears("send the mail");

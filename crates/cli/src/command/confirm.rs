@@ -15,7 +15,7 @@ use toolwright_registry::toolset::Toolset;
 
 use super::call::{CLIENT_ID, TerminalClient, print_envelope, read_arguments};
 use crate::args::{Format, Source};
-use crate::call_target::Answer;
+use crate::call_target::{Answer, with_result};
 use crate::config::Config;
 use crate::output::{self, Failure};
 use crate::read_only_store::ReadOnlyStore;
@@ -130,7 +130,8 @@ pub fn approve(config: &Config, args: &Approve) -> Result<ExitCode> {
         orchestrator.attach(&request.session, Arc::new(TerminalClient));
         imports.wait_until_ready(tools.toolset().get(&request.tool)).await;
         let approved = orchestrator.approve(&approver(&args.token, &request), edited).await;
-        let answer = Answer::new(&*approved.map_err(failure)?)?;
+        let envelope = with_result(&orchestrator, approved.map_err(failure)?).await?;
+        let answer = Answer::new(&*envelope)?;
         print_envelope(config, &answer)?;
         orchestrator.store().flush().await?;
         anyhow::Ok(answer)

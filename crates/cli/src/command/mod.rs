@@ -26,6 +26,7 @@ pub mod prompt;
 pub mod schema;
 pub mod serve;
 pub mod sessions;
+pub mod tasks;
 mod template;
 pub mod test;
 pub mod toolsets;
@@ -59,6 +60,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Deny(args) => confirm::deny(&config()?, &args).map(succeed),
         Command::Unblock(args) => unblock::run(&config()?, &args).map(succeed),
         Command::Sessions(command) => sessions::run(&config()?, &command).map(succeed),
+        Command::Tasks(command) => tasks::run(&config()?, &command).map(succeed),
         Command::Toolsets(command) => toolsets::run(&config()?, &command).map(succeed),
         Command::Test(args) => test::run(common, &args),
         Command::Kb(command) => kb::run(&config()?, &command),

@@ -241,6 +241,7 @@ impl Config {
             max_nested_per_call: section.max_nested_per_call.into(),
             max_waiting: section.max_waiting.into(),
             max_wait: Duration::from_millis(section.max_wait_ms.into()),
+            max_background: section.max_background.map_or(default.max_background, usize::from),
             ..default
         }
     }
@@ -286,6 +287,7 @@ fn check(settings: &Settings) -> Result<(), Failure> {
             ("max_concurrent_per_tool", handlers.max_concurrent_per_tool.unwrap_or(1).into()),
             ("max_concurrent_per_principal", handlers.max_concurrent_per_principal.unwrap_or(1).into()),
             ("max_nested_per_call", handlers.max_nested_per_call.into()),
+            ("max_background", handlers.max_background.unwrap_or(1).into()),
         ],
     )?;
     settings.images.check()?;

@@ -254,6 +254,8 @@ pub struct HandlersSection {
     pub max_nested_per_call: u16,
     pub max_waiting: u16,
     pub max_wait_ms: u32,
+    /// A quarter of `max_concurrent` unless it is set.
+    pub max_background: Option<u16>,
 }
 
 impl Default for HandlersSection {
@@ -269,6 +271,7 @@ impl Default for HandlersSection {
             max_nested_per_call: 8,
             max_waiting: 1024,
             max_wait_ms: 10_000,
+            max_background: None,
         }
     }
 }

@@ -35,6 +35,8 @@ pub struct Capacity {
     pub max_nested_per_call: usize,
     /// Waiting calls in all, at each depth; of one tool or one principal at most half as many.
     pub max_waiting: usize,
+    /// Tasks that run at a time, in the background.
+    pub max_background: usize,
     /// How long a call waits for a seat. It never waits beyond its deadline.
     pub max_wait: Duration,
 }
@@ -55,6 +57,7 @@ impl Capacity {
             max_concurrent_per_principal: max_concurrent.saturating_mul(3).div_ceil(4),
             max_nested_per_call: 8,
             max_waiting: 1024,
+            max_background: max_concurrent.div_ceil(4),
             max_wait: Duration::from_secs(10),
         }
     }

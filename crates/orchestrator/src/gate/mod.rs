@@ -75,6 +75,9 @@ pub(crate) const OF_CALLS: &[Gate] =
 /// The gates of arguments that an approver has edited.
 pub(crate) const OF_EDITED_ARGUMENTS: &[Gate] = &[valid::pass, clamp::pass, valid::pass_again];
 
+/// The gates of a task when it begins to run, with the rights of that time. The call that has begun it has passed all.
+pub(crate) const OF_TASKS: &[Gate] = &[usable::pass, valid::pass];
+
 /// The gates of a handler's test; see [`CallRequest::host`](crate::CallRequest::host).
 pub(crate) const OF_TESTS: &[Gate] = &[valid::pass];
 

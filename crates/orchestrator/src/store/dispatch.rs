@@ -8,7 +8,8 @@ use toolwright_contract::Principal;
 use super::{
     AuditEntry, AuditPage, AuditQuery, AuditRow, BlockRecord, Claim, ClaimOutcome, ConfirmationRecord,
     Decision, Durability, ExecutionRecord, Memory, MinuteRecord, PendingQuery, Postgres, Result, SessionPage,
-    SessionQuery, SessionRecord, SettleOutcome, Settlement, Sqlite, SweepOutcome, ToolsetInfo, ToolsetRecord,
+    SessionQuery, SessionRecord, SettleOutcome, Settlement, Sqlite, SweepOutcome, TaskChange, TaskQuery,
+    TaskRecord, ToolsetInfo, ToolsetRecord,
 };
 
 /// A store of any kind.
@@ -121,6 +122,22 @@ operations! {
     /// Approved confirmations whose execution has not been claimed: after a restart these still have to run.
     async fn approved_confirmations(&self) -> Result<Vec<Arc<ConfirmationRecord>>>;
 
+    /// Stores a task, which this process owns. One with the same id stays as it is, and is returned. Committed.
+    async fn create_task(&self, task: TaskRecord) -> Result<Arc<TaskRecord>>;
+
+    async fn task(&self, id: &str) -> Result<Option<Arc<TaskRecord>>>;
+
+    /// A page of the tasks, newest first.
+    async fn task_page(&self, query: TaskQuery<'_>) -> Result<Vec<Arc<TaskRecord>>>;
+
+    /// Changes a task that has not ended, and returns the new record; `None` if it has ended or does not exist. Committed,
+    /// except for progress.
+    async fn change_task(&self, id: &str, change: TaskChange, now: i64) -> Result<Option<Arc<TaskRecord>>>;
+
+    /// Takes over tasks that have not ended and whose owner is gone, at most `limit`, oldest first. Of several processes one
+    /// gets each task.
+    async fn adopt_tasks(&self, limit: usize) -> Result<Vec<Arc<TaskRecord>>>;
+
     /// Blocks a client. Of two blocks of one client the later `until` applies. Committed.
     async fn block(&self, block: BlockRecord) -> Result<()>;
 
@@ -142,9 +159,9 @@ operations! {
     /// A page of the sessions, newest first.
     async fn session_page(&self, query: SessionQuery<'_>) -> Result<SessionPage>;
 
-    /// Expires sessions (see [`SessionRecord::status_at`]), confirmations and blocks, and deletes old records. Of
-    /// each session the last 100 executions and all of the last 24 hours stay, and every execution that is running or
-    /// in doubt. An inactive session is deleted with its executions and confirmations 24 hours after its `expires_at`
+    /// Expires sessions (see [`SessionRecord::status_at`]), confirmations and blocks, and deletes old records. A task
+    /// that has ended stays for 24 hours. Of each session the last 100 executions and all of the last 24 hours stay, and every execution that is running or
+    /// in doubt. An inactive session is deleted with its executions, tasks and confirmations 24 hours after its `expires_at`
     /// or its last execution, whichever is later. The audit is never deleted. Returns what this sweep itself has
     /// expired. Relaxed.
     async fn sweep(&self, now: i64) -> Result<SweepOutcome>;

@@ -14,6 +14,7 @@ use super::records::{
     AuditEntry, AuditRow, BlockRecord, Claim, ConfirmationRecord, Durability, ExecutionRecord, MinuteRecord,
     SessionRecord, ToolsetRecord,
 };
+use super::task::TaskRecord;
 use super::{Error, Result};
 
 /// One change. Changes are journaled in the order in which they were made; each is on disk as a whole or not at all.
@@ -39,6 +40,8 @@ pub enum Change {
     },
     /// A confirmation was created or updated.
     Confirmation(Arc<ConfirmationRecord>),
+    /// A task was created or changed.
+    Task(Arc<TaskRecord>),
     /// A client was blocked.
     Block(BlockRecord),
     /// A toolset was stored.
@@ -92,6 +95,7 @@ impl Change {
                 format!("claim of {} in session {}", claim.execution, claim.session)
             }
             Self::Confirmation(confirmation) => format!("confirmation {}", confirmation.id),
+            Self::Task(task) => format!("task {}", task.id),
             Self::Log { session, .. } => format!("conversation of session {session}"),
             Self::Block(block) => format!("block of client {}", block.client_id),
             Self::Settlement { .. } | Self::Audit(_) => self.audit_entry().map_or(
@@ -117,6 +121,8 @@ pub struct Deletion {
     pub executions: Vec<u64>,
     /// By id.
     pub confirmations: Vec<String>,
+    /// By id.
+    pub tasks: Vec<String>,
     pub blocks: Vec<BlockRecord>,
     /// By id.
     pub toolsets: Vec<String>,
@@ -127,6 +133,7 @@ impl Deletion {
         self.session.is_none()
             && self.executions.is_empty()
             && self.confirmations.is_empty()
+            && self.tasks.is_empty()
             && self.blocks.is_empty()
             && self.toolsets.is_empty()
     }

@@ -1,5 +1,5 @@
-//! The records that outlive a call: sessions, toolsets, executions, confirmations, blocks, audit. One set of rules, three back
-//! ends, one conformance suite (`tests/store.rs`) that all of them pass.
+//! The records that outlive a call: sessions, toolsets, executions, confirmations, tasks, blocks, audit. One set of rules, three
+//! back ends, one conformance suite (`tests/store.rs`) that all of them pass.
 //!
 //! # Rules
 //!
@@ -13,6 +13,8 @@
 //!   claimed again by any process; any other stays in doubt.
 //! - **A closed confirmation stores no secrets.** Once it is used, rejected or expired, it holds the redacted
 //!   arguments.
+//! - **A task has an owner**, as a claim has. When the owner is gone, one other process adopts the task. Its first end
+//!   counts, and a task that has ended stores no secrets.
 //! - **A toolset is stored before its first session**, and deleted when no active session has it, and it was not used
 //!   for a day.
 //! - **Sessions are updated by compare-and-set.** [`Backend::update_session`] succeeds only on the revision that was
@@ -33,6 +35,7 @@ mod meter;
 pub mod postgres;
 mod records;
 pub mod sqlite;
+mod task;
 
 use std::sync::Arc;
 
@@ -54,6 +57,7 @@ pub use records::{
     ToolsetRecord,
 };
 pub use sqlite::Sqlite;
+pub use task::{TaskChange, TaskQuery, TaskRecord, TaskScope, TaskStatus};
 
 /// Why a store operation failed. The text is for the operator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

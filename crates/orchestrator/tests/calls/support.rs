@@ -11,7 +11,7 @@ use toolwright_orchestrator::clock::Clock;
 use toolwright_orchestrator::policy::Policy;
 use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::store::{Memory, Store};
-use toolwright_orchestrator::{CallRequest, Context, Orchestrator, Runtime, ToolCall};
+use toolwright_orchestrator::{CallRequest, Capacity, Context, Orchestrator, Runtime, ToolCall};
 use toolwright_registry::toolset::{Implementation, Tool, Toolset};
 
 /// What the tools of a fixture have done.
@@ -46,11 +46,13 @@ pub struct Fixture {
 pub struct Setup {
     pub tools: Vec<(String, Value)>,
     pub policy: Policy,
+    /// How many tasks run at a time.
+    pub max_background: Option<usize>,
 }
 
 impl Setup {
     pub fn new() -> Self {
-        Self { tools: Vec::new(), policy: Policy::default() }
+        Self { tools: Vec::new(), policy: Policy::default(), max_background: None }
     }
 
     /// Adds a tool that behaves as its arguments say; `fields` replace the defaults.
@@ -79,7 +81,9 @@ impl Setup {
             .build();
         let clock = Clock::manual(1_000_000);
         let builder = Orchestrator::builder(runtime).store(store).policy(self.policy).clock(clock.clone());
-        let orchestrator = builder.build().unwrap();
+        let capacity = Capacity::default();
+        let max_background = self.max_background.unwrap_or(capacity.max_background);
+        let orchestrator = builder.capacity(Capacity { max_background, ..capacity }).build().unwrap();
         Fixture { orchestrator, done, open, clock }
     }
 }

@@ -73,7 +73,7 @@ impl Lines {
         Self::open(&directory.join("effects"))
     }
 
-    fn open(path: &Path) -> Self {
+    pub fn open(path: &Path) -> Self {
         let file = OpenOptions::new().append(true).create(true).open(path).unwrap();
         Self(file)
     }

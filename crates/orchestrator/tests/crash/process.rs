@@ -20,9 +20,14 @@ pub struct Process {
 impl Process {
     /// Starts a worker: this same program with an environment variable.
     pub fn start(directory: &Path, instructions: &Instructions) -> Self {
+        Self::start_worker(directory, instructions, "worker::runs_the_instructions_of_its_parent")
+    }
+
+    /// As [`Self::start`], with the test that is the worker.
+    pub fn start_worker(directory: &Path, instructions: &Instructions, worker: &str) -> Self {
         instructions.write(directory);
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "worker::runs_the_instructions_of_its_parent", "--nocapture"]);
+        command.args(["--exact", worker, "--nocapture"]);
         command.env(DIRECTORY, directory).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());

@@ -49,7 +49,7 @@ pub fn orchestrator(store: Store, directory: &Path, generation: u64) -> Orchestr
     Orchestrator::builder(runtime).store(store).policy(policy).build().unwrap()
 }
 
-fn tool(id: &str, fields: &Value) -> Tool {
+pub fn tool(id: &str, fields: &Value) -> Tool {
     let mut spec = json!({
         "toolId": id, "version": "1.0.0", "description": "Does work.", "category": "action", "sideEffects": "writes",
         "idempotent": false, "requiresConfirmation": false, "allowedModes": ["text"], "latencyBudgetMs": 3000,

@@ -81,6 +81,7 @@ impl Transcript {
             is_error: false,
             is_declined: false,
             duration_ms: 0,
+            task: None,
         });
         Ok(())
     }

@@ -12,4 +12,5 @@ pub(crate) mod monitoring;
 pub(crate) mod prompt;
 pub(crate) mod session_events;
 pub mod sessions;
+pub(crate) mod tasks;
 pub(crate) mod tools;

@@ -31,7 +31,7 @@ struct CreateBody {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct EmptyBody {}
+pub(super) struct EmptyBody {}
 
 pub(crate) async fn create(mut request: ApiRequest<'_>) -> ApiResult {
     let fields = ["mode", "clientId", "sessionId", "state"];

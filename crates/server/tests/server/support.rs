@@ -168,6 +168,7 @@ pub fn orchestrator_with(
         ("write", json!({})),
         ("send", confirmed),
         ("staff_only", staff),
+        ("later", json!({ "execution": "background" })),
     ];
     let tools = tools.iter().map(|(id, fields)| tool(id, fields)).collect();
     orchestrator_of(tools, runs, permits, change)

@@ -247,7 +247,8 @@ impl Bridge {
         });
     }
 
-    /// A call that waited for approval has its result: approved, rejected or expired, here or through another wire.
+    /// A call that waited for approval has its result: approved, rejected or expired, here or through another wire. Or a
+    /// call that ran in the background has ended.
     pub(super) async fn deferred_result(&mut self, result: Result<DeferredResult, RecvError>) {
         let result = match result {
             Ok(result) => result,
@@ -265,6 +266,14 @@ impl Bridge {
             if closed.is_some_and(|(open, _)| open.decided_by.is_none()) {
                 self.continue_delegated();
             }
+            return;
+        }
+        if let Ok(Some(task)) = self.orchestrator.task(&execution_id).await {
+            let content = self.orchestrator.for_model(&self.session, &envelope);
+            self.notes
+                .push(format!("[The background call of `{}` has ended. Its result: {content}]", task.tool));
+            self.refresh().await;
+            self.flush_notes();
             return;
         }
         let Some((open, record)) = self.close_question(&execution_id).await else { return };
@@ -336,6 +345,7 @@ impl Bridge {
             is_error,
             is_declined,
             duration_ms,
+            task: None,
         };
         self.log.event(turn, EventBody::ToolFinished { result });
         if is_written {

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Duration, Instant};
 use toolwright_contract::{Envelope, ErrorKind, Failure, Meta, SideEffects};
 use toolwright_orchestrator::store::SessionRecord;
-use toolwright_orchestrator::{CallRequest, Cancel, Orchestrator, SessionRef, ToolCall};
+use toolwright_orchestrator::{CallRequest, Cancel, Orchestrator, SessionRef, ToolCall, begun_task};
 
 use super::Bridge;
 use crate::event::{EventBody, ToolCallPart, ToolResultPart};
@@ -247,6 +247,7 @@ impl Bridge {
                     is_error: !envelope.is_ok(),
                     is_declined: false,
                     duration_ms: envelope.meta.duration,
+                    task: begun_task(&envelope).map(str::to_owned),
                 };
                 self.log.event(call.turn.as_ref(), EventBody::ToolFinished { result });
             }

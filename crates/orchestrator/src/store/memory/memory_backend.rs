@@ -1,6 +1,5 @@
 //! The store's operations in memory.
 
-use std::collections::HashSet;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
@@ -19,6 +18,7 @@ use crate::store::records::{
     SessionQuery, SessionRecord, SessionStatus, SettleOutcome, Settlement, SweepOutcome, ToolsetInfo,
     ToolsetRecord,
 };
+use crate::store::task::{TaskChange, TaskQuery, TaskRecord};
 use crate::store::{Backend, Error, RETENTION_MS, Result};
 
 impl<J: Journal> Backend for Memory<J> {
@@ -232,6 +232,26 @@ impl<J: Journal> Backend for Memory<J> {
         Ok(self.confirmations().approved())
     }
 
+    async fn create_task(&self, task: TaskRecord) -> Result<Arc<TaskRecord>> {
+        self.write_new_task(task).await
+    }
+
+    async fn task(&self, id: &str) -> Result<Option<Arc<TaskRecord>>> {
+        Ok(lock(&self.tasks).get(id).cloned())
+    }
+
+    async fn task_page(&self, query: TaskQuery<'_>) -> Result<Vec<Arc<TaskRecord>>> {
+        Ok(lock(&self.tasks).page(query))
+    }
+
+    async fn change_task(&self, id: &str, change: TaskChange, now: i64) -> Result<Option<Arc<TaskRecord>>> {
+        self.write_task_change(id, change, now).await
+    }
+
+    async fn adopt_tasks(&self, limit: usize) -> Result<Vec<Arc<TaskRecord>>> {
+        Ok(lock(&self.tasks).adopt(limit))
+    }
+
     async fn block(&self, block: BlockRecord) -> Result<()> {
         let (key, until) = (block.key(), block.until);
         let (before, written) = {
@@ -299,6 +319,7 @@ impl<J: Journal> Backend for Memory<J> {
         let (sessions, deleted) = self.sweep_sessions(now);
         let confirmations = self.sweep_confirmations(now, &deleted);
         self.sweep_blocks(now);
+        self.sweep_tasks(now.saturating_sub(RETENTION_MS), &deleted);
         self.delete(self.remove_unused_toolsets(now.saturating_sub(RETENTION_MS)));
         Ok(SweepOutcome { sessions, confirmations })
     }
@@ -403,70 +424,6 @@ impl<J: Journal> Memory<J> {
             // It was lost on the way to the disk.
             Some(_) => Err(Error::Unavailable("an earlier settlement failed".to_owned())),
             None => Ok(SettleOutcome::Unclaimed),
-        }
-    }
-
-    /// Returns how many sessions have expired, and the ids of those that were deleted.
-    fn sweep_sessions(&self, now: i64) -> (usize, HashSet<String>) {
-        let mut expired = 0;
-        let mut deleted = HashSet::new();
-        for shard in &self.shards {
-            lock(shard).retain(|id, entry| {
-                let status = entry.record.status_at(now);
-                if entry.record.status != status {
-                    let record = Arc::make_mut(&mut entry.record);
-                    record.status = status;
-                    record.revision += 1;
-                    self.write_unawaited(Change::Session(Arc::clone(&entry.record)));
-                    expired += 1;
-                }
-                let is_old = entry.is_old(now);
-                let executions = match is_old {
-                    true => entry.numbers().collect(),
-                    false => entry.remove_old(now),
-                };
-                let session = is_old.then(|| id.clone());
-                if is_old {
-                    lock(&self.sessions_by_age).remove(&(entry.record.created_at, id.clone()));
-                }
-                deleted.extend(session.clone());
-                self.delete(Deletion { session, executions, ..Deletion::default() });
-                !is_old
-            });
-        }
-        (expired, deleted)
-    }
-
-    fn sweep_confirmations(
-        &self,
-        now: i64,
-        deleted_sessions: &HashSet<String>,
-    ) -> Vec<Arc<ConfirmationRecord>> {
-        let mut confirmations = self.confirmations();
-        let mut expired = confirmations.expired(now);
-        for confirmation in &mut expired {
-            *confirmation = Arc::new(confirmation.closed(ConfirmationStatus::Expired));
-            confirmations.insert(Arc::clone(confirmation));
-            self.write_unawaited(Change::Confirmation(Arc::clone(confirmation)));
-        }
-        let confirmations = confirmations.remove_old(deleted_sessions, now);
-        self.delete(Deletion { confirmations, ..Deletion::default() });
-        expired
-    }
-
-    fn sweep_blocks(&self, now: i64) {
-        let mut blocks = self.blocks();
-        let old = blocks.extract_if(|_, until| *until <= now);
-        let old =
-            old.map(|((org, principal, client_id), until)| BlockRecord { org, principal, client_id, until });
-        let deletion = Deletion { blocks: old.collect(), ..Deletion::default() };
-        self.delete(deletion);
-    }
-
-    pub(super) fn delete(&self, deletion: Deletion) {
-        if !deletion.is_empty() {
-            // If it is lost, a later sweep deletes the same.
-            self.write_unawaited(Change::Deletion(deletion));
         }
     }
 }

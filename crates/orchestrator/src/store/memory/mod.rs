@@ -10,6 +10,8 @@ mod evicted;
 mod memory_backend;
 mod session_entry;
 mod session_list;
+mod sweep;
+mod task_table;
 mod toolset_table;
 mod volatile_journal;
 
@@ -26,6 +28,7 @@ use evicted::EvictedExecution;
 use foldhash::fast::RandomState;
 use session_entry::SessionEntry;
 pub(super) use session_entry::{Execution, Stage};
+use task_table::TaskTable;
 use volatile_journal::VolatileJournal;
 
 use super::Result;
@@ -33,6 +36,7 @@ use super::journal::Journal;
 use super::records::{
     BlockRecord, ConfirmationRecord, ExecutionRecord, ExecutionStatus, SessionRecord, ToolsetInfo,
 };
+use super::task::TaskRecord;
 
 const SHARDS: usize = 64;
 
@@ -45,6 +49,7 @@ pub struct Memory<J = VolatileJournal> {
     confirmations: Mutex<Confirmations>,
     blocks: Mutex<Blocks>,
     toolsets: Mutex<ToolsetTable>,
+    tasks: Mutex<TaskTable>,
     /// The conversation logs that have a writer, by session.
     open_logs: Mutex<HashMap<String, OpenLog>>,
     /// `None`: all envelopes stay in memory.
@@ -85,6 +90,7 @@ impl<J: Journal> Memory<J> {
             confirmations: Mutex::default(),
             blocks: Mutex::default(),
             toolsets: Mutex::default(),
+            tasks: Mutex::default(),
             open_logs: Mutex::default(),
             envelope_cache: cache_bytes.map(|bytes| Mutex::new(EnvelopeCache::new(bytes))),
             next_execution: AtomicU64::new(1),
@@ -181,6 +187,11 @@ impl<J: Journal> Memory<J> {
 
     pub(super) fn load_block(&self, BlockRecord { org, principal, client_id, until }: BlockRecord) {
         self.blocks().insert((org, principal, client_id), until);
+    }
+
+    /// The owner of a task that has not ended is gone.
+    pub(super) fn load_task(&self, task: TaskRecord) {
+        lock(&self.tasks).insert(Arc::new(task), false);
     }
 
     pub(super) fn load_toolset(&self, toolset: ToolsetInfo) {

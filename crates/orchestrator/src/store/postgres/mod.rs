@@ -21,6 +21,7 @@ mod postgres_rows;
 mod read_only;
 mod settlement_writer;
 mod statements;
+mod tasks;
 
 use std::sync::atomic::AtomicI64;
 use std::sync::{Mutex, PoisonError};
@@ -47,6 +48,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0006.sql"),
     include_str!("migrations/0007.sql"),
     include_str!("migrations/0008.sql"),
+    include_str!("migrations/0009.sql"),
 ];
 
 /// How many settlements may wait for the writer before callers wait to add theirs.

@@ -14,13 +14,14 @@ use super::postgres_rows::{
     self as rows, StoredDecision, get, get_only, json, key, synchronous_commit, variant_name,
 };
 use super::settlement_writer::{SettlementRow, WriteRequest};
-use super::{Postgres, audit_pages, statements};
+use super::{Postgres, audit_pages, statements, tasks};
 use crate::store::audit_query::{AuditPage, AuditQuery};
 use crate::store::records::{
     AuditEntry, AuditRow, BlockRecord, Claim, ClaimOutcome, ConfirmationRecord, Decision, Durability,
     ExecutionRecord, MinuteRecord, PendingQuery, PendingScope, SessionPage, SessionQuery, SessionRecord,
     SettleOutcome, Settlement, SweepOutcome, ToolsetInfo, ToolsetRecord,
 };
+use crate::store::task::{TaskChange, TaskQuery, TaskRecord};
 use crate::store::{Backend, Error, RETAINED_PER_SESSION, RETENTION_MS, Result};
 
 /// How many rows a sweep deletes in one transaction.
@@ -201,6 +202,26 @@ impl Backend for Postgres {
         confirmations(&self.pool.query(statements::APPROVED_CONFIRMATIONS, &[]).await?)
     }
 
+    async fn create_task(&self, task: TaskRecord) -> Result<Arc<TaskRecord>> {
+        self.insert_task(task).await
+    }
+
+    async fn task(&self, id: &str) -> Result<Option<Arc<TaskRecord>>> {
+        self.read_task(id).await
+    }
+
+    async fn task_page(&self, query: TaskQuery<'_>) -> Result<Vec<Arc<TaskRecord>>> {
+        tasks::read_page(&mut self.pool.get().await?, query).await
+    }
+
+    async fn change_task(&self, id: &str, change: TaskChange, now: i64) -> Result<Option<Arc<TaskRecord>>> {
+        self.update_task(id, change, now).await
+    }
+
+    async fn adopt_tasks(&self, limit: usize) -> Result<Vec<Arc<TaskRecord>>> {
+        self.take_orphaned_tasks(limit).await
+    }
+
     async fn block(&self, block: BlockRecord) -> Result<()> {
         let BlockRecord { org, principal, client_id, until } = &block;
         let parameters: Parameters<'_> = &[&key(org), &key(principal), &key(client_id), until];
@@ -247,6 +268,7 @@ impl Backend for Postgres {
         while count(&connection.query(statements::DELETE_EXECUTIONS, executions).await?)? >= DELETE_BATCH {}
         connection.query(statements::DELETE_CONFIRMATIONS, &[&before]).await?;
         connection.query(statements::DELETE_BLOCKS, &[&now]).await?;
+        connection.query(tasks::DELETE_OLD, &[&before]).await?;
         let sessions = count(&connection.query(statements::EXPIRE_SESSIONS, &[&now]).await?)?;
         let expired = connection.query(statements::EXPIRE_CONFIRMATIONS, &[&now]).await?;
         connection.query(statements::DELETE_SECRETS, &[&now]).await?;

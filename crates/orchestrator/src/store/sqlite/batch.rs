@@ -94,6 +94,7 @@ impl<'c, 'a> Batch<'c, 'a> {
             Change::Confirmation(record) => {
                 write_record(self.connection, "confirmations", &record.id, &**record)?;
             }
+            Change::Task(task) => write_record(self.connection, "tasks", &task.id, &**task)?,
             Change::Block(block) => write_block(self.connection, block)?,
             Change::Toolset(toolset) => write_toolset(self.connection, toolset)?,
             Change::ToolsetUsed { id, at } => {
@@ -227,7 +228,10 @@ fn write_minute(connection: &Connection, minute: &MinuteRecord) -> Result<()> {
 }
 
 fn delete(connection: &Connection, deletion: &Deletion) -> Result<()> {
-    let Deletion { session, executions, confirmations, blocks, toolsets } = deletion;
+    let Deletion { session, executions, confirmations, tasks, blocks, toolsets } = deletion;
+    for id in tasks {
+        connection.prepare_cached("DELETE FROM tasks WHERE id = ?1")?.execute([id])?;
+    }
     for id in toolsets {
         connection.prepare_cached("DELETE FROM toolsets WHERE id = ?1")?.execute([id])?;
     }

@@ -105,6 +105,9 @@ const MIGRATIONS: &[&str] = &["
         content TEXT NOT NULL,
         PRIMARY KEY (at, process)
     ) WITHOUT ROWID;
+", "
+    -- Calls that run in the background.
+    CREATE TABLE tasks (id TEXT PRIMARY KEY NOT NULL, record TEXT NOT NULL);
 "];
 
 /// The newest version.

@@ -59,6 +59,7 @@ impl ReadOnly {
 pub fn load(connection: &Connection, store: &Sqlite) -> Result<()> {
     for_each_record(connection, "sessions", |record| store.load_session(record))?;
     for_each_record(connection, "confirmations", |record| store.load_confirmation(record))?;
+    for_each_record(connection, "tasks", |record| store.load_task(record))?;
     load_blocks(connection, store)?;
     for_each_toolset(connection, |info, _| store.load_toolset(info))?;
     load_calls(connection, store)
