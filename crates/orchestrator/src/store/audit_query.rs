@@ -8,7 +8,7 @@ use super::{Error, Result};
 pub const MAX_SCANNED: usize = 16_384;
 
 /// The events that are calls; the others are answers to confirmation requests, entries of handlers, and gaps.
-pub const CALL_EVENTS: [&str; 5] = ["called", "queued", "refused", "replayed", "described"];
+pub const CALL_EVENTS: [&str; 5] = ["called", "refused", "replayed", "described", "queued"];
 
 /// The value of [`AuditFilter::outcome`] for every error.
 pub const ANY_ERROR: &str = "error";
