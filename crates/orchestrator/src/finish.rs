@@ -95,9 +95,15 @@ impl Orchestrator {
         if let Some((execution, elapsed)) = measured {
             let is_slow = end == End::Ran && self.is_over_latency_budget(execution, elapsed);
             let (name, version) = metrics_row(execution, &tool_version);
-            self.0.metrics.update(name, version, |metrics| metrics.count(end, error, elapsed, is_slow));
+            self.0.metrics.update(name, version, |metrics| {
+                metrics.count(end, error, elapsed, is_slow);
+                metrics.count_duration(end, elapsed);
+            });
             self.0.series.count(self.0.clock.now(), (name, version), end, error, elapsed);
             self.report_span(execution, end, error);
+            if end == End::Ran {
+                log_call(execution, version, error, elapsed);
+            }
         }
         if let Some(entry) = live {
             self.0.call_feed.send(entry);
@@ -171,6 +177,22 @@ impl Orchestrator {
     }
 }
 
+/// The log line of a call that ran.
+fn log_call(execution: &Execution, version: &str, error: Option<ErrorKind>, elapsed: Duration) {
+    let Execution { tool, id, session, prepared, .. } = execution;
+    tracing::info!(
+        tool,
+        category = prepared.as_ref().map(|prepared| prepared.tool.spec.category.as_str()),
+        outcome = error.map_or("ok", ErrorKind::as_str),
+        duration_ms = elapsed.as_secs_f64() * 1000.0,
+        version,
+        registry_version = session.registry_version(),
+        execution_id = &**id,
+        session = session.id,
+        "call"
+    );
+}
+
 /// The lower of the limits that a call has exceeded, with the name of its setting.
 fn exceeded_limit(spec: &ToolSpec, mode: Mode, soft_limit: u32, elapsed: Duration) -> Option<String> {
     let budget = spec.latency_budget_ms.as_f64().unwrap_or(f64::MAX);
@@ -187,12 +209,15 @@ fn exceeded_limit(spec: &ToolSpec, mode: Mode, soft_limit: u32, elapsed: Duratio
 /// fill the memory.
 fn metrics_row<'a>(execution: &'a Execution, tool_version: &'a str) -> (&'a str, &'a str) {
     let Execution { tool, runtime, prepared, .. } = execution;
-    let is_known = prepared.is_some()
-        || tool == DESCRIBE
-        || runtime.as_ref().is_some_and(|runtime| runtime.toolset().get(tool).is_some());
+    if prepared.is_some() && !tool_version.is_empty() {
+        return (tool, tool_version);
+    }
+    // It was refused before its tool was prepared.
+    if let Some(spec) = runtime.as_ref().and_then(|runtime| runtime.toolset().metadata(tool)) {
+        return (tool, &spec.version);
+    }
     // A tool that is in no toolset has the version of this program.
-    let version = if tool_version.is_empty() { env!("CARGO_PKG_VERSION") } else { tool_version };
-    (if is_known { tool } else { "(unknown)" }, version)
+    (if tool == DESCRIBE { tool } else { "(unknown)" }, env!("CARGO_PKG_VERSION"))
 }
 
 #[cfg(test)]

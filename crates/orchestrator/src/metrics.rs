@@ -10,6 +10,12 @@ use toolwright_contract::ErrorKind;
 use crate::durations::Durations;
 use crate::finish::End;
 
+/// Upper bounds of the buckets of [`ToolMetrics::durations`], in microseconds. The last bucket has no bound.
+pub const DURATION_BOUNDS_US: [u64; 14] = [
+    100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 1_000_000, 5_000_000,
+    30_000_000,
+];
+
 /// The numbers of all tools that were called, by name and version.
 #[derive(Default)]
 pub(crate) struct Metrics(Mutex<Rows>);
@@ -38,6 +44,12 @@ pub struct ToolMetrics {
     pub p90: f64,
     pub p99: f64,
     pub latency: Durations,
+    /// The same calls, counted exactly in the buckets of [`DURATION_BOUNDS_US`] and one more.
+    #[serde(skip)]
+    pub durations: [u64; DURATION_BOUNDS_US.len() + 1],
+    /// The exact sum of their durations, in microseconds.
+    #[serde(skip)]
+    pub duration_sum_us: u64,
 }
 
 impl Metrics {
@@ -103,6 +115,19 @@ impl ToolMetrics {
         self.latency.merge(&other.latency);
     }
 
+    /// Counts the duration of a call that ran exactly, for a monitoring system. The numbers of minutes leave it out.
+    pub(crate) fn count_duration(&mut self, end: End, elapsed: Duration) {
+        if !matches!(end, End::Ran | End::Described) {
+            return;
+        }
+        let micros = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
+        // A duration that is not a whole number of microseconds lies above it.
+        let is_within = |bound: &u64| elapsed <= Duration::from_micros(*bound);
+        let bucket = DURATION_BOUNDS_US.iter().position(is_within).unwrap_or(DURATION_BOUNDS_US.len());
+        self.durations[bucket] += 1;
+        self.duration_sum_us = self.duration_sum_us.saturating_add(micros);
+    }
+
     /// The latency, in milliseconds, that this share of the calls has at most.
     pub fn quantile(&self, share: f64) -> f64 {
         self.latency.quantile(share)
@@ -112,6 +137,19 @@ impl ToolMetrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn durations_are_counted_exactly() {
+        let mut metrics = ToolMetrics::default();
+        for nanos in [100_000, 100_001, 249_999, 7_000_000, 31_000_000_000] {
+            metrics.count_duration(End::Ran, Duration::from_nanos(nanos));
+        }
+        metrics.count_duration(End::Refused, Duration::from_secs(1));
+        let mut expected = [0; DURATION_BOUNDS_US.len() + 1];
+        (expected[0], expected[1], expected[6], expected[14]) = (1, 2, 1, 1);
+        assert_eq!(metrics.durations, expected);
+        assert_eq!(metrics.duration_sum_us, 100 + 100 + 249 + 7000 + 31_000_000);
+    }
 
     #[test]
     fn quantiles_are_off_by_an_eighth_at_most() {

@@ -4,18 +4,12 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use toolwright_agent::{AgentMetrics, FIRST_TOKEN_BOUNDS_MS};
-use toolwright_orchestrator::metrics::ToolMetrics;
+use toolwright_orchestrator::metrics::{DURATION_BOUNDS_US, ToolMetrics};
 
 use crate::app::App;
 use crate::body;
 use crate::request::{ApiRequest, ApiResult};
 use crate::voice_metrics;
-
-/// Upper bounds of the latency histogram's buckets, in microseconds.
-const BOUNDS: [u64; 14] = [
-    100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 1_000_000, 5_000_000,
-    30_000_000,
-];
 
 /// Name, help and value.
 type Counter = (&'static str, &'static str, fn(&ToolMetrics) -> u64);
@@ -133,18 +127,16 @@ impl Page {
         let name = "toolwright_call_duration_seconds";
         self.head(name, "histogram", "Duration of calls that ran.");
         for tool in tools {
-            let below = |bound: u64| -> u64 {
-                tool.latency.iter().filter(|(upper, _)| *upper <= bound).map(|(_, count)| count).sum()
-            };
-            for bound in BOUNDS {
-                let label = format!(",le=\"{}\"", bound as f64 / 1e6);
-                self.sample(&format!("{name}_bucket"), tool, &label, below(bound));
+            let mut below = 0;
+            for (bound, count) in DURATION_BOUNDS_US.iter().zip(&tool.durations) {
+                below += count;
+                let label = format!(",le=\"{}\"", *bound as f64 / 1e6);
+                self.sample(&format!("{name}_bucket"), tool, &label, below);
             }
-            let sum: f64 =
-                tool.latency.iter().map(|(upper, count)| *upper as f64 / 1e6 * *count as f64).sum();
-            self.sample(&format!("{name}_bucket"), tool, ",le=\"+Inf\"", below(u64::MAX));
-            self.sample(&format!("{name}_sum"), tool, "", sum);
-            self.sample(&format!("{name}_count"), tool, "", below(u64::MAX));
+            let all: u64 = tool.durations.iter().sum();
+            self.sample(&format!("{name}_bucket"), tool, ",le=\"+Inf\"", all);
+            self.sample(&format!("{name}_sum"), tool, "", tool.duration_sum_us as f64 / 1e6);
+            self.sample(&format!("{name}_count"), tool, "", all);
         }
     }
 }

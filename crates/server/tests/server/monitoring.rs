@@ -65,6 +65,13 @@ async fn calls_are_counted_in_json_and_for_prometheus() {
     ] {
         assert!(text.text().lines().any(|own| own == line), "no {line} in\n{}", text.text());
     }
+    // A refused call counts for the version that was refused.
+    let session = server.session("text").await;
+    server.client.delete(&format!("/v1/sessions/{session}")).await;
+    server.client.call("read", json!({ "args": {}, "sessionId": session })).await;
+    let refused = server.client.get("/metrics").await;
+    let line = "toolwright_refusals_total{tool=\"read\",version=\"1.0.0\"} 1";
+    assert!(refused.text().lines().any(|own| own == line), "{}", refused.text());
     let is_sound = |line: &str| {
         line.starts_with("# ") || line.rsplit_once(' ').is_some_and(|(_, value)| value.parse::<f64>().is_ok())
     };
