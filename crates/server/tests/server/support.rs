@@ -59,6 +59,14 @@ impl TestServer {
         Self::set_up(orchestrator, runs, permits, |_| {}, None).await
     }
 
+    /// With a tool that runs in the background, `later`.
+    pub async fn with_background_tool() -> Self {
+        let (runs, permits) = (Arc::<AtomicUsize>::default(), Arc::new(Semaphore::new(0)));
+        let later = tool("later", &json!({ "execution": "background" }));
+        let orchestrator = orchestrator_of(vec![later], &runs, &permits, |builder| builder);
+        Self::set_up(orchestrator, runs, permits, |_| {}, None).await
+    }
+
     /// That accepts this key of local programs.
     pub async fn with_local_key(key: LocalKey) -> Self {
         let (runs, permits) = (Arc::<AtomicUsize>::default(), Arc::new(Semaphore::new(0)));
@@ -168,7 +176,6 @@ pub fn orchestrator_with(
         ("write", json!({})),
         ("send", confirmed),
         ("staff_only", staff),
-        ("later", json!({ "execution": "background" })),
     ];
     let tools = tools.iter().map(|(id, fields)| tool(id, fields)).collect();
     orchestrator_of(tools, runs, permits, change)

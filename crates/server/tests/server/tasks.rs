@@ -46,7 +46,7 @@ async fn last(lines: &mut Lines) -> (u64, Value) {
 
 #[tokio::test]
 async fn a_task_is_read_listed_and_followed_to_its_end() {
-    let server = TestServer::start().await;
+    let server = TestServer::with_background_tool().await;
     let session = server.session("text").await;
     let args = json!({ "wait": true, "progress": [0.5] });
     let id = begin(&server.client, json!({ "args": args, "sessionId": session, "executionId": "c1" })).await;
@@ -69,7 +69,7 @@ async fn a_task_is_read_listed_and_followed_to_its_end() {
 
 #[tokio::test]
 async fn a_stream_of_events_resumes_after_the_last_one_that_was_seen() {
-    let server = TestServer::start().await;
+    let server = TestServer::with_background_tool().await;
     let id = begin(&server.client, json!({ "args": { "wait": true } })).await;
     let mut lines = events(&server.client, &id, None).await;
     let (mut seen, mut event) = next(&mut lines).await.unwrap();
@@ -88,7 +88,7 @@ async fn a_stream_of_events_resumes_after_the_last_one_that_was_seen() {
 
 #[tokio::test]
 async fn a_task_is_cancelled() {
-    let server = TestServer::start().await;
+    let server = TestServer::with_background_tool().await;
     let id = begin(&server.client, json!({ "args": { "wait": true } })).await;
     let asked = server.client.post(&format!("/v1/tasks/{id}/cancel"), json!({})).await.expect(200);
     assert_eq!(asked["cancelRequested"], true);
@@ -98,7 +98,7 @@ async fn a_task_is_cancelled() {
 
 #[tokio::test]
 async fn tasks_are_listed_in_pages() {
-    let server = TestServer::start().await;
+    let server = TestServer::with_background_tool().await;
     let mut begun = Vec::new();
     for _ in 0..5 {
         begun.push(begin(&server.client, json!({ "args": {} })).await);
@@ -120,7 +120,7 @@ async fn tasks_are_listed_in_pages() {
 
 #[tokio::test]
 async fn a_task_of_another_principal_does_not_exist() {
-    let server = TestServer::start().await;
+    let server = TestServer::with_background_tool().await;
     let [ada, mira, admin] = [("ada", &[][..]), ("mira", &[]), ("root", &["admin"])]
         .map(|(name, roles)| server.client_with_key(name, roles));
     let id = begin(&ada, json!({ "args": { "wait": true } })).await;
@@ -136,7 +136,7 @@ async fn a_task_of_another_principal_does_not_exist() {
 
 #[tokio::test]
 async fn the_result_is_delivered_to_the_events_of_the_session() {
-    let server = TestServer::start().await;
+    let server = TestServer::with_background_tool().await;
     let session = server.session("text").await;
     let path = format!("/v1/sessions/{session}/events");
     let mut lines = BufReader::new(server.client.send("GET", &path, "").await).lines();
