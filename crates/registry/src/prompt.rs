@@ -84,6 +84,7 @@ fn without_title(text: &str) -> String {
     kept.join("\n").trim().to_owned()
 }
 
+/// Rules, not numbered steps: small models write steps back to the user as a plan, instead of calling a tool.
 fn agent_loop(mode: Mode, limits: Limits) -> String {
     let Limits { retrieval_calls, top_k, retrieval_soft_limit_ms } = limits;
     let calls = if retrieval_calls == 1 { "1 call".to_owned() } else { format!("{retrieval_calls} calls") };
@@ -104,7 +105,7 @@ fn agent_loop(mode: Mode, limits: Limits) -> String {
         ),
     };
     format!(
-        "## Agent Loop (Retrieval First)\n\nWhen you need more context to answer:\n1. Search for it with a retrieval tool and specific filters.\n2. Fetch the one or two records that matter by their ids.\n3. {cite}\n4. If something should be done, use the planning tool first and propose it.\n5. {commit}\n\nThese limits are enforced for you; a refused call says what to do instead.\n\n{closing}"
+        "## Agent Loop (Retrieval First)\n\nCall tools to get the context that you need; do not describe the calls to the user.\n- When an answer needs facts, call a retrieval tool first, with specific filters.\n- Fetch the one or two records that matter by their ids, if the search did not return enough of them.\n- {cite}\n- If something should be done, use the planning tool first and propose it.\n- {commit}\n\nThese limits are enforced for you; a refused call says what to do instead.\n\n{closing}"
     )
 }
 
