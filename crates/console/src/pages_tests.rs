@@ -39,8 +39,25 @@ fn layout(text: &str) -> Layout {
 }
 
 fn pages(text: &str) -> Vec<(&'static str, String)> {
+    let page = |tab, content| tool_page(text, tab, content);
+    let documentation = TabContent::Documentation(Markdown::new(text));
+    let mut pages = vec![
+        ("home", home(text).to_string()),
+        ("tools", tools(text).to_string()),
+        ("tool", page(Tab::Try, try_content(text)).to_string()),
+        ("tool documentation", page(Tab::Documentation, documentation).to_string()),
+        ("toolsets", toolsets(text).to_string()),
+        ("error", ErrorPage { status: 404, title: "Not found", detail: text, request_id: text }.to_string()),
+        ("sign-in", SignInPage { next: text, error: Some(text) }.to_string()),
+        ("charts", charts(text)),
+    ];
+    pages.extend(voice_pages(text));
+    pages
+}
+
+fn home(text: &str) -> HomePage {
     let own = || text.to_owned();
-    let home = HomePage {
+    HomePage {
         layout: layout(text),
         headline: own(),
         subline: own(),
@@ -73,8 +90,12 @@ fn pages(text: &str) -> Vec<(&'static str, String)> {
             session: own(),
             session_href: "/sessions/s".to_owned(),
         }],
-    };
-    let tools = ToolsPage {
+    }
+}
+
+fn tools(text: &str) -> ToolsPage {
+    let own = || text.to_owned();
+    ToolsPage {
         layout: layout(text),
         subline: own(),
         query: own(),
@@ -85,21 +106,7 @@ fn pages(text: &str) -> Vec<(&'static str, String)> {
         is_filtered: true,
         rows: vec![tool_row(text)],
         pager: Pager { summary: own(), first: None, previous: None, next: Some("/tools?page=2".to_owned()) },
-    };
-    let page = |tab, content| tool_page(text, tab, content);
-    let documentation = TabContent::Documentation(Markdown::new(text));
-    let mut pages = vec![
-        ("home", home.to_string()),
-        ("tools", tools.to_string()),
-        ("tool", page(Tab::Try, try_content(text)).to_string()),
-        ("tool documentation", page(Tab::Documentation, documentation).to_string()),
-        ("toolsets", toolsets(text).to_string()),
-        ("error", ErrorPage { status: 404, title: "Not found", detail: text, request_id: text }.to_string()),
-        ("sign-in", SignInPage { next: text, error: Some(text) }.to_string()),
-        ("charts", charts(text)),
-    ];
-    pages.extend(voice_pages(text));
-    pages
+    }
 }
 
 fn tool_row(text: &str) -> ToolRow {
