@@ -14,6 +14,7 @@ use serde_json::Map;
 use toolwright_contract::{
     Envelope, ErrorKind, Execution as ExecutionKind, Failure, Meta, Principal, SideEffects,
 };
+use toolwright_engine::Cancel;
 use toolwright_registry::hex;
 
 use crate::admission::{Admission, ClaimKind};
@@ -23,7 +24,7 @@ use crate::finish::End;
 use crate::gate::RateTokens;
 use crate::ids;
 use crate::in_flight::{self, Arrival, ResultReceiver, Slot};
-use crate::invocation::Invocation;
+use crate::invocation::{Invocation, LazyCancel};
 use crate::observe::Span;
 use crate::orchestrator::Orchestrator;
 use crate::refusal::{execution_id_conflict, store_unavailable, unknown_session};
@@ -126,10 +127,8 @@ impl Orchestrator {
         // An approval belongs to the call as it was made; its arguments may have been edited since.
         let digest = approval.as_ref().map_or_else(|| ids::digest(&tool, &args), |approval| approval.digest);
         let id = id.unwrap_or_else(|| ids::derived_execution_id(session.turn, position, &digest)).into();
-        let is_traced = self.0.observer.is_some();
-        let span = is_traced.then(|| Span::begin(parent.as_ref().and_then(|parent| parent.trace)));
-        let inherited = || parent.as_ref().map(|parent| Arc::clone(&parent.cancel)).unwrap_or_default();
-        let cancel = cancel.map_or_else(inherited, |cancel| Arc::new(OnceLock::from(cancel)));
+        let trace = parent.as_ref().and_then(|parent| parent.trace);
+        let cancel = own_cancel(cancel, parent.as_deref());
         Ok(Box::new(Execution {
             started,
             now: self.0.clock.now(),
@@ -151,7 +150,7 @@ impl Orchestrator {
             client,
             host,
             handler_now: now,
-            span,
+            span: self.0.observer.as_ref().map(|_| Span::begin(trace)),
             more_meta: Map::new(),
             permit: None,
             retries: 0,
@@ -299,6 +298,14 @@ impl Orchestrator {
             self.close_approval(approval, execution, &envelope).await;
         }
         envelope
+    }
+}
+
+/// What cancels a call: its own handle, or that of the calling handler.
+fn own_cancel(cancel: Option<Cancel>, parent: Option<&Invocation>) -> LazyCancel {
+    match cancel {
+        Some(cancel) => Arc::new(OnceLock::from(cancel)),
+        None => parent.map(|parent| Arc::clone(&parent.cancel)).unwrap_or_default(),
     }
 }
 

@@ -162,7 +162,9 @@ impl Orchestrator {
                 tick = tick.wrapping_add(1);
                 let is_new = reports.has_changed().unwrap_or(false);
                 let report = if is_new { reports.borrow_and_update().clone() } else { None };
-                if let Err(error) = self.follow_task(task, slot, report, tick % REPORTS_PER_LOOK == 0).await {
+                if let Err(error) =
+                    self.follow_task(task, slot, report, tick.is_multiple_of(REPORTS_PER_LOOK)).await
+                {
                     tracing::warn!(task = task.id, "could not store the progress of a task: {error}");
                 }
             }

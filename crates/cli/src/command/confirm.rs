@@ -131,7 +131,7 @@ pub fn approve(config: &Config, args: &Approve) -> Result<ExitCode> {
         imports.wait_until_ready(tools.toolset().get(&request.tool)).await;
         let approved = orchestrator.approve(&approver(&args.token, &request), edited).await;
         let envelope = with_result(&orchestrator, approved.map_err(failure)?).await?;
-        let answer = Answer::new(&*envelope)?;
+        let answer = Answer::new(&envelope)?;
         print_envelope(config, &answer)?;
         orchestrator.store().flush().await?;
         anyhow::Ok(answer)
