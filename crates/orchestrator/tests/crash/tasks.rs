@@ -1,6 +1,7 @@
 //! A server whose background tasks run while it is killed, again and again: each task runs once, or is in doubt; one that
 //! may be repeated always gets its result.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -180,10 +181,10 @@ async fn work(directory: &Path, instructions: Instructions) {
         known.into_iter().map(|begun| (begun.number, begun.task)).collect();
     let log = Lines::open(&directory.join("begun"));
     for number in 0..until {
-        if !tasks.contains_key(&number) {
+        if let Entry::Vacant(new) = tasks.entry(number) {
             let task = begin(&orchestrator, number).await;
             log.add(&Begun { number, task: task.clone() });
-            tasks.insert(number, task);
+            new.insert(task);
         }
     }
     loop {
