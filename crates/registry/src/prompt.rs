@@ -105,7 +105,7 @@ fn agent_loop(mode: Mode, limits: Limits) -> String {
         ),
     };
     format!(
-        "## Agent Loop (Retrieval First)\n\nCall tools to get the context that you need; do not describe the calls to the user.\n- When an answer needs facts, call a retrieval tool first, with specific filters.\n- Fetch the one or two records that matter by their ids, if the search did not return enough of them.\n- {cite}\n- If something should be done, use the planning tool first and propose it.\n- {commit}\n\nThese limits are enforced for you; a refused call says what to do instead.\n\n{closing}"
+        "## Agent Loop (Retrieval First)\n\nCall tools to get the context that you need; do not describe the calls to the user.\n- When an answer needs facts, call a retrieval tool first: search in the user's words, and filter only by what they named.\n- Fetch the one or two records that matter by their ids, if the search did not return enough of them.\n- {cite}\n- If something should be done, use the planning tool first and propose it.\n- {commit}\n\nThese limits are enforced for you; a refused call says what to do instead.\n\n{closing}"
     )
 }
 
