@@ -35,7 +35,7 @@ pub async fn run(counts: &[u64]) -> Result<()> {
 async fn measure(count: u64) -> Result<()> {
     let model = model::start(SCRIPT).await?;
     let server = Server::start(model)?;
-    // What the first turn sets up is not the turns' own.
+    // The first turn makes connections and caches; later turns are measured without them.
     Client::connect(server.address).await?.say("warm-up", 0).await?;
     let (idle, spent, begun) = (server.resident_kb(), server.processor_time(), Instant::now());
     let mut turns = JoinSet::new();

@@ -1,4 +1,4 @@
-//! What the agent adds to a model: the time to the first token, the time of each streamed chunk, and the memory of a turn.
+//! The cost of the agent beside a direct client of the model: time to the first token, time of each chunk, memory of a turn.
 //!
 //!   cargo build --release
 //!   cargo run --release --manifest-path benches/chat/Cargo.toml

@@ -46,7 +46,7 @@ async fn main() {
     }
 }
 
-/// What the clients have sent and received.
+/// The frames that all clients have sent, and the bytes that they have received.
 #[derive(Debug, Default)]
 struct Traffic {
     sent: AtomicU64,
@@ -72,7 +72,7 @@ async fn measure(program: &str, seconds: u64, rates: (u64, u64), count: u64) {
     for client in clients {
         client.await.expect("no panic");
     }
-    // What is on the way arrives.
+    // Frames on the way still arrive.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let metrics = get(&address, "/metrics").await;
     let sent = traffic.sent.load(Ordering::Relaxed);
@@ -195,7 +195,7 @@ fn resident_kb(pid: u32) -> u64 {
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
-/// What the server's threads have used.
+/// The processor time of the server's threads.
 fn processor_seconds(pid: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("a process");
     let fields: Vec<&str> = stat.rsplit(") ").next().expect("fields").split(' ').collect();

@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::accept_async;
 use tokio_tungstenite::tungstenite::Message;
 
-/// What was heard and said, in frames of 20 and of 40 ms.
+/// The frames of audio that the model received (20 ms each) and sent (40 ms each).
 #[derive(Debug, Default)]
 pub struct Counts {
     pub heard: AtomicU64,
