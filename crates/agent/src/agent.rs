@@ -160,7 +160,7 @@ impl Agent {
         let conversation = Conversation::load(&self.0.orchestrator, id).await?;
         // Also when the session has ended: the answer is known.
         if let Some(turn) = conversation.turn(&message.id)
-            && (!is_resumable(turn) || self.is_written(id).await?)
+            && (!is_resumable(turn) || self.is_run(id, &message.id).await?)
         {
             return Ok(found(id, turn, conversation.end));
         }
@@ -403,9 +403,10 @@ impl Agent {
         }
     }
 
-    /// Whether a process writes the log.
-    async fn is_written(&self, session: &str) -> Result<bool, Error> {
-        Ok(self.0.orchestrator.store().log_writer(session).await?.is_some())
+    /// Whether a process runs this turn.
+    async fn is_run(&self, session: &str, turn: &str) -> Result<bool, Error> {
+        let writer = self.0.orchestrator.store().log_writer(session).await?;
+        Ok(writer.is_some_and(|writer| turn_of_writer(&writer) == turn))
     }
 
     async fn found_running(&self, session: &str, turn: &str) -> Result<Turn, Error> {

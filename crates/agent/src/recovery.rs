@@ -20,17 +20,28 @@ impl Agent {
     pub(crate) async fn recovered(&self, session: &Arc<SessionRecord>) -> Result<Conversation, Error> {
         let orchestrator = &self.0.orchestrator;
         let conversation = Conversation::load(orchestrator, &session.id).await?;
+        match self.with_missing_events(session, conversation).await? {
+            Some(conversation) => Ok(conversation),
+            None => Ok(Conversation::load(orchestrator, &session.id).await?),
+        }
+    }
+
+    /// As [`Self::recovered`]; `None` if a turn runs. The writer of what is missing runs no turn and says so: a client that
+    /// sends the message again waits for it, and would take another for the running turn.
+    pub(crate) async fn with_missing_events(
+        &self,
+        session: &Arc<SessionRecord>,
+        conversation: Conversation,
+    ) -> Result<Option<Conversation>, Error> {
         if self.missing_events(session, &conversation, None).await?.is_empty() {
-            return Ok(conversation);
+            return Ok(Some(conversation));
         }
         let opening = self.open_log(&session.id, RECORDING, conversation).await?;
-        let Opening::Opened(mut writer) = opening else {
-            return Ok(Conversation::load(orchestrator, &session.id).await?);
-        };
+        let Opening::Opened(mut writer) = opening else { return Ok(None) };
         let recorded = self.reconcile(session, &mut writer, None).await;
         let conversation = writer.conversation.clone();
         writer.close().await;
-        recorded.map(|()| conversation)
+        recorded.map(|()| Some(conversation))
     }
 
     /// Writes what the store knows of calls without a result: requests for approval, decisions, results. `running` is the

@@ -232,12 +232,15 @@ impl Agent {
             return Ok(Continued::Nothing);
         }
         let conversation = Conversation::load(&self.0.orchestrator, id).await?;
-        let Some(last) = conversation.turns.last() else { return Ok(Continued::Nothing) };
-        let is_wanted = wanted.includes(last);
-        if !is_wanted && self.missing_events(&session, &conversation, None).await?.is_empty() {
-            self.0.waiting.watch(id, &conversation);
+        let logged = conversation.end;
+        let Some(conversation) = self.with_missing_events(&session, conversation).await? else {
+            return Ok(Continued::Running);
+        };
+        self.0.waiting.watch(id, &conversation);
+        let is_stuck = wanted == Continue::BetweenSteps { was_resumed: true } && conversation.end == logged;
+        let Some(last) = conversation.turns.last().filter(|last| !is_stuck && wanted.includes(last)) else {
             return Ok(Continued::Nothing);
-        }
+        };
         let turn = last.id.to_string();
         match self.open_log(id, &turn, conversation).await? {
             Opening::Opened(writer) => self.continue_turn(&session, *writer, wanted, principal).await,
@@ -245,6 +248,7 @@ impl Agent {
         }
     }
 
+    /// Continues the last turn, unless another writer has done so before the log was opened.
     async fn continue_turn(
         &self,
         session: &Arc<SessionRecord>,
@@ -253,11 +257,7 @@ impl Agent {
         principal: Option<Arc<Principal>>,
     ) -> Result<Continued, Error> {
         let resumed_at = writer.conversation.end;
-        self.reconcile(session, &mut writer, None).await?;
-        self.0.waiting.watch(&session.id, &writer.conversation);
-        let is_stuck =
-            wanted == Continue::BetweenSteps { was_resumed: true } && writer.conversation.end == resumed_at;
-        let last = writer.conversation.turns.last().filter(|last| !is_stuck && wanted.includes(last));
+        let last = writer.conversation.turns.last().filter(|last| wanted.includes(last));
         let Some((turn, context)) = last.map(|last| (last.id.to_string(), Arc::clone(&last.context))) else {
             writer.close().await;
             return Ok(Continued::Nothing);

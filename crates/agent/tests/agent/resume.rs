@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use toolwright_agent::{AgentOptions, Error, EventBody, Model, TurnOutcome, TurnRequest, UserMessage};
 use toolwright_orchestrator::store::sqlite::Options;
-use toolwright_orchestrator::store::{Memory, Sqlite, Store};
+use toolwright_orchestrator::store::{ConversationLog, LogOpening, Memory, Sqlite, Store};
 
 use crate::scripted_model::{Reply, ScriptedModel};
 use crate::support::{Fixture, options, outcome, results, settings, text, until};
@@ -183,6 +183,24 @@ async fn another_process_continues_a_turn_whose_process_died() {
     assert_eq!((reply.text().as_str(), reply.steps.len()), ("The answer.", 2));
     assert_eq!(fixture.runs().len(), 0, "the search ran in the first process only");
     assert_eq!(server.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn a_message_that_is_sent_again_while_results_are_recorded_continues_its_turn() {
+    let replies = [Reply::Status(401, "", "no"), Reply::Step(wire_forms::text("Here I am."))];
+    let server = ScriptedModel::start(replies).await;
+    let fixture = Fixture::new(&server, "openai-chat");
+    let session = fixture.session().await;
+    let failed = outcome(&fixture.say(&session, "m1", "Go").await);
+    assert!(matches!(failed, TurnOutcome::Failed { .. }), "{failed:?}");
+    // A writer that runs no turn, as after the start of a process.
+    let store = fixture.orchestrator.store();
+    let writer = "recorder:";
+    assert!(matches!(store.open_log(&session, writer).await.unwrap(), LogOpening::Opened { .. }));
+    let recorded = async { store.close_log(&session, writer).await.unwrap() };
+    let (events, ()) = tokio::join!(fixture.say(&session, "m1", "Go"), recorded);
+    assert_eq!(outcome(&events), TurnOutcome::Completed);
+    assert_eq!(fixture.reply(&session).await.text(), "Here I am.");
 }
 
 #[tokio::test]
