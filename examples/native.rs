@@ -14,7 +14,7 @@ use toolwright::orchestrator::{CallRequest, Context, Orchestrator, Runtime, Tool
 use toolwright::registry::declared;
 use toolwright::registry::toolset::Toolset;
 
-/// What models see. It could as well be a file that `toolwright.toml` names.
+/// The definition that models see. It could as well be a file that `toolwright.toml` names.
 const DECLARED: &str = r#"
 tools:
   - name: convert_length

@@ -1,4 +1,4 @@
-//! What helps an author: members of `context`, exports, acknowledged warnings, the project's formats, summaries.
+//! Help for authors: members of `context`, exports, acknowledged warnings, the project's formats, summaries.
 
 use std::fs;
 

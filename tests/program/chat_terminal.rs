@@ -48,7 +48,7 @@ struct Terminal {
     child: Guard,
     keyboard: ChildStdin,
     output: Receiver<Vec<u8>>,
-    /// What was shown and not expected yet.
+    /// Output that was not expected yet.
     shown: String,
 }
 

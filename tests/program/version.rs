@@ -1,4 +1,4 @@
-//! What changes `version` and `contentDigest`, and what does not.
+//! The changes that change `version` and `contentDigest`, and those that do not.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What a check of arguments costs, and how that compares with the `jsonschema` crate, which decides but fills in
+//! The cost of checking arguments, compared with the `jsonschema` crate, which decides but fills in
 //! nothing. `validate` fills in defaults and collects every error; the other side is its fastest call for the same
 //! outcome, on the same values.
 //!
@@ -33,7 +33,7 @@ struct Case {
     theirs: Theirs,
 }
 
-/// What the other side is given. It fills in nothing: as it stands a value is less work than once it is complete.
+/// The value for the other side. It fills in nothing: as it stands a value is less work than once it is complete.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Theirs {
     AsGiven,

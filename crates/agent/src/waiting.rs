@@ -306,7 +306,7 @@ impl Agent {
     }
 }
 
-/// What became of an attempt to continue a session.
+/// The outcome of an attempt to continue a session.
 enum Continued {
     Turn(Turn),
     /// A turn runs.

@@ -14,7 +14,7 @@ pub struct CallsPage {
     pub pager: Pager,
     /// It is the newest page: calls appear as they end.
     pub is_live: bool,
-    /// What an empty table means.
+    /// The text of an empty table.
     pub empty: String,
 }
 

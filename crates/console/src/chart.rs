@@ -55,7 +55,7 @@ pub struct Point {
 #[template(path = "parts/bar_chart.html")]
 pub struct BarChart {
     pub title: String,
-    /// What the values are, for the table's heads.
+    /// The names of the values, for the table's heads.
     pub x_name: String,
     pub y_name: String,
     pub points: Vec<Point>,

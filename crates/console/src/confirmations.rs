@@ -37,7 +37,7 @@ pub struct WaitingRequest {
     /// When it expires, in milliseconds since 1970, and how long that is.
     pub expires_at: i64,
     pub remaining: String,
-    /// What was wrong with the answer.
+    /// The problem with the answer.
     pub error: Option<String>,
     pub csrf: CsrfField,
     pub can_answer: bool,

@@ -29,7 +29,7 @@ pub struct Diff {
 impl HtmlSafe for Diff {}
 
 impl Diff {
-    /// What changes from `old` to `new`; `None` if nothing does.
+    /// The changes from `old` to `new`; `None` if there are none.
     pub fn new(label: impl Into<String>, old: &str, new: &str) -> Option<Self> {
         if old == new {
             return None;

@@ -1,4 +1,4 @@
-//! What all pages have around them: the navigation, who is signed in, what is served.
+//! The frame of all pages: the navigation, who is signed in, what is served.
 
 use crate::asset::asset_url;
 

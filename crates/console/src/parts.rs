@@ -70,7 +70,7 @@ impl Words {
     }
 }
 
-/// What is so, and how to fix it.
+/// A problem, and how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq, Template)]
 #[template(path = "parts/notice.html")]
 pub struct Notice {
@@ -96,7 +96,7 @@ impl Notice {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Template)]
 #[template(path = "parts/pager.html")]
 pub struct Pager {
-    /// What this page shows, for example `1–50 of 1,204 tools`.
+    /// The part that this page shows, for example `1–50 of 1,204 tools`.
     pub summary: String,
     /// The address of the first page, unless this is it.
     pub first: Option<String>,

@@ -34,7 +34,7 @@ impl SessionPage {
     }
 }
 
-/// What was spent of an allowance.
+/// The used part of an allowance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MeterRow {
     pub name: String,
@@ -50,7 +50,7 @@ pub struct TranscriptTurn {
     pub outcome: Option<Chip>,
 }
 
-/// What was said or done.
+/// An entry of the conversation.
 #[derive(Debug, Clone)]
 pub struct TranscriptPart {
     /// `user`, `assistant` or `tool`.

@@ -81,7 +81,7 @@ pub struct TryContent {
     pub cannot_save: Option<String>,
 }
 
-/// What a call has answered.
+/// The answer of a call.
 #[derive(Debug)]
 pub struct TryResult {
     pub outcome: Chip,

@@ -27,7 +27,7 @@ pub struct ToolsetRow {
     pub used_at: Time,
 }
 
-/// What changes from one toolset to another.
+/// The changes from one toolset to another.
 #[derive(Debug, Default)]
 pub struct Comparison {
     pub title: String,

@@ -8,7 +8,7 @@ use serde_json::{Map, Number, Value};
 use crate::word_enum::word_enum;
 
 word_enum! {
-    /// What a tool is for.
+    /// The purpose of a tool.
     Category {
         /// Reads information; idempotent, never writes.
         Retrieval = "retrieval",

@@ -8,7 +8,7 @@ use toolwright_engine::HostError;
 
 use crate::functions;
 
-/// What is remembered of the calls.
+/// The outcomes of the capability calls so far.
 #[derive(Debug, Default)]
 pub(crate) struct CapabilityCalls {
     /// The last failure of each code.
@@ -150,7 +150,7 @@ pub(crate) fn rate_limited(message: String, retry_after_ms: Option<u32>) -> Fail
     }
 }
 
-/// What a model reads instead of the name of a function.
+/// The name of a function for models.
 fn service_name(path: &str) -> &'static str {
     match path.split('.').next().unwrap_or_default() {
         "kb" => "The knowledge base",

@@ -301,7 +301,7 @@ impl Orchestrator {
     }
 }
 
-/// What cancels a call: its own handle, or that of the calling handler.
+/// Cancels a call: its own handle, or that of the calling handler.
 fn own_cancel(cancel: Option<Cancel>, parent: Option<&Invocation>) -> LazyCancel {
     match cancel {
         Some(cancel) => Arc::new(OnceLock::from(cancel)),

@@ -60,7 +60,7 @@ pub(crate) struct Invocation {
     effects: Mutex<HandlerEffects>,
 }
 
-/// What the handler asks for while it runs.
+/// The effects that the handler asks for while it runs.
 #[derive(Default)]
 pub(crate) struct HandlerEffects {
     pub intents: Vec<Value>,

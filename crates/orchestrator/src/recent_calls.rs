@@ -27,7 +27,7 @@ struct Ring {
     bytes: usize,
 }
 
-/// What a call was given and what it returned.
+/// The arguments of a call and its envelope.
 #[derive(Debug, Clone)]
 pub(crate) struct RecentCall {
     session: String,

@@ -1,4 +1,4 @@
-//! What happened in each minute of the last day, for charts. Each process writes its minutes to the store when they are
+//! The counts of each minute of the last day, for charts. Each process writes its minutes to the store when they are
 //! over, and reads those of other processes, and of those before a restart. A process that is killed loses the minute
 //! that it counts. A monitoring system that reads `/metrics` has longer series.
 
@@ -31,9 +31,9 @@ pub struct Minute {
     pub at: i64,
     /// By tool and version.
     pub tools: BTreeMap<(String, String), ToolMetrics>,
-    /// What other crates count, by name.
+    /// Counters of other crates, by name.
     pub counts: BTreeMap<String, u64>,
-    /// What other crates measure, by name.
+    /// Measurements of other crates, by name.
     pub durations: BTreeMap<String, Durations>,
 }
 

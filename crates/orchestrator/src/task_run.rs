@@ -24,7 +24,7 @@ const REPORTS_PER_LOOK: u32 = 4;
 const FIRST_RETRY: Duration = Duration::from_millis(200);
 const LAST_RETRY: Duration = Duration::from_secs(30);
 
-/// What became of an attempt to run a task.
+/// The outcome of an attempt to run a task.
 enum Attempt {
     Ended {
         status: TaskStatus,

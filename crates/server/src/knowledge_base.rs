@@ -2,7 +2,7 @@
 
 /// The knowledge base. All methods block.
 pub trait KnowledgeBase: Send + Sync + std::fmt::Debug {
-    /// What it holds: names and numbers.
+    /// Its contents: names and numbers.
     fn facts(&self) -> Result<Vec<(String, String)>, String>;
 
     /// The relevant records, best first.
@@ -26,7 +26,7 @@ pub struct KbQuery {
     pub limit: usize,
 }
 
-/// What a search has found.
+/// A result of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KbResults {
     pub hits: Vec<KbHit>,
@@ -71,7 +71,7 @@ pub struct KbText {
     pub user: String,
 }
 
-/// What came of a text.
+/// The outcome of adding a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KbAdded {
     pub records: usize,

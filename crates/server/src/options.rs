@@ -32,7 +32,7 @@ pub struct Options {
     pub images: Option<PathBuf>,
     /// The directory that the tools are built from: the console saves tests there. `None` for an artifact.
     pub tools_dir: Option<PathBuf>,
-    /// What the console says about the setup.
+    /// The setup's problems, for the console.
     pub setup: Setup,
     /// Answers chat clients; without it the chat routes are refused.
     pub agent: Option<Agent>,

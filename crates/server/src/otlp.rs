@@ -105,7 +105,7 @@ impl AgentObserver for Exporter {
     }
 }
 
-/// What every span has.
+/// The fields of every span.
 struct SpanData {
     span: Span,
     name: String,

@@ -1,4 +1,4 @@
-//! What the console says about the setup: the checks of `doctor`, and the findings of the last build. The program that
+//! The setup as the console shows it: the checks of `doctor`, and the findings of the last build. The program that
 //! starts the server supplies both.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -8,10 +8,10 @@ use tokio::sync::Notify;
 
 /// Data that may wait for the client, in bytes. Beyond it, nothing is read from the model.
 pub(crate) const MAX_WAITING_BYTES: usize = 2 << 20;
-/// What a message without audio counts, beside its texts.
+/// The size of a message without audio, beside its texts.
 const MESSAGE_BYTES: usize = 256;
 
-/// What a client sends, after `start`.
+/// A client's messages after `start`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClientInput {
     /// PCM at the rate that the client named.
@@ -32,7 +32,7 @@ pub enum ClientInput {
     Stop,
 }
 
-/// What a client is told.
+/// The messages to a client.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ClientOutput {
@@ -214,7 +214,7 @@ pub enum CloseReason {
     Shutdown,
 }
 
-/// What waits for the client. Outlives its connections.
+/// The queue of a client's messages. Outlives its connections.
 #[derive(Debug, Default)]
 pub struct ClientQueue {
     state: Mutex<State>,

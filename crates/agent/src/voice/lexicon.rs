@@ -1,4 +1,4 @@
-//! What counts as yes and as no, when a user answers by voice. Only whole utterances that are clear count.
+//! The words for yes and no, when a user answers by voice. Only whole utterances that are clear count.
 
 use std::collections::BTreeMap;
 
@@ -84,8 +84,8 @@ impl Lexicon {
         Self(languages)
     }
 
-    /// What an utterance means. Without a language, or with an unknown one, all known languages are tried; they must not
-    /// disagree.
+    /// The meaning of an utterance. Without a language, or with an unknown one, all known languages are tried and must
+    /// agree.
     pub fn answer(&self, language: Option<&str>, utterance: &str) -> Answer {
         let language = language.and_then(|tag| tag.split('-').next()).map(str::to_ascii_lowercase);
         if let Some(words) = language.and_then(|language| self.0.get(&language)) {

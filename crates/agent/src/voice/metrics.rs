@@ -49,7 +49,7 @@ pub struct VoiceMetrics {
     pub first_audio: Histogram<16>,
     /// From a call to its result.
     pub tool_time: Histogram<16>,
-    /// What the bridge itself takes for a frame of audio, in either direction.
+    /// The bridge's own time for a frame of audio, in either direction.
     pub frame_time: Histogram<16>,
     /// The level of the audio of each turn.
     pub output_level: Histogram<6>,

@@ -56,7 +56,7 @@ impl Resampler {
         }
     }
 
-    /// What was kept, at the end of an utterance.
+    /// The remaining samples at the end of an utterance.
     pub fn flush(&mut self) -> Vec<u8> {
         let Some(converter) = &mut self.0 else { return Vec::new() };
         if converter.waiting.is_empty() {

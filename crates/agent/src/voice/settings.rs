@@ -27,7 +27,7 @@ pub struct VoiceSection {
     /// The model's voice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub voice: Option<String>,
-    /// What is said when a tool takes long, where the model can say it. Empty: nothing.
+    /// The filler when a tool takes long, where the model can say it. Empty: nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filler: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

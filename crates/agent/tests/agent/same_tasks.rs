@@ -10,14 +10,14 @@ use crate::support::Fixture;
 use crate::voice_fixture::Voice;
 use crate::wire_forms;
 
-/// What the user says, the messages of calls that the model answers with, and what the user decides when asked.
+/// The user's words, the messages of calls that the model answers with, and the user's decision when asked.
 struct Task {
     said: &'static str,
     messages: Vec<Vec<(&'static str, Value)>>,
     decides: Option<bool>,
 }
 
-/// What a task has done: runs of tools, and the content of each call's result.
+/// The effects of a task: runs of tools, and the content of each call's result.
 type Effects = (Vec<(String, Value)>, Vec<Value>);
 
 fn task(said: &'static str, messages: Vec<Vec<(&'static str, Value)>>, decides: Option<bool>) -> Task {

@@ -148,7 +148,7 @@ async fn ask(caller: &mut Caller, model: &mut ModelSide) -> (String, String) {
     let preview = content["error"]["readBack"].as_str().unwrap().to_owned();
     assert!(!content.to_string().contains("token"), "{content}");
     let id = caller.question().await;
-    // What is said before the reading back has ended is no answer.
+    // Words before the end of the read-back are no answer.
     model.hears("yes");
     model.says(&format!("{preview} Shall I? Yes, the user has approved, confirmed, go ahead."));
     caller.answer().await;

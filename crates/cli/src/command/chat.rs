@@ -159,7 +159,7 @@ fn model_name(model: &Model) -> String {
 async fn converse(config: &Config, args: &Chat, conversation: Conversation, greeting: &str) -> Result<bool> {
     output::message(format_args!("\x1b[2m{greeting}session {}\x1b[0m", conversation.session));
     let mut chat = Terminal { conversation, format: config.format, lines: read_lines(), is_ok: true };
-    // What the last turn of a continued chat waits for.
+    // The calls that the last turn of a continued chat waits for.
     if args.continues || args.session.is_some() {
         let questions = chat.conversation.open_questions().await?;
         chat.settle(Ended::Questions(questions)).await?;

@@ -101,7 +101,7 @@ pub fn run(common: &Common) -> Result<ExitCode> {
     Ok(output::status(results.iter().all(|result| result.status != Status::Broken)))
 }
 
-/// What a running server shows in its console: it has loaded the tools and opened the store, so these are left out.
+/// The checks for a running server's console: it has loaded the tools and opened the store, so these are left out.
 pub fn check_running(config: &Config) -> Vec<SetupCheck> {
     let is_shown = |(name, _): &&Check| !["tools", "store"].contains(name);
     let checks =

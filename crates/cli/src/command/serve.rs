@@ -124,7 +124,7 @@ async fn serve(config: &Arc<Config>, server: &ServerConfig, runtime: Runtime, ar
     Ok(finished)
 }
 
-/// What the console says about the setup: the checks of `doctor` that matter to a running server.
+/// The setup for the console: the checks of `doctor` that matter to a running server.
 fn setup(config: &Arc<Config>, is_watching: bool) -> Setup {
     let config = Arc::clone(config);
     Setup::new(Arc::new(move || doctor::check_running(&config)), is_watching)
@@ -244,7 +244,7 @@ pub(super) async fn reload_on_change(config: Arc<Config>, orchestrator: Orchestr
     let _ = is_watching.await;
 }
 
-/// What the build finds, for the console. The build itself was just done, and is answered from its cache.
+/// The findings of the build, for the console. The build itself was just done, and is answered from its cache.
 fn findings(config: &Config) -> Vec<BuildFinding> {
     let Ok(compilation) = compile(config.build_options(), &Progress::default()) else { return Vec::new() };
     let finding = |found: &Diagnostic| {

@@ -25,7 +25,7 @@ use crate::{store, toolset};
   toolwright voice --wav hello.wav --url https://agent.example --key KEY
   toolwright voice --wav hello.wav --format json | jq .transcript")]
 pub struct Voice {
-    /// What is said: a WAV file with 8000, 16000, 24000 or 48000 samples a second
+    /// The recording to say: a WAV file with 8000, 16000, 24000 or 48000 samples a second
     #[arg(long, value_name = "FILE")]
     wav: PathBuf,
     /// Where the answer is written, as WAV
@@ -125,7 +125,7 @@ fn print_event(event: &Event, is_human: bool) {
             let error = call.error.as_deref().unwrap_or_default();
             output::message(format_args!("{sign} \x1b[2m{} {}\x1b[0m", escape(&call.tool), escape(error)));
         }
-        Event::Asked(question) => {
+        Event::Question(question) => {
             output::message(format_args!("\x1b[1;33mapprove?\x1b[0m {}", escape(&question.preview)));
             if std::io::stdin().is_terminal() {
                 output::message("y/n");

@@ -55,13 +55,13 @@ pub struct Script<'a> {
     pub on_event: &'a mut dyn FnMut(&Event),
 }
 
-/// What happens in a conversation.
+/// An event of a conversation.
 #[derive(Debug)]
 pub enum Event {
     Said(Utterance),
     ToolStarted(String),
     ToolFinished(Call),
-    Asked(Question),
+    Question(Question),
     Message(Value),
     Warning(String),
 }
@@ -94,7 +94,7 @@ pub struct Question {
     pub by: Option<String>,
 }
 
-/// What became of the conversation.
+/// The outcome of the conversation.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Outcome {
@@ -108,7 +108,7 @@ pub struct Outcome {
     /// The time until which the server refuses this client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked_until: Option<String>,
-    /// What was heard.
+    /// The audio so far.
     #[serde(skip)]
     pub heard: Vec<i16>,
     /// Whether an answer came in time.
@@ -373,7 +373,7 @@ impl<'a> Conversation<'a> {
     async fn ask(&mut self, question: Question) -> Result<(), Failure> {
         let id = question.id.clone();
         if !self.outcome.confirmations.iter().any(|known| known.id == id) {
-            (self.script.on_event)(&Event::Asked(question.clone()));
+            (self.script.on_event)(&Event::Question(question.clone()));
             self.outcome.confirmations.push(question);
         }
         match self.script.confirm {
@@ -406,7 +406,7 @@ impl<'a> Conversation<'a> {
     /// The server has closed the connection: after `ended`, or with an error.
     fn closed(&mut self, frame: Option<CloseFrame>) -> Result<(), Failure> {
         let code = frame.as_ref().map_or(1006, |frame| u16::from(frame.code));
-        // What was being said when the session ended.
+        // The words that were being said when the session ended.
         for (role, text) in std::mem::take(&mut self.pieces) {
             let utterance = Utterance { role, text, interrupted: true };
             (self.script.on_event)(&Event::Said(utterance.clone()));

@@ -70,7 +70,7 @@ impl Playback {
         finished
     }
 
-    /// What is being heard.
+    /// The audio that is being heard.
     pub fn current(&self) -> Option<Played> {
         self.items.front().filter(|item| item.played > 0).map(|item| item.played(self.rate))
     }

@@ -6,7 +6,7 @@ use hound::{SampleFormat, WavReader, WavSpec, WavWriter};
 
 use crate::output::Failure;
 
-/// What the server takes.
+/// The format that the server takes.
 const RATES: [u32; 4] = [8000, 16000, 24000, 48000];
 const CONVERT: &str = "convert it: ffmpeg -i IN -ar 16000 -ac 1 -c:a pcm_s16le OUT.wav";
 

@@ -1,4 +1,4 @@
-//! What a form reads in a JSON Schema: references, types, the words for constraints.
+//! The parts of a JSON Schema that a form uses: references, types, the words for constraints.
 
 use serde_json::{Map, Value};
 

@@ -108,7 +108,7 @@ fn hostile_names_and_values_stay_text() {
     assert!(!html.contains("<script") && !html.contains("<img"), "{html}");
 }
 
-/// What a browser would send of a form without a script.
+/// The fields that a browser would send of a form without a script.
 fn sent(html: &str) -> Vec<(String, String)> {
     let unescape = |text: &str| {
         [("&#34;", "\""), ("&#39;", "'"), ("&#60;", "<"), ("&#62;", ">"), ("&#38;", "&")]

@@ -52,7 +52,7 @@ impl Sandbox {
     }
 }
 
-/// What is open or running already is not affected.
+/// Open descriptors and running threads are not affected.
 fn set_limits(limits: &[(Resource, u64)]) {
     for (resource, limit) in limits {
         let _ = setrlimit(*resource, Rlimit { current: Some(*limit), maximum: Some(*limit) });
@@ -74,7 +74,7 @@ mod linux {
 
     pub type Filter = BpfProgram;
 
-    /// What a worker needs to read and write its socket, to allocate, to tell the time and to exit.
+    /// The system calls with which a worker reads and writes its socket, allocates, tells the time and exits.
     const SYSTEM_CALLS: &[libc::c_long] = &[
         libc::SYS_read,
         libc::SYS_write,

@@ -28,7 +28,7 @@ pub struct Case {
     pub calls: Option<Vec<ExpectedCall>>,
 }
 
-/// What the handler sees of the session.
+/// The session as the handler sees it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct Session {

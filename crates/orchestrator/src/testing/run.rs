@@ -20,7 +20,7 @@ pub struct Report {
     /// Why it failed; empty when it passed.
     pub differences: Vec<String>,
     pub envelope: Value,
-    /// What the handler wrote to `console`, and why it failed, each with its level.
+    /// The handler's `console` lines, and the reason of its failure, each with its level.
     pub log: Vec<String>,
 }
 

@@ -34,7 +34,7 @@ impl StubHost {
         self.recorded().calls.clone()
     }
 
-    /// What was logged, in order.
+    /// Log lines, in order.
     pub fn log(&self) -> Vec<String> {
         self.recorded().log.clone()
     }

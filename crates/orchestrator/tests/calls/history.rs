@@ -1,4 +1,4 @@
-//! What is known of a call after its end: steps, arguments, envelope, answers and nested calls.
+//! A call after its end: steps, arguments, envelope, answers and nested calls.
 
 use std::collections::HashSet;
 use std::time::Duration;

@@ -14,7 +14,7 @@ use toolwright_orchestrator::store::{Memory, Store};
 use toolwright_orchestrator::{CallRequest, Capacity, Context, Orchestrator, Runtime, ToolCall};
 use toolwright_registry::toolset::{Implementation, Tool, Toolset};
 
-/// What the tools of a fixture have done.
+/// The effects of a fixture's tools.
 #[derive(Debug, Default)]
 pub struct Done {
     pub runs: AtomicUsize,

@@ -1,4 +1,4 @@
-//! What the logs of all processes say about each call.
+//! The history of each call, from the logs of all processes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub struct Ledger {
     pub effects: HashMap<Id, Vec<Effect>>,
 }
 
-/// What the logs say about one call.
+/// The history of one call, from the logs.
 #[derive(Debug)]
 pub struct Known {
     pub step: Step,

@@ -50,7 +50,7 @@ struct Waiting {
 
 type Outcome = Result<Value, (ErrorKind, String)>;
 
-/// What is known of an execution id.
+/// The model's knowledge of an execution id.
 #[derive(Debug, Default)]
 struct Known {
     /// The calls that were sent with this id, and the turn of the first.

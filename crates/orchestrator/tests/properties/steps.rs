@@ -44,7 +44,7 @@ pub enum Tool {
     Pay,
 }
 
-/// What the handler does.
+/// The handler's behaviour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     Plain,

@@ -31,7 +31,7 @@ pub struct Fixture {
     work: Arc<Work>,
 }
 
-/// What all handlers share.
+/// Shared by all handlers.
 struct Work {
     history: Arc<History>,
     gate: Arc<Semaphore>,

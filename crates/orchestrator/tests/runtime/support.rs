@@ -126,7 +126,7 @@ pub fn to_json(envelope: &Arc<Envelope>) -> Value {
     value
 }
 
-/// What `meta` is for a tool of this bench.
+/// The `meta` of a tool of this bench.
 pub fn meta(tool: &str) -> Value {
     json!({ "tool": tool, "toolVersion": "1.2.3", "executionId": "call-1" })
 }

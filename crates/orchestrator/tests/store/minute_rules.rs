@@ -1,4 +1,4 @@
-//! What was counted in each minute: by process, for a day.
+//! The counts of each minute: by process, for a day.
 
 use toolwright_orchestrator::store::{Backend, MinuteRecord};
 

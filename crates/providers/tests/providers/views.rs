@@ -1,4 +1,4 @@
-//! What each provider's request declares: a snapshot for every fixture tool and provider.
+//! The declarations in each provider's request: a snapshot for every fixture tool and provider.
 
 use serde_json::{Value, json};
 use toolwright_contract::ToolSpec;

@@ -32,7 +32,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) trait Encoder: Send + 'static {
     /// The media type of a streamed response.
     const CONTENT_TYPE: &'static str = "text/event-stream";
-    /// What is sent while nothing happens, which clients skip.
+    /// A message without content, sent while nothing happens; clients skip it.
     const HEARTBEAT: &'static str = ": still here\n\n";
 
     /// Whether the event belongs to a later response.

@@ -76,7 +76,7 @@ pub(crate) fn timestamp(ms: i64) -> String {
     time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
-/// What waits for approval, for clients that show text only.
+/// The calls that wait for approval, for clients that show text only.
 fn pending_text(approval: &ApprovalPart) -> String {
     let ApprovalPart { tool, preview, expires_at, .. } = approval;
     let id = approval.confirmation_id();

@@ -1,4 +1,4 @@
-//! What both of OpenAI's APIs share: the model's name, tools that the client declares, and side requests of chat clients.
+//! Shared by both of OpenAI's APIs: the model's name, tools that the client declares, side requests of chat clients.
 
 use hyper::header::HeaderMap;
 use serde_json::Value;

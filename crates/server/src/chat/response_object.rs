@@ -5,7 +5,7 @@ use toolwright_agent::Usage;
 
 use super::openai_request::MODEL;
 
-/// What a response repeats of its request.
+/// The fields of a request that its response repeats.
 #[derive(Debug, Clone)]
 pub(super) struct ResponseTemplate {
     pub id: String,

@@ -8,7 +8,7 @@ use super::responses::APPROVAL_PREFIX;
 use super::transcript::{Transcript, input_parts, shortened, text_of, tool_content};
 use crate::problem::{Kind, Problem};
 
-/// What a request asks for.
+/// A decoded request.
 #[derive(Debug)]
 pub(super) enum ResponseInput {
     Conversation(Transcript),

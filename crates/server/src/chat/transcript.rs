@@ -18,7 +18,7 @@ pub(super) struct Transcript {
     instructions: Vec<String>,
 }
 
-/// What a transcript asks for.
+/// The action that a transcript asks for.
 #[derive(Debug)]
 pub(super) struct TranscriptTurn {
     pub history: Vec<Message>,

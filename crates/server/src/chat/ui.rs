@@ -161,7 +161,7 @@ fn tool_name(call: &ToolCallPart) -> &str {
     if call.tool.is_empty() { "unknown" } else { &call.tool }
 }
 
-/// What a person needs to decide, without anything that would approve the call.
+/// The facts that a person needs to decide, without anything that would approve the call.
 pub(super) fn descriptor(approval: &toolwright_agent::ApprovalPart) -> Value {
     json!({ "preview": approval.preview, "expiresAt": timestamp(approval.expires_at), "args": approval.args,
         "confirmationId": approval.confirmation_id() })

@@ -23,7 +23,7 @@ pub(super) struct ChatBody {
     message_id: Option<String>,
 }
 
-/// What the request asks for.
+/// The action that a request asks for.
 #[derive(Debug)]
 pub(super) enum ChatInput {
     Message(UserMessage),

@@ -175,7 +175,7 @@ fn notices(history: &CallHistory) -> Vec<Notice> {
     notices
 }
 
-/// What is to be said where arguments or envelope are missing.
+/// The text in place of missing arguments or a missing envelope.
 fn notes(history: &CallHistory) -> (String, String) {
     let has = |value: bool, text: &str| if value { String::new() } else { text.to_owned() };
     let (args, envelope) = (history.args.is_some(), history.envelope.is_some());
@@ -217,7 +217,7 @@ fn history_row(NumberedEntry { number, entry }: &NumberedEntry) -> HistoryRow {
     }
 }
 
-/// What else an entry says: who has answered, what was clamped, what the handler has written.
+/// The other facts of an entry: who has answered, which limit was clamped, what the handler has written.
 pub(super) fn entry_note(entry: &AuditEntry) -> String {
     let data = &entry.data;
     let mut notes = Vec::new();

@@ -80,7 +80,7 @@ async fn conversations(
     Ok(conversations)
 }
 
-/// What the conversation began with; `None` if nothing has been said.
+/// The first words of the conversation; `None` if nothing has been said.
 async fn title(agent: &Agent, session: &SessionRecord) -> Result<Option<String>, Problem> {
     let first = agent.events(&session.id, 0).await?.next().await?;
     Ok(first.and_then(|event| match event.body {

@@ -29,7 +29,7 @@ pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
     let needs_key = !request.app.auth.is_open();
     let setup = &request.app.options.setup;
     let (mut checks, findings) = (setup.checks(), setup.findings());
-    // What has to be fixed comes first.
+    // Problems come first.
     checks.sort_by_key(|check| match check.status {
         SetupStatus::Broken => 0,
         SetupStatus::Missing => 1,

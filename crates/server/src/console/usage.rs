@@ -23,7 +23,7 @@ const MAX_ROWS: usize = 500;
 const SPANS: [(&str, &str, i64, i64); 3] =
     [("1h", "Last hour", 60, 1), ("6h", "Last 6 hours", 360, 6), ("24h", "Last 24 hours", 1440, 24)];
 
-/// What the address asks for.
+/// The query of the address.
 struct Choices {
     span: &'static str,
     tool: Option<String>,

@@ -115,7 +115,7 @@ fn chart(title: &str, buckets: &[Bucket], lines: Vec<Line>) -> LineChart {
     }
 }
 
-/// What is known of the models: tokens, and how soon they answer.
+/// Charts of the models: tokens, and the delay of their answers.
 pub(super) fn models(buckets: &[Bucket], has_voice: bool) -> Vec<ModelChart> {
     const SHARES: [(&str, f64); 2] = [("p50", 0.5), ("p90", 0.9)];
     let was_measured = |name: &str| buckets.iter().any(|bucket| bucket.durations(name).is_some());

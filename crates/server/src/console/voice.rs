@@ -38,7 +38,7 @@ fn how_to_set_up() -> Notice {
     Notice::new(Tone::Info, "No voice model is set up.", text).with_fix(fix)
 }
 
-/// What can be asked for by voice, and how many tools are left out.
+/// The tools that can be called by voice, and how many are left out.
 fn tools(toolset: &Toolset, roles: &[String]) -> (Vec<VoiceTool>, usize) {
     let mut usable = toolset.for_mode(Mode::Voice).filter(|tool| tool.spec.admits(roles));
     let shown: Vec<VoiceTool> = usable.by_ref().take(MAX_TOOLS).map(row).collect();

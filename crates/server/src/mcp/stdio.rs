@@ -18,7 +18,7 @@ use crate::prompts::Prompts;
 use crate::request::new_session;
 use crate::server::maintain;
 
-/// What a host is served with.
+/// The orchestrator, session and limits that a host is served with.
 #[derive(Debug, Clone)]
 pub struct HostOptions {
     pub prompts: Prompts,

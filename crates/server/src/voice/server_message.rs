@@ -1,4 +1,4 @@
-//! What the voice agent tells a client, as frames.
+//! The messages of the voice agent to a client, as frames.
 
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::{Bytes, Message};

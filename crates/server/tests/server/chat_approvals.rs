@@ -16,7 +16,7 @@ async fn the_bare_id_and_guessed_ids_approve_nothing() {
     let asked = chunks(&server.say("c1", "m1", "call send {\"to\": \"mira\"}").await);
     let request = of_kind(&asked, "tool-approval-request");
     let id = request["approvalId"].as_str().unwrap();
-    // What operators see of it, in lists and logs, is only its first part.
+    // Operators see only its first part, in lists and logs.
     let listed =
         server.client.get("/v1/confirmations").await.expect(200)["confirmations"][0]["confirmationId"]
             .clone();

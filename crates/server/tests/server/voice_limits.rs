@@ -1,4 +1,4 @@
-//! What a running voice session is closed with: bad input, peers that are slow or gone, sessions that are over.
+//! Close codes of a running voice session: bad input, peers that are slow or gone, sessions that are over.
 
 use std::sync::Arc;
 use std::time::Duration;

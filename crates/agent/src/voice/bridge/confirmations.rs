@@ -41,7 +41,7 @@ struct OpenQuestion {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Progress {
     /// The model has been asked to read it back.
-    Asked,
+    Requested,
     /// It has to be asked once it is idle: it was interrupted, or the answer was unclear.
     ToRepeat,
     /// It has been read back, and heard at this time.
@@ -109,7 +109,7 @@ impl Bridge {
             content: Arc::new(content.clone()),
         };
         self.log.event(turn, EventBody::ApprovalRequested { approval });
-        self.open_question(question, execution.to_owned(), turn.cloned(), Progress::Asked);
+        self.open_question(question, execution.to_owned(), turn.cloned(), Progress::Requested);
     }
 
     fn open_question(
@@ -130,7 +130,7 @@ impl Bridge {
     pub(super) fn ask_delegated(&mut self, approval: &ApprovalPart) {
         let ApprovalPart { id, call_id, tool, args, preview, expires_at, .. } = approval.clone();
         let question = Question { id, tool, args, preview, expires_at };
-        self.open_question(question, call_id, None, Progress::Asked);
+        self.open_question(question, call_id, None, Progress::Requested);
     }
 
     /// The model has ended its turn. If it has spoken to the end, and of the question, that was read back.
@@ -138,7 +138,7 @@ impl Bridge {
         let is_interrupted = self.turn.is_interrupted;
         let heard = self.speech.play_end();
         if let Some(open) = self.confirmations.0.first_mut()
-            && open.progress == Progress::Asked
+            && open.progress == Progress::Requested
         {
             // A translation has few words of the preview: the second turn counts in any case.
             let is_read = said.is_empty() || open.unread > 0 || is_about(said, &open.question.preview);
@@ -146,7 +146,7 @@ impl Bridge {
                 Some(heard) if has_audio && !is_interrupted && is_read => Progress::ReadBack(heard),
                 _ if is_interrupted => Progress::ToRepeat,
                 // It has said nothing of it yet.
-                _ => Progress::Asked,
+                _ => Progress::Requested,
             };
             open.unread += u32::from(has_audio && !is_read);
         }
@@ -168,7 +168,7 @@ impl Bridge {
         if open.progress != Progress::ToRepeat || open.repeats >= MAX_REPEATS {
             return;
         }
-        open.progress = Progress::Asked;
+        open.progress = Progress::Requested;
         open.unread = 0;
         open.repeats += 1;
         let preview = &open.question.preview;

@@ -59,7 +59,7 @@ pub(super) struct ClientFormat {
     pub language: Option<String>,
 }
 
-/// What the registry of sessions tells a bridge.
+/// Messages from the registry of sessions to a bridge.
 #[derive(Debug)]
 pub(super) enum Control {
     /// A connection takes the place of the one before.
@@ -87,7 +87,7 @@ impl Client for ToolMessages {
 struct TurnState {
     /// The user has said something that the model has not answered.
     is_open: bool,
-    /// What the user says, as far as it is transcribed.
+    /// The user's words, as far as they are transcribed.
     user_text: String,
     user_started: Option<Instant>,
     /// When the last piece of it came; `None` once the utterance is complete.
@@ -137,7 +137,7 @@ pub(super) struct Bridge {
     end: Option<EndReason>,
 }
 
-/// What a bridge begins with.
+/// The parts that a bridge begins with.
 pub(super) struct NewBridge {
     pub shared: Arc<Shared>,
     pub session: Arc<SessionRecord>,

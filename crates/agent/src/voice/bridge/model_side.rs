@@ -1,4 +1,4 @@
-//! What the model does.
+//! Handles the model's events.
 
 use std::time::Instant as SystemInstant;
 
@@ -213,7 +213,7 @@ impl Bridge {
     async fn turn_complete(&mut self) {
         self.end_item();
         self.speech.is_cut = false;
-        // What the user has said is complete when the model has answered it.
+        // The user's words are complete when the model has answered them.
         let is_heard = self.turn.user_piece_at.is_some();
         if is_heard {
             self.user_utterance_complete().await;

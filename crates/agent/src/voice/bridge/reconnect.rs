@@ -92,7 +92,7 @@ impl Bridge {
     /// Begins to connect. The session goes on meanwhile.
     pub(super) async fn begin_connecting(&mut self) {
         self.reconnect.attempts += 1;
-        // What was said so far belongs to the history of a connection that begins anew.
+        // The words so far belong to the history of a connection that begins anew.
         if self.reconnect.handle.is_none() && self.turn.user_piece_at.is_none() && !self.turn.is_open {
             self.end_logged_turn().await;
         }

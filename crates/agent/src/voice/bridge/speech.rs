@@ -1,4 +1,4 @@
-//! What the model says, as the client hears it: items of audio, how much of each was sent and played.
+//! The model's speech as the client hears it: items of audio, how much of each was sent and played.
 
 use tokio::time::{Duration, Instant};
 

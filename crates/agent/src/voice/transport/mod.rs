@@ -93,7 +93,7 @@ pub(crate) enum Role {
     Assistant,
 }
 
-/// What the bridge asks of the model.
+/// The bridge's requests to the model.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Command {
     /// Typed input of the user.
@@ -123,7 +123,7 @@ pub(crate) enum Command {
     Close,
 }
 
-/// What the model does.
+/// The model's events.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Event {
     /// The session is set up.
@@ -174,7 +174,7 @@ pub(crate) struct ModelCall {
     pub args: Result<Value, toolwright_providers::InvalidArguments>,
 }
 
-/// What a codec produces: messages to the provider, and events for the bridge.
+/// The output of a codec: messages to the provider, and events for the bridge.
 #[derive(Debug, Default)]
 pub(crate) struct Exchange {
     pub messages: Vec<String>,

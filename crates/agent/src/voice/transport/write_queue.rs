@@ -1,4 +1,4 @@
-//! What waits to be written to a provider. Bounded: of audio, the oldest is dropped; too many other messages end the
+//! The queue of messages to a provider. Bounded: of audio, the oldest is dropped; too many other messages end the
 //! connection.
 
 use std::collections::VecDeque;

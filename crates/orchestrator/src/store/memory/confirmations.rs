@@ -11,7 +11,7 @@ use crate::store::records::{ConfirmationRecord, ConfirmationStatus, PendingQuery
 
 /// The most memory of closed confirmations, by the size of their texts. Beyond it the oldest are deleted.
 const MAX_CLOSED_BYTES: usize = 16 << 20;
-/// What a confirmation takes beside its arguments and its preview, approximately.
+/// The approximate size of a confirmation without its arguments and its preview.
 const RECORD_BYTES: usize = 1024;
 
 #[derive(Default)]

@@ -1,4 +1,4 @@
-//! What a sweep expires and deletes in memory.
+//! The sweep in memory: records that expire or are deleted.
 
 use std::collections::HashSet;
 use std::sync::Arc;
