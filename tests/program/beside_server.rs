@@ -115,7 +115,7 @@ fn sessions_go_on_beside_a_server_and_after_it() {
 #[test]
 fn an_mcp_host_is_served_by_the_server_that_uses_the_store() {
     let project = project();
-    let serving = Serving::start(&project, &[]);
+    let mut serving = Serving::start(&project, &[]);
     let mut host = Host::start(&project, &[]);
     let client = json!({ "protocolVersion": "2025-11-25", "capabilities": {},
         "clientInfo": { "name": "host", "version": "1" } });
@@ -128,7 +128,9 @@ fn an_mcp_host_is_served_by_the_server_that_uses_the_store() {
     let called = host.ask(3, "tools/call", json!({ "name": "find_note", "arguments": { "query": "piped" } }));
     assert_eq!(called["result"]["structuredContent"], json!({ "query": "piped" }));
     host.close();
-    drop(serving);
+    // A clean stop writes what is still queued.
+    serving.terminate();
+    assert!(serving.ended().success());
     assert!(audited(&project).contains("find_note"));
 }
 
