@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::model::Model;
 use crate::offline;
-use crate::settings::{AgentOptions, ModelSettings, Timeouts};
+use crate::settings::{AgentOptions, ModelSettings, Timeouts, ToolChoice};
 use crate::transport::{self, Transport};
 
 /// How long a running Ollama may take to say so.
@@ -33,6 +33,9 @@ pub struct AgentSection {
     pub key_env: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u32>,
+    /// Whether each turn must begin with a call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_choice: Option<ToolChoice>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_input_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,6 +69,7 @@ impl AgentSection {
     pub fn options(&self) -> AgentOptions {
         let mut options = AgentOptions::default();
         options.max_steps = self.max_steps.unwrap_or(options.max_steps).max(1);
+        options.tool_choice = self.tool_choice.unwrap_or_default();
         options.max_input_tokens = self.max_input_tokens.unwrap_or(options.max_input_tokens);
         options.max_output_tokens = self.max_output_tokens.or(options.max_output_tokens);
         options.grace = seconds(self.grace_s, options.grace);
@@ -125,6 +129,14 @@ impl AgentSection {
     }
 
     fn remote(&self, provider: &str, model: String, key: Option<String>) -> Result<Model, String> {
+        if self.tool_choice == Some(ToolChoice::Required)
+            && !transport::transport(provider)?.can_require_calls
+        {
+            return Err(format!(
+                "`[agent] tool_choice = \"required\"` is not possible with the provider `{provider}`, whose API cannot \
+                 require a call: leave it out, or use the provider `openai-chat` if the server has that API too"
+            ));
+        }
         let defaults = Timeouts::default();
         Model::remote(ModelSettings {
             provider: provider.to_owned(),
@@ -209,6 +221,7 @@ mod tests {
             (r#"{"provider": "ollama", "base_url": "http://127.0.0.1:1"}"#, "Ollama does not run"),
             (r#"{"provider": "ollama", "model": "m", "base_url": "ftp://x"}"#, "`base_url`"),
             (r#"{"provider": "ollama", "model": "a b"}"#, "`model`"),
+            (r#"{"provider": "ollama", "model": "m", "tool_choice": "required"}"#, "`openai-chat` if"),
         ] {
             let error = choose(section, &[]).await.unwrap_err();
             assert!(error.contains(expected), "{section}: {error}");

@@ -64,6 +64,6 @@ pub use metrics::{AgentMetrics, FIRST_TOKEN_BOUNDS_MS, series};
 pub use model::{Model, ModelError, ModelErrorKind};
 pub use observe::{AgentObserver, FinishedRequest, FinishedTurn};
 pub use request::{ApprovalAnswer, ClientResult, ClientTool, ToolAccess, TurnInput, TurnRequest};
-pub use settings::{AgentOptions, ModelSettings, Timeouts};
+pub use settings::{AgentOptions, ModelSettings, Timeouts, ToolChoice};
 pub use transport::RemoteModel;
 pub use turn_context::TurnContext;

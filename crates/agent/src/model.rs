@@ -29,6 +29,8 @@ pub(crate) struct ModelRequest {
     pub tools: Arc<[String]>,
     pub messages: Vec<Message>,
     pub max_output_tokens: Option<u32>,
+    /// The response must call a tool. Only with tools, and a transport that [can say so](crate::transport::Transport).
+    pub requires_call: bool,
 }
 
 /// A piece of a response.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use toolwright_contract::Mode;
 use toolwright_orchestrator::capabilities::Secret;
 use toolwright_registry::prompt::Limits;
@@ -11,6 +12,8 @@ use toolwright_registry::prompt::Limits;
 pub struct AgentOptions {
     /// The most requests to the model in one turn.
     pub max_steps: u32,
+    /// Whether a turn may begin with an answer.
+    pub tool_choice: ToolChoice,
     /// The most tokens of one response. `None`: the provider's default.
     pub max_output_tokens: Option<u32>,
     /// The history is shortened so that a request has about this many tokens at most.
@@ -32,6 +35,7 @@ impl Default for AgentOptions {
     fn default() -> Self {
         Self {
             max_steps: 12,
+            tool_choice: ToolChoice::Auto,
             max_output_tokens: None,
             max_input_tokens: 100_000,
             max_message_bytes: 4 << 20,
@@ -42,6 +46,17 @@ impl Default for AgentOptions {
             voice_limits: Limits::default_for(Mode::Voice),
         }
     }
+}
+
+/// Whether the model decides if it calls a tool.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolChoice {
+    #[default]
+    Auto,
+    /// The first step of each turn must call a tool, as the provider's API enforces it. Small models otherwise answer from
+    /// memory, or describe the call instead of making it.
+    Required,
 }
 
 /// A model behind an HTTP API.

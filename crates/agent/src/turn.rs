@@ -24,7 +24,7 @@ use crate::log_writer::{LogWriter, WriteError};
 use crate::message::{Message, ToolPart};
 use crate::model::{ModelError, ModelErrorKind, ModelRequest, ModelStream};
 use crate::observe::FinishedTurn;
-use crate::settings::AgentOptions;
+use crate::settings::{AgentOptions, ToolChoice};
 use crate::toolbox::Toolbox;
 use crate::trim::trim;
 use crate::turn_context::TurnContext;
@@ -199,12 +199,16 @@ impl TurnRun {
     fn request(&self) -> ModelRequest {
         let mut messages = self.messages();
         messages = trim(messages, self.toolbox.bytes, self.options.max_input_tokens);
+        let is_first = self.logged().is_none_or(|turn| turn.steps_begun == 0);
         ModelRequest {
             system: Arc::clone(&self.toolbox.system),
             view: Arc::clone(&self.toolbox.view),
             tools: Arc::clone(&self.toolbox.names),
             messages,
             max_output_tokens: self.options.max_output_tokens,
+            requires_call: self.options.tool_choice == ToolChoice::Required
+                && is_first
+                && !self.toolbox.names.is_empty(),
         }
     }
 

@@ -25,6 +25,7 @@ pub(super) const TRANSPORT: Transport = Transport {
         headers.push(("anthropic-version", VERSION.to_owned()));
         headers
     },
+    can_require_calls: true,
     body,
     read,
 };
@@ -62,6 +63,9 @@ fn body(model: &str, request: &ModelRequest) -> Value {
     let mut body = json!({ "model": model, "max_tokens": limit, "system": system, "messages": messages, "stream": true });
     if !request.tools.is_empty() {
         body["tools"] = request.view.declarations.clone();
+    }
+    if request.requires_call {
+        body["tool_choice"] = json!({ "type": "any" });
     }
     body
 }

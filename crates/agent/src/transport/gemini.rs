@@ -21,6 +21,7 @@ pub(super) const TRANSPORT: Transport = Transport {
         format!("/models/{model}:streamGenerateContent?alt=sse")
     },
     headers: |key| key.map(|key| ("x-goog-api-key", key.to_owned())).into_iter().collect(),
+    can_require_calls: true,
     body,
     read,
 };
@@ -48,6 +49,9 @@ fn body(_model: &str, request: &ModelRequest) -> Value {
         json!({ "systemInstruction": { "parts": [{ "text": &*request.system }] }, "contents": contents });
     if !request.tools.is_empty() {
         body["tools"] = request.view.declarations.clone();
+    }
+    if request.requires_call {
+        body["toolConfig"] = json!({ "functionCallingConfig": { "mode": "ANY" } });
     }
     if let Some(limit) = request.max_output_tokens {
         body["generationConfig"] = json!({ "maxOutputTokens": limit });

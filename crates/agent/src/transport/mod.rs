@@ -33,6 +33,8 @@ pub(crate) struct Transport {
     pub path: fn(model: &str) -> String,
     /// The headers of a request with this key.
     pub headers: fn(key: Option<&str>) -> Vec<(&'static str, String)>,
+    /// Whether its API can require a call.
+    pub can_require_calls: bool,
     pub body: fn(model: &str, request: &ModelRequest) -> Value,
     /// Reads one event, except for the calls in it.
     pub read: fn(&mut StepReader, &Value),

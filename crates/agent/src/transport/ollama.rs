@@ -17,6 +17,7 @@ pub(super) const TRANSPORT: Transport = Transport {
     default_model: None,
     path: |_| "/api/chat".to_owned(),
     headers: bearer,
+    can_require_calls: false,
     body,
     read,
 };

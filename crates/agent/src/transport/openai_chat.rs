@@ -18,6 +18,7 @@ pub(super) const TRANSPORT: Transport = Transport {
     default_model: Some("gpt-5-mini"),
     path: |_| "/chat/completions".to_owned(),
     headers: bearer,
+    can_require_calls: true,
     body,
     read,
 };
@@ -49,6 +50,9 @@ fn body(model: &str, request: &ModelRequest) -> Value {
         "stream_options": { "include_usage": true } });
     if !request.tools.is_empty() {
         body["tools"] = request.view.declarations.clone();
+    }
+    if request.requires_call {
+        body["tool_choice"] = "required".into();
     }
     if let Some(limit) = request.max_output_tokens {
         body["max_completion_tokens"] = limit.into();

@@ -19,6 +19,7 @@ pub(super) const TRANSPORT: Transport = Transport {
     default_model: Some("gpt-5-mini"),
     path: |_| "/responses".to_owned(),
     headers: bearer,
+    can_require_calls: true,
     body,
     read,
 };
@@ -45,6 +46,9 @@ fn body(model: &str, request: &ModelRequest) -> Value {
         "store": false, "include": ["reasoning.encrypted_content"] });
     if !request.tools.is_empty() {
         body["tools"] = request.view.declarations.clone();
+    }
+    if request.requires_call {
+        body["tool_choice"] = "required".into();
     }
     if let Some(limit) = request.max_output_tokens {
         body["max_output_tokens"] = limit.into();

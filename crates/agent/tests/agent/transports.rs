@@ -1,10 +1,11 @@
 //! One conversation through all transports.
 
 use serde_json::{Value, json};
-use toolwright_agent::{FinishReason, Message, Part, TurnOutcome, Usage};
+use toolwright_agent::{AgentOptions, FinishReason, Message, Model, Part, ToolChoice, TurnOutcome, Usage};
+use toolwright_orchestrator::store::{Memory, Store};
 
 use crate::scripted_model::{Reply, Request, ScriptedModel};
-use crate::support::{Fixture, KEY, outcome, text};
+use crate::support::{Fixture, KEY, options, outcome, settings, text};
 use crate::wire_forms::{self, PROVIDERS, Step, calls};
 
 /// Three steps, with reasoning, parallel calls and a refusal, and a second turn.
@@ -130,6 +131,34 @@ async fn prompts_and_declarations_are_the_same_bytes_in_every_request() {
             assert!(after.starts_with(before.trim_end_matches(']')), "{provider}:\n{before}\n{after}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_required_call_is_demanded_of_the_first_step_only() {
+    for provider in PROVIDERS.into_iter().filter(|provider| *provider != "ollama") {
+        let replies = [
+            Reply::Step(calls([("call_1", "kb_search", json!({ "query": "quiet" }))])),
+            Reply::Step(wire_forms::text("Studio B.")),
+        ];
+        let server = ScriptedModel::start(replies).await;
+        let model = Model::remote(settings(&server, provider)).unwrap();
+        let options = AgentOptions { tool_choice: ToolChoice::Required, ..options() };
+        let fixture = Fixture::on(Store::Memory(Memory::default()), model, options);
+        let session = fixture.session().await;
+        assert_eq!(text(&fixture.say(&session, "m1", "Where is it quiet?").await), "Studio B.");
+        let choices: Vec<Value> =
+            server.requests().iter().map(|request| tool_choice(&request.body)).collect();
+        let expected = match provider {
+            "anthropic" => json!({ "type": "any" }),
+            "gemini" => json!({ "functionCallingConfig": { "mode": "ANY" } }),
+            _ => json!("required"),
+        };
+        assert_eq!(choices, [expected, Value::Null], "{provider}");
+    }
+}
+
+fn tool_choice(body: &Value) -> Value {
+    body.get("tool_choice").or_else(|| body.get("toolConfig")).cloned().unwrap_or_default()
 }
 
 #[tokio::test]
