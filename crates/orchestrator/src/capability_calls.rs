@@ -126,8 +126,8 @@ fn failure(path: &str, error: &HostError) -> Option<Failure> {
         "NOT_FOUND" => refused(ErrorKind::NotFound, format!("{service} has no such object.")),
         "CONFLICT" => refused(ErrorKind::Conflict, format!("{service} reports a conflict.")),
         "EXPIRED" => refused(ErrorKind::Conflict, "The object has expired.".to_owned()),
-        "INVALID_NAMESPACE" => refused(ErrorKind::Validation, "There is no such namespace.".to_owned()),
-        "INVALID_TIMEZONE" => refused(ErrorKind::Validation, "There is no such time zone.".to_owned()),
+        // The message of the capability names the argument, its value and what is allowed.
+        "INVALID_NAMESPACE" | "INVALID_TIMEZONE" => refused(ErrorKind::Validation, error.message.clone()),
         "REJECTED" => refused(ErrorKind::Permanent, format!("{service} rejected the content.")),
         "NOT_CONFIGURED" => Some(
             Failure::new(ErrorKind::Permanent, format!("{service} is not configured on this server."))

@@ -19,11 +19,15 @@ pub struct Normalised {
     pub detail: Option<String>,
 }
 
-/// Normalises the result of a handler.
-pub fn normalise(result: Result<Value, engine::Failure>, effects: SideEffects) -> Normalised {
+/// Normalises the result of a handler that had these limits.
+pub fn normalise(
+    result: Result<Value, engine::Failure>,
+    effects: SideEffects,
+    limits: &engine::Limits,
+) -> Normalised {
     match result {
         Ok(value) => returned(value, effects == SideEffects::Writes),
-        Err(failure) => failed(failure, effects == SideEffects::Writes),
+        Err(failure) => failed(failure, effects == SideEffects::Writes, limits),
     }
 }
 
@@ -94,9 +98,14 @@ fn unexpected(message: &str, writes: bool) -> Failure {
     Failure { partial_side_effects: writes, ..Failure::new(ErrorKind::Internal, message) }
 }
 
-fn failed(failure: engine::Failure, writes: bool) -> Normalised {
+fn failed(failure: engine::Failure, writes: bool, limits: &engine::Limits) -> Normalised {
     use engine::Failure as Engine;
-    let detail = detail(&failure);
+    let exceeded = exceeded_limit(&failure, limits);
+    let mut detail = detail(&failure);
+    if let Some((limit, setting)) = &exceeded {
+        let setting = setting.map(|setting| format!(" (`[handlers] {setting}`)")).unwrap_or_default();
+        detail = format!("the handler exceeded {limit}{setting}");
+    }
     let stopped =
         |kind, message: &str| Failure { partial_side_effects: writes, ..Failure::new(kind, message) };
     let broken = |message: &str| {
@@ -116,16 +125,49 @@ fn failed(failure: engine::Failure, writes: bool) -> Normalised {
         }
         Engine::NoWorker(_) => Failure::new(ErrorKind::Unavailable, "The tool cannot run on this server.")
             .suggest("Continue without it, and tell the user that it cannot be used."),
-        Engine::CpuTime => broken("The tool exceeded its CPU time limit."),
-        Engine::Memory => broken("The tool exceeded its memory limit."),
-        Engine::Stack => broken("The tool exceeded its stack limit."),
-        Engine::OutputTooLarge => broken("The tool's output is too large."),
-        Engine::TooManyHostCalls => broken("The tool made too many capability calls."),
+        Engine::CpuTime
+        | Engine::Memory
+        | Engine::Stack
+        | Engine::OutputTooLarge
+        | Engine::TooManyHostCalls => {
+            let (limit, _) = exceeded.unwrap_or_default();
+            broken(&format!("The tool exceeded {limit}."))
+        }
         Engine::NeverSettles => broken("The tool awaits a promise that never settles."),
         Engine::BadResult(_) => return malformed(&detail, writes),
         Engine::Load(_) => Failure::new(ErrorKind::Internal, "The tool cannot be loaded."),
     };
     Normalised { outcome: Err(outcome), detail: Some(detail) }
+}
+
+/// The limit that a handler has exceeded, and its setting in `[handlers]`.
+fn exceeded_limit(
+    failure: &engine::Failure,
+    limits: &engine::Limits,
+) -> Option<(String, Option<&'static str>)> {
+    let engine::Limits { memory_bytes, cpu, stack_bytes, output_bytes, total_bytes, .. } = limits;
+    let engine::Limits { pending_host_calls, total_host_calls, .. } = limits;
+    Some(match failure {
+        engine::Failure::CpuTime => {
+            (format!("its limit of {} ms of CPU time", cpu.as_millis()), Some("cpu_ms"))
+        }
+        engine::Failure::Memory => {
+            (format!("its limit of {} MB of memory", memory_bytes >> 20), Some("memory_mb"))
+        }
+        engine::Failure::Stack => (format!("its limit of {} KB of stack", stack_bytes >> 10), None),
+        engine::Failure::OutputTooLarge => {
+            let (one, all) = (output_bytes >> 10, total_bytes >> 10);
+            let limit = format!("its limit of {one} KB for a result or a capability call, or {all} KB for all");
+            (limit, Some("output_kb"))
+        }
+        engine::Failure::TooManyHostCalls => {
+            let limit = format!(
+                "its limit of {pending_host_calls} capability calls at a time, or {total_host_calls} in all"
+            );
+            (limit, Some("pending_calls"))
+        }
+        _ => return None,
+    })
 }
 
 /// The failure with its code, and the frames of its stack.

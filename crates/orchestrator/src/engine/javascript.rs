@@ -16,7 +16,7 @@ pub(super) async fn run(invocation: &Arc<Invocation>, program: &Arc<Program>, ar
         args,
         context: invocation.context(),
         host: Arc::new(CallHost(Arc::clone(invocation))),
-        limits,
+        limits: limits.clone(),
         cancel: invocation.cancel().clone(),
         now: invocation.now,
         seed: None,
@@ -28,7 +28,7 @@ pub(super) async fn run(invocation: &Arc<Invocation>, program: &Arc<Program>, ar
         }
         _ => None,
     };
-    let normalised = normalise(result, invocation.spec().side_effects);
+    let normalised = normalise(result, invocation.spec().side_effects, &limits);
     match cause {
         Some(failure) => Normalised { outcome: Err(failure), ..normalised },
         None => normalised,

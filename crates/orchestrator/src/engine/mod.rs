@@ -34,7 +34,8 @@ impl Handler {
 
 /// Waits for a handler until the call is cancelled or its deadline passes.
 async fn within<T>(invocation: &Invocation, work: impl Future<Output = T>) -> Result<T, Normalised> {
-    let stopped = |failure| Err(normalise(Err(failure), invocation.spec().side_effects));
+    let (effects, limits) = (invocation.spec().side_effects, invocation.runtime.limits());
+    let stopped = |failure| Err(normalise(Err(failure), effects, limits));
     tokio::select! {
         biased;
         done = work => Ok(done),
