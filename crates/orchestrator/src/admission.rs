@@ -122,7 +122,6 @@ impl Orchestrator {
             return Err(self.unknown_tool(&runtime, &execution.session, &execution.tool));
         };
         let prepared = runtime.prepared(tool).await?;
-        let args = std::mem::take(&mut execution.args);
         execution.rate_tokens = RateTokens::default();
         let mut input = GateInput {
             session: &execution.session,
@@ -132,7 +131,7 @@ impl Orchestrator {
             now: execution.now,
             is_approved: execution.approval.is_some(),
             is_charged: execution.is_charged,
-            args,
+            args: &mut execution.args,
             clamped: Map::new(),
             rate_tokens: RateTokens::default(),
         };
@@ -142,8 +141,7 @@ impl Orchestrator {
             (None, None) => gate::OF_CALLS,
         };
         let passed = gate::pass(gates, &mut input);
-        let GateInput { args, clamped, rate_tokens, .. } = input;
-        execution.args = args;
+        let GateInput { clamped, rate_tokens, .. } = input;
         if !clamped.is_empty() {
             execution.more_meta.insert("clamped".to_owned(), Value::Object(clamped));
         }

@@ -189,10 +189,10 @@ impl Orchestrator {
         })
     }
 
-    /// Whether the tool of an approved call can be loaded, or its session has ended, which closes the approval. The reason
-    /// why it cannot is in the log; the call itself is not tried, since every attempt is audited.
+    /// Whether the tool of an approved call can be loaded, or its session has ended, which closes the approval. Otherwise the
+    /// log has the reason, and the call is not tried, since every attempt is audited.
     async fn can_load(&self, approval: &ConfirmationRecord) -> store::Result<bool> {
-        let Some(session) = self.session(&approval.session).await? else { return Ok(true) };
+        let Some(session) = self.session(&approval.session).await? else { return Ok(false) };
         if session.status != SessionStatus::Active {
             return Ok(true);
         }
@@ -385,12 +385,13 @@ impl Orchestrator {
     async fn check_edited(
         &self,
         request: &ConfirmationRecord,
-        edited: Value,
+        mut edited: Value,
     ) -> Result<(Value, Option<Value>), Error> {
         let session = self.0.store.session(&request.session).await?.ok_or(Error::Refused)?;
         let runtime = self.load_runtime(&session.toolset).await?.ok_or(Error::Refused)?;
         let tool = runtime.toolset().get(&request.tool).ok_or(Error::Refused)?;
         let prepared = runtime.prepared(tool).await.map_err(|_| Error::Refused)?;
+        redact::restore(&mut edited, &request.args);
         let mut input = GateInput {
             session: &session,
             prepared: &prepared,
@@ -399,16 +400,15 @@ impl Orchestrator {
             now: self.0.clock.now(),
             is_approved: true,
             is_charged: false,
-            args: edited,
+            args: &mut edited,
             clamped: Map::new(),
             rate_tokens: RateTokens::default(),
         };
-        redact::restore(&mut input.args, &request.args);
         match gate::pass(gate::OF_EDITED_ARGUMENTS, &mut input) {
             Ok(()) => {
                 let schema = &prepared.tool.spec.json_schema;
-                let redacted_args = prepared.has_secrets.then(|| redact::redacted(schema, &input.args));
-                Ok((input.args, redacted_args))
+                let redacted_args = prepared.has_secrets.then(|| redact::redacted(schema, &edited));
+                Ok((edited, redacted_args))
             }
             Err(Stop::Deny(failure)) => Err(Error::Edited(failure.message)),
             Err(Stop::Confirm) => Err(Error::Refused),

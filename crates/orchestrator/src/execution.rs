@@ -55,6 +55,8 @@ pub(crate) struct Execution {
     pub host: Option<Arc<dyn Host>>,
     /// A fixed time for the handler's clock.
     pub handler_now: Option<i64>,
+    /// Why it may not run, if that is known before its gates.
+    pub refusal: Option<Failure>,
     /// Its span, if an observer is set.
     pub span: Option<Span>,
     /// Further members of `meta`.
@@ -213,7 +215,7 @@ impl Execution {
 }
 
 /// The version of a tool in a toolset. Toolwright's own tools have the version of the program.
-pub(crate) fn version_in<'a>(toolset: &'a Toolset, tool: &str) -> Option<&'a str> {
+fn version_in<'a>(toolset: &'a Toolset, tool: &str) -> Option<&'a str> {
     let is_own = tool == DESCRIBE;
     toolset.metadata(tool).map(|spec| spec.version.as_str()).or(is_own.then_some(env!("CARGO_PKG_VERSION")))
 }

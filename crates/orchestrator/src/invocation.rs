@@ -22,6 +22,7 @@ use crate::observe::Trace;
 use crate::orchestrator::Orchestrator;
 use crate::prepared::PreparedTool;
 use crate::redact;
+use crate::refusal::toolset_missing;
 use crate::runtime::Runtime;
 use crate::store::{SessionRecord, SessionStatus};
 
@@ -77,18 +78,17 @@ impl Invocation {
     pub fn new(
         orchestrator: &Orchestrator,
         execution: &Execution,
-        runtime: Runtime,
         prepared: &Arc<PreparedTool>,
-        claim: ClaimKind,
         deadline: Instant,
-    ) -> Self {
+    ) -> Result<Self, Failure> {
+        let runtime = execution.runtime.clone().ok_or_else(toolset_missing)?;
         let client = execution.client.clone().unwrap_or_else(|| orchestrator.client(&execution.session.id));
-        Self {
+        Ok(Self {
             orchestrator: orchestrator.clone(),
             runtime,
             prepared: Arc::clone(prepared),
             session: Arc::clone(&execution.session),
-            claim,
+            claim: execution.claim,
             execution_id: Arc::clone(&execution.id),
             cancel: Arc::clone(&execution.cancel),
             now: execution.handler_now,
@@ -100,7 +100,7 @@ impl Invocation {
             attempt: execution.retries,
             secrets: Arc::clone(&execution.secrets),
             effects: Mutex::default(),
-        }
+        })
     }
 
     pub fn spec(&self) -> &ToolSpec {

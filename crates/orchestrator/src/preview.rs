@@ -72,9 +72,8 @@ impl Orchestrator {
         rule: &ConfirmationRule,
         values: &mut Map<String, Value>,
     ) -> Result<(), Failure> {
-        let runtime = execution.runtime.clone().ok_or_else(toolset_missing)?;
         let deadline = Instant::now() + READ_TIMEOUT;
-        let invocation = Invocation::new(self, execution, runtime, prepared, execution.claim, deadline);
+        let invocation = Invocation::new(self, execution, prepared, deadline)?;
         let host = CallHost(Arc::new(invocation));
         for (name, read) in &rule.read {
             let args = preview::fill(&read.with, &execution.args).unwrap_or_default();

@@ -94,15 +94,13 @@ impl Orchestrator {
         execution: &mut Execution,
         prepared: &Arc<PreparedTool>,
     ) -> Result<Success, Failure> {
-        let runtime = execution.runtime.clone().ok_or_else(|| interrupted(false))?;
         let spec = &prepared.tool.spec;
         let allowed = self.0.policy.for_mode(execution.session.mode).retries;
         let max_retries = if spec.idempotent && !execution.is_test() { allowed } else { 0 };
         let deadline = execution.deadline(prepared);
         execution.note_args();
         loop {
-            let (runtime, claim) = (runtime.clone(), execution.claim);
-            let invocation = Arc::new(Invocation::new(self, execution, runtime, prepared, claim, deadline));
+            let invocation = Arc::new(Invocation::new(self, execution, prepared, deadline)?);
             let may_retry = execution.retries < max_retries;
             execution.steps.begin(Step::Run);
             let args = if may_retry { execution.args.clone() } else { std::mem::take(&mut execution.args) };

@@ -38,7 +38,7 @@ pub(crate) struct GateInput<'a> {
     /// An earlier claim was charged for it.
     pub is_charged: bool,
     /// The arguments that will run: defaults filled in, clamped.
-    pub args: Value,
+    pub args: &'a mut Value,
     /// Clamped parameters: name → `{from, to}`.
     pub clamped: Map<String, Value>,
     /// The tokens that it has taken from the rate limits.
@@ -92,7 +92,7 @@ impl GateInput<'_> {
     }
 
     pub fn condition_input(&self) -> ConditionInput<'_> {
-        let (session, tool, args) = (self.session, self.spec().tool_id.as_str(), &self.args);
+        let (session, tool, args) = (self.session, self.spec().tool_id.as_str(), &*self.args);
         ConditionInput { session, tool, args, settings: &self.policy.settings }
     }
 

@@ -26,7 +26,7 @@ pub(super) fn pass(input: &mut GateInput<'_>) -> Result<(), Stop> {
         available: input.prepared.available.as_ref(),
         session: input.session,
         settings: &input.policy.settings,
-        args: Some(&input.args),
+        args: Some(&*input.args),
     };
     Ok(tool_use.check()?)
 }

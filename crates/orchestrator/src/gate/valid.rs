@@ -15,10 +15,10 @@ const MAX_ERRORS: usize = 10;
 
 pub(super) fn pass(input: &mut GateInput<'_>) -> Result<(), Stop> {
     let prepared = input.prepared;
-    let checked = prepared.parameters.validate(&mut input.args);
+    let checked = prepared.parameters.validate(input.args);
     checked.map_err(|errors| refuse(&errors, &prepared.tool.spec.json_schema))?;
     if matches!(prepared.tool.implementation, Implementation::Module(_))
-        && let Some((place, number)) = inexact_integer(&input.args)
+        && let Some((place, number)) = inexact_integer(input.args)
     {
         return Err(refuse(&[inexact(place, number)], &prepared.tool.spec.json_schema).into());
     }

@@ -132,7 +132,13 @@ impl Player {
                 history.add(Event::Sent { task, session: number, test_call: *test_call });
             }
             let envelopes = if is_message {
-                orchestrator.calls(&session(number), test_calls.iter().map(TestCall::call).collect()).await
+                let id = session(number);
+                let loaded = orchestrator.session(&id).await.unwrap().unwrap();
+                let request = |(position, call): (usize, &TestCall)| {
+                    CallRequest::new(&id, call.call()).position(position)
+                };
+                let requests = test_calls.iter().enumerate().map(request).collect();
+                orchestrator.calls(&loaded, requests, |_, _| {}).await
             } else {
                 vec![orchestrator.call(CallRequest::new(&session(number), test_calls[0].call())).await]
             };
