@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use toolwright_contract::{Envelope, ErrorKind, Failure, SideEffects};
 use toolwright_orchestrator::store::{Backend, ExecutionStatus, SessionRecord};
-use toolwright_orchestrator::{CallRequest, Orchestrator, SessionRef, ToolCall, begun_task, confirm};
+use toolwright_orchestrator::{CallRequest, Orchestrator, SessionRef, ToolCall, begun_task, confirmation_token};
 
 use crate::event::{ApprovalPart, EventBody, ToolCallPart, ToolResultPart, TurnOutcome};
 use crate::log_writer::WriteError;
@@ -75,7 +75,7 @@ impl TurnRun {
         match confirmation {
             Some(request) => EventBody::ApprovalRequested {
                 approval: ApprovalPart {
-                    id: confirm::new_answer_id(request, &self.session.id, &self.principal),
+                    id: confirmation_token::new_answer_id(request, &self.session.id, &self.principal),
                     call_id: result.call_id,
                     tool: result.tool,
                     args: request.args.clone(),
@@ -128,7 +128,7 @@ impl TurnRun {
 
     /// The result of a call whose secret arguments are lost.
     async fn outcome_of_lost(&self, call: &ToolCallPart) -> EventBody {
-        if let Ok(Some(envelope)) = self.orchestrator.recorded(&self.session.id, &call.id).await {
+        if let Ok(Some(envelope)) = self.orchestrator.recorded_envelope(&self.session.id, &call.id).await {
             return self.finished(call, &envelope);
         }
         let failure =

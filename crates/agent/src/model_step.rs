@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 use toolwright_contract::{ErrorKind, Failure};
-use toolwright_orchestrator::observe::Span;
+use toolwright_orchestrator::spans::Span;
 use toolwright_providers::Call;
 
 use crate::event::{EventBody, FinishReason, ProviderData, ToolCallPart, TurnOutcome, Usage};

@@ -6,7 +6,7 @@ use toolwright_contract::{Envelope, ErrorKind, Failure};
 use toolwright_orchestrator::store::{
     self, Backend, ConfirmationRecord, ConfirmationStatus, ConversationLog, SessionRecord,
 };
-use toolwright_orchestrator::confirm;
+use toolwright_orchestrator::confirmation_token;
 
 use crate::agent::{Agent, committed};
 use crate::calls::result_part;
@@ -71,7 +71,7 @@ impl Agent {
         if !conversation.turns.iter().any(|turn| turn.reply.tools().any(|tool| is_open(&tool))) {
             return Ok(events);
         }
-        let pending = self.0.orchestrator.pending(Some(&session.id)).await?;
+        let pending = self.0.orchestrator.pending_confirmations(Some(&session.id)).await?;
         for turn in &conversation.turns {
             for tool in turn.reply.tools().filter(is_open) {
                 let request = pending.iter().find(|request| request.execution == tool.call.id);
@@ -119,13 +119,13 @@ impl Agent {
         tool: &ToolPart,
         request: Option<&ConfirmationRecord>,
     ) -> store::Result<Vec<EventBody>> {
-        let recorded = self.0.orchestrator.recorded(&session.id, &tool.call.id).await?;
+        let recorded = self.0.orchestrator.recorded_envelope(&session.id, &tool.call.id).await?;
         match (recorded, &tool.approval, request) {
             (Some(envelope), _, _) => self.with_decision(session, tool, Ok(&envelope)).await,
             (None, Some(approval), None) => self.unanswered(session, tool, approval).await,
             // The request has another token or preview since the user was asked, so they are asked again.
             (None, Some(approval), Some(request))
-                if approval.id == confirm::answer_id(request, &session.principal) =>
+                if approval.id == confirmation_token::answer_id(request, &session.principal) =>
             {
                 Ok(Vec::new())
             }
@@ -180,7 +180,7 @@ impl Agent {
         tool: &ToolPart,
         approval: &ApprovalPart,
     ) -> store::Result<Vec<EventBody>> {
-        match self.0.orchestrator.interruption(&session.id, &tool.call.id).await? {
+        match self.0.orchestrator.interruption_failure(&session.id, &tool.call.id).await? {
             Some(failure) => self.with_decision(session, tool, Err(&failure)).await,
             None => Ok(self.expired(session, tool, approval).await?.into_iter().collect()),
         }
@@ -220,7 +220,7 @@ impl Agent {
         );
         let content = self.0.orchestrator.failure_for_model(session, &call.tool, &failure).into();
         let approval = ApprovalPart {
-            id: confirm::answer_id(request, &session.principal),
+            id: confirmation_token::answer_id(request, &session.principal),
             call_id: call.id.clone(),
             tool: call.tool.clone(),
             args: self.0.orchestrator.redacted_args(request).await?,

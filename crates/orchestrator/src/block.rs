@@ -78,7 +78,7 @@ impl Orchestrator {
         }
     }
 
-    /// Blocks the client of a session, for `max_block_ms` at most. Of several blocks the one that ends last applies.
+    /// Blocks the client of a session, for `max_block_ms` at most. If there are several blocks, the one that ends last applies.
     pub(crate) async fn block(&self, session: &SessionRecord, until: i64) -> store::Result<()> {
         let SessionRecord { principal, client_id, id, .. } = session;
         let now = self.0.clock.now();

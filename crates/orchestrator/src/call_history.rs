@@ -34,9 +34,9 @@ pub enum RecordSource {
     Stored,
     /// The store has the claim of a call that runs, or whose outcome is unknown.
     Unsettled,
-    /// They are in the memory of this process: the call was refused, or may run again.
+    /// They are in this process's memory only: the call was refused, or may run again.
     Memory,
-    /// They are gone, or were never held here: by another process, before a restart, or too long ago.
+    /// Not available: evicted from memory, or run by another process or before a restart.
     Gone,
 }
 

@@ -6,7 +6,7 @@ use toolwright_capabilities::retry_after_ms;
 use toolwright_contract::{ErrorKind, Failure, SideEffects, ToolSpec};
 use toolwright_engine::HostError;
 
-use crate::functions;
+use crate::engine_functions;
 
 /// The outcomes of the capability calls so far.
 #[derive(Debug, Default)]
@@ -79,7 +79,7 @@ pub(crate) fn may_write(
             !method.is_none_or(|method| matches!(method.to_ascii_uppercase().as_str(), "GET" | "HEAD"))
         }
         "callTool" => args.first().and_then(Value::as_str).and_then(effects_of) == Some(SideEffects::Writes),
-        _ => functions::find(path).is_some_and(|function| function.needs == SideEffects::Writes),
+        _ => engine_functions::find(path).is_some_and(|function| function.needs == SideEffects::Writes),
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::Instant;
 use futures_util::future::{BoxFuture, join_all};
 use serde_json::Map;
 use toolwright_contract::{
-    Envelope, ErrorKind, Execution as ExecutionKind, Failure, Mode, Principal, SideEffects,
+    Envelope, ErrorKind, ExecutionMode, Failure, Mode, Principal, SideEffects,
 };
 use toolwright_engine::Cancel;
 use toolwright_registry::hex;
@@ -20,18 +20,18 @@ use toolwright_registry::hex;
 use crate::admission::{Admission, ClaimKind};
 use crate::describe::{DESCRIBE, describe};
 use crate::execution::{Execution, replayed};
-use crate::finish::End;
+use crate::finish::ExecutionEnd;
 use crate::gate::RateTokens;
 use crate::ids;
-use crate::in_flight::{self, Arrival, ResultReceiver, Slot};
+use crate::in_flight::{self, EnterOutcome, ResultReceiver, CallSlot};
 use crate::invocation::{Invocation, LazyCancel};
-use crate::observe::Span;
+use crate::spans::Span;
 use crate::orchestrator::Orchestrator;
 use crate::refusal::{execution_id_conflict, store_unavailable, unknown_session};
 use crate::request::{CallRequest, SessionRef, ToolCall};
 use crate::runtime::Runtime;
 use crate::session::NewSession;
-use crate::steps::{Step, StepTimer};
+use crate::steps::{CallStep, StepTimer};
 use crate::store::{self, Backend, ConfirmationRecord, SessionRecord};
 
 /// Ids of callers and names of tools are stored, so their length is limited.
@@ -145,7 +145,7 @@ impl Orchestrator {
             handler_entries: Vec::new(),
             is_charged: false,
             rate_tokens: RateTokens::default(),
-            steps: StepTimer::new(Step::Resolve, started),
+            steps: StepTimer::new(CallStep::Resolve, started),
             recorded_args: None,
         })
     }
@@ -220,7 +220,7 @@ impl Orchestrator {
         }
         if execution.tool == DESCRIBE {
             let outcome = describe(self, &execution);
-            return Box::pin(self.finish_unrun(&execution, execution.envelope(outcome), End::Described))
+            return Box::pin(self.finish_without_run(&execution, execution.envelope(outcome), ExecutionEnd::Described))
                 .await;
         }
         // An ephemeral execution cannot be sent twice.
@@ -237,7 +237,7 @@ impl Orchestrator {
                 return self.create_confirmation_request(execution, prepared, slot).await;
             }
             Ok(Admission::Recorded(envelope)) => {
-                Box::pin(self.finish_unrun(&execution, replayed(&envelope), End::Replayed)).await
+                Box::pin(self.finish_without_run(&execution, replayed(&envelope), ExecutionEnd::Replayed)).await
             }
             Err(failure) => Box::pin(self.refuse(&execution, failure)).await,
         };
@@ -248,12 +248,12 @@ impl Orchestrator {
     }
 
     /// Takes the slot of this execution id in this process. While another call runs with the id, waits for its result.
-    async fn enter(&self, execution: &mut Execution) -> Result<Slot, Arc<Envelope>> {
+    async fn enter(&self, execution: &mut Execution) -> Result<CallSlot, Arc<Envelope>> {
         loop {
-            let arrival = self.0.in_flight.enter(&execution.session.id, &execution.id, execution.digest);
-            match arrival {
-                Arrival::First(slot) => return Ok(slot),
-                Arrival::Running { is_same_call, result } => {
+            let entered = self.0.in_flight.enter(&execution.session.id, &execution.id, execution.digest);
+            match entered {
+                EnterOutcome::First(slot) => return Ok(slot),
+                EnterOutcome::Running { is_same_call, result } => {
                     Box::pin(self.wait_for_running(execution, is_same_call, result)).await?;
                 }
             }
@@ -268,7 +268,7 @@ impl Orchestrator {
         is_same_call: bool,
         result: ResultReceiver,
     ) -> Result<(), Arc<Envelope>> {
-        execution.steps.begin(Step::Wait);
+        execution.steps.begin(CallStep::Wait);
         // If the store says that the id belongs to us, the other call will get CONFLICT.
         if !is_same_call && !self.is_recorded(execution).await {
             return Err(self.refuse(execution, execution_id_conflict()).await);
@@ -278,7 +278,7 @@ impl Orchestrator {
             && is_same_call
             && execution.approval.is_none()
         {
-            return Err(self.finish_unrun(execution, replayed(&envelope), End::Replayed).await);
+            return Err(self.finish_without_run(execution, replayed(&envelope), ExecutionEnd::Replayed).await);
         }
         match self.reload_session(execution).await {
             Ok(()) => Ok(()),
@@ -288,7 +288,7 @@ impl Orchestrator {
 
     /// Finishes an execution that may not run.
     pub(crate) async fn refuse(&self, execution: &Execution, failure: Failure) -> Arc<Envelope> {
-        let envelope = self.finish_unrun(execution, execution.envelope(Err(failure)), End::Refused).await;
+        let envelope = self.finish_without_run(execution, execution.envelope(Err(failure)), ExecutionEnd::Refused).await;
         if let Some(approval) = &execution.approval {
             self.close_approval(approval, execution, &envelope).await;
         }
@@ -346,7 +346,7 @@ fn with_caller(
 /// Whether a call of this tool needs no record beside its audit entry: it may run again, and never needs approval.
 fn leaves_no_record(runtime: &Runtime, tool: &str) -> bool {
     runtime.toolset().metadata(tool).is_none_or(|spec| {
-        let is_background = spec.execution == Some(ExecutionKind::Background);
+        let is_background = spec.execution == Some(ExecutionMode::Background);
         let may_repeat = spec.idempotent && spec.side_effects != SideEffects::Writes;
         may_repeat && !is_background && spec.requires_confirmation.is_never()
     })

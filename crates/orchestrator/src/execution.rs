@@ -1,4 +1,4 @@
-//! One call on its way through the orchestrator, and the envelope and audit entry that describe its end. Writes nothing.
+//! The state of one call in the orchestrator, and the envelope and audit entry of its end. Writes nothing.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,9 +15,9 @@ use crate::capacity::{Permit, SeatRequest};
 use crate::gate::RateTokens;
 use crate::ids;
 use crate::invocation::{HandlerEffects, Invocation, LazyCancel};
-use crate::observe::Span;
-use crate::prepared::PreparedTool;
-use crate::redact;
+use crate::spans::Span;
+use crate::prepared_tool::PreparedTool;
+use crate::redaction;
 use crate::runtime::Runtime;
 use crate::steps::StepTimer;
 use crate::store::{AuditEntry, ConfirmationRecord, SessionRecord, TaskRecord};
@@ -43,7 +43,7 @@ pub(crate) struct Execution {
     pub secrets: Arc<[String]>,
     /// The approval that this call uses up.
     pub approval: Option<Arc<ConfirmationRecord>>,
-    /// The task that it runs, and the one that it has begun.
+    /// The task that it runs, and the task that it has stored for later.
     pub task: Option<Arc<TaskRecord>>,
     pub begun_task: Option<Arc<TaskRecord>>,
     /// The invocation whose handler made this call.
@@ -138,9 +138,9 @@ impl Execution {
     pub fn note_secrets(&mut self) {
         if let Some(prepared) = self.prepared.as_ref().filter(|prepared| prepared.has_secrets) {
             let schema = &prepared.tool.spec.json_schema;
-            let redacted = redact::redacted(schema, &self.args);
+            let redacted = redaction::redacted(schema, &self.args);
             self.redacted_digest = Some(ids::digest(&self.tool, &redacted));
-            self.secrets = redact::secrets(schema, &self.args).into();
+            self.secrets = redaction::secrets(schema, &self.args).into();
         } else if self.approval.as_ref().is_some_and(|approval| approval.is_edited) {
             // `digest` covers the call as it was made; the approver has changed what runs.
             self.redacted_digest = Some(ids::digest(&self.tool, &self.args));
@@ -153,16 +153,16 @@ impl Execution {
     }
 
     /// The arguments without `writeOnly` ones, as JSON text. `None` if they are too long, if the handler has taken them, or
-    /// if the tool is unknown: nothing says then what is secret.
+    /// if the tool is unknown: without a schema, secrets cannot be recognised.
     pub fn redacted_args_text(&self) -> Option<Arc<str>> {
         let spec = self.runtime.as_ref()?.toolset().metadata(&self.tool)?;
         let has_secrets = match &self.prepared {
             Some(prepared) => prepared.has_secrets,
-            None => redact::has_write_only(&spec.json_schema),
+            None => redaction::has_write_only(&spec.json_schema),
         };
         let text = match has_secrets {
             _ if self.args.is_null() => return None,
-            true => redact::redacted(&spec.json_schema, &self.args).to_string(),
+            true => redaction::redacted(&spec.json_schema, &self.args).to_string(),
             false => self.args.to_string(),
         };
         (text.len() <= MAX_RECORDED_ARGS).then(|| text.into())
@@ -173,8 +173,8 @@ impl Execution {
         let known = self.redacted_digest.or_else(|| self.prepared.as_ref().map(|_| self.digest));
         known.unwrap_or_else(|| {
             let spec = self.runtime.as_ref().and_then(|runtime| runtime.toolset().metadata(&self.tool));
-            match spec.filter(|spec| redact::has_write_only(&spec.json_schema)) {
-                Some(spec) => ids::digest(&self.tool, &redact::redacted(&spec.json_schema, &self.args)),
+            match spec.filter(|spec| redaction::has_write_only(&spec.json_schema)) {
+                Some(spec) => ids::digest(&self.tool, &redaction::redacted(&spec.json_schema, &self.args)),
                 None => self.digest,
             }
         })

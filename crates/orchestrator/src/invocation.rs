@@ -8,7 +8,7 @@ use serde_json::{Number, Value, json};
 use sha2::{Digest, Sha256};
 use toolwright_capabilities::CallResources;
 use toolwright_contract::{
-    ErrorKind, Execution as ExecutionKind, Failure, Mode, SideEffects, Success, ToolSpec,
+    ErrorKind, ExecutionMode, Failure, Mode, SideEffects, Success, ToolSpec,
 };
 use toolwright_engine::{Cancel, Host, Level};
 use toolwright_registry::hex;
@@ -17,11 +17,11 @@ use toolwright_registry::toolset::Tool;
 use crate::admission::ClaimKind;
 use crate::capability_calls::CapabilityCalls;
 use crate::execution::Execution;
-use crate::normalise::{self, Normalised};
-use crate::observe::Trace;
+use crate::handler_outcome::{self, HandlerOutcome};
+use crate::spans::Trace;
 use crate::orchestrator::Orchestrator;
-use crate::prepared::PreparedTool;
-use crate::redact;
+use crate::prepared_tool::PreparedTool;
+use crate::redaction;
 use crate::refusal::toolset_missing;
 use crate::runtime::Runtime;
 use crate::store::{SessionRecord, SessionStatus};
@@ -164,26 +164,26 @@ impl Invocation {
     }
 
     /// Checks the handler's data against the tool's `output` schema. The detail says where it does not match.
-    pub fn check_output(&self, success: Success) -> Normalised {
+    pub fn check_output(&self, success: Success) -> HandlerOutcome {
         match &self.prepared.output {
             Some(output) if !output.is_valid(&success.data) => {
                 let message = "The tool returned data that does not match its `output` schema.";
                 let failure = Failure::new(ErrorKind::Internal, message);
-                let problems = normalise::output_problems(output, &success.data);
-                Normalised {
+                let problems = handler_outcome::output_problems(output, &success.data);
+                HandlerOutcome {
                     outcome: Err(Failure { partial_side_effects: self.writes(), ..failure }),
                     detail: Some(format!(
                         "the handler's data does not match its `output` schema: {problems}"
                     )),
                 }
             }
-            _ => Normalised { outcome: Ok(success), detail: None },
+            _ => HandlerOutcome { outcome: Ok(success), detail: None },
         }
     }
 
     /// Logs why the handler failed: in a test to the test's report, otherwise to the log.
     pub fn log_detail(&self, mut detail: String) {
-        redact::scrub(&mut detail, &self.secrets);
+        redaction::scrub(&mut detail, &self.secrets);
         match &self.stub {
             Some(stub) => stub.console(Level::Error, detail),
             None => {
@@ -201,7 +201,7 @@ pub(crate) fn timeout(tool: &Tool) -> Duration {
     let within = |milliseconds: f64, max: Duration| {
         Duration::try_from_secs_f64(milliseconds / 1000.0).map_or(max, |timeout| timeout.min(max))
     };
-    if tool.spec.execution == Some(ExecutionKind::Background) {
+    if tool.spec.execution == Some(ExecutionMode::Background) {
         return declared.map_or(TASK_TIMEOUT, |milliseconds| within(milliseconds, MAX_TASK_TIMEOUT));
     }
     let budget = || tool.spec.latency_budget_ms.as_f64().unwrap_or(1000.0) * 10.0;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use toolwright_contract::{Envelope, ErrorKind, Failure, Mode, Success};
 
 use crate::orchestrator::Orchestrator;
-use crate::redact;
+use crate::redaction;
 use crate::runtime::Runtime;
 use crate::store::{self, Backend, ConfirmationRecord, SessionRecord};
 
@@ -25,14 +25,14 @@ impl Orchestrator {
         self.model_value(mode, Some(self.current()), &envelope.meta.tool, envelope.outcome.as_ref())
     }
 
-    /// The arguments of a call without those that its tool marks as `writeOnly`. `None` when there are none of these. When it
-    /// cannot be known which these are, nothing of the arguments is left.
+    /// The arguments of a call without those that its tool marks as `writeOnly`. `None` when there are none of these. If the
+    /// schema is not known, all arguments are removed.
     pub async fn without_secrets(&self, session: &SessionRecord, tool: &str, args: &Value) -> Option<Value> {
         let Ok(Some(runtime)) = self.load_runtime(&session.toolset).await else {
             return Some(Value::from("[redacted]"));
         };
         let schema = &runtime.toolset().metadata(tool)?.json_schema;
-        redact::has_write_only(schema).then(|| redact::redacted(schema, args))
+        redaction::has_write_only(schema).then(|| redaction::redacted(schema, args))
     }
 
     fn model_value(
@@ -53,7 +53,7 @@ impl Orchestrator {
         let Some(session) = self.0.store.session(&request.session).await? else { return Ok(Value::Null) };
         let runtime = self.load_runtime(&session.toolset).await?;
         let spec = runtime.as_ref().and_then(|runtime| runtime.toolset().metadata(&request.tool));
-        Ok(spec.map_or(Value::Null, |spec| redact::redacted(&spec.json_schema, &request.args)))
+        Ok(spec.map_or(Value::Null, |spec| redaction::redacted(&spec.json_schema, &request.args)))
     }
 }
 

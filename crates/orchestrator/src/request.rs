@@ -47,7 +47,7 @@ pub enum SessionRef {
 pub struct CallRequest {
     pub session: SessionRef,
     pub call: ToolCall,
-    /// Who makes the call now. Their roles decide, not those that the session began with; `None`: the session's own.
+    /// The present caller, whose roles count instead of those at the session's start; `None`: the session's principal.
     pub principal: Option<Arc<Principal>>,
     /// The call's position in the model's message, from 0.
     pub position: usize,
@@ -70,7 +70,7 @@ pub struct CallRequest {
     pub(crate) parent: Option<Arc<Invocation>>,
     /// The approval that this call uses up.
     pub(crate) approval: Option<Arc<ConfirmationRecord>>,
-    /// The task that this call runs. It was admitted when it was begun.
+    /// The task that this call runs. Its starting call was admitted.
     pub(crate) task: Option<Arc<TaskRecord>>,
 }
 

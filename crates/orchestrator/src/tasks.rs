@@ -1,4 +1,4 @@
-//! Tasks: what a background tool's call leaves behind, and what callers ask of it. `task_run` runs them.
+//! Tasks: stores the task of a background tool's call, and answers queries about it. `task_run` runs them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,19 +7,19 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use tokio::sync::{Semaphore, watch};
-use toolwright_contract::{Envelope, Execution as ExecutionKind, Failure, SideEffects, Success};
+use toolwright_contract::{Envelope, ExecutionMode, Failure, SideEffects, Success};
 use toolwright_engine::Cancel;
 use toolwright_registry::hex;
 
 use crate::execution::Execution;
 use crate::ids;
 use crate::orchestrator::Orchestrator;
-use crate::prepared::PreparedTool;
-use crate::redact;
+use crate::prepared_tool::PreparedTool;
+use crate::redaction;
 use crate::refusal::unstored_task;
 use crate::store::{self, Backend, ExecutionStatus, TaskChange, TaskQuery, TaskRecord, TaskStatus};
 
-/// How many tasks of processes that are gone are adopted at a time.
+/// How many tasks of dead processes are adopted at a time.
 const ADOPTED_AT_A_TIME: usize = 1000;
 /// How often the record of a task is read that runs in another process.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -83,7 +83,7 @@ pub fn begun_task(envelope: &Envelope) -> Option<&str> {
 impl Execution {
     /// Whether it answers with a task, instead of running the handler.
     pub fn begins_task(&self, prepared: &PreparedTool) -> bool {
-        let is_background = prepared.tool.spec.execution == Some(ExecutionKind::Background);
+        let is_background = prepared.tool.spec.execution == Some(ExecutionMode::Background);
         is_background && self.task.is_none() && !self.is_test()
     }
 
@@ -112,7 +112,7 @@ impl Orchestrator {
             principal: execution.session.principal.clone(),
             tool: spec.tool_id.clone(),
             tool_version: spec.version.clone(),
-            redacted_args: prepared.has_secrets.then(|| redact::redacted(&spec.json_schema, &args)),
+            redacted_args: prepared.has_secrets.then(|| redaction::redacted(&spec.json_schema, &args)),
             args,
             status: TaskStatus::Queued,
             progress: None,
@@ -227,7 +227,7 @@ impl Orchestrator {
         }
     }
 
-    /// Runs the tasks whose process is gone. Returns their number.
+    /// Runs the tasks of dead processes. Returns their number.
     pub fn resume_tasks(&self) -> BoxFuture<'_, store::Result<usize>> {
         Box::pin(async move {
             let adopted = self.0.store.adopt_tasks(ADOPTED_AT_A_TIME).await?;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use toolwright_contract::{Execution, SideEffects, ToolSpec};
+use toolwright_contract::{ExecutionMode, SideEffects, ToolSpec};
 
 use crate::ToolResult;
 use crate::call::Call;
@@ -112,7 +112,7 @@ fn wraps_output(spec: &ToolSpec) -> bool {
 
 /// A call that runs in the background is answered with a task, whatever its output is.
 fn declared_output(spec: &ToolSpec) -> Option<&Value> {
-    spec.output.as_ref().filter(|_| spec.execution != Some(Execution::Background))
+    spec.output.as_ref().filter(|_| spec.execution != Some(ExecutionMode::Background))
 }
 
 /// Clients validate every result against it, so it is declared only if every result conforms.

@@ -94,7 +94,7 @@ pub(crate) fn web_globals<'js>(ctx: &Ctx<'js>) -> Result<Value<'js>> {
 /// Loads one of the modules above, without evaluating it.
 pub(crate) fn load<'js>(ctx: &Ctx<'js>, name: &str) -> Result<Module<'js, Declared>> {
     let bytecode = CODE.get().and_then(|code| code.get(name)).ok_or(Error::Unknown)?;
-    raw::load(ctx, bytecode)
+    rquickjs_unsafe::load(ctx, bytecode)
 }
 
 /// Loads and evaluates one of the modules above.

@@ -7,9 +7,9 @@ use toolwright_engine::{self as engine, Limits, Program};
 
 use crate::host::CallHost;
 use crate::invocation::Invocation;
-use crate::normalise::{Normalised, normalise};
+use crate::handler_outcome::{HandlerOutcome, normalise};
 
-pub(super) async fn run(invocation: &Arc<Invocation>, program: &Arc<Program>, args: Value) -> Normalised {
+pub(super) async fn run(invocation: &Arc<Invocation>, program: &Arc<Program>, args: Value) -> HandlerOutcome {
     let limits = Limits { deadline: invocation.deadline, ..invocation.runtime.limits().clone() };
     let running = invocation.runtime.engine().run(engine::HandlerCall {
         program: Arc::clone(program),
@@ -30,7 +30,7 @@ pub(super) async fn run(invocation: &Arc<Invocation>, program: &Arc<Program>, ar
     };
     let normalised = normalise(result, invocation.spec().side_effects, &limits);
     match cause {
-        Some(failure) => Normalised { outcome: Err(failure), ..normalised },
+        Some(failure) => HandlerOutcome { outcome: Err(failure), ..normalised },
         None => normalised,
     }
 }

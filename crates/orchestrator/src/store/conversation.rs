@@ -35,7 +35,7 @@ pub trait ConversationLog: Send + Sync {
     /// Opens the log of a session for a writer of this name, which no other writer may have. Relaxed.
     fn open_log(&self, session: &str, writer: &str) -> impl Future<Output = Result<LogOpening>> + Send;
 
-    /// Opens the log whoever has it open, to stop a writer in another process: its entries are refused from now on. Returns
+    /// Takes the log over from its current writer, to stop one in another process: its entries are refused from now on. Returns
     /// the position of the last entry. Relaxed.
     fn take_log(&self, session: &str, writer: &str) -> impl Future<Output = Result<u64>> + Send;
 

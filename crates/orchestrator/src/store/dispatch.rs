@@ -106,7 +106,7 @@ operations! {
     /// How many confirmations of a principal are pending and have not expired by `now`, counted up to `limit`.
     async fn count_pending(&self, principal: &str, now: i64, limit: usize) -> Result<usize>;
 
-    /// Those of these confirmations that wait for no answer (any more) at `now`, or do not exist.
+    /// The ids of these confirmations that are not pending at `now`, or do not exist.
     async fn closed_confirmations(&self, ids: &[String], now: i64) -> Result<Vec<String>>;
 
     /// Approves or rejects a confirmation that is pending and has not expired by `now`. `None` when it is not pending
@@ -160,13 +160,13 @@ operations! {
     async fn session_page(&self, query: SessionQuery<'_>) -> Result<SessionPage>;
 
     /// Expires sessions (see [`SessionRecord::status_at`]), confirmations and blocks, and deletes old records. A task
-    /// that has ended stays for 24 hours. Of each session the last 100 executions and all of the last 24 hours stay, and every execution that is running or
-    /// in doubt. An inactive session is deleted with its executions, tasks and confirmations 24 hours after its `expires_at`
+    /// that has ended stays for 24 hours. Each session keeps its last 100 executions, those of the last 24 hours, and all
+    /// that are running or in doubt. An inactive session is deleted with its executions, tasks and confirmations 24 hours after its `expires_at`
     /// or its last execution, whichever is later. The audit is never deleted. Returns what this sweep itself has
     /// expired. Relaxed.
     async fn sweep(&self, now: i64) -> Result<SweepOutcome>;
 
-    /// Those of these sessions that are not active, or do not exist.
+    /// The ids of these sessions that are not active, or do not exist.
     async fn inactive_sessions(&self, sessions: &[String], now: i64) -> Result<Vec<String>>;
 
     /// Whether an active session uses this toolset.

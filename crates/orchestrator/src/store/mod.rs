@@ -31,7 +31,7 @@ mod conversation;
 mod dispatch;
 mod journal;
 mod memory;
-mod meter;
+mod spent;
 pub mod postgres;
 mod records;
 pub mod sqlite;
@@ -47,7 +47,7 @@ pub use audit_query::{
 pub use conversation::{ConversationLog, LogEntry, LogOpening};
 pub use dispatch::{Backend, Store};
 pub use memory::Memory;
-pub use meter::{Charge, MeterScope, RETRIEVAL_METER, Spent};
+pub use spent::{Charge, MeterScope, RETRIEVAL_METER, Spent};
 pub use postgres::Postgres;
 pub(crate) use records::PENDING_END;
 pub use records::{

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::task::{AbortHandle, JoinSet, yield_now};
 use toolwright_contract::Envelope;
 use toolwright_orchestrator::CallRequest;
-use toolwright_orchestrator::confirm::{Approver, Error, Proof};
+use toolwright_orchestrator::confirmation_token::{Approver, Error, AnswerProof};
 use toolwright_orchestrator::store::{AuditRow, Backend};
 
 use crate::history::{Event, History, Replied, Task};
@@ -174,7 +174,7 @@ impl Player {
             let session = session(number);
             let approver = Approver {
                 token: &token,
-                proof: Proof::Token,
+                proof: AnswerProof::Token,
                 session: &session,
                 client_id: &session,
                 by: "mira",

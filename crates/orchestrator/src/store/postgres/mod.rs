@@ -13,7 +13,7 @@
 //! A connection pooler between this and the server must pool by session: settings and prepared statements belong to
 //! connections.
 
-mod audit_pages;
+mod postgres_audit;
 mod conversation_logs;
 mod maintenance;
 mod postgres_backend;
@@ -21,7 +21,7 @@ mod postgres_rows;
 mod read_only;
 mod settlement_writer;
 mod statements;
-mod tasks;
+mod postgres_tasks;
 
 use std::sync::atomic::AtomicI64;
 use std::sync::{Mutex, PoisonError};

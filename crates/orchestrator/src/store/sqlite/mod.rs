@@ -14,7 +14,7 @@
 //! - One process at a time serves from a file, and holds a lock beside it. Readers (`toolwright audit`) need no lock.
 
 mod audit_compression;
-mod audit_pages;
+mod sqlite_audit;
 mod batch;
 mod conversation_rows;
 mod fault_injection;

@@ -22,13 +22,13 @@ const CHANGE_BYTES: usize = 512;
 
 /// A task for the writer, and who waits for it.
 #[derive(Debug)]
-pub struct QueuedTask {
-    pub task: Task,
+pub struct QueuedWrite {
+    pub task: WriteOperation,
     waiter: Option<oneshot::Sender<Result<()>>>,
 }
 
 #[derive(Debug)]
-pub enum Task {
+pub enum WriteOperation {
     Write(Change),
     /// Wakes its waiter once all tasks before are done.
     Flush(LostChanges),
@@ -42,7 +42,7 @@ pub struct WriteQueue {
 
 #[derive(Debug, Default)]
 struct State {
-    tasks: VecDeque<QueuedTask>,
+    tasks: VecDeque<QueuedWrite>,
     waiters: usize,
     bytes: usize,
     is_closed: bool,
@@ -62,14 +62,14 @@ impl WriteQueue {
         let state = self.lock();
         let must_wait =
             durability == Durability::Committed || state.bytes > MAX_QUEUED_BYTES || state.is_closed;
-        self.add(state, Task::Write(change), must_wait)
+        self.add(state, WriteOperation::Write(change), must_wait)
     }
 
     pub fn push_flush(&self, lost: LostChanges) -> PendingWrite {
-        self.add(self.lock(), Task::Flush(lost), true)
+        self.add(self.lock(), WriteOperation::Flush(lost), true)
     }
 
-    fn add(&self, mut state: MutexGuard<'_, State>, task: Task, must_wait: bool) -> PendingWrite {
+    fn add(&self, mut state: MutexGuard<'_, State>, task: WriteOperation, must_wait: bool) -> PendingWrite {
         let (waiter, written) = if must_wait {
             let (sender, receiver) = oneshot::channel();
             (Some(sender), PendingWrite::new(receiver))
@@ -81,7 +81,7 @@ impl WriteQueue {
             return written;
         }
         state.waiters += usize::from(waiter.is_some());
-        let task = QueuedTask { task, waiter };
+        let task = QueuedWrite { task, waiter };
         state.bytes += task.bytes();
         state.tasks.push_back(task);
         let is_ready = state.is_ready();
@@ -96,7 +96,7 @@ impl WriteQueue {
     ///
     /// While fewer than `expected_waiters` wait, it delays the batch by up to `delay`: callers that were woken last are
     /// about to write again, and one commit for all is cheaper than two.
-    pub fn take(&self, expected_waiters: usize, delay: Duration) -> Option<Vec<QueuedTask>> {
+    pub fn take(&self, expected_waiters: usize, delay: Duration) -> Option<Vec<QueuedWrite>> {
         let any = Threshold { tasks: 1, waiters: 1 };
         let mut state = self.sleep(self.lock(), any, Duration::MAX);
         if state.waiters == 0 {
@@ -108,7 +108,7 @@ impl WriteQueue {
         let count = state.tasks.len().min(MAX_BATCH);
         let batch: Vec<_> = state.tasks.drain(..count).collect();
         state.waiters -= batch.iter().filter(|task| task.is_awaited()).count();
-        state.bytes -= batch.iter().map(QueuedTask::bytes).sum::<usize>();
+        state.bytes -= batch.iter().map(QueuedWrite::bytes).sum::<usize>();
         (!batch.is_empty()).then_some(batch)
     }
 
@@ -151,15 +151,15 @@ impl State {
     }
 }
 
-impl QueuedTask {
+impl QueuedWrite {
     pub const fn is_awaited(&self) -> bool {
         self.waiter.is_some()
     }
 
     pub const fn change(&self) -> Option<&Change> {
         match &self.task {
-            Task::Write(change) => Some(change),
-            Task::Flush(_) => None,
+            WriteOperation::Write(change) => Some(change),
+            WriteOperation::Flush(_) => None,
         }
     }
 
@@ -172,12 +172,12 @@ impl QueuedTask {
 
     fn bytes(&self) -> usize {
         match &self.task {
-            Task::Write(Change::Settlement { envelope, .. }) => CHANGE_BYTES + envelope.len(),
-            Task::Write(Change::Log { entries, .. }) => {
+            WriteOperation::Write(Change::Settlement { envelope, .. }) => CHANGE_BYTES + envelope.len(),
+            WriteOperation::Write(Change::Log { entries, .. }) => {
                 CHANGE_BYTES + entries.iter().map(|entry| entry.body.len()).sum::<usize>()
             }
-            Task::Write(_) => CHANGE_BYTES,
-            Task::Flush(_) => 0,
+            WriteOperation::Write(_) => CHANGE_BYTES,
+            WriteOperation::Flush(_) => 0,
         }
     }
 }

@@ -102,7 +102,7 @@ impl Worker {
         let result = match (&self.program, &realm) {
             (Err(why), _) => Err(Failure::Load(why.clone())),
             (Ok(program), Some(realm)) => {
-                let run = || turn::run(realm, program, input);
+                let run = || handler_run::run(realm, program, input);
                 catch_unwind(AssertUnwindSafe(run)).unwrap_or(Err(Failure::EngineLost))
             }
             (Ok(_), None) => Err(Failure::EngineLost),

@@ -144,7 +144,7 @@ impl Spawner {
 
     fn become_worker(&self, socket: UnixStream) -> io::Result<Infallible> {
         self.sandbox.enter(&socket)?;
-        serve::run(Connection::new(socket), &self.config.functions, self.sandbox.base_bytes)
+        worker_loop::run(Connection::new(socket), &self.config.functions, self.sandbox.base_bytes)
     }
 }
 

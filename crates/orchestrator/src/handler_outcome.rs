@@ -14,7 +14,7 @@ const MAX_SHOWN_VALUE_BYTES: usize = 100;
 
 /// An outcome, and the detail for the log.
 #[derive(Debug, PartialEq)]
-pub struct Normalised {
+pub struct HandlerOutcome {
     pub outcome: Result<Success, Failure>,
     pub detail: Option<String>,
 }
@@ -24,14 +24,14 @@ pub fn normalise(
     result: Result<Value, engine::Failure>,
     effects: SideEffects,
     limits: &engine::Limits,
-) -> Normalised {
+) -> HandlerOutcome {
     match result {
         Ok(value) => returned(value, effects == SideEffects::Writes),
         Err(failure) => failed(failure, effects == SideEffects::Writes, limits),
     }
 }
 
-fn returned(value: Value, writes: bool) -> Normalised {
+fn returned(value: Value, writes: bool) -> HandlerOutcome {
     let malformed = |detail: &str| malformed(detail, writes);
     let Value::Object(mut members) = value else {
         return malformed("the handler did not return an envelope");
@@ -46,7 +46,7 @@ fn returned(value: Value, writes: bool) -> Normalised {
     }
 }
 
-fn success(members: &mut Map<String, Value>, writes: bool) -> Normalised {
+fn success(members: &mut Map<String, Value>, writes: bool) -> HandlerOutcome {
     let malformed = |detail: &str| malformed(detail, writes);
     let intents = match members.remove("intents") {
         None | Some(Value::Null) => Vec::new(),
@@ -57,11 +57,11 @@ fn success(members: &mut Map<String, Value>, writes: bool) -> Normalised {
         return malformed("an intent has no `type`");
     }
     let data = members.remove("data").unwrap_or(Value::Null);
-    Normalised { outcome: Ok(Success { data: data.into(), intents }), detail: None }
+    HandlerOutcome { outcome: Ok(Success { data: data.into(), intents }), detail: None }
 }
 
 /// A failure that the handler returned. Fields of the wrong type are ignored.
-fn declared(error: &Map<String, Value>, writes: bool) -> Normalised {
+fn declared(error: &Map<String, Value>, writes: bool) -> HandlerOutcome {
     let kind = error.get("type").and_then(Value::as_str).and_then(handler_error_kind);
     let (Some(kind), Some(message)) = (kind, error.get("message").and_then(Value::as_str)) else {
         return malformed("the handler's error has no known `type` or no `message`", writes);
@@ -77,7 +77,7 @@ fn declared(error: &Map<String, Value>, writes: bool) -> Normalised {
         confirmation: None,
         suggestion: error.get("suggestion").and_then(Value::as_str).map(str::to_owned),
     };
-    Normalised { outcome: Err(failure), detail: None }
+    HandlerOutcome { outcome: Err(failure), detail: None }
 }
 
 /// Error types of policy are reserved: a handler cannot claim that a person was asked.
@@ -87,10 +87,10 @@ fn handler_error_kind(word: &str) -> Option<ErrorKind> {
     (!matches!(kind, BudgetExceeded | ConfirmationRequired | ModeRestricted | Unavailable)).then_some(kind)
 }
 
-fn malformed(detail: &str, writes: bool) -> Normalised {
+fn malformed(detail: &str, writes: bool) -> HandlerOutcome {
     let failure = unexpected("The tool returned an invalid result.", writes)
         .suggest("Do not call it again with the same arguments; tell the user that it does not work.");
-    Normalised { outcome: Err(failure), detail: Some(detail.to_owned()) }
+    HandlerOutcome { outcome: Err(failure), detail: Some(detail.to_owned()) }
 }
 
 /// An unexpected failure of a handler that ran. It may have had side effects if the tool writes.
@@ -98,7 +98,7 @@ fn unexpected(message: &str, writes: bool) -> Failure {
     Failure { partial_side_effects: writes, ..Failure::new(ErrorKind::Internal, message) }
 }
 
-fn failed(failure: engine::Failure, writes: bool, limits: &engine::Limits) -> Normalised {
+fn failed(failure: engine::Failure, writes: bool, limits: &engine::Limits) -> HandlerOutcome {
     use engine::Failure as Engine;
     let exceeded = exceeded_limit(&failure, limits);
     let mut detail = detail(&failure);
@@ -137,7 +137,7 @@ fn failed(failure: engine::Failure, writes: bool, limits: &engine::Limits) -> No
         Engine::BadResult(_) => return malformed(&detail, writes),
         Engine::Load(_) => Failure::new(ErrorKind::Internal, "The tool cannot be loaded."),
     };
-    Normalised { outcome: Err(outcome), detail: Some(detail) }
+    HandlerOutcome { outcome: Err(outcome), detail: Some(detail) }
 }
 
 /// The limit that a handler has exceeded, and its setting in `[handlers]`.
@@ -214,10 +214,10 @@ fn output_problem(error: &ValidationError, data: &Value) -> String {
 }
 
 /// A thrown `ToolError`.
-fn thrown(fields: engine::ToolErrorFields, detail: String, writes: bool) -> Normalised {
+fn thrown(fields: engine::ToolErrorFields, detail: String, writes: bool) -> HandlerOutcome {
     let Some(kind) = handler_error_kind(&fields.type_) else {
         let outcome = Err(unexpected("The tool failed unexpectedly.", writes));
-        return Normalised { outcome, detail: Some(detail) };
+        return HandlerOutcome { outcome, detail: Some(detail) };
     };
     let failure = Failure {
         kind,
@@ -229,9 +229,9 @@ fn thrown(fields: engine::ToolErrorFields, detail: String, writes: bool) -> Norm
         confirmation: None,
         suggestion: None,
     };
-    Normalised { outcome: Err(failure), detail: None }
+    HandlerOutcome { outcome: Err(failure), detail: None }
 }
 
 #[cfg(test)]
-#[path = "normalise_tests.rs"]
+#[path = "handler_outcome_tests.rs"]
 mod tests;

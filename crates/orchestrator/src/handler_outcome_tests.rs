@@ -97,7 +97,7 @@ fn an_exceeded_limit_is_named_with_its_value_and_for_the_operator_with_its_setti
         (engine::Failure::OutputTooLarge, "its limit of 1024 KB for a result", "`[handlers] output_kb`"),
         (engine::Failure::TooManyHostCalls, "its limit of 64 capability calls", "`[handlers] pending_calls`"),
     ] {
-        let Normalised { outcome, detail } = normalise(Err(failure), SideEffects::None, &limits());
+        let HandlerOutcome { outcome, detail } = normalise(Err(failure), SideEffects::None, &limits());
         assert!(outcome.as_ref().unwrap_err().message.contains(message), "{outcome:?}");
         assert!(detail.as_ref().unwrap().contains(setting), "{detail:?}");
     }
