@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toolwright_orchestrator::confirmation_token::{self, Approver, AnswerProof};
+use toolwright_orchestrator::confirmation_token::{self, AnswerProof, Approver};
 use toolwright_orchestrator::store::{Backend, ConfirmationStatus, SessionRecord};
 
 use crate::agent::{Agent, RunContext, RunOptions, Turn, committed, found};
@@ -100,7 +100,9 @@ impl Agent {
             };
             let reason = Some("the message was replaced".to_owned());
             // Any other error: it was answered or has expired.
-            if let Err(confirmation_token::Error::Store(error)) = self.0.orchestrator.reject(&approver, reason).await {
+            if let Err(confirmation_token::Error::Store(error)) =
+                self.0.orchestrator.reject(&approver, reason).await
+            {
                 return Err(error.into());
             }
         }
@@ -108,7 +110,11 @@ impl Agent {
     }
 
     /// Decides in the store; an approved call runs.
-    async fn decide(&self, session: &SessionRecord, answer: &ApprovalAnswer) -> Result<(), confirmation_token::Error> {
+    async fn decide(
+        &self,
+        session: &SessionRecord,
+        answer: &ApprovalAnswer,
+    ) -> Result<(), confirmation_token::Error> {
         let approver = Approver {
             token: &answer.approval_id,
             proof: AnswerProof::Conversation,

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use toolwright_contract::{Envelope, ErrorKind, Failure, SideEffects};
 use toolwright_orchestrator::store::{Backend, ExecutionStatus, SessionRecord};
-use toolwright_orchestrator::{CallRequest, Orchestrator, SessionRef, ToolCall, begun_task, confirmation_token};
+use toolwright_orchestrator::{
+    CallRequest, Orchestrator, SessionRef, ToolCall, begun_task, confirmation_token,
+};
 
 use crate::event::{ApprovalPart, EventBody, ToolCallPart, ToolResultPart, TurnOutcome};
 use crate::log_writer::WriteError;
@@ -68,8 +70,7 @@ impl TurnRun {
 
     /// The event of a call that has ended.
     fn finished(&self, call: &ToolCallPart, envelope: &Envelope) -> EventBody {
-        let result =
-            result_part(&self.orchestrator, &self.session, (&call.id, &call.tool), Ok(envelope));
+        let result = result_part(&self.orchestrator, &self.session, (&call.id, &call.tool), Ok(envelope));
         let confirmation =
             envelope.outcome.as_ref().err().and_then(|failure| failure.confirmation.as_deref());
         match confirmation {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use toolwright_contract::{Envelope, ErrorKind, Failure};
+use toolwright_orchestrator::confirmation_token;
 use toolwright_orchestrator::store::{
     self, Backend, ConfirmationRecord, ConfirmationStatus, ConversationLog, SessionRecord,
 };
-use toolwright_orchestrator::confirmation_token;
 
 use crate::agent::{Agent, committed};
 use crate::calls::result_part;

@@ -6,7 +6,7 @@ use anyhow::Result;
 use reqwest::Method;
 use serde_json::{Value, json};
 use toolwright_contract::{ClientEnvelope, Envelope, ErrorKind, Mode, Principal};
-use toolwright_orchestrator::confirmation_token::{Approver, AnswerProof};
+use toolwright_orchestrator::confirmation_token::{AnswerProof, Approver};
 use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::store::{Backend, PendingQuery, PendingScope};
 use toolwright_orchestrator::{CallRequest, Orchestrator, ToolCall, begun_task};

@@ -15,7 +15,6 @@ pub mod object;
 mod principal;
 pub mod suggest;
 mod tool;
-
 mod word_enum;
 
 pub use builtin::BUILTIN_HANDLERS;
@@ -25,6 +24,6 @@ pub use error_kind::ErrorKind;
 pub use intent::IntentKind;
 pub use principal::{ADMIN, LOCAL, Principal, SPEAKS_FOR_CLIENTS};
 pub use tool::{
-    Availability, Category, Confirmation, ConfirmationRule, ExecutionMode, Mode, PREVIEW_FUNCTIONS, Permissions,
-    PreviewRead, RateLimit, SideEffects, ToolSpec,
+    Availability, Category, Confirmation, ConfirmationRule, ExecutionMode, Mode, PREVIEW_FUNCTIONS,
+    Permissions, PreviewRead, RateLimit, SideEffects, ToolSpec,
 };

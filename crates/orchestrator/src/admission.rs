@@ -9,7 +9,7 @@ use toolwright_engine::Cancel;
 
 use crate::capacity::SeatAnswer;
 use crate::execution::Execution;
-use crate::gate::{self, GateInput, RateTokens, GateRefusal, meters};
+use crate::gate::{self, GateInput, GateRefusal, RateTokens, meters};
 use crate::invocation::MAX_TIMEOUT;
 use crate::orchestrator::Orchestrator;
 use crate::prepared_tool::PreparedTool;

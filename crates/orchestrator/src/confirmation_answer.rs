@@ -9,8 +9,8 @@ use toolwright_contract::{Envelope, ErrorKind, Failure, Meta, Principal};
 use crate::confirmation_token::{self, Approver, Error};
 use crate::deferred_results::DeferredResult;
 use crate::execution::Execution;
-use crate::finish::{ExecutionEnd, EndRecord};
-use crate::gate::{self, GateInput, RateTokens, GateRefusal, role};
+use crate::finish::{EndRecord, ExecutionEnd};
+use crate::gate::{self, GateInput, GateRefusal, RateTokens, role};
 use crate::orchestrator::Orchestrator;
 use crate::redaction;
 use crate::refusal::unknown_outcome;
@@ -30,7 +30,10 @@ pub struct PendingPage {
 
 impl Orchestrator {
     /// The confirmation requests that wait for an answer, of one session or of all, oldest first.
-    pub async fn pending_confirmations(&self, session: Option<&str>) -> store::Result<Vec<Arc<ConfirmationRecord>>> {
+    pub async fn pending_confirmations(
+        &self,
+        session: Option<&str>,
+    ) -> store::Result<Vec<Arc<ConfirmationRecord>>> {
         let scope = session.map_or(PendingScope::All, PendingScope::Session);
         Ok(self.pending_page(PendingQuery::all(scope)).await?.requests)
     }
@@ -49,7 +52,11 @@ impl Orchestrator {
 
     /// The recorded envelope of an execution, for clients that have missed a deferred result. `None` when nothing is
     /// recorded, the call is still running, or its outcome is unknown.
-    pub async fn recorded_envelope(&self, session: &str, execution: &str) -> store::Result<Option<Arc<Envelope>>> {
+    pub async fn recorded_envelope(
+        &self,
+        session: &str,
+        execution: &str,
+    ) -> store::Result<Option<Arc<Envelope>>> {
         let record = self.0.store.execution(session, execution).await?;
         Ok(record.and_then(|record| match record.status {
             ExecutionStatus::Finished(envelope) => Some(envelope),
@@ -58,7 +65,11 @@ impl Orchestrator {
     }
 
     /// Why an execution has no result and never gets one: the process that ran it was stopped. `None` for all others.
-    pub async fn interruption_failure(&self, session: &str, execution: &str) -> store::Result<Option<Failure>> {
+    pub async fn interruption_failure(
+        &self,
+        session: &str,
+        execution: &str,
+    ) -> store::Result<Option<Failure>> {
         let record = self.0.store.execution(session, execution).await?;
         let is_in_doubt = record.is_some_and(|record| matches!(record.status, ExecutionStatus::InDoubt));
         Ok(is_in_doubt.then(unknown_outcome))
@@ -330,7 +341,12 @@ impl Orchestrator {
     }
 
     /// Audits the answer to a confirmation request, or that there was none.
-    async fn finish_answer(&self, request: &ConfirmationRecord, end: ExecutionEnd, session: Option<&SessionRecord>) {
+    async fn finish_answer(
+        &self,
+        request: &ConfirmationRecord,
+        end: ExecutionEnd,
+        session: Option<&SessionRecord>,
+    ) {
         let record = EndRecord::Append(self.answer_entry(request, end, session));
         // A failure is logged; the answer itself is stored already.
         let _ = self.finish(end, None, record).await;

@@ -11,9 +11,7 @@ use std::time::Instant;
 
 use futures_util::future::{BoxFuture, join_all};
 use serde_json::Map;
-use toolwright_contract::{
-    Envelope, ErrorKind, ExecutionMode, Failure, Mode, Principal, SideEffects,
-};
+use toolwright_contract::{Envelope, ErrorKind, ExecutionMode, Failure, Mode, Principal, SideEffects};
 use toolwright_engine::Cancel;
 use toolwright_registry::hex;
 
@@ -23,14 +21,14 @@ use crate::execution::{Execution, replayed};
 use crate::finish::ExecutionEnd;
 use crate::gate::RateTokens;
 use crate::ids;
-use crate::in_flight::{self, EnterOutcome, ResultReceiver, CallSlot};
+use crate::in_flight::{self, CallSlot, EnterOutcome, ResultReceiver};
 use crate::invocation::{Invocation, LazyCancel};
-use crate::spans::Span;
 use crate::orchestrator::Orchestrator;
 use crate::refusal::{execution_id_conflict, store_unavailable, unknown_session};
 use crate::request::{CallRequest, SessionRef, ToolCall};
 use crate::runtime::Runtime;
 use crate::session::NewSession;
+use crate::spans::Span;
 use crate::steps::{CallStep, StepTimer};
 use crate::store::{self, Backend, ConfirmationRecord, SessionRecord};
 
@@ -151,7 +149,12 @@ impl Orchestrator {
     }
 
     /// The session of a call, its toolset if there is one, and how the call is claimed.
-    async fn resolve_session(&self, session: SessionRef, call: &ToolCall, keeps_record: bool) -> ResolvedSession {
+    async fn resolve_session(
+        &self,
+        session: SessionRef,
+        call: &ToolCall,
+        keeps_record: bool,
+    ) -> ResolvedSession {
         let session = match session {
             SessionRef::Loaded(session) => session,
             SessionRef::Id(mut id) => match self.0.store.session(&id).await {
@@ -188,8 +191,7 @@ impl Orchestrator {
     fn ephemeral_session(&self, new: NewSession) -> ResolvedSession {
         let (current, version) = self.current_version();
         let id = new.id.or_else(|| Some(ids::random_id("own")));
-        let session =
-            NewSession { id, ..new }.record(version, self.0.clock.now(), self.0.policy.session_ms);
+        let session = NewSession { id, ..new }.record(version, self.0.clock.now(), self.0.policy.session_ms);
         ResolvedSession {
             session: Arc::new(session),
             runtime: Some(current),
@@ -220,8 +222,12 @@ impl Orchestrator {
         }
         if execution.tool == DESCRIBE {
             let outcome = describe(self, &execution);
-            return Box::pin(self.finish_without_run(&execution, execution.envelope(outcome), ExecutionEnd::Described))
-                .await;
+            return Box::pin(self.finish_without_run(
+                &execution,
+                execution.envelope(outcome),
+                ExecutionEnd::Described,
+            ))
+            .await;
         }
         // An ephemeral execution cannot be sent twice.
         let mut slot = None;
@@ -237,7 +243,8 @@ impl Orchestrator {
                 return self.create_confirmation_request(execution, prepared, slot).await;
             }
             Ok(Admission::Recorded(envelope)) => {
-                Box::pin(self.finish_without_run(&execution, replayed(&envelope), ExecutionEnd::Replayed)).await
+                Box::pin(self.finish_without_run(&execution, replayed(&envelope), ExecutionEnd::Replayed))
+                    .await
             }
             Err(failure) => Box::pin(self.refuse(&execution, failure)).await,
         };
@@ -278,7 +285,9 @@ impl Orchestrator {
             && is_same_call
             && execution.approval.is_none()
         {
-            return Err(self.finish_without_run(execution, replayed(&envelope), ExecutionEnd::Replayed).await);
+            return Err(self
+                .finish_without_run(execution, replayed(&envelope), ExecutionEnd::Replayed)
+                .await);
         }
         match self.reload_session(execution).await {
             Ok(()) => Ok(()),
@@ -288,7 +297,8 @@ impl Orchestrator {
 
     /// Finishes an execution that may not run.
     pub(crate) async fn refuse(&self, execution: &Execution, failure: Failure) -> Arc<Envelope> {
-        let envelope = self.finish_without_run(execution, execution.envelope(Err(failure)), ExecutionEnd::Refused).await;
+        let envelope =
+            self.finish_without_run(execution, execution.envelope(Err(failure)), ExecutionEnd::Refused).await;
         if let Some(approval) = &execution.approval {
             self.close_approval(approval, execution, &envelope).await;
         }

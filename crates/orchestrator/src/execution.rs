@@ -15,10 +15,10 @@ use crate::capacity::{Permit, SeatRequest};
 use crate::gate::RateTokens;
 use crate::ids;
 use crate::invocation::{HandlerEffects, Invocation, LazyCancel};
-use crate::spans::Span;
 use crate::prepared_tool::PreparedTool;
 use crate::redaction;
 use crate::runtime::Runtime;
+use crate::spans::Span;
 use crate::steps::StepTimer;
 use crate::store::{AuditEntry, ConfirmationRecord, SessionRecord, TaskRecord};
 

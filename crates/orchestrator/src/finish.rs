@@ -9,9 +9,9 @@ use toolwright_contract::{Envelope, ErrorKind, Mode, ToolSpec};
 use crate::describe::DESCRIBE;
 use crate::execution::Execution;
 use crate::gate::retrieval;
-use crate::spans::FinishedCall;
 use crate::orchestrator::Orchestrator;
 use crate::redaction;
+use crate::spans::FinishedCall;
 use crate::steps::Steps;
 use crate::store::{self, AuditEntry, Backend, SettleOutcome, Settlement};
 
@@ -82,7 +82,9 @@ impl Orchestrator {
         }
         let live = self.0.call_feed.is_watched().then(|| Arc::new(entry.clone()));
         let recorded = match record {
-            EndRecord::Append(entry) => self.0.store.append_audit(entry).await.map(|()| SettleOutcome::Recorded),
+            EndRecord::Append(entry) => {
+                self.0.store.append_audit(entry).await.map(|()| SettleOutcome::Recorded)
+            }
             EndRecord::Settle(settlement) => self.0.store.settle(settlement).await,
         };
         match &recorded {

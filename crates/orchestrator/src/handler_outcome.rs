@@ -157,7 +157,8 @@ fn exceeded_limit(
         engine::Failure::Stack => (format!("its limit of {} KB of stack", stack_bytes >> 10), None),
         engine::Failure::OutputTooLarge => {
             let (one, all) = (output_bytes >> 10, total_bytes >> 10);
-            let limit = format!("its limit of {one} KB for a result or a capability call, or {all} KB for all");
+            let limit =
+                format!("its limit of {one} KB for a result or a capability call, or {all} KB for all");
             (limit, Some("output_kb"))
         }
         engine::Failure::TooManyHostCalls => {

@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Number, Value, json};
 use sha2::{Digest, Sha256};
 use toolwright_capabilities::CallResources;
-use toolwright_contract::{
-    ErrorKind, ExecutionMode, Failure, Mode, SideEffects, Success, ToolSpec,
-};
+use toolwright_contract::{ErrorKind, ExecutionMode, Failure, Mode, SideEffects, Success, ToolSpec};
 use toolwright_engine::{Cancel, Host, Level};
 use toolwright_registry::hex;
 use toolwright_registry::toolset::Tool;
@@ -18,12 +16,12 @@ use crate::admission::ClaimKind;
 use crate::capability_calls::CapabilityCalls;
 use crate::execution::Execution;
 use crate::handler_outcome::{self, HandlerOutcome};
-use crate::spans::Trace;
 use crate::orchestrator::Orchestrator;
 use crate::prepared_tool::PreparedTool;
 use crate::redaction;
 use crate::refusal::toolset_missing;
 use crate::runtime::Runtime;
+use crate::spans::Trace;
 use crate::store::{SessionRecord, SessionStatus};
 
 /// The longest timeout of a call, whatever its tool declares.

@@ -77,7 +77,13 @@ impl Metrics {
 
 impl ToolMetrics {
     /// Counts a call that ended. Answers to confirmation requests are not calls.
-    pub(crate) fn count(&mut self, end: ExecutionEnd, error: Option<ErrorKind>, elapsed: Duration, is_slow: bool) {
+    pub(crate) fn count(
+        &mut self,
+        end: ExecutionEnd,
+        error: Option<ErrorKind>,
+        elapsed: Duration,
+        is_slow: bool,
+    ) {
         match end {
             ExecutionEnd::Ran | ExecutionEnd::Described => {
                 self.calls += 1;
@@ -90,7 +96,11 @@ impl ToolMetrics {
                 return;
             }
             // The task is counted when it has run.
-            ExecutionEnd::Queued | ExecutionEnd::Approved | ExecutionEnd::Rejected | ExecutionEnd::Expired | ExecutionEnd::Closed => return,
+            ExecutionEnd::Queued
+            | ExecutionEnd::Approved
+            | ExecutionEnd::Rejected
+            | ExecutionEnd::Expired
+            | ExecutionEnd::Closed => return,
         }
         if let Some(kind) = error {
             *self.errors.entry(kind.as_str()).or_default() += 1;

@@ -41,7 +41,11 @@ pub(crate) struct RecentCall {
 impl RecentCalls {
     /// Adds a call that has ended. A replay is not added: its record is that of the first call.
     pub fn add(&self, execution: &Execution, end: ExecutionEnd, envelope: &Arc<Envelope>) {
-        if !matches!(end, ExecutionEnd::Ran | ExecutionEnd::Queued | ExecutionEnd::Refused | ExecutionEnd::Described) || execution.is_test() {
+        if !matches!(
+            end,
+            ExecutionEnd::Ran | ExecutionEnd::Queued | ExecutionEnd::Refused | ExecutionEnd::Described
+        ) || execution.is_test()
+        {
             return;
         }
         let args = execution.recorded_args.clone().or_else(|| execution.redacted_args_text());

@@ -133,7 +133,8 @@ impl Orchestrator {
                 self.apply_event(session, Event::TurnFinished).await?;
             }
             let has_message = record.state.get("pendingMessage").is_some();
-            let message = if has_message { self.change(session, session_state::take_message).await? } else { None };
+            let message =
+                if has_message { self.change(session, session_state::take_message).await? } else { None };
             Ok(Turn { number: record.turn, message })
         })
     }
@@ -141,7 +142,8 @@ impl Orchestrator {
     /// Applies an event of the conversation to the session's state. True when it ends the session.
     pub fn apply_event<'a>(&'a self, session: &'a str, event: Event) -> BoxFuture<'a, store::Result<bool>> {
         Box::pin(async move {
-            let has_ended = self.change(session, |session| session_state::apply_event(session, event)).await?;
+            let has_ended =
+                self.change(session, |session| session_state::apply_event(session, event)).await?;
             if has_ended {
                 self.detach(session);
             }

@@ -7,7 +7,7 @@ use toolwright_contract::{Envelope, Failure, SideEffects, Success, ToolSpec};
 
 use crate::admission::ClaimKind;
 use crate::execution::{Execution, replayed};
-use crate::finish::{ExecutionEnd, EndRecord};
+use crate::finish::{EndRecord, ExecutionEnd};
 use crate::orchestrator::Orchestrator;
 use crate::refusal::unrecorded_outcome;
 use crate::session_state;

@@ -45,7 +45,11 @@ impl Orchestrator {
     }
 
     /// A session as its current caller sees it: the roles of the caller decide, not those it began with.
-    pub fn with_current_roles(&self, session: Arc<SessionRecord>, principal: &Principal) -> Arc<SessionRecord> {
+    pub fn with_current_roles(
+        &self,
+        session: Arc<SessionRecord>,
+        principal: &Principal,
+    ) -> Arc<SessionRecord> {
         session.with_principal(principal)
     }
 }

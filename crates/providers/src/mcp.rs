@@ -86,10 +86,7 @@ impl<'a> From<Cow<'a, str>> for TextContent<'a> {
 }
 
 /// The result of a call from its data, or from the model's form of its failure.
-pub fn call_result<'a>(
-    output: OutputForm,
-    outcome: Result<&'a Value, Cow<'a, Value>>,
-) -> CallResult<'a> {
+pub fn call_result<'a>(output: OutputForm, outcome: Result<&'a Value, Cow<'a, Value>>) -> CallResult<'a> {
     let is_error = outcome.is_err();
     let (text, structured_content) = match outcome {
         Ok(data) => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use toolwright_agent::{ApprovalAnswer, Error, EventBody, TurnOutcome};
 use toolwright_contract::Principal;
-use toolwright_orchestrator::confirmation_token::{self, Approver, AnswerProof};
+use toolwright_orchestrator::confirmation_token::{self, AnswerProof, Approver};
 
 use crate::scripted_model::{Reply, ScriptedModel};
 use crate::support::{Fixture, answer, outcome, results, text};

@@ -10,7 +10,7 @@ use toolwright_agent::{
     TurnOutcome, TurnRequest, UserMessage,
 };
 use toolwright_orchestrator::Orchestrator;
-use toolwright_orchestrator::confirmation_token::{self, Approver, AnswerProof};
+use toolwright_orchestrator::confirmation_token::{self, AnswerProof, Approver};
 use toolwright_orchestrator::store::sqlite::Options;
 use toolwright_orchestrator::store::{Backend, Sqlite, Store};
 

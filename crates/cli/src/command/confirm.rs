@@ -8,7 +8,7 @@ use clap::Args;
 use reqwest::Method;
 use serde_json::{Value, json};
 use toolwright_contract::escape::escape;
-use toolwright_orchestrator::confirmation_token::{Approver, Error, AnswerProof};
+use toolwright_orchestrator::confirmation_token::{AnswerProof, Approver, Error};
 use toolwright_orchestrator::store::{Backend, ConfirmationRecord, PendingQuery, PendingScope, Store};
 use toolwright_orchestrator::{Orchestrator, Runtime};
 use toolwright_registry::toolset::Toolset;

@@ -13,9 +13,9 @@ use super::{
     compile::Compiled,
     cpu_time, host_call, json_in,
     json_out::{self, ConvertError},
-    raw,
+    rquickjs_unsafe,
     realm::Realm,
-    thrown,
+    thrown_value,
 };
 use crate::{
     call::Level,

@@ -7,7 +7,7 @@ use super::{
     bridge::{Bridge, RealmParts},
     compile::{Bytecode, compile_own},
     modules::ERROR_TYPES,
-    native, raw,
+    native, rquickjs_unsafe,
 };
 use crate::call::HostFunction;
 

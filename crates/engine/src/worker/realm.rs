@@ -9,7 +9,7 @@ use super::{
     connection::Connection,
     memory::{Meter, MeteredAllocator},
     modules::{ERROR_TYPES, Modules},
-    prelude, raw,
+    prelude, rquickjs_unsafe,
 };
 use crate::call::HostFunction;
 
@@ -58,7 +58,8 @@ impl Realm {
                 let _ = prelude::evaluate(&ctx, ERROR_TYPES);
             }
             // The call loads what could not be loaded here, and reports the error.
-            if let (Ok(bridge), Ok(module)) = (bridge_of(&ctx), rquickjs_unsafe::load(&ctx, program.entry())) {
+            if let (Ok(bridge), Ok(module)) = (bridge_of(&ctx), rquickjs_unsafe::load(&ctx, program.entry()))
+            {
                 bridge.state.borrow_mut().handler = Some(module);
             }
         });

@@ -23,7 +23,7 @@ use super::{
     prelude, process,
     process::Fork,
     sandbox::{self, Sandbox},
-    serve,
+    worker_loop,
 };
 use crate::{
     message::{HEADER_BYTES, SpawnerConfig, decode},

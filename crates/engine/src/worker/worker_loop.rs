@@ -18,7 +18,7 @@ use super::{
     cpu_clock::process_cpu,
     cpu_time,
     realm::Realm,
-    turn,
+    handler_run,
 };
 use crate::{
     call::HostFunction,

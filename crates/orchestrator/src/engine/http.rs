@@ -14,9 +14,9 @@ use toolwright_registry::http::{HttpTool, Piece, Template};
 
 use super::run_until_deadline;
 use crate::capability_calls::retry_after;
+use crate::handler_outcome::HandlerOutcome;
 use crate::host::call_capability;
 use crate::invocation::Invocation;
-use crate::handler_outcome::HandlerOutcome;
 use crate::redaction;
 
 /// All but the unreserved characters of RFC 3986.
@@ -100,7 +100,9 @@ impl Request {
             format!("{}={}", utf8_percent_encode(name, ENCODED), utf8_percent_encode(value, ENCODED))
         };
         let listed = |name: &str, value: &Value| match value {
-            Value::Array(items) => items.iter().filter_map(to_url_text).map(|item| pair(name, &item)).collect(),
+            Value::Array(items) => {
+                items.iter().filter_map(to_url_text).map(|item| pair(name, &item)).collect()
+            }
             value => to_url_text(value).map(|value| pair(name, &value)).into_iter().collect::<Vec<_>>(),
         };
         match &self.tool.query {
@@ -112,7 +114,9 @@ impl Request {
                 })
                 .collect(),
             None if self.tool.sends_body() || self.tool.body.is_some() => Vec::new(),
-            None => self.arguments_without_place(args).flat_map(|(name, value)| listed(name, value)).collect(),
+            None => {
+                self.arguments_without_place(args).flat_map(|(name, value)| listed(name, value)).collect()
+            }
         }
     }
 
@@ -120,14 +124,18 @@ impl Request {
         match &self.tool.body {
             Some(template) => self.value(template, args),
             None if self.tool.sends_body() => {
-                let rest = self.arguments_without_place(args).map(|(name, value)| (name.clone(), value.clone()));
+                let rest =
+                    self.arguments_without_place(args).map(|(name, value)| (name.clone(), value.clone()));
                 Some(Value::Object(rest.collect()))
             }
             None => None,
         }
     }
 
-    fn arguments_without_place<'a>(&'a self, args: &'a Map<String, Value>) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    fn arguments_without_place<'a>(
+        &'a self,
+        args: &'a Map<String, Value>,
+    ) -> impl Iterator<Item = (&'a String, &'a Value)> {
         args.iter().filter(|(name, _)| !self.placed.contains(*name))
     }
 

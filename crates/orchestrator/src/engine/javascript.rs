@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::Value;
 use toolwright_engine::{self as engine, Limits, Program};
 
+use crate::handler_outcome::{HandlerOutcome, normalise};
 use crate::host::CallHost;
 use crate::invocation::Invocation;
-use crate::handler_outcome::{HandlerOutcome, normalise};
 
 pub(super) async fn run(invocation: &Arc<Invocation>, program: &Arc<Program>, args: Value) -> HandlerOutcome {
     let limits = Limits { deadline: invocation.deadline, ..invocation.runtime.limits().clone() };

@@ -10,8 +10,8 @@ use serde_json::Value;
 use toolwright_contract::Success;
 use toolwright_engine::{Failure, Program};
 
-use crate::invocation::Invocation;
 use crate::handler_outcome::{HandlerOutcome, normalise};
+use crate::invocation::Invocation;
 
 /// The code of a tool.
 pub(crate) enum Handler {
@@ -33,7 +33,10 @@ impl Handler {
 }
 
 /// Waits for a handler until the call is cancelled or its deadline passes.
-async fn run_until_deadline<T>(invocation: &Invocation, work: impl Future<Output = T>) -> Result<T, HandlerOutcome> {
+async fn run_until_deadline<T>(
+    invocation: &Invocation,
+    work: impl Future<Output = T>,
+) -> Result<T, HandlerOutcome> {
     let (effects, limits) = (invocation.spec().side_effects, invocation.runtime.limits());
     let stopped = |failure| Err(normalise(Err(failure), effects, limits));
     tokio::select! {

@@ -12,8 +12,8 @@ use toolwright_contract::{ErrorKind, Failure, Success};
 
 use super::run_until_deadline;
 use crate::context::Context;
-use crate::invocation::Invocation;
 use crate::handler_outcome::HandlerOutcome;
+use crate::invocation::Invocation;
 
 type Running = Pin<Box<dyn Future<Output = Result<Success, Failure>> + Send>>;
 

@@ -1,6 +1,7 @@
 //! The gates that a call passes before it is claimed: a list of functions, in order. A refusal is an envelope with a
 //! suggestion, and is only recorded in the audit log.
 
+mod arguments;
 mod auth;
 mod availability;
 mod clamp;
@@ -11,7 +12,6 @@ mod rate;
 pub(crate) mod retrieval;
 pub(crate) mod role;
 mod tool_use;
-mod arguments;
 
 use std::sync::Arc;
 
@@ -69,8 +69,15 @@ impl From<Failure> for GateRefusal {
 pub(crate) type Gate = fn(&mut GateInput<'_>) -> Result<(), GateRefusal>;
 
 /// The gates of a call, in this order. Clamped arguments are validated again.
-pub(crate) const OF_CALLS: &[Gate] =
-    &[tool_use::check, rate::check, arguments::check, clamp::check, arguments::check_again, meters::check, confirmation::check];
+pub(crate) const OF_CALLS: &[Gate] = &[
+    tool_use::check,
+    rate::check,
+    arguments::check,
+    clamp::check,
+    arguments::check_again,
+    meters::check,
+    confirmation::check,
+];
 
 /// The gates of arguments that an approver has edited.
 pub(crate) const OF_EDITED_ARGUMENTS: &[Gate] = &[arguments::check, clamp::check, arguments::check_again];

@@ -31,9 +31,9 @@ mod conversation;
 mod dispatch;
 mod journal;
 mod memory;
-mod spent;
 pub mod postgres;
 mod records;
+mod spent;
 pub mod sqlite;
 mod task;
 
@@ -47,7 +47,6 @@ pub use audit_query::{
 pub use conversation::{ConversationLog, LogEntry, LogOpening};
 pub use dispatch::{Backend, Store};
 pub use memory::Memory;
-pub use spent::{Charge, MeterScope, RETRIEVAL_METER, Spent};
 pub use postgres::Postgres;
 pub(crate) use records::PENDING_END;
 pub use records::{
@@ -56,6 +55,7 @@ pub use records::{
     SessionQuery, SessionRecord, SessionStatus, SettleOutcome, Settlement, SweepOutcome, ToolsetInfo,
     ToolsetRecord,
 };
+pub use spent::{Charge, MeterScope, RETRIEVAL_METER, Spent};
 pub use sqlite::Sqlite;
 pub use task::{TaskChange, TaskQuery, TaskRecord, TaskScope, TaskStatus};
 

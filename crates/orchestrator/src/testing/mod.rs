@@ -2,8 +2,8 @@
 
 mod case;
 mod matcher;
-mod test_run;
 mod stub;
+mod test_run;
 
 pub use case::{Case, Error};
 pub use test_run::{Report, run};

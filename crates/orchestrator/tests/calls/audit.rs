@@ -68,7 +68,8 @@ async fn calls_refusals_and_replays_are_audited() {
 
 #[tokio::test]
 async fn a_call_whose_arguments_cannot_be_read_is_audited_and_counted() {
-    let secret = json!({ "jsonSchema": { "type": "object", "properties": { "password": { "writeOnly": true } } } });
+    let secret =
+        json!({ "jsonSchema": { "type": "object", "properties": { "password": { "writeOnly": true } } } });
     let fixture = Setup::new().tool("act", json!({})).tool("login", secret).build();
     let session = fixture.session(Mode::Text).await;
     let unreadable = |id: &str, tool: &str| {
@@ -79,7 +80,10 @@ async fn a_call_whose_arguments_cannot_be_read_is_audited_and_counted() {
     for (id, tool) in [("c1", "act"), ("c2", "login")] {
         let envelope = to_json(&fixture.orchestrator.call(unreadable(id, tool)).await);
         assert_eq!(envelope["error"]["type"], "VALIDATION");
-        assert_eq!((&envelope["meta"]["toolVersion"], &envelope["meta"]["executionId"]), (&json!("1.0.0"), &json!(id)));
+        assert_eq!(
+            (&envelope["meta"]["toolVersion"], &envelope["meta"]["executionId"]),
+            (&json!("1.0.0"), &json!(id))
+        );
         assert!(envelope["meta"]["registryVersion"].as_str().is_some_and(|version| !version.is_empty()));
     }
     assert_eq!(fixture.done.runs.load(Ordering::SeqCst), 0);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 use toolwright_contract::{Mode, Principal};
 use toolwright_orchestrator::CallRequest;
-use toolwright_orchestrator::confirmation_token::{Approver, Error, AnswerProof};
+use toolwright_orchestrator::confirmation_token::{AnswerProof, Approver, Error};
 use toolwright_orchestrator::store::sqlite::{self, Fault, FaultSwitch};
 use toolwright_orchestrator::store::{Backend, Decision, Sqlite, Store};
 
@@ -121,8 +121,14 @@ async fn forged_replayed_expired_and_swapped_tokens_are_refused() {
         forged.push(String::from_utf8(bytes).unwrap());
     }
     let refuse = async |token: &str, session: &str, client: &str| {
-        let approver =
-            Approver { token, proof: AnswerProof::Token, session, client_id: client, by: "x", principal: None };
+        let approver = Approver {
+            token,
+            proof: AnswerProof::Token,
+            session,
+            client_id: client,
+            by: "x",
+            principal: None,
+        };
         let approved = fixture.orchestrator.approve(&approver, None).await.unwrap_err();
         assert_eq!(fixture.orchestrator.reject(&approver, None).await.unwrap_err(), approved, "{token}");
         approved

@@ -10,7 +10,7 @@ use toolwright_contract::Mode;
 use toolwright_orchestrator::capabilities::{
     CallIdentity, Capabilities, Capability, CapabilityError, CapabilityFuture,
 };
-use toolwright_orchestrator::confirmation_token::{Approver, AnswerProof};
+use toolwright_orchestrator::confirmation_token::{AnswerProof, Approver};
 use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::store::{Backend, ConfirmationStatus};
 use toolwright_orchestrator::{CallRequest, Orchestrator, Runtime};

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::task::JoinSet;
 use toolwright_contract::{Envelope, ErrorKind, Mode};
-use toolwright_orchestrator::confirmation_token::{Approver, Error, AnswerProof};
+use toolwright_orchestrator::confirmation_token::{AnswerProof, Approver, Error};
 use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::store;
 use toolwright_orchestrator::{CallRequest, Orchestrator};

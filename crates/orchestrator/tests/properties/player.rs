@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::task::{AbortHandle, JoinSet, yield_now};
 use toolwright_contract::Envelope;
 use toolwright_orchestrator::CallRequest;
-use toolwright_orchestrator::confirmation_token::{Approver, Error, AnswerProof};
+use toolwright_orchestrator::confirmation_token::{AnswerProof, Approver, Error};
 use toolwright_orchestrator::store::{AuditRow, Backend};
 
 use crate::history::{Event, History, Replied, Task};

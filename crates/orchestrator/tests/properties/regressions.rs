@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolwright_contract::{ClientEnvelope, ErrorKind};
 use toolwright_orchestrator::CallRequest;
-use toolwright_orchestrator::confirmation_token::{Approver, AnswerProof};
+use toolwright_orchestrator::confirmation_token::{AnswerProof, Approver};
 use toolwright_orchestrator::store::sqlite::{Fault, FaultSwitch};
 use toolwright_orchestrator::store::{Backend, Memory, Sqlite, Store, sqlite};
 

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use toolwright_contract::Mode;
-use toolwright_orchestrator::confirmation_token::{Approver, AnswerProof};
+use toolwright_orchestrator::confirmation_token::{AnswerProof, Approver};
 use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::{CallRequest, Capacity, Context, Orchestrator, SessionRef, ToolCall};
 use toolwright_registry::toolset::Implementation;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolwright_contract::Mode;
-use toolwright_orchestrator::confirmation_token::{Approver, AnswerProof};
+use toolwright_orchestrator::confirmation_token::{AnswerProof, Approver};
 use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::store::{
     Backend, ConfirmationStatus, Decision, Postgres, Sqlite, Store, postgres, sqlite,

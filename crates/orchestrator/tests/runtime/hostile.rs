@@ -68,7 +68,8 @@ async fn a_string_of_a_gigabyte() {
 
 #[tokio::test]
 async fn a_result_that_is_too_large() {
-    let limit = "The tool exceeded its limit of 1024 KB for a result or a capability call, or 4096 KB for all.";
+    let limit =
+        "The tool exceeded its limit of 1024 KB for a result or a capability call, or 4096 KB for all.";
     is_stopped("return { ok: true, data: 'x'.repeat(3 * 1024 * 1024) }", limit).await;
 }
 

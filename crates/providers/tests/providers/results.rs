@@ -132,7 +132,10 @@ fn results_of_mcp_conform_to_the_declared_output() {
     let success = |data: &Value| envelope(Ok(data.clone().into()));
     let any = json!({ "type": ["object", "string"] });
     assert_eq!(structured(Some(json!({ "type": "object" })), &success(&object)), Some(object.clone()));
-    assert_eq!(structured(Some(json!({ "type": "string" })), &success(&text)), Some(json!({ "result": text })));
+    assert_eq!(
+        structured(Some(json!({ "type": "string" })), &success(&text)),
+        Some(json!({ "result": text }))
+    );
     // A declared output that may be an object is wrapped for all results.
     assert_eq!(structured(Some(any.clone()), &success(&object)), Some(json!({ "result": object })));
     assert_eq!(structured(Some(any), &failure), None);

@@ -9,7 +9,7 @@ use toolwright_console::format::{pretty, shorten, span, url_part};
 use toolwright_console::parts::{Code, CsrfField, Notice, Pager, Time, Tone};
 use toolwright_console::{Layout, Page};
 use toolwright_contract::Principal;
-use toolwright_orchestrator::confirmation_token::{Approver, Error, AnswerProof};
+use toolwright_orchestrator::confirmation_token::{AnswerProof, Approver, Error};
 use toolwright_orchestrator::store::{Backend, ConfirmationRecord, PendingQuery, PendingScope};
 
 use super::calls::call_address;

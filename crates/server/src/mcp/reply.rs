@@ -8,7 +8,7 @@ use rmcp::model::CallToolResult;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use toolwright_contract::{Envelope, Meta};
-use toolwright_providers::mcp::{CallResult, call_result};
+use toolwright_providers::mcp::{CallResult, TextContent, call_result};
 
 use super::catalog::CatalogTool;
 
@@ -56,12 +56,8 @@ impl<'a> CallReply<'a> {
             Err(_) => Err(Cow::Owned(failure())),
         };
         let mut result = call_result(output, outcome);
-        result.content.extend(message.map(|message| Cow::Owned(message).into()));
-        Self {
-            result_type: None,
-            result,
-            meta: ReplyMeta { call: CallMeta::new(&envelope.meta) },
-        }
+        result.content.extend(message.map(|message| TextContent::from(Cow::Owned(message))));
+        Self { result_type: None, result, meta: ReplyMeta { call: CallMeta::new(&envelope.meta) } }
     }
 
     /// The library's type.

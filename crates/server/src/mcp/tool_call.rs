@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 use toolwright_contract::Envelope;
 use toolwright_orchestrator::capabilities::Client;
-use toolwright_orchestrator::confirmation_token::{Approver, Error, AnswerProof};
+use toolwright_orchestrator::confirmation_token::{AnswerProof, Approver, Error};
 use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::store::{self, Backend, ConfirmationRecord, ExecutionStatus, SessionRecord};
 use toolwright_orchestrator::{CallRequest, Orchestrator, SessionRef, ToolCall};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolwright_contract::{ClientEnvelope, Envelope};
-use toolwright_orchestrator::confirmation_token::{Approver, Error, AnswerProof};
+use toolwright_orchestrator::confirmation_token::{AnswerProof, Approver, Error};
 use toolwright_orchestrator::store::{Backend, ConfirmationRecord, PendingQuery, PendingScope};
 use toolwright_registry::hex;
 

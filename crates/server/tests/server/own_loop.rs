@@ -80,7 +80,8 @@ async fn calls_spend_the_budget_of_the_turn() {
 async fn a_call_whose_arguments_cannot_be_read_is_audited_and_counted() {
     let server = TestServer::start().await;
     let session = server.session("text").await;
-    let message = json!({ "role": "assistant", "content": null, "tool_calls": [chat_call("c1", "echo", "{")] });
+    let message =
+        json!({ "role": "assistant", "content": null, "tool_calls": [chat_call("c1", "echo", "{")] });
     let answer = send(&server, &session, "openai-chat", message).await;
     assert!(answer["messages"][0]["content"].as_str().unwrap().contains("VALIDATION"), "{answer}");
     let rows = server.orchestrator.store().audit_rows(0, 100).await.unwrap();

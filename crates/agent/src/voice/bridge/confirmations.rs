@@ -9,7 +9,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 use toolwright_contract::ConfirmationRequest;
 use toolwright_orchestrator::DeferredResult;
-use toolwright_orchestrator::confirmation_token::{self, Approver, AnswerProof};
+use toolwright_orchestrator::confirmation_token::{self, AnswerProof, Approver};
 use toolwright_orchestrator::store::{Backend, ConfirmationRecord, ConfirmationStatus};
 
 use super::Bridge;
@@ -298,7 +298,13 @@ impl Bridge {
         let position = self.confirmations.0.iter().position(|open| open.execution == execution)?;
         let open = self.confirmations.0.remove(position);
         let id = open.question.id.clone();
-        let record = self.orchestrator.store().confirmation(confirmation_token::request_id(&id)).await.ok().flatten()?;
+        let record = self
+            .orchestrator
+            .store()
+            .confirmation(confirmation_token::request_id(&id))
+            .await
+            .ok()
+            .flatten()?;
         let outcome = match record.status {
             ConfirmationStatus::Approved | ConfirmationStatus::Used => Outcome::Approved,
             ConfirmationStatus::Rejected => Outcome::Rejected,

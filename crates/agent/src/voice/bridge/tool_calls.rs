@@ -193,10 +193,11 @@ impl Bridge {
             turn: None,
         };
         self.calls.open.insert(execution.clone(), open);
-        let request =
+        let mut request =
             CallRequest::new(SessionRef::Id(self.session.id.clone()), tool_call).principal(&self.principal);
-        let request = if reads { request.cancel(cancel) } else { request };
-        (execution, CallRequest { refusal, ..request })
+        request.cancel = reads.then_some(cancel);
+        request.refusal = refusal;
+        (execution, request)
     }
 
     fn run_calls(&self, requests: Vec<CallRequest>, executions: Vec<String>) {

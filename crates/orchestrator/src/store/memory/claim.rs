@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::Memory;
 use super::evicted::{EvictedExecution, id_hash};
-use super::session_entry::{Execution, SessionEntry, ExecutionStage};
+use super::session_entry::{Execution, ExecutionStage, SessionEntry};
 use crate::store::journal::{Change, Deletion, Journal, PendingWrite};
 use crate::store::records::{Claim, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Durability};
 use crate::store::{Error, Result};
@@ -68,8 +68,14 @@ impl<J: Journal> Memory<J> {
         }
         let number = self.next_execution.fetch_add(1, Ordering::Relaxed);
         let Claim { digest, idempotent, now, .. } = **claim;
-        let execution =
-            Execution { number, claimed_at: now, digest, idempotent, args: None, stage: ExecutionStage::Running };
+        let execution = Execution {
+            number,
+            claimed_at: now,
+            digest,
+            idempotent,
+            args: None,
+            stage: ExecutionStage::Running,
+        };
         entry.insert(&claim.execution, execution);
         let turn = entry.record.turn;
         Ok(self.journal_claim(entry, claim, number, Some(turn), approval))

@@ -8,7 +8,7 @@ use toolwright_contract::Principal;
 use super::claim::ClaimDecision;
 use super::confirmations::Confirmations;
 use super::evicted::id_hash;
-use super::session_entry::{SessionEntry, ExecutionStage};
+use super::session_entry::{ExecutionStage, SessionEntry};
 use super::{Memory, lock};
 use crate::store::audit_query::{AuditPage, AuditQuery};
 use crate::store::journal::{AuditText, Change, Deletion, Journal, LostChanges};
@@ -443,7 +443,9 @@ impl<J: Journal> Drop for UnwrittenSettlement<'_, J> {
         self.memory.with_execution(self.session, self.execution, |known| match &known.stage {
             // The outcome is not on disk: the same as if this process had died while it ran.
             _ if has_failed => known.stage = ExecutionStage::Orphaned,
-            ExecutionStage::Settling(envelope) => known.stage = ExecutionStage::Finished(Arc::clone(envelope)),
+            ExecutionStage::Settling(envelope) => {
+                known.stage = ExecutionStage::Finished(Arc::clone(envelope))
+            }
             _ => {}
         });
         if !has_failed {

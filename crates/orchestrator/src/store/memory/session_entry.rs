@@ -165,7 +165,8 @@ impl SessionEntry {
     pub fn is_old(&self, now: i64) -> bool {
         let is_past = |at: i64| now.saturating_sub(at) >= RETENTION_MS;
         let is_over = |known: &Execution| {
-            is_past(known.claimed_at) && !matches!(known.stage, ExecutionStage::Running | ExecutionStage::Settling(_))
+            is_past(known.claimed_at)
+                && !matches!(known.stage, ExecutionStage::Running | ExecutionStage::Settling(_))
         };
         self.record.status != SessionStatus::Active
             && is_past(self.record.expires_at)

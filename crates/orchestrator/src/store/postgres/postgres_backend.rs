@@ -14,7 +14,7 @@ use super::postgres_rows::{
     self as rows, StoredDecision, get, get_only, json, key, synchronous_commit, variant_name,
 };
 use super::settlement_writer::{SettlementRow, WriteRequest};
-use super::{Postgres, postgres_audit, statements, postgres_tasks};
+use super::{Postgres, postgres_audit, postgres_tasks, statements};
 use crate::store::audit_query::{AuditPage, AuditQuery};
 use crate::store::records::{
     AuditEntry, AuditRow, BlockRecord, Claim, ClaimOutcome, ConfirmationRecord, Decision, Durability,

@@ -151,7 +151,10 @@ impl SettlementWriter {
         }
     }
 
-    async fn attempt(&mut self, requests: &[WriteRequest]) -> std::result::Result<RefusedSettlements, PostgresError> {
+    async fn attempt(
+        &mut self,
+        requests: &[WriteRequest],
+    ) -> std::result::Result<RefusedSettlements, PostgresError> {
         let mut connection = self.pool.get().await?;
         // After a crash of the server, relaxed rows may be missing.
         let is_new = self.connection_opened_at != connection.opened_at();

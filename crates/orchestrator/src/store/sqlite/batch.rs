@@ -7,7 +7,7 @@ use foldhash::fast::RandomState;
 use rusqlite::{CachedStatement, Connection};
 use serde::Serialize;
 
-use super::{audit_compression, sqlite_audit, conversation_rows, schema, signed};
+use super::{audit_compression, conversation_rows, schema, signed, sqlite_audit};
 use crate::store::audit_segment::SegmentBuilder;
 use crate::store::chain::Chain;
 use crate::store::journal::{AuditText, Change, Deletion};

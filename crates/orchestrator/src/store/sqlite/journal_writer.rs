@@ -12,7 +12,7 @@ use toolwright_registry::hex;
 use super::batch::{AuditEnd, Batch};
 use super::fault_injection::{Fault, FaultSwitch};
 use super::write_queue::{QueuedWrite, WriteOperation, WriteQueue};
-use super::{sqlite_audit, conversation_rows, sqlite_rows};
+use super::{conversation_rows, sqlite_audit, sqlite_rows};
 use crate::store::audit_gap::AuditGap;
 use crate::store::audit_query::{AuditPage, AuditQuery};
 use crate::store::chain::Chain;
@@ -259,7 +259,9 @@ impl WriterThread {
             self.gap.add(&entry);
         }
         match (&task.task, outcome) {
-            (WriteOperation::Flush(LostChanges::Report), Ok(())) => task.complete(self.lost.take().map_or(Ok(()), Err)),
+            (WriteOperation::Flush(LostChanges::Report), Ok(())) => {
+                task.complete(self.lost.take().map_or(Ok(()), Err))
+            }
             (WriteOperation::Write(change), Err(error)) if !task.is_awaited() => {
                 let subject = change.subject();
                 tracing::error!(%error, subject, "could not write a change to the state file");
