@@ -78,8 +78,8 @@ impl Exchange {
             output_bytes: limits.output_bytes,
         };
         encode(&ToWorker::Call(input), &mut worker.unsent)?;
-        // Before the runtime knows the socket: it would wait for its own event loop first. If the worker has ended, what it
-        // has sent is still to be read.
+        // Before the runtime knows the socket: it would wait for its own event loop first. If the worker has ended,
+        // what it has sent is still to be read.
         if worker.flush().is_err() {
             worker.unsent.clear();
         }

@@ -14,8 +14,8 @@ const MAX_ENTRIES: usize = 500;
 /// All that is known of one call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallHistory {
-    /// Its audit entries, oldest first: refusals, answers to its confirmation request, the run, replays, and entries of the
-    /// handler.
+    /// Its audit entries, oldest first: refusals, answers to its confirmation request, the run, replays, and entries of
+    /// the handler.
     pub entries: Vec<NumberedEntry>,
     /// The audit entries of the calls that its handler has made, and of theirs, oldest first.
     pub nested: Vec<NumberedEntry>,

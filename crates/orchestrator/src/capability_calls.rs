@@ -1,5 +1,5 @@
-//! The capability calls of one attempt, as far as they decide how an attempt has failed: which of them failed, and whether
-//! one may have changed something. A failure that the handler does not handle keeps its kind in the envelope.
+//! The capability calls of one attempt, as far as they decide how an attempt has failed: which of them failed, and
+//! whether one may have changed something. A failure that the handler does not handle keeps its kind in the envelope.
 
 use serde_json::{Value, json};
 use toolwright_capabilities::retry_after_ms;

@@ -1,5 +1,5 @@
-//! Conditions in CEL over `tool`, `mode`, `session`, `user`, `args` and `settings`, with the function `mentions`. The caller
-//! decides what a condition that cannot be evaluated means.
+//! Conditions in CEL over `tool`, `mode`, `session`, `user`, `args` and `settings`, with the function `mentions`. The
+//! caller decides what a condition that cannot be evaluated means.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -146,7 +146,8 @@ fn words_of(text: &str) -> impl Iterator<Item = &str> {
     text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty())
 }
 
-/// Whole numbers become signed integers, so that `args.count > 1` compares integers; larger ones unsigned, to stay exact.
+/// Whole numbers become signed integers, so that `args.count > 1` compares integers; larger ones unsigned, to stay
+/// exact.
 fn cel_value(value: &Value) -> Cel {
     match value {
         Value::Null => Cel::Null,

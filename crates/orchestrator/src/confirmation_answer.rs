@@ -200,8 +200,8 @@ impl Orchestrator {
         })
     }
 
-    /// Whether the tool of an approved call can be loaded, or its session has ended, which closes the approval. Otherwise the
-    /// log has the reason, and the call is not tried, since every attempt is audited.
+    /// Whether the tool of an approved call can be loaded, or its session has ended, which closes the approval.
+    /// Otherwise the log has the reason, and the call is not tried, since every attempt is audited.
     async fn can_load(&self, approval: &ConfirmationRecord) -> store::Result<bool> {
         let Some(session) = self.session(&approval.session).await? else { return Ok(false) };
         if session.status != SessionStatus::Active {

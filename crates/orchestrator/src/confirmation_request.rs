@@ -96,8 +96,8 @@ impl Orchestrator {
         }
     }
 
-    /// Stores a confirmation request, unless too many wait already. If an expired one for the same call is still stored,
-    /// the sweep closes it first.
+    /// Stores a confirmation request, unless too many wait already. If an expired one for the same call is still
+    /// stored, the sweep closes it first.
     async fn store_request(
         &self,
         request: ConfirmationRecord,

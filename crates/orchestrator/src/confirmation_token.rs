@@ -1,11 +1,11 @@
 //! Confirmation requests: their tokens, their texts, and who may answer them.
 //!
 //! A token is `<id>.<secret>`: the id finds the request, the secret's hash is compared. What the request is bound to
-//! (session, client, tool, version, arguments) is in the store, so a token holds nothing that could be forged or swapped.
-//! The token goes to the client; a model never sees it, so an answer must come from the user.
+//! (session, client, tool, version, arguments) is in the store, so a token holds nothing that could be forged or
+//! swapped. The token goes to the client; a model never sees it, so an answer must come from the user.
 //!
-//! After a reload the client no longer has the token. The conversation shows its owner an [`answer_id`] instead, which is
-//! derived from the hash of the token.
+//! After a reload the client no longer has the token. The conversation shows its owner an [`answer_id`] instead, which
+//! is derived from the hash of the token.
 
 use sha2::{Digest, Sha256};
 use toolwright_contract::{ConfirmationRequest, ConfirmationToken, ErrorKind, Failure, Principal, ToolSpec};
@@ -25,8 +25,8 @@ pub struct Approver<'a> {
     pub client_id: &'a str,
     /// The approver's name in the audit log.
     pub by: &'a str,
-    /// The approver as the transport has authenticated them. The session's own principal must still have the role that the
-    /// tool requires; an admin vouches for the call.
+    /// The approver as the transport has authenticated them. The session's own principal must still have the role that
+    /// the tool requires; an admin vouches for the call.
     pub principal: Option<&'a Principal>,
 }
 
@@ -81,14 +81,14 @@ impl NewToken {
 }
 
 /// The id under which a conversation shows a request to its owner: `<id>.<key>`. The key follows from the hash of the
-/// token, which only the store knows, and from session and principal: it cannot be guessed, and it is of no use in another
-/// session or to another principal.
+/// token, which only the store knows, and from session and principal: it cannot be guessed, and it is of no use in
+/// another session or to another principal.
 pub fn answer_id(request: &ConfirmationRecord, owner: &Principal) -> String {
     format!("{}.{}", request.id, conversation_key(&request.token_hash, &request.session, owner))
 }
 
-/// As [`answer_id`], of a request that has just been made. Without a token only the `admin` role can answer it: the bare
-/// id.
+/// As [`answer_id`], of a request that has just been made. Without a token only the `admin` role can answer it: the
+/// bare id.
 pub fn new_answer_id(request: &ConfirmationRequest, session: &str, owner: &Principal) -> String {
     let token = request.token.as_ref().and_then(|token| split_token(token.reveal()).1);
     let Some(secret) = token else { return request.confirmation_id.clone() };

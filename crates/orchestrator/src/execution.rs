@@ -114,8 +114,8 @@ impl Execution {
         self.more_meta.extend(effects.meta.drain(..).map(|(name, value)| (name.to_owned(), value)));
     }
 
-    /// The version of its tool, also if the call is refused before the tool is prepared. `None` if the toolset, or the tool in
-    /// it, is unknown.
+    /// The version of its tool, also if the call is refused before the tool is prepared. `None` if the toolset, or the
+    /// tool in it, is unknown.
     fn tool_version(&self) -> Option<String> {
         let toolset = self.runtime.as_ref()?.toolset();
         version_in(toolset, &self.tool).map(str::to_owned)
@@ -152,8 +152,8 @@ impl Execution {
         self.recorded_args = self.redacted_args_text();
     }
 
-    /// The arguments without `writeOnly` ones, as JSON text. `None` if they are too long, if the handler has taken them, or
-    /// if the tool is unknown: without a schema, secrets cannot be recognised.
+    /// The arguments without `writeOnly` ones, as JSON text. `None` if they are too long, if the handler has taken
+    /// them, or if the tool is unknown: without a schema, secrets cannot be recognised.
     pub fn redacted_args_text(&self) -> Option<Arc<str>> {
         let spec = self.runtime.as_ref()?.toolset().metadata(&self.tool)?;
         let has_secrets = match &self.prepared {

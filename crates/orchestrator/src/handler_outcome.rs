@@ -1,5 +1,5 @@
-//! Turns what a handler returns or throws, and every engine failure, into an outcome for the envelope. The only place for
-//! it.
+//! Turns what a handler returns or throws, and every engine failure, into an outcome for the envelope. The only place
+//! for it.
 //!
 //! The message is for the model and leaks nothing; the detail is for the operator's log.
 

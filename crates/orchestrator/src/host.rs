@@ -167,8 +167,8 @@ pub(crate) fn call_capability(invocation: &Arc<Invocation>, path: &str, args: Ve
     })
 }
 
-/// Sends a message to the client. A message that blocks the client is recorded first, so that the block holds even if the
-/// client has disconnected.
+/// Sends a message to the client. A message that blocks the client is recorded first, so that the block holds even if
+/// the client has disconnected.
 async fn send_message(invocation: &Invocation, args: Vec<Value>) -> Result<Value, HostError> {
     let blocked_until = block::requested_block(args.first()).map_err(host_error)?;
     if let Some(until) = blocked_until {

@@ -192,8 +192,8 @@ impl Invocation {
     }
 }
 
-/// `timeoutMs`, or ten times the latency budget, limited to [`MAX_TIMEOUT`]. Tools that run in the background have limits of
-/// their own.
+/// `timeoutMs`, or ten times the latency budget, limited to [`MAX_TIMEOUT`]. Tools that run in the background have
+/// limits of their own.
 pub(crate) fn timeout(tool: &Tool) -> Duration {
     let declared = tool.spec.timeout_ms.as_ref().and_then(Number::as_f64);
     let within = |milliseconds: f64, max: Duration| {

@@ -25,8 +25,8 @@ impl Orchestrator {
         self.model_value(mode, Some(self.current()), &envelope.meta.tool, envelope.outcome.as_ref())
     }
 
-    /// The arguments of a call without those that its tool marks as `writeOnly`. `None` when there are none of these. If the
-    /// schema is not known, all arguments are removed.
+    /// The arguments of a call without those that its tool marks as `writeOnly`. `None` when there are none of these.
+    /// If the schema is not known, all arguments are removed.
     pub async fn without_secrets(&self, session: &SessionRecord, tool: &str, args: &Value) -> Option<Value> {
         let Ok(Some(runtime)) = self.load_runtime(&session.toolset).await else {
             return Some(Value::from("[redacted]"));
@@ -48,7 +48,8 @@ impl Orchestrator {
         to_model_value(outcome, mode, documentation.as_deref())
     }
 
-    /// The arguments of a confirmation request, redacted for people. Null when the schema that marks secrets is unknown.
+    /// The arguments of a confirmation request, redacted for people. Null when the schema that marks secrets is
+    /// unknown.
     pub async fn redacted_args(&self, request: &ConfirmationRecord) -> store::Result<Value> {
         let Some(session) = self.0.store.session(&request.session).await? else { return Ok(Value::Null) };
         let runtime = self.load_runtime(&session.toolset).await?;

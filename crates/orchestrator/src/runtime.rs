@@ -142,7 +142,8 @@ impl Runtime {
         })
     }
 
-    /// A runtime of another toolset with the engine, capabilities, native handlers, limits and allowed hosts of this one.
+    /// A runtime of another toolset with the engine, capabilities, native handlers, limits and allowed hosts of this
+    /// one.
     pub(crate) fn with_toolset(&self, toolset: Toolset, sources: BTreeMap<String, String>) -> Self {
         let Inner { limits, engine, natives, capabilities, allow, .. } = &*self.0;
         Self(Arc::new(Inner {
@@ -158,7 +159,8 @@ impl Runtime {
         }))
     }
 
-    /// The sources of all handlers, by digest. Those that cannot be read are left out: their tools cannot be used. Blocks.
+    /// The sources of all handlers, by digest. Those that cannot be read are left out: their tools cannot be used.
+    /// Blocks.
     pub(crate) fn sources(&self) -> BTreeMap<String, String> {
         let mut sources = BTreeMap::new();
         for tool in self.0.toolset.list() {
@@ -199,8 +201,8 @@ impl Runtime {
         Arc::strong_count(&self.0) > 1
     }
 
-    /// Prepares every tool, so that errors are found before the first call. Returns the errors. Blocks: run it on a thread
-    /// of its own.
+    /// Prepares every tool, so that errors are found before the first call. Returns the errors. Blocks: run it on a
+    /// thread of its own.
     pub fn warm_up(&self) -> Vec<Arc<prepared_tool::Error>> {
         self.0.toolset.list().filter_map(|tool| self.prepare_blocking(tool).err()).collect()
     }

@@ -165,8 +165,8 @@ impl Series {
         minutes.map(record).collect()
     }
 
-    /// Adds minutes of other processes, oldest first, unless they were added before: the newest ones that there is memory
-    /// for.
+    /// Adds minutes of other processes, oldest first, unless they were added before: the newest ones that there is
+    /// memory for.
     fn add_others(&self, mut records: Vec<MinuteRecord>) {
         {
             let state = self.lock();

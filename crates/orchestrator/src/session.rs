@@ -159,8 +159,8 @@ impl Orchestrator {
         })
     }
 
-    /// Closes sessions and confirmation requests that have expired, and frees what is no longer used. To be called every
-    /// few seconds.
+    /// Closes sessions and confirmation requests that have expired, and frees what is no longer used. To be called
+    /// every few seconds.
     pub fn sweep(&self) -> BoxFuture<'_, store::Result<()>> {
         Box::pin(async move {
             let now = self.0.clock.now();

@@ -231,8 +231,8 @@ fn unrecorded_end(status: TaskStatus, envelope: Arc<Envelope>) -> Attempt {
     Attempt::Ended { status, envelope, is_recorded: false }
 }
 
-/// Whether a task that has no recorded end finds a seat later, or the store. One that has run, and may be run again, could
-/// not record its end.
+/// Whether a task that has no recorded end finds a seat later, or the store. One that has run, and may be run again,
+/// could not record its end.
 fn may_run_later(envelope: &Envelope, has_run: bool) -> bool {
     let Err(failure) = &envelope.outcome else { return false };
     failure.retryable

@@ -94,8 +94,8 @@ impl Execution {
 }
 
 impl Orchestrator {
-    /// Stores the task of a claimed execution, and answers with it. The task's id follows from that of the execution, so
-    /// the same execution never begins two.
+    /// Stores the task of a claimed execution, and answers with it. The task's id follows from that of the execution,
+    /// so the same execution never begins two.
     pub(crate) async fn begin_task(
         &self,
         execution: &mut Execution,
@@ -175,8 +175,8 @@ impl Orchestrator {
         })
     }
 
-    /// Asks for the end of a task. Returns its record, or `None` if there is none. A task that has ended stays as it is; one
-    /// of another process is cancelled as soon as that process reads the request.
+    /// Asks for the end of a task. Returns its record, or `None` if there is none. A task that has ended stays as it
+    /// is; one of another process is cancelled as soon as that process reads the request.
     pub fn cancel_task<'a>(&'a self, id: &'a str) -> BoxFuture<'a, store::Result<Option<Arc<TaskRecord>>>> {
         Box::pin(async move {
             let Some(task) =
@@ -193,8 +193,8 @@ impl Orchestrator {
         })
     }
 
-    /// Reports changes of a task that runs in this process, and ends with it. `None` for any other task: its record has to
-    /// be read from time to time.
+    /// Reports changes of a task that runs in this process, and ends with it. `None` for any other task: its record has
+    /// to be read from time to time.
     pub fn task_changes(&self, id: &str) -> Option<watch::Receiver<()>> {
         self.0.tasks.running().get(id).map(|running| running.changed.subscribe())
     }

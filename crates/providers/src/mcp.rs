@@ -1,5 +1,5 @@
-//! The Model Context Protocol: the declarations of `tools/list`, the calls and results of `tools/call`. JSON-RPC framing
-//! belongs to the transport.
+//! The Model Context Protocol: the declarations of `tools/list`, the calls and results of `tools/call`. JSON-RPC
+//! framing belongs to the transport.
 
 use std::borrow::Cow;
 

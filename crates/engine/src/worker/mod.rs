@@ -1,5 +1,5 @@
-//! The worker processes: a spawner that forks them, and what runs inside each. A worker is single-threaded and serves one
-//! call at a time; everything that it needs from outside is a message to the server.
+//! The worker processes: a spawner that forks them, and what runs inside each. A worker is single-threaded and serves
+//! one call at a time; everything that it needs from outside is a message to the server.
 mod bridge;
 mod compile;
 mod connection;

@@ -1,5 +1,5 @@
-//! The single native function of a realm. The prelude selects an operation by number, so that creating a realm creates one
-//! function instead of a dozen.
+//! The single native function of a realm. The prelude selects an operation by number, so that creating a realm creates
+//! one function instead of a dozen.
 use std::{
     rc::Rc,
     time::{Duration, Instant},

@@ -35,7 +35,8 @@ enum Member {
     Group(Vec<(String, Member)>),
 }
 
-/// `makeContext` for these functions. Evaluating a literal is far cheaper than building the object from a list of paths.
+/// `makeContext` for these functions. Evaluating a literal is far cheaper than building the object from a list of
+/// paths.
 fn context_source(functions: &[HostFunction]) -> String {
     let mut root = Vec::new();
     for (index, function) in functions.iter().enumerate() {

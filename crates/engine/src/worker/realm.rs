@@ -65,7 +65,8 @@ impl Realm {
         });
     }
 
-    /// Ends the realm. What rquickjs has allocated outside of it, a few kilobytes, is lost until the worker is replaced.
+    /// Ends the realm. What rquickjs has allocated outside of it, a few kilobytes, is lost until the worker is
+    /// replaced.
     pub fn discard(self) {
         self.parts.program.take();
         self.parts.input.take();

@@ -1,5 +1,5 @@
-//! The spawner process: prepared once, forks a worker for each command of the server, kills workers and reports how they
-//! ended. It ends with the server.
+//! The spawner process: prepared once, forks a worker for each command of the server, kills workers and reports how
+//! they ended. It ends with the server.
 use std::{
     collections::HashMap,
     convert::Infallible,

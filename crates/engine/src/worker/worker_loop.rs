@@ -26,7 +26,8 @@ use crate::{
     message::{CallInput, FromWorker, ToWorker},
 };
 
-/// The memory that native code may use for a call beside the realm's: conversions, messages, the allocator's own blocks.
+/// The memory that native code may use for a call beside the realm's: conversions, messages, the allocator's own
+/// blocks.
 const NATIVE_BYTES: u64 = 32 << 20;
 /// A worker whose call used more memory is replaced, so that idle workers stay small.
 const MAX_KEPT_BYTES: usize = 8 << 20;

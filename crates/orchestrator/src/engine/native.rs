@@ -1,5 +1,5 @@
-//! Handlers in Rust: async functions that are registered by name. They are trusted: they run on the caller's runtime, and
-//! only their time is limited. A panic ends the call, not the program.
+//! Handlers in Rust: async functions that are registered by name. They are trusted: they run on the caller's runtime,
+//! and only their time is limited. A panic ends the call, not the program.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};

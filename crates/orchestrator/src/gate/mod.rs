@@ -82,7 +82,8 @@ pub(crate) const OF_CALLS: &[Gate] = &[
 /// The gates of arguments that an approver has edited.
 pub(crate) const OF_EDITED_ARGUMENTS: &[Gate] = &[arguments::check, clamp::check, arguments::check_again];
 
-/// The gates of a task when it starts to run, with the principal's present roles. Its starting call passed [`OF_CALLS`].
+/// The gates of a task when it starts to run, with the principal's present roles. Its starting call passed
+/// [`OF_CALLS`].
 pub(crate) const OF_TASKS: &[Gate] = &[tool_use::check, arguments::check];
 
 /// The gates of a handler's test; see [`CallRequest::host`](crate::CallRequest::host).

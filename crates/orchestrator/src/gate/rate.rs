@@ -1,6 +1,6 @@
-//! Rate limits of a tool per principal, and of all tools per org: a sliding window of calls. Counted per process: several
-//! servers each allow the full number. A principal that speaks for clients has one window for each of them; any other
-//! cannot escape its window by another client id.
+//! Rate limits of a tool per principal, and of all tools per org: a sliding window of calls. Counted per process:
+//! several servers each allow the full number. A principal that speaks for clients has one window for each of them; any
+//! other cannot escape its window by another client id.
 //!
 //! A call takes a token of each limit, and returns them unless it is claimed or becomes a confirmation request: a call
 //! that another gate refuses costs nothing.

@@ -45,8 +45,8 @@ pub struct AuditQuery {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AuditPage {
     pub entries: Vec<NumberedEntry>,
-    /// The next page is before this number; `None`: there is nothing more. A page may have fewer entries than its limit,
-    /// or none, and be followed by others: see [`MAX_SCANNED`].
+    /// The next page is before this number; `None`: there is nothing more. A page may have fewer entries than its
+    /// limit, or none, and be followed by others: see [`MAX_SCANNED`].
     pub next: Option<u64>,
 }
 

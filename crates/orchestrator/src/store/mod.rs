@@ -1,5 +1,5 @@
-//! The records that outlive a call: sessions, toolsets, executions, confirmations, tasks, blocks, audit. One set of rules, three
-//! back ends, one conformance suite (`tests/store.rs`) that all of them pass.
+//! The records that outlive a call: sessions, toolsets, executions, confirmations, tasks, blocks, audit. One set of
+//! rules, three back ends, one conformance suite (`tests/store.rs`) that all of them pass.
 //!
 //! # Rules
 //!

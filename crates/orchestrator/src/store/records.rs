@@ -94,8 +94,8 @@ pub struct SessionQuery<'a> {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SessionPage {
     pub sessions: Vec<Arc<SessionRecord>>,
-    /// Where the next page begins; `None`: there is nothing more. As an [`AuditPage`](super::AuditPage), a page may have
-    /// fewer sessions than its limit and be followed by others.
+    /// Where the next page begins; `None`: there is nothing more. As an [`AuditPage`](super::AuditPage), a page may
+    /// have fewer sessions than its limit and be followed by others.
     pub next: Option<(i64, String)>,
 }
 

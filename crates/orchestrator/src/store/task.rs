@@ -1,6 +1,6 @@
-//! Tasks: calls that run in the background. A task is stored before its call is answered, belongs to the process that runs
-//! it, and is adopted by another when its owner is gone. Its execution has the task's id, so that the rules of claims
-//! decide whether it may run (again).
+//! Tasks: calls that run in the background. A task is stored before its call is answered, belongs to the process that
+//! runs it, and is adopted by another when its owner is gone. Its execution has the task's id, so that the rules of
+//! claims decide whether it may run (again).
 
 use std::sync::Arc;
 

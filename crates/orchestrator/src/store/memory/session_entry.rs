@@ -110,8 +110,8 @@ impl SessionEntry {
         }
     }
 
-    /// Corrects an evicted execution whose settlement is not on disk: replaces the entry by the orphaned execution of this
-    /// record, or removes it if there is none.
+    /// Corrects an evicted execution whose settlement is not on disk: replaces the entry by the orphaned execution of
+    /// this record, or removes it if there is none.
     pub fn remove_evicted(&mut self, id: &str, evicted: EvictedExecution, stored: Option<&ExecutionRecord>) {
         let hash = id_hash(id);
         // Another caller has already replaced the entry, and may have claimed the execution.

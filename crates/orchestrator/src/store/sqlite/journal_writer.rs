@@ -213,7 +213,7 @@ impl WriterThread {
                 self.queue.abort();
                 return;
             }
-            expected_waiters = batch.iter().filter(|task| task.is_awaited()).count();
+            expected_waiters = batch.iter().filter(|write| write.is_awaited()).count();
             let start = Instant::now();
             self.write(batch);
             delay = (start.elapsed() / 4).min(MAX_COMMIT_DELAY);
@@ -230,11 +230,11 @@ impl WriterThread {
     fn write(&mut self, batch: Vec<QueuedWrite>) {
         self.write_gap();
         match self.transaction(batch.iter().filter_map(QueuedWrite::change)) {
-            Ok(()) => batch.into_iter().for_each(|task| self.complete(task, Ok(()))),
+            Ok(()) => batch.into_iter().for_each(|write| self.complete(write, Ok(()))),
             Err(_) => {
-                for task in batch {
-                    let outcome = self.transaction(task.change().into_iter());
-                    self.complete(task, outcome);
+                for write in batch {
+                    let outcome = self.transaction(write.change().into_iter());
+                    self.complete(write, outcome);
                 }
             }
         }
@@ -252,22 +252,22 @@ impl WriterThread {
         }
     }
 
-    fn complete(&mut self, task: QueuedWrite, outcome: Result<()>) {
-        if let (Some(change), Err(_)) = (task.change(), &outcome)
+    fn complete(&mut self, write: QueuedWrite, outcome: Result<()>) {
+        if let (Some(change), Err(_)) = (write.change(), &outcome)
             && let Some(entry) = change.audit_entry()
         {
             self.gap.add(&entry);
         }
-        match (&task.task, outcome) {
+        match (&write.operation, outcome) {
             (WriteOperation::Flush(LostChanges::Report), Ok(())) => {
-                task.complete(self.lost.take().map_or(Ok(()), Err))
+                write.complete(self.lost.take().map_or(Ok(()), Err))
             }
-            (WriteOperation::Write(change), Err(error)) if !task.is_awaited() => {
+            (WriteOperation::Write(change), Err(error)) if !write.is_awaited() => {
                 let subject = change.subject();
                 tracing::error!(%error, subject, "could not write a change to the state file");
                 self.lost = Some(error);
             }
-            (_, outcome) => task.complete(outcome),
+            (_, outcome) => write.complete(outcome),
         }
     }
 
