@@ -14,7 +14,6 @@ use crate::invocation::Invocation;
 use crate::orchestrator::Orchestrator;
 use crate::prepared_tool::PreparedTool;
 use crate::redaction;
-use crate::refusal::toolset_missing;
 
 /// How long reading for a preview may take.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);

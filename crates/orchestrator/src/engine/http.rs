@@ -81,7 +81,7 @@ impl Request {
                 Piece::Argument(name) => {
                     let value = args
                         .get(name)
-                        .and_then(plain)
+                        .and_then(to_url_text)
                         .filter(|value| !matches!(value.as_str(), "" | "." | ".."));
                     let Some(value) = value else {
                         let message = format!("`{name}` must be a non-empty text that is not `.` or `..`.");

@@ -5,7 +5,7 @@ use super::audit_query::{AuditFilter, AuditKeys};
 
 /// How many entries a segment has.
 pub const SEGMENT_ENTRIES: u64 = 256;
-/// One of about 2,000 segments without a key is read for nothing.
+/// A false positive for about one of 2,000 segments.
 const BITS_PER_TERM: usize = 16;
 const PROBES: u64 = 7;
 
