@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolwright::contract::{Failure, Mode, Success};
-use toolwright::orchestrator::confirmation_token::{Approver, AnswerProof};
+use toolwright::orchestrator::confirmation_token::{AnswerProof, Approver};
 use toolwright::orchestrator::session::NewSession;
 use toolwright::orchestrator::{CallRequest, Context, Orchestrator, Runtime, ToolCall};
 use toolwright::registry::declared;

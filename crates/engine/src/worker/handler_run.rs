@@ -13,9 +13,8 @@ use super::{
     compile::Compiled,
     cpu_time, host_call, json_in,
     json_out::{self, ConvertError},
-    rquickjs_unsafe,
     realm::Realm,
-    thrown_value,
+    rquickjs_unsafe, thrown_value,
 };
 use crate::{
     call::Level,

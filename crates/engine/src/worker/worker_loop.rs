@@ -16,9 +16,8 @@ use super::{
     compile::{Compiled, compile},
     connection::Connection,
     cpu_clock::process_cpu,
-    cpu_time,
+    cpu_time, handler_run,
     realm::Realm,
-    handler_run,
 };
 use crate::{
     call::HostFunction,

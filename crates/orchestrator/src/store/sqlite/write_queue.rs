@@ -69,7 +69,12 @@ impl WriteQueue {
         self.add(self.lock(), WriteOperation::Flush(lost), true)
     }
 
-    fn add(&self, mut state: MutexGuard<'_, State>, operation: WriteOperation, must_wait: bool) -> PendingWrite {
+    fn add(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        operation: WriteOperation,
+        must_wait: bool,
+    ) -> PendingWrite {
         let (waiter, written) = if must_wait {
             let (sender, receiver) = oneshot::channel();
             (Some(sender), PendingWrite::new(receiver))
