@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolwright::contract::{Failure, Mode, Success};
-use toolwright::orchestrator::confirm::{Approver, Proof};
+use toolwright::orchestrator::confirmation_token::{AnswerProof, Approver};
 use toolwright::orchestrator::session::NewSession;
 use toolwright::orchestrator::{CallRequest, Context, Orchestrator, Runtime, ToolCall};
 use toolwright::registry::declared;
@@ -73,12 +73,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let envelope = orchestrator.call(CallRequest::new(session.id.as_str(), call)).await;
         print(&format!("      ← {}", orchestrator.for_model(&session, &envelope)));
     }
-    for request in orchestrator.pending(Some(&session.id)).await? {
+    for request in orchestrator.pending_confirmations(Some(&session.id)).await? {
         print(&format!("user  ? {}", request.preview));
         let (token, client_id) = (request.id.as_str(), request.client_id.as_str());
         let approver = Approver {
             token,
-            proof: Proof::Transport,
+            proof: AnswerProof::Transport,
             session: &session.id,
             client_id,
             by: "user",

@@ -187,11 +187,11 @@ fn the_limits_of_handlers_are_configurable() {
     call(&project, &args).expect_code(0);
     fs::write(project.dir().join("toolwright.toml"), "[handlers]\nmemory_mb = 4\n").unwrap();
     let envelope = call(&project, &args).expect_code(1).json();
-    assert_eq!(envelope["error"]["message"], "The tool exceeded its memory limit.");
+    assert_eq!(envelope["error"]["message"], "The tool exceeded its limit of 4 MB of memory.");
     let project = with_handler("while (true) {}");
     fs::write(project.dir().join("toolwright.toml"), "[handlers]\ncpu_ms = 100\n").unwrap();
     let envelope = run(project.command(&["call", "find_note", r#"{"query": "x"}"#])).expect_code(1).json();
-    assert_eq!(envelope["error"]["message"], "The tool exceeded its CPU time limit.");
+    assert_eq!(envelope["error"]["message"], "The tool exceeded its limit of 100 ms of CPU time.");
 }
 
 #[test]

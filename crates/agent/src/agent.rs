@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use toolwright_contract::Principal;
-use toolwright_orchestrator::observe::Span;
+use toolwright_orchestrator::spans::Span;
 use toolwright_orchestrator::store::{ConversationLog, SessionRecord, SessionStatus};
 use toolwright_orchestrator::{Orchestrator, Runtime};
 use toolwright_providers::Provider;

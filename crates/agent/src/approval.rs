@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toolwright_orchestrator::confirm::{self, Approver, Proof};
+use toolwright_orchestrator::confirmation_token::{self, AnswerProof, Approver};
 use toolwright_orchestrator::store::{Backend, ConfirmationStatus, SessionRecord};
 
 use crate::agent::{Agent, RunContext, RunOptions, Turn, committed, found};
@@ -15,7 +15,7 @@ use crate::request::ApprovalAnswer;
 
 impl Agent {
     /// Approves or declines a call, for the principal of the session. The store decides whether the answer counts: see
-    /// [`confirm::answer_id`]. The turn continues once none of its calls waits any more.
+    /// [`confirmation_token::answer_id`]. The turn continues once none of its calls waits any more.
     ///
     /// The same answer again finds the turn as it is; another answer is refused. Answers to several calls of a turn may come
     /// at once: each waits for the one before.
@@ -32,16 +32,16 @@ impl Agent {
     async fn try_answer(&self, answer: &ApprovalAnswer) -> Result<Option<Turn>, Error> {
         let session = self.active_session(&answer.session).await?;
         if !session.principal.is_same_as(&answer.principal) {
-            return Err(confirm::Error::Refused.into());
+            return Err(confirmation_token::Error::Refused.into());
         }
         let conversation = self.recovered(&session).await?;
         let known =
             conversation.approval(&answer.approval_id).map(|(turn, tool)| (turn.clone(), tool.clone()));
-        let (turn, tool) = known.ok_or(confirm::Error::Refused)?;
+        let (turn, tool) = known.ok_or(confirmation_token::Error::Refused)?;
         if let Some(decision) = &tool.decision {
             let is_same = decision.approved == answer.approved;
             let found = is_same.then(|| found(&session.id, &turn, conversation.end));
-            return found.map(Some).ok_or_else(|| confirm::Error::Refused.into());
+            return found.map(Some).ok_or_else(|| confirmation_token::Error::Refused.into());
         }
         let (principal, context) = (Some(Arc::clone(&answer.principal)), Arc::clone(&turn.context));
         let run = RunOptions { principal, context, replaces: None };
@@ -54,7 +54,7 @@ impl Agent {
         let resumed_at = writer.conversation.end;
         // Edited arguments are validated first: an error belongs to this request, not to the turn.
         let settled = match (self.is_pending(answer, &session).await?, answer.args.is_some()) {
-            (false, _) => Err(confirm::Error::Refused),
+            (false, _) => Err(confirmation_token::Error::Refused),
             (true, true) => self.decide(&session, answer).await,
             (true, false) => Ok(()),
         };
@@ -71,7 +71,7 @@ impl Agent {
 
     /// Whether the request still waits for an answer.
     async fn is_pending(&self, answer: &ApprovalAnswer, session: &SessionRecord) -> Result<bool, Error> {
-        let id = confirm::request_id(&answer.approval_id);
+        let id = confirmation_token::request_id(&answer.approval_id);
         let request = self.0.orchestrator.store().confirmation(id).await?;
         let now = self.0.orchestrator.now();
         Ok(request.is_some_and(|request| {
@@ -92,7 +92,7 @@ impl Agent {
         for approval in tools.filter_map(|tool| tool.approval.as_ref()) {
             let approver = Approver {
                 token: approval.confirmation_id(),
-                proof: Proof::Transport,
+                proof: AnswerProof::Transport,
                 session: &run.session.id,
                 client_id: &run.session.client_id,
                 by: &run.principal.id,
@@ -100,7 +100,9 @@ impl Agent {
             };
             let reason = Some("the message was replaced".to_owned());
             // Any other error: it was answered or has expired.
-            if let Err(confirm::Error::Store(error)) = self.0.orchestrator.reject(&approver, reason).await {
+            if let Err(confirmation_token::Error::Store(error)) =
+                self.0.orchestrator.reject(&approver, reason).await
+            {
                 return Err(error.into());
             }
         }
@@ -108,10 +110,14 @@ impl Agent {
     }
 
     /// Decides in the store; an approved call runs.
-    async fn decide(&self, session: &SessionRecord, answer: &ApprovalAnswer) -> Result<(), confirm::Error> {
+    async fn decide(
+        &self,
+        session: &SessionRecord,
+        answer: &ApprovalAnswer,
+    ) -> Result<(), confirmation_token::Error> {
         let approver = Approver {
             token: &answer.approval_id,
-            proof: Proof::Conversation,
+            proof: AnswerProof::Conversation,
             session: &session.id,
             client_id: &session.client_id,
             by: &answer.principal.id,

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use toolwright_contract::{Envelope, ErrorKind, Failure, SideEffects};
-use toolwright_orchestrator::store::{Backend, ExecutionStatus};
-use toolwright_orchestrator::{CallRequest, SessionRef, ToolCall, begun_task, confirm};
+use toolwright_orchestrator::store::{Backend, ExecutionStatus, SessionRecord};
+use toolwright_orchestrator::{
+    CallRequest, Orchestrator, SessionRef, ToolCall, begun_task, confirmation_token,
+};
 
 use crate::event::{ApprovalPart, EventBody, ToolCallPart, ToolResultPart, TurnOutcome};
 use crate::log_writer::WriteError;
@@ -21,14 +23,14 @@ impl TurnRun {
             let event = self.outcome_of_lost(call).await;
             self.writer.push(event).await?;
         }
-        let (orchestrator, session) = (self.orchestrator.clone(), self.session.id.clone());
+        let (orchestrator, session) = (self.orchestrator.clone(), Arc::clone(&self.session));
         let requests = calls.iter().map(|call| self.call_request(call)).collect();
         let (sender, mut results) = mpsc::unbounded_channel();
         let report = move |position: usize, envelope: &Arc<Envelope>| {
             // The receiver is dropped only when the turn is stopped.
             let _ = sender.send((position, Arc::clone(envelope)));
         };
-        let work = orchestrator.call_all(&session, requests, report);
+        let work = orchestrator.calls(&session, requests, report);
         let cancelled = self.cancelled.clone();
         tokio::pin!(work, cancelled);
         let mut is_running = true;
@@ -60,35 +62,30 @@ impl TurnRun {
         CallRequest::new(SessionRef::Id(self.session.id.clone()), tool_call).principal(&self.principal)
     }
 
+    /// Ends a call that does not run.
+    pub(crate) async fn refuse_call(&self, call: &ToolCallPart, failure: Failure) -> EventBody {
+        let envelope = self.orchestrator.call(self.call_request(call).refused(failure)).await;
+        self.finished(call, &envelope)
+    }
+
     /// The event of a call that has ended.
-    pub(crate) fn finished(&self, call: &ToolCallPart, envelope: &Envelope) -> EventBody {
-        let content = Arc::new(self.orchestrator.for_model(&self.session, envelope));
+    fn finished(&self, call: &ToolCallPart, envelope: &Envelope) -> EventBody {
+        let result = result_part(&self.orchestrator, &self.session, (&call.id, &call.tool), Ok(envelope));
         let confirmation =
             envelope.outcome.as_ref().err().and_then(|failure| failure.confirmation.as_deref());
-        let (call_id, tool) = (call.id.clone(), call.tool.clone());
         match confirmation {
             Some(request) => EventBody::ApprovalRequested {
                 approval: ApprovalPart {
-                    id: confirm::new_answer_id(request, &self.session.id, &self.principal),
-                    call_id,
-                    tool,
+                    id: confirmation_token::new_answer_id(request, &self.session.id, &self.principal),
+                    call_id: result.call_id,
+                    tool: result.tool,
                     args: request.args.clone(),
                     preview: request.preview.clone(),
                     expires_at: request.expires_at,
-                    content,
+                    content: result.content,
                 },
             },
-            None => EventBody::ToolFinished {
-                result: ToolResultPart {
-                    call_id,
-                    tool,
-                    content,
-                    is_error: !envelope.is_ok(),
-                    is_declined: false,
-                    duration_ms: envelope.meta.duration,
-                    task: begun_task(envelope).map(str::to_owned),
-                },
-            },
+            None => EventBody::ToolFinished { result },
         }
     }
 
@@ -115,7 +112,7 @@ impl TurnRun {
                         "The user stopped the turn; the call did not run.",
                     )
                     .suggest("Call it again only if the user asks for it.");
-                    EventBody::ToolFinished { result: self.failed_call(call, failure) }
+                    self.refuse_call(call, failure).await
                 }
             };
             self.writer.push(event).await?;
@@ -132,12 +129,36 @@ impl TurnRun {
 
     /// The result of a call whose secret arguments are lost.
     async fn outcome_of_lost(&self, call: &ToolCallPart) -> EventBody {
-        if let Ok(Some(envelope)) = self.orchestrator.recorded(&self.session.id, &call.id).await {
+        if let Ok(Some(envelope)) = self.orchestrator.recorded_envelope(&self.session.id, &call.id).await {
             return self.finished(call, &envelope);
         }
         let failure =
             Failure::new(ErrorKind::Permanent, "The server was restarted before the call had a result.")
                 .suggest("Check whether it took effect, and call it again if it did not.");
-        EventBody::ToolFinished { result: self.failed_call(call, failure) }
+        let ids = (call.id.as_str(), call.tool.as_str());
+        EventBody::ToolFinished { result: result_part(&self.orchestrator, &self.session, ids, Err(&failure)) }
+    }
+}
+
+/// The result of a call, with its id and tool: from its envelope, or from why it has none.
+pub(crate) fn result_part(
+    orchestrator: &Orchestrator,
+    session: &SessionRecord,
+    (call_id, tool): (&str, &str),
+    end: Result<&Envelope, &Failure>,
+) -> ToolResultPart {
+    let content = match end {
+        Ok(envelope) => orchestrator.for_model(session, envelope),
+        Err(failure) => orchestrator.failure_for_model(session, tool, failure),
+    };
+    let envelope = end.ok();
+    ToolResultPart {
+        call_id: call_id.to_owned(),
+        tool: tool.to_owned(),
+        content: content.into(),
+        is_error: !envelope.is_some_and(Envelope::is_ok),
+        is_declined: false,
+        duration_ms: envelope.map_or(0, |envelope| envelope.meta.duration),
+        task: envelope.and_then(begun_task).map(str::to_owned),
     }
 }

@@ -1,6 +1,6 @@
 //! Why a request to the agent is refused. A model that fails is no error here: it ends the turn.
 
-use toolwright_orchestrator::{confirm, store};
+use toolwright_orchestrator::{confirmation_token, store};
 
 /// Why a request is refused. The text is for the client.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -31,7 +31,7 @@ pub enum Error {
     UnknownClientCall(String),
     /// The approval is unknown, expired, answered before, or belongs to another session.
     #[error("{0}")]
-    Approval(#[from] confirm::Error),
+    Approval(#[from] confirmation_token::Error),
     #[error("the store is unavailable")]
     Store(#[from] store::Error),
 }

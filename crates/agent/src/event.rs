@@ -170,7 +170,7 @@ pub struct ToolResultPart {
 /// A request for a person's approval, as the conversation shows it to its owner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ApprovalPart {
-    /// The owner answers with it: see [`toolwright_orchestrator::confirm::answer_id`]. A model is not shown it.
+    /// The owner answers with it: see [`toolwright_orchestrator::confirmation_token::answer_id`]. A model is not shown it.
     pub id: String,
     pub call_id: String,
     pub tool: String,
@@ -187,7 +187,7 @@ pub struct ApprovalPart {
 impl ApprovalPart {
     /// The id of the confirmation request: an operator answers with it.
     pub fn confirmation_id(&self) -> &str {
-        toolwright_orchestrator::confirm::request_id(&self.id)
+        toolwright_orchestrator::confirmation_token::request_id(&self.id)
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::time::Instant;
 
-use serde_json::{Map, Value};
-use toolwright_contract::{Envelope, ErrorKind, Failure, Meta};
-use toolwright_orchestrator::observe::Span;
+use serde_json::Value;
+use toolwright_contract::{ErrorKind, Failure};
+use toolwright_orchestrator::spans::Span;
 use toolwright_providers::Call;
 
-use crate::event::{EventBody, FinishReason, ProviderData, ToolCallPart, ToolResultPart, TurnOutcome, Usage};
+use crate::event::{EventBody, FinishReason, ProviderData, ToolCallPart, TurnOutcome, Usage};
 use crate::ids;
 use crate::log_writer::WriteError;
 use crate::metrics::Metrics;
@@ -154,10 +154,10 @@ impl TurnRun {
         ProviderData { provider: self.agent.model.provider().to_owned(), value }
     }
 
-    /// The events of the calls. Those that cannot run have their result at once.
+    /// The events of the calls. Those that cannot run are refused at once.
     async fn record_calls(&mut self, step: u32, calls: Vec<(Call, Option<Value>)>) -> Vec<EventBody> {
         let mut events = Vec::new();
-        let mut results = Vec::new();
+        let mut refused = Vec::new();
         let mut used = std::mem::take(&mut self.writer.conversation.call_ids);
         for (position, (mut call, data)) in calls.into_iter().enumerate() {
             self.toolbox.view.restore(&mut call);
@@ -167,8 +167,6 @@ impl TurnRun {
             let (args, failure) = arguments(call.arguments, position);
             let failure = failure.or_else(|| self.toolbox.names.is_empty().then(no_tools));
             let redacted = self.orchestrator.without_secrets(&self.session, &call.name, &args).await;
-            // A text that could not be read may have secrets anywhere.
-            let redacted = redacted.map(|args| if args.is_object() { args } else { "[redacted]".into() });
             let is_redacted = redacted.is_some();
             if is_redacted && failure.is_none() {
                 self.secret_args.insert(id.clone(), args.clone());
@@ -181,36 +179,16 @@ impl TurnRun {
                 is_redacted,
             };
             if let Some(failure) = failure {
-                results.push(EventBody::ToolFinished { result: self.failed_call(&part, failure) });
+                refused.push((part.clone(), failure));
             }
             let provider_data = data.map(|value| self.provider_data(value));
             events.push(EventBody::ToolCalled { call: part, provider_data });
         }
         self.writer.conversation.call_ids = used;
-        events.extend(results);
-        events
-    }
-
-    /// The result of a call that did not run.
-    pub(crate) fn failed_call(&self, call: &ToolCallPart, failure: Failure) -> ToolResultPart {
-        let meta = Meta {
-            tool: call.tool.clone(),
-            tool_version: None,
-            registry_version: String::new(),
-            duration: 0,
-            execution_id: call.id.clone(),
-            more: Map::new(),
-        };
-        let envelope = Envelope { outcome: Err(failure), meta };
-        ToolResultPart {
-            call_id: call.id.clone(),
-            tool: call.tool.clone(),
-            content: self.orchestrator.for_model(&self.session, &envelope).into(),
-            is_error: true,
-            is_declined: false,
-            duration_ms: 0,
-            task: None,
+        for (part, failure) in refused {
+            events.push(self.refuse_call(&part, failure).await);
         }
+        events
     }
 }
 

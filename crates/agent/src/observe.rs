@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use toolwright_orchestrator::observe::Span;
+use toolwright_orchestrator::spans::Span;
 
 use crate::event::{FinishReason, Usage};
 use crate::model::ModelErrorKind;

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use toolwright_contract::{Envelope, ErrorKind, Failure};
+use toolwright_orchestrator::confirmation_token;
 use toolwright_orchestrator::store::{
     self, Backend, ConfirmationRecord, ConfirmationStatus, ConversationLog, SessionRecord,
 };
-use toolwright_orchestrator::{begun_task, confirm};
 
 use crate::agent::{Agent, committed};
+use crate::calls::result_part;
 use crate::conversation::Conversation;
 use crate::error::Error;
 use crate::event::{ApprovalPart, EventBody, FinishReason, ToolCallPart, ToolResultPart, TurnOutcome};
@@ -70,7 +71,7 @@ impl Agent {
         if !conversation.turns.iter().any(|turn| turn.reply.tools().any(|tool| is_open(&tool))) {
             return Ok(events);
         }
-        let pending = self.0.orchestrator.pending(Some(&session.id)).await?;
+        let pending = self.0.orchestrator.pending_confirmations(Some(&session.id)).await?;
         for turn in &conversation.turns {
             for tool in turn.reply.tools().filter(is_open) {
                 let request = pending.iter().find(|request| request.execution == tool.call.id);
@@ -103,7 +104,7 @@ impl Agent {
                 let task = self.0.orchestrator.task(id).await?.filter(|task| task.has_ended());
                 let Some(task) = task else { continue };
                 if let Some(envelope) = self.0.orchestrator.task_envelope(&task).await? {
-                    let result = self.result_event(session, &tool.call, &envelope, false);
+                    let result = self.result_event(session, &tool.call, Ok(&envelope), false);
                     events.push((Arc::clone(&turn.id), result));
                 }
             }
@@ -118,13 +119,13 @@ impl Agent {
         tool: &ToolPart,
         request: Option<&ConfirmationRecord>,
     ) -> store::Result<Vec<EventBody>> {
-        let recorded = self.0.orchestrator.recorded(&session.id, &tool.call.id).await?;
+        let recorded = self.0.orchestrator.recorded_envelope(&session.id, &tool.call.id).await?;
         match (recorded, &tool.approval, request) {
-            (Some(envelope), _, _) => self.with_decision(session, tool, &envelope).await,
+            (Some(envelope), _, _) => self.with_decision(session, tool, Ok(&envelope)).await,
             (None, Some(approval), None) => self.unanswered(session, tool, approval).await,
             // The request has another token or preview since the user was asked, so they are asked again.
             (None, Some(approval), Some(request))
-                if approval.id == confirm::answer_id(request, &session.principal) =>
+                if approval.id == confirmation_token::answer_id(request, &session.principal) =>
             {
                 Ok(Vec::new())
             }
@@ -138,7 +139,7 @@ impl Agent {
         &self,
         session: &SessionRecord,
         tool: &ToolPart,
-        envelope: &Envelope,
+        end: Result<&Envelope, &Failure>,
     ) -> store::Result<Vec<EventBody>> {
         let mut events = Vec::new();
         let mut is_declined = tool.decision.as_ref().is_some_and(|decision| !decision.approved);
@@ -156,7 +157,7 @@ impl Agent {
                 reason: request.reason.clone(),
             });
         }
-        events.push(self.result_event(session, &tool.call, envelope, is_declined));
+        events.push(self.result_event(session, &tool.call, end, is_declined));
         Ok(events)
     }
 
@@ -164,20 +165,11 @@ impl Agent {
         &self,
         session: &SessionRecord,
         call: &ToolCallPart,
-        envelope: &Envelope,
+        end: Result<&Envelope, &Failure>,
         is_declined: bool,
     ) -> EventBody {
-        EventBody::ToolFinished {
-            result: ToolResultPart {
-                call_id: call.id.clone(),
-                tool: call.tool.clone(),
-                content: self.0.orchestrator.for_model(session, envelope).into(),
-                is_error: !envelope.is_ok(),
-                is_declined,
-                duration_ms: envelope.meta.duration,
-                task: begun_task(envelope).map(str::to_owned),
-            },
-        }
+        let result = result_part(&self.0.orchestrator, session, (&call.id, &call.tool), end);
+        EventBody::ToolFinished { result: ToolResultPart { is_declined, ..result } }
     }
 
     /// The result of a call whose request for approval is no longer open, and that has none in the store: it was interrupted
@@ -188,8 +180,8 @@ impl Agent {
         tool: &ToolPart,
         approval: &ApprovalPart,
     ) -> store::Result<Vec<EventBody>> {
-        match self.0.orchestrator.interruption(&session.id, &tool.call.id).await? {
-            Some(failure) => self.with_decision(session, tool, &unrun(&tool.call, failure)).await,
+        match self.0.orchestrator.interruption_failure(&session.id, &tool.call.id).await? {
+            Some(failure) => self.with_decision(session, tool, Err(&failure)).await,
             None => Ok(self.expired(session, tool, approval).await?.into_iter().collect()),
         }
     }
@@ -213,7 +205,7 @@ impl Agent {
             Failure::new(ErrorKind::Permanent, "The call was not approved in time.")
                 .suggest("Ask the user whether they still want it.")
         };
-        Ok(is_over.then(|| self.result_event(session, &tool.call, &unrun(&tool.call, failure()), true)))
+        Ok(is_over.then(|| self.result_event(session, &tool.call, Err(&failure()), true)))
     }
 
     async fn approval_event(
@@ -226,9 +218,9 @@ impl Agent {
         let failure = Failure::new(ErrorKind::ConfirmationRequired, message).suggest(
             "Tell the user what the call would do and wait. It runs once they approve: do not call it again.",
         );
-        let content = self.0.orchestrator.for_model(session, &unrun(call, failure)).into();
+        let content = self.0.orchestrator.failure_for_model(session, &call.tool, &failure).into();
         let approval = ApprovalPart {
-            id: confirm::answer_id(request, &session.principal),
+            id: confirmation_token::answer_id(request, &session.principal),
             call_id: call.id.clone(),
             tool: call.tool.clone(),
             args: self.0.orchestrator.redacted_args(request).await?,
@@ -282,7 +274,7 @@ impl Agent {
                 };
                 let failure = Failure::new(ErrorKind::Permanent, message)
                     .suggest("Check whether it took effect, and call it again if it is still wanted.");
-                let event = self.result_event(session, &tool.call, &unrun(&tool.call, failure), false);
+                let event = self.result_event(session, &tool.call, Err(&failure), false);
                 events.push((Arc::clone(&turn.id), event));
             }
         }
@@ -291,17 +283,4 @@ impl Agent {
         }
         Ok(())
     }
-}
-
-/// The envelope of a call that did not run, or not to its end.
-fn unrun(call: &ToolCallPart, failure: Failure) -> Envelope {
-    let meta = toolwright_contract::Meta {
-        tool: call.tool.clone(),
-        tool_version: None,
-        registry_version: String::new(),
-        duration: 0,
-        execution_id: call.id.clone(),
-        more: serde_json::Map::new(),
-    };
-    Envelope { outcome: Err(failure), meta }
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 use toolwright_contract::Principal;
 use toolwright_orchestrator::Orchestrator;
-use toolwright_orchestrator::observe::Span;
+use toolwright_orchestrator::spans::Span;
 use toolwright_orchestrator::store::SessionRecord;
 
 use crate::agent::Inner;

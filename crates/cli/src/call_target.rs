@@ -6,7 +6,7 @@ use anyhow::Result;
 use reqwest::Method;
 use serde_json::{Value, json};
 use toolwright_contract::{ClientEnvelope, Envelope, ErrorKind, Mode, Principal};
-use toolwright_orchestrator::confirm::{Approver, Proof};
+use toolwright_orchestrator::confirmation_token::{AnswerProof, Approver};
 use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::store::{Backend, PendingQuery, PendingScope};
 use toolwright_orchestrator::{CallRequest, Orchestrator, ToolCall, begun_task};
@@ -112,7 +112,7 @@ impl CallTarget {
     pub async fn approve(&self, session: &str, token: &str) -> Result<Answer> {
         match self {
             Self::Own(orchestrator) => {
-                let proof = if token.contains('.') { Proof::Token } else { Proof::Transport };
+                let proof = if token.contains('.') { AnswerProof::Token } else { AnswerProof::Transport };
                 let (client_id, by) = (CLIENT_ID, CLIENT_ID);
                 let approver = Approver { token, proof, session, client_id, by, principal: None };
                 let envelope = orchestrator.approve(&approver, None).await?;

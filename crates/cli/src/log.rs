@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use clap::ValueEnum;
-use toolwright_contract::visible::{escape, escape_lines};
+use toolwright_contract::escape::{escape, escape_lines};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::filter::Targets;
@@ -127,7 +127,7 @@ mod tests {
         let text = lines.text();
         assert!(text.starts_with(&format!(" INFO from outside: {escaped} tool=\"one\\nWARN")), "{text}");
         assert!(text.ends_with(" count=3\n") && text.lines().count() == 1, "{text}");
-        assert!(!text.trim_end().contains(toolwright_contract::visible::is_hidden), "{text}");
+        assert!(!text.trim_end().contains(toolwright_contract::escape::is_hidden), "{text}");
     }
 
     #[test]
@@ -137,7 +137,7 @@ mod tests {
         let log_format = tracing_subscriber::fmt().with_writer(move || EscapedJson(writer.clone()));
         tracing::subscriber::with_default(log_format.json().flatten_event(true).finish(), log);
         let text = lines.text();
-        assert!(!text.trim_end().contains(toolwright_contract::visible::is_hidden), "{text}");
+        assert!(!text.trim_end().contains(toolwright_contract::escape::is_hidden), "{text}");
         let line: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(line["tool"], "one\nWARN forged \u{1b}[2J\u{9b}\u{202e}end");
     }

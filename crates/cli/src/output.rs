@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use anyhow::Result;
 use serde::Serialize;
-use toolwright_contract::visible::{escape, escape_lines, is_hidden};
+use toolwright_contract::escape::{escape, escape_lines, is_hidden};
 
 /// An error with a suggested fix.
 #[derive(Debug)]

@@ -1,5 +1,5 @@
-//! Reads the arguments of a call from JSON. A name that is given twice in an object is refused: readers differ in which of
-//! the two values they take.
+//! Reads the arguments of a call from JSON. A name that is given twice in an object is refused: readers differ in which
+//! of the two values they take.
 
 use std::fmt;
 
@@ -32,8 +32,8 @@ pub fn check_integers(text: &[u8]) -> Result<(), String> {
     tokens(text).try_for_each(check_integer)
 }
 
-/// JSON text in which whole numbers that need more than 64 bits are strings, so that none is rounded. `None` if there are
-/// none.
+/// JSON text in which whole numbers that need more than 64 bits are strings, so that none is rounded. `None` if there
+/// are none.
 pub fn quote_long_integers(text: &str) -> Option<String> {
     check_integers(text.as_bytes()).err()?;
     let mut quoted = Vec::with_capacity(text.len() + 2);

@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 
 use serde_json::{Number, Value};
 
-/// Appends the canonical form: members sorted by UTF-16 code units, numbers as ECMAScript writes them. Two documents with
-/// the same meaning have the same canonical bytes.
+/// Appends the canonical form: members sorted by UTF-16 code units, numbers as ECMAScript writes them. Two documents
+/// with the same meaning have the same canonical bytes.
 pub fn write_canonical(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Array(items) => {
@@ -58,7 +58,8 @@ fn canonical_number(number: &Number) -> String {
     }
 }
 
-/// The first whole number that a double, and so JavaScript, cannot hold exactly: its place as a JSON pointer, and the number.
+/// The first whole number that a double, and so JavaScript, cannot hold exactly: its place as a JSON pointer, and the
+/// number.
 pub fn inexact_integer(value: &Value) -> Option<(String, &Number)> {
     match value {
         Value::Number(number) => (!fits_double(number)).then(|| (String::new(), number)),

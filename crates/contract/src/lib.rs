@@ -7,6 +7,7 @@ mod builtin;
 mod confirmation;
 mod envelope;
 mod error_kind;
+pub mod escape;
 pub mod handler_context;
 mod intent;
 pub mod json;
@@ -14,7 +15,6 @@ pub mod object;
 mod principal;
 pub mod suggest;
 mod tool;
-pub mod visible;
 mod word_enum;
 
 pub use builtin::BUILTIN_HANDLERS;
@@ -24,6 +24,6 @@ pub use error_kind::ErrorKind;
 pub use intent::IntentKind;
 pub use principal::{ADMIN, LOCAL, Principal, SPEAKS_FOR_CLIENTS};
 pub use tool::{
-    Availability, Category, Confirmation, ConfirmationRule, Execution, Mode, PREVIEW_FUNCTIONS, Permissions,
-    PreviewRead, RateLimit, SideEffects, ToolSpec,
+    Availability, Category, Confirmation, ConfirmationRule, ExecutionMode, Mode, PREVIEW_FUNCTIONS,
+    Permissions, PreviewRead, RateLimit, SideEffects, ToolSpec,
 };

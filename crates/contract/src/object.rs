@@ -1,4 +1,5 @@
-//! Structs that are read from objects only. What serde derives for a struct also reads an array, by the order of its fields.
+//! Structs that are read from objects only. What serde derives for a struct also reads an array, by the order of its
+//! fields.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -43,7 +43,7 @@ word_enum! {
 
 word_enum! {
     /// Whether the caller waits for the result.
-    Execution {
+    ExecutionMode {
         /// The call returns its result.
         Foreground = "foreground",
         /// The call returns a task; the result follows.
@@ -141,7 +141,7 @@ pub struct ToolSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<Number>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub execution: Option<Execution>,
+    pub execution: Option<ExecutionMode>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub availability: Option<Availability>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -101,8 +101,8 @@ pub enum FunctionKind {
 /// The pending result of a host function.
 pub type HostFuture = Pin<Box<dyn Future<Output = Result<Value, HostError>> + Send>>;
 
-/// Implements the host functions. It is called on the task that awaits the call, so it must not block. Host calls that the
-/// handler does not await end with the call.
+/// Implements the host functions. It is called on the task that awaits the call, so it must not block. Host calls that
+/// the handler does not await end with the call.
 pub trait Host: Send + Sync {
     fn call(&self, path: &str, args: Vec<Value>) -> HostFuture;
     fn call_sync(&self, path: &str, args: Vec<Value>) -> Result<Value, HostError>;

@@ -23,9 +23,9 @@ pub struct Options {
     pub worker: Option<PathBuf>,
     /// The functions in every handler's `context`; the host decides which of them a call may use.
     pub functions: Vec<HostFunction>,
-    /// A last bound of concurrent calls, each in a process of its own. Further calls wait until their deadline, and do
-    /// so without a fair order: whoever calls the engine limits its calls first, and nested calls need room beside those
-    /// that wait for them.
+    /// The backstop for concurrent calls, each in a process of its own. Further calls wait until their deadline, in no
+    /// fair order: callers limit concurrency themselves, and leave room for nested calls beside those that wait for
+    /// them.
     pub max_calls: usize,
     /// The limit of workers that wait for the next call of their handler.
     pub max_idle_workers: usize,
@@ -98,8 +98,8 @@ impl Engine {
         self.0.permits.available_permits()
     }
 
-    /// Calls `execute` of the program's handler and awaits its result. Must be awaited on a tokio runtime with IO and time.
-    /// Dropping the future kills the call.
+    /// Calls `execute` of the program's handler and awaits its result. Must be awaited on a tokio runtime with IO and
+    /// time. Dropping the future kills the call.
     pub async fn run(&self, mut call: HandlerCall) -> Result<Value, Failure> {
         let runtime = Handle::try_current().map_err(|_| Failure::EngineLost)?;
         let permit = self.permit(&call).await?;

@@ -1,4 +1,4 @@
-//! One call on one worker: sends the input, answers host calls, and enforces what the worker is not trusted with.
+//! One call on one worker: sends the input, answers host calls, and enforces the limits that a worker could ignore.
 use std::{
     io,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -30,14 +30,14 @@ const EXIT_TIME: Duration = Duration::from_millis(500);
 /// Space for at least this much is there before each read: most calls send less in all.
 const READ_BYTES: usize = 4096;
 
-/// How an exchange ends.
-pub(crate) struct Ended {
+/// The result of an exchange.
+pub(crate) struct ExchangeEnd {
     pub result: Result<Value, Failure>,
     /// Whether the worker may serve another call.
     pub reusable: bool,
 }
 
-impl Ended {
+impl ExchangeEnd {
     fn failed(failure: Failure) -> Self {
         Self { result: Err(failure), reusable: false }
     }
@@ -78,8 +78,8 @@ impl Exchange {
             output_bytes: limits.output_bytes,
         };
         encode(&ToWorker::Call(input), &mut worker.unsent)?;
-        // Before the runtime knows the socket: it would wait for its own event loop first. If the worker has ended, what it
-        // has sent is still to be read.
+        // Before the runtime knows the socket: it would wait for its own event loop first. If the worker has ended,
+        // what it has sent is still to be read.
         if worker.flush().is_err() {
             worker.unsent.clear();
         }
@@ -102,13 +102,13 @@ impl Exchange {
     }
 
     /// Runs until the handler has a result, passes a limit, or the worker is lost.
-    pub async fn run(&mut self) -> Ended {
+    pub async fn run(&mut self) -> ExchangeEnd {
         match self.messages().await {
             Ok(ended) => ended,
             // The socket is closed, or the worker sent something that is not a message.
             Err(_) => match timeout(EXIT_TIME, self.worker.exited()).await {
-                Ok(exit) => Ended::failed(exit.failure()),
-                Err(_) => Ended::failed(Failure::EngineLost),
+                Ok(exit) => ExchangeEnd::failed(exit.failure()),
+                Err(_) => ExchangeEnd::failed(Failure::EngineLost),
             },
         }
     }
@@ -129,7 +129,7 @@ impl Exchange {
         Ok(self.worker)
     }
 
-    async fn messages(&mut self) -> io::Result<Ended> {
+    async fn messages(&mut self) -> io::Result<ExchangeEnd> {
         loop {
             // Before the next message is read: a host call is started even if the handler does not await it.
             while let Some(Some((id, result))) = self.pending.next().now_or_never() {
@@ -141,7 +141,7 @@ impl Exchange {
                         return Ok(ended);
                     }
                 }
-                None if self.expects_too_much() => return Ok(Ended::failed(Failure::OutputTooLarge)),
+                None if self.expects_too_much() => return Ok(ExchangeEnd::failed(Failure::OutputTooLarge)),
                 None => self.wait().await?,
             }
         }
@@ -184,7 +184,7 @@ impl Exchange {
         Ok(Some(message))
     }
 
-    fn handle(&mut self, message: FromWorker) -> io::Result<Option<Ended>> {
+    fn handle(&mut self, message: FromWorker) -> io::Result<Option<ExchangeEnd>> {
         match message {
             FromWorker::Ready => {}
             FromWorker::Console(level, text) => self.host.console(level, text),
@@ -193,11 +193,11 @@ impl Exchange {
                 let too_many = self.host_calls > self.limits.total_host_calls
                     || self.pending.len() >= self.limits.pending_host_calls;
                 if too_many {
-                    return Ok(Some(Ended::failed(Failure::TooManyHostCalls)));
+                    return Ok(Some(ExchangeEnd::failed(Failure::TooManyHostCalls)));
                 }
                 self.host_call(id, function, args)?;
             }
-            FromWorker::Done { result, reusable } => return Ok(Some(Ended { result, reusable })),
+            FromWorker::Done { result, reusable } => return Ok(Some(ExchangeEnd { result, reusable })),
         }
         Ok(None)
     }

@@ -1,10 +1,11 @@
-//! Runs tool handlers: JavaScript modules in worker processes, which can reach only what the caller passes to them.
-//! It must not know tools, schemas or envelopes: a program, plain data and host functions go in, a JSON value or a typed
+//! Runs tool handlers: JavaScript modules in worker processes, which can reach only what the caller passes to them. It
+//! must not know tools, schemas or envelopes: a program, plain data and host functions go in, a JSON value or a typed
 //! [`Failure`] comes out.
 //!
 //! A worker is a process of its own with one socket: no files, environment, network or other descriptors. It serves one
-//! program, one call at a time, each in a new realm (a QuickJS runtime and context). A call that exceeds a limit (memory,
-//! CPU time, stack, output, host calls) ends, by the interpreter or by the death of its process, without affecting others.
+//! program, one call at a time, each in a new realm (a QuickJS runtime and context). A call that exceeds a limit
+//! (memory, CPU time, stack, output, host calls) ends, by the interpreter or by the death of its process, without
+//! affecting others.
 //!
 //! A handler has the language and the small part of the web's globals listed in `js/prelude.js`. It has no `eval` and
 //! no `Function` constructor: the code that was built and checked is the code that runs.

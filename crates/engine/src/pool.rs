@@ -66,12 +66,12 @@ impl Pool {
             let others = state.idle.iter().any(|other| serves(other, program));
             if !ready && !others {
                 // The next call need not wait for a realm either.
-                let spare = self.spare(state, program)?;
+                let spare = self.take_unbound_worker(state, program)?;
                 state.idle.push_back(spare);
             }
             return Ok(worker);
         }
-        let worker = self.spare(state, program)?;
+        let worker = self.take_unbound_worker(state, program)?;
         // The next new program finds a process that exists already.
         if state.idle.iter().all(|idle| idle.program.is_some()) {
             let spare = self.fork(state)?;
@@ -93,7 +93,7 @@ impl Pool {
     }
 
     /// A worker without a program, bound to this one.
-    fn spare(&self, state: &mut State, program: &Arc<Program>) -> Result<Worker, Failure> {
+    fn take_unbound_worker(&self, state: &mut State, program: &Arc<Program>) -> Result<Worker, Failure> {
         let unbound = state.idle.iter().position(|worker| worker.program.is_none());
         let mut worker = match unbound.and_then(|at| state.idle.remove(at)) {
             Some(worker) if readiness(&worker) != Readiness::Lost => worker,

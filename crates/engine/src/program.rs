@@ -10,8 +10,8 @@ pub struct Source {
     pub text: String,
 }
 
-/// The modules of one handler; shared by all of its calls. The entry is `handler.js`, or the first module if there is none
-/// of that name.
+/// The modules of one handler; shared by all of its calls. The entry is `handler.js`, or the first module if there is
+/// none of that name.
 pub struct Program {
     pub name: String,
     pub modules: Vec<Source>,

@@ -1,5 +1,5 @@
-//! The server's side of the spawner: a process of its own that forks the workers, reports their exits and kills them. The
-//! spawner has none of the server's memory, environment, files or sockets, and neither have its children.
+//! The server's side of the spawner: a process of its own that forks the workers, reports their exits and kills them.
+//! The spawner has none of the server's memory, environment, files or sockets, and neither have its children.
 use std::{
     collections::HashMap,
     io::{self, Read, Write},
@@ -56,8 +56,8 @@ impl Exit {
         const SIGXCPU: i32 = 24;
         match self {
             Self { code: EXIT_CPU, .. } | Self { signal: SIGXCPU, .. } => Failure::CpuTime,
-            // Rust aborts when an allocation fails. Others than the engine kill a worker only if the machine is short of
-            // memory; the engine kills after it has decided on the failure.
+            // Rust aborts when an allocation fails. Others than the engine kill a worker only if the machine is short
+            // of memory; the engine kills after it has decided on the failure.
             Self { signal: SIGABRT | SIGKILL, .. } => Failure::Memory,
             _ => Failure::EngineLost,
         }

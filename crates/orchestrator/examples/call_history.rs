@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use toolwright_contract::{Mode, Principal};
-use toolwright_orchestrator::steps::{Step, Steps};
+use toolwright_orchestrator::steps::{CallStep, Steps};
 use toolwright_orchestrator::store::sqlite::Options;
 use toolwright_orchestrator::store::{
     ANY_ERROR, AuditEntry, AuditFilter, AuditQuery, Backend, Durability, SessionQuery, SessionRecord,
@@ -145,10 +145,10 @@ fn entry(number: u64) -> AuditEntry {
         principal: format!("user_{}", number % 1000),
         org: Some("studio".to_owned()),
         steps: Steps::from_iter([
-            (Step::Resolve, 9),
-            (Step::Admit, 31),
-            (Step::Run, 1500),
-            (Step::Settle, 4),
+            (CallStep::Resolve, 9),
+            (CallStep::Admit, 31),
+            (CallStep::Run, 1500),
+            (CallStep::Settle, 4),
         ]),
         ..AuditEntry::default()
     }

@@ -9,16 +9,16 @@ use toolwright_engine::Cancel;
 
 use crate::capacity::SeatAnswer;
 use crate::execution::Execution;
-use crate::gate::{self, GateInput, RateTokens, Stop, meter};
+use crate::gate::{self, GateInput, GateRefusal, RateTokens, meters};
 use crate::invocation::MAX_TIMEOUT;
 use crate::orchestrator::Orchestrator;
-use crate::prepared::PreparedTool;
+use crate::prepared_tool::PreparedTool;
 use crate::refusal::{
     approval_already_used, cancelled, execution_id_conflict, session_inactive, still_running,
     store_unavailable, toolset_missing, unknown_outcome, unknown_session,
 };
-use crate::state;
-use crate::steps::Step;
+use crate::session_state;
+use crate::steps::CallStep;
 use crate::store::{self, Backend, ClaimOutcome, Durability, ExecutionStatus};
 
 /// How often the store is asked whether a call that runs in another process has ended.
@@ -56,30 +56,30 @@ impl Orchestrator {
         let is_stored = execution.claim == ClaimKind::Stored;
         loop {
             if is_stored {
-                execution.steps.begin(Step::Replay);
+                execution.steps.begin(CallStep::Replay);
             }
             if let Some(envelope) = self.replay(execution).await? {
                 return Ok(Admission::Recorded(envelope));
             }
-            execution.steps.begin(Step::Admit);
+            execution.steps.begin(CallStep::Admit);
             let (prepared, confirmation) = self.admit(execution).await?;
             if confirmation == Confirmation::Needed || !self.is_as_previewed(execution, &prepared).await? {
                 return Ok(Admission::Unconfirmed(prepared));
             }
             if execution.needs_seat(&prepared) {
-                execution.steps.begin(Step::Seat);
+                execution.steps.begin(CallStep::Seat);
             }
             if self.take_seat(execution, &prepared).await? && is_stored {
                 self.reload_session(execution).await?;
                 continue;
             }
             if is_stored {
-                execution.steps.begin(Step::Claim);
+                execution.steps.begin(CallStep::Claim);
             }
             if let Some(admission) = self.claim(execution, prepared).await? {
                 return Ok(admission);
             }
-            execution.steps.begin(Step::Wait);
+            execution.steps.begin(CallStep::Wait);
             Box::pin(self.wait_for_other_process(execution)).await?;
         }
     }
@@ -109,7 +109,7 @@ impl Orchestrator {
     /// Prepares the tool and passes the gates.
     async fn admit(&self, execution: &mut Execution) -> Result<(Arc<PreparedTool>, Confirmation), Failure> {
         if !execution.is_test() {
-            if execution.task.is_none() && !state::is_active(&execution.session, execution.now) {
+            if execution.task.is_none() && !session_state::is_active(&execution.session, execution.now) {
                 return Err(session_inactive("This session is no longer active."));
             }
             self.check_block(execution).await?;
@@ -122,7 +122,6 @@ impl Orchestrator {
             return Err(self.unknown_tool(&runtime, &execution.session, &execution.tool));
         };
         let prepared = runtime.prepared(tool).await?;
-        let args = std::mem::take(&mut execution.args);
         execution.rate_tokens = RateTokens::default();
         let mut input = GateInput {
             session: &execution.session,
@@ -132,7 +131,7 @@ impl Orchestrator {
             now: execution.now,
             is_approved: execution.approval.is_some(),
             is_charged: execution.is_charged,
-            args,
+            args: &mut execution.args,
             clamped: Map::new(),
             rate_tokens: RateTokens::default(),
         };
@@ -141,9 +140,8 @@ impl Orchestrator {
             (None, Some(_)) => gate::OF_TASKS,
             (None, None) => gate::OF_CALLS,
         };
-        let passed = gate::pass(gates, &mut input);
-        let GateInput { args, clamped, rate_tokens, .. } = input;
-        execution.args = args;
+        let passed = gate::check(gates, &mut input);
+        let GateInput { clamped, rate_tokens, .. } = input;
         if !clamped.is_empty() {
             execution.more_meta.insert("clamped".to_owned(), Value::Object(clamped));
         }
@@ -151,8 +149,8 @@ impl Orchestrator {
         execution.note_secrets();
         let confirmation = match passed {
             Ok(()) => Confirmation::NotNeeded,
-            Err(Stop::Confirm) => Confirmation::Needed,
-            Err(Stop::Deny(failure)) => return Err(failure),
+            Err(GateRefusal::Confirm) => Confirmation::Needed,
+            Err(GateRefusal::Deny(failure)) => return Err(failure),
         };
         execution.rate_tokens = rate_tokens;
         Ok((prepared, confirmation))
@@ -205,7 +203,7 @@ impl Orchestrator {
             ClaimOutcome::InDoubt => Err(unknown_outcome()),
             ClaimOutcome::Conflict => Err(execution_id_conflict()),
             ClaimOutcome::OverBudget { meter, .. } => {
-                Err(meter::exceeded(&meter, self.0.policy.for_mode(execution.session.mode)))
+                Err(meters::exceeded(&meter, self.0.policy.for_mode(execution.session.mode)))
             }
             ClaimOutcome::Unapproved => Err(approval_already_used()),
         }
@@ -222,7 +220,7 @@ impl Orchestrator {
             digest: execution.digest,
             // To begin a task a second time has no effect: it is the same task.
             idempotent: spec.idempotent || execution.begins_task(prepared),
-            charges: if execution.task.is_some() { Vec::new() } else { meter::charges(spec, policy) },
+            charges: if execution.task.is_some() { Vec::new() } else { meters::charges(spec, policy) },
             confirmation: execution.approval.as_ref().map(|approval| approval.id.clone()),
             now: execution.now,
             durability: if spec.idempotent { Durability::Relaxed } else { Durability::Committed },

@@ -1,9 +1,9 @@
 //! Blocked clients: the message `{type: "timeout", timeoutUntil}` of a tool blocks its client, and the server refuses
 //! the client's calls until then.
 //!
-//! A block applies to the principal, whatever client ids it chooses. Of a principal that speaks for clients, and of an
-//! operator, it applies to the client that the session names, or else to the session alone: a model cannot shut out the
-//! operator, or everyone who uses a server without keys.
+//! A block applies to the principal, whatever client ids it chooses. For a principal that speaks for clients, and for the
+//! role `admin`, it applies to the client that the session names, or else to the session alone: a model cannot block the
+//! admin, or all users of a server without keys.
 
 use serde_json::Value;
 use toolwright_capabilities::CapabilityError;
@@ -78,7 +78,8 @@ impl Orchestrator {
         }
     }
 
-    /// Blocks the client of a session, for `max_block_ms` at most. Of several blocks the one that ends last applies.
+    /// Blocks the client of a session, for `max_block_ms` at most. If there are several blocks, the one that ends last
+    /// applies.
     pub(crate) async fn block(&self, session: &SessionRecord, until: i64) -> store::Result<()> {
         let SessionRecord { principal, client_id, id, .. } = session;
         let now = self.0.clock.now();

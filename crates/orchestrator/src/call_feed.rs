@@ -1,5 +1,5 @@
-//! The audit entries of calls and answers as they end in this process, for people who watch. A watcher that is too slow
-//! misses some, and learns how many; the audit has all of them.
+//! A live feed of the audit entries of calls and answers that end in this process. A slow subscriber misses entries and
+//! gets their number (`RecvError::Lagged`); the audit log has all of them.
 
 use std::sync::Arc;
 

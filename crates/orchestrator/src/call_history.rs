@@ -14,8 +14,8 @@ const MAX_ENTRIES: usize = 500;
 /// All that is known of one call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallHistory {
-    /// Its audit entries, oldest first: refusals, answers to its confirmation request, the run, replays, and entries of the
-    /// handler.
+    /// Its audit entries, oldest first: refusals, answers to its confirmation request, the run, replays, and entries of
+    /// the handler.
     pub entries: Vec<NumberedEntry>,
     /// The audit entries of the calls that its handler has made, and of theirs, oldest first.
     pub nested: Vec<NumberedEntry>,
@@ -34,9 +34,9 @@ pub enum RecordSource {
     Stored,
     /// The store has the claim of a call that runs, or whose outcome is unknown.
     Unsettled,
-    /// They are in the memory of this process: the call was refused, or may run again.
+    /// They are in this process's memory only: the call was refused, or may run again.
     Memory,
-    /// They are gone, or were never held here: by another process, before a restart, or too long ago.
+    /// Not available: evicted from memory, or run by another process or before a restart.
     Gone,
 }
 

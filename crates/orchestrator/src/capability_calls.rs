@@ -1,12 +1,12 @@
-//! The capability calls of one attempt, as far as they decide how an attempt has failed: which of them failed, and whether
-//! one may have changed something. A failure that the handler does not handle keeps its kind in the envelope.
+//! The capability calls of one attempt, as far as they decide how an attempt has failed: which of them failed, and
+//! whether one may have changed something. A failure that the handler does not handle keeps its kind in the envelope.
 
 use serde_json::{Value, json};
 use toolwright_capabilities::retry_after_ms;
 use toolwright_contract::{ErrorKind, Failure, SideEffects, ToolSpec};
 use toolwright_engine::HostError;
 
-use crate::functions;
+use crate::engine_functions;
 
 /// The outcomes of the capability calls so far.
 #[derive(Debug, Default)]
@@ -79,7 +79,7 @@ pub(crate) fn may_write(
             !method.is_none_or(|method| matches!(method.to_ascii_uppercase().as_str(), "GET" | "HEAD"))
         }
         "callTool" => args.first().and_then(Value::as_str).and_then(effects_of) == Some(SideEffects::Writes),
-        _ => functions::find(path).is_some_and(|function| function.needs == SideEffects::Writes),
+        _ => engine_functions::find(path).is_some_and(|function| function.needs == SideEffects::Writes),
     }
 }
 
@@ -126,8 +126,8 @@ fn failure(path: &str, error: &HostError) -> Option<Failure> {
         "NOT_FOUND" => refused(ErrorKind::NotFound, format!("{service} has no such object.")),
         "CONFLICT" => refused(ErrorKind::Conflict, format!("{service} reports a conflict.")),
         "EXPIRED" => refused(ErrorKind::Conflict, "The object has expired.".to_owned()),
-        "INVALID_NAMESPACE" => refused(ErrorKind::Validation, "There is no such namespace.".to_owned()),
-        "INVALID_TIMEZONE" => refused(ErrorKind::Validation, "There is no such time zone.".to_owned()),
+        // The message of the capability names the argument, its value and what is allowed.
+        "INVALID_NAMESPACE" | "INVALID_TIMEZONE" => refused(ErrorKind::Validation, error.message.clone()),
         "REJECTED" => refused(ErrorKind::Permanent, format!("{service} rejected the content.")),
         "NOT_CONFIGURED" => Some(
             Failure::new(ErrorKind::Permanent, format!("{service} is not configured on this server."))

@@ -24,7 +24,7 @@ fn failed(code: &str) -> Result<Value, HostError> {
 
 #[test]
 fn an_uncaught_failure_keeps_its_kind() {
-    use ErrorKind::{Auth, Conflict, NotFound, Permanent, RateLimit, Transient, Validation};
+    use ErrorKind::{Auth, Conflict, NotFound, Permanent, RateLimit, Transient};
     for (path, code, kind, retryable, message) in [
         ("kb.search", "UNREACHABLE", Transient, true, "The knowledge base is unreachable."),
         ("http.fetch", "TIMEOUT", Transient, true, "The service did not respond in time."),
@@ -33,7 +33,6 @@ fn an_uncaught_failure_keeps_its_kind() {
         ("calendar.commit", "FORBIDDEN", Auth, false, "The calendar refused access."),
         ("calendar.getDraft", "NOT_FOUND", NotFound, false, "The calendar has no such object."),
         ("calendar.commit", "EXPIRED", Conflict, false, "The object has expired."),
-        ("kb.search", "INVALID_NAMESPACE", Validation, false, "There is no such namespace."),
         (
             "kb.get",
             "NOT_CONFIGURED",
@@ -47,6 +46,11 @@ fn an_uncaught_failure_keeps_its_kind() {
         let seen = (failure.kind, failure.retryable, failure.partial_side_effects, failure.message.as_str());
         assert_eq!(seen, (kind, retryable, false, message), "{path} {code}");
     }
+    // A wrong argument is named, with its value, by the capability.
+    let error = HostError::new("INVALID_NAMESPACE", "`namespace` is moon; use studio, personal or public");
+    let record = after(&[("kb.search", false, Err(error.clone()))]);
+    let failure = record.cause_of(Some("INVALID_NAMESPACE"), &spec("read_only", true)).unwrap();
+    assert_eq!((failure.kind, failure.message), (ErrorKind::Validation, error.message));
     // Errors of the handler, and codes that no capability has failed with.
     let record =
         after(&[("kb.get", false, failed("INVALID_ARGUMENT")), ("kb.get", false, failed("TIMEOUT"))]);

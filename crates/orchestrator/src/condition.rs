@@ -1,5 +1,5 @@
-//! Conditions in CEL over `tool`, `mode`, `session`, `user`, `args` and `settings`, with the function `mentions`. The caller
-//! decides what a condition that cannot be evaluated means.
+//! Conditions in CEL over `tool`, `mode`, `session`, `user`, `args` and `settings`, with the function `mentions`. The
+//! caller decides what a condition that cannot be evaluated means.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -104,10 +104,10 @@ fn mentions(text: Arc<String>, words: Cel) -> Result<bool, ExecutionError> {
         ));
     };
     // An invisible character may separate two words or be inside one: both readings count.
-    let (joined, separated) = (fold(&text, ""), fold(&text, " "));
+    let (joined, separated) = (normalize_text(&text, ""), normalize_text(&text, " "));
     let readings: [Vec<&str>; 2] = [words_of(&joined).collect(), words_of(&separated).collect()];
     Ok(words.iter().any(|word| match word {
-        Cel::String(word) => readings.iter().any(|words| contains_phrase(words, &fold(word, ""))),
+        Cel::String(word) => readings.iter().any(|words| contains_phrase(words, &normalize_text(word, ""))),
         // The list is wrong: matching is the safe result.
         _ => true,
     }))
@@ -124,7 +124,7 @@ fn contains_phrase(words: &[&str], phrase: &str) -> bool {
 }
 
 /// Normalizes a text: NFKC, lower case, and `replacement` for each invisible character.
-fn fold(text: &str, replacement: &str) -> String {
+fn normalize_text(text: &str, replacement: &str) -> String {
     let mut visible = String::with_capacity(text.len());
     for letter in text.chars() {
         if is_invisible(letter) {
@@ -146,7 +146,8 @@ fn words_of(text: &str) -> impl Iterator<Item = &str> {
     text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty())
 }
 
-/// Whole numbers become signed integers, so that `args.count > 1` compares integers; larger ones unsigned, to stay exact.
+/// Whole numbers become signed integers, so that `args.count > 1` compares integers; larger ones unsigned, to stay
+/// exact.
 fn cel_value(value: &Value) -> Cel {
     match value {
         Value::Null => Cel::Null,

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use toolwright_contract::{Envelope, Failure};
 
-use crate::confirm::{self, NewToken};
+use crate::confirmation_token::{self, NewToken};
 use crate::execution::Execution;
-use crate::in_flight::Slot;
+use crate::in_flight::CallSlot;
 use crate::orchestrator::Orchestrator;
-use crate::prepared::PreparedTool;
-use crate::redact;
+use crate::prepared_tool::PreparedTool;
+use crate::redaction;
 use crate::refusal::{approval_already_used, execution_id_conflict, store_unavailable, too_many_pending};
 use crate::run::ContinueWhenDropped;
-use crate::steps::Step;
+use crate::steps::CallStep;
 use crate::store::{self, Backend, ConfirmationRecord, ConfirmationStatus, PendingQuery, PendingScope};
 
 impl Orchestrator {
@@ -22,7 +22,7 @@ impl Orchestrator {
         &self,
         mut execution: Box<Execution>,
         prepared: Arc<PreparedTool>,
-        slot: Option<Slot>,
+        slot: Option<CallSlot>,
     ) -> Arc<Envelope> {
         let this = self.clone();
         let work = async move {
@@ -46,11 +46,11 @@ impl Orchestrator {
     ) -> Result<Failure, Failure> {
         let spec = &prepared.tool.spec;
         let token = NewToken::random();
-        execution.steps.begin(Step::Preview);
+        execution.steps.begin(CallStep::Preview);
         let preview = self.preview(execution, prepared).await?;
         self.withdraw_changed(execution).await?;
         let redacted_args =
-            prepared.has_secrets.then(|| redact::redacted(&spec.json_schema, &execution.args));
+            prepared.has_secrets.then(|| redaction::redacted(&spec.json_schema, &execution.args));
         let request = ConfirmationRecord {
             id: token.id,
             session: execution.session.id.clone(),
@@ -80,7 +80,7 @@ impl Orchestrator {
         execution.rate_tokens.spend();
         // A handler must not be able to approve what it calls.
         let secret = execution.parent.is_none().then_some(token.secret);
-        Ok(confirm::confirmation_required(&stored, spec, secret))
+        Ok(confirmation_token::confirmation_required(&stored, spec, secret))
     }
 
     /// Takes back the approval of a call whose preview has changed: the person is asked again.
@@ -96,8 +96,8 @@ impl Orchestrator {
         }
     }
 
-    /// Stores a confirmation request, unless too many wait already. If an expired one for the same call is still stored,
-    /// the sweep closes it first.
+    /// Stores a confirmation request, unless too many wait already. If an expired one for the same call is still
+    /// stored, the sweep closes it first.
     async fn store_request(
         &self,
         request: ConfirmationRecord,

@@ -47,8 +47,8 @@ impl Durations {
     }
 }
 
-/// The upper bound of a duration's bucket, in microseconds. There are eight buckets per power of two, so a quantile is off
-/// by an eighth at most.
+/// The upper bound of a duration's bucket, in microseconds. There are eight buckets per power of two, so a quantile is
+/// off by an eighth at most.
 fn bucket_bound(duration: Duration) -> u64 {
     let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
     // The highest bit and the three below it select the bucket.

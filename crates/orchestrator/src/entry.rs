@@ -11,27 +11,25 @@ use std::time::Instant;
 
 use futures_util::future::{BoxFuture, join_all};
 use serde_json::Map;
-use toolwright_contract::{
-    Envelope, ErrorKind, Execution as ExecutionKind, Failure, Meta, Principal, SideEffects,
-};
+use toolwright_contract::{Envelope, ErrorKind, ExecutionMode, Failure, Mode, Principal, SideEffects};
 use toolwright_engine::Cancel;
 use toolwright_registry::hex;
 
 use crate::admission::{Admission, ClaimKind};
 use crate::describe::{DESCRIBE, describe};
-use crate::execution::{Execution, replayed, version_in};
-use crate::finish::End;
+use crate::execution::{Execution, replayed};
+use crate::finish::ExecutionEnd;
 use crate::gate::RateTokens;
 use crate::ids;
-use crate::in_flight::{self, Arrival, ResultReceiver, Slot};
+use crate::in_flight::{self, CallSlot, EnterOutcome, ResultReceiver};
 use crate::invocation::{Invocation, LazyCancel};
-use crate::observe::Span;
 use crate::orchestrator::Orchestrator;
 use crate::refusal::{execution_id_conflict, store_unavailable, unknown_session};
 use crate::request::{CallRequest, SessionRef, ToolCall};
 use crate::runtime::Runtime;
 use crate::session::NewSession;
-use crate::steps::{Step, StepTimer};
+use crate::spans::Span;
+use crate::steps::{CallStep, StepTimer};
 use crate::store::{self, Backend, ConfirmationRecord, SessionRecord};
 
 /// Ids of callers and names of tools are stored, so their length is limited.
@@ -41,38 +39,25 @@ impl Orchestrator {
     /// Runs one call. The result is always an envelope, which the store may share.
     pub fn call(&self, request: CallRequest) -> BoxFuture<'_, Arc<Envelope>> {
         Box::pin(async move {
-            match self.resolve(request).await {
-                Ok(execution) => self.execute(execution).await,
-                Err(envelope) => Arc::new(*envelope),
-            }
+            let execution = self.resolve(request).await;
+            self.execute(execution).await
         })
     }
 
-    /// Runs the calls of one model message: concurrently when none of them writes, otherwise in order. The results have
-    /// the order of the calls.
-    pub fn calls<'a>(&'a self, session: &'a str, calls: Vec<ToolCall>) -> BoxFuture<'a, Vec<Arc<Envelope>>> {
-        let requests = calls.into_iter().enumerate();
-        let requests = requests.map(|(position, call)| CallRequest::new(session, call).position(position));
-        self.call_all(session, requests.collect(), |_, _| {})
-    }
-
-    /// As [`Self::calls`], for requests of this session. Each result is also given to `report`, with the position of its
-    /// call, as soon as it is there.
-    pub fn call_all<'a>(
+    /// Runs the calls of one model message in this session: concurrently when none of them writes, otherwise in order.
+    /// The results have the order of the calls. Each is also given to `report`, with its index, as soon as it is there.
+    pub fn calls<'a>(
         &'a self,
-        session: &'a str,
+        session: &'a SessionRecord,
         requests: Vec<CallRequest>,
         report: impl Fn(usize, &Arc<Envelope>) + Send + Sync + 'a,
     ) -> BoxFuture<'a, Vec<Arc<Envelope>>> {
         Box::pin(async move {
-            let found = self.0.store.session(session).await.ok().flatten();
-            let toolset = match found {
-                Some(session) => self.load_runtime(&session.toolset).await.ok().flatten(),
-                None => None,
-            };
+            let toolset = self.load_runtime(&session.toolset).await.ok().flatten();
             let writes = |request: &CallRequest| {
                 let spec =
                     toolset.as_ref().and_then(|runtime| runtime.toolset().metadata(&request.call.tool));
+                let spec = spec.filter(|_| request.refusal.is_none());
                 spec.is_some_and(|spec| spec.side_effects == SideEffects::Writes)
             };
             let in_order = requests.iter().any(writes);
@@ -108,28 +93,28 @@ impl Orchestrator {
         })
     }
 
-    /// Finds the session and its toolset, and opens the execution: its id, start and span.
-    async fn resolve(&self, request: CallRequest) -> Result<Box<Execution>, Box<Envelope>> {
+    /// Finds the session and its toolset, and opens the execution: its id, start and span. One that cannot run has its
+    /// refusal.
+    async fn resolve(&self, request: CallRequest) -> Box<Execution> {
         let started = Instant::now();
-        let CallRequest { session, call, principal, position, client, cancel, host, now, .. } = request;
-        let CallRequest { parent, approval, task, .. } = request;
+        let CallRequest { session, mut call, principal, position, client, cancel, host, now, .. } = request;
+        let CallRequest { mut refusal, parent, approval, task, .. } = request;
         if parent.is_none() && call.id.as_ref().is_some_and(|id| id.is_empty() || id.len() > MAX_ID_BYTES) {
-            let message = format!("The call's id must have 1 to {MAX_ID_BYTES} bytes.");
-            let failure = Failure::new(ErrorKind::Validation, message).suggest("Send a shorter id, or none.");
-            return Err(self.envelope_without_session(&ToolCall { id: None, ..call }, failure));
+            call.id = None;
+            refusal = refusal.or_else(|| Some(invalid_id()));
         }
-        let resolved = self.resolve_session(session, &call, host.is_some()).await;
-        let (session, runtime, claim) =
-            resolved.map_err(|failure| self.envelope_without_session(&call, failure))?;
+        let keeps_record = host.is_none() && refusal.is_none();
+        let resolved = self.resolve_session(session, &call, keeps_record).await;
+        let ResolvedSession { session, runtime, claim, refusal: unusable } = resolved;
         let ToolCall { id, mut tool, args } = call;
         // No tool has such a long name, and the audit log stores it.
-        tool.truncate(tool.floor_char_boundary(MAX_ID_BYTES));
+        truncate(&mut tool);
         // An approval belongs to the call as it was made; its arguments may have been edited since.
         let digest = approval.as_ref().map_or_else(|| ids::digest(&tool, &args), |approval| approval.digest);
         let id = id.unwrap_or_else(|| ids::derived_execution_id(session.turn, position, &digest)).into();
         let trace = parent.as_ref().and_then(|parent| parent.trace);
         let cancel = own_cancel(cancel, parent.as_deref());
-        Ok(Box::new(Execution {
+        Box::new(Execution {
             started,
             now: self.0.clock.now(),
             session: with_caller(session, principal.as_deref(), parent.as_deref(), approval.as_deref()),
@@ -150,6 +135,7 @@ impl Orchestrator {
             client,
             host,
             handler_now: now,
+            refusal: refusal.or(unusable),
             span: self.0.observer.as_ref().map(|_| Span::begin(trace)),
             more_meta: Map::new(),
             permit: None,
@@ -157,53 +143,61 @@ impl Orchestrator {
             handler_entries: Vec::new(),
             is_charged: false,
             rate_tokens: RateTokens::default(),
-            steps: StepTimer::new(Step::Resolve, started),
+            steps: StepTimer::new(CallStep::Resolve, started),
             recorded_args: None,
-        }))
+        })
     }
 
-    /// The envelope of a call that belongs to no session, with the versions of the current toolset. It is not audited.
-    fn envelope_without_session(&self, call: &ToolCall, failure: Failure) -> Box<Envelope> {
-        let current = self.current();
-        let toolset = current.toolset();
-        let meta = Meta {
-            tool: call.tool.clone(),
-            tool_version: version_in(toolset, &call.tool).map(str::to_owned),
-            registry_version: toolset.version.clone(),
-            duration: 0,
-            execution_id: call.id.clone().unwrap_or_default(),
-            more: Map::new(),
-        };
-        Box::new(Envelope { outcome: Err(failure), meta })
-    }
-
-    /// The session, its toolset if there is one, and how the call is claimed.
+    /// The session of a call, its toolset if there is one, and how the call is claimed.
     async fn resolve_session(
         &self,
         session: SessionRef,
         call: &ToolCall,
-        is_test: bool,
-    ) -> Result<(Arc<SessionRecord>, Option<Runtime>, ClaimKind), Failure> {
+        keeps_record: bool,
+    ) -> ResolvedSession {
         let session = match session {
             SessionRef::Loaded(session) => session,
-            SessionRef::Id(id) => {
-                let found = self.0.store.session(&id).await.map_err(store_unavailable)?;
-                found.ok_or_else(unknown_session)?
-            }
-            SessionRef::Ephemeral(new) => {
-                let (current, version) = self.current_version();
-                if is_test || leaves_no_record(&current, &call.tool) {
-                    let id = new.id.or_else(|| Some(ids::random_id("own")));
-                    let (now, lifetime) = (self.0.clock.now(), self.0.policy.session_ms);
-                    let session = NewSession { id, ..new }.record(version, now, lifetime);
-                    return Ok((Arc::new(session), Some(current), ClaimKind::Ephemeral));
+            SessionRef::Id(mut id) => match self.0.store.session(&id).await {
+                Ok(Some(session)) => session,
+                missing => {
+                    truncate(&mut id);
+                    let stand_in = NewSession { id: Some(id), ..NewSession::new("", Mode::Text) };
+                    let refusal = missing.map_or_else(store_unavailable, |_| unknown_session());
+                    return ResolvedSession { refusal: Some(refusal), ..self.ephemeral_session(stand_in) };
                 }
-                let stored = Box::pin(self.own_session(new, call)).await;
-                stored.map_err(store_unavailable)?
+            },
+            SessionRef::Ephemeral(new) => {
+                if !keeps_record || leaves_no_record(&self.current(), &call.tool) {
+                    return self.ephemeral_session(new);
+                }
+                match Box::pin(self.own_session(new.clone(), call)).await {
+                    Ok(session) => session,
+                    Err(error) => {
+                        let refusal = Some(store_unavailable(error));
+                        return ResolvedSession { refusal, ..self.ephemeral_session(new) };
+                    }
+                }
             }
         };
-        let runtime = self.load_runtime(&session.toolset).await.map_err(store_unavailable)?;
-        Ok((session, runtime, if is_test { ClaimKind::Ephemeral } else { ClaimKind::Stored }))
+        let claim = if keeps_record { ClaimKind::Stored } else { ClaimKind::Ephemeral };
+        let (runtime, refusal) = match self.load_runtime(&session.toolset).await {
+            Ok(runtime) => (runtime, None),
+            Err(error) => (None, Some(store_unavailable(error))),
+        };
+        ResolvedSession { session, runtime, claim, refusal }
+    }
+
+    /// A session of one call, which is not stored. It has the current toolset.
+    fn ephemeral_session(&self, new: NewSession) -> ResolvedSession {
+        let (current, version) = self.current_version();
+        let id = new.id.or_else(|| Some(ids::random_id("own")));
+        let session = NewSession { id, ..new }.record(version, self.0.clock.now(), self.0.policy.session_ms);
+        ResolvedSession {
+            session: Arc::new(session),
+            runtime: Some(current),
+            claim: ClaimKind::Ephemeral,
+            refusal: None,
+        }
     }
 
     /// The stored session of a call that names none: the same for the same call id of the same principal.
@@ -223,10 +217,17 @@ impl Orchestrator {
 
     /// Takes a resolved execution to its envelope.
     async fn execute(&self, mut execution: Box<Execution>) -> Arc<Envelope> {
+        if let Some(refusal) = execution.refusal.take() {
+            return Box::pin(self.refuse(&execution, refusal)).await;
+        }
         if execution.tool == DESCRIBE {
             let outcome = describe(self, &execution);
-            return Box::pin(self.finish_unrun(&execution, execution.envelope(outcome), End::Described))
-                .await;
+            return Box::pin(self.finish_without_run(
+                &execution,
+                execution.envelope(outcome),
+                ExecutionEnd::Described,
+            ))
+            .await;
         }
         // An ephemeral execution cannot be sent twice.
         let mut slot = None;
@@ -242,7 +243,8 @@ impl Orchestrator {
                 return self.create_confirmation_request(execution, prepared, slot).await;
             }
             Ok(Admission::Recorded(envelope)) => {
-                Box::pin(self.finish_unrun(&execution, replayed(&envelope), End::Replayed)).await
+                Box::pin(self.finish_without_run(&execution, replayed(&envelope), ExecutionEnd::Replayed))
+                    .await
             }
             Err(failure) => Box::pin(self.refuse(&execution, failure)).await,
         };
@@ -253,12 +255,12 @@ impl Orchestrator {
     }
 
     /// Takes the slot of this execution id in this process. While another call runs with the id, waits for its result.
-    async fn enter(&self, execution: &mut Execution) -> Result<Slot, Arc<Envelope>> {
+    async fn enter(&self, execution: &mut Execution) -> Result<CallSlot, Arc<Envelope>> {
         loop {
-            let arrival = self.0.in_flight.enter(&execution.session.id, &execution.id, execution.digest);
-            match arrival {
-                Arrival::First(slot) => return Ok(slot),
-                Arrival::Running { is_same_call, result } => {
+            let entered = self.0.in_flight.enter(&execution.session.id, &execution.id, execution.digest);
+            match entered {
+                EnterOutcome::First(slot) => return Ok(slot),
+                EnterOutcome::Running { is_same_call, result } => {
                     Box::pin(self.wait_for_running(execution, is_same_call, result)).await?;
                 }
             }
@@ -273,7 +275,7 @@ impl Orchestrator {
         is_same_call: bool,
         result: ResultReceiver,
     ) -> Result<(), Arc<Envelope>> {
-        execution.steps.begin(Step::Wait);
+        execution.steps.begin(CallStep::Wait);
         // If the store says that the id belongs to us, the other call will get CONFLICT.
         if !is_same_call && !self.is_recorded(execution).await {
             return Err(self.refuse(execution, execution_id_conflict()).await);
@@ -283,7 +285,9 @@ impl Orchestrator {
             && is_same_call
             && execution.approval.is_none()
         {
-            return Err(self.finish_unrun(execution, replayed(&envelope), End::Replayed).await);
+            return Err(self
+                .finish_without_run(execution, replayed(&envelope), ExecutionEnd::Replayed)
+                .await);
         }
         match self.reload_session(execution).await {
             Ok(()) => Ok(()),
@@ -293,12 +297,32 @@ impl Orchestrator {
 
     /// Finishes an execution that may not run.
     pub(crate) async fn refuse(&self, execution: &Execution, failure: Failure) -> Arc<Envelope> {
-        let envelope = self.finish_unrun(execution, execution.envelope(Err(failure)), End::Refused).await;
+        let envelope =
+            self.finish_without_run(execution, execution.envelope(Err(failure)), ExecutionEnd::Refused).await;
         if let Some(approval) = &execution.approval {
             self.close_approval(approval, execution, &envelope).await;
         }
         envelope
     }
+}
+
+/// The session of a call, and how the call is claimed in it.
+struct ResolvedSession {
+    session: Arc<SessionRecord>,
+    runtime: Option<Runtime>,
+    claim: ClaimKind,
+    /// Why the call cannot run: the session or its toolset could not be read.
+    refusal: Option<Failure>,
+}
+
+fn invalid_id() -> Failure {
+    let message = format!("The call's id must have 1 to {MAX_ID_BYTES} bytes.");
+    Failure::new(ErrorKind::Validation, message).suggest("Send a shorter id, or none.")
+}
+
+/// Shortens a name or an id that is too long to be stored.
+fn truncate(text: &mut String) {
+    text.truncate(text.floor_char_boundary(MAX_ID_BYTES));
 }
 
 /// Cancels a call: its own handle, or that of the calling handler.
@@ -332,7 +356,7 @@ fn with_caller(
 /// Whether a call of this tool needs no record beside its audit entry: it may run again, and never needs approval.
 fn leaves_no_record(runtime: &Runtime, tool: &str) -> bool {
     runtime.toolset().metadata(tool).is_none_or(|spec| {
-        let is_background = spec.execution == Some(ExecutionKind::Background);
+        let is_background = spec.execution == Some(ExecutionMode::Background);
         let may_repeat = spec.idempotent && spec.side_effects != SideEffects::Writes;
         may_repeat && !is_background && spec.requires_confirmation.is_never()
     })

@@ -1,4 +1,4 @@
-//! One call on its way through the orchestrator, and the envelope and audit entry that describe its end. Writes nothing.
+//! The state of one call in the orchestrator, and the envelope and audit entry of its end. Writes nothing.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,10 +15,10 @@ use crate::capacity::{Permit, SeatRequest};
 use crate::gate::RateTokens;
 use crate::ids;
 use crate::invocation::{HandlerEffects, Invocation, LazyCancel};
-use crate::observe::Span;
-use crate::prepared::PreparedTool;
-use crate::redact;
+use crate::prepared_tool::PreparedTool;
+use crate::redaction;
 use crate::runtime::Runtime;
+use crate::spans::Span;
 use crate::steps::StepTimer;
 use crate::store::{AuditEntry, ConfirmationRecord, SessionRecord, TaskRecord};
 
@@ -43,7 +43,7 @@ pub(crate) struct Execution {
     pub secrets: Arc<[String]>,
     /// The approval that this call uses up.
     pub approval: Option<Arc<ConfirmationRecord>>,
-    /// The task that it runs, and the one that it has begun.
+    /// The task that it runs, and the task that it has stored for later.
     pub task: Option<Arc<TaskRecord>>,
     pub begun_task: Option<Arc<TaskRecord>>,
     /// The invocation whose handler made this call.
@@ -55,6 +55,8 @@ pub(crate) struct Execution {
     pub host: Option<Arc<dyn Host>>,
     /// A fixed time for the handler's clock.
     pub handler_now: Option<i64>,
+    /// Why it may not run, if that is known before its gates.
+    pub refusal: Option<Failure>,
     /// Its span, if an observer is set.
     pub span: Option<Span>,
     /// Further members of `meta`.
@@ -112,8 +114,8 @@ impl Execution {
         self.more_meta.extend(effects.meta.drain(..).map(|(name, value)| (name.to_owned(), value)));
     }
 
-    /// The version of its tool, also if the call is refused before the tool is prepared. `None` if the toolset, or the tool in
-    /// it, is unknown.
+    /// The version of its tool, also if the call is refused before the tool is prepared. `None` if the toolset, or the
+    /// tool in it, is unknown.
     fn tool_version(&self) -> Option<String> {
         let toolset = self.runtime.as_ref()?.toolset();
         version_in(toolset, &self.tool).map(str::to_owned)
@@ -136,9 +138,9 @@ impl Execution {
     pub fn note_secrets(&mut self) {
         if let Some(prepared) = self.prepared.as_ref().filter(|prepared| prepared.has_secrets) {
             let schema = &prepared.tool.spec.json_schema;
-            let redacted = redact::redacted(schema, &self.args);
+            let redacted = redaction::redacted(schema, &self.args);
             self.redacted_digest = Some(ids::digest(&self.tool, &redacted));
-            self.secrets = redact::secrets(schema, &self.args).into();
+            self.secrets = redaction::secrets(schema, &self.args).into();
         } else if self.approval.as_ref().is_some_and(|approval| approval.is_edited) {
             // `digest` covers the call as it was made; the approver has changed what runs.
             self.redacted_digest = Some(ids::digest(&self.tool, &self.args));
@@ -150,17 +152,17 @@ impl Execution {
         self.recorded_args = self.redacted_args_text();
     }
 
-    /// The arguments without `writeOnly` ones, as JSON text. `None` if they are too long, if the handler has taken them, or
-    /// if the tool is unknown: nothing says then what is secret.
+    /// The arguments without `writeOnly` ones, as JSON text. `None` if they are too long, if the handler has taken
+    /// them, or if the tool is unknown: without a schema, secrets cannot be recognised.
     pub fn redacted_args_text(&self) -> Option<Arc<str>> {
         let spec = self.runtime.as_ref()?.toolset().metadata(&self.tool)?;
         let has_secrets = match &self.prepared {
             Some(prepared) => prepared.has_secrets,
-            None => redact::has_write_only(&spec.json_schema),
+            None => redaction::has_write_only(&spec.json_schema),
         };
         let text = match has_secrets {
             _ if self.args.is_null() => return None,
-            true => redact::redacted(&spec.json_schema, &self.args).to_string(),
+            true => redaction::redacted(&spec.json_schema, &self.args).to_string(),
             false => self.args.to_string(),
         };
         (text.len() <= MAX_RECORDED_ARGS).then(|| text.into())
@@ -171,8 +173,8 @@ impl Execution {
         let known = self.redacted_digest.or_else(|| self.prepared.as_ref().map(|_| self.digest));
         known.unwrap_or_else(|| {
             let spec = self.runtime.as_ref().and_then(|runtime| runtime.toolset().metadata(&self.tool));
-            match spec.filter(|spec| redact::has_write_only(&spec.json_schema)) {
-                Some(spec) => ids::digest(&self.tool, &redact::redacted(&spec.json_schema, &self.args)),
+            match spec.filter(|spec| redaction::has_write_only(&spec.json_schema)) {
+                Some(spec) => ids::digest(&self.tool, &redaction::redacted(&spec.json_schema, &self.args)),
                 None => self.digest,
             }
         })
@@ -213,7 +215,7 @@ impl Execution {
 }
 
 /// The version of a tool in a toolset. Toolwright's own tools have the version of the program.
-pub(crate) fn version_in<'a>(toolset: &'a Toolset, tool: &str) -> Option<&'a str> {
+fn version_in<'a>(toolset: &'a Toolset, tool: &str) -> Option<&'a str> {
     let is_own = tool == DESCRIBE;
     toolset.metadata(tool).map(|spec| spec.version.as_str()).or(is_own.then_some(env!("CARGO_PKG_VERSION")))
 }

@@ -9,9 +9,9 @@ use toolwright_contract::{Envelope, ErrorKind, Mode, ToolSpec};
 use crate::describe::DESCRIBE;
 use crate::execution::Execution;
 use crate::gate::retrieval;
-use crate::observe::FinishedCall;
 use crate::orchestrator::Orchestrator;
-use crate::redact;
+use crate::redaction;
+use crate::spans::FinishedCall;
 use crate::steps::Steps;
 use crate::store::{self, AuditEntry, Backend, SettleOutcome, Settlement};
 
@@ -20,9 +20,9 @@ const MAX_EVENT_BYTES: usize = 200;
 
 /// How an execution or its confirmation request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum ExecutionEnd {
     Ran,
-    /// A background tool's call has begun a task.
+    /// A background tool's call has stored its task.
     Queued,
     Described,
     Replayed,
@@ -35,13 +35,13 @@ pub(crate) enum End {
 }
 
 /// The record that the store writes.
-pub(crate) enum Record {
+pub(crate) enum EndRecord {
     Append(AuditEntry),
     /// The envelope of a stored claim and the audit entry, in one step.
     Settle(Settlement),
 }
 
-impl End {
+impl ExecutionEnd {
     /// Its name in the audit log.
     pub fn event(self) -> &'static str {
         match self {
@@ -59,20 +59,20 @@ impl End {
 }
 
 impl Orchestrator {
-    /// Writes the audit entry, metrics, span and log line of an end. Says what the store recorded. The answer to a
+    /// Writes the audit entry, metrics, span and log line of an end. Returns what the store recorded. The answer to a
     /// confirmation request has no execution: it is audited, but not measured.
     pub(crate) async fn finish(
         &self,
-        end: End,
+        end: ExecutionEnd,
         execution: Option<(&Execution, &Arc<Envelope>)>,
-        record: Record,
+        record: EndRecord,
     ) -> store::Result<SettleOutcome> {
         let error = execution.and_then(|(_, envelope)| envelope.outcome.as_ref().err());
         let error = error.map(|failure| failure.kind);
         let measured = execution.map(|(execution, _)| (execution, execution.started.elapsed()));
         let entry = match &record {
-            Record::Append(entry) => entry,
-            Record::Settle(settlement) => &settlement.audit,
+            EndRecord::Append(entry) => entry,
+            EndRecord::Settle(settlement) => &settlement.audit,
         };
         let AuditEntry { session, tool, tool_version, execution_id, .. } = entry;
         tracing::debug!(session, tool, execution_id, event = end.event(), ?error);
@@ -82,8 +82,10 @@ impl Orchestrator {
         }
         let live = self.0.call_feed.is_watched().then(|| Arc::new(entry.clone()));
         let recorded = match record {
-            Record::Append(entry) => self.0.store.append_audit(entry).await.map(|()| SettleOutcome::Recorded),
-            Record::Settle(settlement) => self.0.store.settle(settlement).await,
+            EndRecord::Append(entry) => {
+                self.0.store.append_audit(entry).await.map(|()| SettleOutcome::Recorded)
+            }
+            EndRecord::Settle(settlement) => self.0.store.settle(settlement).await,
         };
         match &recorded {
             Ok(SettleOutcome::Recorded | SettleOutcome::AlreadySettled(_)) => {}
@@ -93,7 +95,7 @@ impl Orchestrator {
             Err(error) => tracing::error!("could not write the audit entry: {error}"),
         }
         if let Some((execution, elapsed)) = measured {
-            let is_slow = end == End::Ran && self.is_over_latency_budget(execution, elapsed);
+            let is_slow = end == ExecutionEnd::Ran && self.is_over_latency_budget(execution, elapsed);
             let (name, version) = metrics_row(execution, &tool_version);
             self.0.metrics.update(name, version, |metrics| {
                 metrics.count(end, error, elapsed, is_slow);
@@ -101,7 +103,7 @@ impl Orchestrator {
             });
             self.0.series.count(self.0.clock.now(), (name, version), end, error, elapsed);
             self.report_span(execution, end, error);
-            if end == End::Ran {
+            if end == ExecutionEnd::Ran {
                 log_call(execution, version, error, elapsed);
             }
         }
@@ -112,13 +114,13 @@ impl Orchestrator {
     }
 
     /// Finishes an execution whose handler did not run.
-    pub(crate) async fn finish_unrun(
+    pub(crate) async fn finish_without_run(
         &self,
         execution: &Execution,
         envelope: Envelope,
-        end: End,
+        end: ExecutionEnd,
     ) -> Arc<Envelope> {
-        let record = Record::Append(execution.audit_entry(end.event(), &envelope));
+        let record = EndRecord::Append(execution.audit_entry(end.event(), &envelope));
         let envelope = Arc::new(envelope);
         // A failure is logged. It does not change the result of a call that has done nothing.
         let _ = self.finish(end, Some((execution, &envelope)), record).await;
@@ -129,8 +131,8 @@ impl Orchestrator {
     pub(crate) async fn write_handler_entries(&self, execution: &mut Execution, envelope: &Envelope) {
         for (mut event, mut data) in std::mem::take(&mut execution.handler_entries) {
             event.truncate(event.floor_char_boundary(MAX_EVENT_BYTES));
-            redact::scrub(&mut event, &execution.secrets);
-            redact::scrub_value(&mut data, &execution.secrets);
+            redaction::scrub(&mut event, &execution.secrets);
+            redaction::scrub_value(&mut data, &execution.secrets);
             let steps = Steps::default();
             let entry =
                 AuditEntry { data, steps, ..execution.audit_entry(&format!("handler:{event}"), envelope) };
@@ -140,7 +142,7 @@ impl Orchestrator {
         }
     }
 
-    fn report_span(&self, execution: &Execution, end: End, error: Option<ErrorKind>) {
+    fn report_span(&self, execution: &Execution, end: ExecutionEnd, error: Option<ErrorKind>) {
         let (Some(observer), Some(span)) = (&self.0.observer, execution.span) else { return };
         let runtime = execution.runtime.as_ref();
         observer.finished(&FinishedCall {
@@ -152,9 +154,9 @@ impl Orchestrator {
             mode: execution.session.mode,
             execution_id: &execution.id,
             end: match end {
-                End::Replayed => "replayed",
-                End::Refused => "refused",
-                End::Queued => "queued",
+                ExecutionEnd::Replayed => "replayed",
+                ExecutionEnd::Refused => "refused",
+                ExecutionEnd::Queued => "queued",
                 _ => "ran",
             },
             error,

@@ -13,9 +13,9 @@ use crate::admission::ClaimKind;
 use crate::block;
 use crate::capability_calls::may_write;
 use crate::capacity::MAX_CALL_DEPTH;
-use crate::functions;
+use crate::engine_functions;
 use crate::invocation::Invocation;
-use crate::redact;
+use crate::redaction;
 use crate::request::{CallRequest, SessionRef, ToolCall};
 use crate::store::{self, Backend, Durability};
 
@@ -29,7 +29,7 @@ impl CallHost {
     /// Why the tool may not call this function.
     fn refusal(&self, path: &str, args: &[Value]) -> Option<HostError> {
         let declared = self.0.spec().side_effects;
-        let Some(function) = functions::find(path) else {
+        let Some(function) = engine_functions::find(path) else {
             return Some(HostError::new("NOT_CONFIGURED", format!("there is no capability `{path}`")));
         };
         if declared < function.needs {
@@ -37,7 +37,7 @@ impl CallHost {
             let message = format!("`{path}` needs `sideEffects: {needed}`; the tool declares `{declared}`");
             return Some(HostError::new("NOT_ALLOWED", message));
         }
-        // The capability refuses it, too, but a test has a stub in its place.
+        // Checked here as well as in the capability, because tests replace the capability.
         if path == "http.fetch" && declared < SideEffects::Writes && may_write(path, args, |_| None) {
             let method = args.get(1).and_then(|init| init["method"].as_str()).unwrap_or_default();
             let message = format!("a read-only tool may use GET and HEAD, not {method}");
@@ -127,7 +127,7 @@ impl Host for CallHost {
     }
 
     fn console(&self, level: Level, mut text: String) {
-        redact::scrub(&mut text, &self.0.secrets);
+        redaction::scrub(&mut text, &self.0.secrets);
         let tool = &self.0.spec().tool_id;
         match (&self.0.stub, level) {
             (Some(stub), _) => stub.console(level, text),
@@ -167,8 +167,8 @@ pub(crate) fn call_capability(invocation: &Arc<Invocation>, path: &str, args: Ve
     })
 }
 
-/// Sends a message to the client. A message that blocks the client is recorded first, so that the block holds even if the
-/// client has disconnected.
+/// Sends a message to the client. A message that blocks the client is recorded first, so that the block holds even if
+/// the client has disconnected.
 async fn send_message(invocation: &Invocation, args: Vec<Value>) -> Result<Value, HostError> {
     let blocked_until = block::requested_block(args.first()).map_err(host_error)?;
     if let Some(until) = blocked_until {

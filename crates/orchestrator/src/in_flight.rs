@@ -1,4 +1,4 @@
-//! The calls that run in this process: a call that is sent again meanwhile waits for the same result.
+//! The calls that run in this process. A duplicate of a running call waits for its result.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -24,15 +24,15 @@ struct Running {
 }
 
 /// How a call relates to those that run.
-pub(crate) enum Arrival {
+pub(crate) enum EnterOutcome {
     /// The first with its execution id.
-    First(Slot),
+    First(CallSlot),
     /// Another call runs with the same execution id.
     Running { is_same_call: bool, result: ResultReceiver },
 }
 
 /// The entry of a running call. Dropped without a result, it lets the waiting calls try themselves.
-pub(crate) struct Slot {
+pub(crate) struct CallSlot {
     in_flight: InFlight,
     /// `None` once it was removed.
     key: Option<Key>,
@@ -47,23 +47,23 @@ impl InFlight {
         self.running().contains_key(&(session.to_owned(), Arc::from(execution)))
     }
 
-    pub fn enter(&self, session: &str, execution: &Arc<str>, digest: [u8; 32]) -> Arrival {
+    pub fn enter(&self, session: &str, execution: &Arc<str>, digest: [u8; 32]) -> EnterOutcome {
         match self.running().entry((session.to_owned(), Arc::clone(execution))) {
             Entry::Occupied(mut entry) => {
                 let running = entry.get_mut();
                 let result = running.result.get_or_insert_with(|| watch::Sender::new(None)).subscribe();
-                Arrival::Running { is_same_call: running.digest == digest, result }
+                EnterOutcome::Running { is_same_call: running.digest == digest, result }
             }
             Entry::Vacant(entry) => {
                 let key = Some(entry.key().clone());
                 entry.insert(Running { digest, result: None });
-                Arrival::First(Slot { in_flight: self.clone(), key })
+                EnterOutcome::First(CallSlot { in_flight: self.clone(), key })
             }
         }
     }
 }
 
-impl Slot {
+impl CallSlot {
     /// Hands the result to the waiting calls.
     pub fn finish(mut self, envelope: &Arc<Envelope>) {
         if let Some(result) = self.remove() {
@@ -76,7 +76,7 @@ impl Slot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for CallSlot {
     fn drop(&mut self) {
         drop(self.remove());
     }

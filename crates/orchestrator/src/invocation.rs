@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Number, Value, json};
 use sha2::{Digest, Sha256};
 use toolwright_capabilities::CallResources;
-use toolwright_contract::{
-    ErrorKind, Execution as ExecutionKind, Failure, Mode, SideEffects, Success, ToolSpec,
-};
+use toolwright_contract::{ErrorKind, ExecutionMode, Failure, Mode, SideEffects, Success, ToolSpec};
 use toolwright_engine::{Cancel, Host, Level};
 use toolwright_registry::hex;
 use toolwright_registry::toolset::Tool;
@@ -17,12 +15,13 @@ use toolwright_registry::toolset::Tool;
 use crate::admission::ClaimKind;
 use crate::capability_calls::CapabilityCalls;
 use crate::execution::Execution;
-use crate::normalise::{self, Normalised};
-use crate::observe::Trace;
+use crate::handler_outcome::{self, HandlerOutcome};
 use crate::orchestrator::Orchestrator;
-use crate::prepared::PreparedTool;
-use crate::redact;
+use crate::prepared_tool::PreparedTool;
+use crate::redaction;
+use crate::refusal::toolset_missing;
 use crate::runtime::Runtime;
+use crate::spans::Trace;
 use crate::store::{SessionRecord, SessionStatus};
 
 /// The longest timeout of a call, whatever its tool declares.
@@ -77,18 +76,17 @@ impl Invocation {
     pub fn new(
         orchestrator: &Orchestrator,
         execution: &Execution,
-        runtime: Runtime,
         prepared: &Arc<PreparedTool>,
-        claim: ClaimKind,
         deadline: Instant,
-    ) -> Self {
+    ) -> Result<Self, Failure> {
+        let runtime = execution.runtime.clone().ok_or_else(toolset_missing)?;
         let client = execution.client.clone().unwrap_or_else(|| orchestrator.client(&execution.session.id));
-        Self {
+        Ok(Self {
             orchestrator: orchestrator.clone(),
             runtime,
             prepared: Arc::clone(prepared),
             session: Arc::clone(&execution.session),
-            claim,
+            claim: execution.claim,
             execution_id: Arc::clone(&execution.id),
             cancel: Arc::clone(&execution.cancel),
             now: execution.handler_now,
@@ -100,7 +98,7 @@ impl Invocation {
             attempt: execution.retries,
             secrets: Arc::clone(&execution.secrets),
             effects: Mutex::default(),
-        }
+        })
     }
 
     pub fn spec(&self) -> &ToolSpec {
@@ -164,26 +162,26 @@ impl Invocation {
     }
 
     /// Checks the handler's data against the tool's `output` schema. The detail says where it does not match.
-    pub fn check_output(&self, success: Success) -> Normalised {
+    pub fn check_output(&self, success: Success) -> HandlerOutcome {
         match &self.prepared.output {
             Some(output) if !output.is_valid(&success.data) => {
                 let message = "The tool returned data that does not match its `output` schema.";
                 let failure = Failure::new(ErrorKind::Internal, message);
-                let problems = normalise::output_problems(output, &success.data);
-                Normalised {
+                let problems = handler_outcome::output_problems(output, &success.data);
+                HandlerOutcome {
                     outcome: Err(Failure { partial_side_effects: self.writes(), ..failure }),
                     detail: Some(format!(
                         "the handler's data does not match its `output` schema: {problems}"
                     )),
                 }
             }
-            _ => Normalised { outcome: Ok(success), detail: None },
+            _ => HandlerOutcome { outcome: Ok(success), detail: None },
         }
     }
 
     /// Logs why the handler failed: in a test to the test's report, otherwise to the log.
     pub fn log_detail(&self, mut detail: String) {
-        redact::scrub(&mut detail, &self.secrets);
+        redaction::scrub(&mut detail, &self.secrets);
         match &self.stub {
             Some(stub) => stub.console(Level::Error, detail),
             None => {
@@ -194,14 +192,14 @@ impl Invocation {
     }
 }
 
-/// `timeoutMs`, or ten times the latency budget, limited to [`MAX_TIMEOUT`]. Tools that run in the background have limits of
-/// their own.
+/// `timeoutMs`, or ten times the latency budget, limited to [`MAX_TIMEOUT`]. Tools that run in the background have
+/// limits of their own.
 pub(crate) fn timeout(tool: &Tool) -> Duration {
     let declared = tool.spec.timeout_ms.as_ref().and_then(Number::as_f64);
     let within = |milliseconds: f64, max: Duration| {
         Duration::try_from_secs_f64(milliseconds / 1000.0).map_or(max, |timeout| timeout.min(max))
     };
-    if tool.spec.execution == Some(ExecutionKind::Background) {
+    if tool.spec.execution == Some(ExecutionMode::Background) {
         return declared.map_or(TASK_TIMEOUT, |milliseconds| within(milliseconds, MAX_TASK_TIMEOUT));
     }
     let budget = || tool.spec.latency_budget_ms.as_f64().unwrap_or(1000.0) * 10.0;

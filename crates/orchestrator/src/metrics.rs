@@ -8,7 +8,7 @@ use serde::Serialize;
 use toolwright_contract::ErrorKind;
 
 use crate::durations::Durations;
-use crate::finish::End;
+use crate::finish::ExecutionEnd;
 
 /// Upper bounds of the buckets of [`ToolMetrics::durations`], in microseconds. The last bucket has no bound.
 pub const DURATION_BOUNDS_US: [u64; 14] = [
@@ -77,20 +77,30 @@ impl Metrics {
 
 impl ToolMetrics {
     /// Counts a call that ended. Answers to confirmation requests are not calls.
-    pub(crate) fn count(&mut self, end: End, error: Option<ErrorKind>, elapsed: Duration, is_slow: bool) {
+    pub(crate) fn count(
+        &mut self,
+        end: ExecutionEnd,
+        error: Option<ErrorKind>,
+        elapsed: Duration,
+        is_slow: bool,
+    ) {
         match end {
-            End::Ran | End::Described => {
+            ExecutionEnd::Ran | ExecutionEnd::Described => {
                 self.calls += 1;
                 self.overruns += u64::from(is_slow);
                 self.latency.add(elapsed);
             }
-            End::Refused => self.refusals += 1,
-            End::Replayed => {
+            ExecutionEnd::Refused => self.refusals += 1,
+            ExecutionEnd::Replayed => {
                 self.replays += 1;
                 return;
             }
             // The task is counted when it has run.
-            End::Queued | End::Approved | End::Rejected | End::Expired | End::Closed => return,
+            ExecutionEnd::Queued
+            | ExecutionEnd::Approved
+            | ExecutionEnd::Rejected
+            | ExecutionEnd::Expired
+            | ExecutionEnd::Closed => return,
         }
         if let Some(kind) = error {
             *self.errors.entry(kind.as_str()).or_default() += 1;
@@ -116,12 +126,12 @@ impl ToolMetrics {
     }
 
     /// Counts the duration of a call that ran exactly, for a monitoring system. The numbers of minutes leave it out.
-    pub(crate) fn count_duration(&mut self, end: End, elapsed: Duration) {
-        if !matches!(end, End::Ran | End::Described) {
+    pub(crate) fn count_duration(&mut self, end: ExecutionEnd, elapsed: Duration) {
+        if !matches!(end, ExecutionEnd::Ran | ExecutionEnd::Described) {
             return;
         }
         let micros = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
-        // A duration that is not a whole number of microseconds lies above it.
+        // Compared as a duration, not in microseconds, which are rounded down: bounds are inclusive.
         let is_within = |bound: &u64| elapsed <= Duration::from_micros(*bound);
         let bucket = DURATION_BOUNDS_US.iter().position(is_within).unwrap_or(DURATION_BOUNDS_US.len());
         self.durations[bucket] += 1;
@@ -142,9 +152,9 @@ mod tests {
     fn durations_are_counted_exactly() {
         let mut metrics = ToolMetrics::default();
         for nanos in [100_000, 100_001, 249_999, 7_000_000, 31_000_000_000] {
-            metrics.count_duration(End::Ran, Duration::from_nanos(nanos));
+            metrics.count_duration(ExecutionEnd::Ran, Duration::from_nanos(nanos));
         }
-        metrics.count_duration(End::Refused, Duration::from_secs(1));
+        metrics.count_duration(ExecutionEnd::Refused, Duration::from_secs(1));
         let mut expected = [0; DURATION_BOUNDS_US.len() + 1];
         (expected[0], expected[1], expected[6], expected[14]) = (1, 2, 1, 1);
         assert_eq!(metrics.durations, expected);
@@ -155,10 +165,10 @@ mod tests {
     fn quantiles_are_off_by_an_eighth_at_most() {
         let mut metrics = ToolMetrics::default();
         for micros in 1..=1000 {
-            metrics.count(End::Ran, None, Duration::from_micros(micros), micros > 900);
+            metrics.count(ExecutionEnd::Ran, None, Duration::from_micros(micros), micros > 900);
         }
-        metrics.count(End::Refused, Some(ErrorKind::Validation), Duration::ZERO, false);
-        metrics.count(End::Replayed, None, Duration::ZERO, false);
+        metrics.count(ExecutionEnd::Refused, Some(ErrorKind::Validation), Duration::ZERO, false);
+        metrics.count(ExecutionEnd::Replayed, None, Duration::ZERO, false);
         let read = metrics.with_quantiles();
         assert!((0.5..=0.57).contains(&read.p50) && (0.99..=1.12).contains(&read.p99), "{read:?}");
         assert_eq!((read.calls, read.refusals, read.replays, read.overruns), (1000, 1, 1, 100));

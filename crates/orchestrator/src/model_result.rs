@@ -1,53 +1,66 @@
 //! An envelope as a model reads it: a result that it can act on, by error type and mode.
 
 use serde_json::{Value, json};
-use toolwright_contract::{Envelope, ErrorKind, Mode};
+use toolwright_contract::{Envelope, ErrorKind, Failure, Mode, Success};
 
 use crate::orchestrator::Orchestrator;
-use crate::redact;
+use crate::redaction;
 use crate::runtime::Runtime;
 use crate::store::{self, Backend, ConfirmationRecord, SessionRecord};
 
 impl Orchestrator {
     /// The result of a call in this session, as the model reads it.
     pub fn for_model(&self, session: &SessionRecord, envelope: &Envelope) -> Value {
-        self.model_value(session.mode, self.runtime(&session.toolset), envelope)
+        let (tool, runtime) = (&envelope.meta.tool, self.runtime(&session.toolset));
+        self.model_value(session.mode, runtime, tool, envelope.outcome.as_ref())
+    }
+
+    /// The failure of a call of this tool that has no envelope, as the model reads it.
+    pub fn failure_for_model(&self, session: &SessionRecord, tool: &str, failure: &Failure) -> Value {
+        self.model_value(session.mode, self.runtime(&session.toolset), tool, Err(failure))
     }
 
     /// The result of a call in an ephemeral session, as the model reads it.
     pub fn for_model_ephemeral(&self, mode: Mode, envelope: &Envelope) -> Value {
-        self.model_value(mode, Some(self.current()), envelope)
+        self.model_value(mode, Some(self.current()), &envelope.meta.tool, envelope.outcome.as_ref())
     }
 
-    /// The arguments of a call without those that its tool marks as `writeOnly`. `None` when there are none of these. When it
-    /// cannot be known which these are, nothing of the arguments is left.
+    /// The arguments of a call without those that its tool marks as `writeOnly`. `None` when there are none of these.
+    /// If the schema is not known, all arguments are removed.
     pub async fn without_secrets(&self, session: &SessionRecord, tool: &str, args: &Value) -> Option<Value> {
         let Ok(Some(runtime)) = self.load_runtime(&session.toolset).await else {
             return Some(Value::from("[redacted]"));
         };
         let schema = &runtime.toolset().metadata(tool)?.json_schema;
-        redact::has_write_only(schema).then(|| redact::redacted(schema, args))
+        redaction::has_write_only(schema).then(|| redaction::redacted(schema, args))
     }
 
-    fn model_value(&self, mode: Mode, runtime: Option<Runtime>, envelope: &Envelope) -> Value {
-        let is_documented = self.0.policy.documentation_on_validation && !envelope.is_ok();
+    fn model_value(
+        &self,
+        mode: Mode,
+        runtime: Option<Runtime>,
+        tool: &str,
+        outcome: Result<&Success, &Failure>,
+    ) -> Value {
+        let is_documented = self.0.policy.documentation_on_validation && outcome.is_err();
         let runtime = runtime.filter(|_| is_documented);
-        let documentation = runtime.and_then(|runtime| runtime.toolset().documentation(&envelope.meta.tool));
-        to_model_value(envelope, mode, documentation.as_deref())
+        let documentation = runtime.and_then(|runtime| runtime.toolset().documentation(tool));
+        to_model_value(outcome, mode, documentation.as_deref())
     }
 
-    /// The arguments of a confirmation request, redacted for people. Null when the schema that marks secrets is unknown.
+    /// The arguments of a confirmation request, redacted for people. Null when the schema that marks secrets is
+    /// unknown.
     pub async fn redacted_args(&self, request: &ConfirmationRecord) -> store::Result<Value> {
         let Some(session) = self.0.store.session(&request.session).await? else { return Ok(Value::Null) };
         let runtime = self.load_runtime(&session.toolset).await?;
         let spec = runtime.as_ref().and_then(|runtime| runtime.toolset().metadata(&request.tool));
-        Ok(spec.map_or(Value::Null, |spec| redact::redacted(&spec.json_schema, &request.args)))
+        Ok(spec.map_or(Value::Null, |spec| redaction::redacted(&spec.json_schema, &request.args)))
     }
 }
 
 /// `documentation` is the tool's, for a call with invalid arguments.
-fn to_model_value(envelope: &Envelope, mode: Mode, documentation: Option<&str>) -> Value {
-    let failure = match &envelope.outcome {
+fn to_model_value(outcome: Result<&Success, &Failure>, mode: Mode, documentation: Option<&str>) -> Value {
+    let failure = match outcome {
         Ok(success) => return json!({ "ok": true, "data": &*success.data }),
         Err(failure) => failure,
     };

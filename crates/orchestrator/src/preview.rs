@@ -1,4 +1,4 @@
-//! The text that a person reads before answering: what the call would do. It is part of what is approved.
+//! The preview of a confirmation request: the text that says what the call would do. The approval covers it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,22 +12,21 @@ use crate::execution::Execution;
 use crate::host::CallHost;
 use crate::invocation::Invocation;
 use crate::orchestrator::Orchestrator;
-use crate::prepared::PreparedTool;
-use crate::redact;
-use crate::refusal::toolset_missing;
+use crate::prepared_tool::PreparedTool;
+use crate::redaction;
 
 /// How long reading for a preview may take.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Orchestrator {
-    /// The preview of a call, with what it reads now.
+    /// The preview of a call, with freshly read values.
     pub(crate) async fn preview(
         &self,
         execution: &Execution,
         prepared: &Arc<PreparedTool>,
     ) -> Result<String, Failure> {
         let spec = &prepared.tool.spec;
-        let redacted = redact::redacted(&spec.json_schema, &execution.args);
+        let redacted = redaction::redacted(&spec.json_schema, &execution.args);
         let Some((rule, template)) = template(spec) else { return Ok(without_template(spec, &redacted)) };
         let mut values = match &redacted {
             Value::Object(args) => args.clone(),
@@ -49,7 +48,7 @@ impl Orchestrator {
         }
     }
 
-    /// Whether an approved call still does what the approver has read.
+    /// Whether the preview of an approved call is still the approved text.
     pub(crate) async fn is_as_previewed(
         &self,
         execution: &Execution,
@@ -64,7 +63,7 @@ impl Orchestrator {
         }
     }
 
-    /// Adds what the rule reads, under its names.
+    /// Adds the values that the rule reads, under their names.
     async fn read(
         &self,
         execution: &Execution,
@@ -72,9 +71,8 @@ impl Orchestrator {
         rule: &ConfirmationRule,
         values: &mut Map<String, Value>,
     ) -> Result<(), Failure> {
-        let runtime = execution.runtime.clone().ok_or_else(toolset_missing)?;
         let deadline = Instant::now() + READ_TIMEOUT;
-        let invocation = Invocation::new(self, execution, runtime, prepared, execution.claim, deadline);
+        let invocation = Invocation::new(self, execution, prepared, deadline)?;
         let host = CallHost(Arc::new(invocation));
         for (name, read) in &rule.read {
             let args = preview::fill(&read.with, &execution.args).unwrap_or_default();

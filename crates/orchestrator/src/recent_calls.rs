@@ -1,5 +1,5 @@
-//! Arguments and envelopes of the last calls of this process, for people who look at them. The store records only calls that
-//! must not run twice; of the others, and of refused calls, there is this and the audit entry.
+//! Arguments and envelopes of the last calls of this process, for the console and `calls`. The store records only calls
+//! that must not run twice; other calls, and refused ones, are here and in the audit log.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,11 +8,11 @@ use serde_json::Value;
 use toolwright_contract::Envelope;
 
 use crate::execution::Execution;
-use crate::finish::End;
+use crate::finish::ExecutionEnd;
 
 /// How many calls are held.
 const MAX_CALLS: usize = 512;
-/// The most memory of them together, and of one, approximately. The envelope of a larger one is not held.
+/// Approximate memory limits of all entries and of one entry. A larger envelope is dropped.
 const MAX_BYTES: usize = 8 << 20;
 const MAX_CALL_BYTES: usize = 256 << 10;
 /// The size of a call beside its arguments and its data.
@@ -40,8 +40,12 @@ pub(crate) struct RecentCall {
 
 impl RecentCalls {
     /// Adds a call that has ended. A replay is not added: its record is that of the first call.
-    pub fn add(&self, execution: &Execution, end: End, envelope: &Arc<Envelope>) {
-        if !matches!(end, End::Ran | End::Queued | End::Refused | End::Described) || execution.is_test() {
+    pub fn add(&self, execution: &Execution, end: ExecutionEnd, envelope: &Arc<Envelope>) {
+        if !matches!(
+            end,
+            ExecutionEnd::Ran | ExecutionEnd::Queued | ExecutionEnd::Refused | ExecutionEnd::Described
+        ) || execution.is_test()
+        {
             return;
         }
         let args = execution.recorded_args.clone().or_else(|| execution.redacted_args_text());

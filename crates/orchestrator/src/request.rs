@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use toolwright_capabilities::Client;
-use toolwright_contract::Principal;
+use toolwright_contract::{Failure, Principal};
 use toolwright_engine::{Cancel, Host};
 
 use crate::ids;
@@ -47,7 +47,7 @@ pub enum SessionRef {
 pub struct CallRequest {
     pub session: SessionRef,
     pub call: ToolCall,
-    /// Who makes the call now. Their roles decide, not those that the session began with; `None`: the session's own.
+    /// The present caller, whose roles count instead of those at the session's start; `None`: the session's principal.
     pub principal: Option<Arc<Principal>>,
     /// The call's position in the model's message, from 0.
     pub position: usize,
@@ -63,11 +63,14 @@ pub struct CallRequest {
     pub host: Option<Arc<dyn Host>>,
     /// A fixed time for the handler's clock, in milliseconds since 1970.
     pub now: Option<i64>,
+    /// Why the caller cannot run the call: its arguments cannot be read, or there are too many calls. It ends as every
+    /// refused call does, with an envelope and an audit entry.
+    pub refusal: Option<Failure>,
     /// The invocation whose handler makes this call.
     pub(crate) parent: Option<Arc<Invocation>>,
     /// The approval that this call uses up.
     pub(crate) approval: Option<Arc<ConfirmationRecord>>,
-    /// The task that this call runs. It was admitted when it was begun.
+    /// The task that this call runs. Its starting call was admitted.
     pub(crate) task: Option<Arc<TaskRecord>>,
 }
 
@@ -82,6 +85,7 @@ impl CallRequest {
             cancel: None,
             host: None,
             now: None,
+            refusal: None,
             parent: None,
             approval: None,
             task: None,
@@ -116,6 +120,12 @@ impl CallRequest {
     #[must_use]
     pub fn now(self, now: i64) -> Self {
         Self { now: Some(now), ..self }
+    }
+
+    /// A call that is refused before its gates.
+    #[must_use]
+    pub fn refused(self, failure: Failure) -> Self {
+        Self { refusal: Some(failure), ..self }
     }
 }
 

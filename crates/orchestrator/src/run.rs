@@ -15,14 +15,14 @@ use toolwright_engine::Cancel;
 use crate::admission::ClaimKind;
 use crate::engine;
 use crate::execution::Execution;
-use crate::in_flight::Slot;
+use crate::handler_outcome::HandlerOutcome;
+use crate::in_flight::CallSlot;
 use crate::invocation::{Invocation, LazyCancel};
-use crate::normalise::Normalised;
 use crate::orchestrator::Orchestrator;
-use crate::prepared::PreparedTool;
-use crate::redact;
+use crate::prepared_tool::PreparedTool;
+use crate::redaction;
 use crate::refusal::interrupted;
-use crate::steps::Step;
+use crate::steps::CallStep;
 use crate::store::{Backend, SessionRecord};
 
 /// The first backoff before a retry; it doubles with each retry, plus up to as much again at random.
@@ -34,7 +34,7 @@ impl Orchestrator {
         &self,
         execution: Box<Execution>,
         prepared: Arc<PreparedTool>,
-        slot: Option<Slot>,
+        slot: Option<CallSlot>,
     ) -> Arc<Envelope> {
         let spec = &prepared.tool.spec;
         if spec.side_effects == SideEffects::Writes || !spec.idempotent || execution.begins_task(&prepared) {
@@ -60,7 +60,7 @@ impl Orchestrator {
         &self,
         mut execution: Box<Execution>,
         prepared: &Arc<PreparedTool>,
-        slot: Option<Slot>,
+        slot: Option<CallSlot>,
     ) -> Arc<Envelope> {
         let work = async {
             let outcome = match execution.begins_task(prepared) {
@@ -94,17 +94,15 @@ impl Orchestrator {
         execution: &mut Execution,
         prepared: &Arc<PreparedTool>,
     ) -> Result<Success, Failure> {
-        let runtime = execution.runtime.clone().ok_or_else(|| interrupted(false))?;
         let spec = &prepared.tool.spec;
         let allowed = self.0.policy.for_mode(execution.session.mode).retries;
         let max_retries = if spec.idempotent && !execution.is_test() { allowed } else { 0 };
         let deadline = execution.deadline(prepared);
         execution.note_args();
         loop {
-            let (runtime, claim) = (runtime.clone(), execution.claim);
-            let invocation = Arc::new(Invocation::new(self, execution, runtime, prepared, claim, deadline));
+            let invocation = Arc::new(Invocation::new(self, execution, prepared, deadline)?);
             let may_retry = execution.retries < max_retries;
-            execution.steps.begin(Step::Run);
+            execution.steps.begin(CallStep::Run);
             let args = if may_retry { execution.args.clone() } else { std::mem::take(&mut execution.args) };
             let outcome = self.run_handler(&invocation, args).await;
             execution.collect_effects(&mut invocation.effects());
@@ -116,7 +114,7 @@ impl Orchestrator {
                     }
                     execution.retries += 1;
                     self.0.metrics.update(&execution.tool, &spec.version, |metrics| metrics.retries += 1);
-                    execution.steps.begin(Step::Backoff);
+                    execution.steps.begin(CallStep::Backoff);
                     tokio::time::sleep(backoff).await;
                 }
                 _ => return outcome,
@@ -127,13 +125,13 @@ impl Orchestrator {
     /// One attempt.
     async fn run_handler(&self, invocation: &Arc<Invocation>, args: Value) -> Result<Success, Failure> {
         let mut result = engine::run(invocation, args).await;
-        if let Normalised { outcome: Ok(success), detail: None } = result {
+        if let HandlerOutcome { outcome: Ok(success), detail: None } = result {
             result = invocation.check_output(success);
         }
         if let Some(detail) = result.detail {
             invocation.log_detail(detail);
         }
-        let mut success = result.outcome.map_err(|failure| scrubbed(failure, &invocation.secrets))?;
+        let mut success = result.outcome.map_err(|failure| scrub_failure(failure, &invocation.secrets))?;
         success.intents.append(&mut invocation.effects().intents);
         Ok(success)
     }
@@ -213,14 +211,14 @@ fn backoff(retries: u32) -> Duration {
     base + base * jitter / 256
 }
 
-fn scrubbed(mut failure: Failure, secrets: &[String]) -> Failure {
+fn scrub_failure(mut failure: Failure, secrets: &[String]) -> Failure {
     if !secrets.is_empty() {
-        redact::scrub(&mut failure.message, secrets);
+        redaction::scrub(&mut failure.message, secrets);
         if let Some(suggestion) = &mut failure.suggestion {
-            redact::scrub(suggestion, secrets);
+            redaction::scrub(suggestion, secrets);
         }
         if let Some(details) = &mut failure.details {
-            redact::scrub_value(details, secrets);
+            redaction::scrub_value(details, secrets);
         }
     }
     failure

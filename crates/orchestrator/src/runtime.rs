@@ -20,7 +20,7 @@ use toolwright_registry::toolset::{Implementation, Module, Tool, Toolset};
 use crate::builtin;
 use crate::condition::Condition;
 use crate::engine::{Handler, native};
-use crate::prepared::{self, PreparedTool, Sources};
+use crate::prepared_tool::{self, PreparedTool, Sources};
 
 /// A toolset, its engines, and the tools prepared so far. Cloning shares it.
 #[derive(Clone)]
@@ -39,13 +39,13 @@ struct Inner {
     capabilities: Arc<Capabilities>,
     /// The hosts that the configuration allows, by tool.
     allow: HashMap<String, AllowList>,
-    prepared: RwLock<HashMap<String, Slot, RandomState>>,
+    prepared: RwLock<HashMap<String, ToolCell, RandomState>>,
     /// The conditions of `availability`, by tool.
     availability: OnceLock<HashMap<String, Condition>>,
 }
 
 /// A tool, prepared by the first call that needs it. The result is final, since a toolset never changes.
-type Slot = Arc<OnceCell<Result<Arc<PreparedTool>, Arc<prepared::Error>>>>;
+type ToolCell = Arc<OnceCell<Result<Arc<PreparedTool>, Arc<prepared_tool::Error>>>>;
 
 /// Builds a runtime.
 pub struct Builder(Inner);
@@ -142,7 +142,8 @@ impl Runtime {
         })
     }
 
-    /// A runtime of another toolset with the engine, capabilities, native handlers, limits and allowed hosts of this one.
+    /// A runtime of another toolset with the engine, capabilities, native handlers, limits and allowed hosts of this
+    /// one.
     pub(crate) fn with_toolset(&self, toolset: Toolset, sources: BTreeMap<String, String>) -> Self {
         let Inner { limits, engine, natives, capabilities, allow, .. } = &*self.0;
         Self(Arc::new(Inner {
@@ -158,7 +159,8 @@ impl Runtime {
         }))
     }
 
-    /// The sources of all handlers, by digest. Those that cannot be read are left out: their tools cannot be used. Blocks.
+    /// The sources of all handlers, by digest. Those that cannot be read are left out: their tools cannot be used.
+    /// Blocks.
     pub(crate) fn sources(&self) -> BTreeMap<String, String> {
         let mut sources = BTreeMap::new();
         for tool in self.0.toolset.list() {
@@ -166,7 +168,7 @@ impl Runtime {
             match self.program(tool, module) {
                 Ok(program) => {
                     sources.extend(
-                        program.modules.iter().map(|it| (prepared::digest(&it.text), it.text.clone())),
+                        program.modules.iter().map(|it| (prepared_tool::digest(&it.text), it.text.clone())),
                     );
                 }
                 Err(error) => tracing::warn!("{error}"),
@@ -176,12 +178,12 @@ impl Runtime {
     }
 
     /// The program of a tool: that of the prepared tool, since its files may have changed meanwhile, or else from them.
-    fn program(&self, tool: &Tool, module: &Module) -> Result<Arc<Program>, prepared::Error> {
+    fn program(&self, tool: &Tool, module: &Module) -> Result<Arc<Program>, prepared_tool::Error> {
         let id = &tool.spec.tool_id;
-        let prepared = self.slot(id).get().and_then(|prepared| prepared.clone().ok());
+        let prepared = self.cell(id).get().and_then(|prepared| prepared.clone().ok());
         match prepared.as_ref().map(|prepared| &prepared.handler) {
             Some(Handler::JavaScript(program)) => Ok(Arc::clone(program)),
-            _ => prepared::load(id, module, &self.0.sources).map(Arc::new),
+            _ => prepared_tool::load(id, module, &self.0.sources).map(Arc::new),
         }
     }
 
@@ -199,9 +201,9 @@ impl Runtime {
         Arc::strong_count(&self.0) > 1
     }
 
-    /// Prepares every tool, so that errors are found before the first call. Returns the errors. Blocks: run it on a thread
-    /// of its own.
-    pub fn warm_up(&self) -> Vec<Arc<prepared::Error>> {
+    /// Prepares every tool, so that errors are found before the first call. Returns the errors. Blocks: run it on a
+    /// thread of its own.
+    pub fn warm_up(&self) -> Vec<Arc<prepared_tool::Error>> {
         self.0.toolset.list().filter_map(|tool| self.prepare_blocking(tool).err()).collect()
     }
 
@@ -228,44 +230,44 @@ impl Runtime {
     }
 
     /// Reads files and compiles schemas on a blocking thread. Concurrent callers wait for the same result.
-    async fn prepare(&self, id: &str) -> Result<Arc<PreparedTool>, Arc<prepared::Error>> {
-        let slot = self.slot(id);
-        if let Some(prepared) = slot.get() {
+    async fn prepare(&self, id: &str) -> Result<Arc<PreparedTool>, Arc<prepared_tool::Error>> {
+        let cell = self.cell(id);
+        if let Some(prepared) = cell.get() {
             return prepared.clone();
         }
         let (this, tool) = (self.clone(), id.to_owned());
         let load = move || this.0.toolset.get(&tool).map(|tool| this.load(tool));
-        let prepared = Box::pin(slot.get_or_init(|| async move {
+        let prepared = Box::pin(cell.get_or_init(|| async move {
             let prepared = match tokio::runtime::Handle::try_current() {
                 Ok(runtime) => runtime.spawn_blocking(load).await.ok().flatten(),
                 Err(_) => load(),
             };
-            prepared.unwrap_or_else(|| Err(Arc::new(prepared::Error::Cancelled { tool: id.to_owned() })))
+            prepared.unwrap_or_else(|| Err(Arc::new(prepared_tool::Error::Cancelled { tool: id.to_owned() })))
         }));
         prepared.await.clone()
     }
 
     /// As [`Self::prepare`], on this thread.
-    fn prepare_blocking(&self, tool: &Tool) -> Result<Arc<PreparedTool>, Arc<prepared::Error>> {
-        let slot = self.slot(&tool.spec.tool_id);
-        if let Some(prepared) = slot.get() {
+    fn prepare_blocking(&self, tool: &Tool) -> Result<Arc<PreparedTool>, Arc<prepared_tool::Error>> {
+        let cell = self.cell(&tool.spec.tool_id);
+        if let Some(prepared) = cell.get() {
             return prepared.clone();
         }
         let prepared = self.load(tool);
         // A concurrent call has set the same result.
-        let _ = slot.set(prepared.clone());
+        let _ = cell.set(prepared.clone());
         prepared
     }
 
-    fn slot(&self, id: &str) -> Slot {
-        if let Some(slot) = self.0.prepared.read().unwrap_or_else(PoisonError::into_inner).get(id) {
-            return Arc::clone(slot);
+    fn cell(&self, id: &str) -> ToolCell {
+        if let Some(cell) = self.0.prepared.read().unwrap_or_else(PoisonError::into_inner).get(id) {
+            return Arc::clone(cell);
         }
         let mut all = self.0.prepared.write().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(all.entry(id.to_owned()).or_default())
     }
 
-    fn load(&self, tool: &Tool) -> Result<Arc<PreparedTool>, Arc<prepared::Error>> {
+    fn load(&self, tool: &Tool) -> Result<Arc<PreparedTool>, Arc<prepared_tool::Error>> {
         let id = &tool.spec.tool_id;
         let allow = self.allow_list(tool);
         let prepared = PreparedTool::new(tool, &self.0.sources, &self.0.natives, allow.as_ref());

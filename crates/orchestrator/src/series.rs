@@ -9,7 +9,7 @@ use std::time::Duration;
 use toolwright_contract::ErrorKind;
 
 use crate::durations::Durations;
-use crate::finish::End;
+use crate::finish::ExecutionEnd;
 use crate::ids;
 use crate::metrics::ToolMetrics;
 use crate::orchestrator::Orchestrator;
@@ -111,7 +111,7 @@ impl Series {
         &self,
         now: i64,
         (tool, version): (&str, &str),
-        end: End,
+        end: ExecutionEnd,
         error: Option<ErrorKind>,
         elapsed: Duration,
     ) {
@@ -165,8 +165,8 @@ impl Series {
         minutes.map(record).collect()
     }
 
-    /// Adds minutes of other processes, oldest first, unless they were added before: the newest ones that there is memory
-    /// for.
+    /// Adds minutes of other processes, oldest first, unless they were added before: the newest ones that there is
+    /// memory for.
     fn add_others(&self, mut records: Vec<MinuteRecord>) {
         {
             let state = self.lock();

@@ -1,7 +1,7 @@
 use super::*;
 
 fn count(series: &Series, now: i64, tool: &str, error: Option<ErrorKind>) {
-    series.count(now, (tool, "1.0.0"), End::Ran, error, Duration::from_millis(3));
+    series.count(now, (tool, "1.0.0"), ExecutionEnd::Ran, error, Duration::from_millis(3));
 }
 
 #[test]

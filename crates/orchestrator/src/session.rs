@@ -8,9 +8,9 @@ use tokio::sync::{broadcast, watch};
 use toolwright_capabilities::Client;
 use toolwright_contract::{Mode, Principal};
 
-use crate::deferred::DeferredResult;
+use crate::deferred_results::DeferredResult;
 use crate::orchestrator::Orchestrator;
-use crate::state::{self, Event};
+use crate::session_state::{self, Event};
 use crate::store::{
     self, Backend, Durability, SessionPage, SessionQuery, SessionRecord, SessionStatus, Spent,
 };
@@ -130,18 +130,20 @@ impl Orchestrator {
             self.0.session_watches.wake(session);
             // The turn before has ended, also where no transport has reported it.
             if record.is_ending() {
-                self.notice(session, Event::TurnFinished).await?;
+                self.apply_event(session, Event::TurnFinished).await?;
             }
             let has_message = record.state.get("pendingMessage").is_some();
-            let message = if has_message { self.change(session, state::take_message).await? } else { None };
+            let message =
+                if has_message { self.change(session, session_state::take_message).await? } else { None };
             Ok(Turn { number: record.turn, message })
         })
     }
 
-    /// Reports an event of the conversation. True when it ends the session.
-    pub fn notice<'a>(&'a self, session: &'a str, event: Event) -> BoxFuture<'a, store::Result<bool>> {
+    /// Applies an event of the conversation to the session's state. True when it ends the session.
+    pub fn apply_event<'a>(&'a self, session: &'a str, event: Event) -> BoxFuture<'a, store::Result<bool>> {
         Box::pin(async move {
-            let has_ended = self.change(session, |session| state::notice(session, event)).await?;
+            let has_ended =
+                self.change(session, |session| session_state::apply_event(session, event)).await?;
             if has_ended {
                 self.detach(session);
             }
@@ -157,8 +159,8 @@ impl Orchestrator {
         })
     }
 
-    /// Closes sessions and confirmation requests that have expired, and frees what is no longer used. To be called every
-    /// few seconds.
+    /// Closes sessions and confirmation requests that have expired, and frees what is no longer used. To be called
+    /// every few seconds.
     pub fn sweep(&self) -> BoxFuture<'_, store::Result<()>> {
         Box::pin(async move {
             let now = self.0.clock.now();
@@ -174,7 +176,7 @@ impl Orchestrator {
     }
 
     /// The results of calls that waited for approval, of all sessions. A subscriber that is too slow gets the number of
-    /// missed results (`RecvError::Lagged`), and reads them with [`Self::recorded`].
+    /// missed results (`RecvError::Lagged`), and reads them with [`Self::recorded_envelope`].
     pub fn deferred_results(&self) -> broadcast::Receiver<DeferredResult> {
         self.0.deferred_results.subscribe(None)
     }

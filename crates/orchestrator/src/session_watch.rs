@@ -20,7 +20,7 @@ impl SessionWatches {
         }
     }
 
-    /// Removes the sessions that nobody watches any more.
+    /// Removes the sessions without a subscriber.
     pub fn sweep(&self) {
         self.senders().retain(|_, sender| !sender.is_closed());
     }

@@ -7,11 +7,11 @@ use toolwright_contract::{Envelope, Failure, SideEffects, Success, ToolSpec};
 
 use crate::admission::ClaimKind;
 use crate::execution::{Execution, replayed};
-use crate::finish::{End, Record};
+use crate::finish::{EndRecord, ExecutionEnd};
 use crate::orchestrator::Orchestrator;
 use crate::refusal::unrecorded_outcome;
-use crate::state;
-use crate::steps::Step;
+use crate::session_state;
+use crate::steps::CallStep;
 use crate::store::{Durability, SessionRecord, SettleOutcome, Settlement};
 
 impl Orchestrator {
@@ -22,7 +22,7 @@ impl Orchestrator {
         spec: &ToolSpec,
         outcome: Result<Success, Failure>,
     ) -> Arc<Envelope> {
-        execution.steps.begin(Step::Settle);
+        execution.steps.begin(CallStep::Settle);
         if let Ok(success) = &outcome
             && !success.intents.is_empty()
             && !execution.is_test()
@@ -40,11 +40,11 @@ impl Orchestrator {
             Box::pin(self.write_handler_entries(execution, &envelope)).await;
         }
         let writes = spec.side_effects == SideEffects::Writes;
-        let end = if execution.begun_task.is_some() { End::Queued } else { End::Ran };
+        let end = if execution.begun_task.is_some() { ExecutionEnd::Queued } else { ExecutionEnd::Ran };
         let audit = execution.audit_entry(end.event(), &envelope);
         let record = match execution.claim {
-            ClaimKind::Ephemeral => Record::Append(audit),
-            ClaimKind::Stored => Record::Settle(Settlement {
+            ClaimKind::Ephemeral => EndRecord::Append(audit),
+            ClaimKind::Stored => EndRecord::Settle(Settlement {
                 session: execution.session.id.clone(),
                 execution: Arc::clone(&execution.id),
                 audit,
@@ -72,9 +72,9 @@ impl Orchestrator {
         let farewell_ms = self.0.policy.farewell_ms;
         let now = self.0.clock.now();
         if execution.claim == ClaimKind::Ephemeral {
-            return state::apply(&mut (*execution.session).clone(), intents, now, farewell_ms);
+            return session_state::apply(&mut (*execution.session).clone(), intents, now, farewell_ms);
         }
-        let apply = |session: &mut SessionRecord| state::apply(session, intents, now, farewell_ms);
+        let apply = |session: &mut SessionRecord| session_state::apply(session, intents, now, farewell_ms);
         self.change(&execution.session.id, apply).await.unwrap_or_else(|error| {
             tracing::error!("could not apply the intents of a call: {error}");
             let refused = |intent: &Value| {

@@ -11,7 +11,7 @@ const MAX_STEPS: usize = 32;
 
 /// A step of the path of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum CallStep {
     /// Finds session and toolset.
     Resolve,
     /// Waits for the same execution id, in this process or another.
@@ -33,7 +33,7 @@ pub enum Step {
     Settle,
 }
 
-impl Step {
+impl CallStep {
     const ALL: [Self; 10] = [
         Self::Resolve,
         Self::Wait,
@@ -65,18 +65,18 @@ impl Step {
 
 /// The steps of a call in their order, with their durations in microseconds. As text: `resolve=12 admit=30 run=1500`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Steps(Vec<(Step, u32)>);
+pub struct Steps(Vec<(CallStep, u32)>);
 
 impl Steps {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (Step, u32)> {
+    pub fn iter(&self) -> impl Iterator<Item = (CallStep, u32)> {
         self.0.iter().copied()
     }
 
-    fn push(&mut self, step: Step, took: Duration) {
+    fn push(&mut self, step: CallStep, took: Duration) {
         let micros = u32::try_from(took.as_micros()).unwrap_or(u32::MAX);
         let is_full = self.0.len() == MAX_STEPS;
         match self.0.last_mut().filter(|_| is_full) {
@@ -86,8 +86,8 @@ impl Steps {
     }
 }
 
-impl FromIterator<(Step, u32)> for Steps {
-    fn from_iter<T: IntoIterator<Item = (Step, u32)>>(steps: T) -> Self {
+impl FromIterator<(CallStep, u32)> for Steps {
+    fn from_iter<T: IntoIterator<Item = (CallStep, u32)>>(steps: T) -> Self {
         Self(steps.into_iter().collect())
     }
 }
@@ -108,7 +108,7 @@ impl FromStr for Steps {
     fn from_str(text: &str) -> Result<Self, String> {
         let step = |part: &str| {
             let (name, micros) = part.split_once('=')?;
-            let step = Step::ALL.into_iter().find(|step| step.as_str() == name)?;
+            let step = CallStep::ALL.into_iter().find(|step| step.as_str() == name)?;
             Some((step, micros.parse().ok()?))
         };
         let steps = text.split_whitespace().map(|part| {
@@ -134,19 +134,19 @@ impl<'de> Deserialize<'de> for Steps {
 /// Measures the steps of a call that runs.
 #[derive(Debug)]
 pub(crate) struct StepTimer {
-    current: Step,
+    current: CallStep,
     since: Instant,
     done: Steps,
 }
 
 impl StepTimer {
-    /// Its first step has begun at this time.
-    pub fn new(first: Step, since: Instant) -> Self {
+    /// Starts the timer with this step and time.
+    pub fn new(first: CallStep, since: Instant) -> Self {
         Self { current: first, since, done: Steps(Vec::with_capacity(8)) }
     }
 
     /// Ends the current step and begins the next.
-    pub fn begin(&mut self, step: Step) {
+    pub fn begin(&mut self, step: CallStep) {
         let now = Instant::now();
         self.done.push(self.current, now - self.since);
         (self.current, self.since) = (step, now);
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn steps_are_read_as_they_were_written() {
-        let steps: Steps = Step::ALL.into_iter().zip(1..).collect();
+        let steps: Steps = CallStep::ALL.into_iter().zip(1..).collect();
         let text = serde_json::to_string(&steps).unwrap();
         assert!(text.starts_with("\"resolve=1 wait=2 replay=3 "), "{text}");
         assert_eq!(serde_json::from_str::<Steps>(&text).unwrap(), steps);
@@ -176,13 +176,13 @@ mod tests {
 
     #[test]
     fn a_timer_names_every_step_and_is_bounded() {
-        let mut timer = StepTimer::new(Step::Resolve, Instant::now());
-        for step in [Step::Admit, Step::Run, Step::Backoff, Step::Run] {
+        let mut timer = StepTimer::new(CallStep::Resolve, Instant::now());
+        for step in [CallStep::Admit, CallStep::Run, CallStep::Backoff, CallStep::Run] {
             timer.begin(step);
         }
         let names: Vec<&str> = timer.steps().iter().map(|(step, _)| step.as_str()).collect();
         assert_eq!(names, ["resolve", "admit", "run", "backoff", "run"]);
-        (0..1000).for_each(|_| timer.begin(Step::Wait));
+        (0..1000).for_each(|_| timer.begin(CallStep::Wait));
         assert_eq!(timer.steps().iter().count(), MAX_STEPS);
     }
 }

@@ -10,7 +10,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use toolwright_capabilities::{Client, SendFuture};
 use toolwright_contract::{Envelope, ErrorKind};
 
-use crate::deferred::DeferredResult;
+use crate::deferred_results::DeferredResult;
 use crate::orchestrator::Orchestrator;
 use crate::request::{CallRequest, ToolCall};
 use crate::store::{self, Backend, ExecutionStatus, TaskChange, TaskRecord, TaskStatus};
@@ -139,7 +139,7 @@ impl Orchestrator {
         Ok(record.map(|record| record.status))
     }
 
-    /// Makes the call of a task, and stores its progress meanwhile.
+    /// Makes the call of a task, and stores its progress while it runs.
     async fn call_task(&self, task: &Arc<TaskRecord>, slot: &TaskSlot) -> Arc<Envelope> {
         let (progress, mut reports) = watch::channel(None);
         let client = TaskClient { orchestrator: self.clone(), session: task.session.clone(), progress };
@@ -176,7 +176,7 @@ impl Orchestrator {
         }
     }
 
-    /// Stores progress, and looks whether the task is to be cancelled.
+    /// Stores progress, and checks for a request to cancel the task.
     async fn follow_task(
         &self,
         task: &TaskRecord,
@@ -231,8 +231,8 @@ fn unrecorded_end(status: TaskStatus, envelope: Arc<Envelope>) -> Attempt {
     Attempt::Ended { status, envelope, is_recorded: false }
 }
 
-/// Whether a task that has no recorded end finds a seat later, or the store. One that has run, and may be run again, could
-/// not record its end.
+/// Whether a task that has no recorded end finds a seat later, or the store. One that has run, and may be run again,
+/// could not record its end.
 fn may_run_later(envelope: &Envelope, has_run: bool) -> bool {
     let Err(failure) = &envelope.outcome else { return false };
     failure.retryable

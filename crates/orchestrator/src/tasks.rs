@@ -1,4 +1,4 @@
-//! Tasks: what a background tool's call leaves behind, and what callers ask of it. `task_run` runs them.
+//! Tasks: stores the task of a background tool's call, and answers queries about it. `task_run` runs them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,19 +7,19 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use tokio::sync::{Semaphore, watch};
-use toolwright_contract::{Envelope, Execution as ExecutionKind, Failure, SideEffects, Success};
+use toolwright_contract::{Envelope, ExecutionMode, Failure, SideEffects, Success};
 use toolwright_engine::Cancel;
 use toolwright_registry::hex;
 
 use crate::execution::Execution;
 use crate::ids;
 use crate::orchestrator::Orchestrator;
-use crate::prepared::PreparedTool;
-use crate::redact;
+use crate::prepared_tool::PreparedTool;
+use crate::redaction;
 use crate::refusal::unstored_task;
 use crate::store::{self, Backend, ExecutionStatus, TaskChange, TaskQuery, TaskRecord, TaskStatus};
 
-/// How many tasks of processes that are gone are adopted at a time.
+/// How many tasks of dead processes are adopted at a time.
 const ADOPTED_AT_A_TIME: usize = 1000;
 /// How often the record of a task is read that runs in another process.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -83,7 +83,7 @@ pub fn begun_task(envelope: &Envelope) -> Option<&str> {
 impl Execution {
     /// Whether it answers with a task, instead of running the handler.
     pub fn begins_task(&self, prepared: &PreparedTool) -> bool {
-        let is_background = prepared.tool.spec.execution == Some(ExecutionKind::Background);
+        let is_background = prepared.tool.spec.execution == Some(ExecutionMode::Background);
         is_background && self.task.is_none() && !self.is_test()
     }
 
@@ -94,8 +94,8 @@ impl Execution {
 }
 
 impl Orchestrator {
-    /// Stores the task of a claimed execution, and answers with it. The task's id follows from that of the execution, so
-    /// the same execution never begins two.
+    /// Stores the task of a claimed execution, and answers with it. The task's id follows from that of the execution,
+    /// so the same execution never begins two.
     pub(crate) async fn begin_task(
         &self,
         execution: &mut Execution,
@@ -112,7 +112,7 @@ impl Orchestrator {
             principal: execution.session.principal.clone(),
             tool: spec.tool_id.clone(),
             tool_version: spec.version.clone(),
-            redacted_args: prepared.has_secrets.then(|| redact::redacted(&spec.json_schema, &args)),
+            redacted_args: prepared.has_secrets.then(|| redaction::redacted(&spec.json_schema, &args)),
             args,
             status: TaskStatus::Queued,
             progress: None,
@@ -175,8 +175,8 @@ impl Orchestrator {
         })
     }
 
-    /// Asks for the end of a task. Returns its record, or `None` if there is none. A task that has ended stays as it is; one
-    /// of another process is cancelled as soon as that process reads the request.
+    /// Asks for the end of a task. Returns its record, or `None` if there is none. A task that has ended stays as it
+    /// is; one of another process is cancelled as soon as that process reads the request.
     pub fn cancel_task<'a>(&'a self, id: &'a str) -> BoxFuture<'a, store::Result<Option<Arc<TaskRecord>>>> {
         Box::pin(async move {
             let Some(task) =
@@ -193,8 +193,8 @@ impl Orchestrator {
         })
     }
 
-    /// Reports changes of a task that runs in this process, and ends with it. `None` for any other task: its record has to
-    /// be read from time to time.
+    /// Reports changes of a task that runs in this process, and ends with it. `None` for any other task: its record has
+    /// to be read from time to time.
     pub fn task_changes(&self, id: &str) -> Option<watch::Receiver<()>> {
         self.0.tasks.running().get(id).map(|running| running.changed.subscribe())
     }
@@ -227,7 +227,7 @@ impl Orchestrator {
         }
     }
 
-    /// Runs the tasks whose process is gone. Returns their number.
+    /// Runs the tasks of dead processes. Returns their number.
     pub fn resume_tasks(&self) -> BoxFuture<'_, store::Result<usize>> {
         Box::pin(async move {
             let adopted = self.0.store.adopt_tasks(ADOPTED_AT_A_TIME).await?;

@@ -1,5 +1,5 @@
-//! The toolsets of sessions: the current one, which new sessions start with, and older ones that sessions still use. The
-//! store has all of them, so that a session goes on with its own after a restart or on another server.
+//! The toolsets of sessions: the current one, which new sessions start with, and older ones that sessions still use.
+//! The store has all of them, so that a session goes on with its own after a restart or on another server.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::PoisonError;
@@ -153,8 +153,8 @@ impl Orchestrator {
         Ok(())
     }
 
-    /// Stores the current toolset, so that it can be looked at and compared when another one has taken its place. Called
-    /// every few seconds: the store learns that it is still used.
+    /// Stores the current toolset, so that it can be looked at and compared when another one has taken its place.
+    /// Called every few seconds: the store learns that it is still used.
     pub async fn store_current_toolset(&self) -> store::Result<()> {
         self.stored_current_version().await.map(drop)
     }

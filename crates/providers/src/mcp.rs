@@ -1,8 +1,11 @@
-//! The Model Context Protocol: the declarations of `tools/list`, the calls and results of `tools/call`. JSON-RPC framing
-//! belongs to the transport.
+//! The Model Context Protocol: the declarations of `tools/list`, the calls and results of `tools/call`. JSON-RPC
+//! framing belongs to the transport.
 
+use std::borrow::Cow;
+
+use serde::Serialize;
 use serde_json::{Value, json};
-use toolwright_contract::{Execution, SideEffects, ToolSpec};
+use toolwright_contract::{ExecutionMode, SideEffects, ToolSpec};
 
 use crate::ToolResult;
 use crate::call::Call;
@@ -21,7 +24,7 @@ pub(crate) const PROVIDER: Provider = Provider {
     wrap: |tools| object([("tools", tools.into())]),
     read,
     read_event: |calls, event| calls.complete.extend(read(event)),
-    write: |results| results.iter().map(call_result).collect(),
+    write: |results| results.iter().map(write).collect(),
 };
 
 fn declare(tool: Declaration<'_>) -> Value {
@@ -42,14 +45,71 @@ pub fn declaration(spec: &ToolSpec) -> Option<Value> {
 /// The member of `structuredContent` that holds a result that is not an object: MCP requires an object there.
 pub const RESULT_MEMBER: &str = "result";
 
-/// Whether the tool's results go below [`RESULT_MEMBER`], because its declared output is not an object.
-pub fn wraps_output(spec: &ToolSpec) -> bool {
+/// The form that the declaration of a tool gives the structured content of its results.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OutputForm {
+    /// All results go below [`RESULT_MEMBER`], because the declared output is not an object.
+    pub is_wrapped: bool,
+    /// The declaration has an `outputSchema`. Structured content must conform to it, so a failure has none.
+    pub has_schema: bool,
+}
+
+impl OutputForm {
+    pub fn of_tool(spec: &ToolSpec) -> Self {
+        Self { is_wrapped: wraps_output(spec), has_schema: output_schema(spec).is_some() }
+    }
+}
+
+/// The result of a call, as `tools/call` returns it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CallResult<'a> {
+    /// The data as text for the model; a transport may add texts.
+    pub content: Vec<TextContent<'a>>,
+    /// The data for programs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    structured_content: Option<Cow<'a, Value>>,
+    is_error: bool,
+}
+
+/// One text of a result.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TextContent<'a> {
+    r#type: &'static str,
+    text: Cow<'a, str>,
+}
+
+impl<'a> From<Cow<'a, str>> for TextContent<'a> {
+    fn from(text: Cow<'a, str>) -> Self {
+        Self { r#type: "text", text }
+    }
+}
+
+/// The result of a call from its data, or from the model's form of its failure.
+pub fn call_result<'a>(output: OutputForm, outcome: Result<&'a Value, Cow<'a, Value>>) -> CallResult<'a> {
+    let is_error = outcome.is_err();
+    let (text, structured_content) = match outcome {
+        Ok(data) => {
+            let structured = match output.is_wrapped || !data.is_object() {
+                true => Cow::Owned(json!({ RESULT_MEMBER: data })),
+                false => Cow::Borrowed(data),
+            };
+            // Text stays as it is; other data becomes JSON.
+            let text = data.as_str().map_or_else(|| data.to_string().into(), Cow::Borrowed);
+            (text, Some(structured))
+        }
+        Err(failure) => (failure.to_string().into(), (!output.has_schema).then_some(failure)),
+    };
+    CallResult { content: vec![text.into()], structured_content, is_error }
+}
+
+fn wraps_output(spec: &ToolSpec) -> bool {
     declared_output(spec).is_some_and(|output| output["type"] != "object")
 }
 
 /// A call that runs in the background is answered with a task, whatever its output is.
 fn declared_output(spec: &ToolSpec) -> Option<&Value> {
-    spec.output.as_ref().filter(|_| spec.execution != Some(Execution::Background))
+    spec.output.as_ref().filter(|_| spec.execution != Some(ExecutionMode::Background))
 }
 
 /// Clients validate every result against it, so it is declared only if every result conforms.
@@ -101,16 +161,7 @@ fn read(request: &Value) -> Vec<Call> {
     vec![Call::new(request.get("id"), params.get("name"), params.get("arguments"))]
 }
 
-/// The `result` of a call.
-fn call_result(result: &ToolResult<'_>) -> Value {
-    let data = if result.is_error() { Value::Null } else { result.data() };
-    let text = if result.is_error() { result.text() } else { plain_text(&data) };
-    let structured = data.is_object().then_some(("structuredContent", data));
-    let members = [("content", json!([{ "type": "text", "text": text }]))].into_iter().chain(structured);
-    object(members.chain([("isError", result.is_error().into())]))
-}
-
-/// Text stays as it is; other data becomes JSON.
-fn plain_text(data: &Value) -> String {
-    data.as_str().map_or_else(|| data.to_string(), str::to_owned)
+fn write(result: &ToolResult<'_>) -> Value {
+    let result = call_result(result.output, result.outcome());
+    serde_json::to_value(result).unwrap_or_default()
 }

@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 
 use serde_json::{Value, json};
-use toolwright_contract::Envelope;
+use toolwright_contract::{Envelope, ToolSpec};
 
 use crate::Call;
+use crate::mcp::OutputForm;
 
 /// The result of one call.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,12 +15,24 @@ pub struct ToolResult<'a> {
     pub name: &'a str,
     /// `{ok: true, data}` or `{ok: false, …}`.
     content: Cow<'a, Value>,
+    /// What MCP declares for the results of the tool.
+    pub(crate) output: OutputForm,
 }
+
+/// Without the tool's declaration a failure has no structured content: the declared output may not admit it.
+const UNKNOWN_OUTPUT: OutputForm = OutputForm { is_wrapped: false, has_schema: true };
 
 impl<'a> ToolResult<'a> {
     /// From the orchestrator's value for the model: an object with a boolean `ok`.
     pub fn from_model_value(call: &'a Call, content: &'a Value) -> Self {
-        Self { id: call.id.as_deref(), name: &call.name, content: Cow::Borrowed(content) }
+        let content = Cow::Borrowed(content);
+        Self { id: call.id.as_deref(), name: &call.name, content, output: UNKNOWN_OUTPUT }
+    }
+
+    /// Names the called tool: MCP writes results as it declares the tool's output.
+    #[must_use]
+    pub fn of_tool(self, spec: &ToolSpec) -> Self {
+        Self { output: OutputForm::of_tool(spec), ..self }
     }
 
     /// From an envelope, without `meta` and intents. A failure serializes without the token of a confirmation request.
@@ -28,7 +41,8 @@ impl<'a> ToolResult<'a> {
             Ok(success) => json!({ "ok": true, "data": &*success.data }),
             Err(failure) => json!({ "ok": false, "error": failure }),
         };
-        Self { id: call.id.as_deref(), name: &call.name, content: Cow::Owned(content) }
+        let content = Cow::Owned(content);
+        Self { id: call.id.as_deref(), name: &call.name, content, output: UNKNOWN_OUTPUT }
     }
 
     /// Whether the call failed. Content without `ok: true` is a failure.
@@ -44,6 +58,14 @@ impl<'a> ToolResult<'a> {
     /// The whole result as text, for providers that accept nothing else.
     pub(crate) fn text(&self) -> String {
         self.content.to_string()
+    }
+
+    /// The data of a success, or the whole content of a failure.
+    pub(crate) fn outcome(&self) -> Result<&Value, Cow<'_, Value>> {
+        match self.is_error() {
+            true => Err(Cow::Borrowed(&self.content)),
+            false => Ok(self.content.get("data").unwrap_or(&Value::Null)),
+        }
     }
 
     /// The data of a success.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use toolwright_contract::visible::is_hidden;
+use toolwright_contract::escape::is_hidden;
 
 const MAX_CHARACTERS: usize = 200;
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use toolwright_contract::visible::is_bidi_control;
+use toolwright_contract::escape::is_bidi_control;
 
 /// One is enough to reject the text, so more need not be found.
 const MAX_FOUND: usize = 20;

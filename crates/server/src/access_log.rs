@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
-use toolwright_contract::visible::escape;
+use toolwright_contract::escape::escape;
 
 /// How often buffered lines are written.
 pub(crate) const FLUSH_INTERVAL: Duration = Duration::from_millis(200);

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use toolwright_agent::{AgentObserver, FinishedRequest, FinishedTurn, Usage};
-use toolwright_orchestrator::observe::{FinishedCall, Observer, Span};
+use toolwright_orchestrator::spans::{FinishedCall, Observer, Span};
 use toolwright_registry::hex;
 
 use crate::http_client;

@@ -12,7 +12,7 @@ use hyper::header::{CONNECTION, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Request, Response};
 use toolwright_contract::Principal;
-use toolwright_orchestrator::observe::Trace;
+use toolwright_orchestrator::spans::Trace;
 
 use crate::access_log::Entry;
 use crate::app::App;

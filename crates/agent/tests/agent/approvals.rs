@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use toolwright_agent::{ApprovalAnswer, Error, EventBody, TurnOutcome};
 use toolwright_contract::Principal;
-use toolwright_orchestrator::confirm::{self, Approver, Proof};
+use toolwright_orchestrator::confirmation_token::{self, AnswerProof, Approver};
 
 use crate::scripted_model::{Reply, ScriptedModel};
 use crate::support::{Fixture, answer, outcome, results, text};
@@ -51,7 +51,7 @@ async fn an_approved_call_runs_once_and_the_turn_continues() {
         // The same answer again changes nothing; another one is refused.
         assert!(!fixture.agent.answer(answer(&session, &approval, true)).await.unwrap().is_new);
         let other = fixture.agent.answer(answer(&session, &approval, false)).await;
-        assert_eq!(other, Err(Error::Approval(confirm::Error::Refused)));
+        assert_eq!(other, Err(Error::Approval(confirmation_token::Error::Refused)));
         assert_eq!(fixture.runs().len(), 1);
     }
 }
@@ -79,7 +79,7 @@ async fn edited_arguments_are_validated_and_then_run() {
     let approval = fixture.pending_approval(&session).await;
     let edited = |args| ApprovalAnswer { args: Some(args), ..answer(&session, &approval, true) };
     let invalid = fixture.agent.answer(edited(json!({ "txt": 1 }))).await;
-    assert!(matches!(invalid, Err(Error::Approval(confirm::Error::Edited(_)))), "{invalid:?}");
+    assert!(matches!(invalid, Err(Error::Approval(confirmation_token::Error::Edited(_)))), "{invalid:?}");
     let turn = fixture.agent.answer(edited(json!({ "text": "Dear Jon" }))).await.unwrap();
     fixture.events(&session, turn.start).await;
     assert_eq!(fixture.runs(), [("mail_send".to_owned(), json!({ "text": "Dear Jon" }))]);
@@ -92,7 +92,7 @@ async fn answers_of_others_and_for_other_sessions_are_refused() {
     let other = fixture.session().await;
     let stranger =
         Arc::new(Principal { id: "eve".to_owned(), org: Some("studio".to_owned()), roles: Vec::new() });
-    let refused = Err(Error::Approval(confirm::Error::Refused));
+    let refused = Err(Error::Approval(confirmation_token::Error::Refused));
     assert_eq!(fixture.agent.answer(answer(&other, &approval, true)).await, refused);
     assert_eq!(fixture.agent.answer(answer(&session, "conf_unknown", true)).await, refused);
     // The bare id, which operators see, approves nothing; neither does a guessed key.
@@ -131,7 +131,7 @@ async fn the_id_of_an_approval_is_bound_to_session_and_principal_in_the_store() 
         async move {
             let approver = Approver {
                 token: &token,
-                proof: Proof::Conversation,
+                proof: AnswerProof::Conversation,
                 session: &session,
                 client_id: "browser",
                 by: "mira",
@@ -140,7 +140,7 @@ async fn the_id_of_an_approval_is_bound_to_session_and_principal_in_the_store() 
             orchestrator.approve(&approver, None).await.map(|envelope| envelope.is_ok())
         }
     };
-    let refused = Err(confirm::Error::Refused);
+    let refused = Err(confirmation_token::Error::Refused);
     assert_eq!(approve(&approval, &session, Some(&eve)).await, refused);
     assert_eq!(approve(&approval, &session, Some(&other_org)).await, refused);
     assert_eq!(approve(&approval, &session, None).await, refused);
@@ -159,8 +159,8 @@ async fn an_approval_through_another_wire_continues_the_turn() {
     let (_, fixture, session) = paused("openai-responses", "Sent.").await;
     let approval = fixture.pending_approval(&session).await;
     let approver = Approver {
-        token: confirm::request_id(&approval),
-        proof: Proof::Transport,
+        token: confirmation_token::request_id(&approval),
+        proof: AnswerProof::Transport,
         session: &session,
         client_id: "browser",
         by: "operator",

@@ -81,7 +81,7 @@ async fn an_approval_in_a_process_without_an_agent_continues_the_turn() {
     assert_eq!(outcome(&first.say(&session, "m1", "Mail").await), TurnOutcome::AwaitsApproval);
     let runs = std::sync::Arc::clone(&second.runs);
     let command = second.without_agent();
-    let approval = command.pending(Some(&session)).await.unwrap().remove(0);
+    let approval = command.pending_confirmations(Some(&session)).await.unwrap().remove(0);
     crate::waiting::approve_in(&command, &session, &approval.id).await;
     // The server that has the turn asks the store.
     loop {

@@ -321,7 +321,7 @@ async fn a_process_may_die_after_any_event_and_an_approved_write_runs_once() {
             let tool = reply.tools().next().unwrap();
             let result = tool.result.as_ref().unwrap();
             // It ran in one of the processes, or is in doubt: never twice.
-            let record = fixture.orchestrator.recorded(&session, "c1").await.unwrap();
+            let record = fixture.orchestrator.recorded_envelope(&session, "c1").await.unwrap();
             assert!(record.is_some_and(|envelope| envelope.is_ok()) != result.is_error, "{case}");
             assert!(runs + fixture.runs().len() <= 1, "{case}");
         }

@@ -11,7 +11,7 @@ use toolwright_agent::{
     Agent, AgentOptions, ApprovalAnswer, AssistantMessage, Event, EventBody, Message, Model, ModelSettings,
     Timeouts, Turn, TurnOutcome, TurnRequest, UserMessage,
 };
-use toolwright_contract::{Execution, Mode, Principal, Success, ToolSpec};
+use toolwright_contract::{ExecutionMode, Mode, Principal, Success, ToolSpec};
 use toolwright_orchestrator::capabilities::Secret;
 use toolwright_orchestrator::clock::Clock;
 use toolwright_orchestrator::policy::Policy;
@@ -213,7 +213,7 @@ fn tools() -> Vec<Tool> {
     let login = json!({ "type": "object", "additionalProperties": false, "required": ["password"],
         "properties": { "password": { "type": "string", "writeOnly": true } } });
     let report = tool("report_write", "action", "writes", false, false, text.clone());
-    let spec = ToolSpec { execution: Some(Execution::Background), ..report.spec };
+    let spec = ToolSpec { execution: Some(ExecutionMode::Background), ..report.spec };
     vec![
         Tool { spec, ..report },
         tool("kb_search", "retrieval", "read_only", true, false, query),

@@ -10,7 +10,7 @@ use toolwright_agent::{
     TurnOutcome, TurnRequest, UserMessage,
 };
 use toolwright_orchestrator::Orchestrator;
-use toolwright_orchestrator::confirm::{self, Approver, Proof};
+use toolwright_orchestrator::confirmation_token::{self, AnswerProof, Approver};
 use toolwright_orchestrator::store::sqlite::Options;
 use toolwright_orchestrator::store::{Backend, Sqlite, Store};
 
@@ -25,8 +25,8 @@ fn mail(text: &str) -> (&'static str, &'static str, serde_json::Value) {
 /// Approves in the store, as a process without an agent does.
 pub async fn approve_in(orchestrator: &Orchestrator, session: &str, approval: &str) {
     let approver = Approver {
-        token: confirm::request_id(approval),
-        proof: Proof::Transport,
+        token: confirmation_token::request_id(approval),
+        proof: AnswerProof::Transport,
         session,
         client_id: "browser",
         by: "operator",
@@ -124,18 +124,18 @@ async fn a_message_that_is_replaced_closes_its_approval() {
     request.replaces = Some("m1".to_owned());
     let turn = fixture.agent.start(request).await.unwrap();
     assert_eq!(text(&fixture.events(&session, turn.start).await), "Then not.");
-    assert_eq!(fixture.orchestrator.pending(Some(&session)).await.unwrap(), []);
+    assert_eq!(fixture.orchestrator.pending_confirmations(Some(&session)).await.unwrap(), []);
     let late = fixture.agent.answer(answer(&session, &approval, true)).await;
-    assert_eq!(late, Err(Error::Approval(confirm::Error::Refused)));
+    assert_eq!(late, Err(Error::Approval(confirmation_token::Error::Refused)));
     let approver = Approver {
-        token: confirm::request_id(&approval),
-        proof: Proof::Transport,
+        token: confirmation_token::request_id(&approval),
+        proof: AnswerProof::Transport,
         session: &session,
         client_id: "browser",
         by: "operator",
         principal: None,
     };
-    assert_eq!(fixture.orchestrator.approve(&approver, None).await, Err(confirm::Error::Answered));
+    assert_eq!(fixture.orchestrator.approve(&approver, None).await, Err(confirmation_token::Error::Answered));
     fixture.agent.wait_until_idle().await;
     assert_eq!((fixture.runs().len(), server.requests().len()), (0, 2));
 }
@@ -222,7 +222,7 @@ async fn after_a_start_a_turn_goes_on_that_was_answered_meanwhile() {
     .await;
     // A command approves while no server runs: its process has no agent.
     let command = open(&path, &server).await.without_agent();
-    let approval = command.pending(Some(&session)).await.unwrap().remove(0);
+    let approval = command.pending_confirmations(Some(&session)).await.unwrap().remove(0);
     approve_in(&command, &session, &approval.id).await;
     command.store().flush().await.unwrap();
     command.store().close().await;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Subcommand;
 use serde_json::{Value, json};
-use toolwright_contract::visible::escape;
+use toolwright_contract::escape::escape;
 use toolwright_orchestrator::store::AuditRow;
 use toolwright_orchestrator::store::chain::{ChainError, Head, Verifier};
 

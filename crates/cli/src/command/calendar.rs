@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use toolwright_calendar::{EventList, EventRow};
-use toolwright_contract::visible::escape;
+use toolwright_contract::escape::escape;
 
 use crate::args::Format;
 use crate::config::Config;

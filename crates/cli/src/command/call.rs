@@ -11,7 +11,7 @@ use clap::Args;
 use reqwest::Method;
 use serde_json::{Map, Value};
 use toolwright_contract::arguments;
-use toolwright_contract::visible::escape;
+use toolwright_contract::escape::escape;
 use toolwright_contract::{ADMIN, Mode, Principal};
 use toolwright_orchestrator::capabilities::{Client, SendFuture};
 use toolwright_orchestrator::session::NewSession;

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use toolwright_agent::{EventBody, Model, TurnOutcome};
-use toolwright_contract::visible::{escape, escape_lines};
+use toolwright_contract::escape::{escape, escape_lines};
 use toolwright_contract::{ADMIN, Mode};
 use toolwright_orchestrator::Orchestrator;
 use toolwright_orchestrator::session::NewSession;

@@ -7,8 +7,8 @@ use anyhow::Result;
 use clap::Args;
 use reqwest::Method;
 use serde_json::{Value, json};
-use toolwright_contract::visible::escape;
-use toolwright_orchestrator::confirm::{Approver, Error, Proof};
+use toolwright_contract::escape::escape;
+use toolwright_orchestrator::confirmation_token::{AnswerProof, Approver, Error};
 use toolwright_orchestrator::store::{Backend, ConfirmationRecord, PendingQuery, PendingScope, Store};
 use toolwright_orchestrator::{Orchestrator, Runtime};
 use toolwright_registry::toolset::Toolset;
@@ -203,7 +203,7 @@ fn id_of(token: &str) -> &str {
 /// The user of the terminal may answer for all users of the store. A token must be valid nevertheless.
 fn approver<'a>(token: &'a str, request: &'a ConfirmationRecord) -> Approver<'a> {
     let (session, client_id) = (&request.session, &request.client_id);
-    Approver { token, proof: Proof::Transport, session, client_id, by: CLIENT_ID, principal: None }
+    Approver { token, proof: AnswerProof::Transport, session, client_id, by: CLIENT_ID, principal: None }
 }
 
 fn failure(error: Error) -> Failure {

@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use toolwright_contract::visible::escape;
+use toolwright_contract::escape::escape;
 use toolwright_kb::ingest::{Defaults, Progress, Report};
 use toolwright_kb::record::{DayBoundary, parse_timestamp};
 use toolwright_kb::search::{self, Hit, Query};

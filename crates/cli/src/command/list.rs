@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::Args;
 use serde_json::{Value, json};
-use toolwright_contract::visible::escape;
+use toolwright_contract::escape::escape;
 use toolwright_contract::{Category, Mode};
 use toolwright_registry::toolset::Tool;
 

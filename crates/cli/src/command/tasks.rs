@@ -7,7 +7,7 @@ use chrono::DateTime;
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::{Value, json};
-use toolwright_contract::visible::escape;
+use toolwright_contract::escape::escape;
 use toolwright_orchestrator::store::{Store, TaskQuery, TaskScope};
 use toolwright_orchestrator::{Orchestrator, Runtime};
 use toolwright_registry::toolset::Toolset;

@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::Args;
 use serde_json::{Value, json};
-use toolwright_contract::visible::escape;
+use toolwright_contract::escape::escape;
 use toolwright_orchestrator::testing::{self, Case, Report};
 use toolwright_orchestrator::{Orchestrator, Runtime};
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use tokio::sync::mpsc;
-use toolwright_contract::visible::{escape, escape_lines};
+use toolwright_contract::escape::{escape, escape_lines};
 
 use crate::args::Format;
 use crate::config::Config;

@@ -92,12 +92,12 @@ pub(crate) struct Bridge<'js> {
 pub(crate) struct State<'js> {
     /// The handler's module, loaded before its call arrives.
     pub handler: Option<Module<'js, Declared>>,
-    pub pending: HashMap<u32, Settle<'js>>,
+    pub pending: HashMap<u32, PromiseSettlers<'js>>,
     pub timers: BTreeSet<(Instant, u32)>,
 }
 
 /// The functions that settle a promise of a host call.
-pub(crate) struct Settle<'js> {
+pub(crate) struct PromiseSettlers<'js> {
     pub resolve: Function<'js>,
     pub reject: Function<'js>,
     /// Where the handler made the call.
@@ -121,7 +121,7 @@ impl<'js> Bridge<'js> {
         })
     }
 
-    pub fn waits(&self) -> bool {
+    pub fn has_open_calls(&self) -> bool {
         let state = self.state.borrow();
         !state.pending.is_empty() || !state.timers.is_empty()
     }

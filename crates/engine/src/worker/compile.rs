@@ -38,7 +38,7 @@ type Intrinsics = (intrinsic::Eval, intrinsic::RegExpCompiler);
 /// Compiles the engine's own modules.
 pub(crate) fn compile_own(modules: &[(&str, &str)]) -> Result<Bytecode, String> {
     let sources = modules.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
-    let compiler = Compiler::new(sources.collect(), Strip::All);
+    let compiler = Compiler::new(sources.collect(), StripLevel::All);
     compiler.compile_from(modules.iter().map(|(path, _)| *path))?;
     Ok(compiler.into_bytecode())
 }
@@ -50,7 +50,7 @@ pub(crate) fn compile(modules: &[Source]) -> Result<Compiled, String> {
     let mut sources: HashMap<String, String> =
         modules.iter().map(|module| (module.path.clone(), module.text.clone())).collect();
     sources.insert(ERROR_TYPES.to_owned(), include_str!("../js/error-types.js").into());
-    let compiler = Compiler::new(sources, Strip::Source);
+    let compiler = Compiler::new(sources, StripLevel::Source);
     compiler.compile_from([&*entry])?;
     for module in modules {
         // An error in a module without static imports only matters to a call that imports it dynamically.
@@ -63,7 +63,7 @@ pub(crate) fn compile(modules: &[Source]) -> Result<Compiled, String> {
 
 /// The parts that are stripped from bytecode. Handlers need line numbers; the engine's own modules do not.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Strip {
+enum StripLevel {
     Source,
     All,
 }
@@ -86,11 +86,11 @@ fn describe(ctx: &Ctx<'_>) -> String {
 struct Compiler {
     sources: Rc<HashMap<String, String>>,
     done: Rc<RefCell<Bytecode>>,
-    strip: Strip,
+    strip: StripLevel,
 }
 
 impl Compiler {
-    fn new(sources: HashMap<String, String>, strip: Strip) -> Self {
+    fn new(sources: HashMap<String, String>, strip: StripLevel) -> Self {
         Self { sources: Rc::new(sources), done: Rc::default(), strip }
     }
 
@@ -116,7 +116,7 @@ impl Compiler {
     fn compile<'js>(&self, ctx: &Ctx<'js>, path: &str) -> rquickjs::Result<Module<'js, Declared>> {
         let source = self.sources.get(path).ok_or_else(|| Error::new_loading(path))?;
         let module = Module::declare(ctx.clone(), path, source.as_bytes())?;
-        let strip_debug = self.strip == Strip::All;
+        let strip_debug = self.strip == StripLevel::All;
         let options = WriteOptions { strip_source: true, strip_debug, ..WriteOptions::default() };
         let bytes = module.write(options)?;
         self.done.borrow_mut().insert(path.to_owned(), bytes);

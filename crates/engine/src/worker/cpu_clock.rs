@@ -48,7 +48,7 @@ impl CpuClock {
         self.exceeded.get()
     }
 
-    /// The time since the call began.
+    /// The time since the start of the call.
     pub fn elapsed(&self) -> Duration {
         self.began.get().elapsed()
     }

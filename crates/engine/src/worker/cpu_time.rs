@@ -1,7 +1,7 @@
-//! The CPU time of a call. A worker that has computed for longer than most handlers do gets a lower priority, and from then
-//! on computes only while it holds a slot. There are as many slots as processors, so other processes never wait behind a
-//! crowd of workers, however many calls compute. After the whole limit the worker exits, which also ends native code that
-//! no interrupt of the interpreter reaches.
+//! The CPU time of a call. A worker that has computed for longer than most handlers do gets a lower priority, and from
+//! then on computes only while it holds a slot. There are as many slots as processors, so other processes never wait
+//! behind a crowd of workers, however many calls compute. After the whole limit the worker exits, which also ends
+//! native code that no interrupt of the interpreter reaches.
 //!
 //! A slot is a lock on a byte of an empty file that the spawner made: the kernel frees it when its holder ends.
 #![allow(unsafe_code)]

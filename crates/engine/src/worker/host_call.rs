@@ -4,7 +4,7 @@ use std::io;
 use rquickjs::{Array, Ctx, Error, Object, Promise, Result, Value};
 
 use super::{
-    bridge::{Settle, bridge_of},
+    bridge::{PromiseSettlers, bridge_of},
     json_in,
     json_out::{self, ConvertError},
     text,
@@ -38,16 +38,16 @@ pub(crate) fn start<'js>(ctx: &Ctx<'js>, function: usize, given: &Array<'js>) ->
         }
         FunctionKind::Async => {
             let (promise, resolve, reject) = ctx.promise()?;
-            let settle = Settle { resolve, reject, stack: call_stack(ctx) };
+            let settle = PromiseSettlers { resolve, reject, stack: call_stack(ctx) };
             match arguments {
                 Ok(Ok(_)) if parts.aborted.get() => {
-                    settle.with(ctx, Err(HostError::new("CANCELLED", "the call was cancelled")))?;
+                    settle.settle(ctx, Err(HostError::new("CANCELLED", "the call was cancelled")))?;
                 }
                 Ok(Ok(arguments)) => {
                     send(arguments)?;
                     bridge_of(ctx)?.state.borrow_mut().pending.insert(id, settle);
                 }
-                Ok(Err(error)) => settle.with(ctx, Err(error))?,
+                Ok(Err(error)) => settle.settle(ctx, Err(error))?,
                 // A getter of an argument threw: an async function rejects instead of throwing.
                 Err(Error::Exception) => settle.reject.call::<_, ()>((ctx.catch(),))?,
                 Err(error) => return Err(error),
@@ -57,7 +57,7 @@ pub(crate) fn start<'js>(ctx: &Ctx<'js>, function: usize, given: &Array<'js>) ->
     }
 }
 
-/// Without the server there is nobody to run for.
+/// The server is gone: exit.
 fn exit_without_server(_: io::Error) -> Error {
     std::process::exit(0)
 }
@@ -80,11 +80,11 @@ fn arguments<'js>(
 /// Settles the promise of a host call.
 pub(crate) fn deliver(ctx: &Ctx<'_>, id: u32, result: HostResult) -> Result<()> {
     let settle = bridge_of(ctx)?.state.borrow_mut().pending.remove(&id);
-    settle.map_or(Ok(()), |settle| settle.with(ctx, result))
+    settle.map_or(Ok(()), |settle| settle.settle(ctx, result))
 }
 
-impl<'js> Settle<'js> {
-    fn with(&self, ctx: &Ctx<'js>, result: HostResult) -> Result<()> {
+impl<'js> PromiseSettlers<'js> {
+    fn settle(&self, ctx: &Ctx<'js>, result: HostResult) -> Result<()> {
         match result {
             Ok(value) => match json_in::value(ctx, &value) {
                 Ok(value) => self.resolve.call((value,)),

@@ -13,17 +13,17 @@ pub(crate) struct Meter {
     limit: Cell<usize>,
     refused: Cell<bool>,
     /// The list of all blocks.
-    first: Cell<*mut Links>,
+    first: Cell<*mut BlockHeader>,
 }
 
 /// The neighbours of a block in the list, before its bytes.
 #[derive(Debug)]
-struct Links {
-    previous: *mut Links,
-    next: *mut Links,
+struct BlockHeader {
+    previous: *mut BlockHeader,
+    next: *mut BlockHeader,
 }
 
-const LINKS_BYTES: usize = size_of::<Links>();
+const HEADER_BYTES: usize = size_of::<BlockHeader>();
 
 impl Default for Meter {
     fn default() -> Self {
@@ -51,7 +51,7 @@ impl Meter {
         self.refused.get()
     }
 
-    fn admits(&self, more: usize) -> bool {
+    fn fits_limit(&self, more: usize) -> bool {
         let admitted = self.used.get().saturating_add(more) <= self.limit.get();
         if !admitted {
             self.refused.set(true);
@@ -65,17 +65,17 @@ impl Meter {
             self.refused.set(true);
             return block;
         }
-        let links = block.cast::<Links>();
+        let links = block.cast::<BlockHeader>();
         let next = self.first.replace(links);
         // SAFETY: the block was allocated by the `RustAllocator`, with room for the links; `next` is in the list.
         unsafe {
-            links.write(Links { previous: ptr::null_mut(), next });
+            links.write(BlockHeader { previous: ptr::null_mut(), next });
             if let Some(next) = next.as_mut() {
                 next.previous = links;
             }
             self.used.set(self.used.get() + RustAllocator::usable_size(block));
             self.peak.set(self.peak.get().max(self.used.get()));
-            block.add(LINKS_BYTES)
+            block.add(HEADER_BYTES)
         }
     }
 
@@ -86,8 +86,8 @@ impl Meter {
     unsafe fn leave(&self, bytes: *mut u8) -> *mut u8 {
         // SAFETY: guaranteed by the caller; the neighbours are in the list.
         unsafe {
-            let block = bytes.sub(LINKS_BYTES);
-            let Links { previous, next } = block.cast::<Links>().read();
+            let block = bytes.sub(HEADER_BYTES);
+            let BlockHeader { previous, next } = block.cast::<BlockHeader>().read();
             match previous.as_mut() {
                 Some(previous) => previous.next = next,
                 None => self.first.set(next),
@@ -119,21 +119,21 @@ impl Meter {
 }
 
 /// The allocator that QuickJS uses.
-pub(crate) struct Metered(pub Rc<Meter>);
+pub(crate) struct MeteredAllocator(pub Rc<Meter>);
 
 // SAFETY: every block comes from the `RustAllocator` and is returned to it; its bytes begin after its links.
-unsafe impl Allocator for Metered {
+unsafe impl Allocator for MeteredAllocator {
     fn alloc(&mut self, size: usize) -> *mut u8 {
-        match size.checked_add(LINKS_BYTES) {
-            Some(bytes) if self.0.admits(bytes) => self.0.enter(RustAllocator.alloc(bytes)),
+        match size.checked_add(HEADER_BYTES) {
+            Some(bytes) if self.0.fits_limit(bytes) => self.0.enter(RustAllocator.alloc(bytes)),
             _ => ptr::null_mut(),
         }
     }
 
     fn calloc(&mut self, count: usize, size: usize) -> *mut u8 {
         let bytes = count.checked_mul(size).filter(|bytes| *bytes > 0);
-        match bytes.and_then(|bytes| bytes.checked_add(LINKS_BYTES)) {
-            Some(bytes) if self.0.admits(bytes) => self.0.enter(RustAllocator.calloc(1, bytes)),
+        match bytes.and_then(|bytes| bytes.checked_add(HEADER_BYTES)) {
+            Some(bytes) if self.0.fits_limit(bytes) => self.0.enter(RustAllocator.calloc(1, bytes)),
             _ => ptr::null_mut(),
         }
     }
@@ -147,7 +147,7 @@ unsafe impl Allocator for Metered {
         // SAFETY: guaranteed by the caller; a block that could not grow stays valid and counted.
         unsafe {
             let more = size.saturating_sub(Self::usable_size(bytes));
-            let Some(size) = size.checked_add(LINKS_BYTES).filter(|_| self.0.admits(more)) else {
+            let Some(size) = size.checked_add(HEADER_BYTES).filter(|_| self.0.fits_limit(more)) else {
                 return ptr::null_mut();
             };
             let block = self.0.leave(bytes);
@@ -161,6 +161,6 @@ unsafe impl Allocator for Metered {
 
     unsafe fn usable_size(bytes: *mut u8) -> usize {
         // SAFETY: guaranteed by the caller.
-        unsafe { RustAllocator::usable_size(bytes.sub(LINKS_BYTES)) - LINKS_BYTES }
+        unsafe { RustAllocator::usable_size(bytes.sub(HEADER_BYTES)) - HEADER_BYTES }
     }
 }

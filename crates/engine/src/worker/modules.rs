@@ -7,7 +7,7 @@ use rquickjs::{
     module::Declared,
 };
 
-use super::{bridge::RealmParts, prelude, raw};
+use super::{bridge::RealmParts, prelude, rquickjs_unsafe};
 
 /// The internal name of the module with `ToolError`, `ErrorType` and `IntentType`.
 pub(crate) const ERROR_TYPES: &str = "toolwright:error-types";
@@ -34,7 +34,7 @@ pub(crate) fn resolve(base: &str, name: &str, own: impl Fn(&str) -> bool) -> Res
     Err(refused(base, name, "the tool has no such file"))
 }
 
-/// The path from the tool's directory. It starts with `..` outside of it.
+/// The path from the tool's directory. Starts with `..` if it leaves the tool's directory.
 fn joined(base: &str, name: &str) -> String {
     let folder = base.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
@@ -80,7 +80,7 @@ impl Loader for Modules {
         }
         let program = Rc::clone(&self.0.program.borrow());
         let bytecode = program.bytecode.get(name).ok_or_else(|| Error::new_loading(name))?;
-        raw::load(ctx, bytecode)
+        rquickjs_unsafe::load(ctx, bytecode)
     }
 }
 
@@ -88,7 +88,7 @@ impl Loader for Modules {
 mod tests {
     use super::*;
 
-    fn found(base: &str, name: &str) -> Option<String> {
+    fn find_module(base: &str, name: &str) -> Option<String> {
         resolve(base, name, |path| ["handler.js", "lib/x.js", "lib/y.js"].contains(&path)).ok()
     }
 
@@ -116,7 +116,7 @@ mod tests {
             ("lib/x.js", "./../../lib/x.js", None),
         ];
         for (base, name, expected) in table {
-            assert_eq!(found(base, name).as_deref(), expected, "{name} from {base}");
+            assert_eq!(find_module(base, name).as_deref(), expected, "{name} from {base}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The single native function of a realm. The prelude selects an operation by number, so that creating a realm creates one
-//! function instead of a dozen.
+//! The single native function of a realm. The prelude selects an operation by number, so that creating a realm creates
+//! one function instead of a dozen.
 use std::{
     rc::Rc,
     time::{Duration, Instant},
@@ -10,7 +10,7 @@ use rquickjs::{
     function::Rest,
 };
 
-use super::{bridge::bridge_of, host_call, prelude, raw, text, url_functions};
+use super::{bridge::bridge_of, host_call, prelude, rquickjs_unsafe, text, url_functions};
 use crate::call::Level;
 
 const MAX_TIMERS: usize = 1000;
@@ -67,7 +67,7 @@ impl<'js> NativeArgs<'_, 'js> {
         Array::from_js(self.ctx, self.value(at))
     }
 
-    fn truth(&self, at: usize) -> bool {
+    fn bool_argument(&self, at: usize) -> bool {
         self.value(at).as_bool().unwrap_or(false)
     }
 
@@ -79,7 +79,7 @@ impl<'js> NativeArgs<'_, 'js> {
         if self.value(at).is_string() { self.text(at).map(Some) } else { Ok(None) }
     }
 
-    fn nothing(&self) -> Value<'js> {
+    fn undefined(&self) -> Value<'js> {
         Value::new_undefined(self.ctx.clone())
     }
 }
@@ -93,7 +93,7 @@ fn console<'js>(args: &NativeArgs<'_, 'js>) -> Result<Value<'js>> {
     };
     let text = args.text(1)?;
     bridge_of(args.ctx)?.parts.write_line(level, text).map_err(|_| Error::Unknown)?;
-    Ok(args.nothing())
+    Ok(args.undefined())
 }
 
 fn set_timer<'js>(args: &NativeArgs<'_, 'js>) -> Result<Value<'js>> {
@@ -113,7 +113,7 @@ fn set_timer<'js>(args: &NativeArgs<'_, 'js>) -> Result<Value<'js>> {
 fn clear_timer<'js>(args: &NativeArgs<'_, 'js>) -> Result<Value<'js>> {
     let id = args.index(0)? as u32;
     bridge_of(args.ctx)?.state.borrow_mut().timers.retain(|(_, timer)| *timer != id);
-    Ok(args.nothing())
+    Ok(args.undefined())
 }
 
 fn random<'js>(args: &NativeArgs<'_, 'js>) -> Result<Value<'js>> {
@@ -146,9 +146,9 @@ fn fill_from(mut seed: u64, bytes: &mut [u8]) {
 
 fn decode<'js>(args: &NativeArgs<'_, 'js>) -> Result<Value<'js>> {
     let array = TypedArray::<u8>::from_js(args.ctx, args.value(0))?;
-    let bytes = raw::bytes_of(&array).unwrap_or_default();
-    let fatal = args.truth(1);
-    let keeps_mark = args.truth(2);
+    let bytes = rquickjs_unsafe::bytes_of(&array).unwrap_or_default();
+    let fatal = args.bool_argument(1);
+    let keeps_mark = args.bool_argument(2);
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,
         Err(_) if fatal => return Err(Exception::throw_type(args.ctx, "the bytes are not valid utf-8")),

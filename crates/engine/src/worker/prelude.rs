@@ -7,7 +7,7 @@ use super::{
     bridge::{Bridge, RealmParts},
     compile::{Bytecode, compile_own},
     modules::ERROR_TYPES,
-    native, raw,
+    native, rquickjs_unsafe,
 };
 use crate::call::HostFunction;
 
@@ -35,7 +35,8 @@ enum Member {
     Group(Vec<(String, Member)>),
 }
 
-/// `makeContext` for these functions. Evaluating a literal is far cheaper than building the object from a list of paths.
+/// `makeContext` for these functions. Evaluating a literal is far cheaper than building the object from a list of
+/// paths.
 fn context_source(functions: &[HostFunction]) -> String {
     let mut root = Vec::new();
     for (index, function) in functions.iter().enumerate() {
@@ -94,7 +95,7 @@ pub(crate) fn web_globals<'js>(ctx: &Ctx<'js>) -> Result<Value<'js>> {
 /// Loads one of the modules above, without evaluating it.
 pub(crate) fn load<'js>(ctx: &Ctx<'js>, name: &str) -> Result<Module<'js, Declared>> {
     let bytecode = CODE.get().and_then(|code| code.get(name)).ok_or(Error::Unknown)?;
-    raw::load(ctx, bytecode)
+    rquickjs_unsafe::load(ctx, bytecode)
 }
 
 /// Loads and evaluates one of the modules above.

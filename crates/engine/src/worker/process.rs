@@ -36,8 +36,8 @@ pub(crate) fn read_time_zone() {
     unsafe { tzset() };
 }
 
-/// A terminal or a service manager signals all processes of a server. Workers finish the calls that the server waits for,
-/// and end with it.
+/// A terminal or a service manager signals all processes of a server. Workers finish the calls that the server waits
+/// for, and end with it.
 pub(crate) fn ignore_signals_of_the_server() {
     for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM] {
         // SAFETY: no handler runs.
@@ -49,7 +49,8 @@ pub(crate) fn ignore_signals_of_the_server() {
 pub(crate) fn close_all_but(kept: &[BorrowedFd<'_>]) {
     for descriptor in 3..MAX_DESCRIPTORS {
         if !kept.iter().any(|kept| kept.as_raw_fd() == descriptor) {
-            // SAFETY: nothing of this process uses another descriptor from now on; closing one that is not open is harmless.
+            // SAFETY: nothing of this process uses another descriptor from now on; closing one that is not open is
+            // harmless.
             unsafe { libc::close(descriptor) };
         }
     }

@@ -7,9 +7,9 @@ use super::{
     bridge::{RealmParts, bridge_of},
     compile::Compiled,
     connection::Connection,
-    memory::{Meter, Metered},
+    memory::{Meter, MeteredAllocator},
     modules::{ERROR_TYPES, Modules},
-    prelude, raw,
+    prelude, rquickjs_unsafe,
 };
 use crate::call::HostFunction;
 
@@ -40,7 +40,7 @@ pub(crate) struct Realm {
 impl Realm {
     pub fn new(connection: Rc<Connection>, functions: Rc<[HostFunction]>) -> Result<Self> {
         let (meter, parts) = (Rc::default(), Rc::new(RealmParts::new(connection, functions)));
-        let runtime = Runtime::new_with_alloc(Metered(Rc::clone(&meter)))?;
+        let runtime = Runtime::new_with_alloc(MeteredAllocator(Rc::clone(&meter)))?;
         runtime.set_gc_threshold(GC_THRESHOLD);
         runtime.set_loader(Modules(Rc::clone(&parts)), Modules(Rc::clone(&parts)));
         let interrupt = Rc::clone(&parts);
@@ -58,13 +58,15 @@ impl Realm {
                 let _ = prelude::evaluate(&ctx, ERROR_TYPES);
             }
             // The call loads what could not be loaded here, and reports the error.
-            if let (Ok(bridge), Ok(module)) = (bridge_of(&ctx), raw::load(&ctx, program.entry())) {
+            if let (Ok(bridge), Ok(module)) = (bridge_of(&ctx), rquickjs_unsafe::load(&ctx, program.entry()))
+            {
                 bridge.state.borrow_mut().handler = Some(module);
             }
         });
     }
 
-    /// Ends the realm. What rquickjs has allocated outside of it, a few kilobytes, is lost until the worker is replaced.
+    /// Ends the realm. What rquickjs has allocated outside of it, a few kilobytes, is lost until the worker is
+    /// replaced.
     pub fn discard(self) {
         self.parts.program.take();
         self.parts.input.take();
@@ -73,6 +75,6 @@ impl Realm {
                 drop(bridge.state.take());
             }
         });
-        raw::discard(self.context, self.runtime, &self.meter);
+        rquickjs_unsafe::discard(self.context, self.runtime, &self.meter);
     }
 }

@@ -74,7 +74,7 @@ impl DepthSeats {
     pub fn enter(self: &Arc<Self>, request: &SeatRequest<'_>) -> Result<Entry, ReachedLimit> {
         let mut state = self.state();
         let owners = state.owners_of(request);
-        // A call that waits while a seat is free waits for a limit of its own, so this one does not overtake it.
+        // While a seat is free, all waiting calls are blocked by limits of their owners: taking the seat is fair.
         if self.may_run(&state, &owners) {
             return Ok(Entry::Seat(self.seat(&mut state, owners)));
         }
@@ -82,7 +82,7 @@ impl DepthSeats {
             state.forget_idle(&owners);
             return Err(self.reached(&owners));
         }
-        owners.iter().for_each(|owner| owner.wait());
+        owners.iter().for_each(|owner| owner.count_waiting());
         let ticket = state.next_ticket;
         state.next_ticket += 1;
         let (granted, receiver) = oneshot::channel();
@@ -114,7 +114,7 @@ impl DepthSeats {
         state.running < self.seats && owners.iter().all(|owner| owner.running() < self.limit(owner))
     }
 
-    /// The limit that keeps a call of these owners from running: one of its own before that of all.
+    /// The limit that keeps a call of these owners from running. A limit of an owner is preferred to the global one.
     fn reached(&self, owners: &SeatOwners) -> ReachedLimit {
         let mut full = owners.iter().filter(|owner| owner.running() >= self.limit(owner));
         let is_shared = |owner: &&Arc<SeatOwner>| owner.kind != OwnerKind::ToolOfPrincipal;
@@ -126,7 +126,7 @@ impl DepthSeats {
 
     /// Whether a call may wait.
     fn has_room_to_wait(&self, state: &State, owners: &SeatOwners) -> bool {
-        // Half of the places for one tool or principal, and half of a tool's places for one principal.
+        // A tool or a principal may fill half of the queue, and a principal half of its tool's share.
         let share = |owner: &SeatOwner| match owner.kind {
             OwnerKind::ToolOfPrincipal => self.max_waiting.div_ceil(4),
             _ => self.max_waiting.div_ceil(2),
@@ -143,15 +143,15 @@ impl DepthSeats {
 
     fn release(self: &Arc<Self>, owners: &SeatOwners) {
         let mut state = self.state();
-        state.end(owners);
+        state.release_seat(owners);
         while let Some(ticket) = self.next(&state)
             && let Some(Waiter { owners, granted }) = state.remove_waiter(ticket)
         {
             let permit = self.seat(&mut state, owners);
             if let Err(mut refused) = granted.send(permit) {
-                // The call has just gone. Its permit must not be dropped under the lock.
+                // The waiting call was dropped. Its permit must not be dropped under the lock.
                 refused.level = None;
-                state.end(&refused.owners);
+                state.release_seat(&refused.owners);
             }
         }
     }
@@ -200,9 +200,9 @@ impl State {
         Some(waiter)
     }
 
-    fn end(&mut self, owners: &SeatOwners) {
+    fn release_seat(&mut self, owners: &SeatOwners) {
         self.running -= 1;
-        owners.iter().for_each(|owner| owner.end());
+        owners.iter().for_each(|owner| owner.count_end());
         self.forget_idle(owners);
     }
 

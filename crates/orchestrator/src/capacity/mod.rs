@@ -48,8 +48,8 @@ impl Default for Capacity {
 }
 
 impl Capacity {
-    /// The default shares of this many concurrent calls: a tool has at most half of them and a principal three quarters,
-    /// so that other tools of the same principal, and other principals, find room.
+    /// The default shares of this many concurrent calls: a tool has at most half of them and a principal three
+    /// quarters, so that other tools of the same principal, and other principals, find room.
     pub fn with_concurrency(max_concurrent: usize) -> Self {
         Self {
             max_concurrent,

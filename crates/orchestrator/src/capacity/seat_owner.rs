@@ -14,7 +14,7 @@ pub(crate) enum OwnerKind {
 
 pub(crate) type OwnerKey = (OwnerKind, String);
 
-/// A owner that has calls running or waiting.
+/// An owner that has calls running or waiting.
 #[derive(Debug)]
 pub(crate) struct SeatOwner {
     pub kind: OwnerKind,
@@ -57,11 +57,11 @@ impl SeatOwner {
         self.served_at.store(at, Relaxed);
     }
 
-    pub fn end(&self) {
+    pub fn count_end(&self) {
         self.running.fetch_sub(1, Relaxed);
     }
 
-    pub fn wait(&self) {
+    pub fn count_waiting(&self) {
         self.waiting.fetch_add(1, Relaxed);
     }
 

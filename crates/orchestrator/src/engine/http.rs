@@ -12,12 +12,12 @@ use serde_json::{Map, Value, json};
 use toolwright_contract::{ErrorKind, Failure, SideEffects, Success, arguments};
 use toolwright_registry::http::{HttpTool, Piece, Template};
 
-use super::within;
+use super::run_until_deadline;
 use crate::capability_calls::retry_after;
+use crate::handler_outcome::HandlerOutcome;
 use crate::host::call_capability;
 use crate::invocation::Invocation;
-use crate::normalise::Normalised;
-use crate::redact;
+use crate::redaction;
 
 /// All but the unreserved characters of RFC 3986.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -81,7 +81,7 @@ impl Request {
                 Piece::Argument(name) => {
                     let value = args
                         .get(name)
-                        .and_then(plain)
+                        .and_then(to_url_text)
                         .filter(|value| !matches!(value.as_str(), "" | "." | ".."));
                     let Some(value) = value else {
                         let message = format!("`{name}` must be a non-empty text that is not `.` or `..`.");
@@ -100,8 +100,10 @@ impl Request {
             format!("{}={}", utf8_percent_encode(name, ENCODED), utf8_percent_encode(value, ENCODED))
         };
         let listed = |name: &str, value: &Value| match value {
-            Value::Array(items) => items.iter().filter_map(plain).map(|item| pair(name, &item)).collect(),
-            value => plain(value).map(|value| pair(name, &value)).into_iter().collect::<Vec<_>>(),
+            Value::Array(items) => {
+                items.iter().filter_map(to_url_text).map(|item| pair(name, &item)).collect()
+            }
+            value => to_url_text(value).map(|value| pair(name, &value)).into_iter().collect::<Vec<_>>(),
         };
         match &self.tool.query {
             Some(declared) => declared
@@ -112,7 +114,9 @@ impl Request {
                 })
                 .collect(),
             None if self.tool.sends_body() || self.tool.body.is_some() => Vec::new(),
-            None => self.unplaced(args).flat_map(|(name, value)| listed(name, value)).collect(),
+            None => {
+                self.arguments_without_place(args).flat_map(|(name, value)| listed(name, value)).collect()
+            }
         }
     }
 
@@ -120,14 +124,18 @@ impl Request {
         match &self.tool.body {
             Some(template) => self.value(template, args),
             None if self.tool.sends_body() => {
-                let rest = self.unplaced(args).map(|(name, value)| (name.clone(), value.clone()));
+                let rest =
+                    self.arguments_without_place(args).map(|(name, value)| (name.clone(), value.clone()));
                 Some(Value::Object(rest.collect()))
             }
             None => None,
         }
     }
 
-    fn unplaced<'a>(&'a self, args: &'a Map<String, Value>) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    fn arguments_without_place<'a>(
+        &'a self,
+        args: &'a Map<String, Value>,
+    ) -> impl Iterator<Item = (&'a String, &'a Value)> {
         args.iter().filter(|(name, _)| !self.placed.contains(*name))
     }
 
@@ -157,7 +165,7 @@ impl Request {
         for piece in template.pieces() {
             match piece {
                 Piece::Text(plain) => text.push_str(plain),
-                Piece::Argument(name) => text.push_str(&plain(args.get(name)?)?),
+                Piece::Argument(name) => text.push_str(&to_url_text(args.get(name)?)?),
                 Piece::Variable(name) => text.push_str(self.variables.get(name)?.as_str()?),
             }
         }
@@ -166,7 +174,7 @@ impl Request {
 }
 
 /// A value as it is written in a URL or a header.
-fn plain(value: &Value) -> Option<String> {
+fn to_url_text(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
         Value::String(text) => Some(text.clone()),
@@ -174,14 +182,14 @@ fn plain(value: &Value) -> Option<String> {
     }
 }
 
-pub(super) async fn run(invocation: &Arc<Invocation>, request: &Request, args: Value) -> Normalised {
+pub(super) async fn run(invocation: &Arc<Invocation>, request: &Request, args: Value) -> HandlerOutcome {
     let args = args.as_object().cloned().unwrap_or_default();
     let [url, init] = match request.fill(&args, &invocation.idempotency_key()) {
         Ok(filled) => filled,
-        Err(failure) => return Normalised { outcome: Err(failure), detail: None },
+        Err(failure) => return HandlerOutcome { outcome: Err(failure), detail: None },
     };
     let fetch = call_capability(invocation, "http.fetch", vec![url, init]);
-    let answer = match within(invocation, fetch).await {
+    let answer = match run_until_deadline(invocation, fetch).await {
         Ok(answer) => answer,
         Err(stopped) => return stopped,
     };
@@ -189,12 +197,12 @@ pub(super) async fn run(invocation: &Arc<Invocation>, request: &Request, args: V
     match answer {
         Ok(mut answer) => {
             // A service may echo its request.
-            redact::scrub_value(&mut answer, &request.secrets);
-            Normalised { outcome: outcome(&answer, &request.tool, writes), detail: None }
+            redaction::scrub_value(&mut answer, &request.secrets);
+            HandlerOutcome { outcome: outcome(&answer, &request.tool, writes), detail: None }
         }
         Err(error) => {
             let outcome = Err(no_response(&error.code, writes));
-            Normalised { outcome, detail: Some(format!("{}: {}", error.code, error.message)) }
+            HandlerOutcome { outcome, detail: Some(format!("{}: {}", error.code, error.message)) }
         }
     }
 }

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use serde_json::Value;
 use toolwright_engine::{self as engine, Limits, Program};
 
+use crate::handler_outcome::{HandlerOutcome, normalise};
 use crate::host::CallHost;
 use crate::invocation::Invocation;
-use crate::normalise::{Normalised, normalise};
 
-pub(super) async fn run(invocation: &Arc<Invocation>, program: &Arc<Program>, args: Value) -> Normalised {
+pub(super) async fn run(invocation: &Arc<Invocation>, program: &Arc<Program>, args: Value) -> HandlerOutcome {
     let limits = Limits { deadline: invocation.deadline, ..invocation.runtime.limits().clone() };
     let running = invocation.runtime.engine().run(engine::HandlerCall {
         program: Arc::clone(program),
         args,
         context: invocation.context(),
         host: Arc::new(CallHost(Arc::clone(invocation))),
-        limits,
+        limits: limits.clone(),
         cancel: invocation.cancel().clone(),
         now: invocation.now,
         seed: None,
@@ -28,9 +28,9 @@ pub(super) async fn run(invocation: &Arc<Invocation>, program: &Arc<Program>, ar
         }
         _ => None,
     };
-    let normalised = normalise(result, invocation.spec().side_effects);
+    let normalised = normalise(result, invocation.spec().side_effects, &limits);
     match cause {
-        Some(failure) => Normalised { outcome: Err(failure), ..normalised },
+        Some(failure) => HandlerOutcome { outcome: Err(failure), ..normalised },
         None => normalised,
     }
 }

@@ -10,8 +10,8 @@ use serde_json::Value;
 use toolwright_contract::Success;
 use toolwright_engine::{Failure, Program};
 
+use crate::handler_outcome::{HandlerOutcome, normalise};
 use crate::invocation::Invocation;
-use crate::normalise::{Normalised, normalise};
 
 /// The code of a tool.
 pub(crate) enum Handler {
@@ -33,8 +33,12 @@ impl Handler {
 }
 
 /// Waits for a handler until the call is cancelled or its deadline passes.
-async fn within<T>(invocation: &Invocation, work: impl Future<Output = T>) -> Result<T, Normalised> {
-    let stopped = |failure| Err(normalise(Err(failure), invocation.spec().side_effects));
+async fn run_until_deadline<T>(
+    invocation: &Invocation,
+    work: impl Future<Output = T>,
+) -> Result<T, HandlerOutcome> {
+    let (effects, limits) = (invocation.spec().side_effects, invocation.runtime.limits());
+    let stopped = |failure| Err(normalise(Err(failure), effects, limits));
     tokio::select! {
         biased;
         done = work => Ok(done),
@@ -44,14 +48,14 @@ async fn within<T>(invocation: &Invocation, work: impl Future<Output = T>) -> Re
 }
 
 /// Runs the call's handler with validated arguments.
-pub(crate) async fn run(invocation: &Arc<Invocation>, args: Value) -> Normalised {
+pub(crate) async fn run(invocation: &Arc<Invocation>, args: Value) -> HandlerOutcome {
     match &invocation.prepared.handler {
         Handler::JavaScript(program) => javascript::run(invocation, program, args).await,
         Handler::Native(handler) => native::run(invocation, handler, args).await,
         Handler::Http(request) => Box::pin(http::run(invocation, request, args)).await,
         Handler::Mock(value) => {
             let data = Arc::clone(value);
-            Normalised { outcome: Ok(Success { data, intents: Vec::new() }), detail: None }
+            HandlerOutcome { outcome: Ok(Success { data, intents: Vec::new() }), detail: None }
         }
     }
 }

@@ -4,10 +4,10 @@ use serde_json::{Number, Value, json};
 use toolwright_contract::Category;
 use toolwright_schema::compare_numbers;
 
-use super::{GateInput, Stop};
-use crate::redact;
+use super::{GateInput, GateRefusal};
+use crate::redaction;
 
-pub(super) fn pass(input: &mut GateInput<'_>) -> Result<(), Stop> {
+pub(super) fn check(input: &mut GateInput<'_>) -> Result<(), GateRefusal> {
     let spec = &input.prepared.tool.spec;
     let own = spec.clamp.get(&input.session.mode);
     let mut limits: Vec<(&str, Number)> =
@@ -23,8 +23,8 @@ pub(super) fn pass(input: &mut GateInput<'_>) -> Result<(), Stop> {
             let from = from.unwrap_or_else(|| given.clone());
             *given = Value::Number(limit.clone());
             let change = json!({ "from": from, "to": limit });
-            let is_secret = input.prepared.has_secrets && redact::is_write_only(&spec.json_schema, name);
-            let change = if is_secret { redact::REDACTED.into() } else { change };
+            let is_secret = input.prepared.has_secrets && redaction::is_write_only(&spec.json_schema, name);
+            let change = if is_secret { redaction::REDACTED.into() } else { change };
             input.clamped.insert(name.to_owned(), change);
         }
     }

@@ -1,17 +1,17 @@
 //! The gates that a call passes before it is claimed: a list of functions, in order. A refusal is an envelope with a
 //! suggestion, and is only recorded in the audit log.
 
+mod arguments;
 mod auth;
-mod available;
+mod availability;
 mod clamp;
-mod confirmed;
-pub(crate) mod meter;
+mod confirmation;
+pub(crate) mod meters;
 mod mode;
 mod rate;
 pub(crate) mod retrieval;
 pub(crate) mod role;
-mod usable;
-mod valid;
+mod tool_use;
 
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ use toolwright_contract::{Failure, ToolSpec};
 
 use crate::condition::ConditionInput;
 use crate::policy::{ModePolicy, Policy};
-use crate::prepared::PreparedTool;
+use crate::prepared_tool::PreparedTool;
 use crate::store::SessionRecord;
 
 pub(crate) use rate::{RateTokens, Rates};
-pub(crate) use usable::ToolUse;
+pub(crate) use tool_use::ToolUse;
 
 /// A call as the gates see it.
 pub(crate) struct GateInput<'a> {
@@ -38,7 +38,7 @@ pub(crate) struct GateInput<'a> {
     /// An earlier claim was charged for it.
     pub is_charged: bool,
     /// The arguments that will run: defaults filled in, clamped.
-    pub args: Value,
+    pub args: &'a mut Value,
     /// Clamped parameters: name → `{from, to}`.
     pub clamped: Map<String, Value>,
     /// The tokens that it has taken from the rate limits.
@@ -54,35 +54,43 @@ pub(crate) struct Rules {
 
 /// Why a call may not run.
 #[derive(Debug)]
-pub(crate) enum Stop {
+pub(crate) enum GateRefusal {
     Deny(Failure),
     /// It needs approval.
     Confirm,
 }
 
-impl From<Failure> for Stop {
+impl From<Failure> for GateRefusal {
     fn from(failure: Failure) -> Self {
         Self::Deny(failure)
     }
 }
 
-pub(crate) type Gate = fn(&mut GateInput<'_>) -> Result<(), Stop>;
+pub(crate) type Gate = fn(&mut GateInput<'_>) -> Result<(), GateRefusal>;
 
 /// The gates of a call, in this order. Clamped arguments are validated again.
-pub(crate) const OF_CALLS: &[Gate] =
-    &[usable::pass, rate::pass, valid::pass, clamp::pass, valid::pass_again, meter::pass, confirmed::pass];
+pub(crate) const OF_CALLS: &[Gate] = &[
+    tool_use::check,
+    rate::check,
+    arguments::check,
+    clamp::check,
+    arguments::check_again,
+    meters::check,
+    confirmation::check,
+];
 
 /// The gates of arguments that an approver has edited.
-pub(crate) const OF_EDITED_ARGUMENTS: &[Gate] = &[valid::pass, clamp::pass, valid::pass_again];
+pub(crate) const OF_EDITED_ARGUMENTS: &[Gate] = &[arguments::check, clamp::check, arguments::check_again];
 
-/// The gates of a task when it begins to run, with the rights of that time. The call that has begun it has passed all.
-pub(crate) const OF_TASKS: &[Gate] = &[usable::pass, valid::pass];
+/// The gates of a task when it starts to run, with the principal's present roles. Its starting call passed
+/// [`OF_CALLS`].
+pub(crate) const OF_TASKS: &[Gate] = &[tool_use::check, arguments::check];
 
 /// The gates of a handler's test; see [`CallRequest::host`](crate::CallRequest::host).
-pub(crate) const OF_TESTS: &[Gate] = &[valid::pass];
+pub(crate) const OF_TESTS: &[Gate] = &[arguments::check];
 
-/// Passes gates in order, up to the first that stops the call.
-pub(crate) fn pass(gates: &[Gate], input: &mut GateInput<'_>) -> Result<(), Stop> {
+/// Checks gates in order, up to the first that refuses the call.
+pub(crate) fn check(gates: &[Gate], input: &mut GateInput<'_>) -> Result<(), GateRefusal> {
     gates.iter().try_for_each(|gate| gate(input))
 }
 
@@ -92,7 +100,7 @@ impl GateInput<'_> {
     }
 
     pub fn condition_input(&self) -> ConditionInput<'_> {
-        let (session, tool, args) = (self.session, self.spec().tool_id.as_str(), &self.args);
+        let (session, tool, args) = (self.session, self.spec().tool_id.as_str(), &*self.args);
         ConditionInput { session, tool, args, settings: &self.policy.settings }
     }
 

@@ -1,6 +1,6 @@
-//! Rate limits of a tool per principal, and of all tools per org: a sliding window of calls. Counted per process: several
-//! servers each allow the full number. A principal that speaks for clients has one window for each of them; any other
-//! cannot escape its window by another client id.
+//! Rate limits of a tool per principal, and of all tools per org: a sliding window of calls. Counted per process:
+//! several servers each allow the full number. A principal that speaks for clients has one window for each of them; any
+//! other cannot escape its window by another client id.
 //!
 //! A call takes a token of each limit, and returns them unless it is claimed or becomes a confirmation request: a call
 //! that another gate refuses costs nothing.
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::json;
 use toolwright_contract::{ErrorKind, Failure, RateLimit, SPEAKS_FOR_CLIENTS};
 
-use super::{GateInput, Stop};
+use super::{GateInput, GateRefusal};
 
 /// Expired windows are removed when there are more than this, and twice what remained after the last removal.
 const SWEEP_ABOVE: usize = 4096;
@@ -40,7 +40,7 @@ pub(crate) struct RateTokens {
     at: i64,
 }
 
-pub(super) fn pass(input: &mut GateInput<'_>) -> Result<(), Stop> {
+pub(super) fn check(input: &mut GateInput<'_>) -> Result<(), GateRefusal> {
     if input.is_approved {
         // Counted when the confirmation request was made.
         return Ok(());

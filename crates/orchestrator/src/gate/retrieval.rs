@@ -2,7 +2,7 @@
 
 use toolwright_contract::{Category, ErrorKind, Failure, ToolSpec};
 
-use super::meter::Meter;
+use super::meters::Meter;
 use crate::store::{MeterScope, RETRIEVAL_METER};
 
 pub(super) const METER: Meter = Meter {

@@ -1,5 +1,5 @@
-//! Audit entries that could not be written. Once writing works again, an entry in the chain says how many were lost, and
-//! from when to when.
+//! Audit entries that could not be written. Once writing works again, an entry in the chain says how many were lost,
+//! and from when to when.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;

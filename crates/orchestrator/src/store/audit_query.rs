@@ -3,8 +3,8 @@
 use super::records::AuditEntry;
 use super::{Error, Result};
 
-/// The most entries that one page reads while it looks for those that match. A page that has read so many ends there,
-/// and says where the next one begins.
+/// The most entries that one page reads to find matches. A page that reaches this limit ends there and says where the
+/// next one begins.
 pub const MAX_SCANNED: usize = 16_384;
 
 /// The events that are calls; the others are answers to confirmation requests, entries of handlers, and gaps.
@@ -27,7 +27,7 @@ pub struct AuditFilter {
     pub principal: Option<String>,
     /// An execution of `session`, with its nested calls.
     pub execution: Option<String>,
-    /// Not before this time, and before this time.
+    /// The half-open time range `from..until`, in milliseconds since 1970.
     pub from: Option<i64>,
     pub until: Option<i64>,
 }
@@ -45,8 +45,8 @@ pub struct AuditQuery {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AuditPage {
     pub entries: Vec<NumberedEntry>,
-    /// The next page is before this number; `None`: there is nothing more. A page may have fewer entries than its limit,
-    /// or none, and be followed by others: see [`MAX_SCANNED`].
+    /// The next page is before this number; `None`: there is nothing more. A page may have fewer entries than its
+    /// limit, or none, and be followed by others: see [`MAX_SCANNED`].
     pub next: Option<u64>,
 }
 

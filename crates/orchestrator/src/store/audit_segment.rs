@@ -1,11 +1,11 @@
-//! The index of the audit: a Bloom filter of the keys of every 256 entries. It is small (about 5 bytes an entry), and it
-//! is appended to, so that a call costs next to nothing; see `docs/decisions/0008-the-call-history.md`.
+//! The index of the audit: a Bloom filter of the keys of every 256 entries. It is small (about 5 bytes an entry), and
+//! it is appended to, so that a call costs next to nothing; see `docs/decisions/0008-the-call-history.md`.
 
 use super::audit_query::{AuditFilter, AuditKeys};
 
 /// How many entries a segment has.
 pub const SEGMENT_ENTRIES: u64 = 256;
-/// One of about 2,000 segments without a key is read in vain.
+/// A false positive for about one of 2,000 segments.
 const BITS_PER_TERM: usize = 16;
 const PROBES: u64 = 7;
 

@@ -35,8 +35,8 @@ pub trait ConversationLog: Send + Sync {
     /// Opens the log of a session for a writer of this name, which no other writer may have. Relaxed.
     fn open_log(&self, session: &str, writer: &str) -> impl Future<Output = Result<LogOpening>> + Send;
 
-    /// Opens the log whoever has it open, to stop a writer in another process: its entries are refused from now on. Returns
-    /// the position of the last entry. Relaxed.
+    /// Takes the log over from its current writer, to stop one in another process: its entries are refused from now on.
+    /// Returns the position of the last entry. Relaxed.
     fn take_log(&self, session: &str, writer: &str) -> impl Future<Output = Result<u64>> + Send;
 
     /// Appends entries. False when this writer does not have the log open (any more).
@@ -59,8 +59,8 @@ pub trait ConversationLog: Send + Sync {
         limit: usize,
     ) -> impl Future<Output = Result<Vec<LogEntry>>> + Send;
 
-    /// The last entries of up to `limit` logs, in an order of their sessions that never changes, after this session; from
-    /// the first one if it is empty. Sessions without entries are left out.
+    /// The last entries of up to `limit` logs, in an order of their sessions that never changes, after this session;
+    /// from the first one if it is empty. Sessions without entries are left out.
     fn last_log_entries(
         &self,
         after: &str,

@@ -31,8 +31,8 @@ impl Store {
         }
     }
 
-    /// The rows of the register of audit chains; `None` where one process writes at a time, and there is none. It must be
-    /// read before the audit, which may get new chains meanwhile.
+    /// The rows of the register of audit chains; `None` where one process writes at a time, and there is none. It must
+    /// be read before the audit, which may get new chains meanwhile.
     pub async fn audit_register(&self) -> Result<Option<Vec<AuditRow>>> {
         match self {
             Self::Memory(_) | Self::Sqlite(_) => Ok(None),
@@ -63,8 +63,8 @@ macro_rules! operations {
 }
 
 operations! {
-    /// Stores a new session; an id that exists is [`Error::Exists`](super::Error::Exists). A relaxed one is on disk with the
-    /// first committed change of the session, which fails if it could not be written.
+    /// Stores a new session; an id that exists is [`Error::Exists`](super::Error::Exists). A relaxed one is on disk
+    /// with the first committed change of the session, which fails if it could not be written.
     async fn create_session(&self, session: SessionRecord, durability: Durability) -> Result<()>;
 
     /// The current session record.
@@ -106,7 +106,7 @@ operations! {
     /// How many confirmations of a principal are pending and have not expired by `now`, counted up to `limit`.
     async fn count_pending(&self, principal: &str, now: i64, limit: usize) -> Result<usize>;
 
-    /// Those of these confirmations that wait for no answer (any more) at `now`, or do not exist.
+    /// The ids of these confirmations that are not pending at `now`, or do not exist.
     async fn closed_confirmations(&self, ids: &[String], now: i64) -> Result<Vec<String>>;
 
     /// Approves or rejects a confirmation that is pending and has not expired by `now`. `None` when it is not pending
@@ -115,8 +115,8 @@ operations! {
         &self, id: &str, decision: Decision, now: i64
     ) -> Result<Option<Arc<ConfirmationRecord>>>;
 
-    /// Takes back an approval whose execution has not been claimed: the confirmation counts as expired. False when it is
-    /// not approved, or was used. Committed.
+    /// Takes back an approval whose execution has not been claimed: the confirmation counts as expired. False when it
+    /// is not approved, or was used. Committed.
     async fn withdraw_approval(&self, id: &str) -> Result<bool>;
 
     /// Approved confirmations whose execution has not been claimed: after a restart these still have to run.
@@ -130,12 +130,12 @@ operations! {
     /// A page of the tasks, newest first.
     async fn task_page(&self, query: TaskQuery<'_>) -> Result<Vec<Arc<TaskRecord>>>;
 
-    /// Changes a task that has not ended, and returns the new record; `None` if it has ended or does not exist. Committed,
-    /// except for progress.
+    /// Changes a task that has not ended, and returns the new record; `None` if it has ended or does not exist.
+    /// Committed, except for progress.
     async fn change_task(&self, id: &str, change: TaskChange, now: i64) -> Result<Option<Arc<TaskRecord>>>;
 
-    /// Takes over tasks that have not ended and whose owner is gone, at most `limit`, oldest first. Of several processes one
-    /// gets each task.
+    /// Takes over tasks that have not ended and whose owner is gone, at most `limit`, oldest first. Of several
+    /// processes one gets each task.
     async fn adopt_tasks(&self, limit: usize) -> Result<Vec<Arc<TaskRecord>>>;
 
     /// Blocks a client. Of two blocks of one client the later `until` applies. Committed.
@@ -153,20 +153,21 @@ operations! {
     /// Up to `limit` rows of all chains in the order they were written, after the row with this number.
     async fn audit_rows(&self, after: u64, limit: usize) -> Result<Vec<AuditRow>>;
 
-    /// A page of the audit's entries, newest first. Entries of other processes that are not committed yet may be missing.
+    /// A page of the audit's entries, newest first. Entries of other processes that are not committed yet may be
+    /// missing.
     async fn audit_page(&self, query: &AuditQuery) -> Result<AuditPage>;
 
     /// A page of the sessions, newest first.
     async fn session_page(&self, query: SessionQuery<'_>) -> Result<SessionPage>;
 
     /// Expires sessions (see [`SessionRecord::status_at`]), confirmations and blocks, and deletes old records. A task
-    /// that has ended stays for 24 hours. Of each session the last 100 executions and all of the last 24 hours stay, and every execution that is running or
-    /// in doubt. An inactive session is deleted with its executions, tasks and confirmations 24 hours after its `expires_at`
-    /// or its last execution, whichever is later. The audit is never deleted. Returns what this sweep itself has
-    /// expired. Relaxed.
+    /// that has ended stays for 24 hours. Each session keeps its last 100 executions, those of the last 24 hours, and
+    /// all that are running or in doubt. An inactive session is deleted with its executions, tasks and confirmations 24
+    /// hours after its `expires_at` or its last execution, whichever is later. The audit is never deleted. Returns what
+    /// this sweep itself has expired. Relaxed.
     async fn sweep(&self, now: i64) -> Result<SweepOutcome>;
 
-    /// Those of these sessions that are not active, or do not exist.
+    /// The ids of these sessions that are not active, or do not exist.
     async fn inactive_sessions(&self, sessions: &[String], now: i64) -> Result<Vec<String>>;
 
     /// Whether an active session uses this toolset.
@@ -184,12 +185,12 @@ operations! {
     /// All stored toolsets, and how many active sessions each has; the one that was used last comes first.
     async fn toolsets(&self) -> Result<Vec<(ToolsetInfo, u64)>>;
 
-    /// Deletes the toolsets that no active session has, and that were last used at `used_before` or earlier. Returns their
-    /// ids in order. [`Self::sweep`] does the same to those that were not used for a day. Committed.
+    /// Deletes the toolsets that no active session has, and that were last used at `used_before` or earlier. Returns
+    /// their ids in order. [`Self::sweep`] does the same to those that were not used for a day. Committed.
     async fn delete_unused_toolsets(&self, used_before: i64) -> Result<Vec<String>>;
 
-    /// Stores the numbers of a minute, in place of those that its process has stored before. Those of minutes more than a
-    /// day before it are deleted. Relaxed.
+    /// Stores the numbers of a minute, in place of those that its process has stored before. Those of minutes more than
+    /// a day before it are deleted. Relaxed.
     async fn put_minute(&self, minute: MinuteRecord) -> Result<()>;
 
     /// The numbers of all processes from this time on, oldest first.

@@ -141,7 +141,7 @@ impl Deletion {
 
 /// Stores changes.
 pub trait Journal: Send + Sync {
-    /// Queues a change. Called under the lock of what has changed, so that the order is right; it must not block. The
+    /// Queues a change. Called while the changed record is locked, which keeps the order; must not block. The
     /// result resolves when the change is on disk, or, for a relaxed change, when the queue has room.
     fn write(&self, change: Change, durability: Durability) -> PendingWrite;
 

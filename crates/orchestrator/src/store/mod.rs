@@ -1,5 +1,5 @@
-//! The records that outlive a call: sessions, toolsets, executions, confirmations, tasks, blocks, audit. One set of rules, three
-//! back ends, one conformance suite (`tests/store.rs`) that all of them pass.
+//! The records that outlive a call: sessions, toolsets, executions, confirmations, tasks, blocks, audit. One set of
+//! rules, three back ends, one conformance suite (`tests/store.rs`) that all of them pass.
 //!
 //! # Rules
 //!
@@ -31,9 +31,9 @@ mod conversation;
 mod dispatch;
 mod journal;
 mod memory;
-mod meter;
 pub mod postgres;
 mod records;
+mod spent;
 pub mod sqlite;
 mod task;
 
@@ -47,7 +47,6 @@ pub use audit_query::{
 pub use conversation::{ConversationLog, LogEntry, LogOpening};
 pub use dispatch::{Backend, Store};
 pub use memory::Memory;
-pub use meter::{Charge, MeterScope, RETRIEVAL_METER, Spent};
 pub use postgres::Postgres;
 pub(crate) use records::PENDING_END;
 pub use records::{
@@ -56,6 +55,7 @@ pub use records::{
     SessionQuery, SessionRecord, SessionStatus, SettleOutcome, Settlement, SweepOutcome, ToolsetInfo,
     ToolsetRecord,
 };
+pub use spent::{Charge, MeterScope, RETRIEVAL_METER, Spent};
 pub use sqlite::Sqlite;
 pub use task::{TaskChange, TaskQuery, TaskRecord, TaskScope, TaskStatus};
 

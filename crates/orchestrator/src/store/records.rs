@@ -7,7 +7,7 @@ use serde_json::Value;
 use toolwright_contract::{Mode, Principal};
 
 use super::SharedEnvelope;
-use super::meter::{Charge, Spent, spent_or_retrievals};
+use super::spent::{Charge, Spent, spent_or_retrievals};
 use crate::steps::Steps;
 
 /// A conversation.
@@ -94,8 +94,8 @@ pub struct SessionQuery<'a> {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SessionPage {
     pub sessions: Vec<Arc<SessionRecord>>,
-    /// Where the next page begins; `None`: there is nothing more. As an [`AuditPage`](super::AuditPage), a page may have
-    /// fewer sessions than its limit and be followed by others.
+    /// Where the next page begins; `None`: there is nothing more. As an [`AuditPage`](super::AuditPage), a page may
+    /// have fewer sessions than its limit and be followed by others.
     pub next: Option<(i64, String)>,
 }
 
@@ -278,7 +278,7 @@ pub struct ConfirmationRecord {
     pub decided_by: Option<String>,
     /// Why it was rejected.
     pub reason: Option<String>,
-    /// The roles of whoever made the call, when they made or approved it; `None`: those of the session.
+    /// The caller's roles at the time of the call or of the approval; `None`: those of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub roles: Option<Vec<String>>,
 }
@@ -318,12 +318,12 @@ impl ConfirmationRecord {
 
     /// The same request with the token of `again`: only the newest token is valid. A request for another call with
     /// the same id does not change the token.
-    pub(super) fn renewed(&self, again: &Self) -> Self {
+    pub(super) fn with_new_token(&self, again: &Self) -> Self {
         let token_hash = if self.digest == again.digest { again.token_hash } else { self.token_hash };
         Self { token_hash, ..self.clone() }
     }
 
-    pub(super) fn decided(&self, decision: Decision) -> Self {
+    pub(super) fn with_decision(&self, decision: Decision) -> Self {
         match decision {
             Decision::Approve { by, args, redacted_args, roles } => Self {
                 status: ConfirmationStatus::Approved,
@@ -335,13 +335,13 @@ impl ConfirmationRecord {
                 ..self.clone()
             },
             Decision::Reject { by, reason } => {
-                Self { decided_by: Some(by), reason, ..self.closed(ConfirmationStatus::Rejected) }
+                Self { decided_by: Some(by), reason, ..self.without_secrets(ConfirmationStatus::Rejected) }
             }
         }
     }
 
     /// The record without secret arguments.
-    pub(super) fn closed(&self, status: ConfirmationStatus) -> Self {
+    pub(super) fn without_secrets(&self, status: ConfirmationStatus) -> Self {
         let mut closed = Self { status, ..self.clone() };
         if let Some(redacted) = closed.redacted_args.take() {
             closed.args = redacted;
@@ -359,7 +359,7 @@ pub struct PendingQuery<'a> {
     pub limit: usize,
 }
 
-/// Whose pending confirmations.
+/// Selects pending confirmations by session or principal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PendingScope<'a> {
     All,
@@ -396,7 +396,7 @@ pub enum Decision {
         args: Value,
         /// See [`ConfirmationRecord::redacted_args`].
         redacted_args: Option<Value>,
-        /// The present roles of whoever made the call, if they have approved it themselves.
+        /// The caller's present roles, if they have approved the call themselves.
         roles: Option<Vec<String>>,
     },
     Reject {

@@ -1,6 +1,6 @@
-//! Tasks: calls that run in the background. A task is stored before its call is answered, belongs to the process that runs
-//! it, and is adopted by another when its owner is gone. Its execution has the task's id, so that the rules of claims
-//! decide whether it may run (again).
+//! Tasks: calls that run in the background. A task is stored before its call is answered, belongs to the process that
+//! runs it, and is adopted by another when its owner is gone. Its execution has the task's id, so that the rules of
+//! claims decide whether it may run (again).
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub struct TaskRecord {
     pub session: String,
     /// The execution id of the call that began it.
     pub call: String,
-    /// Who made the call, with the roles of then.
+    /// The caller, with the roles at the time of the call.
     pub principal: Principal,
     pub tool: String,
     pub tool_version: String,
@@ -112,7 +112,7 @@ pub struct TaskQuery<'a> {
     pub limit: usize,
 }
 
-/// Whose tasks.
+/// Selects tasks by session or principal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskScope<'a> {
     All,
@@ -132,7 +132,7 @@ impl TaskRecord {
     }
 
     /// The record after a change; `None` once it has ended.
-    pub(super) fn changed(&self, change: TaskChange, now: i64) -> Option<Self> {
+    pub(super) fn after_change(&self, change: TaskChange, now: i64) -> Option<Self> {
         if self.has_ended() {
             return None;
         }

@@ -48,13 +48,13 @@ impl Default for Session {
 pub enum Stub {
     Returns(Value),
     ReturnsEach(Vec<Value>),
-    Throws(Thrown),
+    Throws(StubError),
 }
 
 /// The error that a stub throws.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Thrown {
+pub struct StubError {
     pub code: String,
     #[serde(default)]
     pub message: String,
@@ -91,7 +91,7 @@ impl Case {
             .map_err(|source| Error::Unreadable { path: path.to_owned(), source })?;
         let case: Self = serde_json::from_str(&text)
             .map_err(|source| Error::Malformed { path: path.to_owned(), source })?;
-        match case.capabilities.keys().find(|name| crate::functions::find(name).is_none()) {
+        match case.capabilities.keys().find(|name| crate::engine_functions::find(name).is_none()) {
             Some(name) => Err(Error::UnknownCapability { path: path.to_owned(), name: name.clone() }),
             None => Ok(case),
         }

@@ -2,8 +2,8 @@
 
 mod case;
 mod matcher;
-mod run;
 mod stub;
+mod test_run;
 
 pub use case::{Case, Error};
-pub use run::{Report, run};
+pub use test_run::{Report, run};

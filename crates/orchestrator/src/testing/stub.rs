@@ -12,11 +12,11 @@ use super::case::Stub;
 #[derive(Debug)]
 pub(super) struct StubHost {
     stubs: BTreeMap<String, Stub>,
-    recorded: Mutex<Recorded>,
+    recorded: Mutex<RecordedCalls>,
 }
 
 #[derive(Debug, Default)]
-struct Recorded {
+struct RecordedCalls {
     calls: Vec<(String, Vec<Value>)>,
     /// How often each was called.
     counts: HashMap<String, usize>,
@@ -31,20 +31,20 @@ impl StubHost {
 
     /// The calls, in order.
     pub fn calls(&self) -> Vec<(String, Vec<Value>)> {
-        self.recorded().calls.clone()
+        self.lock_recorded().calls.clone()
     }
 
     /// Log lines, in order.
     pub fn log(&self) -> Vec<String> {
-        self.recorded().log.clone()
+        self.lock_recorded().log.clone()
     }
 
-    fn recorded(&self) -> MutexGuard<'_, Recorded> {
+    fn lock_recorded(&self) -> MutexGuard<'_, RecordedCalls> {
         self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn answer(&self, path: &str, args: Vec<Value>) -> Result<Value, HostError> {
-        let mut recorded = self.recorded();
+        let mut recorded = self.lock_recorded();
         recorded.calls.push((path.to_owned(), args));
         let count = recorded.counts.entry(path.to_owned()).or_default();
         let index = *count;
@@ -84,6 +84,6 @@ impl Host for StubHost {
             Level::Info => "info",
             Level::Debug => "debug",
         };
-        self.recorded().log.push(format!("{level}: {text}"));
+        self.lock_recorded().log.push(format!("{level}: {text}"));
     }
 }

@@ -1,11 +1,14 @@
 //! Every call is audited and counted, without secrets.
 
+use std::sync::atomic::Ordering;
+
 use serde_json::{Value, json};
-use toolwright_contract::Mode;
+use toolwright_contract::{ErrorKind, Failure, Mode};
+use toolwright_orchestrator::CallRequest;
 use toolwright_orchestrator::store::chain::{ChainError, Verifier};
 use toolwright_orchestrator::store::{AuditRow, Backend};
 
-use crate::support::{Fixture, Setup, retrieval};
+use crate::support::{Fixture, Setup, call, retrieval, to_json};
 
 async fn rows(fixture: &Fixture) -> Vec<AuditRow> {
     fixture.orchestrator.store().audit_rows(0, 1000).await.unwrap()
@@ -61,6 +64,51 @@ async fn calls_refusals_and_replays_are_audited() {
     assert_eq!(first["intents"], json!(["SUPPRESS_AUDIO", "unknown"]));
     assert_eq!(first["argsDigest"].as_str().unwrap().len(), 64);
     assert_eq!(verify(&rows), Ok(4));
+}
+
+#[tokio::test]
+async fn a_call_whose_arguments_cannot_be_read_is_audited_and_counted() {
+    let secret =
+        json!({ "jsonSchema": { "type": "object", "properties": { "password": { "writeOnly": true } } } });
+    let fixture = Setup::new().tool("act", json!({})).tool("login", secret).build();
+    let session = fixture.session(Mode::Text).await;
+    let unreadable = |id: &str, tool: &str| {
+        let failure = Failure::new(ErrorKind::Validation, "The arguments are not readable: not JSON.");
+        let text = json!(r#"{"password": "pw-123456""#);
+        CallRequest::new(&session, call(id, tool, text)).refused(failure)
+    };
+    for (id, tool) in [("c1", "act"), ("c2", "login")] {
+        let envelope = to_json(&fixture.orchestrator.call(unreadable(id, tool)).await);
+        assert_eq!(envelope["error"]["type"], "VALIDATION");
+        assert_eq!(
+            (&envelope["meta"]["toolVersion"], &envelope["meta"]["executionId"]),
+            (&json!("1.0.0"), &json!(id))
+        );
+        assert!(envelope["meta"]["registryVersion"].as_str().is_some_and(|version| !version.is_empty()));
+    }
+    assert_eq!(fixture.done.runs.load(Ordering::SeqCst), 0);
+    let rows = rows(&fixture).await;
+    let summary: Vec<Value> = entries(&rows).iter().map(|entry| entry["event"].clone()).collect();
+    assert_eq!(summary, ["refused", "refused"]);
+    let metrics = fixture.orchestrator.metrics();
+    let refusals: Vec<_> = metrics.iter().map(|tool| (tool.tool.as_str(), tool.refusals)).collect();
+    assert_eq!(refusals, [("act", 1), ("login", 1)]);
+    // The text may have the secret anywhere, so nothing of it is kept.
+    let history = fixture.orchestrator.call_history(&session, "c2").await.unwrap().unwrap();
+    assert_eq!(history.args.as_deref(), Some(r#""[redacted]""#));
+}
+
+#[tokio::test]
+async fn a_call_in_an_unknown_session_is_audited_with_the_current_versions() {
+    let fixture = Setup::new().tool("act", json!({})).build();
+    let envelope = fixture.call("nope", "c1", "act", json!({})).await;
+    assert_eq!(envelope["error"]["type"], "SESSION_INACTIVE");
+    assert_eq!(envelope["meta"]["toolVersion"], "1.0.0");
+    let entries = entries(&rows(&fixture).await);
+    assert_eq!(entries.len(), 1);
+    let entry = &entries[0];
+    assert_eq!((&entry["event"], &entry["session"]), (&json!("refused"), &json!("nope")));
+    assert_eq!(entry["registryVersion"], envelope["meta"]["registryVersion"]);
 }
 
 #[tokio::test]

@@ -35,9 +35,9 @@ async fn a_confirmation_request_expires_after_its_time() {
     let session = fixture.session(Mode::Text).await;
     assert_eq!(fixture.outcome(&session, "a", "pay", json!({})).await, "CONFIRMATION_REQUIRED");
     fixture.clock.advance(-HOUR);
-    assert_eq!(fixture.orchestrator.pending(None).await.unwrap().len(), 1);
+    assert_eq!(fixture.orchestrator.pending_confirmations(None).await.unwrap().len(), 1);
     fixture.clock.advance(10 * 60 * 1000);
-    assert_eq!(fixture.orchestrator.pending(None).await.unwrap(), []);
+    assert_eq!(fixture.orchestrator.pending_confirmations(None).await.unwrap(), []);
     fixture.orchestrator.sweep().await.unwrap();
     let rows = fixture.orchestrator.store().audit_rows(0, 10).await.unwrap();
     assert!(rows.last().unwrap().entry.contains("\"event\":\"expired\""));

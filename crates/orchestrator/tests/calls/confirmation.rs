@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 use toolwright_contract::{Mode, Principal};
 use toolwright_orchestrator::CallRequest;
-use toolwright_orchestrator::confirm::{Approver, Error, Proof};
+use toolwright_orchestrator::confirmation_token::{AnswerProof, Approver, Error};
 use toolwright_orchestrator::store::sqlite::{self, Fault, FaultSwitch};
 use toolwright_orchestrator::store::{Backend, Decision, Sqlite, Store};
 
@@ -34,7 +34,7 @@ async fn ask(fixture: &Fixture, session: &str, id: &str, tool: &str, args: Value
 
 fn approver<'a>(request: &'a Value, session: &'a str) -> Approver<'a> {
     let token = request["confirmation_token"].as_str().unwrap();
-    Approver { token, proof: Proof::Token, session, client_id: "client", by: "mira", principal: None }
+    Approver { token, proof: AnswerProof::Token, session, client_id: "client", by: "mira", principal: None }
 }
 
 #[tokio::test]
@@ -52,7 +52,7 @@ async fn a_confirmation_request_describes_the_call_and_nothing_runs() {
     fixture.clock.advance(1);
     ask(&fixture, &session, "c4", "broken", json!({})).await;
     assert_eq!(fixture.outcome(&session, "c5", "pay", json!({ "amount": "x" })).await, "VALIDATION");
-    let waiting = fixture.orchestrator.pending(Some(&session)).await.unwrap();
+    let waiting = fixture.orchestrator.pending_confirmations(Some(&session)).await.unwrap();
     assert_eq!(waiting.iter().map(|asked| asked.execution.as_str()).collect::<Vec<_>>(), ["c1", "c3", "c4"]);
 }
 
@@ -121,8 +121,14 @@ async fn forged_replayed_expired_and_swapped_tokens_are_refused() {
         forged.push(String::from_utf8(bytes).unwrap());
     }
     let refuse = async |token: &str, session: &str, client: &str| {
-        let approver =
-            Approver { token, proof: Proof::Token, session, client_id: client, by: "x", principal: None };
+        let approver = Approver {
+            token,
+            proof: AnswerProof::Token,
+            session,
+            client_id: client,
+            by: "x",
+            principal: None,
+        };
         let approved = fixture.orchestrator.approve(&approver, None).await.unwrap_err();
         assert_eq!(fixture.orchestrator.reject(&approver, None).await.unwrap_err(), approved, "{token}");
         approved
@@ -153,7 +159,7 @@ async fn a_transport_that_authenticates_its_user_needs_no_secret_but_the_right_s
     let id = request["confirmation_id"].as_str().unwrap();
     let approver = |session| Approver {
         token: id,
-        proof: Proof::Transport,
+        proof: AnswerProof::Transport,
         session,
         client_id: "client",
         by: "voice",
@@ -206,7 +212,7 @@ async fn a_rejected_or_expired_request_ends_in_an_envelope() {
     fixture.orchestrator.sweep().await.unwrap();
     let late = deliveries.recv().await.unwrap();
     assert_eq!(to_json(&late.envelope)["error"]["message"], "The call was not approved in time.");
-    assert_eq!(fixture.orchestrator.pending(None).await.unwrap(), []);
+    assert_eq!(fixture.orchestrator.pending_confirmations(None).await.unwrap(), []);
     assert_eq!(fixture.done.runs(), 0);
 }
 
@@ -217,7 +223,7 @@ async fn a_repeated_request_keeps_its_id_and_only_the_newest_token_answers_it() 
     let first = ask(&fixture, &session, "c1", "always", json!({})).await;
     let second = ask(&fixture, &session, "c1", "always", json!({})).await;
     assert_eq!(first["confirmation_id"], second["confirmation_id"]);
-    assert_eq!(fixture.orchestrator.pending(None).await.unwrap().len(), 1);
+    assert_eq!(fixture.orchestrator.pending_confirmations(None).await.unwrap().len(), 1);
     assert_eq!(
         fixture.orchestrator.approve(&approver(&first, &session), None).await.unwrap_err(),
         Error::WrongToken
@@ -456,9 +462,9 @@ async fn a_session_receives_its_own_results_and_missed_ones_are_recorded() {
     assert!(matches!(of_one.recv().await, Err(RecvError::Lagged(36))));
     assert_eq!(of_one.recv().await.unwrap().execution_id, "c36");
     assert!(of_two.try_recv().is_err());
-    let missed = fixture.orchestrator.recorded(&one, "c0").await.unwrap().unwrap();
+    let missed = fixture.orchestrator.recorded_envelope(&one, "c0").await.unwrap().unwrap();
     assert_eq!(to_json(&missed)["data"]["call"], "c0");
-    assert_eq!(fixture.orchestrator.recorded(&two, "c0").await.unwrap(), None);
+    assert_eq!(fixture.orchestrator.recorded_envelope(&two, "c0").await.unwrap(), None);
 }
 
 #[tokio::test]

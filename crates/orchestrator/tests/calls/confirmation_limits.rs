@@ -76,7 +76,7 @@ async fn concurrent_requests_do_not_pass_the_limit() {
     let envelopes = futures_util::future::join_all(calls).await;
     let asked = envelopes.iter().filter(|envelope| to_json(envelope)["error"]["type"] == ASKED);
     assert_eq!(asked.count(), 5);
-    assert_eq!(fixture.orchestrator.pending(Some(&session)).await.unwrap().len(), 5);
+    assert_eq!(fixture.orchestrator.pending_confirmations(Some(&session)).await.unwrap().len(), 5);
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use toolwright_orchestrator::store::{Backend, Durability, SettleOutcome, Settlem
 use toolwright_orchestrator::{CallRequest, Orchestrator, Runtime};
 use toolwright_registry::toolset::Toolset;
 
-use crate::support::{Setup, call, retrieval, to_json, tool, until};
+use crate::support::{Setup, call, message, retrieval, to_json, tool, until};
 
 #[tokio::test]
 async fn reads_of_one_message_run_concurrently_and_results_keep_their_order() {
@@ -22,7 +22,7 @@ async fn reads_of_one_message_run_concurrently_and_results_keep_their_order() {
     let calls = (0..4).map(|n| call(&format!("c{n}"), "find", json!({ "wait": true }))).collect();
     let running = {
         let (fixture, session) = (Arc::clone(&fixture), session.clone());
-        tokio::spawn(async move { fixture.orchestrator.calls(&session, calls).await })
+        tokio::spawn(async move { message(&fixture.orchestrator, &session, calls).await })
     };
     until(|| fixture.done.now.load(Ordering::SeqCst) == 4).await;
     fixture.open.add_permits(4);
@@ -37,7 +37,7 @@ async fn if_one_call_writes_all_run_in_order() {
     let session = fixture.session(Mode::Text).await;
     let calls = ["find", "act", "find", "act"].iter().enumerate();
     let calls = calls.map(|(n, tool)| call("", tool, json!({ "n": n }))).collect();
-    let results = fixture.orchestrator.calls(&session, calls).await;
+    let results = message(&fixture.orchestrator, &session, calls).await;
     assert!(results.iter().all(|envelope| envelope.is_ok()));
     assert_eq!(fixture.done.most.load(Ordering::SeqCst), 1);
     assert_eq!(fixture.done.args().iter().map(|args| args["n"].clone()).collect::<Vec<_>>(), [0, 1, 2, 3]);

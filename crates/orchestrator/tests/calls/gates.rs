@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use toolwright_contract::{Mode, Principal, RateLimit};
 use toolwright_orchestrator::session::NewSession;
 
-use crate::support::{Fixture, Setup, call, retrieval, to_json, until};
+use crate::support::{Fixture, Setup, call, message, retrieval, to_json, until};
 
 async fn refused(fixture: &Fixture, session: &str, tool: &str, args: Value, kind: &str) {
     let before = fixture.done.runs();
@@ -149,7 +149,7 @@ async fn parallel_calls_cannot_overspend_the_budget() {
     let fixture = Setup::new().tool("find", retrieval()).build();
     let session = fixture.session(Mode::Text).await;
     let calls = (0..20).map(|n| call(&format!("c{n}"), "find", json!({}))).collect();
-    let answers = fixture.orchestrator.calls(&session, calls).await;
+    let answers = message(&fixture.orchestrator, &session, calls).await;
     assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 5);
     assert_eq!(fixture.done.runs(), 5);
     assert!(

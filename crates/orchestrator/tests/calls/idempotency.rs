@@ -6,7 +6,7 @@ use serde_json::json;
 use toolwright_contract::Mode;
 use toolwright_orchestrator::CallRequest;
 
-use crate::support::{Setup, call, to_json, until};
+use crate::support::{Setup, call, message, to_json, until};
 
 #[tokio::test]
 async fn a_repeated_call_is_replayed() {
@@ -92,7 +92,7 @@ async fn a_call_without_an_id_gets_one_from_its_turn_position_and_arguments() {
     fixture.call(&session, "", "act", json!({ "n": 1 })).await;
     assert_eq!(fixture.done.runs(), 3);
     let twice = vec![call("", "act", json!({ "n": 9 })), call("", "act", json!({ "n": 9 }))];
-    fixture.orchestrator.calls(&session, twice).await;
+    message(&fixture.orchestrator, &session, twice).await;
     assert_eq!(fixture.done.runs(), 5);
 }
 

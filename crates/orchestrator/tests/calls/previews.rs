@@ -10,7 +10,7 @@ use toolwright_contract::Mode;
 use toolwright_orchestrator::capabilities::{
     CallIdentity, Capabilities, Capability, CapabilityError, CapabilityFuture,
 };
-use toolwright_orchestrator::confirm::{Approver, Proof};
+use toolwright_orchestrator::confirmation_token::{AnswerProof, Approver};
 use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::store::{Backend, ConfirmationStatus};
 use toolwright_orchestrator::{CallRequest, Orchestrator, Runtime};
@@ -99,7 +99,7 @@ impl Booking {
 
     async fn approve(&self, request: &Value, edited: Option<Value>) -> Value {
         let token = request["confirmation_token"].as_str().unwrap();
-        let (session, proof) = (self.session.as_str(), Proof::Token);
+        let (session, proof) = (self.session.as_str(), AnswerProof::Token);
         let approver = Approver { token, proof, session, client_id: "mira", by: "mira", principal: None };
         to_json(&self.orchestrator.approve(&approver, edited).await.unwrap())
     }
@@ -127,7 +127,7 @@ async fn a_call_whose_preview_cannot_be_read_asks_nobody() {
     *booking.drafts.draft.lock().unwrap() = Err(CapabilityError::new("UNREACHABLE", "no answer"));
     let later = booking.call("c3", json!({ "draft_id": "d1" })).await;
     assert_eq!((&later["error"]["type"], &later["error"]["retryable"]), (&json!("TRANSIENT"), &json!(true)));
-    assert_eq!(booking.orchestrator.pending(None).await.unwrap(), []);
+    assert_eq!(booking.orchestrator.pending_confirmations(None).await.unwrap(), []);
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use toolwright_contract::Mode;
 use toolwright_orchestrator::Runtime;
 use toolwright_orchestrator::capabilities::{Client, NoClient};
 use toolwright_orchestrator::session::NewSession;
-use toolwright_orchestrator::state::Event;
+use toolwright_orchestrator::session_state::Event;
 use toolwright_orchestrator::store::{Backend, SessionStatus};
 use toolwright_registry::toolset::{Implementation, Toolset};
 
@@ -88,13 +88,13 @@ async fn a_voice_session_ends_after_the_turn_or_the_farewell_or_by_the_watchdog(
         let session = fixture.session(Mode::Voice).await;
         fixture.call(&session, "c1", "end", ending(after)).await;
         assert_eq!(standing(&fixture, &session).await, SessionStatus::Active);
-        assert!(fixture.orchestrator.notice(&session, event).await.unwrap());
+        assert!(fixture.orchestrator.apply_event(&session, event).await.unwrap());
         assert_eq!(standing(&fixture, &session).await, SessionStatus::Ended);
     }
     let fixture = Setup::new().tool("end", json!({})).build();
     let session = fixture.session(Mode::Voice).await;
     fixture.call(&session, "c1", "end", ending("farewell_spoken")).await;
-    assert!(!fixture.orchestrator.notice(&session, Event::TurnFinished).await.unwrap());
+    assert!(!fixture.orchestrator.apply_event(&session, Event::TurnFinished).await.unwrap());
     fixture.clock.advance(15_000);
     assert_eq!(standing(&fixture, &session).await, SessionStatus::Ended);
     assert_eq!(fixture.outcome(&session, "c2", "end", json!({})).await, "SESSION_INACTIVE");
@@ -184,7 +184,7 @@ async fn a_sweep_records_how_sessions_ended_and_detaches_their_clients() {
     let (noticed, watched) = (begin(Mode::Voice).await, begin(Mode::Voice).await);
     let (expired, ended) = (begin(Mode::Text).await, begin(Mode::Text).await);
     fixture.call(&noticed, "c1", "end", ending("current_turn")).await;
-    fixture.orchestrator.notice(&noticed, Event::TurnFinished).await.unwrap();
+    fixture.orchestrator.apply_event(&noticed, Event::TurnFinished).await.unwrap();
     fixture.orchestrator.end_session(&ended).await.unwrap();
     let attached =
         |clients: &[Weak<dyn Client>]| clients.iter().map(|client| client.strong_count()).collect::<Vec<_>>();

@@ -162,6 +162,14 @@ impl Fixture {
     }
 }
 
+/// The calls of one model message.
+pub async fn message(orchestrator: &Orchestrator, session: &str, calls: Vec<ToolCall>) -> Vec<Arc<Envelope>> {
+    let loaded = orchestrator.session(session).await.unwrap().unwrap();
+    let requests = calls.into_iter().enumerate();
+    let requests = requests.map(|(position, call)| CallRequest::new(session, call).position(position));
+    orchestrator.calls(&loaded, requests.collect(), |_, _| {}).await
+}
+
 pub fn call(id: &str, tool: &str, args: Value) -> ToolCall {
     ToolCall { id: (!id.is_empty()).then(|| id.to_owned()), tool: tool.to_owned(), args }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::task::JoinSet;
 use toolwright_contract::{Envelope, ErrorKind, Mode};
-use toolwright_orchestrator::confirm::{Approver, Error, Proof};
+use toolwright_orchestrator::confirmation_token::{AnswerProof, Approver, Error};
 use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::store;
 use toolwright_orchestrator::{CallRequest, Orchestrator};
@@ -89,7 +89,7 @@ impl Worker {
 
     async fn finish(self: &Arc<Self>, again: Vec<SentCall>, all: Vec<SentCall>) {
         self.each(again).await;
-        for waiting in self.orchestrator.pending(None).await.unwrap() {
+        for waiting in self.orchestrator.pending_confirmations(None).await.unwrap() {
             self.log(waiting.execution.parse().unwrap(), Event::Waiting);
         }
         self.each(all).await;
@@ -206,7 +206,7 @@ impl Worker {
 }
 
 fn approver<'a>(token: &'a str, session: &'a str) -> Approver<'a> {
-    Approver { token, proof: Proof::Token, session, client_id: "client", by: "mira", principal: None }
+    Approver { token, proof: AnswerProof::Token, session, client_id: "client", by: "mira", principal: None }
 }
 
 /// The token of the confirmation request, if the result is one.

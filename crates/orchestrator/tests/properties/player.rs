@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::task::{AbortHandle, JoinSet, yield_now};
 use toolwright_contract::Envelope;
 use toolwright_orchestrator::CallRequest;
-use toolwright_orchestrator::confirm::{Approver, Error, Proof};
+use toolwright_orchestrator::confirmation_token::{AnswerProof, Approver, Error};
 use toolwright_orchestrator::store::{AuditRow, Backend};
 
 use crate::history::{Event, History, Replied, Task};
@@ -132,7 +132,13 @@ impl Player {
                 history.add(Event::Sent { task, session: number, test_call: *test_call });
             }
             let envelopes = if is_message {
-                orchestrator.calls(&session(number), test_calls.iter().map(TestCall::call).collect()).await
+                let id = session(number);
+                let loaded = orchestrator.session(&id).await.unwrap().unwrap();
+                let request = |(position, call): (usize, &TestCall)| {
+                    CallRequest::new(&id, call.call()).position(position)
+                };
+                let requests = test_calls.iter().enumerate().map(request).collect();
+                orchestrator.calls(&loaded, requests, |_, _| {}).await
             } else {
                 vec![orchestrator.call(CallRequest::new(&session(number), test_calls[0].call())).await]
             };
@@ -168,7 +174,7 @@ impl Player {
             let session = session(number);
             let approver = Approver {
                 token: &token,
-                proof: Proof::Token,
+                proof: AnswerProof::Token,
                 session: &session,
                 client_id: &session,
                 by: "mira",

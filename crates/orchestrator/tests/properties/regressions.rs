@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolwright_contract::{ClientEnvelope, ErrorKind};
 use toolwright_orchestrator::CallRequest;
-use toolwright_orchestrator::confirm::{Approver, Proof};
+use toolwright_orchestrator::confirmation_token::{AnswerProof, Approver};
 use toolwright_orchestrator::store::sqlite::{Fault, FaultSwitch};
 use toolwright_orchestrator::store::{Backend, Memory, Sqlite, Store, sqlite};
 
@@ -22,7 +22,7 @@ fn on_disk(directory: &Path) -> Store {
 }
 
 fn approver<'a>(token: &'a str, session: &'a str) -> Approver<'a> {
-    Approver { token, proof: Proof::Token, session, client_id: session, by: "mira", principal: None }
+    Approver { token, proof: AnswerProof::Token, session, client_id: session, by: "mira", principal: None }
 }
 
 async fn call(fixture: &Fixture, test_call: TestCall) -> Value {
@@ -158,7 +158,7 @@ async fn a_request_whose_caller_disconnects_is_audited_before_it_expires() {
     {
         let call = orchestrator.call(CallRequest::new(&session(0), PAY.call()));
         let until_it_is_stored = async {
-            while orchestrator.pending(None).await.unwrap().is_empty() {
+            while orchestrator.pending_confirmations(None).await.unwrap().is_empty() {
                 tokio::task::yield_now().await;
             }
         };

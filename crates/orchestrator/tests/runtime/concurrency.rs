@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use toolwright_contract::Mode;
-use toolwright_orchestrator::confirm::{Approver, Proof};
+use toolwright_orchestrator::confirmation_token::{AnswerProof, Approver};
 use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::{CallRequest, Capacity, Context, Orchestrator, SessionRef, ToolCall};
 use toolwright_registry::toolset::Implementation;
@@ -231,14 +231,14 @@ async fn an_approval_is_kept_while_the_server_is_full() {
     let call = ToolCall { id: Some("send-1".to_owned()), tool: "send".to_owned(), args: json!({}) };
     let asked = orchestrator.call(CallRequest::new(SessionRef::Loaded(session.clone()), call)).await;
     assert_eq!(to_json(&asked)["error"]["type"], "CONFIRMATION_REQUIRED");
-    let pending = orchestrator.pending(Some(&session.id)).await.unwrap();
+    let pending = orchestrator.pending_confirmations(Some(&session.id)).await.unwrap();
 
     let mut others = JoinSet::new();
     bench.start(&mut others, 1, "mira", "slow");
     bench.until_used(1, 0).await;
     let approver = Approver {
         token: &pending[0].id,
-        proof: Proof::Transport,
+        proof: AnswerProof::Transport,
         session: &session.id,
         client_id: &session.client_id,
         by: "mira",
@@ -250,7 +250,7 @@ async fn an_approval_is_kept_while_the_server_is_full() {
     bench.gate.open.add_permits(1);
     others.join_all().await;
     assert_eq!(orchestrator.resume().await, Ok(1));
-    let recorded = orchestrator.recorded(&session.id, "send-1").await.unwrap().unwrap();
+    let recorded = orchestrator.recorded_envelope(&session.id, "send-1").await.unwrap().unwrap();
     assert_eq!(to_json(&recorded)["data"], "sent");
     assert_eq!(orchestrator.resume().await, Ok(0));
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolwright_contract::Mode;
-use toolwright_orchestrator::confirm::{Approver, Proof};
+use toolwright_orchestrator::confirmation_token::{AnswerProof, Approver};
 use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::store::{
     Backend, ConfirmationStatus, Decision, Postgres, Sqlite, Store, postgres, sqlite,
@@ -43,12 +43,12 @@ async fn call(orchestrator: &Orchestrator, session: &str, id: &str, tool: &str) 
 /// Makes a call that needs approval, and returns the id of its confirmation request.
 async fn ask(orchestrator: &Orchestrator, session: &str, id: &str) -> String {
     assert_eq!(call(orchestrator, session, id, "ask").await["error"]["type"], "CONFIRMATION_REQUIRED");
-    let pending = orchestrator.pending(Some(session)).await.unwrap();
+    let pending = orchestrator.pending_confirmations(Some(session)).await.unwrap();
     pending.iter().find(|request| request.execution == id).unwrap().id.clone()
 }
 
 async fn approve(orchestrator: &Orchestrator, session: &str, id: &str) -> Value {
-    let (proof, client_id, by) = (Proof::Transport, "mira", "mira");
+    let (proof, client_id, by) = (AnswerProof::Transport, "mira", "mira");
     let approver = Approver { token: id, proof, session, client_id, by, principal: None };
     to_json(&orchestrator.approve(&approver, None).await.unwrap())
 }
@@ -74,7 +74,7 @@ async fn a_session_goes_on_with_its_toolset_after_a_restart() {
     // An approval of before the restart runs once.
     assert_eq!(after.resume().await, Ok(1));
     assert_eq!(after.resume().await, Ok(0));
-    assert_eq!(to_json(&after.recorded(&session, "c0").await.unwrap().unwrap())["data"], "old");
+    assert_eq!(to_json(&after.recorded_envelope(&session, "c0").await.unwrap().unwrap())["data"], "old");
     assert_ne!(asked, question);
     assert_eq!(approve(&after, &session, &question).await["data"], "old");
     let stored = after.store().toolsets().await.unwrap();
@@ -141,7 +141,7 @@ async fn an_approval_of_a_call_that_could_not_run_is_not_used_up() {
     let back = serve(open(&path), &built);
     assert_eq!(back.resume().await, Ok(1));
     assert_eq!(stored(&back).await, ConfirmationStatus::Used);
-    assert_eq!(to_json(&back.recorded(&session, "c1").await.unwrap().unwrap())["data"], "built");
+    assert_eq!(to_json(&back.recorded_envelope(&session, "c1").await.unwrap().unwrap())["data"], "built");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

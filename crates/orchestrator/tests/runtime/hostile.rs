@@ -45,8 +45,8 @@ async fn is_stopped(body: &str, message: &str) {
     assert!(envelope["error"]["suggestion"].is_string() || message == "The tool did not finish in time.");
 }
 
-const CPU: &str = "The tool exceeded its CPU time limit.";
-const MEMORY: &str = "The tool exceeded its memory limit.";
+const CPU: &str = "The tool exceeded its limit of 300 ms of CPU time.";
+const MEMORY: &str = "The tool exceeded its limit of 16 MB of memory.";
 
 #[tokio::test]
 async fn an_infinite_loop() {
@@ -68,15 +68,16 @@ async fn a_string_of_a_gigabyte() {
 
 #[tokio::test]
 async fn a_result_that_is_too_large() {
-    is_stopped("return { ok: true, data: 'x'.repeat(3 * 1024 * 1024) }", "The tool's output is too large.")
-        .await;
+    let limit =
+        "The tool exceeded its limit of 1024 KB for a result or a capability call, or 4096 KB for all.";
+    is_stopped("return { ok: true, data: 'x'.repeat(3 * 1024 * 1024) }", limit).await;
 }
 
 #[tokio::test]
 async fn a_deep_recursion() {
     is_stopped(
         "const f = (n) => 1 + f(n + 1); return { ok: true, data: f(0) }",
-        "The tool exceeded its stack limit.",
+        "The tool exceeded its limit of 512 KB of stack.",
     )
     .await;
     let nested = "let x = []; for (let i = 0; i < 100000; i++) x = [x]; return { ok: true, data: x }";
@@ -99,7 +100,7 @@ async fn a_catastrophic_regular_expression() {
 #[tokio::test]
 async fn a_flood_of_capability_calls() {
     let body = "const all = []; for (let i = 0; i < 1e6; i++) all.push(context.messaging.send({ type: 'x' })); await all";
-    is_stopped(body, "The tool made too many capability calls.").await;
+    is_stopped(body, "The tool exceeded its limit of 64 capability calls at a time, or 1000 in all.").await;
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-//! Lowers a schema to a provider's dialect of JSON Schema: each provider is a `Dialect`, and one walk serves all of them.
+//! Lowers a schema to a provider's dialect of JSON Schema: each provider is a `Dialect`, and one walk serves all of
+//! them.
 //!
 //! Nothing is lost silently: what a dialect cannot express is described in words where possible, and always reported.
 
@@ -76,8 +77,8 @@ pub(crate) const OLLAMA: Dialect = Dialect {
     ..FULL
 };
 
-/// `parametersJsonSchema` is plain JSON Schema. Gemini documents references only without other keywords beside them, and
-/// enumerations of strings and numbers; unions and conditions that it does not document are described as well.
+/// `parametersJsonSchema` is plain JSON Schema. Gemini documents references only without other keywords beside them,
+/// and enumerations of strings and numbers; unions and conditions that it does not document are described as well.
 pub(crate) const GEMINI: Dialect = Dialect {
     keywords: Some(&[
         "type",

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use toolwright_contract::{
-    ConfirmationRequest, ConfirmationToken, Envelope, ErrorKind, Failure, Meta, Success,
+    ConfirmationRequest, ConfirmationToken, Envelope, ErrorKind, Failure, Meta, Success, ToolSpec,
 };
 use toolwright_providers::{Call, PROVIDERS, ToolResult};
 
@@ -107,7 +107,39 @@ fn the_result_of_a_call_without_an_id_has_its_name() {
         json!({ "name": "get_weather", "response": { "output": "mild" } })
     );
     assert_eq!(write("ollama").get("tool_call_id"), None);
-    assert_eq!(write("mcp"), json!({ "content": [{ "type": "text", "text": "mild" }], "isError": false }));
+    assert_eq!(
+        write("mcp"),
+        json!({ "content": [{ "type": "text", "text": "mild" }], "structuredContent": { "result": "mild" },
+            "isError": false })
+    );
+}
+
+#[test]
+fn results_of_mcp_conform_to_the_declared_output() {
+    let call = call(Some("call_a"));
+    let (text, object) = (json!("mild"), json!({ "t": 5 }));
+    let failure = envelope(Err(Failure::new(ErrorKind::Transient, "upstream 503")));
+    let structured = |output: Option<Value>, envelope: &Envelope| {
+        let spec = json!({
+            "toolId": "get_weather", "version": "1.0.0", "description": "Weather.", "category": "utility",
+            "sideEffects": "none", "idempotent": true, "requiresConfirmation": false, "allowedModes": ["text"],
+            "latencyBudgetMs": 500, "jsonSchema": { "type": "object" }, "output": output,
+        });
+        let spec: ToolSpec = serde_json::from_value(spec).unwrap();
+        let result = ToolResult::from_envelope(&call, envelope).of_tool(&spec);
+        provider("mcp").write(&[result])[0].get("structuredContent").cloned()
+    };
+    let success = |data: &Value| envelope(Ok(data.clone().into()));
+    let any = json!({ "type": ["object", "string"] });
+    assert_eq!(structured(Some(json!({ "type": "object" })), &success(&object)), Some(object.clone()));
+    assert_eq!(
+        structured(Some(json!({ "type": "string" })), &success(&text)),
+        Some(json!({ "result": text }))
+    );
+    // A declared output that may be an object is wrapped for all results.
+    assert_eq!(structured(Some(any.clone()), &success(&object)), Some(json!({ "result": object })));
+    assert_eq!(structured(Some(any), &failure), None);
+    assert_eq!(structured(None, &failure).unwrap()["ok"], false);
 }
 
 #[test]

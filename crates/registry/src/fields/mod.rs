@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 use toolwright_contract::suggest::did_you_mean;
-use toolwright_contract::{Category, Execution, Mode, SideEffects};
+use toolwright_contract::{Category, ExecutionMode, Mode, SideEffects};
 use toolwright_schema::Validator;
 use toolwright_schema::pointer::child_pointer;
 
@@ -72,7 +72,7 @@ pub(crate) const FIELDS: &[Field] = &[
     required("allowedModes", values::allowed_modes).declared(|_| Some(json!(Mode::WORDS))),
     required("latencyBudgetMs", values::positive).declared(|_| Some(1000.into())),
     optional("timeoutMs", values::positive).declared(|_| None),
-    optional("execution", |check, value, at| check.one_of(value, at, Execution::WORDS)),
+    optional("execution", |check, value, at| check.one_of(value, at, ExecutionMode::WORDS)),
     optional("availability", conditions::availability),
     optional("permissions", values::permissions),
     optional("clamp", values::clamp),

@@ -9,7 +9,7 @@ use oxc_parser::{ParseOptions, Parser, ParserReturn};
 use oxc_span::{SourceType, Span};
 use std::cell::Cell;
 use std::ops::Range;
-use toolwright_contract::visible::is_bidi_control;
+use toolwright_contract::escape::is_bidi_control;
 
 /// The stack that the calling thread is assumed to have left: worker threads commonly have 2 MiB.
 const INLINE_STACK: usize = 1 << 20;

@@ -109,7 +109,7 @@ async fn end_temporary(orchestrator: &Orchestrator, conversation: &Conversation)
     if !conversation.is_temporary {
         return;
     }
-    let ended = match orchestrator.pending(Some(&conversation.session)).await {
+    let ended = match orchestrator.pending_confirmations(Some(&conversation.session)).await {
         Ok(pending) if pending.is_empty() => orchestrator.end_session(&conversation.session).await,
         other => other.map(drop),
     };

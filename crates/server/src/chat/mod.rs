@@ -24,7 +24,7 @@ mod ui_routes;
 
 use chrono::{DateTime, SecondsFormat};
 use toolwright_agent::{ApprovalPart, Error};
-use toolwright_orchestrator::confirm;
+use toolwright_orchestrator::confirmation_token;
 
 pub(crate) use agui_routes::run as run_agui;
 pub(crate) use completions_routes::create as create_completion;
@@ -38,12 +38,12 @@ impl From<Error> for Problem {
     fn from(error: Error) -> Self {
         let kind = match &error {
             Error::Store(error) => return error.clone().into(),
-            Error::Approval(confirm::Error::Store(error)) => return error.clone().into(),
+            Error::Approval(confirmation_token::Error::Store(error)) => return error.clone().into(),
             Error::UnknownSession(_) => Kind::NOT_FOUND,
             Error::SessionEnded(_) | Error::Busy { .. } | Error::ToolsetUnloaded(_) => Kind::CONFLICT,
             Error::MessageTooLarge { .. } => Kind::TOO_LARGE,
-            Error::Approval(confirm::Error::Refused) => Kind::CONFLICT,
-            Error::Approval(confirm::Error::Forbidden(_)) => Kind::FORBIDDEN,
+            Error::Approval(confirmation_token::Error::Refused) => Kind::CONFLICT,
+            Error::Approval(confirmation_token::Error::Forbidden(_)) => Kind::FORBIDDEN,
             _ => Kind::BAD_REQUEST,
         };
         Self::new(kind, sentence(&error.to_string())).with_code(code(&error))

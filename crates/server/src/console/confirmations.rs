@@ -9,7 +9,7 @@ use toolwright_console::format::{pretty, shorten, span, url_part};
 use toolwright_console::parts::{Code, CsrfField, Notice, Pager, Time, Tone};
 use toolwright_console::{Layout, Page};
 use toolwright_contract::Principal;
-use toolwright_orchestrator::confirm::{Approver, Error, Proof};
+use toolwright_orchestrator::confirmation_token::{AnswerProof, Approver, Error};
 use toolwright_orchestrator::store::{Backend, ConfirmationRecord, PendingQuery, PendingScope};
 
 use super::calls::call_address;
@@ -92,7 +92,7 @@ fn approver<'a>(
     let principal: &Arc<Principal> = request.principal()?;
     Ok(Approver {
         token: &confirmation.id,
-        proof: Proof::Transport,
+        proof: AnswerProof::Transport,
         session: &confirmation.session,
         client_id: &confirmation.client_id,
         by: &principal.id,

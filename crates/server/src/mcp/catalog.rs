@@ -22,8 +22,8 @@ pub(super) struct Catalog {
 
 pub(super) struct CatalogTool {
     pub declaration: Declaration,
-    /// Its results go below a member of their own.
-    pub wraps_output: bool,
+    /// The form of the structured content of its results.
+    pub output: mcp::OutputForm,
     /// Its calls spend the budget of a turn.
     pub is_retrieval: bool,
     /// Some of its arguments are repeated in HTTP headers.
@@ -101,7 +101,7 @@ impl CatalogTool {
         Some(Self {
             has_headers: declaration.input_schema.values().any(names_header),
             declaration,
-            wraps_output: mcp::wraps_output(spec),
+            output: mcp::OutputForm::of_tool(spec),
             is_retrieval: spec.category == Category::Retrieval,
             spec: spec.clone(),
         })

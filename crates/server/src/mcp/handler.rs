@@ -16,7 +16,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use tokio::sync::oneshot;
 use toolwright_contract::Principal;
 use toolwright_orchestrator::Runtime;
-use toolwright_orchestrator::observe::Trace;
+use toolwright_orchestrator::spans::Trace;
 
 use super::caller::{Caller, store_unavailable};
 use super::catalog::Catalog;

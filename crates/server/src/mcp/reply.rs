@@ -6,9 +6,9 @@ use std::borrow::Cow;
 use rmcp::ErrorData;
 use rmcp::model::CallToolResult;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use toolwright_contract::{Envelope, Meta};
-use toolwright_providers::mcp::RESULT_MEMBER;
+use toolwright_providers::mcp::{CallResult, TextContent, call_result};
 
 use super::catalog::CatalogTool;
 
@@ -18,20 +18,10 @@ pub(super) struct CallReply<'a> {
     /// Only since 2026-07-28. The library removes it in its replies to clients of older revisions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_type: Option<&'static str>,
-    /// The data as text for the model, and a message of an earlier call.
-    content: Vec<TextContent<'a>>,
-    /// The data for programs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    structured_content: Option<Cow<'a, Value>>,
-    is_error: bool,
+    #[serde(flatten)]
+    result: CallResult<'a>,
     #[serde(rename = "_meta")]
     meta: ReplyMeta<'a>,
-}
-
-#[derive(Serialize)]
-struct TextContent<'a> {
-    r#type: &'static str,
-    text: Cow<'a, str>,
 }
 
 #[derive(Serialize)]
@@ -60,34 +50,14 @@ impl<'a> CallReply<'a> {
         failure: impl FnOnce() -> Value,
         message: Option<String>,
     ) -> Self {
-        let (text, structured_content) = match &envelope.outcome {
-            Ok(success) => {
-                let data = &*success.data;
-                let is_wrapped = !data.is_object() || tool.is_some_and(|tool| tool.wraps_output);
-                let structured = match is_wrapped {
-                    true => Cow::Owned(json!({ RESULT_MEMBER: data })),
-                    false => Cow::Borrowed(data),
-                };
-                // Text stays as it is; other data becomes JSON.
-                let text = data.as_str().map_or_else(|| data.to_string().into(), Cow::Borrowed);
-                (text, Some(structured))
-            }
-            Err(_) => {
-                let failure = failure();
-                let text = Cow::Owned(failure.to_string());
-                // Structured content must conform to the declared output, so a failure has none then.
-                let has_schema = tool.is_some_and(|tool| tool.declaration.output_schema.is_some());
-                (text, (!has_schema).then_some(Cow::Owned(failure)))
-            }
+        let output = tool.map(|tool| tool.output).unwrap_or_default();
+        let outcome = match &envelope.outcome {
+            Ok(success) => Ok(&*success.data),
+            Err(_) => Err(Cow::Owned(failure())),
         };
-        let texts = [Some(text), message.map(Cow::Owned)];
-        Self {
-            result_type: None,
-            content: texts.into_iter().flatten().map(|text| TextContent { r#type: "text", text }).collect(),
-            structured_content,
-            is_error: !envelope.is_ok(),
-            meta: ReplyMeta { call: CallMeta::new(&envelope.meta) },
-        }
+        let mut result = call_result(output, outcome);
+        result.content.extend(message.map(|message| TextContent::from(Cow::Owned(message))));
+        Self { result_type: None, result, meta: ReplyMeta { call: CallMeta::new(&envelope.meta) } }
     }
 
     /// The library's type.

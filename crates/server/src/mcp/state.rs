@@ -42,7 +42,7 @@ impl McpState {
     /// The session of a caller with the roles that it has now; for a stateless request, the one that it would begin.
     pub fn session_of(&self, caller: &Caller) -> Arc<SessionRecord> {
         match &caller.session {
-            Some(session) => self.orchestrator.as_seen_by(Arc::clone(session), &caller.principal),
+            Some(session) => self.orchestrator.with_current_roles(Arc::clone(session), &caller.principal),
             None => Arc::new(self.orchestrator.unstored_session(new_session(&caller.principal, self.mode))),
         }
     }

@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 use toolwright_contract::Envelope;
 use toolwright_orchestrator::capabilities::Client;
-use toolwright_orchestrator::confirm::{Approver, Error, Proof};
+use toolwright_orchestrator::confirmation_token::{AnswerProof, Approver, Error};
 use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::store::{self, Backend, ConfirmationRecord, ExecutionStatus, SessionRecord};
 use toolwright_orchestrator::{CallRequest, Orchestrator, SessionRef, ToolCall};
@@ -270,7 +270,7 @@ impl LibraryCall<'_> {
     ) -> Result<Option<Arc<Envelope>>, ErrorData> {
         let approver = Approver {
             token,
-            proof: Proof::Token,
+            proof: AnswerProof::Token,
             session: &confirmation.session,
             client_id: &confirmation.client_id,
             by: &self.scope.caller.principal.id,

@@ -105,7 +105,7 @@ pub(super) async fn session_of(
         return Err(Problem::new(Kind::CONFLICT, detail));
     }
     Ok(match request.caller()? {
-        Some(principal) => request.app.orchestrator.as_seen_by(session, principal),
+        Some(principal) => request.app.orchestrator.with_current_roles(session, principal),
         None => session,
     })
 }

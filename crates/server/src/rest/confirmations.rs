@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolwright_contract::{ClientEnvelope, Envelope};
-use toolwright_orchestrator::confirm::{Approver, Error, Proof};
+use toolwright_orchestrator::confirmation_token::{AnswerProof, Approver, Error};
 use toolwright_orchestrator::store::{Backend, ConfirmationRecord, PendingQuery, PendingScope};
 use toolwright_registry::hex;
 
@@ -116,7 +116,7 @@ fn approver<'a>(
     let principal = request.principal()?;
     Ok(Approver {
         token: request.parameter,
-        proof: if request.is_admin() { Proof::Transport } else { Proof::Token },
+        proof: if request.is_admin() { AnswerProof::Transport } else { AnswerProof::Token },
         session: &confirmation.session,
         client_id: &confirmation.client_id,
         by: &principal.id,

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
-use toolwright_contract::{ConfirmationToken, Envelope, Failure, Meta, arguments};
+use toolwright_contract::{ConfirmationToken, Envelope, arguments};
 use toolwright_orchestrator::store::SessionRecord;
-use toolwright_orchestrator::{CallRequest, ToolCall};
+use toolwright_orchestrator::{CallRequest, Runtime, ToolCall};
 use toolwright_providers::{Call, Provider, ToolResult};
+use toolwright_registry::toolset::Toolset;
 
 use super::audience::session_of;
 use super::tools::parse_provider;
@@ -27,13 +28,23 @@ pub(crate) async fn answer(mut request: ApiRequest<'_>) -> ApiResult {
     let Message(message) = json::parse(&request.head.headers, &text, &[])?;
     let session = session_of(&request, request.parameter, None).await?;
     let mut calls = provider.read(&Value::Object(message));
-    restore_arguments(&request, provider, &session, &mut calls).await;
+    let runtime = request.app.orchestrator.runtime_for(&session).await.ok().flatten();
+    let toolset = runtime.as_ref().map(Runtime::toolset);
+    if let Some(toolset) = toolset {
+        restore_arguments(provider, toolset, &mut calls);
+    }
     let envelopes = run(&request, &session, &calls).await?;
     let orchestrator = &request.app.orchestrator;
     let values: Vec<Value> =
         envelopes.iter().map(|envelope| orchestrator.for_model(&session, envelope)).collect();
-    let results: Vec<ToolResult<'_>> =
-        calls.iter().zip(&values).map(|(call, value)| ToolResult::from_model_value(call, value)).collect();
+    let results = calls.iter().zip(&values).map(|(call, value)| {
+        let result = ToolResult::from_model_value(call, value);
+        match toolset.and_then(|toolset| toolset.metadata(&call.name)) {
+            Some(spec) => result.of_tool(spec),
+            None => result,
+        }
+    });
+    let results: Vec<ToolResult<'_>> = results.collect();
     let questions: Vec<Value> =
         calls.iter().zip(&envelopes).filter_map(|(call, envelope)| question(call, envelope)).collect();
     Ok(json::response(&json!({ "messages": provider.write(&results), "questions": questions })))
@@ -49,20 +60,13 @@ impl<'de> Deserialize<'de> for Message {
 }
 
 /// Parses the arguments that the provider's view declares as JSON text.
-async fn restore_arguments(
-    request: &ApiRequest<'_>,
-    provider: &Provider,
-    session: &SessionRecord,
-    calls: &mut [Call],
-) {
-    let found = request.app.orchestrator.runtime_for(session).await;
-    let Ok(Some(runtime)) = found else { return };
-    let specs = calls.iter().filter_map(|call| runtime.toolset().metadata(&call.name));
+fn restore_arguments(provider: &Provider, toolset: &Toolset, calls: &mut [Call]) {
+    let specs = calls.iter().filter_map(|call| toolset.metadata(&call.name));
     let view = provider.view(specs);
     calls.iter_mut().for_each(|call| view.restore(call));
 }
 
-/// The envelopes of all calls, in their order. A call with unreadable arguments does not run.
+/// The envelopes of all calls, in their order. A call with unreadable arguments is refused.
 async fn run(
     request: &ApiRequest<'_>,
     session: &Arc<SessionRecord>,
@@ -70,30 +74,18 @@ async fn run(
 ) -> Result<Vec<Arc<Envelope>>, Problem> {
     let mut requests = Vec::new();
     for (position, Call { id, name, arguments }) in calls.iter().enumerate() {
-        let Ok(args) = arguments else { continue };
-        let call = ToolCall { id: id.clone(), tool: name.clone(), args: args.clone() };
+        let (args, refusal) = match arguments {
+            Ok(args) => (args.clone(), None),
+            Err(invalid) => (invalid.text.as_str().into(), Some(invalid.failure())),
+        };
+        let call = ToolCall { id: id.clone(), tool: name.clone(), args };
+        // Each call reads the session again: the one before may have changed it.
         let mut call = CallRequest::new(session.id.as_str(), call).position(position);
         call.principal = request.caller()?.cloned();
+        call.refusal = refusal;
         requests.push(call);
     }
-    let mut ran = request.app.orchestrator.call_all(&session.id, requests, |_, _| {}).await.into_iter();
-    let envelope = |call: &Call| match &call.arguments {
-        Ok(_) => ran.next(),
-        Err(invalid) => Some(Arc::new(unreadable(session, call, invalid.failure()))),
-    };
-    Ok(calls.iter().filter_map(envelope).collect())
-}
-
-fn unreadable(session: &SessionRecord, call: &Call, failure: Failure) -> Envelope {
-    let meta = Meta {
-        tool: call.name.clone(),
-        tool_version: None,
-        registry_version: session.registry_version().to_owned(),
-        duration: 0,
-        execution_id: call.id.clone().unwrap_or_default(),
-        more: Map::new(),
-    };
-    Envelope { outcome: Err(failure), meta }
+    Ok(request.app.orchestrator.calls(session, requests, |_, _| {}).await)
 }
 
 /// The question that a person has to answer before the call runs, with its token: for the program, not for the model.

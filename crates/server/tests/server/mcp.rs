@@ -156,7 +156,7 @@ async fn a_rejected_or_dismissed_call_does_not_run() {
             assert_eq!((result.is_error, &failure["type"]), (Some(true), &json!("PERMANENT")), "{failure}");
             assert!(failure["error"].as_str().unwrap().contains("declined"), "{failure}");
             assert_eq!(fixture.runs.load(Ordering::SeqCst), 0);
-            assert_eq!(fixture.orchestrator.pending(None).await.unwrap().len(), 0);
+            assert_eq!(fixture.orchestrator.pending_confirmations(None).await.unwrap().len(), 0);
         }
     }
 }
@@ -172,7 +172,7 @@ async fn a_host_without_elicitation_gets_the_failure_without_the_token() {
         assert_eq!(failure["type"], "CONFIRMATION_REQUIRED", "{failure}");
         let whole = serde_json::to_string(&result).unwrap();
         assert!(!whole.contains("confirmation_token"), "{whole}");
-        assert_eq!(fixture.orchestrator.pending(None).await.unwrap().len(), 1);
+        assert_eq!(fixture.orchestrator.pending_confirmations(None).await.unwrap().len(), 1);
         assert_eq!(fixture.runs.load(Ordering::SeqCst), 0);
     }
 }

@@ -1,6 +1,7 @@
 //! `POST /v1/sessions/{id}/messages`: the calls of a model's message in a provider's form, and their results.
 
 use serde_json::{Value, json};
+use toolwright_orchestrator::store::Backend;
 
 use super::support::TestServer;
 
@@ -73,6 +74,31 @@ async fn calls_spend_the_budget_of_the_turn() {
     server.client.post(&format!("/v1/sessions/{session}/turn"), json!({})).await.expect(200);
     let answer = send(&server, &session, "anthropic", look("b".to_owned())).await.to_string();
     assert!(!answer.contains("BUDGET_EXCEEDED"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_call_whose_arguments_cannot_be_read_is_audited_and_counted() {
+    let server = TestServer::start().await;
+    let session = server.session("text").await;
+    let message =
+        json!({ "role": "assistant", "content": null, "tool_calls": [chat_call("c1", "echo", "{")] });
+    let answer = send(&server, &session, "openai-chat", message).await;
+    assert!(answer["messages"][0]["content"].as_str().unwrap().contains("VALIDATION"), "{answer}");
+    let rows = server.orchestrator.store().audit_rows(0, 100).await.unwrap();
+    let entries: Vec<Value> = rows.iter().map(|row| serde_json::from_str(&row.entry).unwrap()).collect();
+    let refused = entries.iter().find(|entry| entry["executionId"] == "c1").unwrap();
+    assert_eq!((&refused["event"], &refused["outcome"]), (&json!("refused"), &json!("VALIDATION")));
+    assert!(refused["toolVersion"].as_str().is_some_and(|version| !version.is_empty()));
+    assert_eq!(server.runs(), 0);
+}
+
+#[tokio::test]
+async fn a_result_in_the_form_of_mcp_has_structured_content() {
+    let server = TestServer::start().await;
+    let session = server.session("text").await;
+    let call = json!({ "method": "tools/call", "id": 1, "params": { "name": "echo", "arguments": { "message": "hi" } } });
+    let answer = send(&server, &session, "mcp", call).await;
+    assert_eq!(answer["messages"][0]["structuredContent"]["args"]["message"], "hi");
 }
 
 #[tokio::test]

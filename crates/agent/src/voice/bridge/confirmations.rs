@@ -9,7 +9,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 use toolwright_contract::ConfirmationRequest;
 use toolwright_orchestrator::DeferredResult;
-use toolwright_orchestrator::confirm::{self, Approver, Proof};
+use toolwright_orchestrator::confirmation_token::{self, AnswerProof, Approver};
 use toolwright_orchestrator::store::{Backend, ConfirmationRecord, ConfirmationStatus};
 
 use super::Bridge;
@@ -63,14 +63,14 @@ impl Confirmations {
 impl Bridge {
     /// Questions of this session that are open in the store.
     pub(super) async fn load_questions(&mut self) {
-        let pending = match self.orchestrator.pending(Some(&self.session.id)).await {
+        let pending = match self.orchestrator.pending_confirmations(Some(&self.session.id)).await {
             Ok(pending) => pending,
             Err(error) => return tracing::error!("could not read open confirmation requests: {error}"),
         };
         for request in pending {
             let args = self.orchestrator.redacted_args(&request).await.unwrap_or_default();
             let ConfirmationRecord { tool, preview, expires_at, execution, .. } = &*request;
-            let id = confirm::answer_id(&request, &self.session.principal);
+            let id = confirmation_token::answer_id(&request, &self.session.principal);
             let (tool, preview, expires_at) = (tool.clone(), preview.clone(), *expires_at);
             let question = Question { id, tool, args, preview, expires_at };
             self.open_question(question, execution.clone(), None, Progress::ToRepeat);
@@ -93,7 +93,7 @@ impl Bridge {
             call it again, and do not say that it is done before you are told so."
             .into();
         let question = Question {
-            id: confirm::new_answer_id(request, &self.session.id, &self.principal),
+            id: confirmation_token::new_answer_id(request, &self.session.id, &self.principal),
             tool: tool.to_owned(),
             args: request.args.clone(),
             preview: request.preview.clone(),
@@ -228,7 +228,7 @@ impl Bridge {
         tokio::spawn(async move {
             let approver = Approver {
                 token: &id,
-                proof: Proof::Conversation,
+                proof: AnswerProof::Conversation,
                 session: &session.id,
                 client_id: &session.client_id,
                 by: &principal.id,
@@ -298,7 +298,13 @@ impl Bridge {
         let position = self.confirmations.0.iter().position(|open| open.execution == execution)?;
         let open = self.confirmations.0.remove(position);
         let id = open.question.id.clone();
-        let record = self.orchestrator.store().confirmation(confirm::request_id(&id)).await.ok().flatten()?;
+        let record = self
+            .orchestrator
+            .store()
+            .confirmation(confirmation_token::request_id(&id))
+            .await
+            .ok()
+            .flatten()?;
         let outcome = match record.status {
             ConfirmationStatus::Approved | ConfirmationStatus::Used => Outcome::Approved,
             ConfirmationStatus::Rejected => Outcome::Rejected,

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 use tokio::time::{Duration, Instant};
-use toolwright_orchestrator::state::Event as SessionEvent;
+use toolwright_orchestrator::session_state::Event as SessionEvent;
 use toolwright_orchestrator::store::SessionStatus;
 
 use super::Bridge;
@@ -115,7 +115,9 @@ impl Bridge {
 
     /// The farewell was heard, or nobody can tell any more.
     pub(super) async fn farewell_over(&mut self) {
-        if let Err(error) = self.orchestrator.notice(&self.session.id, SessionEvent::FarewellSpoken).await {
+        if let Err(error) =
+            self.orchestrator.apply_event(&self.session.id, SessionEvent::FarewellSpoken).await
+        {
             tracing::error!(session = self.session.id, "could not record the end of a session: {error}");
         }
         self.finish(self.end_reason()).await;

@@ -3,15 +3,16 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::{Duration, Instant};
-use toolwright_contract::{Envelope, ErrorKind, Failure, Meta, SideEffects};
+use toolwright_contract::{Envelope, ErrorKind, Failure, SideEffects};
 use toolwright_orchestrator::store::SessionRecord;
-use toolwright_orchestrator::{CallRequest, Cancel, Orchestrator, SessionRef, ToolCall, begun_task};
+use toolwright_orchestrator::{CallRequest, Cancel, Orchestrator, SessionRef, ToolCall};
 
 use super::Bridge;
-use crate::event::{EventBody, ToolCallPart, ToolResultPart};
+use crate::calls::result_part;
+use crate::event::{EventBody, ToolCallPart};
 use crate::ids;
 use crate::metrics::series;
 use crate::voice::client::ClientOutput;
@@ -144,30 +145,21 @@ impl Bridge {
         self.timers.activity();
         self.turn.has_calls = true;
         self.end_item();
-        let (mut requests, mut executions, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut requests, mut executions) = (Vec::new(), Vec::new());
         for call in calls {
             if !self.calls.remember(&call.id) {
                 tracing::warn!(session = self.session.id, call = call.id, "the model made a call twice");
                 continue;
             }
-            let tool = call.name.clone();
-            match self.open_call(call).await {
-                (execution, Ok(request)) => {
-                    requests.push(request.position(executions.len()));
-                    executions.push(execution);
-                }
-                (execution, Err(failure)) => refusals.push((refused(&tool, &execution, failure), execution)),
-            }
+            let (execution, request) = self.open_call(call).await;
+            requests.push(request.position(executions.len()));
+            executions.push(execution);
         }
         self.run_calls(requests, executions);
-        // Once all are open: an answer may be the moment at which the connection is replaced.
-        for (envelope, execution) in refusals {
-            self.call_finished((execution, Arc::new(envelope))).await;
-        }
     }
 
-    /// Logs and announces a call. Returns its execution id, and its request or why it cannot run.
-    async fn open_call(&mut self, call: ModelCall) -> (String, Result<CallRequest, Failure>) {
+    /// Logs and announces a call. Returns its execution id and its request, which says if the call is refused.
+    async fn open_call(&mut self, call: ModelCall) -> (String, CallRequest) {
         let ModelCall { id, name: tool, args } = call;
         let (args, invalid) = match args {
             Ok(args) => (args, None),
@@ -201,10 +193,11 @@ impl Bridge {
             turn: None,
         };
         self.calls.open.insert(execution.clone(), open);
-        let request =
+        let mut request =
             CallRequest::new(SessionRef::Id(self.session.id.clone()), tool_call).principal(&self.principal);
-        let request = if reads { request.cancel(cancel) } else { request };
-        (execution, refusal.map_or(Ok(request), Err))
+        request.cancel = reads.then_some(cancel);
+        request.refusal = refusal;
+        (execution, request)
     }
 
     fn run_calls(&self, requests: Vec<CallRequest>, executions: Vec<String>) {
@@ -212,7 +205,7 @@ impl Bridge {
             return;
         }
         let (orchestrator, session, finished) =
-            (self.orchestrator.clone(), self.session.id.clone(), self.calls.finished.clone());
+            (self.orchestrator.clone(), Arc::clone(&self.session), self.calls.finished.clone());
         tokio::spawn(async move {
             let report = |position: usize, envelope: &Arc<Envelope>| {
                 if let Some(execution) = executions.get(position) {
@@ -220,12 +213,17 @@ impl Bridge {
                     let _ = finished.send((execution.clone(), Arc::clone(envelope)));
                 }
             };
-            orchestrator.call_all(&session, requests, report).await;
+            orchestrator.calls(&session, requests, report).await;
         });
     }
 
     /// A call has its envelope: logged, reported to the client and given to the model.
     pub(super) async fn call_finished(&mut self, (execution, envelope): FinishedCall) {
+        self.end_call(execution, Ok(&envelope)).await;
+    }
+
+    /// `Err` says why a call has no envelope.
+    async fn end_call(&mut self, execution: String, end: Result<&Envelope, &Failure>) {
         let Some(call) = self.calls.open.remove(&execution) else { return };
         self.timers.activity();
         if self.calls.is_empty() {
@@ -233,26 +231,16 @@ impl Bridge {
         }
         self.shared.metrics.count(|metrics| metrics.tool_time.add_duration(call.started.elapsed()));
         self.orchestrator.measure(series::VOICE_CALL, call.started.elapsed());
-        let error = envelope.outcome.as_ref().err().map(|failure| failure.kind.as_str().to_owned());
+        let failure = end.map_or_else(Some, |envelope| envelope.outcome.as_ref().err());
+        let error = failure.map(|failure| failure.kind.as_str().to_owned());
         self.tell(ClientOutput::ToolFinished { call_id: execution.clone(), tool: call.tool.clone(), error });
-        let mut content = self.orchestrator.for_model(&self.session, &envelope);
-        let request = envelope.outcome.as_ref().err().and_then(|failure| failure.confirmation.as_deref());
-        match request {
+        let result = result_part(&self.orchestrator, &self.session, (&execution, &call.tool), end);
+        let mut content = (*result.content).clone();
+        match failure.and_then(|failure| failure.confirmation.as_deref()) {
             Some(request) => self.ask(&call.tool, &execution, call.turn.as_ref(), request, &mut content),
-            None => {
-                let result = ToolResultPart {
-                    call_id: execution.clone(),
-                    tool: call.tool.clone(),
-                    content: Arc::new(content.clone()),
-                    is_error: !envelope.is_ok(),
-                    is_declined: false,
-                    duration_ms: envelope.meta.duration,
-                    task: begun_task(&envelope).map(str::to_owned),
-                };
-                self.log.event(call.turn.as_ref(), EventBody::ToolFinished { result });
-            }
+            None => self.log.event(call.turn.as_ref(), EventBody::ToolFinished { result }),
         }
-        self.deliver(call, &envelope, content);
+        self.deliver(call, failure, content);
         self.refresh().await;
         self.reconnect_when_idle().await;
         self.flush_notes();
@@ -260,7 +248,7 @@ impl Bridge {
 
     /// Answers the call on the connection that made it, also when the model has cancelled it. A result that comes too late
     /// for that is told as text, so that it is not lost; so is an effect that the model does not wait for.
-    fn deliver(&mut self, call: OpenCall, envelope: &Envelope, content: Value) {
+    fn deliver(&mut self, call: OpenCall, failure: Option<&Failure>, content: Value) {
         let OpenCall { id, tool, connection, is_withdrawn, .. } = call;
         let is_current = connection == self.calls.connection && self.connection.is_some();
         let note = format!("[The result of the earlier call of `{tool}`: {content}]");
@@ -271,10 +259,8 @@ impl Bridge {
                 return self.calls.unheard.push((Instant::now(), note));
             }
         }
-        let took_effect = match &envelope.outcome {
-            Ok(_) => true,
-            Err(failure) => failure.partial_side_effects || failure.confirmation.is_some(),
-        };
+        let took_effect =
+            failure.is_none_or(|failure| failure.partial_side_effects || failure.confirmation.is_some());
         if !is_withdrawn || took_effect {
             self.notes.push(note);
         }
@@ -327,8 +313,8 @@ impl Bridge {
             self.calls.open.iter().map(|(id, call)| (id.clone(), call.tool.clone())).collect();
         for (execution, tool) in unfinished {
             tracing::warn!(session = self.session.id, execution, tool, "a call outlasts its voice session");
-            let envelope = refused(&tool, &execution, still_running(&execution));
-            self.call_finished((execution, Arc::new(envelope))).await;
+            let failure = still_running(&execution);
+            self.end_call(execution, Err(&failure)).await;
         }
     }
 }
@@ -351,16 +337,4 @@ fn still_running(execution: &str) -> Failure {
         .suggest(format!("Look up the call `{execution}` in the history of calls."));
     failure.partial_side_effects = true;
     failure
-}
-
-fn refused(tool: &str, execution: &str, failure: Failure) -> Envelope {
-    let meta = Meta {
-        tool: tool.to_owned(),
-        tool_version: None,
-        registry_version: String::new(),
-        duration: 0,
-        execution_id: execution.to_owned(),
-        more: Map::new(),
-    };
-    Envelope { outcome: Err(failure), meta }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::Memory;
 use super::evicted::{EvictedExecution, id_hash};
-use super::session_entry::{Execution, SessionEntry, Stage};
+use super::session_entry::{Execution, ExecutionStage, SessionEntry};
 use crate::store::journal::{Change, Deletion, Journal, PendingWrite};
 use crate::store::records::{Claim, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Durability};
 use crate::store::{Error, Result};
@@ -45,7 +45,7 @@ impl<J: Journal> Memory<J> {
             if outcome != ClaimOutcome::New {
                 return Ok(ClaimDecision::Decided(outcome));
             }
-            known.stage = Stage::Running;
+            known.stage = ExecutionStage::Running;
             let number = known.number;
             // It needs no second approval, but a new one is used up.
             let approval = claim.confirmation.as_ref().and_then(|id| self.use_approval(id, claim));
@@ -68,8 +68,14 @@ impl<J: Journal> Memory<J> {
         }
         let number = self.next_execution.fetch_add(1, Ordering::Relaxed);
         let Claim { digest, idempotent, now, .. } = **claim;
-        let execution =
-            Execution { number, claimed_at: now, digest, idempotent, args: None, stage: Stage::Running };
+        let execution = Execution {
+            number,
+            claimed_at: now,
+            digest,
+            idempotent,
+            args: None,
+            stage: ExecutionStage::Running,
+        };
         entry.insert(&claim.execution, execution);
         let turn = entry.record.turn;
         Ok(self.journal_claim(entry, claim, number, Some(turn), approval))
@@ -100,7 +106,7 @@ impl<J: Journal> Memory<J> {
     fn use_approval(&self, id: &str, claim: &Claim) -> Option<Approval> {
         let mut confirmations = self.confirmations();
         let approved = confirmations.get(id).filter(|approval| approval.approves(claim)).cloned()?;
-        let used = Arc::new(approved.closed(ConfirmationStatus::Used));
+        let used = Arc::new(approved.without_secrets(ConfirmationStatus::Used));
         confirmations.insert(Arc::clone(&used));
         Some(Approval { approved, used })
     }
@@ -122,7 +128,7 @@ impl<J: Journal> NewClaim<'_, J> {
             return;
         }
         let Some(turn) = self.charged_turn else {
-            known.stage = Stage::Orphaned;
+            known.stage = ExecutionStage::Orphaned;
             return;
         };
         entry.executions.remove(&*self.claim.execution);

@@ -130,8 +130,8 @@ impl Confirmations {
         expired
     }
 
-    /// Removes the confirmations of these sessions, those that were closed a day ago or longer, and the oldest closed ones
-    /// that take too much memory; returns their ids.
+    /// Removes the confirmations of these sessions, those that were closed a day ago or longer, and the oldest closed
+    /// ones that take too much memory; returns their ids.
     pub fn remove_old(&mut self, sessions: &HashSet<String>, now: i64) -> Vec<String> {
         let before = now.saturating_sub(RETENTION_MS);
         let old = self.closed_by_expiry.range(..(before.saturating_add(1), String::new()));

@@ -8,7 +8,7 @@ use toolwright_contract::Principal;
 use super::claim::ClaimDecision;
 use super::confirmations::Confirmations;
 use super::evicted::id_hash;
-use super::session_entry::{SessionEntry, Stage};
+use super::session_entry::{ExecutionStage, SessionEntry};
 use super::{Memory, lock};
 use crate::store::audit_query::{AuditPage, AuditQuery};
 use crate::store::journal::{AuditText, Change, Deletion, Journal, LostChanges};
@@ -132,8 +132,8 @@ impl<J: Journal> Backend for Memory<J> {
                 let change = Change::Settlement { number: known.number, envelope: text, args, audit };
                 let written = self.journal.write(change, durability);
                 known.stage = match durability {
-                    Durability::Committed if !written.is_ready() => Stage::Settling(envelope),
-                    _ => Stage::Finished(envelope),
+                    Durability::Committed if !written.is_ready() => ExecutionStage::Settling(envelope),
+                    _ => ExecutionStage::Finished(envelope),
                 };
                 written
             })
@@ -160,8 +160,8 @@ impl<J: Journal> Backend for Memory<J> {
     async fn release(&self, session: &str, execution: &str) -> Result<()> {
         // On disk it is a claim without a settlement already.
         self.with_execution(session, execution, |known| {
-            if known.idempotent && matches!(known.stage, Stage::Running) {
-                known.stage = Stage::Orphaned;
+            if known.idempotent && matches!(known.stage, ExecutionStage::Running) {
+                known.stage = ExecutionStage::Orphaned;
             }
         });
         Ok(())
@@ -173,7 +173,7 @@ impl<J: Journal> Backend for Memory<J> {
             let ConfirmationRecord { session, execution, created_at, .. } = &confirmation;
             let before = confirmations.pending_for(session, execution, *created_at).cloned();
             let created = match &before {
-                Some(earlier) => earlier.renewed(&confirmation),
+                Some(earlier) => earlier.with_new_token(&confirmation),
                 None => confirmation,
             };
             self.write_confirmation(&mut confirmations, before, created)
@@ -211,7 +211,7 @@ impl<J: Journal> Backend for Memory<J> {
             let mut confirmations = self.confirmations();
             let pending = confirmations.get(id).filter(|confirmation| confirmation.is_pending_at(now));
             let Some(before) = pending.cloned() else { return Ok(None) };
-            let decided = before.decided(decision);
+            let decided = before.with_decision(decision);
             self.write_confirmation(&mut confirmations, Some(before), decided)
         };
         write.await.map(Some)
@@ -222,7 +222,7 @@ impl<J: Journal> Backend for Memory<J> {
             let mut confirmations = self.confirmations();
             let is_approved = |known: &&Arc<ConfirmationRecord>| known.status == ConfirmationStatus::Approved;
             let Some(before) = confirmations.get(id).filter(is_approved).cloned() else { return Ok(false) };
-            let withdrawn = before.closed(ConfirmationStatus::Expired);
+            let withdrawn = before.without_secrets(ConfirmationStatus::Expired);
             self.write_confirmation(&mut confirmations, Some(before), withdrawn)
         };
         write.await.map(|_| true)
@@ -413,7 +413,7 @@ impl<J: Journal> Memory<J> {
     async fn earlier_settlement(&self, session: &str, execution: &str) -> Result<SettleOutcome> {
         self.journal.flush(LostChanges::Ignore).wait().await?;
         let settling = self.with_execution(session, execution, |known| match &known.stage {
-            Stage::Settling(envelope) => Some(Arc::clone(envelope)),
+            ExecutionStage::Settling(envelope) => Some(Arc::clone(envelope)),
             _ => None,
         });
         if let Some(envelope) = settling.flatten() {
@@ -442,8 +442,10 @@ impl<J: Journal> Drop for UnwrittenSettlement<'_, J> {
         let has_failed = self.has_failed;
         self.memory.with_execution(self.session, self.execution, |known| match &known.stage {
             // The outcome is not on disk: the same as if this process had died while it ran.
-            _ if has_failed => known.stage = Stage::Orphaned,
-            Stage::Settling(envelope) => known.stage = Stage::Finished(Arc::clone(envelope)),
+            _ if has_failed => known.stage = ExecutionStage::Orphaned,
+            ExecutionStage::Settling(envelope) => {
+                known.stage = ExecutionStage::Finished(Arc::clone(envelope))
+            }
             _ => {}
         });
         if !has_failed {

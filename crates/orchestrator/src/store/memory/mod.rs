@@ -27,7 +27,7 @@ use envelope_cache::{CachedEnvelope, EnvelopeCache};
 use evicted::EvictedExecution;
 use foldhash::fast::RandomState;
 use session_entry::SessionEntry;
-pub(super) use session_entry::{Execution, Stage};
+pub(super) use session_entry::{Execution, ExecutionStage};
 use task_table::TaskTable;
 use volatile_journal::VolatileJournal;
 

@@ -29,10 +29,10 @@ pub struct Execution {
     pub idempotent: bool,
     /// See [`ExecutionRecord::args`].
     pub args: Option<Arc<str>>,
-    pub stage: Stage,
+    pub stage: ExecutionStage,
 }
 
-pub enum Stage {
+pub enum ExecutionStage {
     Running,
     /// Its owner is gone.
     Orphaned,
@@ -59,23 +59,23 @@ impl Execution {
 
     fn status(&self) -> ExecutionStatus {
         match &self.stage {
-            Stage::Running | Stage::Settling(_) => ExecutionStatus::Running,
-            Stage::Finished(envelope) => ExecutionStatus::Finished(Arc::clone(envelope)),
-            Stage::Orphaned if self.idempotent => ExecutionStatus::Abandoned,
-            Stage::Orphaned => ExecutionStatus::InDoubt,
+            ExecutionStage::Running | ExecutionStage::Settling(_) => ExecutionStatus::Running,
+            ExecutionStage::Finished(envelope) => ExecutionStatus::Finished(Arc::clone(envelope)),
+            ExecutionStage::Orphaned if self.idempotent => ExecutionStatus::Abandoned,
+            ExecutionStage::Orphaned => ExecutionStatus::InDoubt,
         }
     }
 
     pub const fn is_unsettled(&self) -> bool {
-        matches!(self.stage, Stage::Running | Stage::Orphaned)
+        matches!(self.stage, ExecutionStage::Running | ExecutionStage::Orphaned)
     }
 
     /// Executions that are running or in doubt are retained whatever their age.
     const fn may_be_deleted(&self) -> bool {
         match self.stage {
-            Stage::Running | Stage::Settling(_) => false,
-            Stage::Orphaned => self.idempotent,
-            Stage::Finished(_) => true,
+            ExecutionStage::Running | ExecutionStage::Settling(_) => false,
+            ExecutionStage::Orphaned => self.idempotent,
+            ExecutionStage::Finished(_) => true,
         }
     }
 }
@@ -103,17 +103,18 @@ impl SessionEntry {
 
     /// Drops the envelope of a finished execution from memory.
     pub fn evict(&mut self, id: &str) {
-        if self.executions.get(id).is_some_and(|known| matches!(known.stage, Stage::Finished(_)))
+        if self.executions.get(id).is_some_and(|known| matches!(known.stage, ExecutionStage::Finished(_)))
             && let Some(known) = self.executions.remove(id)
         {
             self.insert_evicted(id, known.number, known.claimed_at);
         }
     }
 
-    /// Corrects an evicted execution whose settlement is not on disk: it is an orphan with this record, or unknown.
+    /// Corrects an evicted execution whose settlement is not on disk: replaces the entry by the orphaned execution of
+    /// this record, or removes it if there is none.
     pub fn remove_evicted(&mut self, id: &str, evicted: EvictedExecution, stored: Option<&ExecutionRecord>) {
         let hash = id_hash(id);
-        // If it is gone, another caller has noticed first, and may have claimed it.
+        // Another caller has already replaced the entry, and may have claimed the execution.
         if self.evicted.get(&hash) != Some(&evicted) {
             return;
         }
@@ -125,7 +126,7 @@ impl SessionEntry {
                 digest: *digest,
                 idempotent: *status == ExecutionStatus::Abandoned,
                 args: args.clone(),
-                stage: Stage::Orphaned,
+                stage: ExecutionStage::Orphaned,
             };
             self.executions.insert(id.into(), execution);
         }
@@ -164,7 +165,8 @@ impl SessionEntry {
     pub fn is_old(&self, now: i64) -> bool {
         let is_past = |at: i64| now.saturating_sub(at) >= RETENTION_MS;
         let is_over = |known: &Execution| {
-            is_past(known.claimed_at) && !matches!(known.stage, Stage::Running | Stage::Settling(_))
+            is_past(known.claimed_at)
+                && !matches!(known.stage, ExecutionStage::Running | ExecutionStage::Settling(_))
         };
         self.record.status != SessionStatus::Active
             && is_past(self.record.expires_at)

@@ -47,7 +47,7 @@ impl<J: Journal> Memory<J> {
         let mut confirmations = self.confirmations();
         let mut expired = confirmations.expired(now);
         for confirmation in &mut expired {
-            *confirmation = Arc::new(confirmation.closed(ConfirmationStatus::Expired));
+            *confirmation = Arc::new(confirmation.without_secrets(ConfirmationStatus::Expired));
             confirmations.insert(Arc::clone(confirmation));
             self.write_unawaited(Change::Confirmation(Arc::clone(confirmation)));
         }

@@ -127,7 +127,7 @@ impl<J: Journal> Memory<J> {
         let (before, after, written) = {
             let mut tasks = lock(&self.tasks);
             let Some(before) = tasks.get(id).cloned() else { return Ok(None) };
-            let Some(after) = before.changed(change, now).map(Arc::new) else { return Ok(None) };
+            let Some(after) = before.after_change(change, now).map(Arc::new) else { return Ok(None) };
             tasks.replace(&after);
             let written = self.journal.write(Change::Task(Arc::clone(&after)), durability);
             (before, after, written)

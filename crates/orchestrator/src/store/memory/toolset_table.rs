@@ -27,7 +27,7 @@ impl<J: Journal> Memory<J> {
         };
         let written = written.wait().await;
         if written.is_err() {
-            // Another writer may have used it meanwhile; then that one fails too, or stores it again.
+            // A concurrent caller that found the entry fails as well, or stores it again.
             lock(&self.toolsets).remove(&info.id);
         }
         written

@@ -1,4 +1,5 @@
-//! The conversation logs in PostgreSQL. The writer of a log belongs to an instance: when that is gone, so is the writer.
+//! The conversation logs in PostgreSQL. The writer of a log belongs to an instance: when that is gone, so is the
+//! writer.
 
 use toolwright_postgres::Parameters;
 

@@ -13,7 +13,7 @@ use super::statements;
 /// A change that a lost connection may have left in the database. Ids are keys.
 #[derive(Debug)]
 pub(super) enum Cleanup {
-    /// A claim whose reply was lost: if it was made, its caller does not run it.
+    /// A claim whose reply was lost, so that its caller does not run it: released if it was stored.
     Unclaim { session: String, execution: String, confirmation: Option<String>, attempt: i64 },
     /// An execution has run, and its settlement could not be recorded: the same as if this process had died.
     Abandon { session: String, execution: String },

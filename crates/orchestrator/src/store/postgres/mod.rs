@@ -13,15 +13,15 @@
 //! A connection pooler between this and the server must pool by session: settings and prepared statements belong to
 //! connections.
 
-mod audit_pages;
 mod conversation_logs;
 mod maintenance;
+mod postgres_audit;
 mod postgres_backend;
 mod postgres_rows;
+mod postgres_tasks;
 mod read_only;
 mod settlement_writer;
 mod statements;
-mod tasks;
 
 use std::sync::atomic::AtomicI64;
 use std::sync::{Mutex, PoisonError};

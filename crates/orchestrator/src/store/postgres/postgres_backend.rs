@@ -14,7 +14,7 @@ use super::postgres_rows::{
     self as rows, StoredDecision, get, get_only, json, key, synchronous_commit, variant_name,
 };
 use super::settlement_writer::{SettlementRow, WriteRequest};
-use super::{Postgres, audit_pages, statements, tasks};
+use super::{Postgres, postgres_audit, postgres_tasks, statements};
 use crate::store::audit_query::{AuditPage, AuditQuery};
 use crate::store::records::{
     AuditEntry, AuditRow, BlockRecord, Claim, ClaimOutcome, ConfirmationRecord, Decision, Durability,
@@ -107,7 +107,7 @@ impl Backend for Postgres {
         };
         let reply = connection.query(statements::CLAIM, parameters).await;
         if !matches!(reply, Err(PostgresError::NoReply(_))) {
-            unanswered.answered();
+            unanswered.mark_delivered();
         }
         let rows = reply?;
         let row = rows.first().ok_or_else(|| Error::Corrupt("a claim returned no row".to_owned()))?;
@@ -211,7 +211,7 @@ impl Backend for Postgres {
     }
 
     async fn task_page(&self, query: TaskQuery<'_>) -> Result<Vec<Arc<TaskRecord>>> {
-        tasks::read_page(&mut self.pool.get().await?, query).await
+        postgres_tasks::read_page(&mut self.pool.get().await?, query).await
     }
 
     async fn change_task(&self, id: &str, change: TaskChange, now: i64) -> Result<Option<Arc<TaskRecord>>> {
@@ -251,11 +251,11 @@ impl Backend for Postgres {
     }
 
     async fn audit_page(&self, query: &AuditQuery) -> Result<AuditPage> {
-        audit_pages::read(&mut self.pool.get().await?, query).await
+        postgres_audit::read(&mut self.pool.get().await?, query).await
     }
 
     async fn session_page(&self, query: SessionQuery<'_>) -> Result<SessionPage> {
-        audit_pages::read_sessions(&self.pool, query).await
+        postgres_audit::read_sessions(&self.pool, query).await
     }
 
     async fn sweep(&self, now: i64) -> Result<SweepOutcome> {
@@ -268,7 +268,7 @@ impl Backend for Postgres {
         while count(&connection.query(statements::DELETE_EXECUTIONS, executions).await?)? >= DELETE_BATCH {}
         connection.query(statements::DELETE_CONFIRMATIONS, &[&before]).await?;
         connection.query(statements::DELETE_BLOCKS, &[&now]).await?;
-        connection.query(tasks::DELETE_OLD, &[&before]).await?;
+        connection.query(postgres_tasks::DELETE_OLD, &[&before]).await?;
         let sessions = count(&connection.query(statements::EXPIRE_SESSIONS, &[&now]).await?)?;
         let expired = connection.query(statements::EXPIRE_CONFIRMATIONS, &[&now]).await?;
         connection.query(statements::DELETE_SECRETS, &[&now]).await?;
@@ -376,7 +376,7 @@ struct UnansweredClaim<'a> {
 }
 
 impl UnansweredClaim<'_> {
-    fn answered(mut self) {
+    fn mark_delivered(mut self) {
         self.cleanup = None;
     }
 }

@@ -14,7 +14,7 @@ use toolwright_registry::hex;
 
 use super::maintenance::Cleanup;
 use super::postgres_rows::{get, parse};
-use super::{audit_pages, statements};
+use super::{postgres_audit, statements};
 use crate::store::audit_gap::AuditGap;
 use crate::store::chain::{self, Chain, Head};
 use crate::store::records::{AuditEntry, AuditRow, Durability, SettleOutcome};
@@ -49,7 +49,7 @@ pub(super) struct SettlementWriter {
     retry_timeout: Duration,
     /// This process's chain.
     chain: Chain,
-    /// The chain if a statement whose reply was lost has run, and the batch of that statement.
+    /// State for a statement whose reply was lost: the head of the chain if it ran, and its batch.
     unconfirmed: Option<(Chain, u64)>,
     batch: u64,
     /// The audit entries that were lost since the last entry about a gap.
@@ -61,7 +61,7 @@ pub(super) struct SettlementWriter {
 }
 
 /// The settlements of a batch that do not count, by place. If there are any, nothing of the batch was recorded.
-type Refused = BTreeMap<usize, Result<SettleOutcome>>;
+type RefusedSettlements = BTreeMap<usize, Result<SettleOutcome>>;
 
 impl SettlementWriter {
     pub(super) fn new(
@@ -151,12 +151,15 @@ impl SettlementWriter {
         }
     }
 
-    async fn attempt(&mut self, requests: &[WriteRequest]) -> std::result::Result<Refused, PostgresError> {
+    async fn attempt(
+        &mut self,
+        requests: &[WriteRequest],
+    ) -> std::result::Result<RefusedSettlements, PostgresError> {
         let mut connection = self.pool.get().await?;
         // After a crash of the server, relaxed rows may be missing.
         let is_new = self.connection_opened_at != connection.opened_at();
         if (is_new || self.unconfirmed.is_some()) && self.resume(&mut connection).await? {
-            return Ok(Refused::new());
+            return Ok(RefusedSettlements::new());
         }
         let mut chain = self.chain.clone();
         // The database assigns the numbers.
@@ -182,13 +185,13 @@ impl SettlementWriter {
         connection: &mut Connection,
         requests: &[WriteRequest],
         rows: &[AuditRow],
-    ) -> std::result::Result<Refused, PostgresError> {
+    ) -> std::result::Result<RefusedSettlements, PostgresError> {
         let settlements = || requests.iter().map(|request| request.settlement.as_ref());
         let sessions: Vec<_> = settlements().map(|row| row.map(|row| &*row.session)).collect();
         let executions: Vec<_> = settlements().map(|row| row.map(|row| &*row.execution)).collect();
         let envelopes: Vec<_> = settlements().map(|row| row.map(|row| &*row.envelope)).collect();
         let args: Vec<_> = settlements().map(|row| row.and_then(|row| row.args.as_deref())).collect();
-        let fields: Vec<_> = requests.iter().map(|request| audit_pages::fields(&request.entry)).collect();
+        let fields: Vec<_> = requests.iter().map(|request| postgres_audit::fields(&request.entry)).collect();
         let position = (self.chain.position() + 1).cast_signed();
         let previous: Vec<_> = rows.iter().map(|row| &*row.previous).collect();
         let hashes: Vec<_> = rows.iter().map(|row| &*row.hash).collect();
@@ -260,7 +263,7 @@ impl SettlementWriter {
 }
 
 impl WriteRequest {
-    /// An audit entry that nobody waits for.
+    /// An audit entry without a waiting caller.
     fn audit_alone(entry: AuditEntry) -> Self {
         Self { settlement: None, entry, durability: Durability::Relaxed, reply: oneshot::channel().0 }
     }
@@ -295,7 +298,7 @@ fn batch_size(waiting: &[WriteRequest]) -> usize {
 }
 
 /// Answers the refused requests, and returns the others.
-fn without_refused(requests: Vec<WriteRequest>, mut refused: Refused) -> Vec<WriteRequest> {
+fn without_refused(requests: Vec<WriteRequest>, mut refused: RefusedSettlements) -> Vec<WriteRequest> {
     let mut remaining = Vec::new();
     for (place, request) in requests.into_iter().enumerate() {
         match refused.remove(&place) {

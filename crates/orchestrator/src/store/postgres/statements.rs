@@ -124,7 +124,7 @@ pub(super) const UNBLOCK: &str =
 /// Blocks that servers of the version before have stored as sessions.
 pub(super) const SESSION_BLOCKS: &str =
     concat!("SELECT ", session_columns!(), " FROM session WHERE id LIKE 'block\\_%' AND standing = 'active'");
-/// The row stays for servers of the version before, which ignore its standing, until it is swept.
+/// The row is kept until the sweep for servers of the version before, which do not read `standing`.
 pub(super) const END_SESSION_BLOCK: &str = "UPDATE session SET standing = 'ended' WHERE id = $1";
 
 /// The last number up to which no row of an open transaction is missing.

@@ -7,7 +7,7 @@ use foldhash::fast::RandomState;
 use rusqlite::{CachedStatement, Connection};
 use serde::Serialize;
 
-use super::{audit_compression, audit_pages, conversation_rows, schema, signed};
+use super::{audit_compression, conversation_rows, schema, signed, sqlite_audit};
 use crate::store::audit_segment::SegmentBuilder;
 use crate::store::chain::Chain;
 use crate::store::journal::{AuditText, Change, Deletion};
@@ -149,7 +149,7 @@ impl<'c, 'a> Batch<'c, 'a> {
 
     fn append_audit(&mut self, AuditText { text, keys }: &AuditText) -> Result<()> {
         if let Some(segment) = self.end.segment.add(self.end.next, keys) {
-            audit_pages::write_segment(self.connection, &segment)?;
+            sqlite_audit::write_segment(self.connection, &segment)?;
         }
         let (row, chain) = (&mut self.row, &mut self.end.chain);
         if row.count == 0 {

@@ -45,7 +45,7 @@ pub fn read(connection: &Connection, session: &str, after: u64, limit: usize) ->
 }
 
 /// The position of the last entry.
-pub fn end(connection: &Connection, session: &str) -> Result<u64> {
+pub fn last_position(connection: &Connection, session: &str) -> Result<u64> {
     let sql = "SELECT coalesce(max(position), 0) FROM conversation WHERE session = ?1";
     let end: i64 = connection.prepare_cached(sql)?.query_row([session], |row| row.get(0))?;
     Ok(end.unsigned_abs())

@@ -11,8 +11,8 @@ use toolwright_registry::hex;
 
 use super::batch::{AuditEnd, Batch};
 use super::fault_injection::{Fault, FaultSwitch};
-use super::write_queue::{QueuedTask, Task, WriteQueue};
-use super::{audit_pages, conversation_rows, sqlite_rows};
+use super::write_queue::{QueuedWrite, WriteOperation, WriteQueue};
+use super::{conversation_rows, sqlite_audit, sqlite_rows};
 use crate::store::audit_gap::AuditGap;
 use crate::store::audit_query::{AuditPage, AuditQuery};
 use crate::store::chain::Chain;
@@ -137,7 +137,7 @@ impl Journal for SqliteJournal {
     async fn log_end(&self, session: &str) -> Result<u64> {
         self.flush(LostChanges::Ignore).wait().await?;
         let session = session.to_owned();
-        self.read(move |connection| conversation_rows::end(connection, &session)).await
+        self.read(move |connection| conversation_rows::last_position(connection, &session)).await
     }
 
     async fn last_log_entries(&self, after: &str, limit: usize) -> Result<Vec<(String, LogEntry)>> {
@@ -154,7 +154,7 @@ impl Journal for SqliteJournal {
         // Entries may still be in the queue.
         self.flush(LostChanges::Ignore).wait().await?;
         let query = query.clone();
-        read_with(&self.page_reader, move |connection| audit_pages::read(connection, &query)).await
+        read_with(&self.page_reader, move |connection| sqlite_audit::read(connection, &query)).await
     }
 }
 
@@ -195,7 +195,7 @@ impl WriterThread {
         faults: FaultSwitch,
         lock: File,
     ) -> Result<Self> {
-        let segment = audit_pages::index_rest(&connection)?;
+        let segment = sqlite_audit::index_rest(&connection)?;
         let end = match sqlite_rows::end_of_audit(&connection)? {
             Some((number, chain)) => AuditEnd { next: number + 1, chain, segment },
             None => AuditEnd { next: 1, chain: Chain::new(hex(&crate::ids::random::<8>())), segment },
@@ -213,7 +213,7 @@ impl WriterThread {
                 self.queue.abort();
                 return;
             }
-            expected_waiters = batch.iter().filter(|task| task.is_awaited()).count();
+            expected_waiters = batch.iter().filter(|write| write.is_awaited()).count();
             let start = Instant::now();
             self.write(batch);
             delay = (start.elapsed() / 4).min(MAX_COMMIT_DELAY);
@@ -227,14 +227,14 @@ impl WriterThread {
     }
 
     /// Writes a batch in one transaction; if that fails, each change in its own.
-    fn write(&mut self, batch: Vec<QueuedTask>) {
+    fn write(&mut self, batch: Vec<QueuedWrite>) {
         self.write_gap();
-        match self.transaction(batch.iter().filter_map(QueuedTask::change)) {
-            Ok(()) => batch.into_iter().for_each(|task| self.complete(task, Ok(()))),
+        match self.transaction(batch.iter().filter_map(QueuedWrite::change)) {
+            Ok(()) => batch.into_iter().for_each(|write| self.complete(write, Ok(()))),
             Err(_) => {
-                for task in batch {
-                    let outcome = self.transaction(task.change().into_iter());
-                    self.complete(task, outcome);
+                for write in batch {
+                    let outcome = self.transaction(write.change().into_iter());
+                    self.complete(write, outcome);
                 }
             }
         }
@@ -252,20 +252,22 @@ impl WriterThread {
         }
     }
 
-    fn complete(&mut self, task: QueuedTask, outcome: Result<()>) {
-        if let (Some(change), Err(_)) = (task.change(), &outcome)
+    fn complete(&mut self, write: QueuedWrite, outcome: Result<()>) {
+        if let (Some(change), Err(_)) = (write.change(), &outcome)
             && let Some(entry) = change.audit_entry()
         {
             self.gap.add(&entry);
         }
-        match (&task.task, outcome) {
-            (Task::Flush(LostChanges::Report), Ok(())) => task.complete(self.lost.take().map_or(Ok(()), Err)),
-            (Task::Write(change), Err(error)) if !task.is_awaited() => {
+        match (&write.operation, outcome) {
+            (WriteOperation::Flush(LostChanges::Report), Ok(())) => {
+                write.complete(self.lost.take().map_or(Ok(()), Err))
+            }
+            (WriteOperation::Write(change), Err(error)) if !write.is_awaited() => {
                 let subject = change.subject();
                 tracing::error!(%error, subject, "could not write a change to the state file");
                 self.lost = Some(error);
             }
-            (_, outcome) => task.complete(outcome),
+            (_, outcome) => write.complete(outcome),
         }
     }
 

@@ -14,12 +14,12 @@
 //! - One process at a time serves from a file, and holds a lock beside it. Readers (`toolwright audit`) need no lock.
 
 mod audit_compression;
-mod audit_pages;
 mod batch;
 mod conversation_rows;
 mod fault_injection;
 mod journal_writer;
 mod schema;
+mod sqlite_audit;
 mod sqlite_rows;
 mod state_file;
 mod write_queue;

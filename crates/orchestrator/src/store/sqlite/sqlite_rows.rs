@@ -9,7 +9,7 @@ use toolwright_registry::hex;
 
 use super::{Sqlite, audit_compression, signed};
 use crate::store::chain::Chain;
-use crate::store::memory::{Execution, Stage};
+use crate::store::memory::{Execution, ExecutionStage};
 use crate::store::records::{
     AuditRow, BlockRecord, ConfirmationRecord, ExecutionRecord, ExecutionStatus, MinuteRecord, PendingQuery,
     PendingScope, ToolsetInfo,
@@ -147,7 +147,7 @@ fn load_calls(connection: &Connection, store: &Sqlite) -> Result<()> {
             idempotent: row.get(4)?,
             claimed_at: row.get(5)?,
             args: None,
-            stage: Stage::Orphaned,
+            stage: ExecutionStage::Orphaned,
         };
         store.load_execution(&session, &id, execution, row.get(6)?);
     }

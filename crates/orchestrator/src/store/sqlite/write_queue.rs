@@ -20,17 +20,17 @@ const BATCH_DELAY: Duration = Duration::from_millis(6);
 /// The approximate size of a change without its envelope.
 const CHANGE_BYTES: usize = 512;
 
-/// A task for the writer, and who waits for it.
+/// An operation for the writer thread, and its waiting caller.
 #[derive(Debug)]
-pub struct QueuedTask {
-    pub task: Task,
+pub struct QueuedWrite {
+    pub operation: WriteOperation,
     waiter: Option<oneshot::Sender<Result<()>>>,
 }
 
 #[derive(Debug)]
-pub enum Task {
+pub enum WriteOperation {
     Write(Change),
-    /// Wakes its waiter once all tasks before are done.
+    /// Wakes its waiter once all earlier operations are done.
     Flush(LostChanges),
 }
 
@@ -42,7 +42,7 @@ pub struct WriteQueue {
 
 #[derive(Debug, Default)]
 struct State {
-    tasks: VecDeque<QueuedTask>,
+    writes: VecDeque<QueuedWrite>,
     waiters: usize,
     bytes: usize,
     is_closed: bool,
@@ -50,10 +50,10 @@ struct State {
     wake_at: Threshold,
 }
 
-/// This many tasks, or this many waiters.
+/// This many operations, or this many waiters.
 #[derive(Debug, Clone, Copy, Default)]
 struct Threshold {
-    tasks: usize,
+    writes: usize,
     waiters: usize,
 }
 
@@ -62,14 +62,19 @@ impl WriteQueue {
         let state = self.lock();
         let must_wait =
             durability == Durability::Committed || state.bytes > MAX_QUEUED_BYTES || state.is_closed;
-        self.add(state, Task::Write(change), must_wait)
+        self.add(state, WriteOperation::Write(change), must_wait)
     }
 
     pub fn push_flush(&self, lost: LostChanges) -> PendingWrite {
-        self.add(self.lock(), Task::Flush(lost), true)
+        self.add(self.lock(), WriteOperation::Flush(lost), true)
     }
 
-    fn add(&self, mut state: MutexGuard<'_, State>, task: Task, must_wait: bool) -> PendingWrite {
+    fn add(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        operation: WriteOperation,
+        must_wait: bool,
+    ) -> PendingWrite {
         let (waiter, written) = if must_wait {
             let (sender, receiver) = oneshot::channel();
             (Some(sender), PendingWrite::new(receiver))
@@ -81,9 +86,9 @@ impl WriteQueue {
             return written;
         }
         state.waiters += usize::from(waiter.is_some());
-        let task = QueuedTask { task, waiter };
-        state.bytes += task.bytes();
-        state.tasks.push_back(task);
+        let write = QueuedWrite { operation, waiter };
+        state.bytes += write.bytes();
+        state.writes.push_back(write);
         let is_ready = state.is_ready();
         drop(state);
         if is_ready {
@@ -96,33 +101,33 @@ impl WriteQueue {
     ///
     /// While fewer than `expected_waiters` wait, it delays the batch by up to `delay`: callers that were woken last are
     /// about to write again, and one commit for all is cheaper than two.
-    pub fn take(&self, expected_waiters: usize, delay: Duration) -> Option<Vec<QueuedTask>> {
-        let any = Threshold { tasks: 1, waiters: 1 };
+    pub fn take(&self, expected_waiters: usize, delay: Duration) -> Option<Vec<QueuedWrite>> {
+        let any = Threshold { writes: 1, waiters: 1 };
         let mut state = self.sleep(self.lock(), any, Duration::MAX);
         if state.waiters == 0 {
-            state = self.sleep(state, Threshold { tasks: MAX_BATCH, waiters: 1 }, BATCH_DELAY);
+            state = self.sleep(state, Threshold { writes: MAX_BATCH, waiters: 1 }, BATCH_DELAY);
         }
         if state.waiters > 0 && state.waiters < expected_waiters {
-            state = self.sleep(state, Threshold { tasks: MAX_BATCH, waiters: expected_waiters }, delay);
+            state = self.sleep(state, Threshold { writes: MAX_BATCH, waiters: expected_waiters }, delay);
         }
-        let count = state.tasks.len().min(MAX_BATCH);
-        let batch: Vec<_> = state.tasks.drain(..count).collect();
-        state.waiters -= batch.iter().filter(|task| task.is_awaited()).count();
-        state.bytes -= batch.iter().map(QueuedTask::bytes).sum::<usize>();
+        let count = state.writes.len().min(MAX_BATCH);
+        let batch: Vec<_> = state.writes.drain(..count).collect();
+        state.waiters -= batch.iter().filter(|write| write.is_awaited()).count();
+        state.bytes -= batch.iter().map(QueuedWrite::bytes).sum::<usize>();
         (!batch.is_empty()).then_some(batch)
     }
 
-    /// Accepts no more tasks; those in the queue can still be taken.
+    /// Accepts no more operations; those in the queue can still be taken.
     pub fn close(&self) {
         self.lock().is_closed = true;
         self.is_ready.notify_one();
     }
 
-    /// Accepts no more tasks, and fails the waiters of those in the queue.
+    /// Accepts no more operations, and fails the waiters of those in the queue.
     pub fn abort(&self) {
         let mut state = self.lock();
         state.is_closed = true;
-        state.tasks.clear();
+        state.writes.clear();
     }
 
     fn sleep<'a>(
@@ -136,7 +141,7 @@ impl WriteQueue {
         let woken = self.is_ready.wait_timeout_while(state, timeout, is_asleep);
         let (mut state, _) = woken.unwrap_or_else(PoisonError::into_inner);
         // The writer is awake: pushes need not notify it.
-        state.wake_at = Threshold { tasks: usize::MAX, waiters: usize::MAX };
+        state.wake_at = Threshold { writes: usize::MAX, waiters: usize::MAX };
         state
     }
 
@@ -147,19 +152,19 @@ impl WriteQueue {
 
 impl State {
     fn is_ready(&self) -> bool {
-        self.tasks.len() >= self.wake_at.tasks || self.waiters >= self.wake_at.waiters
+        self.writes.len() >= self.wake_at.writes || self.waiters >= self.wake_at.waiters
     }
 }
 
-impl QueuedTask {
+impl QueuedWrite {
     pub const fn is_awaited(&self) -> bool {
         self.waiter.is_some()
     }
 
     pub const fn change(&self) -> Option<&Change> {
-        match &self.task {
-            Task::Write(change) => Some(change),
-            Task::Flush(_) => None,
+        match &self.operation {
+            WriteOperation::Write(change) => Some(change),
+            WriteOperation::Flush(_) => None,
         }
     }
 
@@ -171,13 +176,13 @@ impl QueuedTask {
     }
 
     fn bytes(&self) -> usize {
-        match &self.task {
-            Task::Write(Change::Settlement { envelope, .. }) => CHANGE_BYTES + envelope.len(),
-            Task::Write(Change::Log { entries, .. }) => {
+        match &self.operation {
+            WriteOperation::Write(Change::Settlement { envelope, .. }) => CHANGE_BYTES + envelope.len(),
+            WriteOperation::Write(Change::Log { entries, .. }) => {
                 CHANGE_BYTES + entries.iter().map(|entry| entry.body.len()).sum::<usize>()
             }
-            Task::Write(_) => CHANGE_BYTES,
-            Task::Flush(_) => 0,
+            WriteOperation::Write(_) => CHANGE_BYTES,
+            WriteOperation::Flush(_) => 0,
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Results of calls that waited for approval, broadcast to the clients that show them. The store's record counts: a
-//! client that has missed a result reads it there (see [`Orchestrator::recorded`]).
+//! Results of calls that waited for approval, broadcast to subscribed clients. The store has the record: a
+//! client that has missed a result reads it there (see [`Orchestrator::recorded_envelope`]).
 //!
-//! [`Orchestrator::recorded`]: crate::Orchestrator::recorded
+//! [`Orchestrator::recorded_envelope`]: crate::Orchestrator::recorded_envelope
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

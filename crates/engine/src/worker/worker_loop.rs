@@ -16,9 +16,8 @@ use super::{
     compile::{Compiled, compile},
     connection::Connection,
     cpu_clock::process_cpu,
-    cpu_time,
+    cpu_time, handler_run,
     realm::Realm,
-    turn,
 };
 use crate::{
     call::HostFunction,
@@ -26,7 +25,8 @@ use crate::{
     message::{CallInput, FromWorker, ToWorker},
 };
 
-/// The memory that native code may use for a call beside the realm's: conversions, messages, the allocator's own blocks.
+/// The memory that native code may use for a call beside the realm's: conversions, messages, the allocator's own
+/// blocks.
 const NATIVE_BYTES: u64 = 32 << 20;
 /// A worker whose call used more memory is replaced, so that idle workers stay small.
 const MAX_KEPT_BYTES: usize = 8 << 20;
@@ -102,7 +102,7 @@ impl Worker {
         let result = match (&self.program, &realm) {
             (Err(why), _) => Err(Failure::Load(why.clone())),
             (Ok(program), Some(realm)) => {
-                let run = || turn::run(realm, program, input);
+                let run = || handler_run::run(realm, program, input);
                 catch_unwind(AssertUnwindSafe(run)).unwrap_or(Err(Failure::EngineLost))
             }
             (Ok(_), None) => Err(Failure::EngineLost),

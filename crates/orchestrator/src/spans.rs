@@ -1,4 +1,4 @@
-//! Spans: every call that ends is reported to the observer, as a span of a W3C trace.
+//! Spans: reports every call that has ended to the observer, as a span of a W3C trace.
 
 use std::future::Future;
 use std::time::Duration;

@@ -88,7 +88,7 @@ fn apply_one(
 }
 
 /// Applies an event. True when it ends the session.
-pub(crate) fn notice(session: &mut SessionRecord, event: Event) -> bool {
+pub(crate) fn apply_event(session: &mut SessionRecord, event: Event) -> bool {
     let after = session.state.get(PENDING_END).and_then(|ending| ending.get("after")).and_then(Value::as_str);
     let ends = match after {
         Some("current_turn") => true,
@@ -120,5 +120,5 @@ fn set(session: &mut SessionRecord, name: &str, value: Value) {
 }
 
 #[cfg(test)]
-#[path = "state_tests.rs"]
+#[path = "session_state_tests.rs"]
 mod tests;

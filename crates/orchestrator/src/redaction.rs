@@ -22,6 +22,10 @@ pub(crate) fn has_write_only(schema: &Value) -> bool {
 
 /// The arguments without `writeOnly` values.
 pub(crate) fn redacted(schema: &Value, args: &Value) -> Value {
+    // Text that could not be read may have secrets anywhere.
+    if !args.is_object() && has_write_only(schema) {
+        return REDACTED.into();
+    }
     let mut redacted = args.clone();
     visit_write_only(schema, schema, &mut redacted, MAX_DEPTH, &mut |value| *value = REDACTED.into());
     redacted

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 use toolwright_contract::{Failure, ToolSpec};
 
-use super::{GateInput, Stop, available, mode, role};
+use super::{GateInput, GateRefusal, availability, mode, role};
 use crate::condition::{Condition, ConditionInput};
 use crate::store::SessionRecord;
 
@@ -20,20 +20,20 @@ pub(crate) struct ToolUse<'a> {
     pub args: Option<&'a Value>,
 }
 
-pub(super) fn pass(input: &mut GateInput<'_>) -> Result<(), Stop> {
+pub(super) fn check(input: &mut GateInput<'_>) -> Result<(), GateRefusal> {
     let tool_use = ToolUse {
         spec: input.spec(),
         available: input.prepared.available.as_ref(),
         session: input.session,
         settings: &input.policy.settings,
-        args: Some(&input.args),
+        args: Some(&*input.args),
     };
     Ok(tool_use.check()?)
 }
 
 impl ToolUse<'_> {
     pub fn check(&self) -> Result<(), Failure> {
-        available::check(self)?;
+        availability::check(self)?;
         role::check(self.spec, &self.session.principal)?;
         mode::check(self.spec, self.session.mode)
     }

@@ -6,8 +6,8 @@ use rquickjs::{Context, Ctx, JsLifetime, Module, Result, Runtime, TypedArray, mo
 
 use super::{bridge::Bridge, memory::Meter};
 
-/// Loads bytecode and its imports without evaluating them. Only bytecode that `compile.rs` has written in this process may
-/// be passed.
+/// Loads bytecode and its imports without evaluating them. Only bytecode that `compile.rs` has written in this process
+/// may be passed.
 pub(crate) fn load<'js>(ctx: &Ctx<'js>, bytecode: &[u8]) -> Result<Module<'js, Declared>> {
     // SAFETY: the bytes were written by this engine, are private and never change.
     unsafe { Module::load(ctx.clone(), bytecode) }

@@ -1,5 +1,5 @@
-//! The spawner process: prepared once, forks a worker for each command of the server, kills workers and reports how they
-//! ended. It ends with the server.
+//! The spawner process: prepared once, forks a worker for each command of the server, kills workers and reports how
+//! they ended. It ends with the server.
 use std::{
     collections::HashMap,
     convert::Infallible,
@@ -23,7 +23,7 @@ use super::{
     prelude, process,
     process::Fork,
     sandbox::{self, Sandbox},
-    serve,
+    worker_loop,
 };
 use crate::{
     message::{HEADER_BYTES, SpawnerConfig, decode},
@@ -144,7 +144,7 @@ impl Spawner {
 
     fn become_worker(&self, socket: UnixStream) -> io::Result<Infallible> {
         self.sandbox.enter(&socket)?;
-        serve::run(Connection::new(socket), &self.config.functions, self.sandbox.base_bytes)
+        worker_loop::run(Connection::new(socket), &self.config.functions, self.sandbox.base_bytes)
     }
 }
 

@@ -1,5 +1,5 @@
-//! Turns what a handler returns or throws, and every engine failure, into an outcome for the envelope. The only place for
-//! it.
+//! Turns what a handler returns or throws, and every engine failure, into an outcome for the envelope. The only place
+//! for it.
 //!
 //! The message is for the model and leaks nothing; the detail is for the operator's log.
 
@@ -14,20 +14,24 @@ const MAX_SHOWN_VALUE_BYTES: usize = 100;
 
 /// An outcome, and the detail for the log.
 #[derive(Debug, PartialEq)]
-pub struct Normalised {
+pub struct HandlerOutcome {
     pub outcome: Result<Success, Failure>,
     pub detail: Option<String>,
 }
 
-/// Normalises the result of a handler.
-pub fn normalise(result: Result<Value, engine::Failure>, effects: SideEffects) -> Normalised {
+/// Normalises the result of a handler that had these limits.
+pub fn normalise(
+    result: Result<Value, engine::Failure>,
+    effects: SideEffects,
+    limits: &engine::Limits,
+) -> HandlerOutcome {
     match result {
         Ok(value) => returned(value, effects == SideEffects::Writes),
-        Err(failure) => failed(failure, effects == SideEffects::Writes),
+        Err(failure) => failed(failure, effects == SideEffects::Writes, limits),
     }
 }
 
-fn returned(value: Value, writes: bool) -> Normalised {
+fn returned(value: Value, writes: bool) -> HandlerOutcome {
     let malformed = |detail: &str| malformed(detail, writes);
     let Value::Object(mut members) = value else {
         return malformed("the handler did not return an envelope");
@@ -42,7 +46,7 @@ fn returned(value: Value, writes: bool) -> Normalised {
     }
 }
 
-fn success(members: &mut Map<String, Value>, writes: bool) -> Normalised {
+fn success(members: &mut Map<String, Value>, writes: bool) -> HandlerOutcome {
     let malformed = |detail: &str| malformed(detail, writes);
     let intents = match members.remove("intents") {
         None | Some(Value::Null) => Vec::new(),
@@ -53,11 +57,11 @@ fn success(members: &mut Map<String, Value>, writes: bool) -> Normalised {
         return malformed("an intent has no `type`");
     }
     let data = members.remove("data").unwrap_or(Value::Null);
-    Normalised { outcome: Ok(Success { data: data.into(), intents }), detail: None }
+    HandlerOutcome { outcome: Ok(Success { data: data.into(), intents }), detail: None }
 }
 
 /// A failure that the handler returned. Fields of the wrong type are ignored.
-fn declared(error: &Map<String, Value>, writes: bool) -> Normalised {
+fn declared(error: &Map<String, Value>, writes: bool) -> HandlerOutcome {
     let kind = error.get("type").and_then(Value::as_str).and_then(handler_error_kind);
     let (Some(kind), Some(message)) = (kind, error.get("message").and_then(Value::as_str)) else {
         return malformed("the handler's error has no known `type` or no `message`", writes);
@@ -73,7 +77,7 @@ fn declared(error: &Map<String, Value>, writes: bool) -> Normalised {
         confirmation: None,
         suggestion: error.get("suggestion").and_then(Value::as_str).map(str::to_owned),
     };
-    Normalised { outcome: Err(failure), detail: None }
+    HandlerOutcome { outcome: Err(failure), detail: None }
 }
 
 /// Error types of policy are reserved: a handler cannot claim that a person was asked.
@@ -83,10 +87,10 @@ fn handler_error_kind(word: &str) -> Option<ErrorKind> {
     (!matches!(kind, BudgetExceeded | ConfirmationRequired | ModeRestricted | Unavailable)).then_some(kind)
 }
 
-fn malformed(detail: &str, writes: bool) -> Normalised {
+fn malformed(detail: &str, writes: bool) -> HandlerOutcome {
     let failure = unexpected("The tool returned an invalid result.", writes)
         .suggest("Do not call it again with the same arguments; tell the user that it does not work.");
-    Normalised { outcome: Err(failure), detail: Some(detail.to_owned()) }
+    HandlerOutcome { outcome: Err(failure), detail: Some(detail.to_owned()) }
 }
 
 /// An unexpected failure of a handler that ran. It may have had side effects if the tool writes.
@@ -94,9 +98,14 @@ fn unexpected(message: &str, writes: bool) -> Failure {
     Failure { partial_side_effects: writes, ..Failure::new(ErrorKind::Internal, message) }
 }
 
-fn failed(failure: engine::Failure, writes: bool) -> Normalised {
+fn failed(failure: engine::Failure, writes: bool, limits: &engine::Limits) -> HandlerOutcome {
     use engine::Failure as Engine;
-    let detail = detail(&failure);
+    let exceeded = exceeded_limit(&failure, limits);
+    let mut detail = detail(&failure);
+    if let Some((limit, setting)) = &exceeded {
+        let setting = setting.map(|setting| format!(" (`[handlers] {setting}`)")).unwrap_or_default();
+        detail = format!("the handler exceeded {limit}{setting}");
+    }
     let stopped =
         |kind, message: &str| Failure { partial_side_effects: writes, ..Failure::new(kind, message) };
     let broken = |message: &str| {
@@ -116,16 +125,50 @@ fn failed(failure: engine::Failure, writes: bool) -> Normalised {
         }
         Engine::NoWorker(_) => Failure::new(ErrorKind::Unavailable, "The tool cannot run on this server.")
             .suggest("Continue without it, and tell the user that it cannot be used."),
-        Engine::CpuTime => broken("The tool exceeded its CPU time limit."),
-        Engine::Memory => broken("The tool exceeded its memory limit."),
-        Engine::Stack => broken("The tool exceeded its stack limit."),
-        Engine::OutputTooLarge => broken("The tool's output is too large."),
-        Engine::TooManyHostCalls => broken("The tool made too many capability calls."),
+        Engine::CpuTime
+        | Engine::Memory
+        | Engine::Stack
+        | Engine::OutputTooLarge
+        | Engine::TooManyHostCalls => {
+            let (limit, _) = exceeded.unwrap_or_default();
+            broken(&format!("The tool exceeded {limit}."))
+        }
         Engine::NeverSettles => broken("The tool awaits a promise that never settles."),
         Engine::BadResult(_) => return malformed(&detail, writes),
         Engine::Load(_) => Failure::new(ErrorKind::Internal, "The tool cannot be loaded."),
     };
-    Normalised { outcome: Err(outcome), detail: Some(detail) }
+    HandlerOutcome { outcome: Err(outcome), detail: Some(detail) }
+}
+
+/// The limit that a handler has exceeded, and its setting in `[handlers]`.
+fn exceeded_limit(
+    failure: &engine::Failure,
+    limits: &engine::Limits,
+) -> Option<(String, Option<&'static str>)> {
+    let engine::Limits { memory_bytes, cpu, stack_bytes, output_bytes, total_bytes, .. } = limits;
+    let engine::Limits { pending_host_calls, total_host_calls, .. } = limits;
+    Some(match failure {
+        engine::Failure::CpuTime => {
+            (format!("its limit of {} ms of CPU time", cpu.as_millis()), Some("cpu_ms"))
+        }
+        engine::Failure::Memory => {
+            (format!("its limit of {} MB of memory", memory_bytes >> 20), Some("memory_mb"))
+        }
+        engine::Failure::Stack => (format!("its limit of {} KB of stack", stack_bytes >> 10), None),
+        engine::Failure::OutputTooLarge => {
+            let (one, all) = (output_bytes >> 10, total_bytes >> 10);
+            let limit =
+                format!("its limit of {one} KB for a result or a capability call, or {all} KB for all");
+            (limit, Some("output_kb"))
+        }
+        engine::Failure::TooManyHostCalls => {
+            let limit = format!(
+                "its limit of {pending_host_calls} capability calls at a time, or {total_host_calls} in all"
+            );
+            (limit, Some("pending_calls"))
+        }
+        _ => return None,
+    })
 }
 
 /// The failure with its code, and the frames of its stack.
@@ -172,10 +215,10 @@ fn output_problem(error: &ValidationError, data: &Value) -> String {
 }
 
 /// A thrown `ToolError`.
-fn thrown(fields: engine::ToolErrorFields, detail: String, writes: bool) -> Normalised {
+fn thrown(fields: engine::ToolErrorFields, detail: String, writes: bool) -> HandlerOutcome {
     let Some(kind) = handler_error_kind(&fields.type_) else {
         let outcome = Err(unexpected("The tool failed unexpectedly.", writes));
-        return Normalised { outcome, detail: Some(detail) };
+        return HandlerOutcome { outcome, detail: Some(detail) };
     };
     let failure = Failure {
         kind,
@@ -187,9 +230,9 @@ fn thrown(fields: engine::ToolErrorFields, detail: String, writes: bool) -> Norm
         confirmation: None,
         suggestion: None,
     };
-    Normalised { outcome: Err(failure), detail: None }
+    HandlerOutcome { outcome: Err(failure), detail: None }
 }
 
 #[cfg(test)]
-#[path = "normalise_tests.rs"]
+#[path = "handler_outcome_tests.rs"]
 mod tests;

@@ -1,4 +1,4 @@
-//! Confirmation requests: how a call becomes one, and what follows from its answer.
+//! Answers to confirmation requests: runs an approved call, records a rejected one, and lists the pending requests.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use futures_util::future::{BoxFuture, join_all};
 use serde_json::{Map, Value, json};
 use toolwright_contract::{Envelope, ErrorKind, Failure, Meta, Principal};
 
-use crate::confirm::{self, Approver, Error};
-use crate::deferred::DeferredResult;
+use crate::confirmation_token::{self, Approver, Error};
+use crate::deferred_results::DeferredResult;
 use crate::execution::Execution;
-use crate::finish::{End, Record};
-use crate::gate::{self, GateInput, RateTokens, Stop, role};
+use crate::finish::{EndRecord, ExecutionEnd};
+use crate::gate::{self, GateInput, GateRefusal, RateTokens, role};
 use crate::orchestrator::Orchestrator;
-use crate::redact;
+use crate::redaction;
 use crate::refusal::unknown_outcome;
 use crate::request::{CallRequest, SessionRef, ToolCall};
 use crate::store::{
@@ -30,12 +30,15 @@ pub struct PendingPage {
 
 impl Orchestrator {
     /// The confirmation requests that wait for an answer, of one session or of all, oldest first.
-    pub async fn pending(&self, session: Option<&str>) -> store::Result<Vec<Arc<ConfirmationRecord>>> {
+    pub async fn pending_confirmations(
+        &self,
+        session: Option<&str>,
+    ) -> store::Result<Vec<Arc<ConfirmationRecord>>> {
         let scope = session.map_or(PendingScope::All, PendingScope::Session);
         Ok(self.pending_page(PendingQuery::all(scope)).await?.requests)
     }
 
-    /// As [`Self::pending`], in pages.
+    /// As [`Self::pending_confirmations`], in pages.
     pub fn pending_page<'a>(&'a self, query: PendingQuery<'a>) -> BoxFuture<'a, store::Result<PendingPage>> {
         Box::pin(async move {
             let now = self.0.clock.now();
@@ -49,7 +52,11 @@ impl Orchestrator {
 
     /// The recorded envelope of an execution, for clients that have missed a deferred result. `None` when nothing is
     /// recorded, the call is still running, or its outcome is unknown.
-    pub async fn recorded(&self, session: &str, execution: &str) -> store::Result<Option<Arc<Envelope>>> {
+    pub async fn recorded_envelope(
+        &self,
+        session: &str,
+        execution: &str,
+    ) -> store::Result<Option<Arc<Envelope>>> {
         let record = self.0.store.execution(session, execution).await?;
         Ok(record.and_then(|record| match record.status {
             ExecutionStatus::Finished(envelope) => Some(envelope),
@@ -58,7 +65,11 @@ impl Orchestrator {
     }
 
     /// Why an execution has no result and never gets one: the process that ran it was stopped. `None` for all others.
-    pub async fn interruption(&self, session: &str, execution: &str) -> store::Result<Option<Failure>> {
+    pub async fn interruption_failure(
+        &self,
+        session: &str,
+        execution: &str,
+    ) -> store::Result<Option<Failure>> {
         let record = self.0.store.execution(session, execution).await?;
         let is_in_doubt = record.is_some_and(|record| matches!(record.status, ExecutionStatus::InDoubt));
         Ok(is_in_doubt.then(unknown_outcome))
@@ -149,12 +160,12 @@ impl Orchestrator {
             let of_session = session.as_deref();
             if decided.status == ConfirmationStatus::Rejected {
                 let envelope = this.deliver_declined(&decided, version_of(of_session));
-                this.settle_unrun(&decided, &envelope, End::Rejected, of_session).await?;
+                this.settle_without_run(&decided, &envelope, ExecutionEnd::Rejected, of_session).await?;
                 return Ok(envelope);
             }
-            this.finish_answer(&decided, End::Approved, of_session).await;
+            this.finish_answer(&decided, ExecutionEnd::Approved, of_session).await;
             let envelope = this.run_approved(decided, session, principal).await;
-            if remember && let Err(error) = this.remember(&request).await {
+            if remember && let Err(error) = this.store_remembered_approval(&request).await {
                 tracing::error!("could not store that a tool needs no more approvals: {error}");
             }
             Ok(envelope)
@@ -163,7 +174,7 @@ impl Orchestrator {
     }
 
     /// Stores that this session needs no approval for this tool any more.
-    async fn remember(&self, request: &ConfirmationRecord) -> store::Result<()> {
+    async fn store_remembered_approval(&self, request: &ConfirmationRecord) -> store::Result<()> {
         self.change(&request.session, |session| {
             if !session.remembered.contains(&request.tool) {
                 session.remembered.push(request.tool.clone());
@@ -189,10 +200,10 @@ impl Orchestrator {
         })
     }
 
-    /// Whether the tool of an approved call can be loaded, or its session has ended, which closes the approval. The reason
-    /// why it cannot is in the log; the call itself is not tried, since every attempt is audited.
+    /// Whether the tool of an approved call can be loaded, or its session has ended, which closes the approval.
+    /// Otherwise the log has the reason, and the call is not tried, since every attempt is audited.
     async fn can_load(&self, approval: &ConfirmationRecord) -> store::Result<bool> {
-        let Some(session) = self.session(&approval.session).await? else { return Ok(true) };
+        let Some(session) = self.session(&approval.session).await? else { return Ok(false) };
         if session.status != SessionStatus::Active {
             return Ok(true);
         }
@@ -207,11 +218,11 @@ impl Orchestrator {
     pub(crate) async fn expire(&self, request: &ConfirmationRecord) {
         let session = self.session_of(request).await;
         self.deliver_declined(request, version_of(session.as_deref()));
-        self.finish_answer(request, End::Expired, session.as_deref()).await;
+        self.finish_answer(request, ExecutionEnd::Expired, session.as_deref()).await;
     }
 
-    /// Runs an approved call and delivers its envelope, unless the call runs later or has run elsewhere. It has the
-    /// roles of `principal`, or else those of the request.
+    /// Runs an approved call and delivers its envelope, unless the call runs later or has run elsewhere. The call
+    /// has the roles of `principal`; without one, those of the request.
     async fn run_approved(
         &self,
         approval: Arc<ConfirmationRecord>,
@@ -261,17 +272,17 @@ impl Orchestrator {
             execution_id: request.execution.clone(),
             more: Map::new(),
         };
-        let envelope = Arc::new(Envelope { outcome: Err(confirm::declined(request)), meta });
+        let envelope = Arc::new(Envelope { outcome: Err(confirmation_token::declined(request)), meta });
         self.deliver(request, &envelope);
         envelope
     }
 
     /// Claims and settles a call that must not run (any more): sent again, it is answered from the record.
-    async fn settle_unrun(
+    async fn settle_without_run(
         &self,
         request: &ConfirmationRecord,
         envelope: &Arc<Envelope>,
-        end: End,
+        end: ExecutionEnd,
         of_session: Option<&SessionRecord>,
     ) -> store::Result<()> {
         let (now, durability) = (self.0.clock.now(), Durability::Relaxed);
@@ -286,12 +297,12 @@ impl Orchestrator {
             // If this is interrupted, the call must not be claimed again.
             idempotent: false,
             charges: Vec::new(),
-            confirmation: (end == End::Closed).then(|| request.id.clone()),
+            confirmation: (end == ExecutionEnd::Closed).then(|| request.id.clone()),
             now,
             durability,
         };
         let is_claimed = self.0.store.claim(claim).await? == ClaimOutcome::New;
-        if !is_claimed && end == End::Closed {
+        if !is_claimed && end == ExecutionEnd::Closed {
             // The id belongs to another call, which may still release it: the approval must not run then.
             return self.0.store.withdraw_approval(&request.id).await.map(drop);
         }
@@ -300,10 +311,10 @@ impl Orchestrator {
             let envelope = Arc::clone(envelope);
             let args = request.redacted_args.as_ref().unwrap_or(&request.args).to_string();
             let args = Some(args.into());
-            Record::Settle(Settlement { session, execution, envelope, args, audit, durability })
+            EndRecord::Settle(Settlement { session, execution, envelope, args, audit, durability })
         } else {
-            // The id was used for another call meanwhile; the answer is audited even so.
-            Record::Append(audit)
+            // Another call has taken the execution id. The answer is audited anyway.
+            EndRecord::Append(audit)
         };
         self.finish(end, None, record).await.map(drop)
     }
@@ -324,14 +335,19 @@ impl Orchestrator {
             return;
         }
         let session = Some(&*execution.session);
-        if let Err(error) = self.settle_unrun(approval, envelope, End::Closed, session).await {
+        if let Err(error) = self.settle_without_run(approval, envelope, ExecutionEnd::Closed, session).await {
             tracing::error!("could not close an approval: {error}");
         }
     }
 
     /// Audits the answer to a confirmation request, or that there was none.
-    async fn finish_answer(&self, request: &ConfirmationRecord, end: End, session: Option<&SessionRecord>) {
-        let record = Record::Append(self.answer_entry(request, end, session));
+    async fn finish_answer(
+        &self,
+        request: &ConfirmationRecord,
+        end: ExecutionEnd,
+        session: Option<&SessionRecord>,
+    ) {
+        let record = EndRecord::Append(self.answer_entry(request, end, session));
         // A failure is logged; the answer itself is stored already.
         let _ = self.finish(end, None, record).await;
     }
@@ -339,7 +355,7 @@ impl Orchestrator {
     fn answer_entry(
         &self,
         request: &ConfirmationRecord,
-        end: End,
+        end: ExecutionEnd,
         session: Option<&SessionRecord>,
     ) -> AuditEntry {
         let mut data = json!({ "confirmation": request.id, "by": request.decided_by });
@@ -367,17 +383,17 @@ impl Orchestrator {
         }
     }
 
-    /// The session of a confirmation request, if the store can tell.
+    /// The session of a confirmation request; `None` if it does not exist or the store fails.
     async fn session_of(&self, request: &ConfirmationRecord) -> Option<Arc<SessionRecord>> {
         self.0.store.session(&request.session).await.ok().flatten()
     }
 
     /// The confirmation request of this approver, if they may answer it.
     async fn answerable(&self, approver: &Approver<'_>) -> Result<Arc<ConfirmationRecord>, Error> {
-        let (id, _) = confirm::split_token(approver.token);
+        let (id, _) = confirmation_token::split_token(approver.token);
         let request = self.0.store.confirmation(id).await?;
         let request = request.ok_or(Error::Refused)?;
-        confirm::check_answer(&request, approver, self.0.clock.now())?;
+        confirmation_token::check_answer(&request, approver, self.0.clock.now())?;
         Ok(request)
     }
 
@@ -385,12 +401,13 @@ impl Orchestrator {
     async fn check_edited(
         &self,
         request: &ConfirmationRecord,
-        edited: Value,
+        mut edited: Value,
     ) -> Result<(Value, Option<Value>), Error> {
         let session = self.0.store.session(&request.session).await?.ok_or(Error::Refused)?;
         let runtime = self.load_runtime(&session.toolset).await?.ok_or(Error::Refused)?;
         let tool = runtime.toolset().get(&request.tool).ok_or(Error::Refused)?;
         let prepared = runtime.prepared(tool).await.map_err(|_| Error::Refused)?;
+        redaction::restore(&mut edited, &request.args);
         let mut input = GateInput {
             session: &session,
             prepared: &prepared,
@@ -399,19 +416,18 @@ impl Orchestrator {
             now: self.0.clock.now(),
             is_approved: true,
             is_charged: false,
-            args: edited,
+            args: &mut edited,
             clamped: Map::new(),
             rate_tokens: RateTokens::default(),
         };
-        redact::restore(&mut input.args, &request.args);
-        match gate::pass(gate::OF_EDITED_ARGUMENTS, &mut input) {
+        match gate::check(gate::OF_EDITED_ARGUMENTS, &mut input) {
             Ok(()) => {
                 let schema = &prepared.tool.spec.json_schema;
-                let redacted_args = prepared.has_secrets.then(|| redact::redacted(schema, &input.args));
-                Ok((input.args, redacted_args))
+                let redacted_args = prepared.has_secrets.then(|| redaction::redacted(schema, &edited));
+                Ok((edited, redacted_args))
             }
-            Err(Stop::Deny(failure)) => Err(Error::Edited(failure.message)),
-            Err(Stop::Confirm) => Err(Error::Refused),
+            Err(GateRefusal::Deny(failure)) => Err(Error::Edited(failure.message)),
+            Err(GateRefusal::Confirm) => Err(Error::Refused),
         }
     }
 }

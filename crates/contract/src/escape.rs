@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Control characters, line breaks and bidirectional controls as `\n`, `\t`, `\r` or `\u202e`; other text as it is. In JSON
-/// text, whose control characters are escaped already, the result is the same value.
+/// Control characters, line breaks and bidirectional controls as `\n`, `\t`, `\r` or `\u202e`; other text as it is. In
+/// JSON text, whose control characters are escaped already, the result is the same value.
 pub fn escape(text: &str) -> Cow<'_, str> {
     escape_all_but(text, |_| false)
 }

@@ -2,7 +2,7 @@
 
 use toolwright_contract::{ErrorKind, Failure};
 
-use super::usable::ToolUse;
+use super::tool_use::ToolUse;
 
 pub(super) fn check(tool_use: &ToolUse<'_>) -> Result<(), Failure> {
     let id = &tool_use.spec.tool_id;

@@ -76,7 +76,7 @@ impl Postgres {
         let commit = if change.durability() == Durability::Committed { "on" } else { "off" };
         loop {
             let Some(before) = self.read_task(id).await? else { return Ok(None) };
-            let Some(after) = before.changed(change.clone(), now) else { return Ok(None) };
+            let Some(after) = before.after_change(change.clone(), now) else { return Ok(None) };
             let parameters: Parameters<'_> =
                 &[&key(id), &json(&after)?, &after.ended_at, &before.revision.cast_signed(), &commit];
             if !self.pool.query(CHANGE, parameters).await?.is_empty() {

@@ -2,13 +2,13 @@
 
 use toolwright_contract::Confirmation;
 
-use super::{GateInput, Stop};
+use super::{GateInput, GateRefusal};
 
-pub(super) fn pass(input: &mut GateInput<'_>) -> Result<(), Stop> {
+pub(super) fn check(input: &mut GateInput<'_>) -> Result<(), GateRefusal> {
     if input.is_approved || !needs_approval(input) || is_remembered(input) || is_approved_by_rule(input) {
         return Ok(());
     }
-    Err(Stop::Confirm)
+    Err(GateRefusal::Confirm)
 }
 
 fn needs_approval(input: &GateInput<'_>) -> bool {

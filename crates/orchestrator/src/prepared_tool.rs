@@ -98,7 +98,7 @@ impl PreparedTool {
         };
         let parameters = compile(&tool.spec.json_schema)?;
         let output = tool.spec.output.as_ref().map(compile).transpose()?;
-        let has_secrets = crate::redact::has_write_only(&tool.spec.json_schema);
+        let has_secrets = crate::redaction::has_write_only(&tool.spec.json_schema);
         let condition = |source: &String| {
             Condition::compile(source).map_err(|reason| Error::Condition { tool: id.clone(), reason })
         };

@@ -1,4 +1,4 @@
-//! The tools that a session may use, as models and people are told of them.
+//! The tools that a session may use: every list, view and prompt shows these.
 
 use std::sync::Arc;
 
@@ -45,7 +45,11 @@ impl Orchestrator {
     }
 
     /// A session as its current caller sees it: the roles of the caller decide, not those it began with.
-    pub fn as_seen_by(&self, session: Arc<SessionRecord>, principal: &Principal) -> Arc<SessionRecord> {
+    pub fn with_current_roles(
+        &self,
+        session: Arc<SessionRecord>,
+        principal: &Principal,
+    ) -> Arc<SessionRecord> {
         session.with_principal(principal)
     }
 }

@@ -5,7 +5,7 @@
 
 use toolwright_contract::{ErrorKind, Failure, ToolSpec};
 
-use super::{GateInput, Stop, retrieval};
+use super::{GateInput, GateRefusal, retrieval};
 use crate::policy::ModePolicy;
 use crate::store::{Charge, MeterScope};
 
@@ -22,7 +22,7 @@ pub(crate) struct Meter {
 
 const METERS: &[Meter] = &[retrieval::METER];
 
-pub(super) fn pass(input: &mut GateInput<'_>) -> Result<(), Stop> {
+pub(super) fn check(input: &mut GateInput<'_>) -> Result<(), GateRefusal> {
     let policy = input.mode_policy();
     match input.session.spent.exceeded(&charges(input.spec(), policy)) {
         Some(charge) if !input.is_charged => Err(exceeded(charge.meter, policy).into()),

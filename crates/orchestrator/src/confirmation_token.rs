@@ -1,18 +1,18 @@
 //! Confirmation requests: their tokens, their texts, and who may answer them.
 //!
 //! A token is `<id>.<secret>`: the id finds the request, the secret's hash is compared. What the request is bound to
-//! (session, client, tool, version, arguments) is in the store, so a token holds nothing that could be forged or swapped.
-//! The token goes to the client; a model never sees it, so an answer must come from the user.
+//! (session, client, tool, version, arguments) is in the store, so a token holds nothing that could be forged or
+//! swapped. The token goes to the client; a model never sees it, so an answer must come from the user.
 //!
-//! A conversation is shown again after a reload, when the token is gone. It shows its owner an [`answer_id`] instead, which
-//! follows from the hash of the token.
+//! After a reload the client no longer has the token. The conversation shows its owner an [`answer_id`] instead, which
+//! is derived from the hash of the token.
 
 use sha2::{Digest, Sha256};
 use toolwright_contract::{ConfirmationRequest, ConfirmationToken, ErrorKind, Failure, Principal, ToolSpec};
 use toolwright_registry::hex;
 
 use crate::ids;
-use crate::redact;
+use crate::redaction;
 use crate::store::{ConfirmationRecord, ConfirmationStatus};
 
 /// Who answers a confirmation request, and how they prove that it was sent to them.
@@ -20,19 +20,19 @@ use crate::store::{ConfirmationRecord, ConfirmationStatus};
 pub struct Approver<'a> {
     /// The client's token, or an [`answer_id`]; or the bare id, when the transport has authenticated the person.
     pub token: &'a str,
-    pub proof: Proof,
+    pub proof: AnswerProof,
     pub session: &'a str,
     pub client_id: &'a str,
     /// The approver's name in the audit log.
     pub by: &'a str,
-    /// The approver as the transport has authenticated them. The session's own principal must still have the role that the
-    /// tool requires; an operator vouches for the call.
+    /// The approver as the transport has authenticated them. The session's own principal must still have the role that
+    /// the tool requires; an admin vouches for the call.
     pub principal: Option<&'a Principal>,
 }
 
 /// The proof that an answer is the user's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Proof {
+pub enum AnswerProof {
     /// The whole token.
     Token,
     /// The id that the conversation has shown to the principal of its session: see [`answer_id`].
@@ -81,14 +81,14 @@ impl NewToken {
 }
 
 /// The id under which a conversation shows a request to its owner: `<id>.<key>`. The key follows from the hash of the
-/// token, which only the store knows, and from session and principal: it cannot be guessed, and it is of no use in another
-/// session or to another principal.
+/// token, which only the store knows, and from session and principal: it cannot be guessed, and it is of no use in
+/// another session or to another principal.
 pub fn answer_id(request: &ConfirmationRecord, owner: &Principal) -> String {
     format!("{}.{}", request.id, conversation_key(&request.token_hash, &request.session, owner))
 }
 
-/// As [`answer_id`], of a request that has just been made. Without a token nobody but an operator can answer it: the bare
-/// id.
+/// As [`answer_id`], of a request that has just been made. Without a token only the `admin` role can answer it: the
+/// bare id.
 pub fn new_answer_id(request: &ConfirmationRequest, session: &str, owner: &Principal) -> String {
     let token = request.token.as_ref().and_then(|token| split_token(token.reveal()).1);
     let Some(secret) = token else { return request.confirmation_id.clone() };
@@ -121,11 +121,11 @@ pub(crate) fn check_answer(
         return Err(Error::Refused);
     }
     match (approver.proof, split_token(approver.token).1) {
-        (Proof::Conversation, key) => check_key(request, approver, key.unwrap_or_default())?,
+        (AnswerProof::Conversation, key) => check_key(request, approver, key.unwrap_or_default())?,
         (_, Some(secret)) if !constant_time_eq(&Sha256::digest(secret), &request.token_hash) => {
             return Err(Error::WrongToken);
         }
-        (Proof::Token, None) => return Err(Error::TokenRequired),
+        (AnswerProof::Token, None) => return Err(Error::TokenRequired),
         _ => {}
     }
     match request.status_at(now) {
@@ -161,7 +161,7 @@ pub(crate) fn confirmation_required(
     failure.confirmation = Some(Box::new(ConfirmationRequest {
         confirmation_id: record.id.clone(),
         tool: record.tool.clone(),
-        args: redact::redacted(&spec.json_schema, &record.args),
+        args: redaction::redacted(&spec.json_schema, &record.args),
         preview: record.preview.clone(),
         expires_at: record.expires_at,
         token: secret.map(|secret| ConfirmationToken::new(format!("{}.{secret}", record.id))),

@@ -13,9 +13,8 @@ use super::{
     compile::Compiled,
     cpu_time, host_call, json_in,
     json_out::{self, ConvertError},
-    raw,
     realm::Realm,
-    thrown,
+    rquickjs_unsafe, thrown_value,
 };
 use crate::{
     call::Level,
@@ -37,18 +36,18 @@ pub(crate) fn run(realm: &Realm, program: &Rc<Compiled>, input: CallInput) -> Re
     parts.input.replace(Some(Rc::clone(&input)));
     parts.clock.start(Duration::from_micros(input.cpu_micros));
     realm.context.with(|ctx| {
-        let turn = Turn { ctx: &ctx, realm, parts };
-        turn.call(program, &input).unwrap_or_else(|error| Err(turn.failure(&error)))
+        let run = HandlerRun { ctx: &ctx, realm, parts };
+        run.call(program, &input).unwrap_or_else(|error| Err(run.failure(&error)))
     })
 }
 
-struct Turn<'a, 'js> {
+struct HandlerRun<'a, 'js> {
     ctx: &'a Ctx<'js>,
     realm: &'a Realm,
     parts: &'a Rc<RealmParts>,
 }
 
-impl<'js> Turn<'_, 'js> {
+impl<'js> HandlerRun<'_, 'js> {
     fn call(&self, program: &Compiled, input: &CallInput) -> rquickjs::Result<Result<Json, Failure>> {
         let ctx = self.ctx;
         let (fix_clock, freeze, parameter) = {
@@ -61,17 +60,17 @@ impl<'js> Turn<'_, 'js> {
         self.fill_context(&parameter.get("context")?, &input.context, &freeze)?;
         parameter.set("args", json_in::value(ctx, &input.args)?)?;
         let loaded = bridge_of(ctx)?.state.borrow_mut().handler.take();
-        let handler = loaded.map_or_else(|| raw::load(ctx, program.entry()), Ok)?;
+        let handler = loaded.map_or_else(|| rquickjs_unsafe::load(ctx, program.entry()), Ok)?;
         let (module, evaluated) = handler.eval()?;
         let namespace = module.namespace()?;
-        if let Err(failure) = self.settled(&evaluated)? {
+        if let Err(failure) = self.wait_for_promise(&evaluated)? {
             return Ok(Err(failure));
         }
         let Some(execute) = namespace.get::<_, Value<'js>>("execute")?.into_function() else {
             return Ok(Err(Failure::Load("the handler exports no function `execute`".to_owned())));
         };
         let promise = self.execute(&execute, parameter)?;
-        Ok(self.settled(&promise)?.and_then(|value| self.result(value, input.output_bytes)))
+        Ok(self.wait_for_promise(&promise)?.and_then(|value| self.result(value, input.output_bytes)))
     }
 
     /// Adds the data of the call to `context` and freezes it. Host functions of the same name stay.
@@ -102,7 +101,7 @@ impl<'js> Turn<'_, 'js> {
     }
 
     /// Runs jobs, timers and results of host calls until the promise has settled.
-    fn settled(&self, promise: &Promise<'js>) -> rquickjs::Result<Result<Value<'js>, Failure>> {
+    fn wait_for_promise(&self, promise: &Promise<'js>) -> rquickjs::Result<Result<Value<'js>, Failure>> {
         loop {
             self.run_jobs();
             if self.parts.clock.is_exceeded() {
@@ -111,7 +110,7 @@ impl<'js> Turn<'_, 'js> {
             if let Some(settled) = promise.result::<Value<'js>>() {
                 return settled.map(Ok);
             }
-            if !bridge_of(self.ctx)?.waits() {
+            if !bridge_of(self.ctx)?.has_open_calls() {
                 // A job that QuickJS could not allocate is lost, so that the promise stays pending.
                 let starved = self.realm.meter.has_refused();
                 return Ok(Err(if starved { Failure::Memory } else { Failure::NeverSettles }));
@@ -138,13 +137,13 @@ impl<'js> Turn<'_, 'js> {
         match connection.receive_until(timer.map(|(time, _)| time)) {
             Ok(Some(ToWorker::HostResult { id, result })) => host_call::deliver(self.ctx, id, result),
             Ok(Some(ToWorker::Abort(reason))) => self.abort(&reason),
-            Ok(None) => self.fire(timer),
-            // Without the server there is nobody to run for; a second call is an error of the server.
+            Ok(None) => self.run_timer(timer),
+            // The server is gone, or has sent a second call, which is an error: exit.
             Err(_) | Ok(Some(ToWorker::Load(_) | ToWorker::Call(_))) => exit(1),
         }
     }
 
-    fn fire(&self, timer: Option<(Instant, u32)>) -> rquickjs::Result<()> {
+    fn run_timer(&self, timer: Option<(Instant, u32)>) -> rquickjs::Result<()> {
         let Some(timer) = timer else { return Ok(()) };
         let fire = {
             let bridge = bridge_of(self.ctx)?;
@@ -196,7 +195,7 @@ impl<'js> Turn<'_, 'js> {
             return Failure::CpuTime;
         }
         let failure = match error {
-            Error::Exception => thrown::failure(self.ctx, &thrown, refused),
+            Error::Exception => thrown_value::failure(self.ctx, &thrown, refused),
             Error::Allocation => Failure::Memory,
             _ if refused => Failure::Memory,
             _ => Failure::EngineLost,

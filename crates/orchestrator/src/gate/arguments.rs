@@ -8,17 +8,17 @@ use toolwright_contract::{ErrorKind, Failure};
 use toolwright_registry::toolset::Implementation;
 use toolwright_schema::ValidationError;
 
-use super::{GateInput, Stop};
+use super::{GateInput, GateRefusal};
 
 /// The most errors in one message.
 const MAX_ERRORS: usize = 10;
 
-pub(super) fn pass(input: &mut GateInput<'_>) -> Result<(), Stop> {
+pub(super) fn check(input: &mut GateInput<'_>) -> Result<(), GateRefusal> {
     let prepared = input.prepared;
-    let checked = prepared.parameters.validate(&mut input.args);
+    let checked = prepared.parameters.validate(input.args);
     checked.map_err(|errors| refuse(&errors, &prepared.tool.spec.json_schema))?;
     if matches!(prepared.tool.implementation, Implementation::Module(_))
-        && let Some((place, number)) = inexact_integer(&input.args)
+        && let Some((place, number)) = inexact_integer(input.args)
     {
         return Err(refuse(&[inexact(place, number)], &prepared.tool.spec.json_schema).into());
     }
@@ -37,8 +37,8 @@ fn inexact(instance_path: String, number: &Number) -> ValidationError {
 }
 
 /// Validates clamped arguments.
-pub(super) fn pass_again(input: &mut GateInput<'_>) -> Result<(), Stop> {
-    if input.clamped.is_empty() { Ok(()) } else { pass(input) }
+pub(super) fn check_again(input: &mut GateInput<'_>) -> Result<(), GateRefusal> {
+    if input.clamped.is_empty() { Ok(()) } else { check(input) }
 }
 
 /// The refusal of a call whose arguments have these errors.

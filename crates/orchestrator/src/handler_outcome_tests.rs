@@ -2,8 +2,12 @@ use serde_json::json;
 
 use super::*;
 
+fn limits() -> engine::Limits {
+    engine::Limits::within(std::time::Duration::ZERO)
+}
+
 fn outcome(result: Result<Value, engine::Failure>) -> Result<Success, Failure> {
-    normalise(result, SideEffects::Writes).outcome
+    normalise(result, SideEffects::Writes, &limits()).outcome
 }
 
 #[test]
@@ -66,7 +70,7 @@ fn a_thrown_tool_error_keeps_its_fields_and_anything_else_leaks_nothing() {
     };
     let kept = Failure { retryable: true, ..Failure::new(ErrorKind::Transient, "later") };
     assert_eq!(outcome(Err(throw(Some(Box::new(fields))))), Err(kept));
-    let normalised = normalise(Err(throw(None)), SideEffects::None);
+    let normalised = normalise(Err(throw(None)), SideEffects::None, &limits());
     let failure = normalised.outcome.unwrap_err();
     assert_eq!((failure.kind, failure.partial_side_effects), (ErrorKind::Internal, false));
     assert!(!failure.message.contains("hunter2"));
@@ -77,12 +81,26 @@ fn a_thrown_tool_error_keeps_its_fields_and_anything_else_leaks_nothing() {
 fn a_stopped_call_may_have_had_effects_only_if_the_tool_writes() {
     for (effects, partial) in [(SideEffects::Writes, true), (SideEffects::ReadOnly, false)] {
         for failure in [engine::Failure::Deadline, engine::Failure::CpuTime, engine::Failure::Memory] {
-            let failure = normalise(Err(failure), effects).outcome.unwrap_err();
+            let failure = normalise(Err(failure), effects, &limits()).outcome.unwrap_err();
             assert_eq!(failure.partial_side_effects, partial, "{failure:?}");
         }
     }
     let late = outcome(Err(engine::Failure::Deadline)).unwrap_err();
     assert_eq!((late.kind, late.retryable), (ErrorKind::Transient, false));
+}
+
+#[test]
+fn an_exceeded_limit_is_named_with_its_value_and_for_the_operator_with_its_setting() {
+    for (failure, message, setting) in [
+        (engine::Failure::CpuTime, "its limit of 1000 ms of CPU time", "`[handlers] cpu_ms`"),
+        (engine::Failure::Memory, "its limit of 64 MB of memory", "`[handlers] memory_mb`"),
+        (engine::Failure::OutputTooLarge, "its limit of 1024 KB for a result", "`[handlers] output_kb`"),
+        (engine::Failure::TooManyHostCalls, "its limit of 64 capability calls", "`[handlers] pending_calls`"),
+    ] {
+        let HandlerOutcome { outcome, detail } = normalise(Err(failure), SideEffects::None, &limits());
+        assert!(outcome.as_ref().unwrap_err().message.contains(message), "{outcome:?}");
+        assert!(detail.as_ref().unwrap().contains(setting), "{detail:?}");
+    }
 }
 
 #[test]
@@ -94,7 +112,7 @@ fn the_detail_of_a_thrown_error_has_its_type_code_message_and_stack() {
         message: "could not connect to api.example.com".to_owned(),
         stack: "    at execute (handler.js:3:40)\n".to_owned(),
     };
-    let detail = normalise(Err(thrown), SideEffects::None).detail.unwrap();
+    let detail = normalise(Err(thrown), SideEffects::None, &limits()).detail.unwrap();
     let expected = "the handler threw Error (UNREACHABLE): could not connect to api.example.com\n    \
         at execute (handler.js:3:40)";
     assert_eq!(detail, expected);

@@ -76,11 +76,11 @@ fn a_session_ends_with_the_event_that_its_end_waits_for() {
     ] {
         let mut session = voice();
         apply(&mut session, &[end(after)], 10, 100);
-        assert_eq!(notice(&mut session, event), ends, "{after} {event:?}");
+        assert_eq!(apply_event(&mut session, event), ends, "{after} {event:?}");
         assert_eq!(session.status == SessionStatus::Ended, ends);
-        assert!(!notice(&mut session, Event::TurnFinished) || !ends, "it ends once");
+        assert!(!apply_event(&mut session, Event::TurnFinished) || !ends, "it ends once");
     }
-    assert!(!notice(&mut voice(), Event::FarewellSpoken));
+    assert!(!apply_event(&mut voice(), Event::FarewellSpoken));
 }
 
 #[test]
