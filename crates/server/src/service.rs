@@ -55,7 +55,7 @@ pub(crate) async fn respond(
         // A panic fails this request, not the connection.
         poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| handled.as_mut().poll(context))) {
             Ok(poll) => poll,
-            Err(_) => Err(Problem::new(Kind::INTERNAL, "The log has the cause.")).into(),
+            Err(_) => Err(Problem::internal()).into(),
         })
         .await
     };
@@ -171,8 +171,13 @@ impl RequestState {
         let (route, parameter) = match found {
             RouteMatch::Route(route, parameter) => (route, parameter),
             RouteMatch::OtherMethods(allow) => return Err(Problem::method_not_allowed(&allow)),
-            RouteMatch::None if self.errors == ErrorForm::Page => return Err(Problem::not_found("page")),
-            RouteMatch::None => return Err(Problem::not_found("path; `/openapi.json` lists all paths")),
+            RouteMatch::None if self.errors == ErrorForm::Page => {
+                return Err(Problem::not_found("Page", head.uri.path()));
+            }
+            RouteMatch::None => {
+                let problem = Problem::not_found("Path", head.uri.path());
+                return Err(problem.help("`/openapi.json` lists all paths."));
+            }
         };
         // Health checks must get through when the server is busy.
         if !self.is_regular && route.access != Access::Open {

@@ -104,7 +104,7 @@ impl Auth {
         if token.starts_with(local::PREFIX) {
             return match &self.local_key {
                 Some(key) if key.is(token) => local::principal(headers),
-                _ => Err(unauthenticated("This key is of another run of the server.")),
+                _ => Err(unauthenticated("This local key is outdated: the server was restarted.")),
             };
         }
         self.identify_token(token).await

@@ -117,7 +117,7 @@ impl Auth {
     pub(crate) fn csrf_token(&self, headers: &HeaderMap) -> Result<String, Problem> {
         let secret = self.sign_ins.secret().ok_or_else(|| {
             tracing::error!("the system provides no random bytes");
-            Problem::new(Kind::INTERNAL, "The log has the cause.")
+            Problem::internal()
         })?;
         Ok(hex(hmac::sign(secret, cookie(headers).unwrap_or_default().as_bytes()).as_ref()))
     }

@@ -88,7 +88,7 @@ pub(crate) async fn messages(request: ApiRequest<'_>) -> ApiResult {
 }
 
 async fn known(request: &ApiRequest<'_>) -> Result<Conversation, Problem> {
-    session::find(request, request.parameter).await?.ok_or_else(|| Problem::not_found("chat"))
+    session::find(request, request.parameter).await?.ok_or_else(|| Problem::not_found("Chat", request.parameter))
 }
 
 async fn stream(

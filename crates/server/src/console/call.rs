@@ -60,7 +60,8 @@ pub(crate) async fn again(mut request: ApiRequest<'_>) -> ApiResult {
 
 fn session_parameter(request: &ApiRequest<'_>) -> Result<String, Problem> {
     let [session] = request.query(["session"])?;
-    session.map(std::borrow::Cow::into_owned).ok_or_else(|| Problem::not_found("call"))
+    let detail = "Execution ids are unique within a session: add the query parameter `session`.";
+    session.map(std::borrow::Cow::into_owned).ok_or_else(|| Problem::new(Kind::BAD_REQUEST, detail))
 }
 
 /// The entry of the call itself: the run, or the last refusal.
@@ -192,14 +193,14 @@ fn notes(history: &CallHistory) -> (String, String) {
             has(envelope, "There is no result yet."),
         ),
         RecordSource::Memory => {
-            let held = "This call left no record beside its audit entry; the server holds what it was given and returned in memory for a while.";
+            let held = "Arguments and result are kept in memory for a short time only.";
             (
-                has(args, "The arguments were not held."),
-                if envelope { held.to_owned() } else { "The result is too large to be held.".to_owned() },
+                has(args, "The arguments were not kept."),
+                if envelope { held.to_owned() } else { "The result is too large to be kept.".to_owned() },
             )
         }
         RecordSource::Gone => {
-            let gone = "Not held any more: a call that only reads, or was refused, leaves its audit entry behind. The newest ones are held in the memory of the server that made them.";
+            let gone = "No longer in memory: of a call that only reads, or was refused, the store has only the audit entry.";
             (gone.to_owned(), gone.to_owned())
         }
     }

@@ -62,16 +62,17 @@ async fn answered(
         Err(Error::Edited(message)) => {
             refused_page(&view(request, Some((&confirmation.id, message, args))).await?)
         }
-        Err(error) => Err(to_problem(error)),
+        Err(error) => Err(to_problem(error, &confirmation.id)),
     }
 }
 
 /// The request that the path names, if this user may answer it.
 async fn find(request: &ApiRequest<'_>) -> Result<Arc<ConfirmationRecord>, Problem> {
+    let unknown = || Problem::not_found("Confirmation request", request.parameter);
     let confirmation = request.app.orchestrator.store().confirmation(request.parameter).await?;
-    let confirmation = confirmation.ok_or_else(|| Problem::not_found("confirmation"))?;
+    let confirmation = confirmation.ok_or_else(unknown)?;
     if !request.is_admin() {
-        request.own_session(&confirmation.session).await.map_err(|_| Problem::not_found("confirmation"))?;
+        request.own_session(&confirmation.session).await.map_err(|_| unknown())?;
         if !can_answer(request) {
             let detail = "Sign in to answer here, or send the token of the request over REST.";
             return Err(Problem::new(Kind::FORBIDDEN, detail));

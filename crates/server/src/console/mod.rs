@@ -31,7 +31,7 @@ use hyper::{Method, Response, StatusCode};
 use toolwright_console::Template;
 
 use crate::body::{self, Body};
-use crate::problem::{ErrorForm, Kind, Problem};
+use crate::problem::{ErrorForm, Problem};
 use crate::request::{ApiRequest, ApiResult};
 
 pub(crate) use layout::layout;
@@ -46,7 +46,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 pub(crate) fn page(template: &impl Template) -> ApiResult {
     let html = template.render().map_err(|error| {
         tracing::error!("cannot render a page: {error}");
-        Problem::new(Kind::INTERNAL, "The log has the cause.")
+        Problem::internal()
     })?;
     Ok(body::response(HTML, html))
 }

@@ -73,7 +73,7 @@ fn user(session: &SessionRecord) -> String {
 async fn find(request: &ApiRequest<'_>) -> Result<std::sync::Arc<SessionRecord>, Problem> {
     if request.is_admin() {
         let session = request.app.orchestrator.session(request.parameter).await?;
-        return session.ok_or_else(|| Problem::not_found("session"));
+        return session.ok_or_else(|| Problem::not_found("Session", request.parameter));
     }
     request.own_session(request.parameter).await
 }

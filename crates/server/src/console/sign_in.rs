@@ -56,7 +56,10 @@ fn cookie(headers: &HeaderMap, id: &str, seconds: i64) -> Result<HeaderValue, Pr
     let is_tls = headers.get(ORIGIN).is_some_and(|origin| origin.as_bytes().starts_with(b"https://"));
     let secure = if is_tls { "; Secure" } else { "" };
     let text = format!("{COOKIE_NAME}={id}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
-    HeaderValue::from_str(&text).map_err(|_| Problem::not_found("sign-in"))
+    HeaderValue::from_str(&text).map_err(|error| {
+        tracing::error!("cannot write the cookie of a sign-in: {error}");
+        Problem::internal()
+    })
 }
 
 /// A path of this server, or `/`: a link must not lead to another site after signing in.

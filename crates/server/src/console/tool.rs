@@ -9,17 +9,16 @@ use toolwright_console::recipe::curl_call;
 use toolwright_console::schema_form::{Decoded, build, decode};
 use toolwright_console::tool::{LossRow, ProviderView, Tab, TabContent, ToolPage, TryContent, TryResult};
 use toolwright_console::{Layout, Page};
-use toolwright_contract::suggest::nearest;
 use toolwright_contract::{Envelope, ErrorKind, Mode, ToolSpec};
 use toolwright_orchestrator::{CallRequest, ToolCall};
 use toolwright_providers::PROVIDERS;
 use toolwright_registry::toolset::Tool;
 
 use super::{base_url, form, layout, page, tool_test};
-use crate::problem::{Kind, Problem};
+use crate::problem::Problem;
 use crate::request::{ApiRequest, ApiResult, new_session};
 use crate::rest::audience::Audience;
-use crate::rest::tools::parse_mode;
+use crate::rest::tools::{find as find_tool, parse_mode};
 
 pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
     let [tab, args, mode, saved] = request.query(["tab", "args", "mode", "saved"])?;
@@ -104,12 +103,7 @@ async fn call(
 
 /// The tool, if the caller may see it.
 pub(super) fn find<'t>(audience: &'t Audience<'_>, id: &str) -> Result<&'t Tool, Problem> {
-    let tools = audience.tools();
-    tools.iter().find(|tool| tool.spec.tool_id == id).copied().ok_or_else(|| {
-        let near = nearest(id, tools.iter().map(|tool| tool.spec.tool_id.as_str()));
-        let detail = near.map(|near| format!("There is no such tool: did you mean `{near}`?"));
-        Problem::new(Kind::NOT_FOUND, detail.unwrap_or("There is no such tool.".to_owned()))
-    })
+    find_tool(&audience.tools(), id)
 }
 
 async fn tool_page(

@@ -64,7 +64,7 @@ async fn compare_stored(orchestrator: &Orchestrator, from: &str, to: &str) -> Re
 }
 
 async fn load(orchestrator: &Orchestrator, id: &str) -> Result<Runtime, Problem> {
-    orchestrator.load_runtime(id).await?.ok_or_else(|| Problem::not_found("toolset in the store"))
+    orchestrator.load_runtime(id).await?.ok_or_else(|| Problem::not_found("Toolset", id))
 }
 
 fn compare(old: &Toolset, new: &Toolset) -> Comparison {

@@ -139,7 +139,7 @@ pub(super) fn models(buckets: &[Bucket], has_voice: bool) -> Vec<ModelChart> {
         },
     ];
     if has_voice || was_measured(FIRST_AUDIO) || was_measured(VOICE_CALL) {
-        let no_speech = "Nobody spoke in this time.";
+        let no_speech = "No speech in this period.";
         charts.push(ModelChart {
             title: "Voice: first audio",
             note: "from the end of the user's speech",

@@ -141,16 +141,19 @@ impl McpService {
         let principal = Arc::clone(request.principal()?);
         let Some(id) = headers.get(&SESSION_ID) else {
             if may_open_session(headers) && self.sessions.sessions.read().await.len() >= MAX_SESSIONS {
-                return Err(Problem::new(Kind::UNAVAILABLE, "There are too many MCP sessions."));
+                let detail = format!("The server has its maximum of {MAX_SESSIONS} MCP sessions.");
+                return Err(Problem::new(Kind::UNAVAILABLE, detail));
             }
             return Ok(Caller { principal, session: None });
         };
-        let session = self.state.orchestrator.session(&session_id(id.to_str().unwrap_or_default())).await?;
+        let id = id.to_str().unwrap_or_default();
+        let session = self.state.orchestrator.session(&session_id(id)).await?;
         let is_usable = |session: &Arc<SessionRecord>| {
             owns(&principal, session) && session.status == SessionStatus::Active
         };
         let session = session.filter(is_usable);
-        let session = session.ok_or_else(|| Problem::not_found("MCP session; initialize a new one"))?;
+        let unknown = || Problem::not_found("MCP session", id).help("Send `initialize` to open a new one.");
+        let session = session.ok_or_else(unknown)?;
         self.state.last_principals.note(&session.id, &principal);
         Ok(Caller { principal, session: Some(session) })
     }

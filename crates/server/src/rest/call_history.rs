@@ -121,7 +121,7 @@ pub(crate) async fn find(
         let mut entries = history.entries.iter();
         own.is_none() || entries.any(|found| found.entry.principal_key() == own)
     };
-    history.filter(is_visible).ok_or_else(|| Problem::not_found("call"))
+    history.filter(is_visible).ok_or_else(|| Problem::not_found("Call", execution))
 }
 
 fn history_to_json(history: &CallHistory) -> Value {

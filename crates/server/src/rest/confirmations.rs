@@ -86,23 +86,24 @@ pub(crate) async fn approve(mut request: ApiRequest<'_>) -> ApiResult {
     } else {
         orchestrator.approve(&approver, args).await
     };
-    to_response(&request, &*envelope.map_err(to_problem)?)
+    to_response(&request, &*envelope.map_err(|error| to_problem(error, &confirmation.id))?)
 }
 
 pub(crate) async fn reject(mut request: ApiRequest<'_>) -> ApiResult {
     let RejectBody { reason } = request.read_json(&["reason"]).await?;
     let confirmation = find(&request).await?;
     let envelope = request.app.orchestrator.reject(&approver(&request, &confirmation)?, reason).await;
-    Ok(json::response(&*envelope.map_err(to_problem)?))
+    Ok(json::response(&*envelope.map_err(|error| to_problem(error, &confirmation.id))?))
 }
 
 /// The confirmation request that the path names by its id or its token, if the caller may see it.
 async fn find(request: &ApiRequest<'_>) -> Result<Arc<ConfirmationRecord>, Problem> {
     let id = request.parameter.split('.').next().unwrap_or_default();
+    let unknown = || Problem::not_found("Confirmation request", id);
     let confirmation = request.app.orchestrator.store().confirmation(id).await?;
-    let confirmation = confirmation.ok_or_else(|| Problem::not_found("confirmation"))?;
+    let confirmation = confirmation.ok_or_else(unknown)?;
     if !request.is_admin() {
-        request.own_session(&confirmation.session).await.map_err(|_| Problem::not_found("confirmation"))?;
+        request.own_session(&confirmation.session).await.map_err(|_| unknown())?;
     }
     Ok(confirmation)
 }
@@ -124,9 +125,10 @@ fn approver<'a>(
     })
 }
 
-pub(crate) fn to_problem(error: Error) -> Problem {
+/// `id` is that of the confirmation request.
+pub(crate) fn to_problem(error: Error, id: &str) -> Problem {
     let (kind, detail) = match error {
-        Error::Refused => return Problem::not_found("confirmation"),
+        Error::Refused => return Problem::not_found("Confirmation request", id),
         Error::TokenRequired => (
             Kind::CONFIRMATION_TOKEN_REQUIRED,
             "Put the `confirmation_token` of the request into the path instead of its id, or ask an admin to answer.",

@@ -132,7 +132,7 @@ async fn send_events(app: &App, id: &str, mut seen: Option<u64>, events: &ChunkS
 
 /// The task that the path names, if the caller may see it.
 async fn find(request: &ApiRequest<'_>) -> Result<Arc<TaskRecord>, Problem> {
-    let unknown = || Problem::not_found("task");
+    let unknown = || Problem::not_found("Task", request.parameter);
     let task = request.app.orchestrator.task(request.parameter).await?.ok_or_else(unknown)?;
     if !sees_all(request) {
         request.own_session(&task.session).await.map_err(|_| unknown())?;
