@@ -88,7 +88,7 @@ pub enum Command {
     Call(call::Call),
     Confirmations(confirm::Confirmations),
     Approve(confirm::Approve),
-    Deny(confirm::Deny),
+    Reject(confirm::Reject),
     Unblock(unblock::Unblock),
     Test(test::Test),
     /// Fill, search and maintain the knowledge base
@@ -134,7 +134,7 @@ const WITHOUT_EFFECT: &[(&str, &[&str])] = &[
     ("list", &["store", "kb"]),
     ("describe", &["store", "kb"]),
     ("confirmations", &["tools", "kb"]),
-    ("deny", &["tools", "kb"]),
+    ("reject", &["tools", "kb"]),
     ("unblock", &["tools", "kb"]),
     ("test", &["store", "kb"]),
     ("kb", &["tools", "store"]),
