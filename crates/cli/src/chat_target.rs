@@ -42,7 +42,7 @@ pub struct ChatEvent {
 
 /// A call that waits for approval.
 #[derive(Debug, Clone)]
-pub struct Question {
+pub struct ConfirmationPrompt {
     /// The id that the session's principal answers with.
     pub id: String,
     /// The id that an operator answers with.
@@ -71,7 +71,7 @@ impl Conversation {
     }
 
     /// Answers a question. The events are those of the turn's continuation.
-    pub async fn answer(&self, question: &Question, approved: bool) -> Result<ChatEvents> {
+    pub async fn answer(&self, question: &ConfirmationPrompt, approved: bool) -> Result<ChatEvents> {
         match &self.target {
             ChatTarget::Own(agent) => {
                 let answer = ApprovalAnswer {
@@ -86,7 +86,7 @@ impl Conversation {
                 self.own_events(agent, turn.resumed_at).await
             }
             ChatTarget::Server(server) => {
-                let Question { id, call_id, tool, input, .. } = question;
+                let ConfirmationPrompt { id, call_id, tool, input, .. } = question;
                 let part = json!({ "type": format!("tool-{tool}"), "toolCallId": call_id, "input": input,
                     "state": "approval-responded", "approval": { "id": id, "approved": approved } });
                 self.post(server, json!({ "id": "answers", "role": "assistant", "parts": [part] })).await
@@ -106,7 +106,7 @@ impl Conversation {
     }
 
     /// The calls that wait for approval.
-    pub async fn open_questions(&self) -> Result<Vec<Question>> {
+    pub async fn open_questions(&self) -> Result<Vec<ConfirmationPrompt>> {
         match &self.target {
             ChatTarget::Own(agent) => {
                 let history = agent.history(&self.session).await.map_err(failed)?;
@@ -115,7 +115,7 @@ impl Conversation {
                     _ => None,
                 });
                 let waiting = replies.flat_map(|reply| reply.tools()).filter(|tool| tool.awaits_approval());
-                Ok(waiting.filter_map(Question::from_tool).collect())
+                Ok(waiting.filter_map(ConfirmationPrompt::from_tool).collect())
             }
             ChatTarget::Server(server) => {
                 let path = format!("/api/chat/{}/messages", encode(&self.session));
@@ -123,7 +123,7 @@ impl Conversation {
                 let messages = page["messages"].as_array().into_iter().flatten();
                 let parts = messages.flat_map(|message| message["parts"].as_array().into_iter().flatten());
                 let waiting = parts.filter(|part| part["state"] == "approval-requested");
-                Ok(waiting.filter_map(Question::from_part).collect())
+                Ok(waiting.filter_map(ConfirmationPrompt::from_part).collect())
             }
         }
     }
@@ -141,7 +141,7 @@ impl Conversation {
     }
 }
 
-impl Question {
+impl ConfirmationPrompt {
     /// `input` has the arguments of the call.
     pub fn new(approval: &ApprovalPart, input: Value) -> Self {
         Self {

@@ -56,7 +56,7 @@ impl ServerClient {
         principal: Option<&Principal>,
         body: Option<Value>,
     ) -> Result<Result<Value, Refusal>> {
-        match self.accepted(self.prepare(method, path, principal, body)).await? {
+        match self.send_accepted(self.prepare(method, path, principal, body)).await? {
             Ok(response) => {
                 let text = response.bytes().await.map_err(|error| self.unreachable(&error))?;
                 Ok(Ok(serde_json::from_slice(&text).unwrap_or_default()))
@@ -74,7 +74,7 @@ impl ServerClient {
         body: Value,
     ) -> Result<Response> {
         let request = self.prepare(Method::POST, path, Some(principal), Some(body));
-        let accepted = self.accepted(request.header("accept", media_type)).await?;
+        let accepted = self.send_accepted(request.header("accept", media_type)).await?;
         accepted.map_err(|refusal| self.failure(&refusal).into())
     }
 
@@ -97,7 +97,7 @@ impl ServerClient {
     }
 
     /// The response, unless the server refuses the request.
-    async fn accepted(&self, request: RequestBuilder) -> Result<Result<Response, Refusal>> {
+    async fn send_accepted(&self, request: RequestBuilder) -> Result<Result<Response, Refusal>> {
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         let status = response.status().as_u16();
         if (200..=299).contains(&status) {

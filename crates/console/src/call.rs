@@ -32,7 +32,7 @@ pub struct CallPage {
     pub history: Vec<HistoryRow>,
     pub nested: Vec<NestedRow>,
     /// The form to make the call again; `None` where the tool is gone.
-    pub again: Option<Again>,
+    pub again: Option<RepeatForm>,
 }
 
 /// One step of a waterfall.
@@ -103,7 +103,7 @@ pub struct NestedRow {
 
 /// The form to make the call again.
 #[derive(Debug, Clone)]
-pub struct Again {
+pub struct RepeatForm {
     pub csrf: CsrfField,
     pub action: String,
     pub args: String,

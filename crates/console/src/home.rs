@@ -21,7 +21,7 @@ pub struct HomePage {
     pub findings: Vec<Finding>,
     /// The tools are watched: the page follows.
     pub is_watching: bool,
-    pub facts: Vec<Fact>,
+    pub facts: Vec<StatusRow>,
     /// The checks of the setup.
     pub checks: Vec<CheckRow>,
     pub recipes: Vec<Recipe>,
@@ -31,7 +31,7 @@ pub struct HomePage {
 
 /// One thing that runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fact {
+pub struct StatusRow {
     pub name: String,
     pub value: String,
     pub note: String,
@@ -72,7 +72,7 @@ impl HomePage {
     }
 }
 
-impl Fact {
+impl StatusRow {
     pub fn new(name: &str, value: impl Into<String>, note: impl Into<String>) -> Self {
         Self { name: name.to_owned(), value: value.into(), note: note.into() }
     }

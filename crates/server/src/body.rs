@@ -51,7 +51,7 @@ pub(crate) fn no_content() -> Response<Body> {
 
 /// A streamed body that also ends when `ended` resolves. `guard` is dropped with it: at its end, or when its client has
 /// disconnected. A whole body stays as it is.
-pub(crate) fn until(
+pub(crate) fn end_with(
     body: Body,
     ended: impl Future<Output = ()> + Send + 'static,
     guard: impl Send + Unpin + 'static,

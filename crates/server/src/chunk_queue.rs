@@ -12,15 +12,15 @@ const MAX_QUEUED_BYTES: u32 = 1 << 20;
 const CHUNK_OVERHEAD_BYTES: usize = 64;
 
 /// Room in the queue, which a chunk gives back when it is taken out.
-type Room = OwnedSemaphorePermit;
+type QueueSpace = OwnedSemaphorePermit;
 
 /// The receiving end: the chunks of a response's body.
-pub(crate) type Chunks = mpsc::UnboundedReceiver<(Bytes, Room)>;
+pub(crate) type Chunks = mpsc::UnboundedReceiver<(Bytes, QueueSpace)>;
 
 /// The sending end. Cloning shares the queue.
 #[derive(Debug, Clone)]
 pub(crate) struct ChunkSender {
-    chunks: mpsc::UnboundedSender<(Bytes, Room)>,
+    chunks: mpsc::UnboundedSender<(Bytes, QueueSpace)>,
     room: Arc<Semaphore>,
 }
 

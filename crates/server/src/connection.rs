@@ -14,7 +14,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use crate::app::App;
-use crate::connection_table::{Admitted, Class};
+use crate::connection_table::{Admitted, ConnectionClass};
 use crate::counters::Counters;
 use crate::problem::{ErrorForm, Kind, Problem};
 use crate::request_id;
@@ -40,7 +40,7 @@ pub(crate) async fn serve_connection(app: Arc<App>, stream: TcpStream, peer: Soc
     let mut builder = http1::Builder::new();
     let headers = MAX_HEADERS.max(app.options.limits.headers + 1);
     builder.max_header_size(MAX_HEAD_BYTES).max_headers(headers);
-    builder.keep_alive(admitted.class == Class::Regular);
+    builder.keep_alive(admitted.class == ConnectionClass::Regular);
     let stream = WriteTimeout::new(stream, app.options.limits.write_timeout);
     let mut connection = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
     let mut shutdown = pin!(app.shutdown_requested());

@@ -10,7 +10,7 @@ use toolwright_agent::voice::VoiceAgent;
 
 use crate::access_log::AccessLog;
 use crate::knowledge_base::KnowledgeBase;
-use crate::prompts::Prompts;
+use crate::session_prompt::Prompts;
 use crate::setup::Setup;
 
 /// Longer than a model takes between two calls of a turn, shorter than a person takes to read an answer and reply.

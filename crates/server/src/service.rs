@@ -17,10 +17,10 @@ use toolwright_orchestrator::observe::Trace;
 use crate::access_log::Entry;
 use crate::app::App;
 use crate::body::{self, Body};
-use crate::connection_table::Class;
+use crate::connection_table::ConnectionClass;
 use crate::console;
 use crate::counters::Counters;
-use crate::idle::IdleTimer;
+use crate::idle_timer::IdleTimer;
 use crate::options::Limits;
 use crate::origin;
 use crate::problem::{Kind, Problem};
@@ -33,7 +33,7 @@ use crate::voice;
 pub(crate) struct Connection<'a> {
     pub peer: &'a str,
     pub idle: &'a Arc<IdleTimer>,
-    pub class: Class,
+    pub class: ConnectionClass,
 }
 
 /// Answers one request, whatever happens.
@@ -43,7 +43,7 @@ pub(crate) async fn respond(
     request: Request<Incoming>,
 ) -> Response<Body> {
     let Connection { peer, idle, class } = *connection;
-    let is_regular = idle.pause() && class == Class::Regular;
+    let is_regular = idle.pause() && class == ConnectionClass::Regular;
     let started = Instant::now();
     let running = Counters::begin(&app.counters.running);
     let (head, mut body) = request.into_parts();
@@ -64,7 +64,7 @@ pub(crate) async fn respond(
         Err(problem) => {
             // Reading the rest of a refused body does not count as a running request.
             drop(running);
-            if class == Class::Regular {
+            if class == ConnectionClass::Regular {
                 Box::pin(body::drain(&mut body)).await;
             }
             state.problem_response(&problem, &head, &id)
@@ -105,7 +105,7 @@ fn end_with_credentials(
         return response;
     }
     let ended = end_of_credentials(Arc::clone(app), headers);
-    response.map(|body| body::until(body, ended, idle.restart_later()))
+    response.map(|body| body::end_with(body, ended, idle.restart_later()))
 }
 
 /// Resolves when the request would be refused if it came again: its key was revoked, its token has expired.

@@ -22,7 +22,7 @@ use toolwright_orchestrator::store::{Backend, Store};
 use super::call::{CLIENT_ID, TerminalClient};
 use crate::args::{Format, Source};
 use crate::call_target::CallTarget;
-use crate::chat_target::{ChatEvent, ChatEvents, ChatTarget, Conversation, Question};
+use crate::chat_target::{ChatEvent, ChatEvents, ChatTarget, ConfirmationPrompt, Conversation};
 use crate::config::{AgentFlags, Config};
 use crate::output::{self, Failure};
 use crate::server_client::ServerClient;
@@ -162,7 +162,7 @@ async fn converse(config: &Config, args: &Chat, conversation: Conversation, gree
     // The calls that the last turn of a continued chat waits for.
     if args.continues || args.session.is_some() {
         let questions = chat.conversation.open_questions().await?;
-        chat.settle(Ended::Questions(questions)).await?;
+        chat.settle(RunOutcome::Questions(questions)).await?;
     }
     match &args.message {
         Some(message) => chat.turn(message).await?,
@@ -181,8 +181,8 @@ struct Terminal {
 }
 
 /// How a run of a turn ended.
-enum Ended {
-    Questions(Vec<Question>),
+enum RunOutcome {
+    Questions(Vec<ConfirmationPrompt>),
     Over,
 }
 
@@ -210,31 +210,31 @@ impl Terminal {
     /// One message, with the answers to what it asks.
     async fn turn(&mut self, text: &str) -> Result<()> {
         let mut events = self.conversation.say(text).await?;
-        let ended = self.show(&mut events).await?;
-        self.settle(ended).await
+        let outcome = self.show(&mut events).await?;
+        self.settle(outcome).await
     }
 
     /// Asks until nothing waits for approval.
-    async fn settle(&mut self, mut ended: Ended) -> Result<()> {
+    async fn settle(&mut self, mut outcome: RunOutcome) -> Result<()> {
         loop {
-            let Ended::Questions(questions) = ended else { return Ok(()) };
-            ended = Ended::Over;
+            let RunOutcome::Questions(questions) = outcome else { return Ok(()) };
+            outcome = RunOutcome::Over;
             for question in questions {
                 let Some(approved) = self.ask(&question).await? else {
                     let id = &question.confirmation_id;
                     output::help(format_args!(
-                        "answer it with `toolwright approve {id}` or `toolwright deny {id}`"
+                        "answer it with `toolwright approve {id}` or `toolwright reject {id}`"
                     ));
                     return Ok(());
                 };
                 let mut events = self.conversation.answer(&question, approved).await?;
-                ended = self.show(&mut events).await?;
+                outcome = self.show(&mut events).await?;
             }
         }
     }
 
     /// Asks on the terminal. `None` if nobody can answer.
-    async fn ask(&mut self, question: &Question) -> Result<Option<bool>> {
+    async fn ask(&mut self, question: &ConfirmationPrompt) -> Result<Option<bool>> {
         output::message(format_args!("\x1b[1;33mapprove?\x1b[0m {}", escape(&question.preview)));
         if !std::io::stdin().is_terminal() {
             return Ok(None);
@@ -250,7 +250,7 @@ impl Terminal {
     }
 
     /// Prints the events of a turn until it ends or pauses. Ctrl-C stops the turn.
-    async fn show(&mut self, events: &mut ChatEvents) -> Result<Ended> {
+    async fn show(&mut self, events: &mut ChatEvents) -> Result<RunOutcome> {
         let mut interrupts = interrupts()?;
         let mut printer = Printer::new(self.format);
         let mut outcome = None;
@@ -270,7 +270,7 @@ impl Terminal {
         }
         printer.end_line();
         match outcome {
-            Some(TurnOutcome::AwaitsApproval) => return Ok(Ended::Questions(printer.questions)),
+            Some(TurnOutcome::AwaitsApproval) => return Ok(RunOutcome::Questions(printer.questions)),
             Some(TurnOutcome::Failed { error }) => {
                 self.is_ok = false;
                 output::error(escape_lines(&error.message));
@@ -286,7 +286,7 @@ impl Terminal {
                 output::help("go on with `toolwright chat --continue`");
             }
         }
-        Ok(Ended::Over)
+        Ok(RunOutcome::Over)
     }
 }
 
@@ -297,7 +297,7 @@ struct Printer {
     is_in_line: bool,
     /// The arguments of the calls, by id.
     inputs: HashMap<String, Value>,
-    questions: Vec<Question>,
+    questions: Vec<ConfirmationPrompt>,
 }
 
 impl Printer {
@@ -312,7 +312,7 @@ impl Printer {
             }
             EventBody::ApprovalRequested { approval } => {
                 let input = self.inputs.get(&approval.call_id).cloned().unwrap_or_default();
-                self.questions.push(Question::new(approval, input));
+                self.questions.push(ConfirmationPrompt::new(approval, input));
             }
             _ => {}
         }

@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::{Bytes, Message};
 
 use super::connection::{Socket, Target, connection_lost};
 use super::message::ServerMessage;
-use super::playback::{Playback, Played, samples_of};
+use super::playback::{Playback, PlaybackPosition, samples_of};
 use super::wav::Recording;
 use crate::output::Failure;
 
@@ -61,7 +61,7 @@ pub enum Event {
     Said(Utterance),
     ToolStarted(String),
     ToolFinished(Call),
-    Question(Question),
+    Question(ConfirmationPrompt),
     Message(Value),
     Warning(String),
 }
@@ -84,7 +84,7 @@ pub struct Call {
 }
 
 #[derive(Debug, Clone, Serialize)]
-pub struct Question {
+pub struct ConfirmationPrompt {
     pub id: String,
     pub tool: String,
     pub args: Value,
@@ -101,7 +101,7 @@ pub struct Outcome {
     pub session_id: String,
     pub transcript: Vec<Utterance>,
     pub calls: Vec<Call>,
-    pub confirmations: Vec<Question>,
+    pub confirmations: Vec<ConfirmationPrompt>,
     pub messages: Vec<Value>,
     /// Why the session ended.
     pub reason: String,
@@ -256,7 +256,7 @@ impl<'a> Conversation<'a> {
                 false => Ok(()),
             };
         }
-        let is_open = |question: &Question| question.outcome.is_none();
+        let is_open = |question: &ConfirmationPrompt| question.outcome.is_none();
         let is_busy = !self.running.is_empty()
             || !self.playback.is_silent()
             || self.outcome.confirmations.iter().any(is_open)
@@ -294,7 +294,7 @@ impl<'a> Conversation<'a> {
                 self.note_answer();
             }
             ServerMessage::Interrupted {} => {
-                if let Some(played) = self.playback.cut() {
+                if let Some(played) = self.playback.drop_unheard() {
                     self.report(played).await?;
                 }
             }
@@ -316,7 +316,7 @@ impl<'a> Conversation<'a> {
     async fn receive_control(&mut self, message: ServerMessage) -> Result<(), Failure> {
         match message {
             ServerMessage::ConfirmationRequested { id, tool, args, preview } => {
-                self.ask(Question { id, tool, args, preview, outcome: None, by: None }).await?;
+                self.ask(ConfirmationPrompt { id, tool, args, preview, outcome: None, by: None }).await?;
             }
             ServerMessage::ConfirmationDecided { id, outcome, by } => {
                 let mut questions = self.outcome.confirmations.iter_mut();
@@ -370,7 +370,7 @@ impl<'a> Conversation<'a> {
     }
 
     /// A question that the session has already asked comes again after a resume.
-    async fn ask(&mut self, question: Question) -> Result<(), Failure> {
+    async fn ask(&mut self, question: ConfirmationPrompt) -> Result<(), Failure> {
         let id = question.id.clone();
         if !self.outcome.confirmations.iter().any(|known| known.id == id) {
             (self.script.on_event)(&Event::Question(question.clone()));
@@ -395,7 +395,7 @@ impl<'a> Conversation<'a> {
         self.send(json!({ "type": "confirm", "id": id, "approved": approved })).await
     }
 
-    async fn report(&mut self, played: Played) -> Result<(), Failure> {
+    async fn report(&mut self, played: PlaybackPosition) -> Result<(), Failure> {
         self.send(json!({ "type": "played", "item": played.item, "ms": played.ms })).await
     }
 

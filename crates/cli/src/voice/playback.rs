@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 /// How much of an item has been heard.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Played {
+pub struct PlaybackPosition {
     pub item: String,
     pub ms: u64,
 }
@@ -54,7 +54,7 @@ impl Playback {
     }
 
     /// Plays this many milliseconds. Returns the items that were heard to their end.
-    pub fn play(&mut self, ms: u64) -> Vec<Played> {
+    pub fn play(&mut self, ms: u64) -> Vec<PlaybackPosition> {
         let mut left = samples_of(self.rate, ms);
         let mut finished = Vec::new();
         while let Some(item) = self.items.front_mut() {
@@ -71,12 +71,12 @@ impl Playback {
     }
 
     /// The audio that is being heard.
-    pub fn current(&self) -> Option<Played> {
+    pub fn current(&self) -> Option<PlaybackPosition> {
         self.items.front().filter(|item| item.played > 0).map(|item| item.played(self.rate))
     }
 
     /// Drops what has not been heard. Returns what was being heard.
-    pub fn cut(&mut self) -> Option<Played> {
+    pub fn drop_unheard(&mut self) -> Option<PlaybackPosition> {
         self.waiting.clear();
         let items = std::mem::take(&mut self.items);
         items.front().map(|item| item.played(self.rate))
@@ -84,9 +84,9 @@ impl Playback {
 }
 
 impl Item {
-    fn played(&self, rate: u32) -> Played {
+    fn played(&self, rate: u32) -> PlaybackPosition {
         let ms = u64::try_from(self.played).unwrap_or(u64::MAX).saturating_mul(1000) / u64::from(rate);
-        Played { item: self.id.clone(), ms }
+        PlaybackPosition { item: self.id.clone(), ms }
     }
 }
 
@@ -99,8 +99,8 @@ pub fn samples_of(rate: u32, ms: u64) -> usize {
 mod tests {
     use super::*;
 
-    fn played(item: &str, ms: u64) -> Played {
-        Played { item: item.to_owned(), ms }
+    fn played(item: &str, ms: u64) -> PlaybackPosition {
+        PlaybackPosition { item: item.to_owned(), ms }
     }
 
     #[test]
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!((playback.play(2), playback.current()), (Vec::new(), Some(played("a", 2))));
         assert_eq!(playback.play(2), [played("a", 3)]);
         assert_eq!((playback.current(), playback.is_silent()), (Some(played("b", 1)), false));
-        assert_eq!(playback.cut(), Some(played("b", 1)));
+        assert_eq!(playback.drop_unheard(), Some(played("b", 1)));
         assert_eq!((playback.heard.as_slice(), playback.is_silent()), (&[1, 2, 3, 4][..], true));
         assert_eq!(playback.play(10), Vec::new());
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::decode::Decoded;
+use super::decode::FormValues;
 use super::schema::{Schema, Shape};
 use super::{Control, Field, MAX_DEPTH, NEW_ITEM, ROOT};
 use crate::parts::Choice;
@@ -13,7 +13,7 @@ const MAX_EMPTY_ITEMS: usize = 5;
 const LINE_LENGTH: u64 = 200;
 
 /// The fields of a tool's parameters. `errors` are pairs of a JSON pointer into the arguments and a message.
-pub fn build(schema: &Value, begin: &Decoded, errors: &[(String, String)]) -> Field {
+pub fn build(schema: &Value, begin: &FormValues, errors: &[(String, String)]) -> Field {
     let builder = Builder { begin, errors };
     let schema = Schema::new(schema).resolved();
     let mut root = builder.field(schema, Some(&begin.args), Place::root());
@@ -22,7 +22,7 @@ pub fn build(schema: &Value, begin: &Decoded, errors: &[(String, String)]) -> Fi
 }
 
 struct Builder<'a> {
-    begin: &'a Decoded,
+    begin: &'a FormValues,
     errors: &'a [(String, String)],
 }
 
@@ -53,7 +53,7 @@ impl Place {
     }
 
     fn member(&self, key: &str, is_required: bool) -> Self {
-        Self { label: key.to_owned(), is_required, ..self.below(key) }
+        Self { label: key.to_owned(), is_required, ..self.child(key) }
     }
 
     fn item(&self, key: &str) -> Self {
@@ -61,11 +61,11 @@ impl Place {
             label: format!("{} item", self.label).trim_start().to_owned(),
             is_required: true,
             is_item: true,
-            ..self.below(key)
+            ..self.child(key)
         }
     }
 
-    fn below(&self, key: &str) -> Self {
+    fn child(&self, key: &str) -> Self {
         let key = key.replace('~', "~0").replace('/', "~1");
         Self {
             name: format!("{}/{key}", self.name),

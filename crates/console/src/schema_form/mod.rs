@@ -13,7 +13,7 @@ use askama::filters::HtmlSafe;
 use crate::parts::Choice;
 
 pub use build::build;
-pub use decode::{Decoded, decode};
+pub use decode::{FormValues, decode};
 pub(crate) use schema::Schema;
 
 /// The name of the control of all arguments.

@@ -95,12 +95,12 @@ pub(super) struct Jwks {
     min_age: Duration,
     /// `None` until the first fetch has ended.
     keys: Arc<watch::Sender<Option<Arc<Vec<Jwk>>>>>,
-    last_fetch: Mutex<Option<Fetch>>,
+    last_fetch: Mutex<Option<KeyFetch>>,
 }
 
 /// A fetch in a task of its own: a client that disconnects does not interrupt it.
 #[derive(Debug)]
-struct Fetch {
+struct KeyFetch {
     started: Instant,
     task: JoinHandle<()>,
 }
@@ -136,7 +136,7 @@ impl Jwks {
         };
         if is_due {
             let task = tokio::spawn(fetch(Arc::clone(&self.source), Arc::clone(&self.keys)));
-            *last = Some(Fetch { started: Instant::now(), task });
+            *last = Some(KeyFetch { started: Instant::now(), task });
         }
     }
 }
@@ -162,10 +162,10 @@ async fn read(source: &Source) -> Result<Vec<Jwk>, String> {
 /// Keys of unknown types are skipped: an issuer may have some for other purposes.
 fn parse(text: &[u8]) -> Result<Vec<Jwk>, String> {
     #[derive(Deserialize)]
-    struct Set {
+    struct KeySet {
         keys: Vec<serde_json::Value>,
     }
-    let set: Set = serde_json::from_slice(text).map_err(|error| format!("not a JWK set: {error}"))?;
+    let set: KeySet = serde_json::from_slice(text).map_err(|error| format!("not a JWK set: {error}"))?;
     Ok(set.keys.into_iter().filter_map(|key| serde_json::from_value(key).ok()).collect())
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use toolwright_agent::{ClientResult, ClientTool, InputPart, TurnInput, TurnRequest, UserMessage};
 
 use super::agui::AguiEncoder;
-use super::approvals::{self, Answer};
+use super::confirmation_answers::{self, Answer};
 use super::encode::{self, Events};
 use super::session::{self, Conversation, agent};
 use super::transcript::{shortened, text_of};
@@ -66,9 +66,11 @@ async fn begin(
     let agent = agent(request)?;
     let principal = request.principal()?;
     if let Some(entries) = input.resume.as_ref().filter(|entries| !entries.is_empty()) {
-        let conversation = session::known(request, thread).await?.ok_or_else(approvals::refused)?;
+        let conversation =
+            session::known(request, thread).await?.ok_or_else(confirmation_answers::answer_refused)?;
         let answers = entries.iter().map(answer).collect::<Result<_, _>>()?;
-        let continued = approvals::answer_all(agent, &conversation.session, principal, answers).await?;
+        let continued =
+            confirmation_answers::answer_all(agent, &conversation.session, principal, answers).await?;
         return Ok((conversation, continued.position));
     }
     let conversation = session::open(request, thread).await?;
@@ -81,7 +83,7 @@ async fn begin(
     };
     let turn = agent.start(turn).await?;
     let position = match answered {
-        Some(call_id) => approvals::results_position(agent, &turn, &call_id).await?,
+        Some(call_id) => confirmation_answers::results_position(agent, &turn, &call_id).await?,
         None => turn.start,
     };
     Ok((conversation, position))

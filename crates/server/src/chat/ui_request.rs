@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use toolwright_agent::{InputPart, Message, UserMessage};
 
-use super::approvals::Answer;
+use super::confirmation_answers::Answer;
 use super::transcript::shortened;
 use crate::problem::{Kind, Problem};
 

@@ -5,7 +5,7 @@ use hyper::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 use toolwright_agent::{Turn, TurnRequest};
 
-use super::approvals;
+use super::confirmation_answers;
 use super::encode::{self, Events};
 use super::log_lines::{self, LogEncoder};
 use super::session::{self, Conversation, agent};
@@ -27,7 +27,7 @@ pub(crate) async fn post(mut request: ApiRequest<'_>) -> ApiResult {
     let conversation = match &input {
         ChatInput::Message(_) => session::open(&request, body.id()?).await?,
         ChatInput::Answers(_) => {
-            session::known(&request, body.id()?).await?.ok_or_else(approvals::refused)?
+            session::known(&request, body.id()?).await?.ok_or_else(confirmation_answers::answer_refused)?
         }
     };
     let principal = request.principal()?;
@@ -45,7 +45,8 @@ pub(crate) async fn post(mut request: ApiRequest<'_>) -> ApiResult {
             (turn, start)
         }
         ChatInput::Answers(answers) => {
-            let continued = approvals::answer_all(agent, &conversation.session, principal, answers).await?;
+            let continued =
+                confirmation_answers::answer_all(agent, &conversation.session, principal, answers).await?;
             (continued.turn, continued.position)
         }
     };
@@ -88,7 +89,9 @@ pub(crate) async fn messages(request: ApiRequest<'_>) -> ApiResult {
 }
 
 async fn known(request: &ApiRequest<'_>) -> Result<Conversation, Problem> {
-    session::find(request, request.parameter).await?.ok_or_else(|| Problem::not_found("Chat", request.parameter))
+    session::find(request, request.parameter)
+        .await?
+        .ok_or_else(|| Problem::not_found("Chat", request.parameter))
 }
 
 async fn stream(

@@ -2,25 +2,25 @@
 //! through orchestrator, agent and registry, and show a principal what its roles allow.
 
 pub(crate) mod assets;
-pub(crate) mod audit;
-pub(crate) mod call;
-pub(crate) mod calls;
-pub(crate) mod chat;
-pub(crate) mod confirmations;
+pub(crate) mod audit_page;
+pub(crate) mod call_page;
+pub(crate) mod calls_page;
+pub(crate) mod chat_page;
+pub(crate) mod confirmations_page;
 pub(crate) mod form;
-pub(crate) mod home;
-pub(crate) mod knowledge_base;
+pub(crate) mod home_page;
+pub(crate) mod knowledge_base_page;
 mod layout;
-pub(crate) mod prompt;
-pub(crate) mod sessions;
-pub(crate) mod sign_in;
-pub(crate) mod tool;
+pub(crate) mod prompt_page;
+pub(crate) mod sessions_page;
+pub(crate) mod sign_in_page;
+pub(crate) mod tool_page;
 pub(crate) mod tool_test;
-pub(crate) mod tools;
-pub(crate) mod toolsets;
-pub(crate) mod usage;
+pub(crate) mod tools_page;
+pub(crate) mod toolsets_page;
 mod usage_charts;
-pub(crate) mod voice;
+pub(crate) mod usage_page;
+pub(crate) mod voice_page;
 
 use hyper::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderMap, HeaderName, HeaderValue, LOCATION,

@@ -23,7 +23,7 @@ use super::catalog::Catalog;
 use super::state::McpState;
 use super::tool_call::{CallScope, LibraryCall};
 use super::tool_list::ToolList;
-use super::{prompts, tool_docs};
+use super::{mcp_prompts, tool_docs};
 
 const INSTRUCTIONS: &str = "Call `reg_describe` or read `tool://<id>/doc` before the first use of a tool that is not \
     obvious. A failed call says what to do next in `suggestion`.";
@@ -194,7 +194,7 @@ impl ServerHandler for Handler {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Ok(ListPromptsResult::with_all_items(prompts::list()))
+        Ok(ListPromptsResult::with_all_items(mcp_prompts::list()))
     }
 
     async fn get_prompt(
@@ -205,7 +205,7 @@ impl ServerHandler for Handler {
         let caller = self.caller(&context).await?;
         let runtime = self.runtime(&caller).await;
         let session = self.state.session_of(&caller);
-        prompts::get(&self.state, &runtime, &session, &request.name).map(Into::into)
+        mcp_prompts::get(&self.state, &runtime, &session, &request.name).map(Into::into)
     }
 
     async fn complete(

@@ -22,9 +22,9 @@ use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::store::{SessionRecord, SessionStatus};
 
 use super::caller::Caller;
-use super::direct;
 use super::handler::Handler;
 use super::message;
+use super::plain_call;
 use super::state::McpState;
 use super::stdio::HostOptions;
 use crate::app::App;
@@ -193,7 +193,7 @@ pub(crate) async fn handle(mut request: ApiRequest<'_>) -> ApiResult {
     let caller = service.caller(&request).await?;
     if head.method == Method::POST {
         if service.plain_calls == PlainCalls::Direct
-            && let Some(reply) = direct::answer(service, &head.headers, &caller, &body).await
+            && let Some(reply) = plain_call::answer(service, &head.headers, &caller, &body).await
         {
             return Ok(body::response(json::MEDIA_TYPE, reply));
         }
@@ -216,7 +216,7 @@ pub(crate) async fn handle(mut request: ApiRequest<'_>) -> ApiResult {
         }
         Some(_) => {}
     }
-    Ok(response.map(|body| body::until(Either::Right(body.boxed_unsync()), pending(), counted)))
+    Ok(response.map(|body| body::end_with(Either::Right(body.boxed_unsync()), pending(), counted)))
 }
 
 /// An `initialize` request without a protocol version in its headers opens a session as well.

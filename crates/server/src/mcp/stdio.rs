@@ -14,9 +14,9 @@ use super::state::McpState;
 use super::stdio_transport::StdioTransport;
 use crate::auth::local_principal;
 use crate::options::DEFAULT_TURN_IDLE;
-use crate::prompts::Prompts;
 use crate::request::new_session;
 use crate::server::maintain;
+use crate::session_prompt::Prompts;
 
 /// The orchestrator, session and limits that a host is served with.
 #[derive(Debug, Clone)]

@@ -84,7 +84,7 @@ pub(crate) async fn stream(request: ApiRequest<'_>) -> ApiResult {
     let app = Arc::clone(request.app);
     tokio::spawn(async move { send_events(&app, &task.id, seen, &events).await });
     let response = body::stream("text/event-stream", chunks);
-    let mut response = response.map(|body| body::until(body, pending(), counted));
+    let mut response = response.map(|body| body::end_with(body, pending(), counted));
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
 }

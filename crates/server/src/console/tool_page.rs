@@ -6,7 +6,7 @@ use toolwright_console::markdown::Markdown;
 use toolwright_console::parameters::parameter_rows;
 use toolwright_console::parts::{Chip, Choice, Code, Notice, Tone};
 use toolwright_console::recipe::curl_call;
-use toolwright_console::schema_form::{Decoded, build, decode};
+use toolwright_console::schema_form::{FormValues, build, decode};
 use toolwright_console::tool::{LossRow, ProviderView, Tab, TabContent, ToolPage, TryContent, TryResult};
 use toolwright_console::{Layout, Page};
 use toolwright_contract::{Envelope, ErrorKind, Mode, ToolSpec};
@@ -28,7 +28,7 @@ pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
     let content = match tab {
         Tab::Try => {
             let args = args.as_deref().and_then(|text| serde_json::from_str(text).ok());
-            let begin = Decoded::from_args(args.unwrap_or_else(|| Value::Object(Map::new())));
+            let begin = FormValues::from_args(args.unwrap_or_else(|| Value::Object(Map::new())));
             let mode = mode.as_deref().map(parse_mode).transpose()?;
             let mut content = try_content(&request, tool, &begin, &[], mode);
             content.notices.extend(saved.map(|file| Notice::new(Tone::Ok, "The test is saved.", file)));
@@ -65,13 +65,13 @@ pub(crate) async fn try_it(mut request: ApiRequest<'_>) -> ApiResult {
     let is_json = form.get("from") == Some("json");
     let json_text = form.get("json").unwrap_or_default();
     let read = match is_json {
-        true => serde_json::from_str(json_text).map(Decoded::from_args).map_err(|error| error.to_string()),
+        true => serde_json::from_str(json_text).map(FormValues::from_args).map_err(|error| error.to_string()),
         false => Ok(decode(&tool.spec.json_schema, form.fields())),
     };
     let decoded = match read {
         Ok(decoded) => decoded,
         Err(error) => {
-            let mut content = try_content(&request, tool, &Decoded::from_args(json!({})), &[], Some(mode));
+            let mut content = try_content(&request, tool, &FormValues::from_args(json!({})), &[], Some(mode));
             content.json = json_text.to_owned();
             content.json_error = Some(format!("This must be JSON: {error}."));
             return page(&tool_page(&request, tool, Tab::Try, TabContent::Try(Box::new(content))).await?);
@@ -142,7 +142,7 @@ fn properties(spec: &ToolSpec) -> Vec<Chip> {
 fn try_content(
     request: &ApiRequest<'_>,
     tool: &Tool,
-    begin: &Decoded,
+    begin: &FormValues,
     errors: &[(String, String)],
     mode: Option<Mode>,
 ) -> TryContent {

@@ -10,7 +10,7 @@ use toolwright_orchestrator::store::{
     AuditFilter, AuditQuery, Backend, MeterScope, SessionQuery, SessionRecord, SessionStatus,
 };
 
-use super::calls::{call_address, row};
+use super::calls_page::{call_address, row};
 use super::{form, layout, page, redirect};
 use crate::problem::Problem;
 use crate::request::{ApiRequest, ApiResult};

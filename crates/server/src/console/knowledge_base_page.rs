@@ -8,7 +8,7 @@ use toolwright_console::knowledge_base::{AddText, KnowledgeBasePage, RecordPage,
 use toolwright_console::parts::{Chip, Choice, Code, CsrfField, Notice, Tone};
 use toolwright_console::{Layout, Page};
 
-use super::calls::text;
+use super::calls_page::text;
 use super::{form, layout, page, redirect, refused_page};
 use crate::knowledge_base::{KbAddError, KbHit, KbQuery, KbRecord, KbText, KnowledgeBase};
 use crate::problem::{Kind, Problem};
@@ -79,7 +79,8 @@ async fn view(
 fn unusable(error: &str) -> Notice {
     tracing::error!("the knowledge base: {error}");
     let fix = "toolwright doctor";
-    Notice::new(Tone::Bad, "The knowledge base cannot be used.", "The server's log has the cause.").with_fix(fix)
+    Notice::new(Tone::Bad, "The knowledge base cannot be used.", "The server's log has the cause.")
+        .with_fix(fix)
 }
 
 async fn search(

@@ -12,7 +12,7 @@ use toolwright_contract::Principal;
 use toolwright_orchestrator::confirm::{Approver, Error, Proof};
 use toolwright_orchestrator::store::{Backend, ConfirmationRecord, PendingQuery, PendingScope};
 
-use super::calls::call_address;
+use super::calls_page::call_address;
 use super::{form, layout, page, redirect, refused_page};
 use crate::problem::{Kind, Problem};
 use crate::request::{ApiRequest, ApiResult};

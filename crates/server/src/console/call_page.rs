@@ -1,7 +1,7 @@
 //! `/calls/{executionId}?session=…`: one call, and the form to make it again.
 
 use serde_json::{Map, Value};
-use toolwright_console::call::{Again, CallPage, HistoryRow, NestedRow, waterfall};
+use toolwright_console::call::{CallPage, HistoryRow, NestedRow, RepeatForm, waterfall};
 use toolwright_console::format::url_part;
 use toolwright_console::parts::{Chip, Code, CsrfField, Notice, Time, Tone};
 use toolwright_console::{Layout, Page};
@@ -9,7 +9,7 @@ use toolwright_contract::Mode;
 use toolwright_orchestrator::store::{AuditEntry, CALL_EVENTS, NumberedEntry};
 use toolwright_orchestrator::{CallHistory, CallRequest, RecordSource, SessionRef, ToolCall};
 
-use super::calls::{call_address, entry_duration, user_name};
+use super::calls_page::{call_address, entry_duration, user_name};
 use super::{form, layout, page, redirect, refused_page};
 use crate::auth::keys;
 use crate::problem::{Kind, Problem};
@@ -28,7 +28,7 @@ pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
 }
 
 /// Makes the call again: with the arguments of the form, for whoever has sent it.
-pub(crate) async fn again(mut request: ApiRequest<'_>) -> ApiResult {
+pub(crate) async fn repeat_call(mut request: ApiRequest<'_>) -> ApiResult {
     let session = session_parameter(&request)?;
     let form = form::read(&mut request).await?;
     let history = find(&request, &session, request.parameter).await?;
@@ -87,7 +87,7 @@ async fn view(
     let current = request.app.orchestrator.current();
     let is_known = current.toolset().get(&entry.tool).is_some();
     let (failed_args, error) = failed.unzip();
-    let again = is_known.then(|| Again {
+    let again = is_known.then(|| RepeatForm {
         csrf: CsrfField(layout.csrf.clone()),
         action: format!("/calls/{}/again?session={}", url_part(request.parameter), url_part(session)),
         args: failed_args.or(args_text.clone()).unwrap_or_else(|| "{}".to_owned()),

@@ -11,8 +11,8 @@ use toolwright_orchestrator::store::{
     self, AuditFilter, AuditQuery, Backend, CALL_EVENTS, NumberedEntry, Store,
 };
 
-use super::call::entry_note;
-use super::calls::{
+use super::call_page::entry_note;
+use super::calls_page::{
     address, call_address, entry_duration, period_start, periods, principal_key, text, user_name,
 };
 use super::{form, layout, page};
