@@ -1,4 +1,4 @@
-//! Where a command makes its calls: in this process, which has opened the store, or through the server that uses it.
+//! Makes the calls of a command: in this process, which has opened the store, or through the server that uses it.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub struct SessionInfo {
 pub struct Answer {
     pub envelope: Value,
     pub is_ok: bool,
-    /// The question that the call waits for.
+    /// The confirmation request that the call waits for.
     pub question: Option<ConfirmationPrompt>,
 }
 

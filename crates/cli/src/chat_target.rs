@@ -1,5 +1,5 @@
-//! Where `toolwright chat` converses: with the agent of this process, which has opened the store, or with that of the
-//! server that uses it.
+//! The agent of `toolwright chat`: the one of this process, which has opened the store, or the one of the server that
+//! uses it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -43,9 +43,9 @@ pub struct ChatEvent {
 /// A call that waits for approval.
 #[derive(Debug, Clone)]
 pub struct ConfirmationPrompt {
-    /// The id that the session's principal answers with.
+    /// The id that the session's principal sends with the answer.
     pub id: String,
-    /// The id that an operator answers with.
+    /// The id of the confirmation request, for `toolwright approve` and `reject`.
     pub confirmation_id: String,
     pub preview: String,
     call_id: String,

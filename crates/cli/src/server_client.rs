@@ -1,5 +1,5 @@
-//! A client of the server that uses the store: commands go through it while it runs. It speaks REST, with the key of the
-//! file beside the store.
+//! A client of the server that uses the store: commands go through it while it runs. It speaks REST, with the key of
+//! the file beside the store.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ impl ServerClient {
         Ok(Self { file, http })
     }
 
-    /// The JSON of a response. `principal` is whom the request acts for; without one, the session's own.
+    /// The JSON of a response. `principal` is the one that the request acts for; `None`: the session's own.
     pub async fn send(
         &self,
         method: Method,

@@ -1,4 +1,4 @@
-//! One call: the steps of its path, what it was given and what it returned, its history and the calls that it has made.
+//! One call: its steps, its arguments and its result, its history and its nested calls.
 
 use askama::Template;
 
@@ -62,7 +62,7 @@ pub fn waterfall<'a>(steps: impl Iterator<Item = (&'a str, u32)> + Clone) -> Vec
                 starts: micros_text(start),
                 took: micros_text(u64::from(micros)),
                 x: format!("{:.1}", scale(start).min(WIDTH - 1.5)),
-                // A step that took next to nothing is still seen.
+                // The minimum width of a bar.
                 width: format!("{:.1}", scale(u64::from(micros)).max(1.5)),
                 is_run: name == "run",
             }
@@ -89,7 +89,7 @@ pub struct HistoryRow {
     pub note: String,
 }
 
-/// A call that the handler has made, or that one of those has made.
+/// A nested call, at any depth.
 #[derive(Debug, Clone)]
 pub struct NestedRow {
     /// From 1.

@@ -16,7 +16,7 @@ pub struct ConfirmationsPage {
     pub hint: String,
 }
 
-/// One question to a person.
+/// One confirmation request.
 #[derive(Debug, Clone)]
 pub struct WaitingRequest {
     pub id: String,
@@ -27,7 +27,7 @@ pub struct WaitingRequest {
     pub args: Code,
     /// The arguments as the form to edit them has them.
     pub editable: String,
-    /// Who made the call.
+    /// The caller.
     pub user: String,
     pub session: String,
     pub session_href: String,

@@ -22,7 +22,7 @@ pub(crate) struct Problem {
     /// Line and column in the body.
     position: Option<(usize, usize)>,
     header: Option<Box<(HeaderName, HeaderValue)>>,
-    /// For programs, where the form of the wire has a place for it.
+    /// A code for programs, in wires whose errors have one.
     code: Option<String>,
 }
 
@@ -89,7 +89,7 @@ impl Problem {
         Self { position: (line > 0).then_some((line, column)), ..Self::new(Kind::BAD_JSON, detail) }
     }
 
-    /// With a code for programs.
+    /// Adds a code for programs.
     pub fn with_code(mut self, code: impl Into<String>) -> Self {
         self.code = Some(code.into());
         self
@@ -151,7 +151,7 @@ impl Problem {
         response
     }
 
-    /// Whether the request needs credentials, or others than it has.
+    /// Whether the caller has to sign in, or to sign in again.
     pub fn is_unauthenticated(&self) -> bool {
         self.kind == Kind::UNAUTHENTICATED
     }

@@ -1,4 +1,5 @@
-//! The table of all routes: method, path, who may call it, and the handler. A test compares it with the OpenAPI document.
+//! The table of all routes: method, path, who may call it, and the handler. A test compares it with the OpenAPI
+//! document.
 
 use std::borrow::Cow;
 
@@ -12,7 +13,7 @@ use crate::rest::{
 };
 use crate::{chat, console, mcp, openapi, prometheus, voice};
 
-/// Who may call a route.
+/// The callers that a route admits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Anyone.

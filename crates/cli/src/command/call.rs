@@ -85,7 +85,7 @@ pub fn run(config: &Config, args: &Call) -> Result<ExitCode> {
     Ok(output::status(answer.is_ok))
 }
 
-/// Where the call is made, and what it needs.
+/// The target of the call, with its session options.
 struct CallPlan {
     target: CallTarget,
     /// The tool's id.

@@ -1,5 +1,5 @@
-//! `toolwright chat`: a conversation with the agent in the terminal, through the server if one uses the store. The text goes
-//! to stdout, everything else to stderr.
+//! `toolwright chat`: a conversation with the agent in the terminal, through the server if one uses the store. The text
+//! goes to stdout, everything else to stderr.
 
 use std::collections::HashMap;
 use std::io::IsTerminal;
@@ -207,14 +207,14 @@ impl Terminal {
         }
     }
 
-    /// One message, with the answers to what it asks.
+    /// Sends one message, and answers its confirmation requests.
     async fn turn(&mut self, text: &str) -> Result<()> {
         let mut events = self.conversation.say(text).await?;
         let outcome = self.show(&mut events).await?;
         self.settle(outcome).await
     }
 
-    /// Asks until nothing waits for approval.
+    /// Asks until no confirmation request is pending.
     async fn settle(&mut self, mut outcome: RunOutcome) -> Result<()> {
         loop {
             let RunOutcome::Questions(questions) = outcome else { return Ok(()) };
@@ -233,7 +233,7 @@ impl Terminal {
         }
     }
 
-    /// Asks on the terminal. `None` if nobody can answer.
+    /// Asks on the terminal. `None` without a terminal.
     async fn ask(&mut self, question: &ConfirmationPrompt) -> Result<Option<bool>> {
         output::message(format_args!("\x1b[1;33mapprove?\x1b[0m {}", escape(&question.preview)));
         if !std::io::stdin().is_terminal() {

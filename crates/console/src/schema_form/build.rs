@@ -26,15 +26,15 @@ struct Builder<'a> {
     errors: &'a [(String, String)],
 }
 
-/// Where a value stands: its control's name, its pointer, its label.
+/// The place of a value: the name of its control, its pointer, its label.
 struct Place {
     name: String,
     pointer: String,
     label: String,
     is_required: bool,
-    /// An item of a list: it is there because someone has added it.
+    /// An item of a list, which the user has added.
     is_item: bool,
-    /// It is for browsers without scripts: lists in it have an item each.
+    /// A spare item, for browsers without scripts: each list in it has one item.
     is_spare: bool,
     depth: usize,
 }
@@ -166,7 +166,7 @@ impl Builder<'_> {
             usize::try_from(least).unwrap_or_default().clamp(usize::from(place.is_spare), MAX_EMPTY_ITEMS);
         let shown = values.len().max(least);
         let items = (0..shown).map(item).collect();
-        // Without a script, no item can be added. What is for that case does not contain itself.
+        // Without a script, no item can be added. The item for that case contains no such item in turn.
         let spare = Place { is_spare: true, ..place.item("0") };
         let spare = (shown == 0).then(|| Box::new(self.field(of_items, None, spare)));
         Control::List { items, spare, template, most: number("maxItems") }

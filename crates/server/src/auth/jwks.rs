@@ -16,11 +16,11 @@ use tokio::time::{Instant, timeout};
 const MAX_AGE: Duration = Duration::from_secs(600);
 /// Younger keys are not fetched again, whatever key ids tokens name.
 const MIN_AGE: Duration = Duration::from_secs(30);
-/// For a fetch, and for the requests that wait for the first one.
+/// Timeout of a fetch, and of the requests that wait for the first one.
 const TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_DOCUMENT_BYTES: usize = 1 << 20;
 
-/// Where the keys come from.
+/// The source of the keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     Url(String),
@@ -111,8 +111,8 @@ impl Jwks {
         Self { source: Arc::new(source), min_age: MIN_AGE, keys, last_fetch }
     }
 
-    /// The known keys. When they are old, or when `suffices` finds one missing, they are fetched again in the background; if
-    /// that fails, they stay in use.
+    /// The known keys. When they are old, or when `suffices` finds one missing, they are fetched again in the
+    /// background; if that fails, they stay in use.
     pub async fn keys(&self, suffices: impl Fn(&[Jwk]) -> bool) -> Arc<Vec<Jwk>> {
         let mut changes = self.keys.subscribe();
         let known = changes.borrow().clone();

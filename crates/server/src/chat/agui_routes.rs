@@ -1,5 +1,5 @@
-//! `POST /api/agui`: one run of an AG-UI client. The thread is a conversation that is stored here, so only what is new in
-//! the request is read.
+//! `POST /api/agui`: one run of an AG-UI client. The thread is a conversation that is stored here, so only what is new
+//! in the request is read.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -14,7 +14,7 @@ use crate::body;
 use crate::problem::{Kind, Problem};
 use crate::request::{ApiRequest, ApiResult};
 
-/// `RunAgentInput`. What else it has is not used.
+/// `RunAgentInput`; other fields are ignored.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RunInput {
@@ -152,7 +152,7 @@ fn client_tool(tool: &Value) -> Option<ClientTool> {
     })
 }
 
-/// The payload is as our `responseSchema` says. An interrupt that is not answered declines the call.
+/// The payload is as our `responseSchema` says. An interrupt without an answer rejects the call.
 fn answer(entry: &ResumeEntry) -> Result<Answer, Problem> {
     let approved = match (entry.status.as_str(), entry.payload["approved"].as_bool()) {
         ("cancelled", _) => false,

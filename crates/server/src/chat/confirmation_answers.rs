@@ -1,4 +1,4 @@
-//! Answers to approval requests. They come from a client, so they are checked against the log and the store.
+//! Answers to confirmation requests. They come from a client, so they are checked against the log and the store.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(super) struct ContinuedTurn {
     pub position: u64,
 }
 
-/// Gives all answers. Either all of them fit what was asked, or none is given.
+/// Gives all answers, or none: each must answer an open request of this conversation.
 pub(super) async fn answer_all(
     agent: &Agent,
     session: &str,
@@ -104,7 +104,7 @@ fn is_decision(body: &EventBody, id: &str) -> bool {
     matches!(body, EventBody::ApprovalDecided { approval_id, .. } if approval_id == id)
 }
 
-/// Whether the answer is to something that was asked in this conversation, about the call that was shown.
+/// Whether the answer is to a request of this conversation, for the call that was shown.
 fn answers_open_request(answer: &Answer, history: &[Message]) -> bool {
     let Some(tool) = find_approval(history, &answer.approval_id) else { return false };
     let is_shown = |(call, input): &(String, Value)| *call == tool.call.id && is_same(input, &tool.call.args);

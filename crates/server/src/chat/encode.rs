@@ -232,5 +232,5 @@ pub(super) fn is_after(outcome: Option<&TurnOutcome>, event: &Event) -> bool {
     }
 }
 
-/// How a turn ended that neither ended nor pauses: its process has died, or the store is gone.
+/// The text for a turn without an outcome: its process has died, or the store is unavailable.
 pub(super) const INTERRUPTED: &str = "The turn was interrupted. Send the message again to continue it.";

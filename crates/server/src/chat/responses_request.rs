@@ -72,7 +72,7 @@ fn add_item(transcript: &mut Transcript, item: &Value) -> Result<(), Problem> {
         },
         "function_call" => transcript.call(text("call_id"), text("name"), text("arguments")),
         "function_call_output" => transcript.result(text("call_id"), tool_content(&item["output"])?)?,
-        // Ours or another provider's: they say nothing that the model has to read.
+        // Items of this server or of another provider without content for the model are skipped.
         "reasoning"
         | "mcp_approval_request"
         | "mcp_call"

@@ -85,7 +85,7 @@ const fn is_begin(body: &EventBody) -> bool {
     matches!(body, EventBody::TurnStarted { .. } | EventBody::TurnResumed)
 }
 
-/// A turn, and where in the log its response begins.
+/// A turn, and the position in the log at which its response begins.
 struct StartedResponse {
     conversation: Conversation,
     turn: Turn,

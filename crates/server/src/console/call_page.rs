@@ -27,7 +27,7 @@ pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
     page(&view(&request, &session, &history, None).await?)
 }
 
-/// Makes the call again: with the arguments of the form, for whoever has sent it.
+/// Makes the call again: with the arguments of the form, as the sender of the form.
 pub(crate) async fn repeat_call(mut request: ApiRequest<'_>) -> ApiResult {
     let session = session_parameter(&request)?;
     let form = form::read(&mut request).await?;
@@ -218,7 +218,7 @@ fn history_row(NumberedEntry { number, entry }: &NumberedEntry) -> HistoryRow {
     }
 }
 
-/// The other facts of an entry: who has answered, which limit was clamped, what the handler has written.
+/// The other facts of an entry: the approver, clamped limits, entries of the handler.
 pub(super) fn entry_note(entry: &AuditEntry) -> String {
     let data = &entry.data;
     let mut notes = Vec::new();

@@ -1,5 +1,6 @@
-//! `/confirmations`: what waits for a person, and their answers. An admin answers any request; others answer those of their
-//! own sessions, once they have signed in: a program that has their key needs the token of the request, over REST.
+//! `/confirmations`: the pending confirmation requests, and their answers. An admin answers any request; others answer
+//! those of their own sessions, once they have signed in: a program that has their key needs the token of the request,
+//! over REST.
 
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
     page(&view(&request, None).await?)
 }
 
-/// Approves a call, with edited arguments if the form has them, and leads to it.
+/// Approves a call, with edited arguments if the form has them, and redirects to its page.
 pub(crate) async fn approve(mut request: ApiRequest<'_>) -> ApiResult {
     let form = form::read(&mut request).await?;
     let confirmation = find(&request).await?;
@@ -50,7 +51,7 @@ pub(crate) async fn reject(mut request: ApiRequest<'_>) -> ApiResult {
     answered(&request, &confirmation, rejected.map(drop), None).await
 }
 
-/// Leads to the call, or shows at the request what is wrong with the answer.
+/// Redirects to the call, or shows the error of the answer beside the request.
 async fn answered(
     request: &ApiRequest<'_>,
     confirmation: &ConfirmationRecord,

@@ -1,4 +1,4 @@
-//! `GET /`: what runs, what is wrong, how to connect.
+//! `GET /`: status, problems, and how to connect.
 
 use serde_json::json;
 use toolwright_agent::Model;

@@ -1,5 +1,5 @@
-//! The console: one file per page that collects data, and a view of `toolwright_console` that makes HTML of it. Pages read
-//! through orchestrator, agent and registry, and show a principal what its roles allow.
+//! The console: one file per page that collects data, and a view of `toolwright_console` that makes HTML of it. Pages
+//! read through orchestrator, agent and registry, and show a principal what its roles allow.
 
 pub(crate) mod assets;
 pub(crate) mod audit_page;
@@ -51,14 +51,14 @@ pub(crate) fn page(template: &impl Template) -> ApiResult {
     Ok(body::response(HTML, html))
 }
 
-/// As [`page`], for a form that was refused: its page says what is wrong.
+/// As [`page`], with status 422: the page of a form that was refused.
 pub(crate) fn refused_page(template: &impl Template) -> ApiResult {
     let mut response = page(template)?;
     *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
     Ok(response)
 }
 
-/// Leads the browser to a path of this server, after a form has changed something.
+/// Redirects the browser to a path of this server, after a form was accepted.
 pub(crate) fn redirect(path: &str) -> Response<Body> {
     let mut response = body::no_content();
     *response.status_mut() = StatusCode::SEE_OTHER;
@@ -74,7 +74,7 @@ pub(crate) fn base_url(request: &ApiRequest<'_>) -> String {
     format!("{scheme}://{}", header("host").unwrap_or_default())
 }
 
-/// A failed request of the console. Who has not signed in is asked to.
+/// The response to a failed request of the console. Redirects to the sign-in page if the request is unauthenticated.
 pub(crate) fn problem_response(problem: &Problem, head: &Parts, request_id: &HeaderValue) -> Response<Body> {
     if problem.is_unauthenticated() && head.method.is_safe() {
         return redirect(&sign_in::path_for(head));

@@ -184,7 +184,7 @@ fn turn(session: &str, message: &Message) -> TranscriptTurn {
     }
 }
 
-/// How a turn ended, unless it has simply answered.
+/// The outcome of a turn, unless it was an answer.
 fn outcome_chip(outcome: &TurnOutcome) -> Option<Chip> {
     let tone = match outcome {
         TurnOutcome::Completed => return None,

@@ -1,4 +1,5 @@
-//! `GET /tools`: the tools that the caller may use; an operator sees all. The search looks at names, texts and tags.
+//! `GET /tools`: the tools that the caller may use; an admin sees all of them. The search looks at names, texts and
+//! tags.
 
 use toolwright_console::Page;
 use toolwright_console::chart::Sparkline;

@@ -1,4 +1,4 @@
-//! `GET /toolsets`: the stored toolsets with their sessions, and the difference between two of them. For operators.
+//! `GET /toolsets`: the stored toolsets with their sessions, and the difference between two of them. For admins.
 
 use std::collections::BTreeSet;
 

@@ -42,10 +42,10 @@ pub(super) const STATELESS_REVISION: &str = "2026-07-28";
 
 /// Sessions at a time. Each has a task and a few kilobytes.
 const MAX_SESSIONS: usize = 10_000;
-/// The library closes a session that it has not seen for so long; its host then opens another.
+/// The library closes a session that it has not seen for so long; its MCP host then opens another.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(45 * 60);
-/// The library sees direct calls only in sessions older than this. A session is thus idle for half an hour, at least, when
-/// it is closed.
+/// The library sees direct calls only in sessions older than this. A session is thus idle for half an hour, at least,
+/// when it is closed.
 const TOUCH_AFTER: Duration = Duration::from_secs(15 * 60);
 /// How often shutdown checks for running calls, and how long their responses may take to be written.
 const SHUTDOWN_POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -58,7 +58,7 @@ const SESSION_PREFIX: &str = "mcp_";
 type LibraryResponse = Response<BoxBody<Bytes, Infallible>>;
 type LibraryFuture = Pin<Box<dyn Future<Output = LibraryResponse> + Send>>;
 
-/// Who answers plain calls.
+/// The component that answers plain calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PlainCalls {
     Direct,
@@ -120,7 +120,8 @@ impl McpService {
         (self.close_library)();
     }
 
-    /// Restarts the library's idle timeout of a session for a direct call. False when the library has closed the session.
+    /// Restarts the library's idle timeout of a session for a direct call. False when the library has closed the
+    /// session.
     pub(super) async fn touch(&self, session: &SessionRecord) -> bool {
         let age = auth::now().saturating_sub(session.created_at / 1000);
         if age < TOUCH_AFTER.as_secs() as i64 {
@@ -203,7 +204,7 @@ pub(crate) async fn handle(mut request: ApiRequest<'_>) -> ApiResult {
             return Ok(response);
         }
     }
-    // The library may answer any message with a stream; only a GET is one for as long as the host likes.
+    // The library may answer any message with a stream; only a GET is one for as long as the MCP host likes.
     let session = caller.session.as_ref().filter(|_| head.method == Method::GET);
     let session = session.map(|session| session.id.as_str());
     let App { streams, options, .. } = &**request.app;

@@ -5,8 +5,8 @@
 //! http (principal, session) → rmcp (framing, revisions) → handler → tool_call → orchestrator → reply
 //!                           → plain_call (no library)             ↗
 //! ```
-//! Policy belongs to the orchestrator. Whether a person approves a call is asked through the host (`elicitation.rs`), and
-//! never read from the call's arguments.
+//! Policy belongs to the orchestrator. Whether a person approves a call is asked through the MCP host
+//! (`elicitation.rs`), and never read from the call's arguments.
 
 mod caller;
 mod catalog;

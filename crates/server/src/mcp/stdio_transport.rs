@@ -1,5 +1,5 @@
-//! Messages over a pipe, one per line. Unlike the library's own transport, it replies to lines that are not messages, as
-//! JSON-RPC requires.
+//! Messages over a pipe, one per line. Unlike the library's own transport, it replies to lines that are not messages,
+//! as JSON-RPC requires.
 
 use std::io;
 use std::sync::Arc;

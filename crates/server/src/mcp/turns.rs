@@ -1,4 +1,4 @@
-//! When a turn begins. MCP has no turns, so that a budget per turn needs another mark: the host's own
+//! When a turn begins. MCP has no turns, so that a budget per turn needs another mark: the MCP host's own
 //! (`_meta["toolwright/turn"]`), or a pause between two calls.
 
 use std::collections::HashMap;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use toolwright_registry::hex;
 
-/// The member of `_meta` by which a host names its turn: another value begins another turn.
+/// The member of `_meta` by which an MCP host names its turn: another value begins another turn.
 pub(super) const TURN: &str = "toolwright/turn";
 /// Beyond this number, entries that no longer matter are removed.
 const MAX_ENTRIES: usize = 10_000;
@@ -26,7 +26,7 @@ struct LastCall {
 /// The turn of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Turn {
-    /// The name that the host gave it.
+    /// The name that the MCP host gave it.
     marker: Option<String>,
     /// Unique in the store.
     pub id: String,

@@ -32,7 +32,7 @@ struct RejectBody {
     reason: Option<String>,
 }
 
-/// A page of those of one session, or of all sessions that the caller may see.
+/// A page of the confirmation requests of one session, or of all sessions that the caller may see.
 pub(crate) async fn list(request: ApiRequest<'_>) -> ApiResult {
     let [session, after, limit] = request.query(["sessionId", "after", "limit"])?;
     if let Some(session) = session.as_deref().filter(|_| !request.is_admin()) {
@@ -108,8 +108,8 @@ async fn find(request: &ApiRequest<'_>) -> Result<Arc<ConfirmationRecord>, Probl
     Ok(confirmation)
 }
 
-/// An id is not a secret: a client proves with the token that the request was sent to it, and a model that calls the API
-/// with its client's key has none. A token, where one is given, must be valid.
+/// An id is not a secret: a client proves with the token that the request was sent to it, and a model that calls the
+/// API with its client's key has none. A token, where one is given, must be valid.
 fn approver<'a>(
     request: &'a ApiRequest<'_>,
     confirmation: &'a ConfirmationRecord,
@@ -151,8 +151,8 @@ pub(crate) fn to_problem(error: Error, id: &str) -> Problem {
     Problem::new(kind, detail)
 }
 
-/// The envelope of an answered call. If what the call would do has changed, it is a new question: an approver who has
-/// proved with the token to be the client gets the new token.
+/// The envelope of an answered call. If the effect of the call has changed, it waits for a new confirmation request: an
+/// approver who has proved with the token to be the client gets the new token.
 fn to_response(request: &ApiRequest<'_>, envelope: &Envelope) -> ApiResult {
     let has_token = request.parameter.contains('.');
     Ok(if has_token { json::response(&ClientEnvelope(envelope)) } else { json::response(envelope) })
