@@ -69,7 +69,7 @@ pub struct Common {
     pub format: Format,
 }
 
-/// Who reads the output.
+/// The format of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     Human,
@@ -123,8 +123,8 @@ pub enum Command {
     Schema(schema::Schema),
 }
 
-/// Options that have no effect on a command: its help does not show them. They are accepted everywhere, so that a script
-/// can set them once.
+/// Options that have no effect on a command: its help does not show them. They are accepted everywhere, so that a
+/// script can set them once.
 const WITHOUT_EFFECT: &[(&str, &[&str])] = &[
     ("build", &["store", "kb"]),
     ("check", &["store", "kb"]),

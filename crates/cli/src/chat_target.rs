@@ -28,7 +28,7 @@ pub enum ChatTarget {
 pub struct Conversation {
     pub target: ChatTarget,
     pub session: String,
-    /// The session's own.
+    /// The principal of the session.
     pub principal: Principal,
 }
 
@@ -158,7 +158,7 @@ impl ConfirmationPrompt {
         Some(Self::new(tool.approval.as_ref()?, tool.call.args.clone()))
     }
 
-    /// From a part of a UI message.
+    /// Reads the prompt from a part of a UI message.
     fn from_part(part: &Value) -> Option<Self> {
         let (approval, descriptor) = (&part["approval"], &part["approval"]["descriptor"]);
         let text = |value: &Value| value.as_str().map(str::to_owned);

@@ -113,7 +113,7 @@ impl ServerClient {
         Ok(Err(Refusal { status, detail }))
     }
 
-    /// As [`Self::send`], where a refusal is the command's failure.
+    /// As [`Self::send`]; a refusal becomes the failure of the command.
     pub async fn get_answer(
         &self,
         method: Method,
@@ -165,7 +165,7 @@ impl ServerClient {
     }
 }
 
-/// Why the server refuses a request: problem details, or a sentence.
+/// The message of a refusal: the detail of a problem document, or a sentence.
 fn detail(body: &str) -> String {
     match serde_json::from_str::<Value>(body) {
         Ok(problem) => {

@@ -45,7 +45,7 @@ impl ToolSelection {
 }
 
 impl Viewer {
-    /// All tools, unless an option names a session; without a mode, what it may use in any mode.
+    /// All tools, unless an option names a session; without a mode, the tools that it may use in any mode.
     pub fn visible(
         &self,
         tools: &Arc<Toolset>,

@@ -92,7 +92,7 @@ pub struct HistoryRow {
 /// A nested call, at any depth.
 #[derive(Debug, Clone)]
 pub struct NestedRow {
-    /// From 1.
+    /// The depth in the tree, from 1.
     pub depth: usize,
     pub tool: String,
     pub href: String,

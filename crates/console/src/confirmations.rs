@@ -12,7 +12,7 @@ pub struct ConfirmationsPage {
     pub notices: Vec<Notice>,
     pub requests: Vec<WaitingRequest>,
     pub pager: Pager,
-    /// Why this user cannot answer here; empty if they can.
+    /// The reason why this user cannot answer here; empty if they can.
     pub hint: String,
 }
 
@@ -25,7 +25,7 @@ pub struct WaitingRequest {
     pub version: String,
     pub preview: String,
     pub args: Code,
-    /// The arguments as the form to edit them has them.
+    /// The arguments in the form that edits them.
     pub editable: String,
     /// The caller.
     pub user: String,

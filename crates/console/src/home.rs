@@ -62,7 +62,7 @@ impl HomePage {
         self.findings.iter().any(|finding| finding.is_error)
     }
 
-    /// Differs when a reader should see the page again.
+    /// A hash that changes when the page should be reloaded.
     fn state(&self) -> String {
         let mut hasher = DefaultHasher::new();
         self.layout.toolset.hash(&mut hasher);

@@ -52,7 +52,7 @@ impl Chip {
     }
 }
 
-/// A text in which what stands between backticks is code.
+/// A text in which parts between backticks are code.
 #[derive(Debug, Clone, PartialEq, Eq, Template)]
 #[template(
     source = "{% for (is_code, text) in self.pieces() %}{% if is_code %}<code>{{ text }}</code>{% else %}{{ text }}{% endif %}{% endfor %}",
@@ -108,7 +108,7 @@ pub struct Pager {
 #[derive(Debug, Clone, PartialEq, Eq, Template)]
 #[template(path = "parts/code.html")]
 pub struct Code {
-    /// Says what it is, for screen readers.
+    /// The label for screen readers.
     pub label: String,
     pub text: String,
 }

@@ -84,7 +84,7 @@ impl<G: Unpin> hyper::body::Body for UntilEnded<G> {
     }
 }
 
-/// The most bytes of a body, and the setting that says so.
+/// The maximum size of a body, and the name of its setting.
 pub(crate) struct SizeLimit {
     pub bytes: usize,
     pub setting: &'static str,

@@ -25,7 +25,7 @@ use crate::write_timeout::WriteTimeout;
 const MAX_HEAD_BYTES: usize = 64 << 10;
 /// Hyper allocates room for so many headers with every request.
 const MAX_HEADERS: usize = 128;
-/// For the response to a request whose head timed out.
+/// Timeout for writing the response to a request whose head timed out.
 const REFUSAL_TIMEOUT: Duration = Duration::from_millis(100);
 
 pub(crate) async fn serve_connection(app: Arc<App>, stream: TcpStream, peer: SocketAddr, admitted: Admitted) {
@@ -48,7 +48,7 @@ pub(crate) async fn serve_connection(app: Arc<App>, stream: TcpStream, peer: Soc
     loop {
         tokio::select! {
             biased;
-            // An error is the client's: it has closed the connection, or sent what is not HTTP.
+            // An error is the client's: it has closed the connection, or did not send HTTP.
             _ = &mut connection => return,
             () = &mut shutdown, if !is_shutting_down => {
                 is_shutting_down = true;

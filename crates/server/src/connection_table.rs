@@ -16,7 +16,8 @@ const RESERVE: usize = 64;
 /// How long a connection of the reserve may be idle.
 const RESERVE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Owns the counts of connections. When a limit is reached, the connection that has been idle for the longest is closed.
+/// Owns the counts of connections. When a limit is reached, the connection that has been idle for the longest is
+/// closed.
 #[derive(Debug)]
 pub(crate) struct ConnectionTable {
     max_connections: usize,
@@ -31,7 +32,7 @@ pub(crate) struct ConnectionTable {
 struct OpenConnections {
     next_id: u64,
     by_id: HashMap<u64, Entry>,
-    /// Of regular connections.
+    /// The number of regular connections by peer.
     per_peer: HashMap<IpAddr, usize>,
     regular: usize,
 }
@@ -43,7 +44,7 @@ struct Entry {
     idle: Arc<IdleTimer>,
 }
 
-/// The requests that a connection may send.
+/// The class of a connection, which limits its requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConnectionClass {
     Regular,
@@ -123,8 +124,8 @@ impl OpenConnections {
         decrement(&mut self.per_peer, &entry.peer);
     }
 
-    /// Closes the connection that has been idle for the longest among those that `is_eligible` names. False when none of
-    /// them is idle.
+    /// Closes the connection that has been idle for the longest among those that `is_eligible` names. False when none
+    /// of them is idle.
     fn close_longest_idle(&mut self, is_eligible: impl Fn(&Entry) -> bool) -> bool {
         let eligible = self.by_id.iter().filter(|(_, entry)| is_eligible(entry));
         let idle = eligible.filter_map(|(id, entry)| Some((entry.idle.idle_since()?, *id)));

@@ -64,7 +64,7 @@ pub struct KbRecord {
 /// A text to be added.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KbText {
-    /// The name of its file; the extension says what it is.
+    /// The name of its file; the extension is its format.
     pub name: String,
     pub text: String,
     pub namespace: String,

@@ -1,5 +1,5 @@
 //! Translates wires: HTTP requests into calls of the orchestrator, envelopes into responses. It authenticates callers;
-//! what they may do is decided by the orchestrator.
+//! the orchestrator decides on their permissions.
 //!
 //! ```text
 //! connection (limits, timeouts) → service (id, origin, route, principal) → rest/…, mcp/… → orchestrator → envelope → response

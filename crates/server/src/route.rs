@@ -1,4 +1,4 @@
-//! The table of all routes: method, path, who may call it, and the handler. A test compares it with the OpenAPI
+//! The table of all routes: method, path, access, and the handler. A test compares it with the OpenAPI
 //! document.
 
 use std::borrow::Cow;
@@ -20,7 +20,7 @@ pub enum Access {
     Open,
     /// Anyone, within the limits on connections and requests.
     Anonymous,
-    /// Anyone who has the URL, which cannot be guessed. Pages of any site may embed what is there.
+    /// Anyone who has the URL, which cannot be guessed. Pages of any site may embed the resource.
     Link,
     /// Authenticated callers.
     Authenticated,

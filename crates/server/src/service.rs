@@ -92,8 +92,8 @@ pub(crate) async fn respond(
     response
 }
 
-/// A streamed response that ends with its request's credentials. After the response, whole or streamed, the connection is
-/// idle.
+/// A streamed response that ends with its request's credentials. After the response, whole or streamed, the connection
+/// is idle.
 fn end_with_credentials(
     response: Response<Body>,
     app: &Arc<App>,
@@ -208,7 +208,7 @@ impl RequestState {
         }
     }
 
-    /// Adds what browsers are told about the response.
+    /// Adds the security and CORS headers of the route.
     fn add_headers(&mut self, response: &mut Response<Body>) {
         if self.errors == ErrorForm::Page {
             console::protect(response.headers_mut());

@@ -90,7 +90,7 @@ struct CallPlan {
     target: CallTarget,
     /// The tool's id.
     tool: String,
-    /// Of calls in this process.
+    /// The runtime and the imported tools of a call in this process.
     own: Option<(Runtime, Imports)>,
 }
 

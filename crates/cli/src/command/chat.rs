@@ -70,7 +70,7 @@ pub fn run(config: &Config, args: &Chat) -> Result<ExitCode> {
     Ok(output::status(is_ok))
 }
 
-/// With an agent in this process.
+/// Chats with an agent in this process.
 async fn chat_alone(config: &Config, args: &Chat, store: Store) -> Result<bool> {
     let (runtime, _imports) = toolset::load_runtime_for_call(&args.source, config)?;
     let builder = Orchestrator::builder(runtime).store(store);
@@ -86,7 +86,7 @@ async fn chat_alone(config: &Config, args: &Chat, store: Store) -> Result<bool> 
     Ok(is_ok)
 }
 
-/// With the agent of the server that uses the store.
+/// Chats with the agent of the server that uses the store.
 async fn chat_through(config: &Config, args: &Chat, server: ServerClient) -> Result<bool> {
     toolset::refuse_artifact(&args.source, &server)?;
     if let Some(name) = args.agent.name() {
@@ -138,7 +138,7 @@ async fn open(
     Ok(Conversation { target, session, principal })
 }
 
-/// For `--continue`.
+/// Remembers the session for `--continue`.
 fn remember(file: &Path, session: &str) {
     let written =
         file.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(file, session));
@@ -155,7 +155,7 @@ fn model_name(model: &Model) -> String {
     }
 }
 
-/// False when a turn has failed.
+/// Runs the conversation. False when a turn has failed.
 async fn converse(config: &Config, args: &Chat, conversation: Conversation, greeting: &str) -> Result<bool> {
     output::message(format_args!("\x1b[2m{greeting}session {}\x1b[0m", conversation.session));
     let mut chat = Terminal { conversation, format: config.format, lines: read_lines(), is_ok: true };

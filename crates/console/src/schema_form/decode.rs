@@ -1,4 +1,4 @@
-//! Reads what a form sends back: the arguments, and what could not be read.
+//! Reads a submitted form: the arguments, and the values that could not be read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::schema::{Schema, Shape};
 use super::{MAX_DEPTH, NEW_ITEM, ROOT};
 
-/// Arguments of a form, or to begin one with.
+/// The values of a form: submitted ones, or the initial ones.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FormValues {
     pub args: Value,
@@ -39,7 +39,8 @@ impl FormValues {
     }
 }
 
-/// Reads the arguments from the fields of a form, as the schema says. An empty control of an optional value leaves it out.
+/// Reads the arguments from the fields of a form, as the schema says. An empty control of an optional value leaves it
+/// out.
 pub fn decode<'a>(schema: &Value, fields: impl Iterator<Item = (&'a str, &'a str)>) -> FormValues {
     let mut decoder = Decoder { fields: fields.collect(), decoded: FormValues::default() };
     let args = decoder.value(Schema::new(schema).resolved(), ROOT, true, 0);

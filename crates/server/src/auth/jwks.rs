@@ -91,7 +91,7 @@ impl Jwk {
 #[derive(Debug)]
 pub(super) struct Jwks {
     source: Arc<Source>,
-    /// See [`MIN_AGE`].
+    /// [`MIN_AGE`], or a shorter time in tests.
     min_age: Duration,
     /// `None` until the first fetch has ended.
     keys: Arc<watch::Sender<Option<Arc<Vec<Jwk>>>>>,

@@ -1,5 +1,5 @@
-//! `POST /api/agui`: one run of an AG-UI client. The thread is a conversation that is stored here, so only what is new
-//! in the request is read.
+//! `POST /api/agui`: one run of an AG-UI client. The thread is a stored conversation, so only the new part of the
+//! request is read.
 
 use serde::Deserialize;
 use serde_json::Value;

@@ -63,7 +63,7 @@ const fn code(error: &Error) -> &'static str {
     }
 }
 
-/// With a capital letter and a full stop.
+/// Adds a capital letter and a full stop to a text.
 fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();

@@ -53,8 +53,8 @@ pub(crate) async fn post(mut request: ApiRequest<'_>) -> ApiResult {
     stream(&request, &conversation, &turn, position).await
 }
 
-/// `GET /api/chat/{chatId}/stream`: the whole message that is being written, from its begin. A turn that was interrupted
-/// continues.
+/// `GET /api/chat/{chatId}/stream`: the whole message that is being written, from its begin. A turn that was
+/// interrupted continues.
 pub(crate) async fn resume(request: ApiRequest<'_>) -> ApiResult {
     // Nothing to resume is no error: clients ask on every load of a page.
     let Some(conversation) = session::find(&request, request.parameter).await? else {
@@ -66,7 +66,7 @@ pub(crate) async fn resume(request: ApiRequest<'_>) -> ApiResult {
     }
 }
 
-/// `POST /api/chat/{chatId}/stop`: stops the running turn. What it has said so far stays.
+/// `POST /api/chat/{chatId}/stop`: stops the running turn. Its output so far is kept.
 pub(crate) async fn stop(mut request: ApiRequest<'_>) -> ApiResult {
     let body: Value = request.read_chat_json().await?;
     let conversation = known(&request).await?;

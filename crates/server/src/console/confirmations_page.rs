@@ -82,7 +82,7 @@ async fn find(request: &ApiRequest<'_>) -> Result<Arc<ConfirmationRecord>, Probl
     Ok(confirmation)
 }
 
-/// Whether a person uses this browser: an admin, or someone who has signed in.
+/// Whether this user may answer here: an admin, or a signed-in user.
 fn can_answer(request: &ApiRequest<'_>) -> bool {
     request.is_admin() || request.app.auth.is_signed_in(&request.head.headers)
 }

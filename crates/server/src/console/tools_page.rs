@@ -28,7 +28,7 @@ struct Filter {
     effects: Option<SideEffects>,
     mode: Option<Mode>,
     confirmation: Option<bool>,
-    /// From 1.
+    /// The number of the page, from 1.
     page: usize,
 }
 
@@ -169,7 +169,7 @@ fn row(tool: &Tool, metrics: Option<&ToolMetrics>) -> ToolRow {
     }
 }
 
-/// The numbers of a tool in the last day.
+/// The numbers of a tool over the last day.
 pub(super) fn health(metrics: &ToolMetrics, budget: f64) -> Health {
     let errors: u64 = metrics.errors.values().sum();
     let p95 = metrics.quantile(0.95);

@@ -22,7 +22,7 @@ pub(super) struct Catalog {
 
 pub(super) struct CatalogTool {
     pub declaration: Declaration,
-    /// Its results go below a member of their own.
+    /// Its results are wrapped in a member `result`.
     pub wraps_output: bool,
     /// Its calls spend the budget of a turn.
     pub is_retrieval: bool,

@@ -18,7 +18,7 @@ use toolwright_contract::{Envelope, ErrorKind};
 
 /// The key of the prompt in `inputRequests`.
 const INPUT_KEY: &str = "confirmation";
-/// For an MCP host that does not answer at all; the confirmation request itself expires as the orchestrator says.
+/// Timeout for an MCP host that does not answer. The confirmation request expires independently of it.
 const ELICITATION_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Whether the MCP host can show a form to a person.
@@ -33,14 +33,14 @@ pub(super) fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
 
-/// The question that the MCP host shows to the person.
+/// The confirmation prompt that the MCP host shows to the person.
 pub(super) struct ConfirmationPrompt {
     pub token: String,
     message: String,
 }
 
 impl ConfirmationPrompt {
-    /// For a call that waits for confirmation.
+    /// The prompt for a call that waits for confirmation; `None` for any other outcome.
     pub fn from_envelope(envelope: &Envelope) -> Option<Self> {
         let failure = envelope.outcome.as_ref().err()?;
         if failure.kind != ErrorKind::ConfirmationRequired {

@@ -267,7 +267,7 @@ impl ServerHandler for Handler {
         Some(requested.intersection(&supported))
     }
 
-    /// Notifies a subscriber of newer toolsets. Without a session, nothing else changes what it may use.
+    /// Notifies a subscriber of newer toolsets. Without a session, the list changes for no other reason.
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let mut installs = self.state.orchestrator.installs();
         let (wants, sink) = (context.accepted(), context.sink());

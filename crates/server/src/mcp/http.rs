@@ -40,7 +40,7 @@ pub(super) static PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-pr
 /// The first revision without sessions.
 pub(super) const STATELESS_REVISION: &str = "2026-07-28";
 
-/// Sessions at a time. Each has a task and a few kilobytes.
+/// Maximum number of open sessions. Each has a task and a few kilobytes.
 const MAX_SESSIONS: usize = 10_000;
 /// The library closes a session that it has not seen for so long; its MCP host then opens another.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(45 * 60);

@@ -22,9 +22,9 @@ pub(super) struct McpState {
     /// The mode of all sessions.
     pub mode: Mode,
     pub turns: TurnTracker,
-    /// How many calls run now.
+    /// The number of running calls.
     pub call_count: AtomicUsize,
-    /// Those that bypass the library in a session.
+    /// The running calls of sessions that bypass the library.
     pub running_calls: RunningCalls,
     pub last_principals: LastPrincipals,
     catalogs: RwLock<Vec<Arc<Catalog>>>,

@@ -42,9 +42,9 @@ const MAX_REQUEST_ID_BYTES: usize = 128;
 pub(super) struct CallScope<'a> {
     pub state: &'a McpState,
     pub caller: &'a Caller,
-    /// `None`: a session of its own.
+    /// `None`: the call gets a session of its own.
     pub session: Option<Arc<SessionRecord>>,
-    /// `None`: no such tool.
+    /// `None`: the tool is unknown.
     pub tool: Option<&'a CatalogTool>,
 }
 
@@ -216,7 +216,7 @@ impl LibraryCall<'_> {
         };
         let confirmation = self.confirmation(&prompt.token).await?;
         match self.decide(&confirmation, &prompt.token, decision).await? {
-            // If what the call would do has changed meanwhile, it asks again.
+            // If the effect of the call has changed meanwhile, the MCP host is asked again.
             Some(decided) => self.respond_or_confirm(decided, message).await,
             None => self.respond(&envelope, message),
         }

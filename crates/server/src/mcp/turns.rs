@@ -26,9 +26,9 @@ struct LastCall {
 /// The turn of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Turn {
-    /// The name that the MCP host gave it.
+    /// The MCP host's name for the turn.
     marker: Option<String>,
-    /// Unique in the store.
+    /// The id of the turn, unique in the store.
     pub id: String,
 }
 

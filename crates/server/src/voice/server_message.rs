@@ -8,18 +8,18 @@ use super::MAX_FRAME_BYTES;
 use super::client_message::{ProtocolError, VERSION};
 use crate::chat::timestamp;
 
-/// How a connection ends.
+/// The end of a connection: the close frame, and an error before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Close {
     pub code: u16,
-    /// For the close frame; at most 123 bytes.
+    /// The reason in the close frame; at most 123 bytes.
     pub reason: String,
-    /// The `error` message before it.
+    /// The `error` message that is sent before the close frame.
     pub error: Option<ProtocolError>,
 }
 
 impl Close {
-    /// With an `error` message.
+    /// A close that is preceded by an `error` message.
     pub fn error(code: u16, error: ProtocolError) -> Self {
         Self { code, reason: error.code.to_owned(), error: Some(error) }
     }

@@ -20,11 +20,11 @@ use super::{Caller, MAX_FRAME_BYTES};
 
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 const PING_INTERVAL: Duration = Duration::from_secs(10);
-/// Without any frame for so long, the connection is half-open.
+/// Timeout without any frame: the connection is half-open.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
-/// For the close frame.
+/// How long the close handshake may take.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Text messages of a client in a second.
+/// Maximum number of text messages of a client in a second.
 const MAX_MESSAGES: u32 = 200;
 
 type Socket = WebSocketStream<TokioIo<Upgraded>>;
@@ -43,8 +43,8 @@ pub(super) async fn serve(caller: Caller, socket: Socket) {
     }
 }
 
-/// Sends the close frame, and reads on until the client has seen it: a connection that is closed with unread data is reset,
-/// and the client would not learn why.
+/// Sends the close frame, and reads on until the client has seen it: a connection that is closed with unread data is
+/// reset, and the client would not learn why.
 async fn say_goodbye(
     close: Close,
     mut sink: Sink,
@@ -138,7 +138,7 @@ fn refusal(error: &StartError) -> Close {
     Close::error(code, ProtocolError::new(word, format!("{error}.")))
 }
 
-/// How the connection ends when a frame cannot be read. `None`: the client is gone.
+/// The close for a frame that cannot be read. `None`: the client is gone.
 fn close_for_error(error: &tungstenite::Error) -> Option<Close> {
     match error {
         tungstenite::Error::Capacity(CapacityError::MessageTooLong { size, .. }) => {
@@ -152,7 +152,7 @@ fn close_for_error(error: &tungstenite::Error) -> Option<Close> {
     }
 }
 
-/// Text messages in the current second.
+/// Counts the text messages in the current second.
 struct MessageRate {
     since: Instant,
     count: u32,

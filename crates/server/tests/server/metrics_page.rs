@@ -59,8 +59,7 @@ async fn the_page_of_metrics_lists_all_that_the_server_exports_and_no_others() {
     let documented = documented();
     let names: Vec<&str> = documented.keys().map(String::as_str).collect();
     assert_eq!(names, kinds.keys().copied().collect::<Vec<_>>(), "update docs/reference/metrics.md");
-    let is_histogram = |kind: &&str| **kind == *"histogram";
-    let histograms = kinds.iter().filter(|(_, kind)| is_histogram(kind)).map(|(name, _)| *name).collect();
+    let histograms = kinds.iter().filter(|entry| *entry.1 == "histogram").map(|(name, _)| *name).collect();
     let labels = exported_labels(&text, &histograms);
     for (name, metric) in &documented {
         let name = name.as_str();

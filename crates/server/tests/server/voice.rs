@@ -74,7 +74,7 @@ async fn what_is_no_websocket_of_an_allowed_caller_is_refused_before_the_upgrade
     refused.problem(426, "WebSocket");
     assert_eq!(refused.header("upgrade"), Some("websocket"));
     server.client.with("origin", "http://evil.example").get("/voice").await.problem(403, "cors_origins");
-    let with_keys = self::server().await;
+    let with_keys = server_with_voice().await;
     with_keys.create_key("mira", &[]);
     with_keys.client.get("/voice").await.problem(401, "Bearer");
 }
