@@ -14,7 +14,7 @@ pub(super) enum ResponseInput {
     Conversation(Transcript),
     /// Results of the client's own tools.
     Results(Vec<ClientResult>),
-    /// Answers to approval requests.
+    /// Answers to confirmation requests.
     Answers(Vec<Answer>),
 }
 

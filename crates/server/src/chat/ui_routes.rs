@@ -19,7 +19,7 @@ use crate::request::{ApiRequest, ApiResult};
 
 const X_UI_STREAM: HeaderName = HeaderName::from_static("x-vercel-ai-ui-message-stream");
 
-/// `POST /api/chat`: a message of the user, or answers to approval requests.
+/// `POST /api/chat`: a message of the user, or answers to confirmation requests.
 pub(crate) async fn post(mut request: ApiRequest<'_>) -> ApiResult {
     let body: ChatBody = request.read_chat_json().await?;
     let input = body.input()?;

@@ -1,4 +1,4 @@
-//! Answers to approval requests over the chat wires: only the owner's, with the id that the chat has shown.
+//! Answers to confirmation requests over the chat wires: only the owner's, with the id that the chat has shown.
 
 use serde_json::{Value, json};
 
