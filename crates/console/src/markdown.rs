@@ -27,7 +27,7 @@ impl std::fmt::Display for Markdown {
 impl HtmlSafe for Markdown {}
 
 /// The event, if it may be part of a page. `open_links` says of each open link whether it was kept.
-fn allowed<'a>(event: Event<'a>, open_links: &mut Vec<bool>) -> Option<Event<'a>> {
+fn filter_event<'a>(event: Event<'a>, open_links: &mut Vec<bool>) -> Option<Event<'a>> {
     Some(match event {
         Event::Html(text) | Event::InlineHtml(text) => Event::Text(text),
         Event::Start(Tag::HtmlBlock) => Event::Start(Tag::Paragraph),

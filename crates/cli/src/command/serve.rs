@@ -166,7 +166,7 @@ async fn open_to_commands(
 
 /// Prints the models that answer in text and in voice.
 fn announce_models(text: &str, voice: Option<&str>) {
-    output::message(format_args!("{text}"));
+    output::message(text);
     if let Some(voice) = voice {
         output::message(format_args!("voice clients talk to {voice}"));
     }
