@@ -77,7 +77,7 @@ pub(crate) fn base_url(request: &ApiRequest<'_>) -> String {
 /// The response to a failed request of the console. Redirects to the sign-in page if the request is unauthenticated.
 pub(crate) fn problem_response(problem: &Problem, head: &Parts, request_id: &HeaderValue) -> Response<Body> {
     if problem.is_unauthenticated() && head.method.is_safe() {
-        return redirect(&sign_in::path_for(head));
+        return redirect(&sign_in_page::path_for(head));
     }
     problem.response(request_id, ErrorForm::Page)
 }
