@@ -182,9 +182,9 @@ fn a_confirmation_request_is_listed_and_answered_by_another_process() {
     call(&project, &["--session", "s2"]).expect_code(1).expect_stderr(&["toolwright approve conf_", "--yes"]);
     let id = waiting(&project)["id"].as_str().unwrap().to_owned();
     project.run(&["confirmations", "--session", "s1"]).expect_code(0).expect_stderr(&["no call waits"]);
-    let denied =
-        project.run(&["deny", &id, "--reason", "too dear", "--format", "json"]).expect_code(0).json();
-    assert_eq!(denied["error"]["message"], "The user declined this call: too dear");
+    let rejected =
+        project.run(&["reject", &id, "--reason", "too dear", "--format", "json"]).expect_code(0).json();
+    assert_eq!(rejected["error"]["message"], "The user declined this call: too dear");
     project.run(&["confirmations"]).expect_code(0).expect_stderr(&["no call waits"]);
 }
 

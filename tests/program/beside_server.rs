@@ -157,7 +157,7 @@ fn the_file_that_names_the_server_is_private_and_checked() {
     change("version", json!("0.0.1"));
     call().expect_code(1).expect_stderr(&["toolwright 0.0.1", "restart the server"]);
     change("key", json!("twl_other"));
-    call().expect_code(1).expect_stderr(&["refuses", "another run"]);
+    call().expect_code(1).expect_stderr(&["refuses", "outdated"]);
     let mut host = Host::start(&project, &[]);
     assert!(host.ended_with_error().contains("the key is wrong"));
     fs::write(&path, &text).unwrap();

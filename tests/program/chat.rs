@@ -30,7 +30,7 @@ fn without_a_terminal_a_call_waits_for_approval() {
         project.run(&["chat", "--agent", "offline", r#"/send_note {"query": "hello"}"#]).expect_code(0);
     let asked = asked.expect_stderr(&["approve?", "toolwright approve conf_"]);
     let id = asked.stderr.split("toolwright approve ").nth(1).unwrap().split('`').next().unwrap();
-    project.run(&["deny", id]).expect_code(0);
+    project.run(&["reject", id]).expect_code(0);
 }
 
 #[test]

@@ -15,7 +15,7 @@ const COMMANDS: [&str; 17] = [
     "call",
     "confirmations",
     "approve",
-    "deny",
+    "reject",
     "schema",
     "serve",
     "keys",

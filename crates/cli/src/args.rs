@@ -69,7 +69,7 @@ pub struct Common {
     pub format: Format,
 }
 
-/// Who reads the output.
+/// The format of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     Human,
@@ -88,7 +88,7 @@ pub enum Command {
     Call(call::Call),
     Confirmations(confirm::Confirmations),
     Approve(confirm::Approve),
-    Deny(confirm::Deny),
+    Reject(confirm::Reject),
     Unblock(unblock::Unblock),
     Test(test::Test),
     /// Fill, search and maintain the knowledge base
@@ -123,8 +123,8 @@ pub enum Command {
     Schema(schema::Schema),
 }
 
-/// Options that have no effect on a command: its help does not show them. They are accepted everywhere, so that a script
-/// can set them once.
+/// Options that have no effect on a command: its help does not show them. They are accepted everywhere, so that a
+/// script can set them once.
 const WITHOUT_EFFECT: &[(&str, &[&str])] = &[
     ("build", &["store", "kb"]),
     ("check", &["store", "kb"]),
@@ -134,7 +134,7 @@ const WITHOUT_EFFECT: &[(&str, &[&str])] = &[
     ("list", &["store", "kb"]),
     ("describe", &["store", "kb"]),
     ("confirmations", &["tools", "kb"]),
-    ("deny", &["tools", "kb"]),
+    ("reject", &["tools", "kb"]),
     ("unblock", &["tools", "kb"]),
     ("test", &["store", "kb"]),
     ("kb", &["tools", "store"]),

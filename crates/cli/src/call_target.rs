@@ -1,4 +1,4 @@
-//! Where a command makes its calls: in this process, which has opened the store, or through the server that uses it.
+//! Makes the calls of a command: in this process, which has opened the store, or through the server that uses it.
 
 use std::sync::Arc;
 
@@ -32,11 +32,11 @@ pub struct SessionInfo {
 pub struct Answer {
     pub envelope: Value,
     pub is_ok: bool,
-    /// The question that the call waits for.
-    pub question: Option<Question>,
+    /// The confirmation request that the call waits for.
+    pub question: Option<ConfirmationPrompt>,
 }
 
-pub struct Question {
+pub struct ConfirmationPrompt {
     pub id: String,
     pub preview: String,
     pub token: Option<String>,
@@ -208,7 +208,7 @@ impl Answer {
         let request = &envelope["error"]["details"]["confirmation_request"];
         let text = |name: &str| request[name].as_str().map(str::to_owned);
         let is_question = envelope["error"]["type"] == ErrorKind::ConfirmationRequired.as_str();
-        let question = text("confirmation_id").filter(|_| is_question).map(|id| Question {
+        let question = text("confirmation_id").filter(|_| is_question).map(|id| ConfirmationPrompt {
             id,
             preview: text("preview").unwrap_or_default(),
             token: text("confirmation_token"),

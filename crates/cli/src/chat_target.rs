@@ -1,5 +1,5 @@
-//! Where `toolwright chat` converses: with the agent of this process, which has opened the store, or with that of the
-//! server that uses it.
+//! The agent of `toolwright chat`: the one of this process, which has opened the store, or the one of the server that
+//! uses it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub enum ChatTarget {
 pub struct Conversation {
     pub target: ChatTarget,
     pub session: String,
-    /// The session's own.
+    /// The principal of the session.
     pub principal: Principal,
 }
 
@@ -42,10 +42,10 @@ pub struct ChatEvent {
 
 /// A call that waits for approval.
 #[derive(Debug, Clone)]
-pub struct Question {
-    /// The id that the session's principal answers with.
+pub struct ConfirmationPrompt {
+    /// The id that the session's principal sends with the answer.
     pub id: String,
-    /// The id that an operator answers with.
+    /// The id of the confirmation request, for `toolwright approve` and `reject`.
     pub confirmation_id: String,
     pub preview: String,
     call_id: String,
@@ -71,7 +71,7 @@ impl Conversation {
     }
 
     /// Answers a question. The events are those of the turn's continuation.
-    pub async fn answer(&self, question: &Question, approved: bool) -> Result<ChatEvents> {
+    pub async fn answer(&self, question: &ConfirmationPrompt, approved: bool) -> Result<ChatEvents> {
         match &self.target {
             ChatTarget::Own(agent) => {
                 let answer = ApprovalAnswer {
@@ -86,7 +86,7 @@ impl Conversation {
                 self.own_events(agent, turn.resumed_at).await
             }
             ChatTarget::Server(server) => {
-                let Question { id, call_id, tool, input, .. } = question;
+                let ConfirmationPrompt { id, call_id, tool, input, .. } = question;
                 let part = json!({ "type": format!("tool-{tool}"), "toolCallId": call_id, "input": input,
                     "state": "approval-responded", "approval": { "id": id, "approved": approved } });
                 self.post(server, json!({ "id": "answers", "role": "assistant", "parts": [part] })).await
@@ -106,7 +106,7 @@ impl Conversation {
     }
 
     /// The calls that wait for approval.
-    pub async fn open_questions(&self) -> Result<Vec<Question>> {
+    pub async fn open_questions(&self) -> Result<Vec<ConfirmationPrompt>> {
         match &self.target {
             ChatTarget::Own(agent) => {
                 let history = agent.history(&self.session).await.map_err(failed)?;
@@ -115,7 +115,7 @@ impl Conversation {
                     _ => None,
                 });
                 let waiting = replies.flat_map(|reply| reply.tools()).filter(|tool| tool.awaits_approval());
-                Ok(waiting.filter_map(Question::from_tool).collect())
+                Ok(waiting.filter_map(ConfirmationPrompt::from_tool).collect())
             }
             ChatTarget::Server(server) => {
                 let path = format!("/api/chat/{}/messages", encode(&self.session));
@@ -123,7 +123,7 @@ impl Conversation {
                 let messages = page["messages"].as_array().into_iter().flatten();
                 let parts = messages.flat_map(|message| message["parts"].as_array().into_iter().flatten());
                 let waiting = parts.filter(|part| part["state"] == "approval-requested");
-                Ok(waiting.filter_map(Question::from_part).collect())
+                Ok(waiting.filter_map(ConfirmationPrompt::from_part).collect())
             }
         }
     }
@@ -141,7 +141,7 @@ impl Conversation {
     }
 }
 
-impl Question {
+impl ConfirmationPrompt {
     /// `input` has the arguments of the call.
     pub fn new(approval: &ApprovalPart, input: Value) -> Self {
         Self {
@@ -158,7 +158,7 @@ impl Question {
         Some(Self::new(tool.approval.as_ref()?, tool.call.args.clone()))
     }
 
-    /// From a part of a UI message.
+    /// Reads the prompt from a part of a UI message.
     fn from_part(part: &Value) -> Option<Self> {
         let (approval, descriptor) = (&part["approval"], &part["approval"]["descriptor"]);
         let text = |value: &Value| value.as_str().map(str::to_owned);

@@ -1,5 +1,5 @@
-//! The knowledge base of the configuration, for the console. Texts that people add there become files beside the store, so
-//! that they can be read, changed and ingested again like any other source.
+//! The knowledge base of the configuration, for the console. Texts that people add there become files beside the store,
+//! so that they can be read, changed and ingested again like any other source.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use toolwright_server::knowledge_base::{
 
 use crate::config::Config;
 
-/// Where added texts are, beside the configuration.
+/// The directory of added texts, beside the configuration.
 const DIRECTORY: &str = ".toolwright/kb-texts";
 const EXTENSIONS: [&str; 5] = ["md", "markdown", "txt", "jsonl", "ndjson"];
 const MAX_NAME_BYTES: usize = 100;

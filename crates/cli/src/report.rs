@@ -119,7 +119,7 @@ pub fn plural(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// `2 errors, 1 warning in 2 of 5 tools`: what is wrong, and with how many of the tools that were found.
+/// `2 errors, 1 warning in 2 of 5 tools`: the problems, and the number of tools that have some.
 pub fn summary(diagnostics: &[Diagnostic], found: usize) -> String {
     let affected: BTreeSet<&str> =
         diagnostics.iter().map(|found| found.tool.as_str()).filter(|tool| !tool.is_empty()).collect();

@@ -1,5 +1,5 @@
-//! A client of the server that uses the store: commands go through it while it runs. It speaks REST, with the key of the
-//! file beside the store.
+//! A client of the server that uses the store: commands go through it while it runs. It speaks REST, with the key of
+//! the file beside the store.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ impl ServerClient {
         Ok(Self { file, http })
     }
 
-    /// The JSON of a response. `principal` is whom the request acts for; without one, the session's own.
+    /// The JSON of a response. `principal` is the one that the request acts for; `None`: the session's own.
     pub async fn send(
         &self,
         method: Method,
@@ -56,7 +56,7 @@ impl ServerClient {
         principal: Option<&Principal>,
         body: Option<Value>,
     ) -> Result<Result<Value, Refusal>> {
-        match self.accepted(self.prepare(method, path, principal, body)).await? {
+        match self.send_accepted(self.prepare(method, path, principal, body)).await? {
             Ok(response) => {
                 let text = response.bytes().await.map_err(|error| self.unreachable(&error))?;
                 Ok(Ok(serde_json::from_slice(&text).unwrap_or_default()))
@@ -74,7 +74,7 @@ impl ServerClient {
         body: Value,
     ) -> Result<Response> {
         let request = self.prepare(Method::POST, path, Some(principal), Some(body));
-        let accepted = self.accepted(request.header("accept", media_type)).await?;
+        let accepted = self.send_accepted(request.header("accept", media_type)).await?;
         accepted.map_err(|refusal| self.failure(&refusal).into())
     }
 
@@ -97,7 +97,7 @@ impl ServerClient {
     }
 
     /// The response, unless the server refuses the request.
-    async fn accepted(&self, request: RequestBuilder) -> Result<Result<Response, Refusal>> {
+    async fn send_accepted(&self, request: RequestBuilder) -> Result<Result<Response, Refusal>> {
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         let status = response.status().as_u16();
         if (200..=299).contains(&status) {
@@ -113,7 +113,7 @@ impl ServerClient {
         Ok(Err(Refusal { status, detail }))
     }
 
-    /// As [`Self::send`], where a refusal is the command's failure.
+    /// As [`Self::send`]; a refusal becomes the failure of the command.
     pub async fn get_answer(
         &self,
         method: Method,
@@ -165,7 +165,7 @@ impl ServerClient {
     }
 }
 
-/// Why the server refuses a request: problem details, or a sentence.
+/// The message of a refusal: the detail of a problem document, or a sentence.
 fn detail(body: &str) -> String {
     match serde_json::from_str::<Value>(body) {
         Ok(problem) => {

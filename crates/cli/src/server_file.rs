@@ -15,18 +15,18 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ServerFile {
-    /// Of the program.
+    /// The version of the program.
     pub version: String,
     pub process: u32,
-    /// Such as `http://127.0.0.1:7300`.
+    /// The URL of the server, such as `http://127.0.0.1:7300`.
     pub url: String,
-    /// Where MCP hosts connect, line by line.
+    /// The address for MCP hosts that send lines.
     pub mcp: SocketAddr,
     key: String,
 }
 
 impl ServerFile {
-    /// Of this process.
+    /// The file of this process.
     pub fn new(url: String, mcp: SocketAddr, key: &LocalKey) -> Self {
         let (version, process) = (VERSION.to_owned(), std::process::id());
         Self { version, process, url, mcp, key: key.reveal().to_owned() }
@@ -44,7 +44,7 @@ impl ServerFile {
         Some(name.into())
     }
 
-    /// `None` if there is no such file, or if it cannot be understood.
+    /// `None` if the file does not exist or cannot be parsed.
     pub fn read(path: &Path) -> Option<Self> {
         serde_json::from_slice(&fs::read(path).ok()?).ok()
     }

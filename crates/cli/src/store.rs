@@ -41,7 +41,7 @@ impl<'a> StoreUrl<'a> {
     }
 }
 
-/// How a command gets at the store.
+/// How a command uses the store.
 pub enum StoreAccess {
     Own(Box<Store>),
     /// Through the server that uses it.

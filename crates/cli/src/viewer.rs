@@ -30,12 +30,12 @@ pub struct Viewer {
 }
 
 /// The tools that a viewer sees.
-pub enum Visible {
+pub enum ToolSelection {
     All,
     Only(HashSet<String>),
 }
 
-impl Visible {
+impl ToolSelection {
     pub fn has(&self, spec: &ToolSpec) -> bool {
         match self {
             Self::All => true,
@@ -45,11 +45,16 @@ impl Visible {
 }
 
 impl Viewer {
-    /// All tools, unless an option names a session; without a mode, what it may use in any mode.
-    pub fn visible(&self, tools: &Arc<Toolset>, mode: Option<Mode>, config: &Config) -> Result<Visible> {
+    /// All tools, unless an option names a session; without a mode, the tools that it may use in any mode.
+    pub fn visible(
+        &self,
+        tools: &Arc<Toolset>,
+        mode: Option<Mode>,
+        config: &Config,
+    ) -> Result<ToolSelection> {
         let Self { role, user, org, session_state } = self;
         if role.is_empty() && user.is_none() && org.is_none() && session_state.is_none() {
-            return Ok(Visible::All);
+            return Ok(ToolSelection::All);
         }
         let state = session_state.as_deref().map(parse_session_state).transpose()?.unwrap_or_default();
         let id = user.clone().unwrap_or_else(|| CLIENT_ID.to_owned());
@@ -64,6 +69,6 @@ impl Viewer {
             let visible = orchestrator.visible_tools(&runtime, &session);
             ids.extend(visible.iter().map(|tool| tool.spec.tool_id.clone()));
         }
-        Ok(Visible::Only(ids))
+        Ok(ToolSelection::Only(ids))
     }
 }

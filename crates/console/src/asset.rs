@@ -14,7 +14,7 @@ struct Files;
 pub struct Asset {
     pub content: Cow<'static, [u8]>,
     pub media_type: &'static str,
-    /// Of the content; 16 hexadecimal digits.
+    /// The digest of the content, in 16 hexadecimal digits.
     pub digest: String,
 }
 

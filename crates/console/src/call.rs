@@ -1,4 +1,4 @@
-//! One call: the steps of its path, what it was given and what it returned, its history and the calls that it has made.
+//! One call: its steps, its arguments and its result, its history and its nested calls.
 
 use askama::Template;
 
@@ -32,7 +32,7 @@ pub struct CallPage {
     pub history: Vec<HistoryRow>,
     pub nested: Vec<NestedRow>,
     /// The form to make the call again; `None` where the tool is gone.
-    pub again: Option<Again>,
+    pub again: Option<RepeatForm>,
 }
 
 /// One step of a waterfall.
@@ -62,7 +62,7 @@ pub fn waterfall<'a>(steps: impl Iterator<Item = (&'a str, u32)> + Clone) -> Vec
                 starts: micros_text(start),
                 took: micros_text(u64::from(micros)),
                 x: format!("{:.1}", scale(start).min(WIDTH - 1.5)),
-                // A step that took next to nothing is still seen.
+                // The minimum width of a bar.
                 width: format!("{:.1}", scale(u64::from(micros)).max(1.5)),
                 is_run: name == "run",
             }
@@ -89,10 +89,10 @@ pub struct HistoryRow {
     pub note: String,
 }
 
-/// A call that the handler has made, or that one of those has made.
+/// A nested call, at any depth.
 #[derive(Debug, Clone)]
 pub struct NestedRow {
-    /// From 1.
+    /// The depth in the tree, from 1.
     pub depth: usize,
     pub tool: String,
     pub href: String,
@@ -103,7 +103,7 @@ pub struct NestedRow {
 
 /// The form to make the call again.
 #[derive(Debug, Clone)]
-pub struct Again {
+pub struct RepeatForm {
     pub csrf: CsrfField,
     pub action: String,
     pub args: String,

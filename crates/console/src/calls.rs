@@ -12,7 +12,7 @@ pub struct CallsPage {
     pub filters: CallFilters,
     pub calls: Vec<CallRow>,
     pub pager: Pager,
-    /// It is the newest page: calls appear as they end.
+    /// Whether this is the newest page, on which calls appear as they end.
     pub is_live: bool,
     /// The text of an empty table.
     pub empty: String,
@@ -30,7 +30,7 @@ pub struct CallFilters {
     pub session: String,
     /// `None`: this user sees only their own calls.
     pub principal: Option<String>,
-    /// Leads to the page without filters, if there are any.
+    /// The address of the page without filters, if any is set.
     pub clear: Option<String>,
 }
 
@@ -41,7 +41,7 @@ pub struct CallRow {
     pub tool: String,
     pub href: String,
     pub outcome: Chip,
-    /// How it ended, if that is not a plain run.
+    /// The event, unless the call simply ran.
     pub event: Option<Chip>,
     pub duration: String,
     pub user: String,

@@ -12,9 +12,9 @@ const HEIGHT: f64 = 132.0;
 #[derive(Debug, Clone, PartialEq, Template)]
 #[template(path = "parts/sparkline.html")]
 pub struct Sparkline {
-    /// Says what it shows, with the numbers that matter.
+    /// The description for screen readers, with the important numbers.
     pub label: String,
-    /// Oldest first. `None` where nothing was measured.
+    /// The values, oldest first. `None` where nothing was measured.
     pub values: Vec<Option<f64>>,
     pub limit: Option<f64>,
 }
@@ -43,7 +43,7 @@ impl Sparkline {
 /// One value of a chart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
-    /// For example a time.
+    /// The label of the value, for example a time.
     pub label: String,
     pub value: f64,
     /// The value as text.
@@ -98,9 +98,9 @@ struct Bar {
 pub struct LineChart {
     pub title: String,
     pub x_name: String,
-    /// One per place on the x axis.
+    /// The labels of the x axis.
     pub labels: Vec<String>,
-    /// At most four.
+    /// The lines; at most four.
     pub lines: Vec<Line>,
 }
 
@@ -108,7 +108,7 @@ pub struct LineChart {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
     pub name: String,
-    /// One per label; `None` where nothing was measured.
+    /// One value per label; `None` where nothing was measured.
     pub values: Vec<Option<f64>>,
     /// The values as text, one per label.
     pub texts: Vec<String>,

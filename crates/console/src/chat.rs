@@ -9,16 +9,16 @@ use crate::parts::{Notice, Time};
 #[template(path = "chat.html")]
 pub struct ChatPage {
     pub layout: Layout,
-    /// Who answers.
+    /// The line below the title: the model that answers.
     pub subline: String,
     pub notices: Vec<Notice>,
     /// The id of the session that is shown; empty for a new conversation.
     pub session: String,
     /// The session has ended: it can be read, not continued.
     pub is_ended: bool,
-    /// The user's own, newest first.
+    /// The user's own conversations, newest first.
     pub conversations: Vec<Conversation>,
-    /// Messages to begin with.
+    /// Suggested first messages.
     pub suggestions: Vec<String>,
 }
 

@@ -12,11 +12,11 @@ pub struct ConfirmationsPage {
     pub notices: Vec<Notice>,
     pub requests: Vec<WaitingRequest>,
     pub pager: Pager,
-    /// Why this user cannot answer here; empty if they can.
+    /// The reason why this user cannot answer here; empty if they can.
     pub hint: String,
 }
 
-/// One question to a person.
+/// One confirmation request.
 #[derive(Debug, Clone)]
 pub struct WaitingRequest {
     pub id: String,
@@ -25,9 +25,9 @@ pub struct WaitingRequest {
     pub version: String,
     pub preview: String,
     pub args: Code,
-    /// The arguments as the form to edit them has them.
+    /// The arguments in the form that edits them.
     pub editable: String,
-    /// Who made the call.
+    /// The caller.
     pub user: String,
     pub session: String,
     pub session_href: String,

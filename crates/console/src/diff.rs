@@ -5,7 +5,7 @@ use askama::filters::HtmlSafe;
 
 /// Unchanged lines around a change that are shown.
 const CONTEXT: usize = 3;
-/// Beyond this many lines times lines the middle is shown as replaced as a whole.
+/// Limit of old lines × new lines; beyond it the middle is shown as replaced as a whole.
 const MAX_CELLS: usize = 4_000_000;
 
 /// One line of a difference.
@@ -52,7 +52,7 @@ fn compare(old: &[&str], new: &[&str]) -> Vec<DiffLine> {
     lines
 }
 
-/// By the longest common subsequence.
+/// Compares by the longest common subsequence.
 fn compare_middle(old: &[&str], new: &[&str]) -> Vec<DiffLine> {
     let removed = |line: &&str| DiffLine::Removed((*line).to_owned());
     let added = |line: &&str| DiffLine::Added((*line).to_owned());

@@ -1,4 +1,4 @@
-//! The first page: what runs, what is wrong and how to fix it, and how to connect.
+//! The first page: status, problems with their fixes, and how to connect.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -13,25 +13,25 @@ use crate::recipe::Recipe;
 #[template(path = "home.html")]
 pub struct HomePage {
     pub layout: Layout,
-    /// `Everything is running`, or what is not.
+    /// `Everything is running`, or the failing component.
     pub headline: String,
     pub subline: String,
     pub notices: Vec<Notice>,
     /// Findings of the last build, when the tools are watched.
     pub findings: Vec<Finding>,
-    /// The tools are watched: the page follows.
+    /// The tools are watched: the page updates itself.
     pub is_watching: bool,
-    pub facts: Vec<Fact>,
+    pub facts: Vec<StatusRow>,
     /// The checks of the setup.
     pub checks: Vec<CheckRow>,
     pub recipes: Vec<Recipe>,
-    /// The last ones that this user may see.
+    /// The last calls that this user may see.
     pub calls: Vec<CallRow>,
 }
 
-/// One thing that runs.
+/// One component and its status.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fact {
+pub struct StatusRow {
     pub name: String,
     pub value: String,
     pub note: String,
@@ -62,7 +62,7 @@ impl HomePage {
         self.findings.iter().any(|finding| finding.is_error)
     }
 
-    /// Differs when a reader should see the page again.
+    /// A hash that changes when the page should be reloaded.
     fn state(&self) -> String {
         let mut hasher = DefaultHasher::new();
         self.layout.toolset.hash(&mut hasher);
@@ -72,7 +72,7 @@ impl HomePage {
     }
 }
 
-impl Fact {
+impl StatusRow {
     pub fn new(name: &str, value: impl Into<String>, note: impl Into<String>) -> Self {
         Self { name: name.to_owned(), value: value.into(), note: note.into() }
     }

@@ -15,9 +15,9 @@ pub struct KnowledgeBasePage {
     pub namespaces: Vec<Choice>,
     /// `None` before a search.
     pub results: Option<Vec<SearchResult>>,
-    /// How long the search took, and by what it was made.
+    /// The duration of the search, and its method.
     pub summary: String,
-    /// The form to add a text, for those who may.
+    /// The form to add a text, if the user may add one.
     pub add: Option<AddText>,
 }
 

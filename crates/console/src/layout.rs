@@ -1,4 +1,4 @@
-//! The frame of all pages: the navigation, who is signed in, what is served.
+//! The frame of all pages: the navigation, the user, the toolset and the model.
 
 use crate::asset::asset_url;
 
@@ -70,7 +70,7 @@ impl Page {
         }
     }
 
-    /// Whether only operators see it.
+    /// Whether only admins see it.
     pub const fn needs_admin(self) -> bool {
         matches!(self, Self::Metrics | Self::Audit | Self::Toolsets)
     }
@@ -106,7 +106,7 @@ pub struct Layout {
     /// The name of the page, for the browser's title.
     pub title: String,
     pub page: Page,
-    /// Who uses the console.
+    /// The console's user.
     pub user: String,
     pub is_admin: bool,
     /// The user has signed in, and can sign out.

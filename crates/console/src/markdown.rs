@@ -13,7 +13,7 @@ impl Markdown {
         let mut safe = String::with_capacity(text.len() * 3 / 2);
         let mut open_links = Vec::new();
         let events = Parser::new_ext(text, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH);
-        html::push_html(&mut safe, events.filter_map(|event| allowed(event, &mut open_links)));
+        html::push_html(&mut safe, events.filter_map(|event| filter_event(event, &mut open_links)));
         Self(safe)
     }
 }
@@ -27,7 +27,7 @@ impl std::fmt::Display for Markdown {
 impl HtmlSafe for Markdown {}
 
 /// The event, if it may be part of a page. `open_links` says of each open link whether it was kept.
-fn allowed<'a>(event: Event<'a>, open_links: &mut Vec<bool>) -> Option<Event<'a>> {
+fn filter_event<'a>(event: Event<'a>, open_links: &mut Vec<bool>) -> Option<Event<'a>> {
     Some(match event {
         Event::Html(text) | Event::InlineHtml(text) => Event::Text(text),
         Event::Start(Tag::HtmlBlock) => Event::Start(Tag::Paragraph),
@@ -44,9 +44,9 @@ fn allowed<'a>(event: Event<'a>, open_links: &mut Vec<bool>) -> Option<Event<'a>
         Event::End(TagEnd::Image) => Event::Text(CowStr::Borrowed("]")),
         // The page has the first level for itself.
         Event::Start(Tag::Heading { level, classes, .. }) => {
-            Event::Start(Tag::Heading { level: lower(level), id: None, classes, attrs: Vec::new() })
+            Event::Start(Tag::Heading { level: demote_heading(level), id: None, classes, attrs: Vec::new() })
         }
-        Event::End(TagEnd::Heading(level)) => Event::End(TagEnd::Heading(lower(level))),
+        Event::End(TagEnd::Heading(level)) => Event::End(TagEnd::Heading(demote_heading(level))),
         other => other,
     })
 }
@@ -56,7 +56,7 @@ fn is_safe(address: &str) -> bool {
     ["http://", "https://", "mailto:"].iter().any(|scheme| address.starts_with(scheme))
 }
 
-fn lower(level: HeadingLevel) -> HeadingLevel {
+fn demote_heading(level: HeadingLevel) -> HeadingLevel {
     match level {
         HeadingLevel::H1 => HeadingLevel::H2,
         HeadingLevel::H2 => HeadingLevel::H3,

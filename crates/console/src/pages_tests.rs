@@ -8,12 +8,12 @@ use serde_json::json;
 use crate::calls::CallRow;
 use crate::chart::{BarChart, Line, LineChart, Point, Sparkline};
 use crate::diff::Diff;
-use crate::home::{CheckRow, Fact, Finding, HomePage};
+use crate::home::{CheckRow, Finding, HomePage, StatusRow};
 use crate::layout::{Layout, Page};
 use crate::markdown::Markdown;
 use crate::parts::{Chip, Choice, Code, Notice, Pager, Time, Tone, Words};
 use crate::recipe::recipes;
-use crate::schema_form::{Decoded, build};
+use crate::schema_form::{FormValues, build};
 use crate::tool::{Tab, TabContent, ToolPage, TryContent, TryResult};
 use crate::tools::{Health, ToolRow, ToolsPage};
 use crate::toolsets::{ChangedTool, Comparison, ToolsetRow, ToolsetsPage};
@@ -71,7 +71,7 @@ fn home(text: &str) -> HomePage {
             source: Some(own()),
         }],
         is_watching: true,
-        facts: vec![Fact::new("Toolset", own(), own())],
+        facts: vec![StatusRow::new("Toolset", own(), own())],
         checks: vec![CheckRow {
             name: own(),
             state: Chip::new(Tone::Ok, "ok"),
@@ -161,7 +161,7 @@ fn try_content(text: &str) -> TabContent {
         is_waiting: true,
     };
     TabContent::Try(Box::new(TryContent {
-        form: build(&schema, &Decoded::from_args(json!({ text: text })), &[]),
+        form: build(&schema, &FormValues::from_args(json!({ text: text })), &[]),
         modes: Choice::words("any", &["text"], Some("text")),
         json: own(),
         json_error: Some(own()),

@@ -52,7 +52,7 @@ impl Chip {
     }
 }
 
-/// A text in which what stands between backticks is code.
+/// A text in which parts between backticks are code.
 #[derive(Debug, Clone, PartialEq, Eq, Template)]
 #[template(
     source = "{% for (is_code, text) in self.pieces() %}{% if is_code %}<code>{{ text }}</code>{% else %}{{ text }}{% endif %}{% endfor %}",
@@ -108,7 +108,7 @@ pub struct Pager {
 #[derive(Debug, Clone, PartialEq, Eq, Template)]
 #[template(path = "parts/code.html")]
 pub struct Code {
-    /// Says what it is, for screen readers.
+    /// The label for screen readers.
     pub label: String,
     pub text: String,
 }
@@ -143,15 +143,18 @@ impl CopyButton {
 
 /// A moment, in milliseconds since 1970. Scripts show it in the reader's time zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Template)]
-#[template(source = r#"<time datetime="{{ self.machine() }}">{{ self.person() }}</time>"#, ext = "html")]
+#[template(
+    source = r#"<time datetime="{{ self.iso_text() }}">{{ self.readable_text() }}</time>"#,
+    ext = "html"
+)]
 pub struct Time(pub i64);
 
 impl Time {
-    fn machine(self) -> String {
+    fn iso_text(self) -> String {
         format::iso_time(self.0)
     }
 
-    fn person(self) -> String {
+    fn readable_text(self) -> String {
         format::utc_time(self.0)
     }
 }

@@ -11,10 +11,10 @@ pub const KEY_PLACEHOLDER: &str = "YOUR_KEY";
 /// How to connect one program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recipe {
-    /// For the address of the tab.
+    /// The id of the tab, for its address.
     pub id: &'static str,
     pub name: &'static str,
-    /// Where the text goes.
+    /// Says where to put the text.
     pub hint: &'static str,
     pub code: Code,
 }

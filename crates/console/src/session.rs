@@ -19,7 +19,7 @@ pub struct SessionPage {
     pub meters: Vec<MeterRow>,
     pub state: Code,
     pub turns: Vec<TranscriptTurn>,
-    /// Whether the conversation is longer than what is shown.
+    /// Whether only the end of the conversation is shown.
     pub is_truncated: bool,
     pub calls: Vec<CallRow>,
     pub calls_href: String,

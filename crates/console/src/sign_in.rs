@@ -7,9 +7,9 @@ use crate::asset::asset_url;
 #[derive(Debug, Template)]
 #[template(path = "sign_in.html")]
 pub struct SignInPage<'a> {
-    /// Where to go afterwards.
+    /// The path to redirect to after the sign-in.
     pub next: &'a str,
-    /// Why the last attempt failed.
+    /// The error of the last attempt.
     pub error: Option<&'a str>,
 }
 

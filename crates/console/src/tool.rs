@@ -35,7 +35,7 @@ pub enum Tab {
 impl Tab {
     pub const ALL: [Self; 4] = [Self::Try, Self::Documentation, Self::Parameters, Self::Models];
 
-    /// As in the address.
+    /// The word of the tab in the address.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Try => "try",
@@ -77,7 +77,7 @@ pub struct TryContent {
     pub json_error: Option<String>,
     pub notices: Vec<Notice>,
     pub result: Option<TryResult>,
-    /// Why calls cannot be saved as tests; `None` if they can.
+    /// The reason why calls cannot be saved as tests; `None` if they can.
     pub cannot_save: Option<String>,
 }
 

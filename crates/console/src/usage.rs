@@ -1,4 +1,4 @@
-//! Metrics: how much was called, how fast and how often in vain, over time and for each tool.
+//! Metrics: calls, latency and errors, over time and for each tool.
 
 use askama::Template;
 
@@ -25,7 +25,7 @@ pub struct UsagePage {
     pub agent: Vec<(&'static str, String)>,
 }
 
-/// A chart about a model, or why there is none.
+/// A chart about a model, or the text in its place.
 #[derive(Debug)]
 pub struct ModelChart {
     pub title: &'static str,
@@ -38,7 +38,7 @@ pub struct ModelChart {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageRow {
     pub tool: String,
-    /// Its calls; empty for a row that is of several tools.
+    /// The address of its calls; empty for a row of several tools.
     pub href: String,
     pub version: String,
     /// The charts of this version.

@@ -1,5 +1,5 @@
-//! The voice page: its frame and the tools that can be asked for. `voice-page.js` fills in the conversation; without a voice
-//! model, `chat.js` does.
+//! The voice page: its frame and the tools that can be called by voice. `voice-page.js` fills in the conversation;
+//! without a voice model, `chat.js` does.
 
 use askama::Template;
 
@@ -10,13 +10,13 @@ use crate::parts::Notice;
 #[template(path = "voice.html")]
 pub struct VoicePage {
     pub layout: Layout,
-    /// Who talks.
+    /// The line below the title: the voice model.
     pub subline: String,
     pub notices: Vec<Notice>,
-    /// There is a voice model; otherwise the page offers to write.
+    /// Whether a voice model is configured; otherwise the page offers text chat.
     pub has_model: bool,
     pub tools: Vec<VoiceTool>,
-    /// There are more than those in `tools`.
+    /// The session has more tools than `tools` lists.
     pub more_tools: usize,
 }
 

@@ -4,7 +4,7 @@
 
 use serde_json::json;
 use toolwright_console::audit::{AuditEntryRow, AuditFilters, AuditPage};
-use toolwright_console::call::{Again, CallPage, HistoryRow, NestedRow, waterfall};
+use toolwright_console::call::{CallPage, HistoryRow, NestedRow, RepeatForm, waterfall};
 use toolwright_console::calls::{CallFilters, CallRow, CallsPage};
 use toolwright_console::chart::{BarChart, Line, LineChart, Point};
 use toolwright_console::confirmations::{ConfirmationsPage, WaitingRequest};
@@ -116,7 +116,7 @@ fn call(text: &str) -> CallPage {
             outcome: Chip::outcome("ok"),
             duration: "1 ms".to_owned(),
         }],
-        again: Some(Again {
+        again: Some(RepeatForm {
             csrf: CsrfField("token".to_owned()),
             action: "/calls/c1/again?session=s".to_owned(),
             args: text.to_owned(),

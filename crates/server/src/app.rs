@@ -28,7 +28,7 @@ pub(crate) struct App {
     pub write_test: WriteTest,
     pub streams: Arc<OpenStreams>,
     pub running_requests: RunningRequests,
-    /// A reference for each open WebSocket of voice.
+    /// Has one reference per open voice WebSocket.
     pub voice_sockets: Arc<()>,
     /// True once the server shuts down.
     pub shutdown: watch::Receiver<bool>,

@@ -51,7 +51,7 @@ pub(crate) fn no_content() -> Response<Body> {
 
 /// A streamed body that also ends when `ended` resolves. `guard` is dropped with it: at its end, or when its client has
 /// disconnected. A whole body stays as it is.
-pub(crate) fn until(
+pub(crate) fn end_with(
     body: Body,
     ended: impl Future<Output = ()> + Send + 'static,
     guard: impl Send + Unpin + 'static,
@@ -84,7 +84,7 @@ impl<G: Unpin> hyper::body::Body for UntilEnded<G> {
     }
 }
 
-/// The most bytes of a body, and the setting that says so.
+/// The maximum size of a body, and the name of its setting.
 pub(crate) struct SizeLimit {
     pub bytes: usize,
     pub setting: &'static str,

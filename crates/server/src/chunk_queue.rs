@@ -6,21 +6,21 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-/// A larger chunk is queued only alone.
+/// Maximum size of the queue. A larger chunk is queued only alone.
 const MAX_QUEUED_BYTES: u32 = 1 << 20;
-/// Counted for each chunk, however small.
+/// Overhead that is counted for each chunk.
 const CHUNK_OVERHEAD_BYTES: usize = 64;
 
-/// Room in the queue, which a chunk gives back when it is taken out.
-type Room = OwnedSemaphorePermit;
+/// The space of a chunk in the queue, released when the chunk is taken out.
+type QueueSpace = OwnedSemaphorePermit;
 
 /// The receiving end: the chunks of a response's body.
-pub(crate) type Chunks = mpsc::UnboundedReceiver<(Bytes, Room)>;
+pub(crate) type Chunks = mpsc::UnboundedReceiver<(Bytes, QueueSpace)>;
 
 /// The sending end. Cloning shares the queue.
 #[derive(Debug, Clone)]
 pub(crate) struct ChunkSender {
-    chunks: mpsc::UnboundedSender<(Bytes, Room)>,
+    chunks: mpsc::UnboundedSender<(Bytes, QueueSpace)>,
     room: Arc<Semaphore>,
 }
 

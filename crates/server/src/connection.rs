@@ -14,7 +14,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use crate::app::App;
-use crate::connection_table::{Admitted, Class};
+use crate::connection_table::{Admitted, ConnectionClass};
 use crate::counters::Counters;
 use crate::problem::{ErrorForm, Kind, Problem};
 use crate::request_id;
@@ -25,7 +25,7 @@ use crate::write_timeout::WriteTimeout;
 const MAX_HEAD_BYTES: usize = 64 << 10;
 /// Hyper allocates room for so many headers with every request.
 const MAX_HEADERS: usize = 128;
-/// For the response to a request whose head timed out.
+/// Timeout for writing the response to a request whose head timed out.
 const REFUSAL_TIMEOUT: Duration = Duration::from_millis(100);
 
 pub(crate) async fn serve_connection(app: Arc<App>, stream: TcpStream, peer: SocketAddr, admitted: Admitted) {
@@ -40,7 +40,7 @@ pub(crate) async fn serve_connection(app: Arc<App>, stream: TcpStream, peer: Soc
     let mut builder = http1::Builder::new();
     let headers = MAX_HEADERS.max(app.options.limits.headers + 1);
     builder.max_header_size(MAX_HEAD_BYTES).max_headers(headers);
-    builder.keep_alive(admitted.class == Class::Regular);
+    builder.keep_alive(admitted.class == ConnectionClass::Regular);
     let stream = WriteTimeout::new(stream, app.options.limits.write_timeout);
     let mut connection = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
     let mut shutdown = pin!(app.shutdown_requested());
@@ -48,7 +48,7 @@ pub(crate) async fn serve_connection(app: Arc<App>, stream: TcpStream, peer: Soc
     loop {
         tokio::select! {
             biased;
-            // An error is the client's: it has closed the connection, or sent what is not HTTP.
+            // An error is the client's: it has closed the connection, or did not send HTTP.
             _ = &mut connection => return,
             () = &mut shutdown, if !is_shutting_down => {
                 is_shutting_down = true;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use crate::counters::decrement;
-use crate::idle::IdleTimer;
+use crate::idle_timer::IdleTimer;
 use crate::options::Limits;
 
 /// Connections beyond the limits, which serve open routes only: health checks get through to a full server.
@@ -16,7 +16,8 @@ const RESERVE: usize = 64;
 /// How long a connection of the reserve may be idle.
 const RESERVE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Owns the counts of connections. When a limit is reached, the connection that has been idle for the longest is closed.
+/// Owns the counts of connections. When a limit is reached, the connection that has been idle for the longest is
+/// closed.
 #[derive(Debug)]
 pub(crate) struct ConnectionTable {
     max_connections: usize,
@@ -31,7 +32,7 @@ pub(crate) struct ConnectionTable {
 struct OpenConnections {
     next_id: u64,
     by_id: HashMap<u64, Entry>,
-    /// Of regular connections.
+    /// The number of regular connections by peer.
     per_peer: HashMap<IpAddr, usize>,
     regular: usize,
 }
@@ -39,13 +40,13 @@ struct OpenConnections {
 #[derive(Debug)]
 struct Entry {
     peer: IpAddr,
-    class: Class,
+    class: ConnectionClass,
     idle: Arc<IdleTimer>,
 }
 
-/// The requests that a connection may send.
+/// The class of a connection, which limits its requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Class {
+pub(crate) enum ConnectionClass {
     Regular,
     /// Open routes only.
     Reserve,
@@ -66,18 +67,18 @@ impl ConnectionTable {
     pub fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<Admitted> {
         let peer = peer_network(peer);
         let mut open = self.locked();
-        let is_of_peer = |entry: &Entry| entry.class == Class::Regular && entry.peer == peer;
+        let is_of_peer = |entry: &Entry| entry.class == ConnectionClass::Regular && entry.peer == peer;
         let peer_has_room = open.per_peer.get(&peer).is_none_or(|count| *count < self.max_per_peer)
             || open.close_longest_idle(is_of_peer);
         let has_room = peer_has_room
             && (open.regular < self.max_connections
-                || open.close_longest_idle(|entry| entry.class == Class::Regular));
+                || open.close_longest_idle(|entry| entry.class == ConnectionClass::Regular));
         let (class, timeout) = if has_room {
-            (Class::Regular, self.idle_timeout)
+            (ConnectionClass::Regular, self.idle_timeout)
         } else if open.by_id.len() - open.regular < RESERVE
-            || open.close_longest_idle(|entry| entry.class == Class::Reserve)
+            || open.close_longest_idle(|entry| entry.class == ConnectionClass::Reserve)
         {
-            (Class::Reserve, self.idle_timeout.min(RESERVE_TIMEOUT))
+            (ConnectionClass::Reserve, self.idle_timeout.min(RESERVE_TIMEOUT))
         } else {
             return None;
         };
@@ -104,7 +105,7 @@ impl ConnectionTable {
 
 impl OpenConnections {
     fn enter(&mut self, entry: Entry) -> u64 {
-        if entry.class == Class::Regular {
+        if entry.class == ConnectionClass::Regular {
             self.regular += 1;
             *self.per_peer.entry(entry.peer).or_default() += 1;
         }
@@ -116,15 +117,15 @@ impl OpenConnections {
     /// Removes a connection, unless it was closed to make room.
     fn leave(&mut self, id: u64) {
         let Some(entry) = self.by_id.remove(&id) else { return };
-        if entry.class == Class::Reserve {
+        if entry.class == ConnectionClass::Reserve {
             return;
         }
         self.regular -= 1;
         decrement(&mut self.per_peer, &entry.peer);
     }
 
-    /// Closes the connection that has been idle for the longest among those that `is_eligible` names. False when none of
-    /// them is idle.
+    /// Closes the connection that has been idle for the longest among those that `is_eligible` names. False when none
+    /// of them is idle.
     fn close_longest_idle(&mut self, is_eligible: impl Fn(&Entry) -> bool) -> bool {
         let eligible = self.by_id.iter().filter(|(_, entry)| is_eligible(entry));
         let idle = eligible.filter_map(|(id, entry)| Some((entry.idle.idle_since()?, *id)));
@@ -143,7 +144,7 @@ impl OpenConnections {
 pub(crate) struct Admitted {
     table: Arc<ConnectionTable>,
     id: u64,
-    pub class: Class,
+    pub class: ConnectionClass,
     pub idle: Arc<IdleTimer>,
 }
 
@@ -186,7 +187,7 @@ mod tests {
         let other = table.admit(OTHER).unwrap();
         let oldest = table.admit(ONE).unwrap();
         let newer = table.admit(ONE).unwrap();
-        assert_eq!(table.admit(ONE).unwrap().class, Class::Regular);
+        assert_eq!(table.admit(ONE).unwrap().class, ConnectionClass::Regular);
         assert_eq!([&oldest, &newer, &other].map(is_closed), [true, false, false]);
     }
 
@@ -206,13 +207,13 @@ mod tests {
         let busy = [table.admit(ONE).unwrap(), table.admit(ONE).unwrap()];
         assert_eq!([is_closed(&busy[0]), is_closed(&busy[1])], [false, false]);
         let reserve: Vec<Admitted> = (0..RESERVE).map(|_| table.admit(OTHER).unwrap()).collect();
-        assert!(reserve.iter().all(|connection| connection.class == Class::Reserve));
+        assert!(reserve.iter().all(|connection| connection.class == ConnectionClass::Reserve));
         let newest = table.admit(OTHER).unwrap();
-        assert_eq!((newest.class, is_closed(&reserve[0])), (Class::Reserve, true));
+        assert_eq!((newest.class, is_closed(&reserve[0])), (ConnectionClass::Reserve, true));
         assert!(reserve[1..].iter().all(|connection| !is_closed(connection)) && !is_closed(&newest));
         assert!(table.admit(ONE).is_none(), "every connection of the reserve is busy");
         drop(busy);
-        assert_eq!(table.admit(ONE).unwrap().class, Class::Regular);
+        assert_eq!(table.admit(ONE).unwrap().class, ConnectionClass::Regular);
     }
 
     #[tokio::test]

@@ -1,4 +1,5 @@
-//! The knowledge base as the console sees it. The caller of the server provides it: nothing here knows how it is stored.
+//! The knowledge base as the console sees it. The caller of the server provides it: nothing here knows how it is
+//! stored.
 
 /// The knowledge base. All methods block.
 pub trait KnowledgeBase: Send + Sync + std::fmt::Debug {
@@ -21,7 +22,7 @@ pub struct KbQuery {
     pub text: String,
     /// `studio`, `personal` or `public`.
     pub namespace: String,
-    /// Whose personal records.
+    /// The owner of personal records.
     pub user: String,
     pub limit: usize,
 }
@@ -30,7 +31,7 @@ pub struct KbQuery {
 #[derive(Debug, Clone, PartialEq)]
 pub struct KbResults {
     pub hits: Vec<KbHit>,
-    /// By which it was found: keywords, or keywords and meaning.
+    /// The search method: keywords, or keywords and meaning.
     pub retrieval: String,
 }
 
@@ -63,7 +64,7 @@ pub struct KbRecord {
 /// A text to be added.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KbText {
-    /// The name of its file; the extension says what it is.
+    /// The name of its file; the extension is its format.
     pub name: String,
     pub text: String,
     pub namespace: String,
@@ -82,8 +83,8 @@ pub struct KbAdded {
 /// Why a text was not added.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KbAddError {
-    /// For whoever has sent it.
+    /// The text is invalid; the message is for its sender.
     Invalid(String),
-    /// For the operator.
+    /// The store failed; the message is for the log.
     Failed(String),
 }

@@ -1,5 +1,5 @@
 //! Translates wires: HTTP requests into calls of the orchestrator, envelopes into responses. It authenticates callers;
-//! what they may do is decided by the orchestrator.
+//! the orchestrator decides on their permissions.
 //!
 //! ```text
 //! connection (limits, timeouts) → service (id, origin, route, principal) → rest/…, mcp/… → orchestrator → envelope → response
@@ -20,7 +20,7 @@ mod connection_table;
 mod console;
 mod counters;
 mod http_client;
-mod idle;
+mod idle_timer;
 mod json;
 pub mod knowledge_base;
 pub mod mcp;
@@ -31,7 +31,6 @@ mod origin;
 pub mod otlp;
 mod problem;
 mod prometheus;
-mod prompts;
 mod query;
 mod request;
 mod request_id;
@@ -40,6 +39,7 @@ pub mod route;
 mod running_requests;
 mod server;
 mod service;
+mod session_prompt;
 mod setup;
 mod voice;
 mod voice_metrics;
@@ -49,8 +49,8 @@ mod write_timeout;
 pub use access_log::AccessLog;
 pub use openapi::DOCUMENT as OPENAPI;
 pub use options::{DEFAULT_TURN_IDLE, Limits, Options};
-pub use prompts::Prompts;
 pub use rest::sessions::session_json;
 pub use rest::tasks::to_json as task_json;
 pub use server::{Error, Server};
+pub use session_prompt::Prompts;
 pub use setup::{BuildFinding, CheckSetup, Setup, SetupCheck, SetupStatus};

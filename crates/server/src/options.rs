@@ -10,7 +10,7 @@ use toolwright_agent::voice::VoiceAgent;
 
 use crate::access_log::AccessLog;
 use crate::knowledge_base::KnowledgeBase;
-use crate::prompts::Prompts;
+use crate::session_prompt::Prompts;
 use crate::setup::Setup;
 
 /// Longer than a model takes between two calls of a turn, shorter than a person takes to read an answer and reply.
@@ -53,18 +53,19 @@ pub struct Limits {
     /// The size of a request's headers and its path.
     pub header_bytes: usize,
     pub headers: usize,
-    /// Open at a time. For a further one the longest idle is closed; if none is idle, it gets open routes only.
+    /// Maximum number of connections. At the limit the one that has been idle for the longest is closed; if none is
+    /// idle, the new connection is served open routes only.
     pub connections: usize,
-    /// Of these, from one address, or from one /64 network of IPv6.
+    /// Maximum number of connections from one address, or from one /64 network of IPv6.
     pub connections_per_peer: usize,
-    /// Event streams open at a time; further ones are refused.
+    /// Maximum number of event streams of a session; further ones are refused.
     pub streams_per_session: usize,
     pub streams_per_principal: usize,
-    /// Running at a time; further ones are refused.
+    /// Maximum number of running requests; further ones are refused.
     pub requests: usize,
-    /// Of these, of one principal.
+    /// Maximum number of running requests of a principal.
     pub requests_per_principal: usize,
-    /// For the head of a request, and for the idle time before it.
+    /// Timeout for an idle connection and for the head of a request.
     pub header_timeout: Duration,
     pub body_timeout: Duration,
     /// A client that reads nothing of a response for so long is disconnected.

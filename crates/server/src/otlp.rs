@@ -1,5 +1,5 @@
-//! Exports a span per call to an OpenTelemetry collector: OTLP over HTTP as JSON, in batches, in the background. A collector
-//! that is slow or down costs spans, never calls.
+//! Exports a span per call to an OpenTelemetry collector: OTLP over HTTP as JSON, in batches, in the background. A
+//! collector that is slow or down costs spans, never calls.
 
 #![expect(clippy::disallowed_methods, reason = "the time of a span")]
 
@@ -25,11 +25,11 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// The collector that receives the spans.
 #[derive(Clone)]
 pub struct Collector {
-    /// Such as `http://localhost:4318`.
+    /// The base URL, such as `http://localhost:4318`.
     pub endpoint: String,
     /// `service.name` of the spans.
     pub service: String,
-    /// Sent with every request; may contain secrets.
+    /// Headers of every request; may contain secrets.
     pub headers: Vec<(String, String)>,
 }
 
@@ -48,7 +48,7 @@ pub struct Exporter {
 
 enum Message {
     Span(Box<Value>),
-    /// Acknowledged when everything queued before it was sent, or failed to be.
+    /// Acknowledged when all items queued before it were sent or dropped.
     Flush(oneshot::Sender<()>),
 }
 

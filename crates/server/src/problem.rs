@@ -11,6 +11,9 @@ use toolwright_orchestrator::store;
 use crate::body::{self, Body};
 use crate::{console, json};
 
+/// Longer ids are shortened in a message.
+const MAX_ID_CHARS: usize = 100;
+
 /// Why a request was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
@@ -19,7 +22,7 @@ pub(crate) struct Problem {
     /// Line and column in the body.
     position: Option<(usize, usize)>,
     header: Option<Box<(HeaderName, HeaderValue)>>,
-    /// For programs, where the form of the wire has a place for it.
+    /// A code for programs, in wires whose errors have one.
     code: Option<String>,
 }
 
@@ -86,7 +89,7 @@ impl Problem {
         Self { position: (line > 0).then_some((line, column)), ..Self::new(Kind::BAD_JSON, detail) }
     }
 
-    /// With a code for programs.
+    /// Adds a code for programs.
     pub fn with_code(mut self, code: impl Into<String>) -> Self {
         self.code = Some(code.into());
         self
@@ -101,8 +104,22 @@ impl Problem {
         self.code.as_deref().unwrap_or(self.kind.1)
     }
 
-    pub fn not_found(what: &str) -> Self {
-        Self::new(Kind::NOT_FOUND, format!("There is no such {what}."))
+    /// The caller may see nothing of this kind with this id.
+    pub fn not_found(noun: &str, id: &str) -> Self {
+        let shown: String = id.chars().take(MAX_ID_CHARS).collect();
+        let dots = if shown.len() < id.len() { "…" } else { "" };
+        Self::new(Kind::NOT_FOUND, format!("{noun} `{shown}{dots}` not found."))
+    }
+
+    /// Adds a sentence on what to do.
+    pub fn help(mut self, help: &str) -> Self {
+        self.detail = format!("{} {help}", self.detail);
+        self
+    }
+
+    /// An unexpected failure. Its cause is in the log, never in the response.
+    pub fn internal() -> Self {
+        Self::new(Kind::INTERNAL, "The request failed. The server's log has the cause.")
     }
 
     /// The client is blocked for another `remaining_ms`.
@@ -134,7 +151,7 @@ impl Problem {
         response
     }
 
-    /// Whether the request needs credentials, or others than it has.
+    /// Whether the caller has to sign in, or to sign in again.
     pub fn is_unauthenticated(&self) -> bool {
         self.kind == Kind::UNAUTHENTICATED
     }
@@ -180,7 +197,7 @@ impl Problem {
 impl From<store::Error> for Problem {
     fn from(error: store::Error) -> Self {
         match error {
-            store::Error::NoSession(_) => Self::not_found("session"),
+            store::Error::NoSession(id) => Self::not_found("Session", &id),
             store::Error::Exists(_) => Self::new(Kind::CONFLICT, "There is a session with this id already."),
             error => {
                 tracing::error!("the store failed: {error}");

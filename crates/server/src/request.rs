@@ -90,7 +90,7 @@ impl ApiRequest<'_> {
         let is_operator = self.is_local_operator();
         session
             .filter(|session| is_operator || owns(principal, session))
-            .ok_or_else(|| Problem::not_found("session"))
+            .ok_or_else(|| Problem::not_found("Session", id))
     }
 }
 

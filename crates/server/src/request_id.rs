@@ -11,7 +11,7 @@ const MAX_BYTES: usize = 128;
 /// Makes ids that are unique across processes.
 #[derive(Debug)]
 pub(crate) struct RequestIds {
-    /// Random, in hex.
+    /// Random hexadecimal digits of this process.
     process: String,
     next: AtomicU64,
 }

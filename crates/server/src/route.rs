@@ -1,4 +1,5 @@
-//! The table of all routes: method, path, who may call it, and the handler. A test compares it with the OpenAPI document.
+//! The table of all routes: method, path, access, and the handler. A test compares it with the OpenAPI
+//! document.
 
 use std::borrow::Cow;
 
@@ -12,14 +13,14 @@ use crate::rest::{
 };
 use crate::{chat, console, mcp, openapi, prometheus, voice};
 
-/// Who may call a route.
+/// The callers that a route admits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Anyone.
     Open,
     /// Anyone, within the limits on connections and requests.
     Anonymous,
-    /// Anyone who has the URL, which cannot be guessed. Pages of any site may embed what is there.
+    /// Anyone who has the URL, which cannot be guessed. Pages of any site may embed the resource.
     Link,
     /// Authenticated callers.
     Authenticated,
@@ -107,37 +108,37 @@ pub const ROUTES: &[Route] = &[
     route("GET", "/voice", Access::WebSocket, |r| Box::pin(voice::connect(r))),
     route("GET", "/images/{imageName}", Access::Link, |r| Box::pin(images::get(r))),
     route("GET", "/v1/metrics", METRICS, |r| Box::pin(monitoring::metrics(r))),
-    route("DELETE", "/v1/blocks", Access::Role(&[ADMIN]), |r| Box::pin(blocks::lift(r))),
+    route("DELETE", "/v1/blocks", Access::Role(&[ADMIN]), |r| Box::pin(blocks::delete(r))),
     route("GET", "/v1/audit", Access::Role(&[ADMIN]), |r| Box::pin(monitoring::audit(r))),
-    page("GET", "/", Access::Authenticated, |r| Box::pin(console::home::show(r))),
-    page("GET", "/chat", Access::Authenticated, |r| Box::pin(console::chat::show(r))),
-    page("GET", "/chat/{sessionId}", Access::Authenticated, |r| Box::pin(console::chat::show(r))),
-    page("GET", "/talk", Access::Authenticated, |r| Box::pin(console::voice::show(r))),
-    page("GET", "/tools", Access::Authenticated, |r| Box::pin(console::tools::list(r))),
-    page("GET", "/tools/{toolId}", Access::Authenticated, |r| Box::pin(console::tool::show(r))),
-    page("POST", "/tools/{toolId}/try", Access::Authenticated, |r| Box::pin(console::tool::try_it(r))),
+    page("GET", "/", Access::Authenticated, |r| Box::pin(console::home_page::show(r))),
+    page("GET", "/chat", Access::Authenticated, |r| Box::pin(console::chat_page::show(r))),
+    page("GET", "/chat/{sessionId}", Access::Authenticated, |r| Box::pin(console::chat_page::show(r))),
+    page("GET", "/talk", Access::Authenticated, |r| Box::pin(console::voice_page::show(r))),
+    page("GET", "/tools", Access::Authenticated, |r| Box::pin(console::tools_page::list(r))),
+    page("GET", "/tools/{toolId}", Access::Authenticated, |r| Box::pin(console::tool_page::show(r))),
+    page("POST", "/tools/{toolId}/try", Access::Authenticated, |r| Box::pin(console::tool_page::try_it(r))),
     page("POST", "/tools/{toolId}/tests", Access::Role(&[ADMIN]), |r| Box::pin(console::tool_test::save(r))),
-    page("GET", "/prompt", Access::Authenticated, |r| Box::pin(console::prompt::show(r))),
-    page("GET", "/toolsets", Access::Role(&[ADMIN]), |r| Box::pin(console::toolsets::show(r))),
-    page("GET", "/calls", Access::Authenticated, |r| Box::pin(console::calls::show(r))),
-    page("GET", "/calls/{executionId}", Access::Authenticated, |r| Box::pin(console::call::show(r))),
-    page("POST", "/calls/{executionId}/again", Access::Authenticated, |r| Box::pin(console::call::again(r))),
-    page("GET", "/confirmations", Access::Authenticated, |r| Box::pin(console::confirmations::show(r))),
-    page("POST", "/confirmations/{confirmationId}/approve", Access::Authenticated, |r| Box::pin(console::confirmations::approve(r))),
-    page("POST", "/confirmations/{confirmationId}/reject", Access::Authenticated, |r| Box::pin(console::confirmations::reject(r))),
-    page("GET", "/sessions", Access::Authenticated, |r| Box::pin(console::sessions::list(r))),
-    page("GET", "/sessions/{sessionId}", Access::Authenticated, |r| Box::pin(console::sessions::show(r))),
-    page("POST", "/sessions/{sessionId}/end", Access::Authenticated, |r| Box::pin(console::sessions::end(r))),
-    page("GET", "/usage", Access::Role(&[ADMIN]), |r| Box::pin(console::usage::show(r))),
-    page("GET", "/audit", Access::Role(&[ADMIN]), |r| Box::pin(console::audit::show(r))),
-    page("POST", "/audit/verify", Access::Role(&[ADMIN]), |r| Box::pin(console::audit::verify(r))),
-    page("GET", "/audit/export", Access::Role(&[ADMIN]), |r| Box::pin(console::audit::export(r))),
-    page("GET", "/kb", Access::Authenticated, |r| Box::pin(console::knowledge_base::show(r))),
-    page("GET", "/kb/{recordId}", Access::Authenticated, |r| Box::pin(console::knowledge_base::record(r))),
-    page("POST", "/kb/add", Access::Role(&[ADMIN]), |r| Box::pin(console::knowledge_base::add(r))),
-    page("GET", "/sign-in", Access::Anonymous, |r| Box::pin(console::sign_in::show(r))),
-    page("POST", "/sign-in", Access::Anonymous, |r| Box::pin(console::sign_in::sign_in(r))),
-    page("POST", "/sign-out", Access::Authenticated, |r| Box::pin(console::sign_in::sign_out(r))),
+    page("GET", "/prompt", Access::Authenticated, |r| Box::pin(console::prompt_page::show(r))),
+    page("GET", "/toolsets", Access::Role(&[ADMIN]), |r| Box::pin(console::toolsets_page::show(r))),
+    page("GET", "/calls", Access::Authenticated, |r| Box::pin(console::calls_page::show(r))),
+    page("GET", "/calls/{executionId}", Access::Authenticated, |r| Box::pin(console::call_page::show(r))),
+    page("POST", "/calls/{executionId}/again", Access::Authenticated, |r| Box::pin(console::call_page::repeat_call(r))),
+    page("GET", "/confirmations", Access::Authenticated, |r| Box::pin(console::confirmations_page::show(r))),
+    page("POST", "/confirmations/{confirmationId}/approve", Access::Authenticated, |r| Box::pin(console::confirmations_page::approve(r))),
+    page("POST", "/confirmations/{confirmationId}/reject", Access::Authenticated, |r| Box::pin(console::confirmations_page::reject(r))),
+    page("GET", "/sessions", Access::Authenticated, |r| Box::pin(console::sessions_page::list(r))),
+    page("GET", "/sessions/{sessionId}", Access::Authenticated, |r| Box::pin(console::sessions_page::show(r))),
+    page("POST", "/sessions/{sessionId}/end", Access::Authenticated, |r| Box::pin(console::sessions_page::end(r))),
+    page("GET", "/usage", Access::Role(&[ADMIN]), |r| Box::pin(console::usage_page::show(r))),
+    page("GET", "/audit", Access::Role(&[ADMIN]), |r| Box::pin(console::audit_page::show(r))),
+    page("POST", "/audit/verify", Access::Role(&[ADMIN]), |r| Box::pin(console::audit_page::verify(r))),
+    page("GET", "/audit/export", Access::Role(&[ADMIN]), |r| Box::pin(console::audit_page::export(r))),
+    page("GET", "/kb", Access::Authenticated, |r| Box::pin(console::knowledge_base_page::show(r))),
+    page("GET", "/kb/{recordId}", Access::Authenticated, |r| Box::pin(console::knowledge_base_page::record(r))),
+    page("POST", "/kb/add", Access::Role(&[ADMIN]), |r| Box::pin(console::knowledge_base_page::add(r))),
+    page("GET", "/sign-in", Access::Anonymous, |r| Box::pin(console::sign_in_page::show(r))),
+    page("POST", "/sign-in", Access::Anonymous, |r| Box::pin(console::sign_in_page::sign_in(r))),
+    page("POST", "/sign-out", Access::Authenticated, |r| Box::pin(console::sign_in_page::sign_out(r))),
     page("GET", "/assets/{name}", Access::Anonymous, |r| Box::pin(console::assets::get(r))),
     route("GET", "/openapi.json", Access::Open, |r| Box::pin(openapi::document(r))),
     route("GET", "/metrics", METRICS, |r| Box::pin(prometheus::metrics(r))),

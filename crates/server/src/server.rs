@@ -202,7 +202,7 @@ async fn finish(app: &App, connections: &ConnectionTable) -> bool {
     are_closed && is_idle && flushed.is_ok()
 }
 
-/// Ends the voice sessions, and waits until their clients have been told.
+/// Ends the voice sessions, and waits until their clients have received `ended`.
 async fn close_voice(app: &App, deadline: Instant) {
     let Some(voice) = &app.options.voice else { return };
     // Sessions that are not over by then end with the process.
@@ -212,9 +212,9 @@ async fn close_voice(app: &App, deadline: Instant) {
     }
 }
 
-/// Every few seconds: runs approved calls that have not run, because their process ended or the store could not be reached,
-/// adopts tasks of processes that are gone, closes expired sessions and confirmation requests, and stores what was counted.
-/// Stores each toolset as it is installed.
+/// Every few seconds: runs approved calls that have not run, because their process ended or the store could not be
+/// reached, adopts tasks of processes that are gone, closes expired sessions and confirmation requests, and stores what
+/// was counted. Stores each toolset as it is installed.
 pub(crate) async fn maintain(orchestrator: &Orchestrator) {
     let mut interval = tokio::time::interval(SWEEP_INTERVAL);
     let mut installs = orchestrator.installs();

@@ -17,10 +17,10 @@ use toolwright_orchestrator::spans::Trace;
 use crate::access_log::Entry;
 use crate::app::App;
 use crate::body::{self, Body};
-use crate::connection_table::Class;
+use crate::connection_table::ConnectionClass;
 use crate::console;
 use crate::counters::Counters;
-use crate::idle::IdleTimer;
+use crate::idle_timer::IdleTimer;
 use crate::options::Limits;
 use crate::origin;
 use crate::problem::{Kind, Problem};
@@ -33,7 +33,7 @@ use crate::voice;
 pub(crate) struct Connection<'a> {
     pub peer: &'a str,
     pub idle: &'a Arc<IdleTimer>,
-    pub class: Class,
+    pub class: ConnectionClass,
 }
 
 /// Answers one request, whatever happens.
@@ -43,7 +43,7 @@ pub(crate) async fn respond(
     request: Request<Incoming>,
 ) -> Response<Body> {
     let Connection { peer, idle, class } = *connection;
-    let is_regular = idle.pause() && class == Class::Regular;
+    let is_regular = idle.pause() && class == ConnectionClass::Regular;
     let started = Instant::now();
     let running = Counters::begin(&app.counters.running);
     let (head, mut body) = request.into_parts();
@@ -55,7 +55,7 @@ pub(crate) async fn respond(
         // A panic fails this request, not the connection.
         poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| handled.as_mut().poll(context))) {
             Ok(poll) => poll,
-            Err(_) => Err(Problem::new(Kind::INTERNAL, "The log has the cause.")).into(),
+            Err(_) => Err(Problem::internal()).into(),
         })
         .await
     };
@@ -64,7 +64,7 @@ pub(crate) async fn respond(
         Err(problem) => {
             // Reading the rest of a refused body does not count as a running request.
             drop(running);
-            if class == Class::Regular {
+            if class == ConnectionClass::Regular {
                 Box::pin(body::drain(&mut body)).await;
             }
             state.problem_response(&problem, &head, &id)
@@ -92,8 +92,8 @@ pub(crate) async fn respond(
     response
 }
 
-/// A streamed response that ends with its request's credentials. After the response, whole or streamed, the connection is
-/// idle.
+/// A streamed response that ends with its request's credentials. After the response, whole or streamed, the connection
+/// is idle.
 fn end_with_credentials(
     response: Response<Body>,
     app: &Arc<App>,
@@ -105,7 +105,7 @@ fn end_with_credentials(
         return response;
     }
     let ended = end_of_credentials(Arc::clone(app), headers);
-    response.map(|body| body::until(body, ended, idle.restart_later()))
+    response.map(|body| body::end_with(body, ended, idle.restart_later()))
 }
 
 /// Resolves when the request would be refused if it came again: its key was revoked, its token has expired.
@@ -171,8 +171,13 @@ impl RequestState {
         let (route, parameter) = match found {
             RouteMatch::Route(route, parameter) => (route, parameter),
             RouteMatch::OtherMethods(allow) => return Err(Problem::method_not_allowed(&allow)),
-            RouteMatch::None if self.errors == ErrorForm::Page => return Err(Problem::not_found("page")),
-            RouteMatch::None => return Err(Problem::not_found("path; `/openapi.json` lists all paths")),
+            RouteMatch::None if self.errors == ErrorForm::Page => {
+                return Err(Problem::not_found("Page", head.uri.path()));
+            }
+            RouteMatch::None => {
+                let problem = Problem::not_found("Path", head.uri.path());
+                return Err(problem.help("`/openapi.json` lists all paths."));
+            }
         };
         // Health checks must get through when the server is busy.
         if !self.is_regular && route.access != Access::Open {
@@ -203,7 +208,7 @@ impl RequestState {
         }
     }
 
-    /// Adds what browsers are told about the response.
+    /// Adds the security and CORS headers of the route.
     fn add_headers(&mut self, response: &mut Response<Body>) {
         if self.errors == ErrorForm::Page {
             console::protect(response.headers_mut());

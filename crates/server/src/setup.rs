@@ -1,10 +1,10 @@
-//! The setup as the console shows it: the checks of `doctor`, and the findings of the last build. The program that
+//! The setup for the console: the checks of `doctor`, and the findings of the last build. The program that
 //! starts the server supplies both.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Results older than this are checked again, when someone looks at them.
+/// Results older than this are checked again when they are read.
 const MAX_AGE: Duration = Duration::from_secs(60);
 
 /// One check of the setup.
@@ -20,7 +20,7 @@ pub struct SetupCheck {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetupStatus {
     Ok,
-    /// Toolwright works without it, with less.
+    /// Toolwright works without it, with fewer features.
     Missing,
     /// Everything that depends on it fails.
     Broken,
@@ -83,7 +83,7 @@ impl Setup {
         self.lock().findings.clone()
     }
 
-    /// The last results. Old ones are checked again on a thread, for whoever looks next.
+    /// The last results. Old ones are checked again on a thread, for the next reader.
     pub(crate) fn checks(&self) -> Vec<SetupCheck> {
         let mut state = self.lock();
         let is_fresh = state.checked_at.is_some_and(|at| at.elapsed() < MAX_AGE);

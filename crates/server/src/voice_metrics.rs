@@ -15,9 +15,7 @@ const COUNTERS: [Counter; 10] = [
         "Turns in which the model neither spoke nor called a tool.",
         |voice| voice.empty_turns,
     ),
-    ("toolwright_voice_silent_turns_total", "Turns with audio that nobody can hear.", |voice| {
-        voice.silent_turns
-    }),
+    ("toolwright_voice_silent_turns_total", "Turns with inaudible audio.", |voice| voice.silent_turns),
     ("toolwright_voice_interruptions_total", "Answers that the user interrupted.", |voice| {
         voice.interruptions
     }),

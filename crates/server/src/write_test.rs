@@ -11,7 +11,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// A store that takes longer counts as not ready.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Why the store cannot be written, in words for anybody: the log has the cause.
+/// The problem of a store that cannot be written; its cause is only in the log.
 type Outcome = Result<(), &'static str>;
 
 #[derive(Debug, Default)]

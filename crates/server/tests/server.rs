@@ -49,6 +49,8 @@ mod mcp_host;
 mod mcp_http;
 #[path = "server/mcp_stdio.rs"]
 mod mcp_stdio;
+#[path = "server/metrics_page.rs"]
+mod metrics_page;
 #[path = "server/monitoring.rs"]
 mod monitoring;
 #[path = "server/openapi.rs"]

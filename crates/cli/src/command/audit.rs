@@ -87,7 +87,7 @@ async fn tail(config: &Config, store: &ReadOnlyStore, lines: usize) -> Result<()
 async fn print_heads(config: &Config, store: &ReadOnlyStore) -> Result<()> {
     match check(store, Vec::new(), &[]).await? {
         Ok(verifier) => verifier.heads().try_for_each(|head| output::print_json(&json!(head))),
-        Err(problem) => Err(tampered(config, &problem)),
+        Err(problem) => Err(tampered_error(config, &problem)),
     }
 }
 
@@ -100,7 +100,7 @@ async fn verify(
     let saved = heads.map_or(Ok(Vec::new()), read_heads)?;
     let verifier = match check(store, saved, hashes).await? {
         Ok(verifier) => verifier,
-        Err(problem) => return Err(tampered(config, &problem)),
+        Err(problem) => return Err(tampered_error(config, &problem)),
     };
     let heads: BTreeMap<String, String> = verifier.heads().map(|head| (head.chain, head.hash)).collect();
     match config.format {
@@ -168,7 +168,7 @@ async fn check_once(
     })
 }
 
-fn tampered(config: &Config, Problem { rows, message, .. }: &Problem) -> anyhow::Error {
+fn tampered_error(config: &Config, Problem { rows, message, .. }: &Problem) -> anyhow::Error {
     if config.format == Format::Json {
         output::print_line(json!({ "ok": false, "rows": rows, "problem": message }));
     }

@@ -78,23 +78,23 @@ pub fn run(config: &Config, args: &Call) -> Result<ExitCode> {
     let arguments = read_arguments(args.arguments.as_deref())?;
     let state = args.session_state.as_deref().map(parse_session_state).transpose()?;
     let answer = toolset::async_runtime()?.block_on(async {
-        let target = Prepared::new(config, args).await?;
+        let target = CallPlan::new(config, args).await?;
         let call = ToolCall { id: args.id.clone(), tool: target.tool.clone(), args: arguments };
         make(config, args, &target, call, state).await
     })?;
     Ok(output::status(answer.is_ok))
 }
 
-/// Where the call is made, and what it needs.
-struct Prepared {
+/// The target of the call, with its session options.
+struct CallPlan {
     target: CallTarget,
     /// The tool's id.
     tool: String,
-    /// Of calls in this process.
+    /// The runtime and the imported tools of a call in this process.
     own: Option<(Runtime, Imports)>,
 }
 
-impl Prepared {
+impl CallPlan {
     async fn new(config: &Config, args: &Call) -> Result<Self> {
         match store::open_or_find_server(config).await? {
             StoreAccess::Own(store) => {
@@ -133,17 +133,17 @@ impl Prepared {
 async fn make(
     config: &Config,
     args: &Call,
-    prepared: &Prepared,
+    plan: &CallPlan,
     call: ToolCall,
     state: Option<Map<String, Value>>,
 ) -> Result<Answer> {
-    let target = &prepared.target;
+    let target = &plan.target;
     let waiting = find_waiting(target, args, &call).await?;
     let session = match &waiting {
         Some(waiting) => waiting.session.clone(),
         None => find_or_create_session(target, args, state).await?,
     };
-    let printer = prepared.attach(&session, args.yes).await?;
+    let printer = plan.attach(&session, args.yes).await?;
     let answer = match waiting {
         Some(waiting) => target.approve(&session, &waiting.id).await?,
         None => call_and_confirm(target, &session, call, args.yes).await?,

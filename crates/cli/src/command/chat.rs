@@ -1,5 +1,5 @@
-//! `toolwright chat`: a conversation with the agent in the terminal, through the server if one uses the store. The text goes
-//! to stdout, everything else to stderr.
+//! `toolwright chat`: a conversation with the agent in the terminal, through the server if one uses the store. The text
+//! goes to stdout, everything else to stderr.
 
 use std::collections::HashMap;
 use std::io::IsTerminal;
@@ -22,7 +22,7 @@ use toolwright_orchestrator::store::{Backend, Store};
 use super::call::{CLIENT_ID, TerminalClient};
 use crate::args::{Format, Source};
 use crate::call_target::CallTarget;
-use crate::chat_target::{ChatEvent, ChatEvents, ChatTarget, Conversation, Question};
+use crate::chat_target::{ChatEvent, ChatEvents, ChatTarget, ConfirmationPrompt, Conversation};
 use crate::config::{AgentFlags, Config};
 use crate::output::{self, Failure};
 use crate::server_client::ServerClient;
@@ -70,7 +70,7 @@ pub fn run(config: &Config, args: &Chat) -> Result<ExitCode> {
     Ok(output::status(is_ok))
 }
 
-/// With an agent in this process.
+/// Chats with an agent in this process.
 async fn chat_alone(config: &Config, args: &Chat, store: Store) -> Result<bool> {
     let (runtime, _imports) = toolset::load_runtime_for_call(&args.source, config)?;
     let builder = Orchestrator::builder(runtime).store(store);
@@ -86,7 +86,7 @@ async fn chat_alone(config: &Config, args: &Chat, store: Store) -> Result<bool> 
     Ok(is_ok)
 }
 
-/// With the agent of the server that uses the store.
+/// Chats with the agent of the server that uses the store.
 async fn chat_through(config: &Config, args: &Chat, server: ServerClient) -> Result<bool> {
     toolset::refuse_artifact(&args.source, &server)?;
     if let Some(name) = args.agent.name() {
@@ -138,7 +138,7 @@ async fn open(
     Ok(Conversation { target, session, principal })
 }
 
-/// For `--continue`.
+/// Remembers the session for `--continue`.
 fn remember(file: &Path, session: &str) {
     let written =
         file.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(file, session));
@@ -155,14 +155,14 @@ fn model_name(model: &Model) -> String {
     }
 }
 
-/// False when a turn has failed.
+/// Runs the conversation. False when a turn has failed.
 async fn converse(config: &Config, args: &Chat, conversation: Conversation, greeting: &str) -> Result<bool> {
     output::message(format_args!("\x1b[2m{greeting}session {}\x1b[0m", conversation.session));
     let mut chat = Terminal { conversation, format: config.format, lines: read_lines(), is_ok: true };
     // The calls that the last turn of a continued chat waits for.
     if args.continues || args.session.is_some() {
         let questions = chat.conversation.open_questions().await?;
-        chat.settle(Ended::Questions(questions)).await?;
+        chat.settle(RunOutcome::Questions(questions)).await?;
     }
     match &args.message {
         Some(message) => chat.turn(message).await?,
@@ -181,8 +181,8 @@ struct Terminal {
 }
 
 /// How a run of a turn ended.
-enum Ended {
-    Questions(Vec<Question>),
+enum RunOutcome {
+    Questions(Vec<ConfirmationPrompt>),
     Over,
 }
 
@@ -207,34 +207,34 @@ impl Terminal {
         }
     }
 
-    /// One message, with the answers to what it asks.
+    /// Sends one message, and answers its confirmation requests.
     async fn turn(&mut self, text: &str) -> Result<()> {
         let mut events = self.conversation.say(text).await?;
-        let ended = self.show(&mut events).await?;
-        self.settle(ended).await
+        let outcome = self.show(&mut events).await?;
+        self.settle(outcome).await
     }
 
-    /// Asks until nothing waits for approval.
-    async fn settle(&mut self, mut ended: Ended) -> Result<()> {
+    /// Asks until no confirmation request is pending.
+    async fn settle(&mut self, mut outcome: RunOutcome) -> Result<()> {
         loop {
-            let Ended::Questions(questions) = ended else { return Ok(()) };
-            ended = Ended::Over;
+            let RunOutcome::Questions(questions) = outcome else { return Ok(()) };
+            outcome = RunOutcome::Over;
             for question in questions {
                 let Some(approved) = self.ask(&question).await? else {
                     let id = &question.confirmation_id;
                     output::help(format_args!(
-                        "answer it with `toolwright approve {id}` or `toolwright deny {id}`"
+                        "answer it with `toolwright approve {id}` or `toolwright reject {id}`"
                     ));
                     return Ok(());
                 };
                 let mut events = self.conversation.answer(&question, approved).await?;
-                ended = self.show(&mut events).await?;
+                outcome = self.show(&mut events).await?;
             }
         }
     }
 
-    /// Asks on the terminal. `None` if nobody can answer.
-    async fn ask(&mut self, question: &Question) -> Result<Option<bool>> {
+    /// Asks on the terminal. `None` without a terminal.
+    async fn ask(&mut self, question: &ConfirmationPrompt) -> Result<Option<bool>> {
         output::message(format_args!("\x1b[1;33mapprove?\x1b[0m {}", escape(&question.preview)));
         if !std::io::stdin().is_terminal() {
             return Ok(None);
@@ -250,7 +250,7 @@ impl Terminal {
     }
 
     /// Prints the events of a turn until it ends or pauses. Ctrl-C stops the turn.
-    async fn show(&mut self, events: &mut ChatEvents) -> Result<Ended> {
+    async fn show(&mut self, events: &mut ChatEvents) -> Result<RunOutcome> {
         let mut interrupts = interrupts()?;
         let mut printer = Printer::new(self.format);
         let mut outcome = None;
@@ -270,7 +270,7 @@ impl Terminal {
         }
         printer.end_line();
         match outcome {
-            Some(TurnOutcome::AwaitsApproval) => return Ok(Ended::Questions(printer.questions)),
+            Some(TurnOutcome::AwaitsApproval) => return Ok(RunOutcome::Questions(printer.questions)),
             Some(TurnOutcome::Failed { error }) => {
                 self.is_ok = false;
                 output::error(escape_lines(&error.message));
@@ -286,7 +286,7 @@ impl Terminal {
                 output::help("go on with `toolwright chat --continue`");
             }
         }
-        Ok(Ended::Over)
+        Ok(RunOutcome::Over)
     }
 }
 
@@ -297,7 +297,7 @@ struct Printer {
     is_in_line: bool,
     /// The arguments of the calls, by id.
     inputs: HashMap<String, Value>,
-    questions: Vec<Question>,
+    questions: Vec<ConfirmationPrompt>,
 }
 
 impl Printer {
@@ -312,7 +312,7 @@ impl Printer {
             }
             EventBody::ApprovalRequested { approval } => {
                 let input = self.inputs.get(&approval.call_id).cloned().unwrap_or_default();
-                self.questions.push(Question::new(approval, input));
+                self.questions.push(ConfirmationPrompt::new(approval, input));
             }
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! `toolwright confirmations`, `approve` and `deny`: lists confirmation requests, and answers them.
+//! `toolwright confirmations`, `approve` and `reject`: lists confirmation requests, and answers them.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -65,10 +65,10 @@ pub struct Approve {
 /// Reject a waiting call
 #[derive(Debug, Args)]
 #[command(
-    visible_alias = "reject",
-    after_help = "Example:\n  toolwright deny conf_3f9c… --reason 'too expensive'"
+    visible_alias = "deny",
+    after_help = "Example:\n  toolwright reject conf_3f9c… --reason 'too expensive'"
 )]
-pub struct Deny {
+pub struct Reject {
     /// The id of the confirmation request, or its token
     #[arg(value_name = "TOKEN|ID")]
     token: String,
@@ -124,7 +124,8 @@ pub fn approve(config: &Config, args: &Approve) -> Result<ExitCode> {
         {
             let message =
                 format!("the store does not have the toolset of the call's session, {}", session.toolset);
-            let help = format!("go back to that version, or reject the call: toolwright deny {}", request.id);
+            let help =
+                format!("go back to that version, or reject the call: toolwright reject {}", request.id);
             return Err(Failure::new(message, help).into());
         }
         orchestrator.attach(&request.session, Arc::new(TerminalClient));
@@ -139,7 +140,7 @@ pub fn approve(config: &Config, args: &Approve) -> Result<ExitCode> {
     Ok(output::status(answer.is_ok))
 }
 
-pub fn deny(config: &Config, args: &Deny) -> Result<()> {
+pub fn reject(config: &Config, args: &Reject) -> Result<()> {
     toolset::async_runtime()?.block_on(async {
         let store = match store::open_or_find_server(config).await? {
             StoreAccess::Own(store) => *store,

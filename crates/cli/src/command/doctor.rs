@@ -59,7 +59,7 @@ struct CheckResult {
 #[serde(rename_all = "lowercase")]
 enum Status {
     Ok,
-    /// Toolwright works without it, with less.
+    /// Toolwright works without it, with fewer features.
     Missing,
     /// Everything that depends on it fails.
     Broken,

@@ -21,7 +21,7 @@ use crate::output;
 use crate::store::{self, StoreAccess};
 use crate::toolset;
 
-/// For calls that write, after the host has disconnected.
+/// How long writing calls may take after the MCP host has disconnected.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(35);
 
 /// Serve the tools to an MCP host over stdin and stdout

@@ -57,7 +57,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Call(args) => call::run(&config()?, &args),
         Command::Confirmations(args) => confirm::list(&config()?, &args).map(succeed),
         Command::Approve(args) => confirm::approve(&config()?, &args),
-        Command::Deny(args) => confirm::deny(&config()?, &args).map(succeed),
+        Command::Reject(args) => confirm::reject(&config()?, &args).map(succeed),
         Command::Unblock(args) => unblock::run(&config()?, &args).map(succeed),
         Command::Sessions(command) => sessions::run(&config()?, &command).map(succeed),
         Command::Tasks(command) => tasks::run(&config()?, &command).map(succeed),

@@ -35,7 +35,7 @@ pub struct New {
     category: Category,
     /// The capability that the handler uses, which selects its template
     #[arg(long, value_enum)]
-    with: Option<With>,
+    with: Option<HandlerUse>,
     /// An allowed mode; repeat it for both [default: both]
     #[arg(long, value_parser = parse_mode, value_name = "text|voice")]
     mode: Vec<Mode>,
@@ -43,7 +43,7 @@ pub struct New {
 
 /// The capability that a new handler uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum With {
+enum HandlerUse {
     /// A service, by `context.http.fetch`
     Http,
     /// The knowledge base, by `context.kb.search`
@@ -73,7 +73,7 @@ pub fn run(config: &Config, args: &New) -> Result<()> {
         output::message(format_args!("  edit {file:<17} {content}"));
     }
     editor::update(config)?;
-    if args.with == Some(With::Http) {
+    if args.with == Some(HandlerUse::Http) {
         let id = name.replace('-', "_");
         output::message(format_args!("allow the service's host in toolwright.toml:"));
         output::message(format_args!("  [tool.{id}.http]\n  allow = [\"api.example.com\"]"));
@@ -135,7 +135,7 @@ struct HandlerTemplate {
 }
 
 impl HandlerTemplate {
-    fn new(with: Option<With>, is_action: bool) -> Self {
+    fn new(with: Option<HandlerUse>, is_action: bool) -> Self {
         match with {
             None => Self {
                 handler: include_str!("../../templates/new/plain.js"),
@@ -143,7 +143,7 @@ impl HandlerTemplate {
                 parameter: "input",
                 failures: "",
             },
-            Some(With::Http) if is_action => Self {
+            Some(HandlerUse::Http) if is_action => Self {
                 handler: include_str!("../../templates/new/http-action.js"),
                 test: include_str!("../../templates/new/http-action.json"),
                 parameter: "input",
@@ -151,20 +151,20 @@ impl HandlerTemplate {
                     - **TRANSIENT**: the service does not respond; try again later.\n\
                     - **PERMANENT**: the service refused the request.\n",
             },
-            Some(With::Http) => Self {
+            Some(HandlerUse::Http) => Self {
                 handler: include_str!("../../templates/new/http.js"),
                 test: include_str!("../../templates/new/http.json"),
                 parameter: "query",
                 failures: "- **TRANSIENT**: the service does not respond; try again later.\n\
                     - **PERMANENT**: the service refused the request.\n",
             },
-            Some(With::Kb) => Self {
+            Some(HandlerUse::Kb) => Self {
                 handler: include_str!("../../templates/new/kb.js"),
                 test: include_str!("../../templates/new/kb.json"),
                 parameter: "query",
                 failures: "- **TRANSIENT**: the knowledge base does not respond; try again later.\n",
             },
-            Some(With::CallTool) => Self {
+            Some(HandlerUse::CallTool) => Self {
                 handler: include_str!("../../templates/new/call-tool.js"),
                 test: include_str!("../../templates/new/call-tool.json"),
                 parameter: "input",

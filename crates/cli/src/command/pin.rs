@@ -13,7 +13,7 @@ use crate::imports::Imports;
 use crate::output::{self, Failure};
 use crate::{report, toolset};
 
-/// Of a text that is printed.
+/// Longer texts are shortened.
 const MAX_SHOWN_CHARS: usize = 4000;
 
 /// Accept the tool definitions of the servers in `[[mcp_servers]]`

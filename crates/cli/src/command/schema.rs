@@ -10,7 +10,7 @@ use toolwright_registry::toolset::Toolset;
 
 use crate::args::{Format, Source, parse_mode};
 use crate::config::Config;
-use crate::viewer::{Viewer, Visible};
+use crate::viewer::{ToolSelection, Viewer};
 use crate::{output, report, toolset};
 
 /// Print the tools as a provider's API declares them
@@ -58,7 +58,7 @@ pub fn run(config: &Config, args: &Schema) -> Result<()> {
 }
 
 /// The requested tools, in the toolset's order.
-fn select_tools<'t>(tools: &'t Toolset, args: &Schema, visible: &Visible) -> Result<Vec<&'t ToolSpec>> {
+fn select_tools<'t>(tools: &'t Toolset, args: &Schema, visible: &ToolSelection) -> Result<Vec<&'t ToolSpec>> {
     let to_ids =
         |names: &Vec<String>| names.iter().map(|name| toolset::tool_id(tools, name.trim())).collect();
     let only: Option<Vec<String>> = args.only.as_ref().map(to_ids);

@@ -164,22 +164,22 @@ async fn open_to_commands(
     Ok(Some(path))
 }
 
-/// Says which models answer in text and in voice.
+/// Prints the models that answer in text and in voice.
 fn announce_models(text: &str, voice: Option<&str>) {
-    output::message(format_args!("the agent answers with {text}"));
+    output::message(text);
     if let Some(voice) = voice {
         output::message(format_args!("voice clients talk to {voice}"));
     }
 }
 
-/// The model of the agent, for people.
+/// The line that names the model of the agent.
 fn describe_model(model: &Model) -> String {
     match model {
         Model::Offline => {
-            "no model: it quotes the knowledge base (`[agent]` or a key such as OPENAI_API_KEY sets one)"
+            "no model configured: the offline agent quotes the knowledge base; set `[agent]` or OPENAI_API_KEY"
                 .to_owned()
         }
-        model => format!("{} of {}", model.name(), model.provider()),
+        model => format!("the agent answers with {} of {}", model.name(), model.provider()),
     }
 }
 

@@ -84,7 +84,7 @@ pub fn run(config: &Config, command: &Sessions) -> Result<()> {
     })
 }
 
-/// Where the sessions are. Both answer with the JSON of the REST API.
+/// The source of the sessions: the store or a server. Both return the JSON of the REST API.
 enum Target {
     Own(Orchestrator),
     Server(ServerClient),
@@ -105,7 +105,7 @@ impl Target {
         }
     }
 
-    /// A page: `sessions`, and `next`, where the next one begins.
+    /// A page: `sessions`, and `next`, the start of the next one.
     async fn list(&self, List { limit, after }: &List) -> Result<Value> {
         match self {
             Self::Own(orchestrator) => {

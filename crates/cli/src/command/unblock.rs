@@ -24,7 +24,7 @@ use crate::toolset;
 pub struct Unblock {
     /// The id of the client's principal
     user: String,
-    /// The client's id, if the principal speaks for clients or is an operator
+    /// The client's id, if the principal speaks for clients or is an admin
     #[arg(long, value_name = "ID")]
     client: Option<String>,
     /// The principal's org

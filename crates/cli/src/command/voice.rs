@@ -1,5 +1,5 @@
-//! `toolwright voice`: a recording is said to the voice agent of a server; the answer goes into a WAV file. The transcript
-//! goes to stdout, everything else to stderr.
+//! `toolwright voice`: sends a recording to the voice agent of a server, and writes the answer into a WAV file. The
+//! transcript goes to stdout, everything else to stderr.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub struct Voice {
     /// The recording to say: a WAV file with 8000, 16000, 24000 or 48000 samples a second
     #[arg(long, value_name = "FILE")]
     wav: PathBuf,
-    /// Where the answer is written, as WAV
+    /// The file to write the answer to, as WAV
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// The server [default: the one that uses the project's store]
@@ -37,10 +37,10 @@ pub struct Voice {
     /// An API key or a token of the server
     #[arg(long, value_name = "KEY", env = "TOOLWRIGHT_KEY", hide_env_values = true)]
     key: Option<String>,
-    /// How questions of the agent are answered
+    /// How confirmation requests are answered
     #[arg(long, value_enum, default_value_t = Confirm::Ask)]
     confirm: Confirm,
-    /// Say it eight times as fast as it was recorded, and hear the answer as fast
+    /// Send the recording eight times as fast as it was recorded, and play the answer as fast
     #[arg(long)]
     fast: bool,
     /// Continue this voice session

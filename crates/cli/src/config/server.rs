@@ -306,7 +306,7 @@ impl ServerConfig {
         self.section.workers.map_or(1, |workers| workers.get().into())
     }
 
-    /// Who may send requests.
+    /// How callers are authenticated.
     pub fn auth(&self) -> Result<Auth, Failure> {
         Ok(Auth::new(KeyFile::new(&self.section.keys), self.jwt()?))
     }

@@ -52,7 +52,7 @@ pub struct Settings {
     /// May contain secrets, so `--dump-config` leaves it out.
     #[serde(skip_serializing, deserialize_with = "object::each")]
     pub mcp_servers: Vec<toolwright_imports::ServerSettings>,
-    /// By tool id.
+    /// The sections of tools, by tool id.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "object::each_member")]
     pub tool: BTreeMap<String, ToolSection>,
 }
@@ -77,7 +77,7 @@ impl Settings {
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolsSection {
-    /// `tools` unless it is named.
+    /// The tools directory [default: `tools`].
     pub dir: Option<PathBuf>,
     pub declared: Vec<PathBuf>,
 }
@@ -151,7 +151,7 @@ pub struct LimitsSection {
     pub voice: ModeLimits,
     #[serde(deserialize_with = "object::only")]
     pub text: ModeLimits,
-    /// Calls of one org, over all of its tools and clients.
+    /// The rate limit of one org, over all of its tools and clients.
     #[serde(deserialize_with = "object::only_some")]
     pub org: Option<RateLimit>,
 }

@@ -1,4 +1,4 @@
-//! Opens the socket: plain or TLS, with the key in the header; a refusal is told in the server's words.
+//! Opens the socket: plain or TLS, with the key in the header. A refusal has the server's problem detail.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 pub type Socket = WebSocketStream<Box<dyn Stream>>;
 
-/// Where the voice socket is, and with which key.
+/// The address of the voice socket, and the key.
 pub struct Target {
     url: Url,
     key: Option<String>,
@@ -113,7 +113,7 @@ impl Target {
     }
 }
 
-/// The words of a problem document.
+/// The detail of a problem document.
 fn problem_text(response: &Response) -> String {
     let body = response.body().as_deref().unwrap_or_default();
     let problem: Value = serde_json::from_slice(body).unwrap_or_default();

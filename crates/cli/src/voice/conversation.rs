@@ -1,5 +1,5 @@
-//! One conversation: the recording goes in at the pace of the clock, then silence, as from a microphone, until the answer
-//! is over. Owns when to stop; knows neither files nor the terminal.
+//! One conversation: sends the recording in real time, then silence, as a microphone would, until the answer is over.
+//! Decides when to stop; knows neither files nor the terminal.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::{Bytes, Message};
 
 use super::connection::{Socket, Target, connection_lost};
 use super::message::ServerMessage;
-use super::playback::{Playback, Played, samples_of};
+use super::playback::{Playback, PlaybackPosition, samples_of};
 use super::wav::Recording;
 use crate::output::Failure;
 
@@ -21,23 +21,23 @@ const OUTPUT_RATE: u32 = 24000;
 const FRAME_MS: u64 = 40;
 /// The time of a frame with `--fast`.
 const FAST_FRAME_MS: u64 = 5;
-/// Frames between two reports of what is being heard.
+/// Frames between two reports of the playback position.
 const FRAMES_PER_REPORT: u64 = 6;
-/// An answer is over when nothing happens for this time: a tool call may follow what was said.
+/// An answer is over after this time without an event: a tool call may follow the speech.
 const QUIET: Duration = Duration::from_millis(1500);
-/// For the end of a session that was stopped.
+/// How long a stopped session may take to end.
 const STOP_TIMEOUT: Duration = Duration::from_secs(15);
 /// Louder samples are speech.
 const SPEECH_LEVEL: u16 = 500;
 
-/// How questions are answered.
+/// How confirmation requests are answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Confirm {
-    /// Approve every question
+    /// Approve every confirmation request
     Yes,
-    /// Reject every question
+    /// Reject every confirmation request
     No,
-    /// Ask on the terminal; without one, what is said in the recording answers
+    /// Ask on the terminal; without one, only speech in the recording answers
     Ask,
 }
 
@@ -51,7 +51,7 @@ pub struct Script<'a> {
     pub timeout: Duration,
     pub session: Option<String>,
     pub language: Option<String>,
-    /// Called for what is worth showing while it happens.
+    /// Called for each event that a user may want to see.
     pub on_event: &'a mut dyn FnMut(&Event),
 }
 
@@ -61,7 +61,7 @@ pub enum Event {
     Said(Utterance),
     ToolStarted(String),
     ToolFinished(Call),
-    Question(Question),
+    Question(ConfirmationPrompt),
     Message(Value),
     Warning(String),
 }
@@ -84,7 +84,7 @@ pub struct Call {
 }
 
 #[derive(Debug, Clone, Serialize)]
-pub struct Question {
+pub struct ConfirmationPrompt {
     pub id: String,
     pub tool: String,
     pub args: Value,
@@ -101,7 +101,7 @@ pub struct Outcome {
     pub session_id: String,
     pub transcript: Vec<Utterance>,
     pub calls: Vec<Call>,
-    pub confirmations: Vec<Question>,
+    pub confirmations: Vec<ConfirmationPrompt>,
     pub messages: Vec<Value>,
     /// Why the session ended.
     pub reason: String,
@@ -136,7 +136,7 @@ struct Conversation<'a> {
     script: Script<'a>,
     outcome: Outcome,
     playback: Playback,
-    /// Pieces of what is being said, by role.
+    /// Pieces of the current transcript, by role.
     pieces: HashMap<String, String>,
     running: BTreeSet<String>,
     /// Samples of the recording that were sent.
@@ -189,7 +189,7 @@ impl<'a> Conversation<'a> {
         self.send(start).await
     }
 
-    /// Until the server closes the connection.
+    /// Runs until the server closes the connection.
     async fn run(&mut self) -> Result<(), Failure> {
         let frame = if self.script.is_fast { FAST_FRAME_MS } else { FRAME_MS };
         let mut frames = interval(Duration::from_millis(frame));
@@ -212,7 +212,7 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// One frame of the recording or of silence goes out, and one is heard.
+    /// Sends one frame of the recording or of silence, and plays one.
     async fn pass_frame(&mut self) -> Result<(), Failure> {
         if !self.is_stopped {
             self.send_frame().await?;
@@ -256,7 +256,7 @@ impl<'a> Conversation<'a> {
                 false => Ok(()),
             };
         }
-        let is_open = |question: &Question| question.outcome.is_none();
+        let is_open = |question: &ConfirmationPrompt| question.outcome.is_none();
         let is_busy = !self.running.is_empty()
             || !self.playback.is_silent()
             || self.outcome.confirmations.iter().any(is_open)
@@ -294,7 +294,7 @@ impl<'a> Conversation<'a> {
                 self.note_answer();
             }
             ServerMessage::Interrupted {} => {
-                if let Some(played) = self.playback.cut() {
+                if let Some(played) = self.playback.drop_unheard() {
                     self.report(played).await?;
                 }
             }
@@ -316,7 +316,7 @@ impl<'a> Conversation<'a> {
     async fn receive_control(&mut self, message: ServerMessage) -> Result<(), Failure> {
         match message {
             ServerMessage::ConfirmationRequested { id, tool, args, preview } => {
-                self.ask(Question { id, tool, args, preview, outcome: None, by: None }).await?;
+                self.ask(ConfirmationPrompt { id, tool, args, preview, outcome: None, by: None }).await?;
             }
             ServerMessage::ConfirmationDecided { id, outcome, by } => {
                 let mut questions = self.outcome.confirmations.iter_mut();
@@ -350,7 +350,7 @@ impl<'a> Conversation<'a> {
         Ok(())
     }
 
-    /// The speech of the recording has been sent, and something was said after it.
+    /// Whether the speech of the recording was sent, and something was said after it.
     fn note_answer(&mut self) {
         self.outcome.answered |= self.sent > self.speech_end;
     }
@@ -369,8 +369,8 @@ impl<'a> Conversation<'a> {
         self.outcome.transcript.push(utterance);
     }
 
-    /// A question that the session has already asked comes again after a resume.
-    async fn ask(&mut self, question: Question) -> Result<(), Failure> {
+    /// After a resume, the server repeats the confirmation requests of the session.
+    async fn ask(&mut self, question: ConfirmationPrompt) -> Result<(), Failure> {
         let id = question.id.clone();
         if !self.outcome.confirmations.iter().any(|known| known.id == id) {
             (self.script.on_event)(&Event::Question(question.clone()));
@@ -395,7 +395,7 @@ impl<'a> Conversation<'a> {
         self.send(json!({ "type": "confirm", "id": id, "approved": approved })).await
     }
 
-    async fn report(&mut self, played: Played) -> Result<(), Failure> {
+    async fn report(&mut self, played: PlaybackPosition) -> Result<(), Failure> {
         self.send(json!({ "type": "played", "item": played.item, "ms": played.ms })).await
     }
 
@@ -403,7 +403,7 @@ impl<'a> Conversation<'a> {
         self.socket.send(Message::text(message.to_string())).await.map_err(|error| connection_lost(&error))
     }
 
-    /// The server has closed the connection: after `ended`, or with an error.
+    /// Handles the close of the connection: after `ended`, or with an error.
     fn closed(&mut self, frame: Option<CloseFrame>) -> Result<(), Failure> {
         let code = frame.as_ref().map_or(1006, |frame| u16::from(frame.code));
         // The words that were being said when the session ended.

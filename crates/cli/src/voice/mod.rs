@@ -1,5 +1,5 @@
-//! A client of the voice protocol without microphone and speaker: a recording goes in, what would have been heard comes
-//! out. Prints nothing.
+//! A client of the voice protocol without microphone and speaker: a recording is sent, and the played audio is
+//! returned. Prints nothing.
 
 mod connection;
 mod conversation;

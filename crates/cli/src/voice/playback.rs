@@ -1,10 +1,10 @@
-//! A speaker without sound: audio that has come is heard at the pace of the clock, and a cut drops the rest.
+//! Simulates a speaker: received audio is played in real time, and an interruption drops the rest.
 
 use std::collections::VecDeque;
 
-/// How much of an item has been heard.
+/// The played part of an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Played {
+pub struct PlaybackPosition {
     pub item: String,
     pub ms: u64,
 }
@@ -14,7 +14,7 @@ pub struct Playback {
     rate: u32,
     waiting: VecDeque<i16>,
     items: VecDeque<Item>,
-    /// All that was heard.
+    /// All played audio.
     pub heard: Vec<i16>,
 }
 
@@ -35,7 +35,7 @@ impl Playback {
         self.items.push_back(Item { id: item, received: 0, played: 0, is_complete: false });
     }
 
-    /// Audio of the last item. Without one it is nobody's, and not heard.
+    /// Adds audio to the last item. Without an item it is dropped.
     pub fn add(&mut self, pcm: &[u8]) {
         let samples = pcm.as_chunks::<2>().0;
         if let Some(item) = self.items.back_mut() {
@@ -44,7 +44,7 @@ impl Playback {
         }
     }
 
-    /// All audio of the item has come.
+    /// All audio of the item was received.
     pub fn complete(&mut self, id: &str) {
         self.items.iter_mut().filter(|item| item.id == id).for_each(|item| item.is_complete = true);
     }
@@ -53,8 +53,8 @@ impl Playback {
         self.waiting.is_empty()
     }
 
-    /// Plays this many milliseconds. Returns the items that were heard to their end.
-    pub fn play(&mut self, ms: u64) -> Vec<Played> {
+    /// Plays this many milliseconds. Returns the items that were played to their end.
+    pub fn play(&mut self, ms: u64) -> Vec<PlaybackPosition> {
         let mut left = samples_of(self.rate, ms);
         let mut finished = Vec::new();
         while let Some(item) = self.items.front_mut() {
@@ -70,13 +70,13 @@ impl Playback {
         finished
     }
 
-    /// The audio that is being heard.
-    pub fn current(&self) -> Option<Played> {
+    /// The position in the item that is being played.
+    pub fn current(&self) -> Option<PlaybackPosition> {
         self.items.front().filter(|item| item.played > 0).map(|item| item.played(self.rate))
     }
 
-    /// Drops what has not been heard. Returns what was being heard.
-    pub fn cut(&mut self) -> Option<Played> {
+    /// Drops the audio that was not played. Returns the position of the interrupted item.
+    pub fn drop_unheard(&mut self) -> Option<PlaybackPosition> {
         self.waiting.clear();
         let items = std::mem::take(&mut self.items);
         items.front().map(|item| item.played(self.rate))
@@ -84,9 +84,9 @@ impl Playback {
 }
 
 impl Item {
-    fn played(&self, rate: u32) -> Played {
+    fn played(&self, rate: u32) -> PlaybackPosition {
         let ms = u64::try_from(self.played).unwrap_or(u64::MAX).saturating_mul(1000) / u64::from(rate);
-        Played { item: self.id.clone(), ms }
+        PlaybackPosition { item: self.id.clone(), ms }
     }
 }
 
@@ -99,8 +99,8 @@ pub fn samples_of(rate: u32, ms: u64) -> usize {
 mod tests {
     use super::*;
 
-    fn played(item: &str, ms: u64) -> Played {
-        Played { item: item.to_owned(), ms }
+    fn played(item: &str, ms: u64) -> PlaybackPosition {
+        PlaybackPosition { item: item.to_owned(), ms }
     }
 
     #[test]
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!((playback.play(2), playback.current()), (Vec::new(), Some(played("a", 2))));
         assert_eq!(playback.play(2), [played("a", 3)]);
         assert_eq!((playback.current(), playback.is_silent()), (Some(played("b", 1)), false));
-        assert_eq!(playback.cut(), Some(played("b", 1)));
+        assert_eq!(playback.drop_unheard(), Some(played("b", 1)));
         assert_eq!((playback.heard.as_slice(), playback.is_silent()), (&[1, 2, 3, 4][..], true));
         assert_eq!(playback.play(10), Vec::new());
     }

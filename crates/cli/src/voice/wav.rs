@@ -64,7 +64,7 @@ impl Recording {
     }
 }
 
-/// Of an integer with this many bits.
+/// Converts an integer sample with this many bits.
 fn to_pcm16(sample: i32, bits: u16) -> i16 {
     let scaled = if bits > 16 { sample >> (bits - 16) } else { sample << (16 - bits) };
     saturate(scaled)

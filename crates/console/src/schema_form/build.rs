@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::decode::Decoded;
+use super::decode::FormValues;
 use super::schema::{Schema, Shape};
 use super::{Control, Field, MAX_DEPTH, NEW_ITEM, ROOT};
 use crate::parts::Choice;
@@ -13,7 +13,7 @@ const MAX_EMPTY_ITEMS: usize = 5;
 const LINE_LENGTH: u64 = 200;
 
 /// The fields of a tool's parameters. `errors` are pairs of a JSON pointer into the arguments and a message.
-pub fn build(schema: &Value, begin: &Decoded, errors: &[(String, String)]) -> Field {
+pub fn build(schema: &Value, begin: &FormValues, errors: &[(String, String)]) -> Field {
     let builder = Builder { begin, errors };
     let schema = Schema::new(schema).resolved();
     let mut root = builder.field(schema, Some(&begin.args), Place::root());
@@ -22,19 +22,19 @@ pub fn build(schema: &Value, begin: &Decoded, errors: &[(String, String)]) -> Fi
 }
 
 struct Builder<'a> {
-    begin: &'a Decoded,
+    begin: &'a FormValues,
     errors: &'a [(String, String)],
 }
 
-/// Where a value stands: its control's name, its pointer, its label.
+/// The place of a value: the name of its control, its pointer, its label.
 struct Place {
     name: String,
     pointer: String,
     label: String,
     is_required: bool,
-    /// An item of a list: it is there because someone has added it.
+    /// An item of a list, which the user has added.
     is_item: bool,
-    /// It is for browsers without scripts: lists in it have an item each.
+    /// A spare item, for browsers without scripts: each list in it has one item.
     is_spare: bool,
     depth: usize,
 }
@@ -53,7 +53,7 @@ impl Place {
     }
 
     fn member(&self, key: &str, is_required: bool) -> Self {
-        Self { label: key.to_owned(), is_required, ..self.below(key) }
+        Self { label: key.to_owned(), is_required, ..self.child(key) }
     }
 
     fn item(&self, key: &str) -> Self {
@@ -61,11 +61,11 @@ impl Place {
             label: format!("{} item", self.label).trim_start().to_owned(),
             is_required: true,
             is_item: true,
-            ..self.below(key)
+            ..self.child(key)
         }
     }
 
-    fn below(&self, key: &str) -> Self {
+    fn child(&self, key: &str) -> Self {
         let key = key.replace('~', "~0").replace('/', "~1");
         Self {
             name: format!("{}/{key}", self.name),
@@ -166,7 +166,7 @@ impl Builder<'_> {
             usize::try_from(least).unwrap_or_default().clamp(usize::from(place.is_spare), MAX_EMPTY_ITEMS);
         let shown = values.len().max(least);
         let items = (0..shown).map(item).collect();
-        // Without a script, no item can be added. What is for that case does not contain itself.
+        // Without a script, no item can be added. The item for that case contains no such item in turn.
         let spare = Place { is_spare: true, ..place.item("0") };
         let spare = (shown == 0).then(|| Box::new(self.field(of_items, None, spare)));
         Control::List { items, spare, template, most: number("maxItems") }

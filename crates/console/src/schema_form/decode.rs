@@ -1,4 +1,4 @@
-//! Reads what a form sends back: the arguments, and what could not be read.
+//! Reads a submitted form: the arguments, and the values that could not be read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,30 +7,30 @@ use serde_json::{Map, Value};
 use super::schema::{Schema, Shape};
 use super::{MAX_DEPTH, NEW_ITEM, ROOT};
 
-/// Arguments of a form, or to begin one with.
+/// The values of a form: submitted ones, or the initial ones.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Decoded {
+pub struct FormValues {
     pub args: Value,
     /// Values that could not be read, by the name of the control.
-    pub rejected: BTreeMap<String, Rejected>,
+    pub rejected: BTreeMap<String, RejectedText>,
     /// The chosen alternatives, by the name of their control.
     chosen: BTreeMap<String, usize>,
 }
 
 /// A text that is not a value of its control.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rejected {
+pub struct RejectedText {
     pub text: String,
     pub message: String,
 }
 
-impl Decoded {
+impl FormValues {
     /// Values to begin a form with.
     pub fn from_args(args: Value) -> Self {
         Self { args, ..Self::default() }
     }
 
-    pub(super) fn rejected_at(&self, name: &str) -> Option<&Rejected> {
+    pub(super) fn rejected_at(&self, name: &str) -> Option<&RejectedText> {
         self.rejected.get(name)
     }
 
@@ -39,16 +39,17 @@ impl Decoded {
     }
 }
 
-/// Reads the arguments from the fields of a form, as the schema says. An empty control of an optional value leaves it out.
-pub fn decode<'a>(schema: &Value, fields: impl Iterator<Item = (&'a str, &'a str)>) -> Decoded {
-    let mut decoder = Decoder { fields: fields.collect(), decoded: Decoded::default() };
+/// Reads the arguments from the fields of a form, as the schema says. An empty control of an optional value leaves it
+/// out.
+pub fn decode<'a>(schema: &Value, fields: impl Iterator<Item = (&'a str, &'a str)>) -> FormValues {
+    let mut decoder = Decoder { fields: fields.collect(), decoded: FormValues::default() };
     let args = decoder.value(Schema::new(schema).resolved(), ROOT, true, 0);
-    Decoded { args: args.unwrap_or_else(|| Value::Object(Map::new())), ..decoder.decoded }
+    FormValues { args: args.unwrap_or_else(|| Value::Object(Map::new())), ..decoder.decoded }
 }
 
 struct Decoder<'a> {
     fields: BTreeMap<&'a str, &'a str>,
-    decoded: Decoded,
+    decoded: FormValues,
 }
 
 impl Decoder<'_> {
@@ -87,7 +88,7 @@ impl Decoder<'_> {
     }
 
     fn reject(&mut self, name: &str, text: &str, message: String) -> Option<Value> {
-        self.decoded.rejected.insert(name.to_owned(), Rejected { text: text.to_owned(), message });
+        self.decoded.rejected.insert(name.to_owned(), RejectedText { text: text.to_owned(), message });
         None
     }
 

@@ -1,5 +1,6 @@
-//! A form for the arguments of a tool, from its JSON Schema: nested objects, lists, choices, alternatives and references.
-//! What has no better control is a field for JSON. [`build`] makes the fields, [`decode`] reads what comes back.
+//! A form for the arguments of a tool, from its JSON Schema: nested objects, lists, choices, alternatives and
+//! references. Other schemas get a text field for JSON. [`build`] makes the fields, [`decode`] reads the submitted
+//! form.
 //!
 //! The name of a control is the path of its value: `args/filters/tags/0`; `@1` after a path marks the alternative.
 
@@ -13,7 +14,7 @@ use askama::filters::HtmlSafe;
 use crate::parts::Choice;
 
 pub use build::build;
-pub use decode::{Decoded, decode};
+pub use decode::{FormValues, decode};
 pub(crate) use schema::Schema;
 
 /// The name of the control of all arguments.
@@ -38,7 +39,7 @@ pub struct Field {
     pub control: Control,
 }
 
-/// How a value is entered.
+/// The control of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Control {
     /// One line; the kind is that of the HTML element.

@@ -22,7 +22,7 @@ fn schema() -> Value {
     })
 }
 
-fn decode_all(fields: &[(&str, &str)]) -> Decoded {
+fn decode_all(fields: &[(&str, &str)]) -> FormValues {
     decode(&schema(), fields.iter().copied())
 }
 
@@ -77,7 +77,7 @@ fn what_cannot_be_read_is_shown_again_at_its_field() {
 #[test]
 fn errors_of_validation_are_shown_at_their_fields() {
     let errors = [("/filters/tags/1".to_owned(), "must be string".to_owned())];
-    let begin = Decoded::from_args(json!({ "filters": { "tags": ["a", "b"] } }));
+    let begin = FormValues::from_args(json!({ "filters": { "tags": ["a", "b"] } }));
     let html = build(&schema(), &begin, &errors).to_string();
     let (_, field) = html.split_once("id=\"args/filters/tags/1\"").unwrap();
     let (field, _) = field.split_once("</div>").unwrap();
@@ -88,7 +88,7 @@ fn errors_of_validation_are_shown_at_their_fields() {
 fn arguments_survive_a_form_unchanged() {
     let args = json!({ "query": "a \"b\" <c>", "top_k": 9_007_199_254_740_993_u64, "exact": false, "order": "best",
         "filters": { "tags": ["x"], "since": "2026-01-31" }, "target": { "email": "a@example.com" } });
-    let html = build(&schema(), &Decoded::from_args(args.clone()), &[]).to_string();
+    let html = build(&schema(), &FormValues::from_args(args.clone()), &[]).to_string();
     assert_eq!(decode(&schema(), sent(&html).iter().map(|(a, b)| (a.as_str(), b.as_str()))).args, args);
 }
 
@@ -96,7 +96,7 @@ fn arguments_survive_a_form_unchanged() {
 fn a_schema_that_refers_to_itself_ends_in_a_field_for_json() {
     let schema = json!({ "$ref": "#/$defs/node", "$defs": { "node": { "type": "object",
         "properties": { "name": { "type": "string" }, "next": { "$ref": "#/$defs/node" } } } } });
-    let html = build(&schema, &Decoded::from_args(json!({})), &[]).to_string();
+    let html = build(&schema, &FormValues::from_args(json!({})), &[]).to_string();
     assert!(html.contains("placeholder=\"JSON\"") && html.len() < 20_000, "{}", html.len());
 }
 
@@ -104,7 +104,7 @@ fn a_schema_that_refers_to_itself_ends_in_a_field_for_json() {
 fn hostile_names_and_values_stay_text() {
     let schema = json!({ "type": "object", "properties": {
         "\"><script>": { "type": "string", "description": "</span><script>alert(1)</script>", "default": "'\"><img>" } } });
-    let html = build(&schema, &Decoded::from_args(json!({})), &[]).to_string();
+    let html = build(&schema, &FormValues::from_args(json!({})), &[]).to_string();
     assert!(!html.contains("<script") && !html.contains("<img"), "{html}");
 }
 
@@ -142,7 +142,7 @@ fn what_is_for_browsers_without_scripts_does_not_contain_itself() {
     let person = json!({ "type": "object", "properties": { "skills": skills } });
     let schema =
         json!({ "type": "object", "properties": { "people": { "type": "array", "items": person } } });
-    let html = build(&schema, &Decoded::from_args(json!({})), &[]).to_string();
+    let html = build(&schema, &FormValues::from_args(json!({})), &[]).to_string();
     let mut parts = html.split("<noscript>").skip(1);
     assert!(parts.all(|part| part.contains("</noscript>")), "{html}");
     assert!(html.contains("name=\"args/people/0/skills/0\""), "{html}");

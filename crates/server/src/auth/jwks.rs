@@ -16,11 +16,11 @@ use tokio::time::{Instant, timeout};
 const MAX_AGE: Duration = Duration::from_secs(600);
 /// Younger keys are not fetched again, whatever key ids tokens name.
 const MIN_AGE: Duration = Duration::from_secs(30);
-/// For a fetch, and for the requests that wait for the first one.
+/// Timeout of a fetch, and of the requests that wait for the first one.
 const TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_DOCUMENT_BYTES: usize = 1 << 20;
 
-/// Where the keys come from.
+/// The source of the keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     Url(String),
@@ -91,16 +91,16 @@ impl Jwk {
 #[derive(Debug)]
 pub(super) struct Jwks {
     source: Arc<Source>,
-    /// See [`MIN_AGE`].
+    /// [`MIN_AGE`], or a shorter time in tests.
     min_age: Duration,
     /// `None` until the first fetch has ended.
     keys: Arc<watch::Sender<Option<Arc<Vec<Jwk>>>>>,
-    last_fetch: Mutex<Option<Fetch>>,
+    last_fetch: Mutex<Option<KeyFetch>>,
 }
 
 /// A fetch in a task of its own: a client that disconnects does not interrupt it.
 #[derive(Debug)]
-struct Fetch {
+struct KeyFetch {
     started: Instant,
     task: JoinHandle<()>,
 }
@@ -111,8 +111,8 @@ impl Jwks {
         Self { source: Arc::new(source), min_age: MIN_AGE, keys, last_fetch }
     }
 
-    /// The known keys. When they are old, or when `suffices` finds one missing, they are fetched again in the background; if
-    /// that fails, they stay in use.
+    /// The known keys. When they are old, or when `suffices` finds one missing, they are fetched again in the
+    /// background; if that fails, they stay in use.
     pub async fn keys(&self, suffices: impl Fn(&[Jwk]) -> bool) -> Arc<Vec<Jwk>> {
         let mut changes = self.keys.subscribe();
         let known = changes.borrow().clone();
@@ -136,7 +136,7 @@ impl Jwks {
         };
         if is_due {
             let task = tokio::spawn(fetch(Arc::clone(&self.source), Arc::clone(&self.keys)));
-            *last = Some(Fetch { started: Instant::now(), task });
+            *last = Some(KeyFetch { started: Instant::now(), task });
         }
     }
 }
@@ -162,10 +162,10 @@ async fn read(source: &Source) -> Result<Vec<Jwk>, String> {
 /// Keys of unknown types are skipped: an issuer may have some for other purposes.
 fn parse(text: &[u8]) -> Result<Vec<Jwk>, String> {
     #[derive(Deserialize)]
-    struct Set {
+    struct KeySet {
         keys: Vec<serde_json::Value>,
     }
-    let set: Set = serde_json::from_slice(text).map_err(|error| format!("not a JWK set: {error}"))?;
+    let set: KeySet = serde_json::from_slice(text).map_err(|error| format!("not a JWK set: {error}"))?;
     Ok(set.keys.into_iter().filter_map(|key| serde_json::from_value(key).ok()).collect())
 }
 

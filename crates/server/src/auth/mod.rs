@@ -6,7 +6,7 @@
 mod jwks;
 mod jwt;
 pub mod keys;
-mod local;
+mod local_key;
 mod sign_in;
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use hyper::header::{AUTHORIZATION, HeaderMap};
 
 pub use jwks::Source as JwksSource;
 pub use jwt::Options as JwtOptions;
-pub use local::LocalKey;
+pub use local_key::LocalKey;
 pub(crate) use sign_in::{COOKIE_NAME, CSRF_HEADER, LIFETIME_S};
 
 use crate::problem::{Kind, Problem};
@@ -58,7 +58,7 @@ impl Auth {
     /// Whether a request has the local key and names no principal: it may act in any session, as the session's own
     /// principal.
     pub(crate) fn is_local_operator(&self, headers: &HeaderMap) -> bool {
-        self.has_local_key(headers) && !local::names_principal(headers)
+        self.has_local_key(headers) && !local_key::names_principal(headers)
     }
 
     pub(crate) fn has_local_key(&self, headers: &HeaderMap) -> bool {
@@ -101,10 +101,10 @@ impl Auth {
             return Err(unauthenticated("The `authorization` header must be `Bearer …`."));
         };
         let token = token.trim();
-        if token.starts_with(local::PREFIX) {
+        if token.starts_with(local_key::PREFIX) {
             return match &self.local_key {
-                Some(key) if key.is(token) => local::principal(headers),
-                _ => Err(unauthenticated("This key is of another run of the server.")),
+                Some(key) if key.is(token) => local_key::principal(headers),
+                _ => Err(unauthenticated("This local key is outdated: the server was restarted.")),
             };
         }
         self.identify_token(token).await

@@ -1,6 +1,6 @@
 //! Sign-ins of the console. The browser holds a random id in a cookie that scripts cannot read; this process holds the
-//! id's digest, and which key has signed in, not its secret. A sign-in ends when it expires, when its key is revoked, on
-//! sign-out, and with the process.
+//! id's digest, and which key has signed in, not its secret. A sign-in ends when it expires, when its key is revoked,
+//! on sign-out, and with the process.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -19,9 +19,9 @@ use crate::problem::{Kind, Problem};
 pub(crate) const LIFETIME_S: i64 = 12 * 60 * 60;
 /// The name of the cookie.
 pub(crate) const COOKIE_NAME: &str = "toolwright_sign_in";
-/// Has the token in requests of scripts.
+/// The header with the token, in requests of scripts.
 pub(crate) static CSRF_HEADER: HeaderName = HeaderName::from_static("x-csrf-token");
-/// When there are more, the oldest ends.
+/// Maximum number of sign-ins; beyond it the oldest ends.
 const MAX_SIGN_INS: usize = 10_000;
 
 type IdDigest = [u8; 32];
@@ -117,12 +117,12 @@ impl Auth {
     pub(crate) fn csrf_token(&self, headers: &HeaderMap) -> Result<String, Problem> {
         let secret = self.sign_ins.secret().ok_or_else(|| {
             tracing::error!("the system provides no random bytes");
-            Problem::new(Kind::INTERNAL, "The log has the cause.")
+            Problem::internal()
         })?;
         Ok(hex(hmac::sign(secret, cookie(headers).unwrap_or_default().as_bytes()).as_ref()))
     }
 
-    /// Refuses what a form or a script changes without the token of its page.
+    /// Refuses a form, or a changing request of a script, without the token of its page.
     pub(crate) fn check_csrf(&self, headers: &HeaderMap, token: &str) -> Result<(), Problem> {
         if equal_in_constant_time(self.csrf_token(headers)?.as_bytes(), token.as_bytes()) {
             return Ok(());

@@ -1,12 +1,12 @@
-//! `POST /api/agui`: one run of an AG-UI client. The thread is a conversation that is stored here, so only what is new in
-//! the request is read.
+//! `POST /api/agui`: one run of an AG-UI client. The thread is a stored conversation, so only the new part of the
+//! request is read.
 
 use serde::Deserialize;
 use serde_json::Value;
 use toolwright_agent::{ClientResult, ClientTool, InputPart, TurnInput, TurnRequest, UserMessage};
 
 use super::agui::AguiEncoder;
-use super::approvals::{self, Answer};
+use super::confirmation_answers::{self, Answer};
 use super::encode::{self, Events};
 use super::session::{self, Conversation, agent};
 use super::transcript::{shortened, text_of};
@@ -14,7 +14,7 @@ use crate::body;
 use crate::problem::{Kind, Problem};
 use crate::request::{ApiRequest, ApiResult};
 
-/// `RunAgentInput`. What else it has is not used.
+/// `RunAgentInput`; other fields are ignored.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RunInput {
@@ -66,9 +66,11 @@ async fn begin(
     let agent = agent(request)?;
     let principal = request.principal()?;
     if let Some(entries) = input.resume.as_ref().filter(|entries| !entries.is_empty()) {
-        let conversation = session::known(request, thread).await?.ok_or_else(approvals::refused)?;
+        let conversation =
+            session::known(request, thread).await?.ok_or_else(confirmation_answers::answer_refused)?;
         let answers = entries.iter().map(answer).collect::<Result<_, _>>()?;
-        let continued = approvals::answer_all(agent, &conversation.session, principal, answers).await?;
+        let continued =
+            confirmation_answers::answer_all(agent, &conversation.session, principal, answers).await?;
         return Ok((conversation, continued.position));
     }
     let conversation = session::open(request, thread).await?;
@@ -81,7 +83,7 @@ async fn begin(
     };
     let turn = agent.start(turn).await?;
     let position = match answered {
-        Some(call_id) => approvals::results_position(agent, &turn, &call_id).await?,
+        Some(call_id) => confirmation_answers::results_position(agent, &turn, &call_id).await?,
         None => turn.start,
     };
     Ok((conversation, position))
@@ -150,7 +152,7 @@ fn client_tool(tool: &Value) -> Option<ClientTool> {
     })
 }
 
-/// The payload is as our `responseSchema` says. An interrupt that is not answered declines the call.
+/// The payload is as our `responseSchema` says. An interrupt without an answer rejects the call.
 fn answer(entry: &ResumeEntry) -> Result<Answer, Problem> {
     let approved = match (entry.status.as_str(), entry.payload["approved"].as_bool()) {
         ("cancelled", _) => false,

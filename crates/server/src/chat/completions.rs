@@ -76,7 +76,7 @@ impl CompletionEncoder {
     }
 
     /// The whole response.
-    pub fn whole(&self) -> Value {
+    pub fn full_response(&self) -> Value {
         let mut message = json!({ "role": "assistant", "content": self.content, "refusal": null });
         if !self.reasoning.is_empty() {
             message["reasoning_content"] = self.reasoning.clone().into();

@@ -7,7 +7,7 @@ use super::completions::CompletionEncoder;
 use super::encode::{self, Events, PATIENCE};
 use super::openai_request::{check_model, client_tools, failed, idempotency_key, tool_access};
 use super::random_id;
-use super::responses_routes::{Turned, start};
+use super::responses_routes::{TurnParts, start};
 use super::session::{self, agent, derived_id};
 use super::transcript::{Transcript, input_parts, shortened, text_of, tool_content};
 use crate::json;
@@ -32,8 +32,8 @@ pub(crate) async fn create(mut request: ApiRequest<'_>) -> ApiResult {
     };
     let conversation = session::create(&request, id).await?.temporary(true);
     let message = UserMessage { id: message_id, parts: turn.input };
-    let turned = Turned { history: Some(turn.history), instructions: turn.instructions, access, tools };
-    let turn = start(&request, &conversation, message, turned).await?;
+    let parts = TurnParts { history: Some(turn.history), instructions: turn.instructions, access, tools };
+    let turn = start(&request, &conversation, message, parts).await?;
     let stream = agent(&request)?.events(&conversation.session, turn.start).await?;
     let mut events = Events::new(stream);
     if let Some(TurnOutcome::Failed { error }) = events.wait_for_answer(PATIENCE).await {
@@ -49,7 +49,7 @@ pub(crate) async fn create(mut request: ApiRequest<'_>) -> ApiResult {
     encode::finish(&request, &conversation).await;
     match &encoder.failure {
         Some(failure) => Err(Problem::new(Kind::BAD_GATEWAY, failure.clone())),
-        None => Ok(json::response(&encoder.whole())),
+        None => Ok(json::response(&encoder.full_response())),
     }
 }
 

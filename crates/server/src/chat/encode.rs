@@ -84,12 +84,12 @@ pub(super) fn stream<E: Encoder>(
     let (sender, chunks) = chunk_queue::channel();
     let (orchestrator, temporary) = (request.app.orchestrator.clone(), conversation.clone());
     tokio::spawn(async move {
-        if send_events(sender, events, encoder).await == Sent::Whole {
+        if send_events(sender, events, encoder).await == DeliveryState::Whole {
             end_temporary(&orchestrator, &temporary).await;
         }
     });
     let response = body::stream(E::CONTENT_TYPE, chunks);
-    let mut response = response.map(|body| body::until(body, pending(), counted));
+    let mut response = response.map(|body| body::end_with(body, pending(), counted));
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
@@ -120,23 +120,23 @@ async fn end_temporary(orchestrator: &Orchestrator, conversation: &Conversation)
 
 /// Whether the client has got all of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sent {
+enum DeliveryState {
     Whole,
     Cut,
 }
 
-async fn send_events<E: Encoder>(sender: ChunkSender, mut events: Events, mut encoder: E) -> Sent {
+async fn send_events<E: Encoder>(sender: ChunkSender, mut events: Events, mut encoder: E) -> DeliveryState {
     let mut heartbeat = interval_at(Instant::now() + HEARTBEAT_INTERVAL, HEARTBEAT_INTERVAL);
     heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let mut out = String::new();
         let next = tokio::select! {
             biased;
-            () = sender.closed() => return Sent::Cut,
+            () = sender.closed() => return DeliveryState::Cut,
             next = events.next() => next,
             _ = heartbeat.tick() => {
                 if sender.send(Bytes::from_static(E::HEARTBEAT.as_bytes())).await.is_err() {
-                    return Sent::Cut;
+                    return DeliveryState::Cut;
                 }
                 continue;
             }
@@ -156,10 +156,10 @@ async fn send_events<E: Encoder>(sender: ChunkSender, mut events: Events, mut en
             }
         };
         if !out.is_empty() && sender.send(Bytes::from(out)).await.is_err() {
-            return Sent::Cut;
+            return DeliveryState::Cut;
         }
         if is_over {
-            return Sent::Whole;
+            return DeliveryState::Whole;
         }
     }
 }
@@ -232,5 +232,5 @@ pub(super) fn is_after(outcome: Option<&TurnOutcome>, event: &Event) -> bool {
     }
 }
 
-/// How a turn ended that neither ended nor pauses: its process has died, or the store is gone.
+/// The text for a turn without an outcome: its process has died, or the store is unavailable.
 pub(super) const INTERRUPTED: &str = "The turn was interrupted. Send the message again to continue it.";

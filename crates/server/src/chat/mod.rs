@@ -3,9 +3,9 @@
 
 mod agui;
 mod agui_routes;
-mod approvals;
 mod completions;
 mod completions_routes;
+mod confirmation_answers;
 mod encode;
 mod log_lines;
 mod models;
@@ -63,7 +63,7 @@ const fn code(error: &Error) -> &'static str {
     }
 }
 
-/// With a capital letter and a full stop.
+/// Adds a capital letter and a full stop to a text.
 fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
@@ -82,7 +82,7 @@ fn pending_text(approval: &ApprovalPart) -> String {
     let id = approval.confirmation_id();
     format!(
         "**This needs approval:** {preview}\n\n`{tool}` has not run. An operator approves it with \
-         `toolwright approve {id}`, or declines it with `toolwright deny {id}`. It expires at {}.",
+         `toolwright approve {id}`, or rejects it with `toolwright reject {id}`. It expires at {}.",
         timestamp(*expires_at)
     )
 }

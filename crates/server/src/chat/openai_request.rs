@@ -9,7 +9,8 @@ use crate::problem::{Kind, Problem};
 
 /// The name of the agent as a model.
 pub(super) const MODEL: &str = "toolwright";
-/// Chat clients send requests for titles, tags and summaries to the same model. Nothing marks them but their first words.
+/// Chat clients send requests for titles, tags and summaries to the same model. Nothing marks them but their first
+/// words.
 const SIDE_REQUESTS: &[&str] = &[
     // Open WebUI.
     "### Task:",
@@ -36,7 +37,7 @@ pub(super) fn unknown_model(name: &str) -> Problem {
     Problem::new(Kind::NOT_FOUND, detail).with_code("model_not_found")
 }
 
-/// Which of our tools a request may use: none for titles and summaries, and for `tool_choice: "none"`.
+/// The tools of this server that a request may use: none for titles and summaries, and for `tool_choice: "none"`.
 pub(super) fn tool_access(body: &Value, transcript: &Transcript) -> ToolAccess {
     let is_side_request = transcript
         .only_text()
@@ -68,7 +69,7 @@ fn client_tool(tool: &Value) -> Result<ClientTool, Problem> {
     Ok(ClientTool { name: name.to_owned(), description, parameters })
 }
 
-/// The key that a client marks repetitions of one request with.
+/// The key by which a client marks repetitions of a request.
 pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let Some(header) = headers.get("idempotency-key") else { return Ok(None) };
     match header.to_str() {
@@ -80,7 +81,7 @@ pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Probl
     }
 }
 
-/// A turn that failed before anything was sent.
+/// The problem of a turn that failed before anything was sent.
 pub(super) fn failed(error: &TurnError) -> Problem {
     let (kind, code) = match error.code.as_str() {
         "rate_limited" => (Kind::TOO_MANY_REQUESTS, "rate_limit_exceeded"),

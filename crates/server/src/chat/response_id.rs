@@ -1,6 +1,6 @@
-//! The id of a response: the session, and where in its log the response begins. So responses need no table of their own.
+//! The id of a response: its session and its first position in the log, so that responses need no table of their own.
 
-/// Where a response is in the store.
+/// The place of a response in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ResponseId {
     pub session: String,

@@ -51,7 +51,7 @@ const ECHOED: &[EchoedKey] = &[
 ];
 
 impl ResponseTemplate {
-    /// Keeps what responses repeat of a request.
+    /// Reads the fields that responses repeat.
     pub fn echo(body: &Value) -> Map<String, Value> {
         let keys = ECHOED.iter().map(|(key, _)| *key);
         let mut echo: Map<String, Value> = keys

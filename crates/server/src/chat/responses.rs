@@ -27,7 +27,7 @@ pub(super) struct ResponseEncoder {
     approvals: Vec<ApprovalPart>,
     usage: Usage,
     outcome: Option<TurnOutcome>,
-    /// Of the last event, in seconds since 1970.
+    /// The time of the last event, in seconds since 1970.
     now: i64,
     /// The response as a whole, once it has ended.
     pub whole: Value,

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use toolwright_agent::ClientResult;
 
-use super::approvals::Answer;
+use super::confirmation_answers::Answer;
 use super::responses::APPROVAL_PREFIX;
 use super::transcript::{Transcript, input_parts, shortened, text_of, tool_content};
 use crate::problem::{Kind, Problem};
@@ -14,7 +14,7 @@ pub(super) enum ResponseInput {
     Conversation(Transcript),
     /// Results of the client's own tools.
     Results(Vec<ClientResult>),
-    /// Answers to approval requests.
+    /// Answers to confirmation requests.
     Answers(Vec<Answer>),
 }
 
@@ -23,7 +23,7 @@ pub(super) enum ResponseInput {
 pub(super) fn read(body: &Value, is_continued: bool) -> Result<ResponseInput, Problem> {
     let items = match &body["input"] {
         Value::String(text) => {
-            let mut transcript = instructed(body);
+            let mut transcript = transcript_with_instructions(body);
             transcript.user(input_parts(&Value::String(text.clone()))?);
             return Ok(ResponseInput::Conversation(transcript));
         }
@@ -46,14 +46,14 @@ pub(super) fn read(body: &Value, is_continued: bool) -> Result<ResponseInput, Pr
         let results = items.iter().filter(is_result).map(client_result);
         return Ok(ResponseInput::Results(results.collect::<Result<_, _>>()?));
     }
-    let mut transcript = instructed(body);
+    let mut transcript = transcript_with_instructions(body);
     for item in items {
         add_item(&mut transcript, item)?;
     }
     Ok(ResponseInput::Conversation(transcript))
 }
 
-fn instructed(body: &Value) -> Transcript {
+fn transcript_with_instructions(body: &Value) -> Transcript {
     let mut transcript = Transcript::default();
     if let Some(text) = body["instructions"].as_str() {
         transcript.instruct(text.to_owned());
@@ -72,7 +72,7 @@ fn add_item(transcript: &mut Transcript, item: &Value) -> Result<(), Problem> {
         },
         "function_call" => transcript.call(text("call_id"), text("name"), text("arguments")),
         "function_call_output" => transcript.result(text("call_id"), tool_content(&item["output"])?)?,
-        // Ours or another provider's: they say nothing that the model has to read.
+        // Items of this server or of another provider without content for the model are skipped.
         "reasoning"
         | "mcp_approval_request"
         | "mcp_call"

@@ -16,7 +16,7 @@ use super::responses::ResponseEncoder;
 use super::responses_request::{self, ResponseInput};
 use super::session::{self, Conversation, agent, derived_id};
 use super::transcript::{Transcript, shortened};
-use super::{approvals, random_id};
+use super::{confirmation_answers, random_id};
 use crate::json;
 use crate::problem::{Kind, Problem};
 use crate::request::{ApiRequest, ApiResult};
@@ -29,7 +29,7 @@ pub(crate) async fn create(mut request: ApiRequest<'_>) -> ApiResult {
     let input = responses_request::read(&body, previous.is_some())?;
     let is_stored = body["store"] != false;
     let counted = (body["stream"] == true).then(|| encode::open_stream(&request, None)).transpose()?;
-    let Begun { conversation, turn, position } =
+    let StartedResponse { conversation, turn, position } =
         begin(&request, &body, previous.as_ref(), input, is_stored).await?;
     let agent = agent(&request)?;
     let mut events = Events::new(agent.events(&conversation.session, position).await?);
@@ -85,8 +85,8 @@ const fn is_begin(body: &EventBody) -> bool {
     matches!(body, EventBody::TurnStarted { .. } | EventBody::TurnResumed)
 }
 
-/// A turn, and where in the log its response begins.
-struct Begun {
+/// A turn, and the position in the log at which its response begins.
+struct StartedResponse {
     conversation: Conversation,
     turn: Turn,
     position: u64,
@@ -98,7 +98,7 @@ async fn begin(
     previous: Option<&ResponseId>,
     input: ResponseInput,
     is_stored: bool,
-) -> Result<Begun, Problem> {
+) -> Result<StartedResponse, Problem> {
     let agent = agent(request)?;
     let principal = request.principal()?;
     match (input, previous) {
@@ -106,9 +106,10 @@ async fn begin(
             begin_message(request, body, previous, transcript, is_stored).await
         }
         (ResponseInput::Answers(answers), Some(previous)) => {
-            let continued = approvals::answer_all(agent, &previous.session, principal, answers).await?;
+            let continued =
+                confirmation_answers::answer_all(agent, &previous.session, principal, answers).await?;
             let conversation = Conversation::stored(&previous.session);
-            Ok(Begun { conversation, turn: continued.turn, position: continued.position })
+            Ok(StartedResponse { conversation, turn: continued.turn, position: continued.position })
         }
         (ResponseInput::Results(results), Some(previous)) => {
             let first = results.first().map(|result| result.call_id.clone()).unwrap_or_default();
@@ -116,8 +117,8 @@ async fn begin(
             turn.principal = Some(principal.clone());
             turn.client_tools = client_tools(body, ToolAccess::Session)?;
             let turn = agent.start(turn).await?;
-            let position = approvals::results_position(agent, &turn, &first).await?;
-            Ok(Begun { conversation: Conversation::stored(&previous.session), turn, position })
+            let position = confirmation_answers::results_position(agent, &turn, &first).await?;
+            Ok(StartedResponse { conversation: Conversation::stored(&previous.session), turn, position })
         }
         // `responses_request::read` refuses them.
         (ResponseInput::Answers(_) | ResponseInput::Results(_), None) => Err(not_found("")),
@@ -130,7 +131,7 @@ async fn begin_message(
     previous: Option<&ResponseId>,
     transcript: Transcript,
     is_stored: bool,
-) -> Result<Begun, Problem> {
+) -> Result<StartedResponse, Problem> {
     let access = tool_access(body, &transcript);
     let tools = client_tools(body, access)?;
     let key = openai_request::idempotency_key(&request.head.headers)?;
@@ -141,7 +142,7 @@ async fn begin_message(
     };
     let (conversation, turn) = match previous {
         Some(previous) => {
-            let conversation = continued(request, previous, key, &message_id).await?;
+            let conversation = conversation_after(request, previous, key, &message_id).await?;
             (conversation, transcript.into_new_input()?)
         }
         None => {
@@ -157,16 +158,16 @@ async fn begin_message(
         request,
         &conversation,
         message,
-        Turned { history, instructions: turn.instructions, access, tools },
+        TurnParts { history, instructions: turn.instructions, access, tools },
     );
     let turn = turn.await?;
     let position = turn.start;
-    Ok(Begun { conversation, turn, position })
+    Ok(StartedResponse { conversation, turn, position })
 }
 
 /// The conversation that goes on after a response: its own if the response is the last one, else a copy up to there. A
 /// request that is sent again with its key goes to the conversation that has its message.
-async fn continued(
+async fn conversation_after(
     request: &ApiRequest<'_>,
     previous: &ResponseId,
     key: Option<&str>,
@@ -198,7 +199,7 @@ async fn continued(
 }
 
 /// History, instructions and client tools of the request.
-pub(super) struct Turned {
+pub(super) struct TurnParts {
     pub history: Option<Vec<Message>>,
     pub instructions: Option<String>,
     pub access: ToolAccess,
@@ -210,18 +211,18 @@ pub(super) async fn start(
     request: &ApiRequest<'_>,
     conversation: &Conversation,
     message: UserMessage,
-    turned: Turned,
+    parts: TurnParts,
 ) -> Result<Turn, Problem> {
-    let input = match message.parts.is_empty() && turned.history.is_some() {
+    let input = match message.parts.is_empty() && parts.history.is_some() {
         true => TurnInput::Continue { id: message.id },
         false => TurnInput::Message(message),
     };
     let mut turn = TurnRequest::new(&conversation.session, input);
     turn.principal = Some(request.principal()?.clone());
-    turn.history = turned.history;
-    turn.instructions = turned.instructions;
-    turn.tools = turned.access;
-    turn.client_tools = turned.tools;
+    turn.history = parts.history;
+    turn.instructions = parts.instructions;
+    turn.tools = parts.access;
+    turn.client_tools = parts.tools;
     Ok(agent(request)?.start(turn).await?)
 }
 

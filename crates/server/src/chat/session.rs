@@ -1,4 +1,4 @@
-//! Which session a chat is. Clients name their chats themselves; a name belongs to its principal, so that two users with
+//! The session of a chat. Clients name their chats themselves; a name belongs to its principal, so that two users with
 //! the same name do not meet.
 
 use sha2::{Digest, Sha256};
@@ -37,7 +37,8 @@ pub(super) fn agent<'a>(request: &'a ApiRequest<'_>) -> Result<&'a Agent, Proble
     agent.ok_or_else(|| Problem::new(Kind::UNAVAILABLE, "This server runs without an agent."))
 }
 
-/// The conversation with this name, if there is one: a session of the principal, or a chat that was begun under the name.
+/// The conversation with this name, if there is one: a session of the principal, or a chat that was begun under the
+/// name.
 pub(super) async fn find(request: &ApiRequest<'_>, name: &str) -> Result<Option<Conversation>, Problem> {
     check_name(name)?;
     let derived = derived_id("chat", request.principal()?, name);

@@ -1,4 +1,4 @@
-//! A conversation as UI messages: what a page shows after a reload.
+//! A conversation as UI messages, for a page after a reload.
 
 use serde_json::{Value, json};
 use toolwright_agent::{AssistantMessage, InputPart, Message, Part, ToolPart, TurnOutcome, UserMessage};

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use toolwright_agent::{InputPart, Message, UserMessage};
 
-use super::approvals::Answer;
+use super::confirmation_answers::Answer;
 use super::transcript::shortened;
 use crate::problem::{Kind, Problem};
 
@@ -18,7 +18,7 @@ pub(super) struct ChatBody {
     /// The last message, from applications that send no others.
     message: Option<Value>,
     trigger: Option<String>,
-    /// The message that is to be answered anew, was edited, or has the answers.
+    /// The id of the message to regenerate, of the edited one, or of the one with the answers.
     #[serde(rename = "messageId")]
     message_id: Option<String>,
 }
@@ -56,8 +56,8 @@ impl ChatBody {
         self.trigger.as_deref() == Some("regenerate-message")
     }
 
-    /// A message that is to be answered anew, or was edited, is a new version: it replaces the one before it, and has an
-    /// id of its own.
+    /// A message that was edited, or whose answer is to be regenerated, is a new version: it replaces the previous one,
+    /// and gets an id of its own.
     pub fn version(&self, mut message: UserMessage, history: &[Message]) -> Version {
         let root = root_of(&message.id).to_owned();
         let users = history.iter().rev().filter_map(|message| match message {

@@ -5,7 +5,7 @@ use hyper::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 use toolwright_agent::{Turn, TurnRequest};
 
-use super::approvals;
+use super::confirmation_answers;
 use super::encode::{self, Events};
 use super::log_lines::{self, LogEncoder};
 use super::session::{self, Conversation, agent};
@@ -19,7 +19,7 @@ use crate::request::{ApiRequest, ApiResult};
 
 const X_UI_STREAM: HeaderName = HeaderName::from_static("x-vercel-ai-ui-message-stream");
 
-/// `POST /api/chat`: a message of the user, or answers to approval requests.
+/// `POST /api/chat`: a message of the user, or answers to confirmation requests.
 pub(crate) async fn post(mut request: ApiRequest<'_>) -> ApiResult {
     let body: ChatBody = request.read_chat_json().await?;
     let input = body.input()?;
@@ -27,7 +27,7 @@ pub(crate) async fn post(mut request: ApiRequest<'_>) -> ApiResult {
     let conversation = match &input {
         ChatInput::Message(_) => session::open(&request, body.id()?).await?,
         ChatInput::Answers(_) => {
-            session::known(&request, body.id()?).await?.ok_or_else(approvals::refused)?
+            session::known(&request, body.id()?).await?.ok_or_else(confirmation_answers::answer_refused)?
         }
     };
     let principal = request.principal()?;
@@ -45,15 +45,16 @@ pub(crate) async fn post(mut request: ApiRequest<'_>) -> ApiResult {
             (turn, start)
         }
         ChatInput::Answers(answers) => {
-            let continued = approvals::answer_all(agent, &conversation.session, principal, answers).await?;
+            let continued =
+                confirmation_answers::answer_all(agent, &conversation.session, principal, answers).await?;
             (continued.turn, continued.position)
         }
     };
     stream(&request, &conversation, &turn, position).await
 }
 
-/// `GET /api/chat/{chatId}/stream`: the whole message that is being written, from its begin. A turn that was interrupted
-/// continues.
+/// `GET /api/chat/{chatId}/stream`: the whole message that is being written, from its begin. A turn that was
+/// interrupted continues.
 pub(crate) async fn resume(request: ApiRequest<'_>) -> ApiResult {
     // Nothing to resume is no error: clients ask on every load of a page.
     let Some(conversation) = session::find(&request, request.parameter).await? else {
@@ -65,7 +66,7 @@ pub(crate) async fn resume(request: ApiRequest<'_>) -> ApiResult {
     }
 }
 
-/// `POST /api/chat/{chatId}/stop`: stops the running turn. What it has said so far stays.
+/// `POST /api/chat/{chatId}/stop`: stops the running turn. Its output so far is kept.
 pub(crate) async fn stop(mut request: ApiRequest<'_>) -> ApiResult {
     let body: Value = request.read_chat_json().await?;
     let conversation = known(&request).await?;
@@ -88,7 +89,9 @@ pub(crate) async fn messages(request: ApiRequest<'_>) -> ApiResult {
 }
 
 async fn known(request: &ApiRequest<'_>) -> Result<Conversation, Problem> {
-    session::find(request, request.parameter).await?.ok_or_else(|| Problem::not_found("chat"))
+    session::find(request, request.parameter)
+        .await?
+        .ok_or_else(|| Problem::not_found("Chat", request.parameter))
 }
 
 async fn stream(

@@ -15,7 +15,7 @@ const ASK_AGAIN: HeaderValue = HeaderValue::from_static("no-cache");
 
 pub(crate) async fn get(request: ApiRequest<'_>) -> ApiResult {
     let [digest] = request.query(["v"])?;
-    let asset = asset(request.parameter).ok_or_else(|| Problem::not_found("file"))?;
+    let asset = asset(request.parameter).ok_or_else(|| Problem::not_found("File", request.parameter))?;
     let tag = format!("\"{}\"", asset.digest);
     let is_known = request.head.headers.get(IF_NONE_MATCH).is_some_and(|known| *known == tag);
     let mut response = match is_known {

@@ -1,4 +1,4 @@
-//! The frame of every page: who uses the console, what is served, what waits for an answer.
+//! The frame of every page: the user, the toolset and the model, the number of pending confirmation requests.
 
 use toolwright_console::{Layout, Page};
 use toolwright_orchestrator::store::{PendingQuery, PendingScope};

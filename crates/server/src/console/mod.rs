@@ -1,26 +1,26 @@
-//! The console: one file per page that collects data, and a view of `toolwright_console` that makes HTML of it. Pages read
-//! through orchestrator, agent and registry, and show a principal what its roles allow.
+//! The console: one file per page that collects data, and a view of `toolwright_console` that makes HTML of it. Pages
+//! read through orchestrator, agent and registry, and show a principal what its roles allow.
 
 pub(crate) mod assets;
-pub(crate) mod audit;
-pub(crate) mod call;
-pub(crate) mod calls;
-pub(crate) mod chat;
-pub(crate) mod confirmations;
+pub(crate) mod audit_page;
+pub(crate) mod call_page;
+pub(crate) mod calls_page;
+pub(crate) mod chat_page;
+pub(crate) mod confirmations_page;
 pub(crate) mod form;
-pub(crate) mod home;
-pub(crate) mod knowledge_base;
+pub(crate) mod home_page;
+pub(crate) mod knowledge_base_page;
 mod layout;
-pub(crate) mod prompt;
-pub(crate) mod sessions;
-pub(crate) mod sign_in;
-pub(crate) mod tool;
+pub(crate) mod prompt_page;
+pub(crate) mod sessions_page;
+pub(crate) mod sign_in_page;
+pub(crate) mod tool_page;
 pub(crate) mod tool_test;
-pub(crate) mod tools;
-pub(crate) mod toolsets;
-pub(crate) mod usage;
+pub(crate) mod tools_page;
+pub(crate) mod toolsets_page;
 mod usage_charts;
-pub(crate) mod voice;
+pub(crate) mod usage_page;
+pub(crate) mod voice_page;
 
 use hyper::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderMap, HeaderName, HeaderValue, LOCATION,
@@ -31,7 +31,7 @@ use hyper::{Method, Response, StatusCode};
 use toolwright_console::Template;
 
 use crate::body::{self, Body};
-use crate::problem::{ErrorForm, Kind, Problem};
+use crate::problem::{ErrorForm, Problem};
 use crate::request::{ApiRequest, ApiResult};
 
 pub(crate) use layout::layout;
@@ -46,19 +46,19 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 pub(crate) fn page(template: &impl Template) -> ApiResult {
     let html = template.render().map_err(|error| {
         tracing::error!("cannot render a page: {error}");
-        Problem::new(Kind::INTERNAL, "The log has the cause.")
+        Problem::internal()
     })?;
     Ok(body::response(HTML, html))
 }
 
-/// As [`page`], for a form that was refused: its page says what is wrong.
+/// As [`page`], with status 422: the page of a form that was refused.
 pub(crate) fn refused_page(template: &impl Template) -> ApiResult {
     let mut response = page(template)?;
     *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
     Ok(response)
 }
 
-/// Leads the browser to a path of this server, after a form has changed something.
+/// Redirects the browser to a path of this server, after a form was accepted.
 pub(crate) fn redirect(path: &str) -> Response<Body> {
     let mut response = body::no_content();
     *response.status_mut() = StatusCode::SEE_OTHER;
@@ -74,10 +74,10 @@ pub(crate) fn base_url(request: &ApiRequest<'_>) -> String {
     format!("{scheme}://{}", header("host").unwrap_or_default())
 }
 
-/// A failed request of the console. Who has not signed in is asked to.
+/// The response to a failed request of the console. Redirects to the sign-in page if the request is unauthenticated.
 pub(crate) fn problem_response(problem: &Problem, head: &Parts, request_id: &HeaderValue) -> Response<Body> {
     if problem.is_unauthenticated() && head.method.is_safe() {
-        return redirect(&sign_in::path_for(head));
+        return redirect(&sign_in_page::path_for(head));
     }
     problem.response(request_id, ErrorForm::Page)
 }

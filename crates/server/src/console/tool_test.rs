@@ -9,7 +9,7 @@ use toolwright_console::format::{pretty, url_part};
 use toolwright_console::tools::tool_path;
 use toolwright_registry::toolset::{Implementation, Tool};
 
-use super::tool::find;
+use super::tool_page::find;
 use super::{form, redirect};
 use crate::problem::{Kind, Problem};
 use crate::request::{ApiRequest, ApiResult};

@@ -1,4 +1,4 @@
-//! The charts of `/usage`: minutes put together into bars, and what is drawn of them.
+//! The charts of `/usage`: minutes combined into bars, and their charts.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// Empty ones, side by side.
+    /// A row of empty bars.
     pub fn row(from: i64, number: i64, width_ms: i64) -> Vec<Self> {
         let empty = |index| Self {
             at: from + index * width_ms,
@@ -34,7 +34,7 @@ impl Bucket {
         (0..number).map(empty).collect()
     }
 
-    /// The clock time of its beginning, in UTC.
+    /// The start of the bar as a clock time in UTC.
     fn label(&self) -> String {
         utc_time(self.at).get(11..16).unwrap_or_default().to_owned()
     }
@@ -44,7 +44,7 @@ impl Bucket {
     }
 }
 
-/// Adds minutes to their bars; of the tools, only those that are wanted.
+/// Adds minutes to their bars, for the tools that `is_wanted` accepts.
 pub(super) fn fill(buckets: &mut [Bucket], series: &[Minute], is_wanted: impl Fn(&str, &str) -> bool) {
     let Some((from, width_ms)) = buckets.first().map(|first| (first.at, first.width_ms)) else { return };
     for minute in series {
@@ -139,7 +139,7 @@ pub(super) fn models(buckets: &[Bucket], has_voice: bool) -> Vec<ModelChart> {
         },
     ];
     if has_voice || was_measured(FIRST_AUDIO) || was_measured(VOICE_CALL) {
-        let no_speech = "Nobody spoke in this time.";
+        let no_speech = "No speech in this period.";
         charts.push(ModelChart {
             title: "Voice: first audio",
             note: "from the end of the user's speech",

@@ -1,8 +1,8 @@
-//! Confirmation through the host: by elicitation in a session, by `input_required` in stateless revisions.
+//! Confirmation through the MCP host: by elicitation in a session, by `input_required` in stateless revisions.
 //!
 //! `requestState` is the orchestrator's confirmation token: an id and a secret, of which the store has the hash. It is
-//! single-use, expires, and the store has its session, client, tool, version and arguments. A caller that returns it must
-//! also be the session's principal and repeat the same call.
+//! single-use, expires, and the store has its session, client, tool, version and arguments. A caller that returns it
+//! must also be the session's principal and repeat the same call.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,29 +18,29 @@ use toolwright_contract::{Envelope, ErrorKind};
 
 /// The key of the prompt in `inputRequests`.
 const INPUT_KEY: &str = "confirmation";
-/// For a host that does not answer at all; the confirmation request itself expires as the orchestrator says.
+/// Timeout for an MCP host that does not answer. The confirmation request expires independently of it.
 const ELICITATION_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Whether the host can show a form to a person.
+/// Whether the MCP host can show a form to a person.
 pub(super) fn can_prompt(context: &RequestContext<RoleServer>) -> bool {
     let capability = context.client_capabilities().and_then(|capabilities| capabilities.elicitation);
     // A capability that names neither form nor URL means forms.
     capability.is_some_and(|capability| capability.form.is_some() || capability.url.is_none())
 }
 
-/// Whether the request's revision has no sessions, so that a host can only ask between two requests.
+/// Whether the request's revision has no sessions, so that an MCP host can only ask between two requests.
 pub(super) fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
 
-/// The question that the host shows to the person.
+/// The confirmation prompt that the MCP host shows to the person.
 pub(super) struct ConfirmationPrompt {
     pub token: String,
     message: String,
 }
 
 impl ConfirmationPrompt {
-    /// For a call that waits for confirmation.
+    /// The prompt for a call that waits for confirmation; `None` for any other outcome.
     pub fn from_envelope(envelope: &Envelope) -> Option<Self> {
         let failure = envelope.outcome.as_ref().err()?;
         if failure.kind != ErrorKind::ConfirmationRequired {
@@ -56,7 +56,7 @@ impl ConfirmationPrompt {
         Some(Self { token: request.token.as_ref()?.reveal().to_owned(), message })
     }
 
-    /// Asks the person and waits. `None` when the host returns no answer.
+    /// Asks the person and waits. `None` when the MCP host returns no answer.
     pub async fn elicit(&self, context: &RequestContext<RoleServer>) -> Option<ElicitationAction> {
         let elicitation =
             context.peer.create_elicitation_with_timeout(self.params(), Some(ELICITATION_TIMEOUT));
@@ -68,7 +68,7 @@ impl ConfirmationPrompt {
         answer.inspect_err(log).ok().map(|answer| answer.action)
     }
 
-    /// The result that makes the host ask, and call again with the answer.
+    /// The result that makes the MCP host ask, and call again with the answer.
     pub fn input_required(&self) -> CallToolResponse {
         let request = InputRequest::Elicitation(ElicitRequest::new(self.params()));
         let requests = BTreeMap::from([(INPUT_KEY.to_owned(), request)]);

@@ -1,4 +1,4 @@
-//! The MCP server: the library calls it for each message of a host.
+//! The MCP server: the library calls it for each message of an MCP host.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +23,7 @@ use super::catalog::Catalog;
 use super::state::McpState;
 use super::tool_call::{CallScope, LibraryCall};
 use super::tool_list::ToolList;
-use super::{prompts, tool_docs};
+use super::{mcp_prompts, tool_docs};
 
 const INSTRUCTIONS: &str = "Call `reg_describe` or read `tool://<id>/doc` before the first use of a tool that is not \
     obvious. A failed call says what to do next in `suggestion`.";
@@ -40,7 +40,7 @@ pub struct Handler {
     notifications: Mutex<Option<oneshot::Sender<()>>>,
 }
 
-/// The session of a host that is connected over stdio.
+/// The session of an MCP host that is connected over stdio.
 #[derive(Debug)]
 pub(super) struct StdioSession {
     pub principal: Arc<Principal>,
@@ -79,7 +79,7 @@ impl Handler {
         self.state.catalog(&self.runtime(caller).await)
     }
 
-    /// A session keeps its toolset until its host lists the tools again; then it moves to the current one.
+    /// A session keeps its toolset until its MCP host lists the tools again; then it moves to the current one.
     async fn current_catalog(&self, caller: &Caller) -> Result<Arc<Catalog>, ErrorData> {
         let current = self.state.catalog(&self.state.orchestrator.current());
         if let Some(session) = &caller.session
@@ -180,7 +180,7 @@ impl ServerHandler for Handler {
         let caller = self.caller(&context).await?;
         let runtime = self.runtime(&caller).await;
         let catalog = self.state.catalog(&runtime);
-        // To a caller who may not use a tool, its documentation does not exist.
+        // The documentation of a tool that the caller may not use is reported as not found.
         let tool = tool_docs::tool_id(&request.uri).and_then(|id| catalog.get(id));
         let session = self.state.session_of(&caller);
         let read = tool
@@ -194,7 +194,7 @@ impl ServerHandler for Handler {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Ok(ListPromptsResult::with_all_items(prompts::list()))
+        Ok(ListPromptsResult::with_all_items(mcp_prompts::list()))
     }
 
     async fn get_prompt(
@@ -205,7 +205,7 @@ impl ServerHandler for Handler {
         let caller = self.caller(&context).await?;
         let runtime = self.runtime(&caller).await;
         let session = self.state.session_of(&caller);
-        prompts::get(&self.state, &runtime, &session, &request.name).map(Into::into)
+        mcp_prompts::get(&self.state, &runtime, &session, &request.name).map(Into::into)
     }
 
     async fn complete(
@@ -222,7 +222,7 @@ impl ServerHandler for Handler {
         Ok(CompletionInfo::new(ids).map(CompleteResult::new).unwrap_or_default())
     }
 
-    /// Notifies the host of changes of its list of tools until the session ends.
+    /// Notifies the MCP host of changes of its list of tools until the session ends.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         let (session, principal) = match (&self.stdio, Caller::from_extensions(&context.extensions)) {
             (Some(stdio), _) => (stdio.session_id.clone(), Arc::clone(&stdio.principal)),
@@ -267,7 +267,7 @@ impl ServerHandler for Handler {
         Some(requested.intersection(&supported))
     }
 
-    /// Notifies a subscriber of newer toolsets. Without a session, nothing else changes what it may use.
+    /// Notifies a subscriber of newer toolsets. Without a session, the list changes for no other reason.
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let mut installs = self.state.orchestrator.installs();
         let (wants, sink) = (context.accepted(), context.sink());

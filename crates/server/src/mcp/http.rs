@@ -22,9 +22,9 @@ use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::store::{SessionRecord, SessionStatus};
 
 use super::caller::Caller;
-use super::direct;
 use super::handler::Handler;
 use super::message;
+use super::plain_call;
 use super::state::McpState;
 use super::stdio::HostOptions;
 use crate::app::App;
@@ -40,12 +40,12 @@ pub(super) static PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-pr
 /// The first revision without sessions.
 pub(super) const STATELESS_REVISION: &str = "2026-07-28";
 
-/// Sessions at a time. Each has a task and a few kilobytes.
+/// Maximum number of open sessions. Each has a task and a few kilobytes.
 const MAX_SESSIONS: usize = 10_000;
-/// The library closes a session that it has not seen for so long; its host then opens another.
+/// The library closes a session that it has not seen for so long; its MCP host then opens another.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(45 * 60);
-/// The library sees direct calls only in sessions older than this. A session is thus idle for half an hour, at least, when
-/// it is closed.
+/// The library sees direct calls only in sessions older than this. A session is thus idle for half an hour, at least,
+/// when it is closed.
 const TOUCH_AFTER: Duration = Duration::from_secs(15 * 60);
 /// How often shutdown checks for running calls, and how long their responses may take to be written.
 const SHUTDOWN_POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -58,7 +58,7 @@ const SESSION_PREFIX: &str = "mcp_";
 type LibraryResponse = Response<BoxBody<Bytes, Infallible>>;
 type LibraryFuture = Pin<Box<dyn Future<Output = LibraryResponse> + Send>>;
 
-/// Who answers plain calls.
+/// The component that answers plain calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PlainCalls {
     Direct,
@@ -120,7 +120,8 @@ impl McpService {
         (self.close_library)();
     }
 
-    /// Restarts the library's idle timeout of a session for a direct call. False when the library has closed the session.
+    /// Restarts the library's idle timeout of a session for a direct call. False when the library has closed the
+    /// session.
     pub(super) async fn touch(&self, session: &SessionRecord) -> bool {
         let age = auth::now().saturating_sub(session.created_at / 1000);
         if age < TOUCH_AFTER.as_secs() as i64 {
@@ -141,16 +142,19 @@ impl McpService {
         let principal = Arc::clone(request.principal()?);
         let Some(id) = headers.get(&SESSION_ID) else {
             if may_open_session(headers) && self.sessions.sessions.read().await.len() >= MAX_SESSIONS {
-                return Err(Problem::new(Kind::UNAVAILABLE, "There are too many MCP sessions."));
+                let detail = format!("The server has its maximum of {MAX_SESSIONS} MCP sessions.");
+                return Err(Problem::new(Kind::UNAVAILABLE, detail));
             }
             return Ok(Caller { principal, session: None });
         };
-        let session = self.state.orchestrator.session(&session_id(id.to_str().unwrap_or_default())).await?;
+        let id = id.to_str().unwrap_or_default();
+        let session = self.state.orchestrator.session(&session_id(id)).await?;
         let is_usable = |session: &Arc<SessionRecord>| {
             owns(&principal, session) && session.status == SessionStatus::Active
         };
         let session = session.filter(is_usable);
-        let session = session.ok_or_else(|| Problem::not_found("MCP session; initialize a new one"))?;
+        let unknown = || Problem::not_found("MCP session", id).help("Send `initialize` to open a new one.");
+        let session = session.ok_or_else(unknown)?;
         self.state.last_principals.note(&session.id, &principal);
         Ok(Caller { principal, session: Some(session) })
     }
@@ -190,7 +194,7 @@ pub(crate) async fn handle(mut request: ApiRequest<'_>) -> ApiResult {
     let caller = service.caller(&request).await?;
     if head.method == Method::POST {
         if service.plain_calls == PlainCalls::Direct
-            && let Some(reply) = direct::answer(service, &head.headers, &caller, &body).await
+            && let Some(reply) = plain_call::answer(service, &head.headers, &caller, &body).await
         {
             return Ok(body::response(json::MEDIA_TYPE, reply));
         }
@@ -200,7 +204,7 @@ pub(crate) async fn handle(mut request: ApiRequest<'_>) -> ApiResult {
             return Ok(response);
         }
     }
-    // The library may answer any message with a stream; only a GET is one for as long as the host likes.
+    // The library may answer any message with a stream; only a GET is one for as long as the MCP host likes.
     let session = caller.session.as_ref().filter(|_| head.method == Method::GET);
     let session = session.map(|session| session.id.as_str());
     let App { streams, options, .. } = &**request.app;
@@ -213,7 +217,7 @@ pub(crate) async fn handle(mut request: ApiRequest<'_>) -> ApiResult {
         }
         Some(_) => {}
     }
-    Ok(response.map(|body| body::until(Either::Right(body.boxed_unsync()), pending(), counted)))
+    Ok(response.map(|body| body::end_with(Either::Right(body.boxed_unsync()), pending(), counted)))
 }
 
 /// An `initialize` request without a protocol version in its headers opens a session as well.

@@ -1,6 +1,5 @@
-//! JSON-RPC messages before the library reads them. It takes the last of two members with one name, where other readers
-//! take the first; it reads arrays as objects, by the order of the fields; it rounds whole numbers beyond 64 bits. Such a
-//! message is refused.
+//! JSON-RPC messages, checked before the library (rmcp) reads them. Refuses messages that it would misread: duplicate
+//! names (the last wins), arrays in place of objects, and integers beyond 64 bits.
 
 use rmcp::model::{ErrorData, JsonRpcError, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage};
@@ -67,7 +66,7 @@ fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
     value.as_object().into_iter().flatten()
 }
 
-/// A message of the host. Empty lines and unknown notifications get no reply, so they are `None`.
+/// A message of the MCP host. Empty lines and unknown notifications get no reply, so they are `None`.
 pub(super) fn parse(line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, Box<JsonRpcError>> {
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line).trim_ascii();
     if line.is_empty() {

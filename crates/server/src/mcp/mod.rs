@@ -3,21 +3,21 @@
 //!
 //! ```text
 //! http (principal, session) → rmcp (framing, revisions) → handler → tool_call → orchestrator → reply
-//!                           → direct (plain calls)                ↗
+//!                           → plain_call (no library)             ↗
 //! ```
-//! Policy belongs to the orchestrator. Whether a person approves a call is asked through the host (`elicitation.rs`), and
-//! never read from the call's arguments.
+//! Policy belongs to the orchestrator. Whether a person approves a call is asked through the MCP host
+//! (`elicitation.rs`), and never read from the call's arguments.
 
 mod caller;
 mod catalog;
-mod direct;
 mod elicitation;
 mod handler;
 mod http;
-mod local;
+mod local_socket;
+mod mcp_prompts;
 mod message;
+mod plain_call;
 mod progress;
-mod prompts;
 mod reply;
 mod running_calls;
 mod state;
@@ -28,9 +28,9 @@ mod tool_docs;
 mod tool_list;
 mod turns;
 
-pub use crate::prompts::Prompts;
+pub use crate::session_prompt::Prompts;
 pub use handler::Handler;
 pub(crate) use http::{McpService, PlainCalls, handle};
-pub use local::serve_local;
+pub use local_socket::serve_local;
 pub use rmcp;
 pub use stdio::{HostOptions, serve_stdio};

@@ -1,4 +1,4 @@
-//! Progress of one call, sent to the host that asked for it.
+//! Progress of one call, sent to the MCP host that asked for it.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use toolwright_orchestrator::capabilities::{CapabilityError, Client, SendFuture};
 
-/// Steps that may be queued for a slow host; further ones are dropped.
+/// Steps that may be queued for a slow MCP host; further ones are dropped.
 const QUEUE_CAPACITY: usize = 64;
-/// How long a host may take to read queued progress once the call has ended.
+/// How long an MCP host may take to read queued progress once the call has ended.
 pub(super) const DRAIN_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// The call's client, as its handler sees it, and the steps that [`report`] sends to the host.
+/// The call's client, as its handler sees it, and the steps that [`report`] sends to the MCP host.
 pub(super) fn channel() -> (Arc<dyn Client>, mpsc::Receiver<ProgressStep>) {
     let (sender, steps) = mpsc::channel(QUEUE_CAPACITY);
     (Arc::new(ProgressClient(sender)), steps)
@@ -40,8 +40,8 @@ impl Client for ProgressClient {
     }
 }
 
-/// Notifies the host until the call has finished and the queue is empty. The protocol requires progress to increase, so
-/// steps back are dropped.
+/// Notifies the MCP host until the call has finished and the queue is empty. The protocol requires progress to
+/// increase, so steps back are dropped.
 pub(super) async fn report(
     peer: &Peer<RoleServer>,
     token: ProgressToken,
@@ -59,7 +59,7 @@ pub(super) async fn report(
             last = step.fraction;
             let mut progress = ProgressNotificationParam::new(token.clone(), last).with_total(1.0);
             progress.message = step.message;
-            // The transport notices a host that is gone.
+            // The transport notices an MCP host that is gone.
             let _ = peer.notify_progress(progress).await;
         }
     }

@@ -1,5 +1,5 @@
-//! The result of `tools/call`: one type, serialized as it is for a plain call, and turned into the library's type for any
-//! other.
+//! The result of `tools/call`: one type, serialized as it is for a plain call, and turned into the library's type for
+//! any other.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! The running calls of MCP sessions that bypass the library, so that their hosts can cancel them.
+//! The running calls of MCP sessions that bypass the library, so that their MCP hosts can cancel them.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -15,7 +15,7 @@ type Key = (String, RequestId);
 pub(super) struct RunningCalls(Mutex<HashMap<Key, oneshot::Sender<()>>>);
 
 impl RunningCalls {
-    /// Registers a call; nothing if a call of the same request runs already.
+    /// Registers a call; `None` if a call of the same request already runs.
     pub fn begin(&self, session: &str, request: &RequestId) -> Option<RunningCall<'_>> {
         let key = (session.to_owned(), request.clone());
         let (sender, cancelled) = oneshot::channel();
@@ -47,9 +47,9 @@ pub(super) struct RunningCall<'a> {
 }
 
 impl RunningCall<'_> {
-    /// Resolves when the host cancels the call or ends its session.
+    /// Resolves when the MCP host cancels the call or ends its session.
     pub async fn cancelled(&mut self) {
-        // Nothing is ever sent: the sender is dropped.
+        // Dropping the sender is the signal.
         let _ = (&mut self.cancelled).await;
     }
 }

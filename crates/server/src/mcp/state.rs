@@ -12,19 +12,19 @@ use super::catalog::Catalog;
 use super::running_calls::RunningCalls;
 use super::stdio::HostOptions;
 use super::tool_list::LastPrincipals;
-use super::turns::Turns;
-use crate::prompts::Prompts;
+use super::turns::TurnTracker;
 use crate::request::new_session;
+use crate::session_prompt::Prompts;
 
 pub(super) struct McpState {
     pub orchestrator: Orchestrator,
     pub prompts: Prompts,
     /// The mode of all sessions.
     pub mode: Mode,
-    pub turns: Turns,
-    /// How many calls run now.
+    pub turns: TurnTracker,
+    /// The number of running calls.
     pub call_count: AtomicUsize,
-    /// Those that bypass the library in a session.
+    /// The running calls of sessions that bypass the library.
     pub running_calls: RunningCalls,
     pub last_principals: LastPrincipals,
     catalogs: RwLock<Vec<Arc<Catalog>>>,
@@ -34,7 +34,7 @@ impl McpState {
     pub fn new(orchestrator: Orchestrator, options: HostOptions) -> Self {
         let HostOptions { prompts, mode, turn_idle } = options;
         let (call_count, running_calls) = (AtomicUsize::new(0), RunningCalls::default());
-        let turns = Turns::new(turn_idle);
+        let turns = TurnTracker::new(turn_idle);
         let (last_principals, catalogs) = (LastPrincipals::default(), RwLock::default());
         Self { orchestrator, prompts, mode, turns, call_count, running_calls, last_principals, catalogs }
     }

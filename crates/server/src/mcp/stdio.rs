@@ -1,4 +1,4 @@
-//! MCP over stdio: one process, one host, one session.
+//! MCP over stdio: one process, one MCP host, one session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use super::state::McpState;
 use super::stdio_transport::StdioTransport;
 use crate::auth::local_principal;
 use crate::options::DEFAULT_TURN_IDLE;
-use crate::prompts::Prompts;
 use crate::request::new_session;
 use crate::server::maintain;
+use crate::session_prompt::Prompts;
 
-/// The orchestrator, session and limits that a host is served with.
+/// The orchestrator, session and limits that an MCP host is served with.
 #[derive(Debug, Clone)]
 pub struct HostOptions {
     pub prompts: Prompts,
@@ -34,10 +34,10 @@ impl Default for HostOptions {
     }
 }
 
-/// Serves the local user over a pair of pipes until the host closes them.
+/// Serves the local user over a pair of pipes until the MCP host closes them.
 ///
 /// # Errors
-/// When the session cannot be stored, or the host does not speak MCP.
+/// When the session cannot be stored, or the MCP host does not speak MCP.
 pub fn serve_stdio(
     orchestrator: Orchestrator,
     options: HostOptions,

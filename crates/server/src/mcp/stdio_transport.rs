@@ -1,5 +1,5 @@
-//! Messages over a pipe, one per line. Unlike the library's own transport, it replies to lines that are not messages, as
-//! JSON-RPC requires.
+//! Messages over a pipe, one per line. Unlike the library's own transport, it replies to lines that are not messages,
+//! as JSON-RPC requires.
 
 use std::io;
 use std::sync::Arc;
@@ -81,7 +81,7 @@ where
             let parsed = match line.ok()?? {
                 Line::Complete(line) => message::parse(&line),
                 Line::TooLong => {
-                    let message = format!("A message may have {MAX_LINE_BYTES} bytes.");
+                    let message = format!("The message has more than {MAX_LINE_BYTES} bytes.");
                     Err(Box::new(JsonRpcError::new(None, ErrorData::invalid_request(message, None))))
                 }
             };

@@ -1,5 +1,5 @@
-//! `tools/call`: one call through the orchestrator. Calls that come through the library also have progress, cancellation
-//! and confirmation.
+//! `tools/call`: one call through the orchestrator. Calls that come through the library also have progress,
+//! cancellation and confirmation.
 
 use std::borrow::Cow;
 use std::pin::pin;
@@ -33,7 +33,7 @@ use super::turns::{self, Turn};
 use crate::counters::Counters;
 use crate::request::{new_session, owns};
 
-/// The member of `_meta` by which a host names a call, so that a resend is recognised on any connection.
+/// The member of `_meta` by which an MCP host names a call, so that a resend is recognised on any connection.
 const EXECUTION_ID: &str = "toolwright/executionId";
 /// Longer request ids are replaced by their digest.
 const MAX_REQUEST_ID_BYTES: usize = 128;
@@ -42,15 +42,15 @@ const MAX_REQUEST_ID_BYTES: usize = 128;
 pub(super) struct CallScope<'a> {
     pub state: &'a McpState,
     pub caller: &'a Caller,
-    /// `None`: a session of its own.
+    /// `None`: the call gets a session of its own.
     pub session: Option<Arc<SessionRecord>>,
-    /// `None`: no such tool.
+    /// `None`: the tool is unknown.
     pub tool: Option<&'a CatalogTool>,
 }
 
 impl CallScope<'_> {
-    /// Places the call in its turn; `marker` is the host's name of it. A call that begins a turn in a session returns the
-    /// message that a tool left for it.
+    /// Places the call in its turn; `marker` is the MCP host's name of it. A call that begins a turn in a session
+    /// returns the message that a tool left for it.
     pub async fn begin_turn(&mut self, marker: Option<&str>) -> Result<Option<String>, ErrorData> {
         let Some(session) = &self.session else {
             if self.tool.is_some_and(|tool| tool.is_retrieval) {
@@ -68,7 +68,7 @@ impl CallScope<'_> {
         Ok(turn.message)
     }
 
-    /// The stored session in which the retrieval calls of one turn of a stateless host spend their budget.
+    /// The stored session in which the retrieval calls of one turn of a stateless MCP host spend their budget.
     async fn turn_session(&self, marker: Option<&str>) -> store::Result<Arc<SessionRecord>> {
         let (orchestrator, principal) = (self.orchestrator(), &self.caller.principal);
         let id = |turn: &Turn| format!("mcp_turn_{}", turn.id);
@@ -154,7 +154,7 @@ impl LibraryCall<'_> {
         self.respond_or_confirm(envelope, message).await
     }
 
-    /// Runs the call until it ends or the host cancels it.
+    /// Runs the call until it ends or the MCP host cancels it.
     async fn execute(&self, call: ToolCall) -> Result<Arc<Envelope>, ErrorData> {
         if let Some(token) = self.context.meta.get_progress_token() {
             return Box::pin(self.execute_with_progress(call, token)).await;
@@ -165,7 +165,7 @@ impl LibraryCall<'_> {
         }
     }
 
-    /// As [`execute`](Self::execute), and reports progress to the host.
+    /// As [`execute`](Self::execute), and reports progress to the MCP host.
     async fn execute_with_progress(
         &self,
         call: ToolCall,
@@ -175,19 +175,19 @@ impl LibraryCall<'_> {
         let (finish, finished) = oneshot::channel();
         let mut call = pin!(self.scope.execute(call, Some(client)));
         let mut reporting = pin!(progress::report(&self.context.peer, token, steps, finished));
-        // Concurrently: a host that does not read its progress does not delay its call.
+        // Concurrently: an MCP host that does not read its progress does not delay its call.
         let envelope = tokio::select! {
             envelope = &mut call => envelope?,
             () = self.context.ct.cancelled() => return Err(cancelled()),
             () = &mut reporting => return Err(cancelled()), // It ends after the call.
         };
-        // A host that does read gets its progress before the result.
+        // An MCP host that does read gets its progress before the result.
         let _ = finish.send(());
         let _ = timeout(progress::DRAIN_TIMEOUT, reporting).await;
         Ok(envelope)
     }
 
-    /// Asks for confirmation if the call needs one and the host can ask; otherwise replies.
+    /// Asks for confirmation if the call needs one and the MCP host can ask; otherwise replies.
     async fn respond_or_confirm(
         &self,
         envelope: Arc<Envelope>,
@@ -216,7 +216,7 @@ impl LibraryCall<'_> {
         };
         let confirmation = self.confirmation(&prompt.token).await?;
         match self.decide(&confirmation, &prompt.token, decision).await? {
-            // If what the call would do has changed meanwhile, it asks again.
+            // If the effect of the call has changed meanwhile, the MCP host is asked again.
             Some(decided) => self.respond_or_confirm(decided, message).await,
             None => self.respond(&envelope, message),
         }
@@ -234,7 +234,7 @@ impl LibraryCall<'_> {
             return Err(invalid_state());
         }
         let Some(decision) = decision else {
-            // The host has not asked yet.
+            // The MCP host has not asked yet.
             let session = self.scope.orchestrator().session(&confirmation.session).await;
             let session = session.map_err(store_unavailable)?.ok_or_else(invalid_state)?;
             let same = ToolCall { id: Some(confirmation.execution.clone()), ..call };
@@ -260,8 +260,8 @@ impl LibraryCall<'_> {
         }
     }
 
-    /// The envelope of the confirmed or rejected call. If another approver was faster, or the same decision arrived before
-    /// and the response was lost, it is the recorded one, once the call has ended.
+    /// The envelope of the confirmed or rejected call. If another approver was faster, or the same decision arrived
+    /// before and the response was lost, it is the recorded one, once the call has ended.
     async fn decide(
         &self,
         confirmation: &ConfirmationRecord,
@@ -313,9 +313,9 @@ impl LibraryCall<'_> {
         self.scope.reply(envelope, message).into_result().map(Into::into)
     }
 
-    /// The host's name for the call, or in a session the id of the request. Ids of stateless requests restart with each
-    /// connection, so they do not identify a call. A named call can come again on another connection, so it has a session of
-    /// its own, which is found by the name and the principal.
+    /// The MCP host's name for the call, or in a session the id of the request. Ids of stateless requests are unique in
+    /// their connection only, so they are not used. For a named call `scope.session` is cleared: the call may be
+    /// repeated on another connection, so it gets a session of its own, derived from its name and its principal.
     fn execution_id(&mut self) -> Option<String> {
         if let Some(id) = self.context.meta.get(EXECUTION_ID).and_then(Value::as_str) {
             // A retrieval call leaves no record to be found again, and spends the budget of its session.
@@ -329,7 +329,7 @@ impl LibraryCall<'_> {
     }
 }
 
-/// A host names its turn by a string or a number.
+/// An MCP host names its turn by a string or a number.
 fn turn_marker(value: &Value) -> Option<Cow<'_, str>> {
     match value {
         Value::String(text) => Some(Cow::Borrowed(text)),

@@ -1,5 +1,5 @@
-//! When the list of tools of an MCP session has changed: by a new toolset, by the session's state and turns, on which the
-//! availability of tools depends, and by the roles of whoever uses the session now.
+//! When the list of tools of an MCP session has changed: by a new toolset, by the session's state and turns, on which
+//! the availability of tools depends, and by the current caller's roles.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use toolwright_contract::Principal;
 use super::caller::Caller;
 use super::state::McpState;
 
-/// The last principal of each session whose host is notified.
+/// The last principal of each session whose MCP host is notified.
 #[derive(Default)]
 pub(super) struct LastPrincipals(Mutex<HashMap<String, watch::Sender<Arc<Principal>>>>);
 
@@ -22,7 +22,7 @@ impl LastPrincipals {
         sender.or_insert_with(|| watch::Sender::new(Arc::clone(principal))).subscribe()
     }
 
-    /// Notes who makes a request in a session.
+    /// Records the principal of a request in a session.
     pub fn note(&self, session: &str, principal: &Arc<Principal>) {
         let senders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sender) = senders.get(session) {
@@ -74,7 +74,7 @@ impl ToolList {
             };
             let Some(now) = self.read().await else { continue };
             let before = self.last.replace(now);
-            // A session moves to a newer toolset when its host lists the tools, so the host knows that list.
+            // A session moves to a newer toolset when its MCP host lists the tools, so the MCP host knows that list.
             let is_same =
                 |(before, now): (Visible, &Visible)| before.toolset != now.toolset || before == *now;
             if is_installed.ok()? || !before.zip(self.last.as_ref()).is_none_or(is_same) {

@@ -1,5 +1,5 @@
-//! For whom tools are listed: one session, sessions that the caller could begin, or an operator who sees all. The
-//! orchestrator decides which tools a session may use.
+//! The tools that a request may list: those of one session, those of sessions that the caller could begin, or all of
+//! them for an admin. The orchestrator decides which tools a session may use.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ impl<'a> Audience<'a> {
         let orchestrator = &request.app.orchestrator;
         let mode = mode.map(parse_mode).transpose()?;
         if is_true("all", all)? {
-            return Self::of_operator(request, mode, session);
+            return Self::of_admin(request, mode, session);
         }
         if let Some(id) = session {
             let session = session_of(request, id, mode).await?;
@@ -46,10 +46,10 @@ impl<'a> Audience<'a> {
         Self::of_principal(request, mode)
     }
 
-    /// Whoever looks at the console: an operator sees all tools.
+    /// The console's user: an admin sees all tools.
     pub fn of_console(request: &'a ApiRequest<'_>) -> Result<Self, Problem> {
         if request.is_admin() {
-            Self::of_operator(request, None, None)
+            Self::of_admin(request, None, None)
         } else {
             Self::of_principal(request, None)
         }
@@ -65,7 +65,7 @@ impl<'a> Audience<'a> {
         Ok(Self { orchestrator, runtime: orchestrator.current(), sessions })
     }
 
-    fn of_operator(
+    fn of_admin(
         request: &'a ApiRequest<'_>,
         mode: Option<Mode>,
         session: Option<&str>,

@@ -7,7 +7,7 @@ use crate::json;
 use crate::problem::{Kind, Problem};
 use crate::request::{ApiRequest, ApiResult};
 
-pub(crate) async fn lift(request: ApiRequest<'_>) -> ApiResult {
+pub(crate) async fn delete(request: ApiRequest<'_>) -> ApiResult {
     let [user, org, client] = request.query(["user", "org", "clientId"])?;
     let user =
         user.ok_or_else(|| Problem::new(Kind::BAD_REQUEST, "Name the client's principal with `?user=`."))?;

@@ -121,7 +121,7 @@ pub(crate) async fn find(
         let mut entries = history.entries.iter();
         own.is_none() || entries.any(|found| found.entry.principal_key() == own)
     };
-    history.filter(is_visible).ok_or_else(|| Problem::not_found("call"))
+    history.filter(is_visible).ok_or_else(|| Problem::not_found("Call", execution))
 }
 
 fn history_to_json(history: &CallHistory) -> Value {
@@ -184,7 +184,7 @@ pub(crate) async fn stream(request: ApiRequest<'_>) -> ApiResult {
     let app = Arc::clone(request.app);
     tokio::spawn(async move { send_calls(&app, visible_to.as_deref(), &events, calls).await });
     let response = body::stream("text/event-stream", chunks);
-    let mut response = response.map(|body| body::until(body, pending(), counted));
+    let mut response = response.map(|body| body::end_with(body, pending(), counted));
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
 }

@@ -32,7 +32,7 @@ struct RejectBody {
     reason: Option<String>,
 }
 
-/// A page of those of one session, or of all sessions that the caller may see.
+/// A page of the confirmation requests of one session, or of all sessions that the caller may see.
 pub(crate) async fn list(request: ApiRequest<'_>) -> ApiResult {
     let [session, after, limit] = request.query(["sessionId", "after", "limit"])?;
     if let Some(session) = session.as_deref().filter(|_| !request.is_admin()) {
@@ -86,29 +86,30 @@ pub(crate) async fn approve(mut request: ApiRequest<'_>) -> ApiResult {
     } else {
         orchestrator.approve(&approver, args).await
     };
-    to_response(&request, &*envelope.map_err(to_problem)?)
+    to_response(&request, &*envelope.map_err(|error| to_problem(error, &confirmation.id))?)
 }
 
 pub(crate) async fn reject(mut request: ApiRequest<'_>) -> ApiResult {
     let RejectBody { reason } = request.read_json(&["reason"]).await?;
     let confirmation = find(&request).await?;
     let envelope = request.app.orchestrator.reject(&approver(&request, &confirmation)?, reason).await;
-    Ok(json::response(&*envelope.map_err(to_problem)?))
+    Ok(json::response(&*envelope.map_err(|error| to_problem(error, &confirmation.id))?))
 }
 
 /// The confirmation request that the path names by its id or its token, if the caller may see it.
 async fn find(request: &ApiRequest<'_>) -> Result<Arc<ConfirmationRecord>, Problem> {
     let id = request.parameter.split('.').next().unwrap_or_default();
+    let unknown = || Problem::not_found("Confirmation request", id);
     let confirmation = request.app.orchestrator.store().confirmation(id).await?;
-    let confirmation = confirmation.ok_or_else(|| Problem::not_found("confirmation"))?;
+    let confirmation = confirmation.ok_or_else(unknown)?;
     if !request.is_admin() {
-        request.own_session(&confirmation.session).await.map_err(|_| Problem::not_found("confirmation"))?;
+        request.own_session(&confirmation.session).await.map_err(|_| unknown())?;
     }
     Ok(confirmation)
 }
 
-/// An id is not a secret: a client proves with the token that the request was sent to it, and a model that calls the API
-/// with its client's key has none. A token, where one is given, must be valid.
+/// An id is not a secret: a client proves with the token that the request was sent to it, and a model that calls the
+/// API with its client's key has none. A token, where one is given, must be valid.
 fn approver<'a>(
     request: &'a ApiRequest<'_>,
     confirmation: &'a ConfirmationRecord,
@@ -124,9 +125,10 @@ fn approver<'a>(
     })
 }
 
-pub(crate) fn to_problem(error: Error) -> Problem {
+/// `id` is that of the confirmation request.
+pub(crate) fn to_problem(error: Error, id: &str) -> Problem {
     let (kind, detail) = match error {
-        Error::Refused => return Problem::not_found("confirmation"),
+        Error::Refused => return Problem::not_found("Confirmation request", id),
         Error::TokenRequired => (
             Kind::CONFIRMATION_TOKEN_REQUIRED,
             "Put the `confirmation_token` of the request into the path instead of its id, or ask an admin to answer.",
@@ -149,8 +151,8 @@ pub(crate) fn to_problem(error: Error) -> Problem {
     Problem::new(kind, detail)
 }
 
-/// The envelope of an answered call. If what the call would do has changed, it is a new question: an approver who has
-/// proved with the token to be the client gets the new token.
+/// The envelope of an answered call. If the effect of the call has changed, it waits for a new confirmation request: an
+/// approver who has proved with the token to be the client gets the new token.
 fn to_response(request: &ApiRequest<'_>, envelope: &Envelope) -> ApiResult {
     let has_token = request.parameter.contains('.');
     Ok(if has_token { json::response(&ClientEnvelope(envelope)) } else { json::response(envelope) })

@@ -7,7 +7,7 @@ use hyper::header::{
 use toolwright_orchestrator::capabilities::images::{ImageStore, is_image_name};
 
 use crate::body;
-use crate::problem::{Kind, Problem};
+use crate::problem::Problem;
 use crate::request::{ApiRequest, ApiResult};
 
 /// An image never changes, and must not be cached by shared proxies.
@@ -20,12 +20,12 @@ const HEADERS: [(HeaderName, &str); 5] = [
 ];
 
 pub(crate) async fn get(request: ApiRequest<'_>) -> ApiResult {
-    let missing = || Problem::not_found("image");
+    let missing = || Problem::not_found("Image", request.parameter);
     let name = request.parameter.to_owned();
     let dir = request.app.options.images.as_ref().filter(|_| is_image_name(&name)).ok_or_else(missing)?;
     let store = ImageStore::new(dir);
     let read = tokio::task::spawn_blocking(move || store.read(&name)).await;
-    let read = read.map_err(|_| Problem::new(Kind::INTERNAL, "The log has the cause."))?;
+    let read = read.map_err(|_| Problem::internal())?;
     let (kind, bytes) = read.ok_or_else(missing)?;
     let mut response = body::response(kind.media_type(), bytes);
     response.headers_mut().extend(HEADERS.map(|(name, value)| (name, HeaderValue::from_static(value))));

@@ -1,5 +1,5 @@
-//! `POST /v1/sessions/{sessionId}/messages`: a model's message in a provider's own form in, the messages with the results
-//! of its calls out. For programs that run their own loop.
+//! `POST /v1/sessions/{sessionId}/messages`: a model's message in a provider's own form in, the messages with the
+//! results of its calls out. For programs that run their own loop.
 
 use std::sync::Arc;
 
@@ -88,7 +88,8 @@ async fn run(
     Ok(request.app.orchestrator.calls(session, requests, |_, _| {}).await)
 }
 
-/// The question that a person has to answer before the call runs, with its token: for the program, not for the model.
+/// The confirmation request that a person has to answer before the call runs, with its token: for the program, not for
+/// the model.
 fn question(call: &Call, envelope: &Envelope) -> Option<Value> {
     let confirmation = envelope.outcome.as_ref().err()?.confirmation.as_deref()?;
     Some(json!({

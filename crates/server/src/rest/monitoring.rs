@@ -1,4 +1,4 @@
-//! For operators: counters, the audit log, liveness and readiness.
+//! Counters, the audit log, liveness and readiness.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;

@@ -37,7 +37,7 @@ pub(crate) async fn stream(request: ApiRequest<'_>) -> ApiResult {
         app.orchestrator.detach_client(&session.id, &client);
     });
     let response = body::stream("text/event-stream", chunks);
-    let mut response = response.map(|body| body::until(body, pending(), counted));
+    let mut response = response.map(|body| body::end_with(body, pending(), counted));
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
 }

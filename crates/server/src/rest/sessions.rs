@@ -1,5 +1,5 @@
-//! `/v1/sessions`: create, read and end sessions; begin a turn. A session belongs to its principal; to others it does not
-//! exist.
+//! `/v1/sessions`: create, read and end sessions; begin a turn. A session belongs to its principal; to others it does
+//! not exist.
 
 use hyper::StatusCode;
 use serde::Deserialize;
@@ -24,7 +24,7 @@ const MAX_LIMIT: u64 = 500;
 struct CreateBody {
     mode: Mode,
     client_id: Option<String>,
-    /// For operators only, like `state`.
+    /// For admins only, like `state`.
     session_id: Option<String>,
     state: Option<Map<String, Value>>,
 }

@@ -84,7 +84,7 @@ pub(crate) async fn stream(request: ApiRequest<'_>) -> ApiResult {
     let app = Arc::clone(request.app);
     tokio::spawn(async move { send_events(&app, &task.id, seen, &events).await });
     let response = body::stream("text/event-stream", chunks);
-    let mut response = response.map(|body| body::until(body, pending(), counted));
+    let mut response = response.map(|body| body::end_with(body, pending(), counted));
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
 }
@@ -132,7 +132,7 @@ async fn send_events(app: &App, id: &str, mut seen: Option<u64>, events: &ChunkS
 
 /// The task that the path names, if the caller may see it.
 async fn find(request: &ApiRequest<'_>) -> Result<Arc<TaskRecord>, Problem> {
-    let unknown = || Problem::not_found("task");
+    let unknown = || Problem::not_found("Task", request.parameter);
     let task = request.app.orchestrator.task(request.parameter).await?.ok_or_else(unknown)?;
     if !sees_all(request) {
         request.own_session(&task.session).await.map_err(|_| unknown())?;

@@ -36,11 +36,7 @@ pub(crate) async fn describe(request: ApiRequest<'_>) -> ApiResult {
     let [session, all] = request.query(["sessionId", "all"])?;
     let audience = Audience::of_query(&request, None, session.as_deref(), all.as_deref()).await?;
     let tools = audience.tools();
-    let Some(tool) = tools.iter().find(|tool| tool.spec.tool_id == request.parameter) else {
-        let near = nearest(request.parameter, tools.iter().map(|tool| tool.spec.tool_id.as_str()));
-        let detail = near.map(|near| format!("There is no such tool: did you mean `{near}`?"));
-        return Err(Problem::new(Kind::NOT_FOUND, detail.unwrap_or("There is no such tool.".to_owned())));
-    };
+    let tool = find(&tools, request.parameter)?;
     let mut described = summary(tool);
     let spec = &tool.spec;
     let documentation = audience.runtime.toolset().documentation(&spec.tool_id);
@@ -48,6 +44,17 @@ pub(crate) async fn describe(request: ApiRequest<'_>) -> ApiResult {
         described.extend(more.into_iter().filter(|(_, value)| !value.is_null()));
     }
     Ok(json::response(&described))
+}
+
+/// The tool with this id, or a problem that suggests the nearest one.
+pub(crate) fn find<'t>(tools: &[&'t Tool], id: &str) -> Result<&'t Tool, Problem> {
+    tools.iter().find(|tool| tool.spec.tool_id == id).copied().ok_or_else(|| {
+        let problem = Problem::not_found("Tool", id);
+        match nearest(id, tools.iter().map(|tool| tool.spec.tool_id.as_str())) {
+            Some(near) => problem.help(&format!("Did you mean `{near}`?")),
+            None => problem,
+        }
+    })
 }
 
 fn details(spec: &ToolSpec, documentation: Option<String>) -> Value {

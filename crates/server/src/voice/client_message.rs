@@ -29,13 +29,13 @@ pub(super) struct Start {
 
 /// A message that breaks the protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Breach {
+pub(super) struct ProtocolError {
     pub code: &'static str,
     pub message: String,
     pub field: Option<String>,
 }
 
-impl Breach {
+impl ProtocolError {
     pub fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), field: None }
     }
@@ -69,23 +69,23 @@ const FIELDS: &[(&str, &[&str])] = &[
     ("ping", &["id"]),
 ];
 
-pub(super) fn parse(text: &str) -> Result<ClientMessage, Breach> {
+pub(super) fn parse(text: &str) -> Result<ClientMessage, ProtocolError> {
     let value: Value = serde_json::from_str(text).map_err(|error| {
-        Breach::new("invalid_json", format!("A text frame must be one JSON object: {error}."))
+        ProtocolError::new("invalid_json", format!("A text frame must be one JSON object: {error}."))
     })?;
     let Value::Object(members) = value else {
-        return Err(Breach::new("invalid_json", "A text frame must be one JSON object."));
+        return Err(ProtocolError::new("invalid_json", "A text frame must be one JSON object."));
     };
     let kind = required(&members, "type", Value::as_str, "a string")?.to_owned();
     let Some((_, fields)) = FIELDS.iter().find(|(known, _)| *known == kind) else {
         let known: Vec<&str> = FIELDS.iter().map(|(known, _)| *known).collect();
         let kind: String = kind.chars().take(100).collect();
         let message = format!("There is no message of type `{kind}`; there are {}.", known.join(", "));
-        return Err(Breach::field("unknown_type", "type", message));
+        return Err(ProtocolError::field("unknown_type", "type", message));
     };
     if let Some(unknown) = members.keys().find(|name| *name != "type" && !fields.contains(&name.as_str())) {
         let message = format!("`{kind}` has no field `{}`.", unknown.chars().take(100).collect::<String>());
-        return Err(Breach::field("unknown_field", unknown, message));
+        return Err(ProtocolError::field("unknown_field", unknown, message));
     }
     let text = |name: &str| required(&members, name, Value::as_str, "a string").map(str::to_owned);
     let flag = |name: &str| required(&members, name, Value::as_bool, "true or false");
@@ -97,7 +97,7 @@ pub(super) fn parse(text: &str) -> Result<ClientMessage, Breach> {
             ClientInput::Played { item: text("item")?, ms }
         }
         "confirm" => ClientInput::Confirm { id: text("id")?, approved: flag("approved")? },
-        "text" => typed(text("text")?)?,
+        "text" => text_input(text("text")?)?,
         "mute" => ClientInput::Mute(flag("muted")?),
         "farewell_played" => ClientInput::FarewellPlayed,
         "interrupt" => ClientInput::Interrupt,
@@ -105,20 +105,20 @@ pub(super) fn parse(text: &str) -> Result<ClientMessage, Breach> {
     }))
 }
 
-fn typed(text: String) -> Result<ClientInput, Breach> {
+fn text_input(text: String) -> Result<ClientInput, ProtocolError> {
     let count = text.chars().count();
     if text.trim().is_empty() || count > MAX_TEXT_CHARS {
         let message = format!("`text` must have 1 to {MAX_TEXT_CHARS} characters, not {count}.");
-        return Err(Breach::field("invalid_field", "text", message));
+        return Err(ProtocolError::field("invalid_field", "text", message));
     }
     Ok(ClientInput::Text(text))
 }
 
-fn start(members: &Map<String, Value>) -> Result<Start, Breach> {
+fn start(members: &Map<String, Value>) -> Result<Start, ProtocolError> {
     let version = required(members, "version", Value::as_u64, "a number")?;
     if version != VERSION {
         let message = format!("`version` must be {VERSION}, not {version}.");
-        return Err(Breach::field("invalid_field", "version", message));
+        return Err(ProtocolError::field("invalid_field", "version", message));
     }
     let language = optional(members, "language")?;
     let is_tag = |tag: &String| {
@@ -126,7 +126,7 @@ fn start(members: &Map<String, Value>) -> Result<Start, Breach> {
     };
     if language.as_ref().is_some_and(|tag| !is_tag(tag)) {
         let message = "`language` must be a BCP 47 tag such as `de` or `pt-BR`.";
-        return Err(Breach::field("invalid_field", "language", message));
+        return Err(ProtocolError::field("invalid_field", "language", message));
     }
     Ok(Start {
         session: optional(members, "sessionId")?,
@@ -138,13 +138,13 @@ fn start(members: &Map<String, Value>) -> Result<Start, Breach> {
     })
 }
 
-fn rate(members: &Map<String, Value>, name: &str, default: u32) -> Result<u32, Breach> {
+fn rate(members: &Map<String, Value>, name: &str, default: u32) -> Result<u32, ProtocolError> {
     let Some(value) = members.get(name) else { return Ok(default) };
     let rate = value.as_u64().and_then(|rate| u32::try_from(rate).ok());
     rate.filter(|rate| SAMPLE_RATES.contains(rate)).ok_or_else(|| {
         let value: String = value.to_string().chars().take(50).collect();
         let message = format!("`{name}` must be 8000, 16000, 24000 or 48000, not {value}.");
-        Breach::field("invalid_field", name, message)
+        ProtocolError::field("invalid_field", name, message)
     })
 }
 
@@ -153,19 +153,21 @@ fn required<'v, T>(
     name: &str,
     read: impl FnOnce(&'v Value) -> Option<T>,
     kind: &str,
-) -> Result<T, Breach> {
+) -> Result<T, ProtocolError> {
     let value = members.get(name);
-    let value = value.ok_or_else(|| Breach::field("missing_field", name, format!("`{name}` is missing.")))?;
-    read(value).ok_or_else(|| Breach::field("invalid_field", name, format!("`{name}` must be {kind}.")))
+    let value =
+        value.ok_or_else(|| ProtocolError::field("missing_field", name, format!("`{name}` is missing.")))?;
+    read(value)
+        .ok_or_else(|| ProtocolError::field("invalid_field", name, format!("`{name}` must be {kind}.")))
 }
 
-fn optional(members: &Map<String, Value>, name: &str) -> Result<Option<String>, Breach> {
+fn optional(members: &Map<String, Value>, name: &str) -> Result<Option<String>, ProtocolError> {
     match members.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) if !text.is_empty() && text.len() <= MAX_ID_BYTES => Ok(Some(text.clone())),
         Some(_) => {
             let message = format!("`{name}` must be a string of 1 to {MAX_ID_BYTES} bytes.");
-            Err(Breach::field("invalid_field", name, message))
+            Err(ProtocolError::field("invalid_field", name, message))
         }
     }
 }
@@ -217,8 +219,8 @@ mod tests {
             (r#"{"type": "confirm", "id": "c", "approved": "yes"}"#, "invalid_field", Some("approved")),
             (r#"{"type": "played", "item": "i", "ms": -1}"#, "invalid_field", Some("ms")),
         ] {
-            let breach = parse(text).unwrap_err();
-            assert_eq!((breach.code, breach.field.as_deref()), (code, field), "{text}");
+            let error = parse(text).unwrap_err();
+            assert_eq!((error.code, error.field.as_deref()), (code, field), "{text}");
         }
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn check(method: &Method, headers: &HeaderMap) -> Result<String, Prob
 }
 
 pub(super) fn offers_protocol(headers: &HeaderMap) -> bool {
-    offered(headers).any(|protocol| protocol == PROTOCOL)
+    offered_protocols(headers).any(|protocol| protocol == PROTOCOL)
 }
 
 /// The headers with the key that a web page has sent as a subprotocol. `None` when there is none, or another credential.
@@ -43,7 +43,7 @@ pub(crate) fn key_as_authorization(headers: &HeaderMap) -> Option<HeaderMap> {
     if headers.contains_key(AUTHORIZATION) {
         return None;
     }
-    let key = offered(headers).find_map(|protocol| protocol.strip_prefix(KEY_PREFIX))?;
+    let key = offered_protocols(headers).find_map(|protocol| protocol.strip_prefix(KEY_PREFIX))?;
     let mut value = HeaderValue::from_str(&format!("Bearer {key}")).ok()?;
     value.set_sensitive(true);
     let mut headers = headers.clone();
@@ -51,7 +51,7 @@ pub(crate) fn key_as_authorization(headers: &HeaderMap) -> Option<HeaderMap> {
     Some(headers)
 }
 
-fn offered(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+fn offered_protocols(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let values = headers.get_all(SEC_WEBSOCKET_PROTOCOL).into_iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).map(str::trim)
 }

@@ -5,22 +5,22 @@ use tokio_tungstenite::tungstenite::{Bytes, Message};
 use toolwright_agent::voice::{ClientOutput, CloseReason, Question, Ready, Speaker};
 
 use super::MAX_FRAME_BYTES;
-use super::client_message::{Breach, VERSION};
+use super::client_message::{ProtocolError, VERSION};
 use crate::chat::timestamp;
 
-/// How a connection ends.
+/// The end of a connection: the close frame, and an error before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Close {
     pub code: u16,
-    /// For the close frame; at most 123 bytes.
+    /// The reason in the close frame; at most 123 bytes.
     pub reason: String,
-    /// The `error` message before it.
-    pub error: Option<Breach>,
+    /// The `error` message that is sent before the close frame.
+    pub error: Option<ProtocolError>,
 }
 
 impl Close {
-    /// With an `error` message.
-    pub fn error(code: u16, error: Breach) -> Self {
+    /// A close that is preceded by an `error` message.
+    pub fn error(code: u16, error: ProtocolError) -> Self {
         Self { code, reason: error.code.to_owned(), error: Some(error) }
     }
 
@@ -31,7 +31,7 @@ impl Close {
             CloseReason::Replaced => {
                 return Self::error(
                     4409,
-                    Breach::new("replaced", "Another connection has resumed the session."),
+                    ProtocolError::new("replaced", "Another connection has resumed the session."),
                 );
             }
         };
@@ -39,9 +39,9 @@ impl Close {
     }
 }
 
-pub(super) fn error(breach: &Breach) -> Message {
-    let mut error = json!({ "type": "error", "code": breach.code, "message": breach.message });
-    if let Some(field) = &breach.field {
+pub(super) fn error(cause: &ProtocolError) -> Message {
+    let mut error = json!({ "type": "error", "code": cause.code, "message": cause.message });
+    if let Some(field) = &cause.field {
         error["field"] = field.as_str().into();
     }
     Message::text(error.to_string())

@@ -14,17 +14,17 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::{self, Bytes, Message};
 use toolwright_agent::voice::{ClientInput, StartError, StartRequest, VoiceClient};
 
-use super::client_message::{Breach, ClientMessage, Start, parse};
+use super::client_message::{ClientMessage, ProtocolError, Start, parse};
 use super::server_message::{self as encode, Close};
 use super::{Caller, MAX_FRAME_BYTES};
 
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 const PING_INTERVAL: Duration = Duration::from_secs(10);
-/// Without any frame for so long, the connection is half-open.
+/// Timeout without any frame: the connection is half-open.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
-/// For the close frame.
+/// How long the close handshake may take.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Text messages of a client in a second.
+/// Maximum number of text messages of a client in a second.
 const MAX_MESSAGES: u32 = 200;
 
 type Socket = WebSocketStream<TokioIo<Upgraded>>;
@@ -43,8 +43,8 @@ pub(super) async fn serve(caller: Caller, socket: Socket) {
     }
 }
 
-/// Sends the close frame, and reads on until the client has seen it: a connection that is closed with unread data is reset,
-/// and the client would not learn why.
+/// Sends the close frame, and reads on until the client has seen it: a connection that is closed with unread data is
+/// reset, and the client would not learn why.
 async fn say_goodbye(
     close: Close,
     mut sink: Sink,
@@ -77,7 +77,7 @@ async fn open(
     let first = tokio::time::timeout(START_TIMEOUT, first_message(frames)).await;
     let start = first.unwrap_or_else(|_| {
         let message = format!("`start` must arrive within {} s.", START_TIMEOUT.as_secs());
-        Err(Some(Close::error(4408, Breach::new("start_timeout", message))))
+        Err(Some(Close::error(4408, ProtocolError::new("start_timeout", message))))
     })?;
     let Start { session, resume_token, client_id, input_rate, output_rate, language } = start;
     let request = StartRequest {
@@ -108,11 +108,11 @@ async fn first_message(frames: &mut SplitStream<Socket>) -> Result<Start, Option
             Some(Ok(Message::Text(text))) => match parse(&text) {
                 Ok(ClientMessage::Start(start)) => return Ok(start),
                 Ok(_) => return Err(Some(not_started())),
-                Err(breach) => return Err(Some(Close::error(4400, breach))),
+                Err(error) => return Err(Some(Close::error(4400, error))),
             },
             Some(Ok(Message::Binary(_))) => return Err(Some(not_started())),
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-            Some(Err(error)) => return Err(broken(&error)),
+            Some(Err(error)) => return Err(close_for_error(&error)),
             Some(Ok(_)) | None => return Err(None),
         }
     }
@@ -121,7 +121,7 @@ async fn first_message(frames: &mut SplitStream<Socket>) -> Result<Start, Option
 fn not_started() -> Close {
     Close::error(
         4400,
-        Breach::new("not_started", "The first message must be `start`; audio follows after `ready`."),
+        ProtocolError::new("not_started", "The first message must be `start`; audio follows after `ready`."),
     )
 }
 
@@ -135,24 +135,24 @@ fn refusal(error: &StartError) -> Close {
         StartError::Provider => (4502, "provider_unavailable"),
         _ => (4500, "internal"),
     };
-    Close::error(code, Breach::new(word, format!("{error}.")))
+    Close::error(code, ProtocolError::new(word, format!("{error}.")))
 }
 
-/// How the connection ends when a frame cannot be read. `None`: the client is gone.
-fn broken(error: &tungstenite::Error) -> Option<Close> {
+/// The close for a frame that cannot be read. `None`: the client is gone.
+fn close_for_error(error: &tungstenite::Error) -> Option<Close> {
     match error {
         tungstenite::Error::Capacity(CapacityError::MessageTooLong { size, .. }) => {
             let message = format!("A frame of {size} bytes is larger than the limit of {MAX_FRAME_BYTES}.");
-            Some(Close::error(4413, Breach::new("frame_too_large", message)))
+            Some(Close::error(4413, ProtocolError::new("frame_too_large", message)))
         }
         tungstenite::Error::Utf8(_) => {
-            Some(Close::error(4400, Breach::new("invalid_json", "A text frame must be UTF-8.")))
+            Some(Close::error(4400, ProtocolError::new("invalid_json", "A text frame must be UTF-8.")))
         }
         _ => None,
     }
 }
 
-/// Text messages in the current second.
+/// Counts the text messages in the current second.
 struct MessageRate {
     since: Instant,
     count: u32,
@@ -180,12 +180,12 @@ async fn run(
             frame = frames.next() => {
                 last_frame = Instant::now();
                 match read(frame, &mut rate) {
-                    Ok(Some(Received::Input(input))) => {
+                    Ok(Some(FrameEvent::Input(input))) => {
                         // The session has ended; the queue says how.
                         let _ = client.input.send(input).await;
                         continue;
                     }
-                    Ok(Some(Received::Reply(message))) => message,
+                    Ok(Some(FrameEvent::Reply(message))) => message,
                     Ok(None) => continue,
                     Err(close) => return close,
                 }
@@ -198,7 +198,7 @@ async fn run(
             }
             () = &mut credentials => {
                 let message = "The key was revoked or the token has expired: authenticate again, then resume.";
-                return Some(Close::error(4401, Breach::new("unauthenticated", message)));
+                return Some(Close::error(4401, ProtocolError::new("unauthenticated", message)));
             }
         };
         if let Err(close) = send(sink, message, slow_client).await {
@@ -213,12 +213,12 @@ async fn send(sink: &mut Sink, message: Message, patience: Duration) -> Result<(
         Ok(sent) => sent.map_err(|_| None),
         Err(_) => {
             let message = format!("The client took no data for {} s.", patience.as_secs());
-            Err(Some(Close::error(4429, Breach::new("slow_client", message))))
+            Err(Some(Close::error(4429, ProtocolError::new("slow_client", message))))
         }
     }
 }
 
-enum Received {
+enum FrameEvent {
     Input(ClientInput),
     /// To be sent back at once.
     Reply(Message),
@@ -227,13 +227,13 @@ enum Received {
 fn read(
     frame: Option<Result<Message, tungstenite::Error>>,
     rate: &mut MessageRate,
-) -> Result<Option<Received>, Option<Close>> {
+) -> Result<Option<FrameEvent>, Option<Close>> {
     match frame {
         Some(Ok(Message::Binary(pcm))) if pcm.len() % 2 == 1 => {
             let message = "A binary frame must hold whole samples of 16 bits.";
-            Err(Some(Close::error(4400, Breach::new("odd_frame", message))))
+            Err(Some(Close::error(4400, ProtocolError::new("odd_frame", message))))
         }
-        Some(Ok(Message::Binary(pcm))) => Ok(Some(Received::Input(ClientInput::Audio(pcm.to_vec())))),
+        Some(Ok(Message::Binary(pcm))) => Ok(Some(FrameEvent::Input(ClientInput::Audio(pcm.to_vec())))),
         Some(Ok(Message::Text(text))) => {
             if rate.since.elapsed() >= Duration::from_secs(1) {
                 *rate = MessageRate { since: Instant::now(), count: 0 };
@@ -241,20 +241,20 @@ fn read(
             rate.count += 1;
             if rate.count > MAX_MESSAGES {
                 let message = format!("More than {MAX_MESSAGES} text messages in a second.");
-                return Err(Some(Close::error(4429, Breach::new("too_fast", message))));
+                return Err(Some(Close::error(4429, ProtocolError::new("too_fast", message))));
             }
             match parse(&text) {
-                Ok(ClientMessage::Input(input)) => Ok(Some(Received::Input(input))),
-                Ok(ClientMessage::Ping { id }) => Ok(Some(Received::Reply(encode::pong(id)))),
+                Ok(ClientMessage::Input(input)) => Ok(Some(FrameEvent::Input(input))),
+                Ok(ClientMessage::Ping { id }) => Ok(Some(FrameEvent::Reply(encode::pong(id)))),
                 Ok(ClientMessage::Start(_)) => {
                     let message = "`start` was sent before; a session is started once on a connection.";
-                    Err(Some(Close::error(4400, Breach::new("already_started", message))))
+                    Err(Some(Close::error(4400, ProtocolError::new("already_started", message))))
                 }
-                Err(breach) => Err(Some(Close::error(4400, breach))),
+                Err(error) => Err(Some(Close::error(4400, error))),
             }
         }
         Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => Ok(None),
         Some(Ok(Message::Close(_))) | None => Err(None),
-        Some(Err(error)) => Err(broken(&error)),
+        Some(Err(error)) => Err(close_for_error(&error)),
     }
 }

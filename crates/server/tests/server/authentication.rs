@@ -75,11 +75,11 @@ async fn a_session_is_visible_to_its_principal_only() {
     let id = made["sessionId"].as_str().unwrap();
     let path = format!("/v1/sessions/{id}");
     for other in [eve, admin] {
-        other.get(&path).await.problem(404, "no such session");
-        other.delete(&path).await.problem(404, "no such session");
-        other.post(&format!("{path}/turn"), json!({})).await.problem(404, "no such session");
-        other.get(&format!("{path}/events")).await.problem(404, "no such session");
-        other.post("/v1/tools/echo/call", json!({ "sessionId": id })).await.problem(404, "no such session");
+        other.get(&path).await.problem(404, "not found");
+        other.delete(&path).await.problem(404, "not found");
+        other.post(&format!("{path}/turn"), json!({})).await.problem(404, "not found");
+        other.get(&format!("{path}/events")).await.problem(404, "not found");
+        other.post("/v1/tools/echo/call", json!({ "sessionId": id })).await.problem(404, "not found");
     }
     assert_eq!(mira.get(&path).await.expect(200)["standing"], "active");
 }

@@ -56,7 +56,7 @@ async fn a_call_is_read_with_arguments_steps_and_nested_calls() {
     assert_eq!(steps.last().unwrap()["step"], "settle");
     assert_eq!((&call["nested"][0]["tool"], &call["nested"][0]["parent"]), (&json!("read"), &json!("c/1")));
     server.client.get("/v1/calls/c%2F1").await.problem(400, "sessionId");
-    server.client.get(&format!("/v1/calls/other?sessionId={session}")).await.problem(404, "call");
+    server.client.get(&format!("/v1/calls/other?sessionId={session}")).await.problem(404, "Call `");
 }
 
 #[tokio::test]
@@ -77,7 +77,7 @@ async fn others_see_only_their_own_calls_and_sessions() {
     assert_eq!(tools(&page(&admin, "?principal=ada&org=studio").await), ["send"]);
     mira.get("/v1/calls?principal=ada").await.problem(403, "admin");
     let path = format!("/v1/calls/c1?sessionId={session}");
-    mira.get(&path).await.problem(404, "call");
+    mira.get(&path).await.problem(404, "Call `");
     for client in [&ada, &admin] {
         let found = client.get(&path).await;
         assert!(!found.text().contains("hunter22"), "{}", found.text());

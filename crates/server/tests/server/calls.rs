@@ -110,7 +110,7 @@ async fn invalid_bodies_get_an_explanation() {
     request(r#"{"mode": "smell"}"#).await.problem(400, "smell");
     request("[]").await.problem(400, "");
     request("nonsense").await.problem(400, "");
-    request(r#"{"sessionId": "sess_none", "args": {}}"#).await.problem(404, "no such session");
+    request(r#"{"sessionId": "sess_none", "args": {}}"#).await.problem(404, "Session `sess_none` not found.");
     let voice = server.session("voice").await;
     request(&json!({ "sessionId": voice, "mode": "text" }).to_string()).await.problem(409, "mode is voice");
     let form = server.client.with("content-type", "application/x-www-form-urlencoded");
@@ -132,7 +132,7 @@ async fn tools_are_listed_and_described() {
     server.client.get("/v1/tools?kind=x").await.problem(400, "There is no query parameter `kind`");
     let whole = server.client.get("/v1/tools/echo").await.expect(200);
     assert_eq!(whole["parameters"]["required"], json!(["message"]));
-    server.client.get("/v1/tools/eco").await.problem(404, "did you mean `echo`?");
+    server.client.get("/v1/tools/eco").await.problem(404, "Tool `eco` not found. Did you mean `echo`?");
 }
 
 #[tokio::test]

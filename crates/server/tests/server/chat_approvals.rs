@@ -1,4 +1,4 @@
-//! Answers to approval requests over the chat wires: only the owner's, with the id that the chat has shown.
+//! Answers to confirmation requests over the chat wires: only the owner's, with the id that the chat has shown.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ async fn the_bare_id_and_guessed_ids_approve_nothing() {
     let asked = chunks(&server.say("c1", "m1", "call send {\"to\": \"mira\"}").await);
     let request = of_kind(&asked, "tool-approval-request");
     let id = request["approvalId"].as_str().unwrap();
-    // Operators see only its first part, in lists and logs.
+    // Admins see only its first part, in lists and logs.
     let listed =
         server.client.get("/v1/confirmations").await.expect(200)["confirmations"][0]["confirmationId"]
             .clone();
@@ -82,14 +82,14 @@ async fn the_id_of_one_chat_approves_nothing_in_another_and_for_nobody_else() {
 }
 
 #[tokio::test]
-async fn an_approval_of_an_operator_continues_the_turn_of_its_chat() {
+async fn an_approval_of_an_admin_continues_the_turn_of_its_chat() {
     let server = ChatServer::start().await;
     let mira = server.server.client_with_key("mira", &[]);
-    let operator = server.server.client_with_key("ada", &["admin"]);
+    let admin = server.server.client_with_key("ada", &["admin"]);
     chunks(&mira.post("/api/chat", message("c1", "m1", "call send {\"to\": \"a\"}")).await);
-    let waiting = operator.get("/v1/confirmations").await.expect(200)["confirmations"][0].clone();
+    let waiting = admin.get("/v1/confirmations").await.expect(200)["confirmations"][0].clone();
     let path = format!("/v1/confirmations/{}/approve", waiting["confirmationId"].as_str().unwrap());
-    operator.post(&path, json!({})).await.expect(200);
+    admin.post(&path, json!({})).await.expect(200);
     // The turn goes on; a client that loads the page gets it as it comes, or finds it complete.
     let history = loop {
         let stream = mira.get("/api/chat/c1/stream").await;

@@ -74,7 +74,7 @@ async fn a_rejected_call_does_not_run() {
         server.client.post(&path(&id, "/reject"), json!({ "reason": "not now" })).await.expect(200);
     assert_eq!(envelope["error"]["message"], "The user declined this call: not now");
     assert_eq!(server.runs(), 0);
-    server.client.get(&path("conf_none", "")).await.problem(404, "no such confirmation");
+    server.client.get(&path("conf_none", "")).await.problem(404, "Confirmation request `");
 }
 
 #[tokio::test]
@@ -100,9 +100,9 @@ async fn confirmation_requests_are_visible_to_the_principal_and_to_admins() {
     let session = mira.get(&path(&id, "")).await.expect(200)["sessionId"].as_str().unwrap().to_owned();
     for action in ["", "/approve", "/reject"] {
         let (method, body) = if action.is_empty() { ("GET", "") } else { ("POST", "{}") };
-        eve.request(method, &path(&id, action), body).await.problem(404, "no such confirmation");
+        eve.request(method, &path(&id, action), body).await.problem(404, "Confirmation request `");
     }
-    eve.get(&format!("/v1/confirmations?sessionId={session}")).await.problem(404, "no such session");
+    eve.get(&format!("/v1/confirmations?sessionId={session}")).await.problem(404, "Session `");
     assert_eq!(eve.get("/v1/confirmations").await.expect(200), json!({ "confirmations": [], "next": null }));
     let all = admin.get("/v1/confirmations").await.expect(200);
     assert_eq!(all["confirmations"][0]["confirmationId"], id.as_str());

@@ -115,7 +115,7 @@ async fn a_tool_has_documentation_parameters_and_the_forms_of_all_providers() {
     assert!(models.contains("**echo** (utility): Does work."));
     let missing = browser.get("/tools/ecko").await;
     assert_eq!(missing.status, 404);
-    assert!(missing.text().contains("did you mean `echo`?"));
+    assert!(missing.text().contains("Did you mean `echo`?"));
     let again = browser.page("/tools/echo?args=%7B%22message%22%3A%22again%22%7D").await;
     assert!(again.contains("value=\"again\""));
 }

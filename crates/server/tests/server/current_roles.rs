@@ -108,8 +108,8 @@ async fn an_approval_needs_the_role_that_the_tool_requires() {
     assert_eq!(server.runs(), 0);
     let again = server.client_with_key("mira", &["staff"]);
     assert_eq!(again.post(&approve(&first), json!({})).await.expect(200)["ok"], true);
-    let operator = server.client_with_key("root", &["admin"]);
-    assert_eq!(operator.post(&approve(&second), json!({})).await.expect(200)["ok"], true, "operators vouch");
+    let admin = server.client_with_key("root", &["admin"]);
+    assert_eq!(admin.post(&approve(&second), json!({})).await.expect(200)["ok"], true, "admins vouch");
 }
 
 #[tokio::test]
@@ -120,8 +120,8 @@ async fn a_session_without_the_role_runs_what_its_present_caller_may_use_after_a
     let staff = server.client_with_key("mira", &["staff"]);
     let asked = staff.call("staff_send", json!({ "sessionId": session, "args": {} })).await;
     let id = asked["error"]["details"]["confirmation_request"]["confirmation_id"].as_str().unwrap();
-    let operator = server.client_with_key("root", &["admin"]);
-    let envelope = operator.post(&format!("/v1/confirmations/{id}/approve"), json!({})).await.expect(200);
+    let admin = server.client_with_key("root", &["admin"]);
+    let envelope = admin.post(&format!("/v1/confirmations/{id}/approve"), json!({})).await.expect(200);
     assert_eq!(envelope["ok"], true, "{envelope}");
 }
 

@@ -65,12 +65,12 @@ async fn no_other_file_is_served() {
         "ffffffffffffffffffffffffffffffff.png".to_owned(),
         "x".repeat(5000),
     ] {
-        server.client.get(&format!("/images/{name}")).await.problem(404, "no such image");
+        server.client.get(&format!("/images/{name}")).await.problem(404, "Image `");
     }
     for path in ["/images", "/images/", "/images/../keys.json", "/images/x/y.png"] {
-        server.client.get(path).await.problem(404, "no such path");
+        server.client.get(path).await.problem(404, "Path `");
     }
     server.client.post(&format!("/images/{NAME}.png"), serde_json::json!({})).await.problem(405, "GET");
     let without = TestServer::start().await;
-    without.client.get(&format!("/images/{NAME}.png")).await.problem(404, "no such image");
+    without.client.get(&format!("/images/{NAME}.png")).await.problem(404, "Image `");
 }

@@ -79,7 +79,7 @@ async fn tokens_of_the_issuer_authenticate() {
     let path = format!("/v1/sessions/{}", session["sessionId"].as_str().unwrap());
     let admin = issuer.client(&server.client, "one", "root", json!("admin other"), 300);
     assert_eq!(admin.get("/v1/audit").await.status, 200);
-    admin.get(&path).await.problem(404, "no such session");
+    admin.get(&path).await.problem(404, "not found");
     let late = issuer.client(&server.client, "one", "mira", json!([]), -120);
     late.get(&path).await.problem(401, "expired");
     for number in 0..5 {

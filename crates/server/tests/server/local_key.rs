@@ -25,11 +25,11 @@ async fn the_local_key_acts_for_the_operator_and_for_principals_that_it_names() 
     guest.get("/v1/audit").await.problem(403, "admin");
     assert_eq!(guest.call("staff_only", json!({ "args": {} })).await["error"]["type"], "AUTH");
     let refused = guest.request("POST", "/v1/tools/staff_only/call", &call.to_string()).await;
-    refused.problem(404, "session");
+    refused.problem(404, "Session `");
     local.with("toolwright-principal", "[]").get("/v1/tools").await.problem(401, "toolwright-principal");
     local.get("/v1/audit").await.expect(200);
     let other = format!("Bearer {}", LocalKey::random().unwrap().reveal());
-    server.client.with("authorization", other).get("/v1/tools").await.problem(401, "another run");
+    server.client.with("authorization", other).get("/v1/tools").await.problem(401, "outdated");
     // The header means nothing with any other key.
     let named = mira.with("toolwright-principal", r#"{"id": "root", "roles": ["admin"]}"#);
     named.get("/v1/audit").await.problem(403, "admin");

@@ -114,7 +114,7 @@ async fn a_message_that_cannot_be_read_is_refused() {
     post(format!("{path}?provider=openai"), "{}").await.problem(400, "`openai-chat`");
     post(format!("{path}?provider=anthropic"), "[]").await.problem(400, "");
     post(format!("{path}?provider=anthropic"), "{").await.problem(400, "");
-    post("/v1/sessions/none/messages?provider=anthropic".to_owned(), "{}").await.problem(404, "session");
+    post("/v1/sessions/none/messages?provider=anthropic".to_owned(), "{}").await.problem(404, "Session `");
     let mira = server.client_with_key("mira", &[]);
-    mira.post(&format!("{path}?provider=anthropic"), json!({})).await.problem(404, "session");
+    mira.post(&format!("{path}?provider=anthropic"), json!({})).await.problem(404, "Session `");
 }

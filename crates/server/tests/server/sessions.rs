@@ -26,7 +26,7 @@ async fn a_session_is_created_read_and_ended() {
         .call("echo", json!({ "sessionId": made["sessionId"], "args": { "message": "x" } }))
         .await;
     assert_eq!(late["error"]["type"], "SESSION_INACTIVE");
-    server.client.get("/v1/sessions/sess_none").await.problem(404, "no such session");
+    server.client.get("/v1/sessions/sess_none").await.problem(404, "Session `sess_none` not found.");
     server.client.post("/v1/sessions", json!({})).await.problem(400, "missing field `mode`");
     server
         .client

@@ -125,9 +125,9 @@ async fn a_task_of_another_principal_does_not_exist() {
         .map(|(name, roles)| server.client_with_key(name, roles));
     let id = begin(&ada, json!({ "args": { "wait": true } })).await;
     for path in [format!("/v1/tasks/{id}"), format!("/v1/tasks/{id}/events")] {
-        mira.get(&path).await.problem(404, "task");
+        mira.get(&path).await.problem(404, "Task `");
     }
-    mira.post(&format!("/v1/tasks/{id}/cancel"), json!({})).await.problem(404, "task");
+    mira.post(&format!("/v1/tasks/{id}/cancel"), json!({})).await.problem(404, "Task `");
     let count =
         async |client: &Client| client.get("/v1/tasks").await.expect(200)["tasks"].as_array().unwrap().len();
     assert_eq!((count(&ada).await, count(&mira).await, count(&admin).await), (1, 0, 1));

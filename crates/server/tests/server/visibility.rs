@@ -67,9 +67,9 @@ async fn lists_views_and_prompts_have_the_tools_of_the_session_alone() {
     let expected = ["open", "in_voice", "for_studio", "when_unlocked", "by_argument", "reg_describe"];
     assert_eq!(tools_of(&admin, "sessionId=s1").await, expected);
     let all = ids(&admin.get("/v1/tools?all=true").await.expect(200), "/toolId");
-    assert_eq!(all.len(), 9, "an operator can list every tool: {all:?}");
+    assert_eq!(all.len(), 9, "an admin can list every tool: {all:?}");
     guest.get("/v1/tools?all=true").await.problem(403, "admin");
-    guest.get("/v1/tools?sessionId=s1").await.problem(404, "session");
+    guest.get("/v1/tools?sessionId=s1").await.problem(404, "Session `s1` not found.");
     guest.get("/v1/tools/for_staff").await.problem(404, "");
     guest.get("/v1/prompt?mode=txt").await.problem(400, "did you mean `text`?");
     guest.get("/v1/tools?provider=openai").await.problem(400, "`openai-chat`");

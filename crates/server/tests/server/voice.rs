@@ -17,14 +17,17 @@ use toolwright_server::Options;
 use super::support::{TestServer, orchestrator};
 
 /// A server whose voice model cannot be reached.
-async fn server() -> TestServer {
+pub async fn server_with_voice() -> TestServer {
     let (runs, permits) = (Arc::default(), Arc::new(tokio::sync::Semaphore::new(0)));
     let orchestrator = orchestrator(&runs, &permits);
     let agent = Agent::new(orchestrator.clone(), Model::Offline, AgentOptions::default());
     let section: VoiceSection =
         serde_json::from_value(json!({ "provider": "gemini-live", "url": "ws://127.0.0.1:1" })).unwrap();
-    let voice = VoiceAgent::new(agent, section.options(&|_| None).unwrap().unwrap());
-    let change = |options: &mut Options| options.voice = Some(voice);
+    let voice = VoiceAgent::new(agent.clone(), section.options(&|_| None).unwrap().unwrap());
+    let change = |options: &mut Options| {
+        options.agent = Some(agent);
+        options.voice = Some(voice);
+    };
     TestServer::set_up(orchestrator, runs, permits, change, None).await
 }
 
@@ -66,19 +69,19 @@ async fn without_a_provider_the_problem_says_what_to_set() {
 
 #[tokio::test]
 async fn what_is_no_websocket_of_an_allowed_caller_is_refused_before_the_upgrade() {
-    let server = server().await;
+    let server = server_with_voice().await;
     let refused = server.client.get("/voice").await;
     refused.problem(426, "WebSocket");
     assert_eq!(refused.header("upgrade"), Some("websocket"));
     server.client.with("origin", "http://evil.example").get("/voice").await.problem(403, "cors_origins");
-    let with_keys = self::server().await;
+    let with_keys = server_with_voice().await;
     with_keys.create_key("mira", &[]);
     with_keys.client.get("/voice").await.problem(401, "Bearer");
 }
 
 #[tokio::test]
 async fn a_breach_of_the_protocol_has_its_close_code() {
-    let server = server().await;
+    let server = server_with_voice().await;
     let start = || Message::text(json!({ "type": "start", "version": 1 }).to_string());
     for (frames, code, error) in [
         (vec![Message::text("RIFF")], 4400, "invalid_json"),
@@ -105,7 +108,7 @@ async fn a_breach_of_the_protocol_has_its_close_code() {
 
 #[tokio::test]
 async fn a_page_sends_its_key_as_a_subprotocol() {
-    let server = server().await;
+    let server = server_with_voice().await;
     let key = server.create_key("mira", &[]);
     let socket = connect(&server, Some(&format!("toolwright.v1, toolwright.key.{key}"))).await;
     let start = Message::text(json!({ "type": "start", "version": 1 }).to_string());

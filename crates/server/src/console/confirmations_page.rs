@@ -1,5 +1,6 @@
-//! `/confirmations`: what waits for a person, and their answers. An admin answers any request; others answer those of their
-//! own sessions, once they have signed in: a program that has their key needs the token of the request, over REST.
+//! `/confirmations`: the pending confirmation requests, and their answers. An admin answers any request; others answer
+//! those of their own sessions, once they have signed in: a program that has their key needs the token of the request,
+//! over REST.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use toolwright_contract::Principal;
 use toolwright_orchestrator::confirmation_token::{AnswerProof, Approver, Error};
 use toolwright_orchestrator::store::{Backend, ConfirmationRecord, PendingQuery, PendingScope};
 
-use super::calls::call_address;
+use super::calls_page::call_address;
 use super::{form, layout, page, redirect, refused_page};
 use crate::problem::{Kind, Problem};
 use crate::request::{ApiRequest, ApiResult};
@@ -26,7 +27,7 @@ pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
     page(&view(&request, None).await?)
 }
 
-/// Approves a call, with edited arguments if the form has them, and leads to it.
+/// Approves a call, with edited arguments if the form has them, and redirects to its page.
 pub(crate) async fn approve(mut request: ApiRequest<'_>) -> ApiResult {
     let form = form::read(&mut request).await?;
     let confirmation = find(&request).await?;
@@ -50,7 +51,7 @@ pub(crate) async fn reject(mut request: ApiRequest<'_>) -> ApiResult {
     answered(&request, &confirmation, rejected.map(drop), None).await
 }
 
-/// Leads to the call, or shows at the request what is wrong with the answer.
+/// Redirects to the call, or shows the error of the answer beside the request.
 async fn answered(
     request: &ApiRequest<'_>,
     confirmation: &ConfirmationRecord,
@@ -62,16 +63,17 @@ async fn answered(
         Err(Error::Edited(message)) => {
             refused_page(&view(request, Some((&confirmation.id, message, args))).await?)
         }
-        Err(error) => Err(to_problem(error)),
+        Err(error) => Err(to_problem(error, &confirmation.id)),
     }
 }
 
 /// The request that the path names, if this user may answer it.
 async fn find(request: &ApiRequest<'_>) -> Result<Arc<ConfirmationRecord>, Problem> {
+    let unknown = || Problem::not_found("Confirmation request", request.parameter);
     let confirmation = request.app.orchestrator.store().confirmation(request.parameter).await?;
-    let confirmation = confirmation.ok_or_else(|| Problem::not_found("confirmation"))?;
+    let confirmation = confirmation.ok_or_else(unknown)?;
     if !request.is_admin() {
-        request.own_session(&confirmation.session).await.map_err(|_| Problem::not_found("confirmation"))?;
+        request.own_session(&confirmation.session).await.map_err(|_| unknown())?;
         if !can_answer(request) {
             let detail = "Sign in to answer here, or send the token of the request over REST.";
             return Err(Problem::new(Kind::FORBIDDEN, detail));
@@ -80,7 +82,7 @@ async fn find(request: &ApiRequest<'_>) -> Result<Arc<ConfirmationRecord>, Probl
     Ok(confirmation)
 }
 
-/// Whether a person uses this browser: an admin, or someone who has signed in.
+/// Whether this user may answer here: an admin, or a signed-in user.
 fn can_answer(request: &ApiRequest<'_>) -> bool {
     request.is_admin() || request.app.auth.is_signed_in(&request.head.headers)
 }

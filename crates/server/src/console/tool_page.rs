@@ -6,20 +6,19 @@ use toolwright_console::markdown::Markdown;
 use toolwright_console::parameters::parameter_rows;
 use toolwright_console::parts::{Chip, Choice, Code, Notice, Tone};
 use toolwright_console::recipe::curl_call;
-use toolwright_console::schema_form::{Decoded, build, decode};
+use toolwright_console::schema_form::{FormValues, build, decode};
 use toolwright_console::tool::{LossRow, ProviderView, Tab, TabContent, ToolPage, TryContent, TryResult};
 use toolwright_console::{Layout, Page};
-use toolwright_contract::suggest::nearest;
 use toolwright_contract::{Envelope, ErrorKind, Mode, ToolSpec};
 use toolwright_orchestrator::{CallRequest, ToolCall};
 use toolwright_providers::PROVIDERS;
 use toolwright_registry::toolset::Tool;
 
 use super::{base_url, form, layout, page, tool_test};
-use crate::problem::{Kind, Problem};
+use crate::problem::Problem;
 use crate::request::{ApiRequest, ApiResult, new_session};
 use crate::rest::audience::Audience;
-use crate::rest::tools::parse_mode;
+use crate::rest::tools::{find as find_tool, parse_mode};
 
 pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
     let [tab, args, mode, saved] = request.query(["tab", "args", "mode", "saved"])?;
@@ -29,7 +28,7 @@ pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
     let content = match tab {
         Tab::Try => {
             let args = args.as_deref().and_then(|text| serde_json::from_str(text).ok());
-            let begin = Decoded::from_args(args.unwrap_or_else(|| Value::Object(Map::new())));
+            let begin = FormValues::from_args(args.unwrap_or_else(|| Value::Object(Map::new())));
             let mode = mode.as_deref().map(parse_mode).transpose()?;
             let mut content = try_content(&request, tool, &begin, &[], mode);
             content.notices.extend(saved.map(|file| Notice::new(Tone::Ok, "The test is saved.", file)));
@@ -66,13 +65,13 @@ pub(crate) async fn try_it(mut request: ApiRequest<'_>) -> ApiResult {
     let is_json = form.get("from") == Some("json");
     let json_text = form.get("json").unwrap_or_default();
     let read = match is_json {
-        true => serde_json::from_str(json_text).map(Decoded::from_args).map_err(|error| error.to_string()),
+        true => serde_json::from_str(json_text).map(FormValues::from_args).map_err(|error| error.to_string()),
         false => Ok(decode(&tool.spec.json_schema, form.fields())),
     };
     let decoded = match read {
         Ok(decoded) => decoded,
         Err(error) => {
-            let mut content = try_content(&request, tool, &Decoded::from_args(json!({})), &[], Some(mode));
+            let mut content = try_content(&request, tool, &FormValues::from_args(json!({})), &[], Some(mode));
             content.json = json_text.to_owned();
             content.json_error = Some(format!("This must be JSON: {error}."));
             return page(&tool_page(&request, tool, Tab::Try, TabContent::Try(Box::new(content))).await?);
@@ -104,12 +103,7 @@ async fn call(
 
 /// The tool, if the caller may see it.
 pub(super) fn find<'t>(audience: &'t Audience<'_>, id: &str) -> Result<&'t Tool, Problem> {
-    let tools = audience.tools();
-    tools.iter().find(|tool| tool.spec.tool_id == id).copied().ok_or_else(|| {
-        let near = nearest(id, tools.iter().map(|tool| tool.spec.tool_id.as_str()));
-        let detail = near.map(|near| format!("There is no such tool: did you mean `{near}`?"));
-        Problem::new(Kind::NOT_FOUND, detail.unwrap_or("There is no such tool.".to_owned()))
-    })
+    find_tool(&audience.tools(), id)
 }
 
 async fn tool_page(
@@ -148,7 +142,7 @@ fn properties(spec: &ToolSpec) -> Vec<Chip> {
 fn try_content(
     request: &ApiRequest<'_>,
     tool: &Tool,
-    begin: &Decoded,
+    begin: &FormValues,
     errors: &[(String, String)],
     mode: Option<Mode>,
 ) -> TryContent {

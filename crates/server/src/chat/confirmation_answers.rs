@@ -1,4 +1,4 @@
-//! Answers to approval requests. They come from a client, so they are checked against the log and the store.
+//! Answers to confirmation requests. They come from a client, so they are checked against the log and the store.
 
 use std::sync::Arc;
 
@@ -22,25 +22,25 @@ pub(super) struct Answer {
 
 /// A turn that answers have continued.
 #[derive(Debug)]
-pub(super) struct Continued {
+pub(super) struct ContinuedTurn {
     pub turn: Turn,
     /// The position before the first event that follows the answers. Sent again, the same answers give the same.
     pub position: u64,
 }
 
-/// Gives all answers. Either all of them fit what was asked, or none is given.
+/// Gives all answers, or none: each must answer an open request of this conversation.
 pub(super) async fn answer_all(
     agent: &Agent,
     session: &str,
     principal: &Arc<Principal>,
     answers: Vec<Answer>,
-) -> Result<Continued, Problem> {
+) -> Result<ContinuedTurn, Problem> {
     let history = agent.history(session).await?;
-    if answers.is_empty() || !answers.iter().all(|answer| fits(answer, &history)) {
-        return Err(refused());
+    if answers.is_empty() || !answers.iter().all(|answer| answers_open_request(answer, &history)) {
+        return Err(answer_refused());
     }
     let count = answers.len();
-    let mut continued: Option<Continued> = None;
+    let mut continued: Option<ContinuedTurn> = None;
     for (index, answer) in answers.into_iter().enumerate() {
         let id = answer.approval_id.clone();
         let turn = agent
@@ -63,9 +63,9 @@ pub(super) async fn answer_all(
             while events.next().await?.is_some() {}
         }
         let position = continued.map_or(position, |earlier| earlier.position.min(position));
-        continued = Some(Continued { turn, position });
+        continued = Some(ContinuedTurn { turn, position });
     }
-    continued.ok_or_else(refused)
+    continued.ok_or_else(answer_refused)
 }
 
 /// The position before the continuation that the result of a client's call has begun.
@@ -97,15 +97,15 @@ async fn resumed_at(
         }
         before = position;
     }
-    Err(refused())
+    Err(answer_refused())
 }
 
 fn is_decision(body: &EventBody, id: &str) -> bool {
     matches!(body, EventBody::ApprovalDecided { approval_id, .. } if approval_id == id)
 }
 
-/// Whether the answer is to something that was asked in this conversation, about the call that was shown.
-fn fits(answer: &Answer, history: &[Message]) -> bool {
+/// Whether the answer is to a request of this conversation, for the call that was shown.
+fn answers_open_request(answer: &Answer, history: &[Message]) -> bool {
     let Some(tool) = find_approval(history, &answer.approval_id) else { return false };
     let is_shown = |(call, input): &(String, Value)| *call == tool.call.id && is_same(input, &tool.call.args);
     answer.shown.as_ref().is_none_or(is_shown)
@@ -137,7 +137,7 @@ fn find_approval<'a>(history: &'a [Message], id: &str) -> Option<&'a ToolPart> {
         .find(|tool| tool.approval.as_ref().is_some_and(|approval| approval.id == id))
 }
 
-pub(super) fn refused() -> Problem {
+pub(super) fn answer_refused() -> Problem {
     let detail = "The approval does not exist, has been answered or has expired, or is about another call. Load the \
                   conversation again.";
     Problem::new(Kind::CONFLICT, detail).with_code("approval_refused")

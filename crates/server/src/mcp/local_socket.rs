@@ -27,7 +27,7 @@ struct FirstLine {
     mode: Mode,
 }
 
-/// Serves every connection whose first line has the key, each as a host of its own. Never returns.
+/// Serves every connection whose first line has the key, each as an MCP host of its own. Never returns.
 pub async fn serve_local(
     listener: TcpListener,
     key: LocalKey,

@@ -11,8 +11,8 @@ use toolwright_orchestrator::store::{
     self, AuditFilter, AuditQuery, Backend, CALL_EVENTS, NumberedEntry, Store,
 };
 
-use super::call::entry_note;
-use super::calls::{
+use super::call_page::entry_note;
+use super::calls_page::{
     address, call_address, entry_duration, period_start, periods, principal_key, text, user_name,
 };
 use super::{form, layout, page};
@@ -164,7 +164,7 @@ pub(crate) async fn export(request: ApiRequest<'_>) -> ApiResult {
         let mut before = None;
         loop {
             let query = AuditQuery { filter: filter.clone(), before, limit: BATCH };
-            // A store that fails ends the file in the middle of a line: nobody takes it for complete.
+            // A store that fails ends the file in the middle of a line, so that it is visibly incomplete.
             let Ok(page) = app.orchestrator.store().audit_page(&query).await else {
                 let _ = lines.send(Bytes::from_static(b"{\"error\": \"the store is unavailable")).await;
                 return;

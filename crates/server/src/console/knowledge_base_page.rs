@@ -8,7 +8,7 @@ use toolwright_console::knowledge_base::{AddText, KnowledgeBasePage, RecordPage,
 use toolwright_console::parts::{Chip, Choice, Code, CsrfField, Notice, Tone};
 use toolwright_console::{Layout, Page};
 
-use super::calls::text;
+use super::calls_page::text;
 use super::{form, layout, page, redirect, refused_page};
 use crate::knowledge_base::{KbAddError, KbHit, KbQuery, KbRecord, KbText, KnowledgeBase};
 use crate::problem::{Kind, Problem};
@@ -79,7 +79,8 @@ async fn view(
 fn unusable(error: &str) -> Notice {
     tracing::error!("the knowledge base: {error}");
     let fix = "toolwright doctor";
-    Notice::new(Tone::Bad, "The knowledge base cannot be used.", "The log has the cause.").with_fix(fix)
+    Notice::new(Tone::Bad, "The knowledge base cannot be used.", "The server's log has the cause.")
+        .with_fix(fix)
 }
 
 async fn search(
@@ -127,13 +128,13 @@ fn result(hit: KbHit) -> SearchResult {
 
 pub(crate) async fn record(request: ApiRequest<'_>) -> ApiResult {
     request.query([])?;
-    let missing = || Problem::not_found("record");
+    let missing = || Problem::not_found("Record", request.parameter);
     let kb = request.app.options.knowledge_base.clone().ok_or_else(missing)?;
     let (id, user) = (request.parameter.to_owned(), request.principal()?.id.clone());
     let found = blocking(kb, move |kb| kb.record(&id, &user)).await?;
     let found = found.map_err(|error| {
         tracing::error!("the knowledge base: {error}");
-        Problem::new(Kind::UNAVAILABLE, "The knowledge base cannot be used; the log has the cause.")
+        Problem::new(Kind::UNAVAILABLE, "The knowledge base cannot be used. The server's log has the cause.")
     })?;
     let KbRecord { id, kind, title, text, namespace, tags, source_type, last_updated, url, metadata } =
         found.ok_or_else(missing)?;
@@ -160,7 +161,7 @@ pub(crate) async fn record(request: ApiRequest<'_>) -> ApiResult {
 
 pub(crate) async fn add(mut request: ApiRequest<'_>) -> ApiResult {
     let form = form::read(&mut request).await?;
-    let missing = || Problem::not_found("knowledge base");
+    let missing = || Problem::new(Kind::NOT_FOUND, "This server has no knowledge base.");
     let kb = request.app.options.knowledge_base.clone().ok_or_else(missing)?;
     let text = KbText {
         name: form.required("name")?.trim().to_owned(),
@@ -184,7 +185,7 @@ pub(crate) async fn add(mut request: ApiRequest<'_>) -> ApiResult {
         Err(KbAddError::Invalid(why)) => why,
         Err(KbAddError::Failed(why)) => {
             tracing::error!("cannot add to the knowledge base: {why}");
-            "The knowledge base cannot be written; the log has the cause.".to_owned()
+            "The knowledge base cannot be written. The server's log has the cause.".to_owned()
         }
     };
     refused_page(&view(&request, None, Some((text, error))).await?)
@@ -196,5 +197,5 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce(&dyn KnowledgeBase) -> T + Send + 'static,
 ) -> Result<T, Problem> {
     let task = tokio::task::spawn_blocking(move || work(&*kb)).await;
-    task.map_err(|_| Problem::new(Kind::INTERNAL, "The log has the cause."))
+    task.map_err(|_| Problem::internal())
 }

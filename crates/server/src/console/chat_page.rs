@@ -50,7 +50,9 @@ fn describe(model: &Model) -> String {
 
 fn notices(agent: Option<&Agent>) -> Vec<Notice> {
     match agent.map(Agent::model) {
-        None => vec![Notice::new(Tone::Warn, "This server runs without an agent.", "Nobody answers here.")],
+        None => {
+            vec![Notice::new(Tone::Warn, "Chat is not configured.", "This server runs without an agent.")]
+        }
         Some(Model::Offline) => {
             let text = "The offline agent answers by quoting the knowledge base. For a model, set `[agent]` in \
                         toolwright.toml, or start the server with a provider's key:";

@@ -1,5 +1,5 @@
-//! The key of one run of the server, for programs of the same user on this machine. Whoever can read it can read the
-//! store: it acts for the operator, and for any principal that it names.
+//! The key of one run of the server, for programs of the same user on this machine. A program that can read the key can
+//! read the store anyway, so the key acts for the operator and for any principal that the request names.
 
 use std::sync::Arc;
 

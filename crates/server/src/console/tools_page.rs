@@ -1,4 +1,5 @@
-//! `GET /tools`: the tools that the caller may use; an operator sees all. The search looks at names, texts and tags.
+//! `GET /tools`: the tools that the caller may use; an admin sees all of them. The search looks at names, texts and
+//! tags.
 
 use toolwright_console::Page;
 use toolwright_console::chart::Sparkline;
@@ -27,7 +28,7 @@ struct Filter {
     effects: Option<SideEffects>,
     mode: Option<Mode>,
     confirmation: Option<bool>,
-    /// From 1.
+    /// The number of the page, from 1.
     page: usize,
 }
 
@@ -168,7 +169,7 @@ fn row(tool: &Tool, metrics: Option<&ToolMetrics>) -> ToolRow {
     }
 }
 
-/// The numbers of a tool in the last day.
+/// The numbers of a tool over the last day.
 pub(super) fn health(metrics: &ToolMetrics, budget: f64) -> Health {
     let errors: u64 = metrics.errors.values().sum();
     let p95 = metrics.quantile(0.95);

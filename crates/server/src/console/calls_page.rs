@@ -1,4 +1,4 @@
-//! `/calls`: the calls that have ended, with filters that live in the address.
+//! `/calls`: the calls that have ended, with filters in the query string.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ use crate::rest::call_history::visible_to;
 const PAGE: usize = 50;
 /// How many tools a field suggests.
 const MAX_SUGGESTED: usize = 200;
-/// The periods to choose from: the value in the address, what people read, and milliseconds.
+/// The periods to choose from: the value in the address, its text, and milliseconds.
 pub(super) const PERIODS: [(&str, &str, i64); 4] = [
     ("15m", "Last 15 minutes", 15 * 60_000),
     ("1h", "Last hour", 60 * 60_000),
@@ -26,7 +26,7 @@ pub(super) const PERIODS: [(&str, &str, i64); 4] = [
     ("7d", "Last 7 days", 7 * 24 * 60 * 60_000),
 ];
 
-/// The filters of the address.
+/// The filters in the query string.
 struct Filters {
     tool: Option<String>,
     outcome: Option<String>,
@@ -37,7 +37,7 @@ struct Filters {
 }
 
 impl Filters {
-    /// As names and values of the address.
+    /// As names and values of the query string.
     fn parameters(&self) -> [(&'static str, &Option<String>); 6] {
         [
             ("tool", &self.tool),
@@ -127,7 +127,7 @@ pub(super) fn principal_key(name: &str) -> String {
     Principal { id: id.to_owned(), org, roles: Vec::new() }.key()
 }
 
-/// A user as filters name them.
+/// The name of a user in filters.
 pub(super) fn user_name(entry: &AuditEntry) -> String {
     match &entry.org {
         Some(org) => format!("{org}/{}", entry.principal),
@@ -135,7 +135,7 @@ pub(super) fn user_name(entry: &AuditEntry) -> String {
     }
 }
 
-/// When a period of [`PERIODS`] has begun.
+/// The start of a period of [`PERIODS`].
 pub(super) fn period_start(request: &ApiRequest<'_>, name: &str) -> Option<i64> {
     let (_, _, ms) = PERIODS.iter().find(|(value, _, _)| *value == name)?;
     Some(request.app.orchestrator.now() - ms)

@@ -67,7 +67,7 @@ impl IdleTimer {
         matches!(*self.locked(), State::Closed)
     }
 
-    /// Since when it is idle; `None` while it is busy or closed.
+    /// The time since which it is idle; `None` while it is busy or closed.
     pub fn idle_since(&self) -> Option<Instant> {
         match *self.locked() {
             State::Idle { since } => Some(since),
@@ -80,9 +80,8 @@ impl IdleTimer {
         RestartOnDrop(Arc::clone(self))
     }
 
-    /// Resolves when the connection has been idle for too long, or was closed. A deadline only ever moves into the future,
-    /// so it is enough to look at it again when the one seen last has passed: a request costs no change of the runtime's
-    /// timers.
+    /// Resolves when the connection has been idle for too long, or was closed. The deadline only moves forward, so the
+    /// timer is re-armed when it fires, not with each request.
     pub async fn expired(&self) {
         loop {
             let state = *self.locked();

@@ -10,7 +10,7 @@ use toolwright_orchestrator::store::{
     AuditFilter, AuditQuery, Backend, MeterScope, SessionQuery, SessionRecord, SessionStatus,
 };
 
-use super::calls::{call_address, row};
+use super::calls_page::{call_address, row};
 use super::{form, layout, page, redirect};
 use crate::problem::Problem;
 use crate::request::{ApiRequest, ApiResult};
@@ -73,7 +73,7 @@ fn user(session: &SessionRecord) -> String {
 async fn find(request: &ApiRequest<'_>) -> Result<std::sync::Arc<SessionRecord>, Problem> {
     if request.is_admin() {
         let session = request.app.orchestrator.session(request.parameter).await?;
-        return session.ok_or_else(|| Problem::not_found("session"));
+        return session.ok_or_else(|| Problem::not_found("Session", request.parameter));
     }
     request.own_session(request.parameter).await
 }
@@ -184,7 +184,7 @@ fn turn(session: &str, message: &Message) -> TranscriptTurn {
     }
 }
 
-/// How a turn ended, unless it has simply answered.
+/// The outcome of a turn, unless it was an answer.
 fn outcome_chip(outcome: &TurnOutcome) -> Option<Chip> {
     let tone = match outcome {
         TurnOutcome::Completed => return None,

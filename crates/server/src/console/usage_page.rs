@@ -11,7 +11,7 @@ use toolwright_orchestrator::metrics::ToolMetrics;
 use toolwright_orchestrator::series::Minute;
 use toolwright_orchestrator::stored_minute::OTHER_TOOLS;
 
-use super::calls::{text, tool_names};
+use super::calls_page::{text, tool_names};
 use super::usage_charts::{Bucket, bars, failed, fill, latency, models};
 use super::{layout, page};
 use crate::request::{ApiRequest, ApiResult};

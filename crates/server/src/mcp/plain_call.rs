@@ -158,7 +158,7 @@ fn decode<'a>(headers: &HeaderMap, in_session: bool, body: &'a [u8]) -> Option<P
     (is_consistent && call.jsonrpc == "2.0" && call.method == TOOLS_CALL).then_some(call)
 }
 
-/// A JSON body, from a host that accepts JSON and event streams, as the protocol requires.
+/// A JSON body, from an MCP host that accepts JSON and event streams, as the protocol requires.
 fn has_plain_media_types(headers: &HeaderMap) -> bool {
     let accepts = |media_type: &str| {
         headers.get(ACCEPT).is_some_and(|value| value.to_str().is_ok_and(|value| value.contains(media_type)))

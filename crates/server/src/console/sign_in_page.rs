@@ -10,7 +10,7 @@ use crate::auth::{COOKIE_NAME, LIFETIME_S};
 use crate::problem::Problem;
 use crate::request::{ApiRequest, ApiResult};
 
-/// Where a browser signs in that has asked for this.
+/// The path of the sign-in page, which leads back to this request.
 pub(super) fn path_for(head: &Parts) -> String {
     let wanted = head.uri.path_and_query().map_or("/", |path| path.as_str());
     if wanted == "/" { "/sign-in".to_owned() } else { format!("/sign-in?next={}", url_part(wanted)) }
@@ -51,12 +51,15 @@ pub(crate) async fn sign_out(mut request: ApiRequest<'_>) -> ApiResult {
     Ok(response)
 }
 
-/// Only over TLS, if that is how the form came.
+/// The cookie of a sign-in; `Secure` if the form was sent over TLS.
 fn cookie(headers: &HeaderMap, id: &str, seconds: i64) -> Result<HeaderValue, Problem> {
     let is_tls = headers.get(ORIGIN).is_some_and(|origin| origin.as_bytes().starts_with(b"https://"));
     let secure = if is_tls { "; Secure" } else { "" };
     let text = format!("{COOKIE_NAME}={id}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
-    HeaderValue::from_str(&text).map_err(|_| Problem::not_found("sign-in"))
+    HeaderValue::from_str(&text).map_err(|error| {
+        tracing::error!("cannot write the cookie of a sign-in: {error}");
+        Problem::internal()
+    })
 }
 
 /// A path of this server, or `/`: a link must not lead to another site after signing in.

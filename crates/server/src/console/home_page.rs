@@ -1,17 +1,17 @@
-//! `GET /`: what runs, what is wrong, how to connect.
+//! `GET /`: status, problems, and how to connect.
 
 use serde_json::json;
 use toolwright_agent::Model;
 use toolwright_console::calls::CallRow;
 use toolwright_console::format::plural;
-use toolwright_console::home::{CheckRow, Fact, Finding, HomePage};
+use toolwright_console::home::{CheckRow, Finding, HomePage, StatusRow};
 use toolwright_console::parts::{Chip, Notice, Tone, Words};
 use toolwright_console::recipe::{ExampleCall, recipes};
 use toolwright_console::{Layout, Page};
 use toolwright_orchestrator::store::{AuditFilter, AuditQuery, Backend, Store};
 
-use super::calls::row;
-use super::chat::examples;
+use super::calls_page::row;
+use super::chat_page::examples;
 use super::{base_url, layout, page};
 use crate::app::App;
 use crate::problem::Problem;
@@ -70,13 +70,13 @@ async fn last_calls(request: &ApiRequest<'_>) -> Result<Vec<CallRow>, Problem> {
     Ok(found.entries.iter().map(|found| row(&found.entry)).collect())
 }
 
-fn facts(app: &App, checks: &[SetupCheck]) -> Vec<Fact> {
+fn facts(app: &App, checks: &[SetupCheck]) -> Vec<StatusRow> {
     let current = app.orchestrator.current();
     let toolset = current.toolset();
     let model = app.options.agent.as_ref().map(|agent| agent.model());
     let mut facts = vec![
-        Fact::new("Toolset", toolset.version.clone(), plural(toolset.ids().count() as u64, "tool")),
-        Fact::new(
+        StatusRow::new("Toolset", toolset.version.clone(), plural(toolset.ids().count() as u64, "tool")),
+        StatusRow::new(
             "Model",
             model.map_or("none", Model::name),
             match model {
@@ -85,14 +85,14 @@ fn facts(app: &App, checks: &[SetupCheck]) -> Vec<Fact> {
                 Some(model) => format!("by {}", model.provider()),
             },
         ),
-        Fact::new("Store", store_name(app), "sessions, calls, audit"),
+        StatusRow::new("Store", store_name(app), "sessions, calls, audit"),
     ];
     let kb = checks.iter().find(|check| check.name == "knowledge base");
     facts.extend(kb.map(|check| match check.message.split_once(" records") {
         Some((records, _)) if check.status != SetupStatus::Broken => {
-            Fact::new("Knowledge base", records, "records")
+            StatusRow::new("Knowledge base", records, "records")
         }
-        _ => Fact::new("Knowledge base", "–", check.message.clone()),
+        _ => StatusRow::new("Knowledge base", "–", check.message.clone()),
     }));
     facts
 }

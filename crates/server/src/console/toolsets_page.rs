@@ -1,4 +1,4 @@
-//! `GET /toolsets`: the stored toolsets with their sessions, and the difference between two of them. For operators.
+//! `GET /toolsets`: the stored toolsets with their sessions, and the difference between two of them. For admins.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
     let mut stored = orchestrator.store().toolsets().await?;
     let (runtime, current) = orchestrator.current_version();
     if !stored.iter().any(|(info, _)| info.id == current) {
-        stored.insert(0, (unstored(&runtime, &current, orchestrator.now()), 0));
+        stored.insert(0, (current_toolset_info(&runtime, &current, orchestrator.now()), 0));
     }
     let ids: Vec<String> = stored.iter().map(|(info, _)| info.id.clone()).collect();
     let before = from.as_deref().or_else(|| ids.iter().map(String::as_str).find(|id| *id != current));
@@ -41,7 +41,7 @@ pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
 }
 
 /// The current toolset, in the moment before it is stored.
-fn unstored(runtime: &Runtime, id: &str, now: i64) -> ToolsetInfo {
+fn current_toolset_info(runtime: &Runtime, id: &str, now: i64) -> ToolsetInfo {
     let tools = u32::try_from(runtime.toolset().ids().count()).unwrap_or(u32::MAX);
     ToolsetInfo { id: id.to_owned(), created_at: now, used_at: now, tools, bytes: 0 }
 }
@@ -64,7 +64,7 @@ async fn compare_stored(orchestrator: &Orchestrator, from: &str, to: &str) -> Re
 }
 
 async fn load(orchestrator: &Orchestrator, id: &str) -> Result<Runtime, Problem> {
-    orchestrator.load_runtime(id).await?.ok_or_else(|| Problem::not_found("toolset in the store"))
+    orchestrator.load_runtime(id).await?.ok_or_else(|| Problem::not_found("Toolset", id))
 }
 
 fn compare(old: &Toolset, new: &Toolset) -> Comparison {

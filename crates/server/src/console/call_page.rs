@@ -1,7 +1,7 @@
 //! `/calls/{executionId}?session=…`: one call, and the form to make it again.
 
 use serde_json::{Map, Value};
-use toolwright_console::call::{Again, CallPage, HistoryRow, NestedRow, waterfall};
+use toolwright_console::call::{CallPage, HistoryRow, NestedRow, RepeatForm, waterfall};
 use toolwright_console::format::url_part;
 use toolwright_console::parts::{Chip, Code, CsrfField, Notice, Time, Tone};
 use toolwright_console::{Layout, Page};
@@ -9,7 +9,7 @@ use toolwright_contract::Mode;
 use toolwright_orchestrator::store::{AuditEntry, CALL_EVENTS, NumberedEntry};
 use toolwright_orchestrator::{CallHistory, CallRequest, RecordSource, SessionRef, ToolCall};
 
-use super::calls::{call_address, entry_duration, user_name};
+use super::calls_page::{call_address, entry_duration, user_name};
 use super::{form, layout, page, redirect, refused_page};
 use crate::auth::keys;
 use crate::problem::{Kind, Problem};
@@ -27,8 +27,8 @@ pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
     page(&view(&request, &session, &history, None).await?)
 }
 
-/// Makes the call again: with the arguments of the form, for whoever has sent it.
-pub(crate) async fn again(mut request: ApiRequest<'_>) -> ApiResult {
+/// Makes the call again: with the arguments of the form, as the sender of the form.
+pub(crate) async fn repeat_call(mut request: ApiRequest<'_>) -> ApiResult {
     let session = session_parameter(&request)?;
     let form = form::read(&mut request).await?;
     let history = find(&request, &session, request.parameter).await?;
@@ -60,7 +60,8 @@ pub(crate) async fn again(mut request: ApiRequest<'_>) -> ApiResult {
 
 fn session_parameter(request: &ApiRequest<'_>) -> Result<String, Problem> {
     let [session] = request.query(["session"])?;
-    session.map(std::borrow::Cow::into_owned).ok_or_else(|| Problem::not_found("call"))
+    let detail = "Execution ids are unique within a session: add the query parameter `session`.";
+    session.map(std::borrow::Cow::into_owned).ok_or_else(|| Problem::new(Kind::BAD_REQUEST, detail))
 }
 
 /// The entry of the call itself: the run, or the last refusal.
@@ -86,7 +87,7 @@ async fn view(
     let current = request.app.orchestrator.current();
     let is_known = current.toolset().get(&entry.tool).is_some();
     let (failed_args, error) = failed.unzip();
-    let again = is_known.then(|| Again {
+    let again = is_known.then(|| RepeatForm {
         csrf: CsrfField(layout.csrf.clone()),
         action: format!("/calls/{}/again?session={}", url_part(request.parameter), url_part(session)),
         args: failed_args.or(args_text.clone()).unwrap_or_else(|| "{}".to_owned()),
@@ -192,14 +193,14 @@ fn notes(history: &CallHistory) -> (String, String) {
             has(envelope, "There is no result yet."),
         ),
         RecordSource::Memory => {
-            let held = "This call left no record beside its audit entry; the server holds what it was given and returned in memory for a while.";
+            let held = "Arguments and result are kept in memory for a short time only.";
             (
-                has(args, "The arguments were not held."),
-                if envelope { held.to_owned() } else { "The result is too large to be held.".to_owned() },
+                has(args, "The arguments were not kept."),
+                if envelope { held.to_owned() } else { "The result is too large to be kept.".to_owned() },
             )
         }
         RecordSource::Gone => {
-            let gone = "Not held any more: a call that only reads, or was refused, leaves its audit entry behind. The newest ones are held in the memory of the server that made them.";
+            let gone = "No longer in memory: of a call that only reads, or was refused, the store has only the audit entry.";
             (gone.to_owned(), gone.to_owned())
         }
     }
@@ -217,7 +218,7 @@ fn history_row(NumberedEntry { number, entry }: &NumberedEntry) -> HistoryRow {
     }
 }
 
-/// The other facts of an entry: who has answered, which limit was clamped, what the handler has written.
+/// The other facts of an entry: the approver, clamped limits, entries of the handler.
 pub(super) fn entry_note(entry: &AuditEntry) -> String {
     let data = &entry.data;
     let mut notes = Vec::new();

@@ -21,7 +21,7 @@ pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
     page(&VoicePage {
         layout,
         subline: voice.map_or_else(
-            || "Nobody listens yet.".to_owned(),
+            || "Voice is not configured.".to_owned(),
             |voice| format!("{}, with the tools of this server.", voice.model()),
         ),
         notices: if voice.is_some() { Vec::new() } else { vec![how_to_set_up()] },
