@@ -8,6 +8,7 @@ const LONG: &[(&str, &str)] = &[];
 
 const MAX_LINES: usize = 500;
 const MAX_DOCUMENT_COLUMNS: usize = 120;
+const MAX_ARCHITECTURE_BYTES: usize = 24 * 1024;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -90,7 +91,7 @@ fn every_path_in_the_documents_exists() {
 #[test]
 fn the_architecture_page_stays_short() {
     let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
-    assert!(text.lines().count() <= 120, "ARCHITECTURE.md is to be two pages");
+    assert!(text.len() <= MAX_ARCHITECTURE_BYTES, "ARCHITECTURE.md has {} bytes", text.len());
 }
 
 /// The pages for readers, by path below the repository.
