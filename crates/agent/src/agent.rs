@@ -14,18 +14,18 @@ use crate::error::Error;
 use crate::event::{EventBody, InputPart, TurnOutcome, UserMessage};
 use crate::event_stream::EventStream;
 use crate::ids;
-use crate::live::LiveTurn;
-use crate::log_writer::{LogWriter, Opening, WriteError, turn_of_writer};
+use crate::live_turn::LiveTurn;
+use crate::log_writer::{LogWriter, OpenOutcome, WriteError, turn_of_writer};
 use crate::message::Message;
 use crate::metrics::{AgentMetrics, Metrics};
 use crate::model::Model;
-use crate::observe::AgentObserver;
+use crate::spans::AgentObserver;
 use crate::request::{ClientResult, TurnInput, TurnRequest};
 use crate::settings::AgentOptions;
 use crate::toolbox::{Toolbox, ToolboxCache};
 use crate::turn::TurnRun;
 use crate::turn_context::TurnContext;
-use crate::waiting::Waiting;
+use crate::pending_turns::Waiting;
 
 /// The longest id of a message.
 const MAX_MESSAGE_ID_BYTES: usize = 256;
@@ -76,11 +76,11 @@ impl Agent {
     /// An agent with this model. Must be called in a tokio runtime: results of calls that waited for approval are
     /// received in the background.
     pub fn new(orchestrator: Orchestrator, model: Model, options: AgentOptions) -> Self {
-        Self::observed(orchestrator, model, options, None)
+        Self::with_observer(orchestrator, model, options, None)
     }
 
     /// As [`Self::new`], with an observer of turns and requests.
-    pub fn observed(
+    pub fn with_observer(
         orchestrator: Orchestrator,
         model: Model,
         options: AgentOptions,
@@ -162,20 +162,20 @@ impl Agent {
         if let Some(turn) = conversation.turn(&message.id)
             && (!is_resumable(turn) || self.is_run(id, &message.id).await?)
         {
-            return Ok(found(id, turn, conversation.end));
+            return Ok(existing_turn(id, turn, conversation.end));
         }
         let session = self.active_session(id).await?;
         let mut writer = match self.open_log(id, &message.id, conversation).await? {
-            Opening::Opened(writer) => writer,
+            OpenOutcome::Opened(writer) => writer,
             // The same message, sent twice at once.
-            Opening::Busy(turn) if turn == message.id => return self.found_running(id, &turn).await,
-            Opening::Busy(turn) => return Err(Error::Busy { turn }),
+            OpenOutcome::Busy(turn) if turn == message.id => return self.found_running(id, &turn).await,
+            OpenOutcome::Busy(turn) => return Err(Error::Busy { turn }),
         };
         let resumed_at = writer.conversation.end;
         // It may have been started, or ended, before the log was opened.
         let known = writer.conversation.turn(&message.id).map(|turn| (turn.clone(), is_resumable(turn)));
         if let Some((turn, false)) = &known {
-            let turn = found(id, turn, resumed_at);
+            let turn = existing_turn(id, turn, resumed_at);
             writer.close().await;
             return Ok(turn);
         }
@@ -204,7 +204,7 @@ impl Agent {
         if known.is_none() {
             run.sent_ahead = Some(run.send_request());
         }
-        committed(&mut run.writer, Vec::new()).await?;
+        commit_events(&mut run.writer, Vec::new()).await?;
         self.spawn(run, resumed_at)
     }
 
@@ -272,8 +272,8 @@ impl Agent {
         let turn = conversation.turn_of_call(&first).map(|turn| turn.id.to_string());
         let turn = turn.ok_or_else(|| Error::UnknownClientCall(first.clone()))?;
         let mut writer = match self.open_log(id, &turn, conversation).await? {
-            Opening::Opened(writer) => writer,
-            Opening::Busy(turn) => return Err(Error::Busy { turn }),
+            OpenOutcome::Opened(writer) => writer,
+            OpenOutcome::Busy(turn) => return Err(Error::Busy { turn }),
         };
         let resumed_at = writer.conversation.end;
         let Some(logged) = writer.conversation.turn(&turn) else {
@@ -288,7 +288,7 @@ impl Agent {
         };
         // All of them were sent before.
         if parts.is_empty() {
-            let turn = found(id, logged, resumed_at);
+            let turn = existing_turn(id, logged, resumed_at);
             writer.close().await;
             return Ok(turn);
         }
@@ -300,7 +300,7 @@ impl Agent {
                 return Err(error);
             }
         };
-        committed(&mut writer, vec![EventBody::TurnResumed, EventBody::ClientResults { results: parts }])
+        commit_events(&mut writer, vec![EventBody::TurnResumed, EventBody::ClientResults { results: parts }])
             .await?;
         self.spawn(self.run(*writer, context), resumed_at)
     }
@@ -353,7 +353,7 @@ impl Agent {
         self.session(session).await?;
         let Some(writer) = self.0.orchestrator.store().log_writer(session).await? else { return Ok(None) };
         let conversation = Conversation::load(&self.0.orchestrator, session).await?;
-        Ok(conversation.turn(turn_of_writer(&writer)).map(|logged| found(session, logged, conversation.end)))
+        Ok(conversation.turn(turn_of_writer(&writer)).map(|logged| existing_turn(session, logged, conversation.end)))
     }
 
     /// Stops the turn that runs: reads are cancelled, writes finish and are recorded. False when none runs.
@@ -370,7 +370,7 @@ impl Agent {
     /// All messages of a session, with calls that wait for approval. What a crash has left unrecorded is recorded first.
     pub async fn history(&self, session: &str) -> Result<Vec<Message>, Error> {
         let record = self.session(session).await?;
-        Ok(self.recovered(&record).await?.messages())
+        Ok(self.load_recovered(&record).await?.messages())
     }
 
     /// Waits until no turn runs in this process: for a clean stop. Turns are not stopped by it.
@@ -412,7 +412,7 @@ impl Agent {
     async fn found_running(&self, session: &str, turn: &str) -> Result<Turn, Error> {
         let conversation = Conversation::load(&self.0.orchestrator, session).await?;
         let logged = conversation.turn(turn).ok_or_else(|| Error::Busy { turn: turn.to_owned() })?;
-        Ok(found(session, logged, conversation.end))
+        Ok(existing_turn(session, logged, conversation.end))
     }
 
     pub(crate) fn running(&self) -> MutexGuard<'_, HashMap<String, Arc<LiveTurn>>> {
@@ -438,7 +438,7 @@ pub(crate) struct RunContext {
     pub context: Arc<TurnContext>,
 }
 
-pub(crate) fn found(session: &str, turn: &LoggedTurn, resumed_at: u64) -> Turn {
+pub(crate) fn existing_turn(session: &str, turn: &LoggedTurn, resumed_at: u64) -> Turn {
     Turn {
         session: session.to_owned(),
         id: turn.id.to_string(),
@@ -454,7 +454,7 @@ fn is_resumable(turn: &LoggedTurn) -> bool {
     matches!(turn.reply.outcome, None | Some(TurnOutcome::Failed { .. }))
 }
 
-pub(crate) async fn committed(writer: &mut LogWriter, events: Vec<EventBody>) -> Result<(), Error> {
+pub(crate) async fn commit_events(writer: &mut LogWriter, events: Vec<EventBody>) -> Result<(), Error> {
     writer.commit(events).await.map_err(|error| match error {
         WriteError::Store(error) => Error::Store(error),
         WriteError::Lost => Error::Busy { turn: String::new() },

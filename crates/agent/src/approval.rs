@@ -5,11 +5,11 @@ use std::sync::Arc;
 use toolwright_orchestrator::confirm::{self, Approver, Proof};
 use toolwright_orchestrator::store::{Backend, ConfirmationStatus, SessionRecord};
 
-use crate::agent::{Agent, RunContext, RunOptions, Turn, committed, found};
+use crate::agent::{Agent, RunContext, RunOptions, Turn, commit_events, found};
 use crate::conversation::Conversation;
 use crate::error::Error;
 use crate::event::EventBody;
-use crate::log_writer::{LogWriter, Opening};
+use crate::log_writer::{LogWriter, OpenOutcome};
 use crate::message::ToolPart;
 use crate::request::ApprovalAnswer;
 
@@ -34,22 +34,22 @@ impl Agent {
         if !session.principal.is_same_as(&answer.principal) {
             return Err(confirm::Error::Refused.into());
         }
-        let conversation = self.recovered(&session).await?;
+        let conversation = self.load_recovered(&session).await?;
         let known =
             conversation.approval(&answer.approval_id).map(|(turn, tool)| (turn.clone(), tool.clone()));
         let (turn, tool) = known.ok_or(confirm::Error::Refused)?;
         if let Some(decision) = &tool.decision {
             let is_same = decision.approved == answer.approved;
-            let found = is_same.then(|| found(&session.id, &turn, conversation.end));
+            let found = is_same.then(|| existing_turn(&session.id, &turn, conversation.end));
             return found.map(Some).ok_or_else(|| confirm::Error::Refused.into());
         }
         let (principal, context) = (Some(Arc::clone(&answer.principal)), Arc::clone(&turn.context));
         let run = RunOptions { principal, context, replaces: None };
         let context = self.run_context(&session, &run, &turn.id).await?;
         let mut writer = match self.open_log(&session.id, &turn.id, conversation).await? {
-            Opening::Opened(writer) => *writer,
-            Opening::Busy(busy) if *busy == *turn.id => return Ok(None),
-            Opening::Busy(turn) => return Err(Error::Busy { turn }),
+            OpenOutcome::Opened(writer) => *writer,
+            OpenOutcome::Busy(busy) if *busy == *turn.id => return Ok(None),
+            OpenOutcome::Busy(turn) => return Err(Error::Busy { turn }),
         };
         let resumed_at = writer.conversation.end;
         // Edited arguments are validated first: an error belongs to this request, not to the turn.
@@ -63,7 +63,7 @@ impl Agent {
             return Err(error.into());
         }
         // The decision is logged with the result, from the store: what the store has not recorded was not decided.
-        committed(&mut writer, vec![EventBody::TurnResumed]).await?;
+        commit_events(&mut writer, vec![EventBody::TurnResumed]).await?;
         let turn = Turn { is_new: true, ..found(&session.id, &turn, resumed_at) };
         self.spawn_decided(writer, context, session, answer.clone(), tool);
         Ok(Some(turn))

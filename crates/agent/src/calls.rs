@@ -7,13 +7,13 @@ use toolwright_contract::{Envelope, ErrorKind, Failure, SideEffects};
 use toolwright_orchestrator::store::{Backend, ExecutionStatus};
 use toolwright_orchestrator::{CallRequest, SessionRef, ToolCall, begun_task, confirm};
 
-use crate::event::{ApprovalPart, EventBody, ToolCallPart, ToolResultPart, TurnOutcome};
+use crate::event::{ConfirmationPart, EventBody, ToolCallPart, ToolResultPart, TurnOutcome};
 use crate::log_writer::WriteError;
-use crate::turn::{Flow, TurnRun};
+use crate::turn::{LoopControl, TurnRun};
 
 impl TurnRun {
     /// Runs calls: reads concurrently, writes in order.
-    pub(crate) async fn run_calls(&mut self, calls: Vec<ToolCallPart>) -> Result<Flow, WriteError> {
+    pub(crate) async fn run_calls(&mut self, calls: Vec<ToolCallPart>) -> Result<LoopControl, WriteError> {
         let (lost, calls): (Vec<_>, Vec<_>) =
             calls.into_iter().partition(|call| call.is_redacted && !self.secret_args.contains_key(&call.id));
         for call in &lost {
@@ -47,11 +47,11 @@ impl TurnRun {
             }
             if !is_running && results.is_empty() {
                 self.writer.commit([]).await?;
-                return Ok(Flow::Continue);
+                return Ok(LoopControl::Continue);
             }
         }
         self.settle_stopped(&calls).await?;
-        Ok(Flow::End(TurnOutcome::Stopped))
+        Ok(LoopControl::End(TurnOutcome::Stopped))
     }
 
     fn call_request(&self, call: &ToolCallPart) -> CallRequest {
@@ -68,7 +68,7 @@ impl TurnRun {
         let (call_id, tool) = (call.id.clone(), call.tool.clone());
         match confirmation {
             Some(request) => EventBody::ApprovalRequested {
-                approval: ApprovalPart {
+                approval: ConfirmationPart {
                     id: confirm::new_answer_id(request, &self.session.id, &self.principal),
                     call_id,
                     tool,

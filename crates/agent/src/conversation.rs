@@ -187,7 +187,7 @@ impl LoggedTurn {
                 if let Some(step) = self.reply.steps.last_mut() {
                     step.finish = Some(*finish);
                 }
-                self.reply.usage = self.reply.usage.plus(usage.unwrap_or_default());
+                self.reply.usage = self.reply.usage + usage.unwrap_or_default();
             }
             EventBody::ToolCalled { call, provider_data } => {
                 let (call, provider_data) = (call.clone(), provider_data.clone());

@@ -16,6 +16,7 @@
 //!   ApprovalDecided, ToolFinished, StepStarted … TurnEnded
 //! ```
 
+use std::ops::Add;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -93,7 +94,7 @@ pub enum EventBody {
     /// its task, and, when that has ended, the result of the task.
     ToolFinished { result: ToolResultPart },
     /// A call waits for a person's approval. It has no result until then.
-    ApprovalRequested { approval: ApprovalPart },
+    ApprovalRequested { approval: ConfirmationPart },
     /// A person has approved or declined a call. Its result follows.
     ApprovalDecided {
         approval_id: String,
@@ -169,7 +170,7 @@ pub struct ToolResultPart {
 
 /// A request for a person's approval, as the conversation shows it to its owner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ApprovalPart {
+pub struct ConfirmationPart {
     /// The owner answers with it: see [`toolwright_orchestrator::confirm::answer_id`]. A model is not shown it.
     pub id: String,
     pub call_id: String,
@@ -184,7 +185,7 @@ pub struct ApprovalPart {
     pub content: Arc<Value>,
 }
 
-impl ApprovalPart {
+impl ConfirmationPart {
     /// The id of the confirmation request: an operator answers with it.
     pub fn confirmation_id(&self) -> &str {
         toolwright_orchestrator::confirm::request_id(&self.id)
@@ -268,10 +269,10 @@ pub struct Usage {
     pub reasoning_tokens: u64,
 }
 
-impl Usage {
-    /// The sum of two.
-    #[must_use]
-    pub const fn plus(self, other: Self) -> Self {
+impl Add for Usage {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
         Self {
             input_tokens: self.input_tokens.saturating_add(other.input_tokens),
             output_tokens: self.output_tokens.saturating_add(other.output_tokens),
@@ -300,7 +301,7 @@ impl EventBody {
 
 impl Event {
     /// The event without what lies before this position: a piece of text may begin before it.
-    pub(crate) fn after(&self, position: u64) -> Option<Self> {
+    pub(crate) fn suffix_after(&self, position: u64) -> Option<Self> {
         if self.position <= position {
             return None;
         }

@@ -9,7 +9,7 @@ use toolwright_orchestrator::store::{self, ConversationLog};
 
 use crate::conversation::from_entry;
 use crate::event::{Event, EventBody};
-use crate::live::LiveTurn;
+use crate::live_turn::LiveTurn;
 
 /// How many entries are read at a time.
 const PAGE: usize = 256;
@@ -73,7 +73,7 @@ impl EventStream {
         let position = self.position;
         let reached = progress.wait_for(|progress| progress.end > position || progress.is_over).await;
         let is_over = reached.is_err() || reached.is_ok_and(|progress| progress.end <= position);
-        self.ready.extend(live.after(position));
+        self.ready.extend(live.events_after(position));
         is_over
     }
 
@@ -84,7 +84,7 @@ impl EventStream {
         let writer = store.log_writer(&self.session).await?;
         let entries = store.log_entries(&self.session, self.position, PAGE).await?;
         for entry in &entries {
-            self.ready.extend(from_entry(entry)?.after(self.position));
+            self.ready.extend(from_entry(entry)?.suffix_after(self.position));
         }
         match (&self.live, entries.is_empty()) {
             (_, false) => Ok(false),

@@ -23,7 +23,7 @@
 mod agent;
 mod approval;
 mod calls;
-mod choice;
+mod model_choice;
 mod client_results;
 mod conversation;
 mod error;
@@ -31,30 +31,30 @@ mod event;
 mod event_stream;
 mod fork;
 mod ids;
-mod live;
+mod live_turn;
 mod log_writer;
 mod message;
 mod metrics;
 mod model;
 mod model_step;
-mod observe;
+mod spans;
 mod offline;
 mod recovery;
 mod request;
 mod settings;
 mod toolbox;
 mod transport;
-mod trim;
+mod history_limit;
 mod turn;
 mod turn_context;
 pub mod voice;
-mod waiting;
+mod pending_turns;
 
 pub use agent::{Agent, Turn};
-pub use choice::AgentSection;
+pub use model_choice::AgentSection;
 pub use error::Error;
 pub use event::{
-    ApprovalPart, Event, EventBody, FinishReason, InputPart, ProviderData, ToolCallPart, ToolResultPart,
+    ConfirmationPart, Event, EventBody, FinishReason, InputPart, ProviderData, ToolCallPart, ToolResultPart,
     TurnError, TurnOutcome, Usage, UserMessage,
 };
 pub use event_stream::EventStream;
@@ -62,7 +62,7 @@ pub use fork::RunEnd;
 pub use message::{AssistantMessage, Decision, Message, Part, Step, ToolPart};
 pub use metrics::{AgentMetrics, FIRST_TOKEN_BOUNDS_MS, series};
 pub use model::{Model, ModelError, ModelErrorKind};
-pub use observe::{AgentObserver, FinishedRequest, FinishedTurn};
+pub use spans::{AgentObserver, FinishedRequest, FinishedTurn};
 pub use request::{ApprovalAnswer, ClientResult, ClientTool, ToolAccess, TurnInput, TurnRequest};
 pub use settings::{AgentOptions, ModelSettings, Timeouts, ToolChoice};
 pub use transport::RemoteModel;

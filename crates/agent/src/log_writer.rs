@@ -8,7 +8,7 @@ use toolwright_orchestrator::store::{self, ConversationLog, Durability, LogOpeni
 
 use crate::conversation::{Conversation, to_entry};
 use crate::event::{Event, EventBody};
-use crate::live::{LiveTurn, is_piece};
+use crate::live_turn::{LiveTurn, is_piece};
 
 /// How long streamed text waits until it is stored. A process that is killed loses at most this much of an answer.
 const STORE_INTERVAL: Duration = Duration::from_millis(250);
@@ -45,7 +45,7 @@ pub(crate) enum WriteError {
 }
 
 /// Whether the log was opened.
-pub(crate) enum Opening {
+pub(crate) enum OpenOutcome {
     Opened(Box<LogWriter>),
     /// This turn is running, or a writer is [`RECORDING`].
     Busy(String),
@@ -86,20 +86,20 @@ impl LogWriter {
         session: &str,
         turn: &str,
         conversation: Conversation,
-    ) -> store::Result<Opening> {
+    ) -> store::Result<OpenOutcome> {
         let name = format!("{}:{turn}", crate::ids::random());
         let store = orchestrator.store();
         let end = match store.open_log(session, &name).await? {
             LogOpening::Opened { end } => end,
             LogOpening::Busy { writer } => {
-                return Ok(Opening::Busy(turn_of_writer(&writer).to_owned()));
+                return Ok(OpenOutcome::Busy(turn_of_writer(&writer).to_owned()));
             }
         };
         let mut writer = Self::new(orchestrator, session, turn, name, conversation, end);
         if writer.conversation.end != end {
             writer.conversation = Conversation::load(orchestrator, session).await?;
         }
-        Ok(Opening::Opened(Box::new(writer)))
+        Ok(OpenOutcome::Opened(Box::new(writer)))
     }
 
     /// Writes an event of the writer's turn.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::event::{
-    ApprovalPart, FinishReason, ProviderData, ToolCallPart, ToolResultPart, TurnOutcome, Usage, UserMessage,
+    ConfirmationPart, FinishReason, ProviderData, ToolCallPart, ToolResultPart, TurnOutcome, Usage, UserMessage,
 };
 
 /// A message of the conversation.
@@ -54,7 +54,7 @@ pub enum Part {
 pub struct ToolPart {
     pub call: ToolCallPart,
     pub provider_data: Option<ProviderData>,
-    pub approval: Option<ApprovalPart>,
+    pub approval: Option<ConfirmationPart>,
     pub decision: Option<Decision>,
     pub result: Option<ToolResultPart>,
 }

@@ -69,7 +69,7 @@ impl Metrics {
     ) {
         let mut metrics = self.lock();
         metrics.steps += 1;
-        metrics.tokens = metrics.tokens.plus(usage.unwrap_or_default());
+        metrics.tokens = metrics.tokens + usage.unwrap_or_default();
         if let Some(kind) = error {
             *metrics.errors.entry(kind.as_str()).or_default() += 1;
         }

@@ -9,11 +9,11 @@ use tokio::sync::broadcast::error::RecvError;
 use toolwright_contract::{Mode, Principal};
 use toolwright_orchestrator::store::{self, Backend, ConversationLog, SessionRecord};
 
-use crate::agent::{Agent, RunOptions, Turn, committed};
+use crate::agent::{Agent, RunOptions, Turn, commit_events};
 use crate::conversation::{Conversation, LoggedTurn, from_entry};
 use crate::error::Error;
 use crate::event::EventBody;
-use crate::log_writer::{LogWriter, Opening, RECORDING};
+use crate::log_writer::{LogWriter, OpenOutcome, RECORDING};
 
 /// How often the store is asked for answers that were given in other processes.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -57,7 +57,7 @@ impl Waiting {
 
 /// Which turns continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Continue {
+enum ContinueScope {
     /// Those that have paused, and wait for nothing any more.
     Answered,
     /// Also those whose process has died while calls ran or were to be answered. One that the model was answering is
@@ -70,7 +70,7 @@ enum Continue {
     Delegated,
 }
 
-impl Continue {
+impl ContinueScope {
     fn includes(self, turn: &LoggedTurn) -> bool {
         let has_calls = || turn.last_step().is_some_and(|step| step.tools().next().is_some());
         let is_interrupted = turn.reply.outcome.is_none();
@@ -91,11 +91,11 @@ impl Agent {
                 return Ok(Some(turn));
             }
             let principal = Some(Arc::clone(principal));
-            match self.continue_session(session, Continue::Interrupted, principal).await? {
+            match self.continue_session(session, ContinueScope::Interrupted, principal).await? {
                 // Its first event may not be written yet.
-                Continued::Running => tokio::time::sleep(RETRY_INTERVAL).await,
-                Continued::Turn(turn) => return Ok(Some(turn)),
-                Continued::Nothing => return Ok(None),
+                ContinueOutcome::Running => tokio::time::sleep(RETRY_INTERVAL).await,
+                ContinueOutcome::Turn(turn) => return Ok(Some(turn)),
+                ContinueOutcome::Nothing => return Ok(None),
             }
         }
     }
@@ -115,10 +115,10 @@ impl Agent {
                     continue;
                 }
                 let was_resumed = matches!(event.body, EventBody::TurnResumed);
-                let wanted = Continue::BetweenSteps { was_resumed };
+                let wanted = ContinueScope::BetweenSteps { was_resumed };
                 match self.continue_session(session, wanted, None).await {
-                    Ok(Continued::Nothing) => interrupted += usize::from(self.is_interrupted(session).await?),
-                    Ok(Continued::Running | Continued::Turn(_)) => {}
+                    Ok(ContinueOutcome::Nothing) => interrupted += usize::from(self.is_interrupted(session).await?),
+                    Ok(ContinueOutcome::Running | ContinueOutcome::Turn(_)) => {}
                     Err(error) => {
                         tracing::warn!(session, "could not continue a turn after the start: {error}");
                     }
@@ -191,19 +191,19 @@ impl Agent {
     /// Continues the delegated task of a voice session once its calls are answered.
     pub(crate) async fn continue_delegated(&self, session: &str) -> Result<Option<Turn>, Error> {
         loop {
-            match self.continue_session(session, Continue::Delegated, None).await? {
-                Continued::Running => self.wait_for_running(session).await,
-                Continued::Turn(turn) => return Ok(Some(turn)),
-                Continued::Nothing => return Ok(None),
+            match self.continue_session(session, ContinueScope::Delegated, None).await? {
+                ContinueOutcome::Running => self.wait_for_running(session).await,
+                ContinueOutcome::Turn(turn) => return Ok(Some(turn)),
+                ContinueOutcome::Nothing => return Ok(None),
             }
         }
     }
 
     async fn continue_answered(&self, session: &str) {
         loop {
-            match self.continue_session(session, Continue::Answered, None).await {
-                Ok(Continued::Running) => self.wait_for_running(session).await,
-                Ok(Continued::Turn(_) | Continued::Nothing) => return,
+            match self.continue_session(session, ContinueScope::Answered, None).await {
+                Ok(ContinueOutcome::Running) => self.wait_for_running(session).await,
+                Ok(ContinueOutcome::Turn(_) | ContinueOutcome::Nothing) => return,
                 Err(error) => {
                     return tracing::warn!(session, "could not continue a turn after an answer: {error}");
                 }
@@ -215,36 +215,36 @@ impl Agent {
     async fn continue_session(
         &self,
         id: &str,
-        wanted: Continue,
+        wanted: ContinueScope,
         principal: Option<Arc<Principal>>,
-    ) -> Result<Continued, Error> {
+    ) -> Result<ContinueOutcome, Error> {
         let session = match self.active_session(id).await {
             Ok(session) => session,
             Err(Error::Store(error)) => return Err(error.into()),
             Err(_) => {
                 self.0.waiting.forget(id);
-                return Ok(Continued::Nothing);
+                return Ok(ContinueOutcome::Nothing);
             }
         };
         // The turns of a voice session are its bridge's.
-        if session.mode == Mode::Voice && wanted != Continue::Delegated {
+        if session.mode == Mode::Voice && wanted != ContinueScope::Delegated {
             self.0.waiting.forget(id);
-            return Ok(Continued::Nothing);
+            return Ok(ContinueOutcome::Nothing);
         }
         let conversation = Conversation::load(&self.0.orchestrator, id).await?;
         let logged = conversation.end;
         let Some(conversation) = self.with_missing_events(&session, conversation).await? else {
-            return Ok(Continued::Running);
+            return Ok(ContinueOutcome::Running);
         };
         self.0.waiting.watch(id, &conversation);
-        let is_stuck = wanted == Continue::BetweenSteps { was_resumed: true } && conversation.end == logged;
+        let is_stuck = wanted == ContinueScope::BetweenSteps { was_resumed: true } && conversation.end == logged;
         let Some(last) = conversation.turns.last().filter(|last| !is_stuck && wanted.includes(last)) else {
-            return Ok(Continued::Nothing);
+            return Ok(ContinueOutcome::Nothing);
         };
         let turn = last.id.to_string();
         match self.open_log(id, &turn, conversation).await? {
-            Opening::Opened(writer) => self.continue_turn(&session, *writer, wanted, principal).await,
-            Opening::Busy(_) => Ok(Continued::Running),
+            OpenOutcome::Opened(writer) => self.continue_turn(&session, *writer, wanted, principal).await,
+            OpenOutcome::Busy(_) => Ok(ContinueOutcome::Running),
         }
     }
 
@@ -253,14 +253,14 @@ impl Agent {
         &self,
         session: &Arc<SessionRecord>,
         mut writer: LogWriter,
-        wanted: Continue,
+        wanted: ContinueScope,
         principal: Option<Arc<Principal>>,
-    ) -> Result<Continued, Error> {
+    ) -> Result<ContinueOutcome, Error> {
         let resumed_at = writer.conversation.end;
         let last = writer.conversation.turns.last().filter(|last| wanted.includes(last));
         let Some((turn, context)) = last.map(|last| (last.id.to_string(), Arc::clone(&last.context))) else {
             writer.close().await;
-            return Ok(Continued::Nothing);
+            return Ok(ContinueOutcome::Nothing);
         };
         let run = RunOptions { principal, context, replaces: None };
         let context = match self.run_context(session, &run, &turn).await {
@@ -270,8 +270,8 @@ impl Agent {
                 return Err(error);
             }
         };
-        committed(&mut writer, vec![EventBody::TurnResumed]).await?;
-        self.spawn(self.run(writer, context), resumed_at).map(Continued::Turn)
+        commit_events(&mut writer, vec![EventBody::TurnResumed]).await?;
+        self.spawn(self.run(writer, context), resumed_at).map(ContinueOutcome::Turn)
     }
 
     /// Opens the log of a session for a turn. A writer that only records what is known is waited for.
@@ -280,10 +280,10 @@ impl Agent {
         session: &str,
         turn: &str,
         mut conversation: Conversation,
-    ) -> store::Result<Opening> {
+    ) -> store::Result<OpenOutcome> {
         loop {
             match LogWriter::open(&self.0.orchestrator, session, turn, conversation).await? {
-                Opening::Busy(busy) if busy == RECORDING => tokio::time::sleep(RETRY_INTERVAL).await,
+                OpenOutcome::Busy(busy) if busy == RECORDING => tokio::time::sleep(RETRY_INTERVAL).await,
                 opening => return Ok(opening),
             }
             // It is read again when the log is open.
@@ -307,7 +307,7 @@ impl Agent {
 }
 
 /// The outcome of an attempt to continue a session.
-enum Continued {
+enum ContinueOutcome {
     Turn(Turn),
     /// A turn runs.
     Running,

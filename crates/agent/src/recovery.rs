@@ -8,16 +8,16 @@ use toolwright_orchestrator::store::{
 };
 use toolwright_orchestrator::{begun_task, confirm};
 
-use crate::agent::{Agent, committed};
+use crate::agent::{Agent, commit_events};
 use crate::conversation::Conversation;
 use crate::error::Error;
-use crate::event::{ApprovalPart, EventBody, FinishReason, ToolCallPart, ToolResultPart, TurnOutcome};
-use crate::log_writer::{LogWriter, Opening, RECORDING, turn_of_writer};
+use crate::event::{ConfirmationPart, EventBody, FinishReason, ToolCallPart, ToolResultPart, TurnOutcome};
+use crate::log_writer::{LogWriter, OpenOutcome, RECORDING, turn_of_writer};
 use crate::message::ToolPart;
 
 impl Agent {
     /// The conversation, with everything recorded that the store knows of its calls. If a turn runs, as it is.
-    pub(crate) async fn recovered(&self, session: &Arc<SessionRecord>) -> Result<Conversation, Error> {
+    pub(crate) async fn load_recovered(&self, session: &Arc<SessionRecord>) -> Result<Conversation, Error> {
         let orchestrator = &self.0.orchestrator;
         let conversation = Conversation::load(orchestrator, &session.id).await?;
         match self.with_missing_events(session, conversation).await? {
@@ -26,7 +26,7 @@ impl Agent {
         }
     }
 
-    /// As [`Self::recovered`]; `None` if a turn runs. The writer of what is missing runs no turn and says so: a client that
+    /// As [`Self::load_recovered`]; `None` if a turn runs. The writer of what is missing runs no turn and says so: a client that
     /// sends the message again waits for it, and would take another for the running turn.
     pub(crate) async fn with_missing_events(
         &self,
@@ -37,7 +37,7 @@ impl Agent {
             return Ok(Some(conversation));
         }
         let opening = self.open_log(&session.id, RECORDING, conversation).await?;
-        let Opening::Opened(mut writer) = opening else { return Ok(None) };
+        let OpenOutcome::Opened(mut writer) = opening else { return Ok(None) };
         let recorded = self.reconcile(session, &mut writer, None).await;
         let conversation = writer.conversation.clone();
         writer.close().await;
@@ -55,7 +55,7 @@ impl Agent {
         for (turn, event) in self.missing_events(session, &writer.conversation, running).await? {
             writer.push_to(&turn, event);
         }
-        committed(writer, Vec::new()).await
+        commit_events(writer, Vec::new()).await
     }
 
     /// The events that the log lacks, with their turns.
@@ -121,7 +121,7 @@ impl Agent {
         let recorded = self.0.orchestrator.recorded(&session.id, &tool.call.id).await?;
         match (recorded, &tool.approval, request) {
             (Some(envelope), _, _) => self.with_decision(session, tool, &envelope).await,
-            (None, Some(approval), None) => self.unanswered(session, tool, approval).await,
+            (None, Some(approval), None) => self.interrupted_result(session, tool, approval).await,
             // The request has another token or preview since the user was asked, so they are asked again.
             (None, Some(approval), Some(request))
                 if approval.id == confirm::answer_id(request, &session.principal) =>
@@ -182,11 +182,11 @@ impl Agent {
 
     /// The result of a call whose request for approval is no longer open, and that has none in the store: it was interrupted
     /// while it ran, or not approved in time. Nothing while the call may still run.
-    async fn unanswered(
+    async fn interrupted_result(
         &self,
         session: &SessionRecord,
         tool: &ToolPart,
-        approval: &ApprovalPart,
+        approval: &ConfirmationPart,
     ) -> store::Result<Vec<EventBody>> {
         match self.0.orchestrator.interruption(&session.id, &tool.call.id).await? {
             Some(failure) => self.with_decision(session, tool, &unrun(&tool.call, failure)).await,
@@ -199,7 +199,7 @@ impl Agent {
         &self,
         session: &SessionRecord,
         tool: &ToolPart,
-        approval: &ApprovalPart,
+        approval: &ConfirmationPart,
     ) -> store::Result<Option<EventBody>> {
         let stored = self.0.orchestrator.store().confirmation(approval.confirmation_id()).await?;
         let is_over = match stored.map(|request| request.status) {
@@ -227,7 +227,7 @@ impl Agent {
             "Tell the user what the call would do and wait. It runs once they approve: do not call it again.",
         );
         let content = self.0.orchestrator.for_model(session, &unrun(call, failure)).into();
-        let approval = ApprovalPart {
+        let approval = ConfirmationPart {
             id: confirm::answer_id(request, &session.principal),
             call_id: call.id.clone(),
             tool: call.tool.clone(),
@@ -259,7 +259,7 @@ impl Agent {
             }
             events.push(EventBody::TurnEnded { outcome: TurnOutcome::Stopped });
         }
-        committed(&mut writer, events).await?;
+        commit_events(&mut writer, events).await?;
         writer.close().await;
         Ok(true)
     }

@@ -76,7 +76,7 @@ pub enum ToolAccess {
 #[derive(Debug, Clone)]
 pub struct ApprovalAnswer {
     pub session: String,
-    /// The id of the approval: [`crate::ApprovalPart::id`].
+    /// The id of the approval: [`crate::ConfirmationPart::id`].
     pub approval_id: String,
     pub approved: bool,
     pub reason: Option<String>,

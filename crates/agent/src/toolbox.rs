@@ -60,7 +60,7 @@ impl ToolboxCache {
         };
         let is_plain = additions.client_tools.is_empty() && additions.access == ToolAccess::Session;
         let toolbox = match is_plain {
-            true => self.cached(key(), || build(runtime, session, provider, options, &tools, &[])),
+            true => self.get_or_build(key(), || build(runtime, session, provider, options, &tools, &[])),
             false => {
                 let client_specs: Vec<ToolSpec> = additions.client_tools.iter().map(client_spec).collect();
                 build(runtime, session, provider, options, &tools, &client_specs)
@@ -75,7 +75,7 @@ impl ToolboxCache {
         })
     }
 
-    fn cached(&self, key: String, build: impl FnOnce() -> Toolbox) -> Toolbox {
+    fn get_or_build(&self, key: String, build: impl FnOnce() -> Toolbox) -> Toolbox {
         let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = cache.get(&key) {
             return known.clone();

@@ -23,10 +23,10 @@ use crate::event::{EventBody, FinishReason, InputPart, ToolCallPart, TurnError, 
 use crate::log_writer::{LogWriter, WriteError};
 use crate::message::{Message, ToolPart};
 use crate::model::{ModelError, ModelErrorKind, ModelRequest, ModelStream};
-use crate::observe::FinishedTurn;
+use crate::spans::FinishedTurn;
 use crate::settings::{AgentOptions, ToolChoice};
 use crate::toolbox::Toolbox;
-use crate::trim::trim;
+use crate::history_limit::trim;
 use crate::turn_context::TurnContext;
 
 /// One run of a turn.
@@ -69,7 +69,7 @@ impl SentRequest {
 }
 
 /// The next action of the loop.
-enum Next {
+enum NextAction {
     /// Ask the model.
     Model,
     /// The last step is incomplete: repeat it.
@@ -79,7 +79,7 @@ enum Next {
 }
 
 /// Whether the loop goes on.
-pub(crate) enum Flow {
+pub(crate) enum LoopControl {
     Continue,
     End(TurnOutcome),
 }
@@ -115,16 +115,16 @@ impl TurnRun {
     async fn run_to_end(&mut self) -> Result<TurnOutcome, WriteError> {
         let outcome = loop {
             let flow = match self.next() {
-                Next::End(outcome) => break outcome,
-                Next::Model => self.ask_model().await?,
-                Next::Repeat => {
+                NextAction::End(outcome) => break outcome,
+                NextAction::Model => self.ask_model().await?,
+                NextAction::Repeat => {
                     let step = self.logged().map_or(0, |turn| turn.steps_begun);
                     self.writer.push(EventBody::StepDiscarded { step }).await?;
-                    Flow::Continue
+                    LoopControl::Continue
                 }
-                Next::Calls(calls) => self.run_calls(calls).await?,
+                NextAction::Calls(calls) => self.run_calls(calls).await?,
             };
-            if let Flow::End(outcome) = flow {
+            if let LoopControl::End(outcome) = flow {
                 break outcome;
             }
         };
@@ -156,35 +156,35 @@ impl TurnRun {
         self.writer.conversation.turn(&self.turn)
     }
 
-    fn next(&self) -> Next {
-        let Some(turn) = self.logged() else { return Next::End(TurnOutcome::Completed) };
-        let Some(step) = turn.last_step() else { return Next::Model };
+    fn next(&self) -> NextAction {
+        let Some(turn) = self.logged() else { return NextAction::End(TurnOutcome::Completed) };
+        let Some(step) = turn.last_step() else { return NextAction::Model };
         if matches!(step.finish, None | Some(FinishReason::Interrupted)) {
-            return Next::Repeat;
+            return NextAction::Repeat;
         }
         let open: Vec<&ToolPart> = step.tools().filter(|tool| tool.result.is_none()).collect();
         let may_run = |tool: &&&ToolPart| tool.approval.is_none() && !tool.call.is_client_tool;
         let runnable: Vec<ToolCallPart> = open.iter().filter(may_run).map(|tool| tool.call.clone()).collect();
         if !runnable.is_empty() {
-            return Next::Calls(runnable);
+            return NextAction::Calls(runnable);
         }
         if open.iter().any(|tool| tool.approval.is_some()) {
-            return Next::End(TurnOutcome::AwaitsApproval);
+            return NextAction::End(TurnOutcome::AwaitsApproval);
         }
         if !open.is_empty() {
-            return Next::End(TurnOutcome::AwaitsClient);
+            return NextAction::End(TurnOutcome::AwaitsClient);
         }
         if step.tools().next().is_none() {
-            return Next::End(match step.finish {
+            return NextAction::End(match step.finish {
                 Some(FinishReason::Length | FinishReason::ContentFilter) => TurnOutcome::Truncated,
                 _ => TurnOutcome::Completed,
             });
         }
         let max_steps = self.options.max_steps;
         if turn.steps_begun >= max_steps {
-            Next::End(TurnOutcome::StepLimit { max_steps })
+            NextAction::End(TurnOutcome::StepLimit { max_steps })
         } else {
-            Next::Model
+            NextAction::Model
         }
     }
 

@@ -15,12 +15,12 @@ pub enum Error {
     Missing(String),
 }
 
-enum Piece<'a> {
+enum PreviewPart<'a> {
     Text(&'a str),
-    Place(Place<'a>),
+    Placeholder(Placeholder<'a>),
 }
 
-struct Place<'a> {
+struct Placeholder<'a> {
     path: &'a str,
     steps: Vec<Step<'a>>,
     default: Option<&'a str>,
@@ -36,8 +36,8 @@ enum Step<'a> {
 /// The arguments that the template uses, in order.
 pub fn names(template: &str) -> Result<Vec<&str>, Error> {
     let mut names = Vec::new();
-    for piece in pieces(template)? {
-        if let Piece::Place(place) = piece {
+    for part in parts(template)? {
+        if let PreviewPart::Placeholder(place) = part {
             names.extend(place.root());
             names.extend(place.steps.iter().filter_map(|step| match step {
                 Step::Item(name) => Some(*name),
@@ -52,10 +52,10 @@ pub fn names(template: &str) -> Result<Vec<&str>, Error> {
 /// [`Error::Missing`].
 pub fn render(template: &str, values: &Value, required: &[&str]) -> Result<String, Error> {
     let mut out = String::new();
-    for piece in pieces(template)? {
-        match piece {
-            Piece::Text(text) => out.push_str(text),
-            Piece::Place(place) => out.push_str(&place.text(values, required)?),
+    for part in parts(template)? {
+        match part {
+            PreviewPart::Text(text) => out.push_str(text),
+            PreviewPart::Placeholder(place) => out.push_str(&place.text(values, required)?),
         }
     }
     Ok(out)
@@ -68,8 +68,8 @@ pub fn fill(members: &Map<String, Value>, values: &Value) -> Result<Map<String, 
 
 fn fill_value(value: &Value, values: &Value) -> Result<Value, Error> {
     Ok(match value {
-        Value::String(template) => match pieces(template)?.as_slice() {
-            [Piece::Text(""), Piece::Place(place), Piece::Text("")] => place.look_up(values),
+        Value::String(template) => match parts(template)?.as_slice() {
+            [PreviewPart::Text(""), PreviewPart::Placeholder(place), PreviewPart::Text("")] => place.look_up(values),
             _ => render(template, values, &[])?.into(),
         },
         Value::Array(items) => {
@@ -80,7 +80,7 @@ fn fill_value(value: &Value, values: &Value) -> Result<Value, Error> {
     })
 }
 
-impl<'a> Place<'a> {
+impl<'a> Placeholder<'a> {
     fn root(&self) -> Option<&'a str> {
         match self.steps.first() {
             Some(Step::Member(name)) => Some(name),
@@ -134,20 +134,20 @@ fn length(value: &Value) -> Value {
     }
 }
 
-fn pieces(template: &str) -> Result<Vec<Piece<'_>>, Error> {
-    let mut pieces = Vec::new();
+fn parts(template: &str) -> Result<Vec<PreviewPart<'_>>, Error> {
+    let mut parts = Vec::new();
     let mut rest = template;
     while let Some((before, after)) = rest.split_once("{{") {
         let (place, tail) = after.split_once("}}").ok_or(Error::Unclosed)?;
-        pieces.push(Piece::Text(before));
-        pieces.push(Piece::Place(parse_place(place.trim())?));
+        parts.push(PreviewPart::Text(before));
+        parts.push(PreviewPart::Placeholder(parse_place(place.trim())?));
         rest = tail;
     }
-    pieces.push(Piece::Text(rest));
-    Ok(pieces)
+    parts.push(PreviewPart::Text(rest));
+    Ok(parts)
 }
 
-fn parse_place(text: &str) -> Result<Place<'_>, Error> {
+fn parse_place(text: &str) -> Result<Placeholder<'_>, Error> {
     let (path, default) = match text.split_once('|') {
         Some((path, default)) => (path.trim(), Some(default.trim())),
         None => (text, None),
@@ -164,7 +164,7 @@ fn parse_place(text: &str) -> Result<Place<'_>, Error> {
             steps.push(Step::Item(index));
         }
     }
-    Ok(Place { path, steps, default })
+    Ok(Placeholder { path, steps, default })
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use toolwright_contract::{Category, Mode, ToolSpec};
 use crate::artifact::{self, END, FORMAT_VERSION, HANDLER_PATH, Header, TOOLS, content_digest_of};
 use crate::declared;
 use crate::describe::{DESCRIBE, describe_tool};
-use crate::http::HttpTool;
+use crate::http_tool::HttpTool;
 
 /// One tool, without its documentation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -207,14 +207,14 @@ impl Toolset {
     /// The full documentation of a tool; that of a declared one is its description.
     pub fn documentation(&self, tool_id: &str) -> Option<String> {
         #[derive(Deserialize)]
-        struct Documented {
+        struct ToolDocumentation {
             documentation: String,
         }
         let position = *self.by_id.get(tool_id)?;
         let Some(tool) = self.artifact_tools.get(position) else {
             return self.parsed(position).map(|tool| tool.spec.description.clone());
         };
-        let documented: Documented = serde_json::from_str(&self.text[tool.line.clone()]).ok()?;
+        let documented: ToolDocumentation = serde_json::from_str(&self.text[tool.line.clone()]).ok()?;
         Some(documented.documentation)
     }
 

@@ -86,7 +86,7 @@ impl RemoteModel {
                 Ok(stream) => return Ok(stream),
                 Err(failed) => failed,
             };
-            let delay = self.delay(attempt, failed.retry_after).filter(|_| failed.may_pass);
+            let delay = self.delay(attempt, failed.retry_after).filter(|_| failed.is_retryable);
             let Some(delay) = delay else {
                 let (provider, model, code) = (self.provider.name, &self.name, failed.error.kind.as_str());
                 tracing::warn!(
@@ -125,7 +125,7 @@ impl RemoteModel {
             }
             match response.chunk().await {
                 Ok(Some(chunk)) => Ok((response, chunk)),
-                Ok(None) | Err(_) => Err(FailedAttempt::passing(cut())),
+                Ok(None) | Err(_) => Err(FailedAttempt::retryable(truncated_response())),
             }
         };
         let first = tokio::time::timeout(self.timeouts.first_byte, first).await;
@@ -151,11 +151,11 @@ impl RemoteModel {
         let message = if error.is_connect() {
             format!("{title} cannot be reached: check `base_url` and the network, or try again later.")
         } else if error.is_timeout() {
-            return FailedAttempt::passing(timeout());
+            return FailedAttempt::retryable(timeout());
         } else {
             format!("The connection to {title} failed: try again later.")
         };
-        FailedAttempt::passing(ModelError { kind: ModelErrorKind::Unavailable, message })
+        FailedAttempt::retryable(ModelError { kind: ModelErrorKind::Unavailable, message })
     }
 
     async fn refused(&self, mut response: Response) -> FailedAttempt {
@@ -168,9 +168,9 @@ impl RemoteModel {
             body.extend_from_slice(&chunk);
         }
         let kind = kind_of(status, &String::from_utf8_lossy(&body));
-        let may_pass = matches!(kind, ModelErrorKind::RateLimited | ModelErrorKind::Unavailable);
+        let is_retryable = matches!(kind, ModelErrorKind::RateLimited | ModelErrorKind::Unavailable);
         let error = ModelError { kind, message: self.message(kind, status) };
-        FailedAttempt { error, may_pass, retry_after, status: status.as_u16() }
+        FailedAttempt { error, is_retryable, retry_after, status: status.as_u16() }
     }
 
     fn message(&self, kind: ModelErrorKind, status: StatusCode) -> String {
@@ -201,18 +201,18 @@ impl RemoteModel {
 struct FailedAttempt {
     error: ModelError,
     /// The same request may succeed later.
-    may_pass: bool,
+    is_retryable: bool,
     retry_after: Option<Duration>,
     status: u16,
 }
 
 impl FailedAttempt {
-    const fn passing(error: ModelError) -> Self {
-        Self { error, may_pass: true, retry_after: None, status: 0 }
+    const fn retryable(error: ModelError) -> Self {
+        Self { error, is_retryable: true, retry_after: None, status: 0 }
     }
 
     const fn final_error(error: ModelError) -> Self {
-        Self { error, may_pass: false, retry_after: None, status: 0 }
+        Self { error, is_retryable: false, retry_after: None, status: 0 }
     }
 }
 
@@ -280,7 +280,7 @@ impl ResponseStream {
                 Ok(Ok(None)) => return self.finish().map(Some),
                 // Everything has arrived: how the connection ends does not matter.
                 Ok(Err(_)) if self.reader.is_complete => return self.finish().map(Some),
-                Ok(Err(_)) => return Err(cut()),
+                Ok(Err(_)) => return Err(truncated_response()),
                 Err(_) => return Err(timeout()),
             }
         }
@@ -315,7 +315,7 @@ impl ResponseStream {
             self.read(&last.map_err(|_| malformed())?);
         }
         if !self.reader.is_complete {
-            return Err(cut());
+            return Err(truncated_response());
         }
         for call in self.assembler.take().map(Assembler::finish).unwrap_or_default() {
             self.has_calls = true;
@@ -332,7 +332,7 @@ impl ResponseStream {
     }
 }
 
-fn cut() -> ModelError {
+fn truncated_response() -> ModelError {
     let message = "The connection to the model ended before its response did: try again.".to_owned();
     ModelError { kind: ModelErrorKind::Cut, message }
 }

@@ -8,7 +8,7 @@ mod ollama;
 mod openai_chat;
 mod openai_responses;
 mod step_reader;
-mod write;
+mod request_parts;
 
 use serde_json::Value;
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::write::{Image, image, results, text_of, wire_args};
+use super::request_parts::{Image, image, results, text_of, wire_args};
 use super::{StepReader, Transport, bearer};
 use crate::event::{FinishReason, InputPart, Usage, UserMessage};
 use crate::message::{Message, Part, Step};

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use toolwright_providers::provider;
 
-use super::write::{results, text_of, user_parts, wire_args, wire_name};
+use super::request_parts::{results, text_of, user_parts, wire_args, wire_name};
 use super::{StepReader, Transport, bearer};
 use crate::event::{FinishReason, Usage};
 use crate::message::{Message, Step};

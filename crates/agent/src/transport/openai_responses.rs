@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use toolwright_providers::provider;
 
-use super::write::{own_data, results, user_parts, wire_args, wire_name};
+use super::request_parts::{own_data, results, user_parts, wire_args, wire_name};
 use super::{StepReader, Transport, bearer};
 use crate::event::{FinishReason, Usage};
 use crate::message::{Message, Part, Step};

@@ -36,7 +36,7 @@ pub enum ClientInput {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ClientOutput {
-    Ready(Ready),
+    Ready(SessionReady),
     Transcript {
         speaker: Speaker,
         text: String,
@@ -64,7 +64,7 @@ pub enum ClientOutput {
         tool: String,
         error: Option<String>,
     },
-    ConfirmationRequested(Question),
+    ConfirmationRequested(ConfirmationPrompt),
     ConfirmationDecided {
         id: String,
         outcome: Outcome,
@@ -104,7 +104,7 @@ pub enum ClientOutput {
 
 /// The session runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ready {
+pub struct SessionReady {
     pub session: String,
     pub resume_token: String,
     pub is_resumed: bool,
@@ -123,7 +123,7 @@ pub enum Speaker {
 
 /// A question to the user whether a call may run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Question {
+pub struct ConfirmationPrompt {
     pub id: String,
     pub tool: String,
     pub args: Value,
@@ -233,7 +233,7 @@ impl ClientQueue {
     pub async fn next(&self) -> ClientOutput {
         loop {
             {
-                let mut state = self.locked();
+                let mut state = self.lock_state();
                 if let Some(output) = state.queued.pop_front() {
                     state.bytes -= size(&output);
                     drop(state);
@@ -246,7 +246,7 @@ impl ClientQueue {
     }
 
     pub(crate) fn push(&self, output: ClientOutput) {
-        let mut state = self.locked();
+        let mut state = self.lock_state();
         state.bytes += size(&output);
         state.queued.push_back(output);
         drop(state);
@@ -255,7 +255,7 @@ impl ClientQueue {
 
     /// Before everything else: the first message of a new connection.
     pub(crate) fn push_first(&self, output: ClientOutput) {
-        let mut state = self.locked();
+        let mut state = self.lock_state();
         state.bytes += size(&output);
         state.queued.push_front(output);
         drop(state);
@@ -264,8 +264,8 @@ impl ClientQueue {
 
     /// Gives everything that waits to another queue.
     pub(crate) fn move_to(&self, other: &Self) {
-        let waiting = std::mem::take(&mut *self.locked());
-        let mut state = other.locked();
+        let waiting = std::mem::take(&mut *self.lock_state());
+        let mut state = other.lock_state();
         state.bytes += waiting.bytes;
         state.queued.extend(waiting.queued);
         drop(state);
@@ -273,7 +273,7 @@ impl ClientQueue {
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.locked().bytes >= MAX_WAITING_BYTES
+        self.lock_state().bytes >= MAX_WAITING_BYTES
     }
 
     /// Resolves when there is room.
@@ -285,7 +285,7 @@ impl ClientQueue {
 
     /// Drops the audio that waits.
     pub(crate) fn drop_audio(&self) {
-        let mut state = self.locked();
+        let mut state = self.lock_state();
         state.queued.retain(|output| !matches!(output, ClientOutput::Audio(_)));
         state.bytes = state.queued.iter().map(size).sum();
         drop(state);
@@ -294,7 +294,7 @@ impl ClientQueue {
 
     /// While no client is connected: drops the oldest audio beyond the limit.
     pub(crate) fn trim(&self) {
-        let mut state = self.locked();
+        let mut state = self.lock_state();
         while state.bytes >= MAX_WAITING_BYTES {
             let oldest = state.queued.iter().position(|output| matches!(output, ClientOutput::Audio(_)));
             let Some(output) = oldest.and_then(|oldest| state.queued.remove(oldest)) else { break };
@@ -302,7 +302,7 @@ impl ClientQueue {
         }
     }
 
-    fn locked(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -337,6 +337,6 @@ mod tests {
         queue.push_first(ClientOutput::Reconnected);
         assert_eq!(queue.next().await, ClientOutput::Reconnected);
         assert_eq!(queue.next().await, ClientOutput::Reconnecting);
-        assert_eq!(queue.locked().bytes, 0);
+        assert_eq!(queue.lock_state().bytes, 0);
     }
 }

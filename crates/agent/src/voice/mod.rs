@@ -5,22 +5,22 @@
 mod bridge;
 mod client;
 mod lexicon;
-mod metrics;
+mod voice_metrics;
 mod pcm;
 mod resampler;
-mod settings;
+mod voice_settings;
 mod transport;
 mod turn_log;
 mod voice_agent;
 
 pub use bridge::VoiceClient;
 pub use client::{
-    ClientInput, ClientOutput, ClientQueue, CloseReason, DecidedBy, EndReason, Outcome, Question, Ready,
+    ClientInput, ClientOutput, ClientQueue, CloseReason, DecidedBy, EndReason, Outcome, ConfirmationPrompt, SessionReady,
     Speaker,
 };
 pub use lexicon::YesNoWords;
-pub use metrics::{DURATION_BOUNDS_US, Histogram, LEVEL_BOUNDS_DB, VoiceMetrics};
-pub use settings::{VoiceOptions, VoiceSection};
+pub use voice_metrics::{DURATION_BOUNDS_US, Histogram, LEVEL_BOUNDS_DB, VoiceMetrics};
+pub use voice_settings::{VoiceOptions, VoiceSection};
 pub use voice_agent::{StartError, StartRequest, VoiceAgent};
 
 /// The sample rates that clients may use.

@@ -10,7 +10,7 @@ use toolwright_orchestrator::Orchestrator;
 use crate::conversation::Conversation;
 use crate::event::{EventBody, FinishReason, InputPart, ToolCallPart, TurnOutcome, UserMessage};
 use crate::ids;
-use crate::log_writer::{LogWriter, Opening, WriteError};
+use crate::log_writer::{LogWriter, OpenOutcome, WriteError};
 
 /// Longer transcripts of one turn are cut.
 const MAX_TEXT_BYTES: usize = 64 << 10;
@@ -21,13 +21,13 @@ pub(super) struct TurnLog {
     orchestrator: Orchestrator,
     session: String,
     model: String,
-    draft: Draft,
+    draft: VoiceTurnDraft,
     /// Events of turns that were written before.
     late: Vec<(Arc<str>, EventBody)>,
 }
 
 #[derive(Debug, Default)]
-struct Draft {
+struct VoiceTurnDraft {
     user: String,
     assistant: String,
     calls: Vec<ToolCallPart>,
@@ -38,7 +38,7 @@ struct Draft {
 impl TurnLog {
     pub fn new(orchestrator: Orchestrator, session: &str, model: &str) -> Self {
         let (session, model) = (session.to_owned(), model.to_owned());
-        Self { orchestrator, session, model, draft: Draft::default(), late: Vec::new() }
+        Self { orchestrator, session, model, draft: VoiceTurnDraft::default(), late: Vec::new() }
     }
 
     /// Sets what the user has said in this turn.
@@ -73,7 +73,7 @@ impl TurnLog {
     }
 
     pub fn is_empty(&self) -> bool {
-        let Draft { user, assistant, calls, results, .. } = &self.draft;
+        let VoiceTurnDraft { user, assistant, calls, results, .. } = &self.draft;
         user.trim().is_empty() && assistant.trim().is_empty() && calls.is_empty() && results.is_empty()
     }
 
@@ -87,7 +87,7 @@ impl TurnLog {
         let id: Arc<str> = format!("voice_{}", ids::random()).into();
         match self.write(&id).await {
             Ok(true) => {
-                self.draft = Draft::default();
+                self.draft = VoiceTurnDraft::default();
                 self.late.clear();
                 Some(id)
             }
@@ -101,7 +101,7 @@ impl TurnLog {
 
     async fn write(&self, id: &Arc<str>) -> Result<bool, WriteError> {
         let opening = LogWriter::open(&self.orchestrator, &self.session, id, Conversation::default()).await?;
-        let Opening::Opened(mut writer) = opening else { return Ok(false) };
+        let OpenOutcome::Opened(mut writer) = opening else { return Ok(false) };
         for (turn, event) in &self.late {
             writer.push_to(turn, event.clone());
         }
@@ -113,7 +113,7 @@ impl TurnLog {
 
     /// The turn as events.
     fn events(&self, id: &str) -> Vec<EventBody> {
-        let Draft { user, assistant, calls, results, is_interrupted } = &self.draft;
+        let VoiceTurnDraft { user, assistant, calls, results, is_interrupted } = &self.draft;
         let parts = match user.trim() {
             "" => Vec::new(),
             text => vec![InputPart::Text { text: text.to_owned() }],

@@ -11,11 +11,11 @@ use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::store::{SessionRecord, SessionStatus};
 use toolwright_providers::provider;
 
-use super::bridge::{Bridge, ClientFormat, Control, NewBridge, VoiceClient};
+use super::bridge::{Bridge, ClientFormat, BridgeCommand, NewBridge, VoiceClient};
 use super::lexicon::Lexicon;
-use super::metrics::{Metrics, VoiceMetrics};
-use super::settings::VoiceOptions;
-use super::transport::{ConnectError, Connection, HistoryMessage, Role, Setup, ToolUse};
+use super::voice_metrics::{Metrics, VoiceMetrics};
+use super::voice_settings::VoiceOptions;
+use super::transport::{ConnectError, Connection, HistoryMessage, Role, ConnectionSetup, ToolUse};
 use crate::agent::Agent;
 use crate::conversation::Conversation;
 use crate::ids;
@@ -53,7 +53,7 @@ pub(super) struct Shared {
 #[derive(Debug)]
 struct Running {
     principal: Arc<Principal>,
-    control: mpsc::Sender<Control>,
+    control: mpsc::Sender<BridgeCommand>,
     /// The digest of the token with which it can be resumed.
     token: [u8; 32],
 }
@@ -147,7 +147,7 @@ impl VoiceAgent {
             && let Some(control) = self.resumable(&session.id, request.resume_token.as_deref())?
         {
             let (reply, attached) = oneshot::channel();
-            let sent = control.send(Control::Attach { format: format.clone(), reply }).await;
+            let sent = control.send(BridgeCommand::Attach { format: format.clone(), reply }).await;
             if sent.is_ok()
                 && let Ok(client) = attached.await
             {
@@ -201,7 +201,7 @@ impl VoiceAgent {
     }
 
     /// The session that runs in this process, if the token is its own.
-    fn resumable(&self, id: &str, token: Option<&str>) -> Result<Option<mpsc::Sender<Control>>, StartError> {
+    fn resumable(&self, id: &str, token: Option<&str>) -> Result<Option<mpsc::Sender<BridgeCommand>>, StartError> {
         let running = self.0.running();
         let Some(known) = running.get(id) else { return Ok(None) };
         match token {
@@ -248,7 +248,7 @@ impl VoiceAgent {
         let controls: Vec<_> = self.0.running().values().map(|session| session.control.clone()).collect();
         for control in controls {
             // A session that has ended needs nothing.
-            let _ = control.send(Control::Shutdown).await;
+            let _ = control.send(BridgeCommand::Shutdown).await;
         }
         loop {
             let ended = self.0.all_ended.notified();
@@ -303,7 +303,7 @@ impl Shared {
             Some(_) => Vec::new(),
             None => history(orchestrator, &session.id).await,
         };
-        let setup = Setup {
+        let setup = ConnectionSetup {
             model: model.clone(),
             instructions: toolbox.system,
             view: toolbox.view,

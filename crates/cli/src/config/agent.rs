@@ -36,7 +36,7 @@ impl Config {
     ) -> Result<Agent, Failure> {
         let section = self.agent_section(flags);
         let model = self.model(&section).await?;
-        Ok(Agent::observed(orchestrator, model, self.agent_options(&section), observer))
+        Ok(Agent::with_observer(orchestrator, model, self.agent_options(&section), observer))
     }
 
     /// The voice agent beside a text agent; `None` when `[voice]` names no provider.

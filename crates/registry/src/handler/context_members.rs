@@ -4,7 +4,7 @@
 
 use super::HANDLER;
 use super::module::Module;
-use super::parse::range;
+use super::parse_module::range;
 use oxc_ast::ast::{
     BindingPattern, CallExpression, Expression, FormalParameter, ImportDeclarationSpecifier, ObjectPattern,
     Program, StaticMemberExpression, VariableDeclarator,
@@ -38,7 +38,7 @@ pub(super) fn check(program: &Program, module: &mut Module) {
             }
             _ => continue,
         };
-        let Some(unknown) = Unknown::first(path) else { continue };
+        let Some(unknown) = UnknownMember::first(path) else { continue };
         let near = unknown.suggestion();
         // Another object may have the name `context` in a module that the handler imports.
         if near.is_none() && !is_certain {
@@ -69,7 +69,7 @@ struct Finding {
 }
 
 /// The first member of a path that does not exist.
-struct Unknown<'p> {
+struct UnknownMember<'p> {
     index: usize,
     name: &'p str,
     span: Range<usize>,
@@ -78,7 +78,7 @@ struct Unknown<'p> {
     known: Vec<&'static str>,
 }
 
-impl<'p> Unknown<'p> {
+impl<'p> UnknownMember<'p> {
     fn first(path: &'p [Member<'_>]) -> Option<Self> {
         let mut parent = String::new();
         for (index, Member { name, span, .. }) in path.iter().enumerate() {

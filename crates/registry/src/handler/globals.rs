@@ -2,7 +2,7 @@
 //! its own may be right.
 
 use super::module::Module;
-use super::parse::range;
+use super::parse_module::range;
 use oxc_ast::ast::{
     BindingIdentifier, Expression, IdentifierReference, Program, UnaryExpression, UnaryOperator,
 };

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::lint_help;
 use super::problem::{Problem, Report};
 use super::ref_resolver::{Base, RefResolver};
-use super::scope::{Evaluated, Extent, KnownProperties, Scope};
+use super::scope::{Evaluated, EvaluatedExtent, KnownProperties, Scope};
 use crate::keyword::{Keyword, Keywords};
 use crate::pointer::{Location, Part};
 use crate::types::TypeSet;
@@ -174,11 +174,11 @@ impl<'s> Linter<'s> {
     pub fn compile(&mut self, schema: &'s Value, base: Base, location: &Location<'_>) -> Evaluated {
         let key = (address(schema), base);
         if let Some(done) = self.compiled.get(&key) {
-            return done.unwrap_or(Evaluated::both(Extent::Dynamic));
+            return done.unwrap_or(Evaluated::both(EvaluatedExtent::Dynamic));
         }
         if self.depth > MAX_DEPTH {
             self.postponed.push((schema, base, location.to_pointer()));
-            return Evaluated::both(Extent::Dynamic);
+            return Evaluated::both(EvaluatedExtent::Dynamic);
         }
         self.compiled.insert(key, None);
         let visit = self.read(schema, location);

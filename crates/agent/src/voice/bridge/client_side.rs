@@ -48,7 +48,7 @@ impl Bridge {
         if dropped > 0 && !self.reconnect.has_warned {
             self.reconnect.has_warned = true;
             let message = "The model takes audio too slowly: old audio was dropped.".to_owned();
-            self.tell(ClientOutput::Warning { code: "audio_dropped", message });
+            self.send_to_client(ClientOutput::Warning { code: "audio_dropped", message });
         }
     }
 
@@ -76,7 +76,7 @@ impl Bridge {
     async fn client_confirms(&mut self, id: &str, approved: bool) {
         if self.question(id).is_none() {
             let message = format!("No confirmation `{}` is open.", id.chars().take(100).collect::<String>());
-            return self.tell(ClientOutput::Warning { code: "unknown_confirmation", message });
+            return self.send_to_client(ClientOutput::Warning { code: "unknown_confirmation", message });
         }
         self.timers.activity();
         self.decide(id, approved, DecidedBy::Screen).await;
@@ -127,7 +127,7 @@ impl Bridge {
         match self.orchestrator.begin_turn(&self.session.id).await {
             Ok(turn) => {
                 if let Some(message) = turn.message {
-                    self.tell(ClientOutput::Message { text: Some(message.clone()), data: None });
+                    self.send_to_client(ClientOutput::Message { text: Some(message.clone()), data: None });
                     self.notes.push(format!("[A tool has left this message for the user: {message}]"));
                 }
             }

@@ -13,8 +13,8 @@ use toolwright_orchestrator::confirm::{self, Approver, Proof};
 use toolwright_orchestrator::store::{Backend, ConfirmationRecord, ConfirmationStatus};
 
 use super::Bridge;
-use crate::event::{ApprovalPart, EventBody, ToolResultPart, TurnOutcome};
-use crate::voice::client::{ClientOutput, DecidedBy, Outcome, Question};
+use crate::event::{ConfirmationPart, EventBody, ToolResultPart, TurnOutcome};
+use crate::voice::client::{ClientOutput, DecidedBy, Outcome, ConfirmationPrompt};
 use crate::voice::lexicon::Answer;
 use crate::voice::transport::ToolUse;
 
@@ -27,7 +27,7 @@ pub(super) struct Confirmations(Vec<OpenQuestion>);
 
 #[derive(Debug)]
 struct OpenQuestion {
-    question: Question,
+    question: ConfirmationPrompt,
     execution: String,
     turn: Option<Arc<str>>,
     progress: Progress,
@@ -49,7 +49,7 @@ enum Progress {
 }
 
 impl Confirmations {
-    pub fn open(&self) -> impl Iterator<Item = Question> {
+    pub fn open(&self) -> impl Iterator<Item = ConfirmationPrompt> {
         self.0.iter().map(|open| open.question.clone())
     }
 
@@ -72,7 +72,7 @@ impl Bridge {
             let ConfirmationRecord { tool, preview, expires_at, execution, .. } = &*request;
             let id = confirm::answer_id(&request, &self.session.principal);
             let (tool, preview, expires_at) = (tool.clone(), preview.clone(), *expires_at);
-            let question = Question { id, tool, args, preview, expires_at };
+            let question = ConfirmationPrompt { id, tool, args, preview, expires_at };
             self.open_question(question, execution.clone(), None, Progress::ToRepeat);
         }
         self.repeat_question();
@@ -92,14 +92,14 @@ impl Bridge {
             wait: the user's answer is understood by the system, and the call runs by itself once it is approved. Do not \
             call it again, and do not say that it is done before you are told so."
             .into();
-        let question = Question {
+        let question = ConfirmationPrompt {
             id: confirm::new_answer_id(request, &self.session.id, &self.principal),
             tool: tool.to_owned(),
             args: request.args.clone(),
             preview: request.preview.clone(),
             expires_at: request.expires_at,
         };
-        let approval = ApprovalPart {
+        let approval = ConfirmationPart {
             id: question.id.clone(),
             call_id: execution.to_owned(),
             tool: question.tool.clone(),
@@ -114,22 +114,22 @@ impl Bridge {
 
     fn open_question(
         &mut self,
-        question: Question,
+        question: ConfirmationPrompt,
         execution: String,
         turn: Option<Arc<str>>,
         progress: Progress,
     ) {
         self.confirmations.0.retain(|open| open.execution != execution);
-        self.tell(ClientOutput::ConfirmationRequested(question.clone()));
+        self.send_to_client(ClientOutput::ConfirmationRequested(question.clone()));
         let open =
             OpenQuestion { question, execution, turn, progress, repeats: 0, unread: 0, decided_by: None };
         self.confirmations.0.push(open);
     }
 
     /// A question of a delegated task, whose preview is spoken as commentary.
-    pub(super) fn ask_delegated(&mut self, approval: &ApprovalPart) {
-        let ApprovalPart { id, call_id, tool, args, preview, expires_at, .. } = approval.clone();
-        let question = Question { id, tool, args, preview, expires_at };
+    pub(super) fn ask_delegated(&mut self, approval: &ConfirmationPart) {
+        let ConfirmationPart { id, call_id, tool, args, preview, expires_at, .. } = approval.clone();
+        let question = ConfirmationPrompt { id, tool, args, preview, expires_at };
         self.open_question(question, call_id, None, Progress::Requested);
     }
 
@@ -283,8 +283,8 @@ impl Bridge {
         self.log_decision(&open, &record, is_declined, content.clone(), envelope.meta.duration);
         let error = envelope.outcome.as_ref().err().map(|failure| failure.kind.as_str().to_owned());
         let call_id = execution_id.clone();
-        self.tell(ClientOutput::ToolStarted { call_id: call_id.clone(), tool: tool.clone() });
-        self.tell(ClientOutput::ToolFinished { call_id, tool: tool.clone(), error });
+        self.send_to_client(ClientOutput::ToolStarted { call_id: call_id.clone(), tool: tool.clone() });
+        self.send_to_client(ClientOutput::ToolFinished { call_id, tool: tool.clone(), error });
         self.notes.push(match is_declined {
             true => format!("[`{tool}` was not approved and has not run: {content}]"),
             false => format!("[The user has approved `{tool}`. Its result: {content}]"),
@@ -308,7 +308,7 @@ impl Bridge {
             Outcome::Expired => DecidedBy::Expiry,
             _ => open.decided_by.unwrap_or(DecidedBy::Elsewhere),
         };
-        self.tell(ClientOutput::ConfirmationDecided { id, outcome, by });
+        self.send_to_client(ClientOutput::ConfirmationDecided { id, outcome, by });
         Some((open, record))
     }
 

@@ -238,13 +238,13 @@ impl Bridge {
         match event {
             EventBody::ToolCalled { call, .. } => {
                 self.turn.has_calls = true;
-                self.tell(ClientOutput::ToolStarted { call_id: call.id, tool: call.tool });
+                self.send_to_client(ClientOutput::ToolStarted { call_id: call.id, tool: call.tool });
             }
             EventBody::ToolFinished { result } => self.delegated_result(result).await,
             EventBody::ApprovalRequested { approval } => {
                 let (call_id, tool) = (approval.call_id.clone(), approval.tool.clone());
                 let error = Some("CONFIRMATION_REQUIRED".to_owned());
-                self.tell(ClientOutput::ToolFinished { call_id: call_id.clone(), tool, error });
+                self.send_to_client(ClientOutput::ToolFinished { call_id: call_id.clone(), tool, error });
                 self.delegations.asked.insert(call_id);
                 self.ask_delegated(&approval);
                 self.say_of_task(format!("{} Shall I do that, yes or no?", approval.preview));
@@ -265,9 +265,9 @@ impl Bridge {
             .then(|| content.get("type").and_then(|kind| kind.as_str()).unwrap_or("INTERNAL").to_owned());
         if self.delegations.asked.remove(&call_id) {
             // Its start was reported with the question.
-            self.tell(ClientOutput::ToolStarted { call_id: call_id.clone(), tool: tool.clone() });
+            self.send_to_client(ClientOutput::ToolStarted { call_id: call_id.clone(), tool: tool.clone() });
         }
-        self.tell(ClientOutput::ToolFinished { call_id, tool, error });
+        self.send_to_client(ClientOutput::ToolFinished { call_id, tool, error });
         self.refresh().await;
     }
 

@@ -15,7 +15,7 @@ const PLAYBACK_MARGIN: Duration = Duration::from_secs(2);
 /// A session that a tool ends.
 #[derive(Debug)]
 pub(super) struct Ending {
-    after: After,
+    after: EndCondition,
     /// The session ends by then in any case.
     deadline: Instant,
     /// The client was told that the farewell was its last audio.
@@ -23,7 +23,7 @@ pub(super) struct Ending {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum After {
+enum EndCondition {
     CurrentTurn,
     Farewell,
 }
@@ -35,7 +35,7 @@ impl Ending {
 
     /// The farewell is still to be heard.
     pub fn awaits_farewell(&self) -> bool {
-        self.after == After::Farewell && !self.is_told
+        self.after == EndCondition::Farewell && !self.is_told
     }
 }
 
@@ -51,13 +51,13 @@ impl Bridge {
         let (audio, transcript) = (is_true("suppressAudio"), is_true("suppressTranscript"));
         if (audio, transcript) != (self.suppress_audio, self.suppress_transcript) {
             (self.suppress_audio, self.suppress_transcript) = (audio, transcript);
-            self.tell(ClientOutput::Suppressed { audio, transcript });
+            self.send_to_client(ClientOutput::Suppressed { audio, transcript });
         }
         if session.is_ending() && self.ending.is_none() {
             let pending = session.pending_end().cloned().unwrap_or_default();
             let after = match pending.get("after").and_then(Value::as_str) {
-                Some("farewell_spoken") => After::Farewell,
-                _ => After::CurrentTurn,
+                Some("farewell_spoken") => EndCondition::Farewell,
+                _ => EndCondition::CurrentTurn,
             };
             let end_by = pending.get("endBy").and_then(Value::as_i64).unwrap_or(i64::MAX);
             let left = u64::try_from(end_by.saturating_sub(self.orchestrator.now())).unwrap_or(0);
@@ -74,7 +74,7 @@ impl Bridge {
         let left_ms = (until - self.orchestrator.now()).max(0);
         let text = message.get("farewellMessage").and_then(Value::as_str).map(str::to_owned);
         self.is_blocked = true;
-        self.tell(ClientOutput::Timeout { until, left_ms, message: text });
+        self.send_to_client(ClientOutput::Timeout { until, left_ms, message: text });
     }
 
     fn end_reason(&self) -> EndReason {
@@ -90,14 +90,14 @@ impl Bridge {
         let (reason, play_end) = (self.end_reason(), self.speech.play_end());
         let Some(ending) = &mut self.ending else { return };
         match ending.after {
-            After::CurrentTurn => self.finish(reason).await,
-            After::Farewell if has_audio && !ending.is_told => {
+            EndCondition::CurrentTurn => self.finish(reason).await,
+            EndCondition::Farewell if has_audio && !ending.is_told => {
                 ending.is_told = true;
                 let heard = play_end.unwrap_or_else(Instant::now).max(Instant::now()) + PLAYBACK_MARGIN;
                 ending.deadline = ending.deadline.min(heard);
-                self.tell(ClientOutput::Ending { reason, has_farewell: true });
+                self.send_to_client(ClientOutput::Ending { reason, has_farewell: true });
             }
-            After::Farewell => {}
+            EndCondition::Farewell => {}
         }
     }
 
@@ -128,7 +128,7 @@ impl Bridge {
         }
         let is_told = self.ending.as_ref().is_some_and(|ending| ending.is_told);
         if !is_told {
-            self.tell(ClientOutput::Ending { reason, has_farewell: false });
+            self.send_to_client(ClientOutput::Ending { reason, has_farewell: false });
         }
         self.end = Some(reason);
         // A session that its model has left may be continued.
@@ -157,11 +157,11 @@ impl Bridge {
         self.orchestrator.detach_client(&self.session.id, &self.client);
         match reason {
             // It continues elsewhere or later, so it has not ended.
-            EndReason::Shutdown => self.tell(ClientOutput::Closed(CloseReason::Shutdown)),
+            EndReason::Shutdown => self.send_to_client(ClientOutput::Closed(CloseReason::Shutdown)),
             EndReason::Abandoned => {}
             reason => {
-                self.tell(ClientOutput::Ended { reason });
-                self.tell(ClientOutput::Closed(CloseReason::Ended));
+                self.send_to_client(ClientOutput::Ended { reason });
+                self.send_to_client(ClientOutput::Closed(CloseReason::Ended));
             }
         }
         self.shared.metrics.count(|metrics| {

@@ -33,7 +33,7 @@ use self::ending::Ending;
 use self::speech::Speech;
 use self::timers::Timers;
 use self::tool_calls::{FinishedCall, ToolCalls};
-use super::client::{ClientInput, ClientOutput, ClientQueue, CloseReason, EndReason, Question, Ready};
+use super::client::{ClientInput, ClientOutput, ClientQueue, CloseReason, EndReason, ConfirmationPrompt, SessionReady};
 use super::resampler::Resampler;
 use super::transport::{ConnectError, Connection, Event};
 use super::turn_log::TurnLog;
@@ -61,7 +61,7 @@ pub(super) struct ClientFormat {
 
 /// Messages from the registry of sessions to a bridge.
 #[derive(Debug)]
-pub(super) enum Control {
+pub(super) enum BridgeCommand {
     /// A connection takes the place of the one before.
     Attach {
         format: ClientFormat,
@@ -110,7 +110,7 @@ pub(super) struct Bridge {
     queue: Arc<ClientQueue>,
     /// `None` while no client is connected.
     input: Option<mpsc::Receiver<ClientInput>>,
-    control: mpsc::Receiver<Control>,
+    control: mpsc::Receiver<BridgeCommand>,
     connection: Option<Connection>,
     connecting: Option<BoxFuture<'static, Result<Connection, ConnectError>>>,
     reconnect: reconnect::Reconnect,
@@ -143,7 +143,7 @@ pub(super) struct NewBridge {
     pub session: Arc<SessionRecord>,
     pub principal: Arc<Principal>,
     pub format: ClientFormat,
-    pub control: mpsc::Receiver<Control>,
+    pub control: mpsc::Receiver<BridgeCommand>,
     pub connection: Connection,
 }
 
@@ -192,13 +192,13 @@ impl Bridge {
             format,
             control,
         };
-        bridge.tell(ClientOutput::Ready(bridge.ready(resume_token, false)));
+        bridge.send_to_client(ClientOutput::Ready(bridge.ready(resume_token, false)));
         (bridge, VoiceClient { input, output: queue })
     }
 
-    fn ready(&self, resume_token: String, is_resumed: bool) -> Ready {
+    fn ready(&self, resume_token: String, is_resumed: bool) -> SessionReady {
         let options = &self.shared.options;
-        Ready {
+        SessionReady {
             session: self.session.id.clone(),
             resume_token,
             is_resumed,
@@ -241,10 +241,10 @@ impl Bridge {
         }
     }
 
-    async fn control(&mut self, control: Control) {
+    async fn control(&mut self, control: BridgeCommand) {
         match control {
-            Control::Shutdown => self.end = Some(EndReason::Shutdown),
-            Control::Attach { format, reply } => self.attach(format, reply),
+            BridgeCommand::Shutdown => self.end = Some(EndReason::Shutdown),
+            BridgeCommand::Attach { format, reply } => self.attach(format, reply),
         }
     }
 
@@ -280,7 +280,7 @@ impl Bridge {
     }
 
     /// Tells the client; what is suppressed is left out.
-    fn tell(&self, output: ClientOutput) {
+    fn send_to_client(&self, output: ClientOutput) {
         let is_suppressed = match &output {
             ClientOutput::Audio(_) | ClientOutput::AudioStarted { .. } | ClientOutput::AudioEnded { .. } => {
                 self.is_audio_suppressed()
@@ -306,10 +306,10 @@ impl Bridge {
         if message.get("type").is_some_and(|kind| kind == "timeout") {
             return self.blocked(message).await;
         }
-        self.tell(ClientOutput::Message { text: None, data: Some(message.clone()) });
+        self.send_to_client(ClientOutput::Message { text: None, data: Some(message.clone()) });
     }
 
-    fn question(&self, id: &str) -> Option<Question> {
+    fn question(&self, id: &str) -> Option<ConfirmationPrompt> {
         self.confirmations.open().find(|question| question.id == id)
     }
 

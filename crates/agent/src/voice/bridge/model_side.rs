@@ -42,7 +42,7 @@ impl Bridge {
             Event::Warning(detail) => {
                 tracing::warn!(session = self.session.id, "the voice model reports: {detail}");
                 let message = "The voice model reported an error and goes on.".to_owned();
-                self.tell(ClientOutput::Warning { code: "provider_error", message });
+                self.send_to_client(ClientOutput::Warning { code: "provider_error", message });
             }
             Event::Closed { reason } => self.connection_lost(&reason).await,
         }
@@ -74,7 +74,7 @@ impl Bridge {
         if self.speech.item.as_ref().is_none_or(is_other) {
             self.end_item();
             let id = Self::new_item_id();
-            self.tell(ClientOutput::AudioStarted { item: id.clone() });
+            self.send_to_client(ClientOutput::AudioStarted { item: id.clone() });
             self.speech.item = Some(Item {
                 id,
                 provider_id,
@@ -95,7 +95,7 @@ impl Bridge {
             item.bytes += pcm.len() as u64;
         }
         for frame in pcm.chunks(MAX_FRAME_BYTES) {
-            self.tell(ClientOutput::Audio(frame.to_vec()));
+            self.send_to_client(ClientOutput::Audio(frame.to_vec()));
         }
     }
 
@@ -112,7 +112,7 @@ impl Bridge {
         if let Some(item) = &mut self.speech.item {
             item.is_ended = true;
         }
-        self.tell(ClientOutput::AudioEnded { item, ms });
+        self.send_to_client(ClientOutput::AudioEnded { item, ms });
     }
 
     /// Stops what is being played. The model is told once it is known how much was heard.
@@ -124,7 +124,7 @@ impl Bridge {
         item.is_interrupted = true;
         let id = item.id.clone();
         self.queue.drop_audio();
-        self.tell(ClientOutput::Interrupted { item: id });
+        self.send_to_client(ClientOutput::Interrupted { item: id });
         self.turn.is_interrupted = true;
         self.log.interrupted();
         self.timers.truncate_at = Some(Instant::now() + PLAYED_TIMEOUT);
@@ -173,7 +173,7 @@ impl Bridge {
         self.turn.user_piece_at = Some(Instant::now());
         self.delegations.heard(text);
         let (speaker, text) = (Speaker::User, text.to_owned());
-        self.tell(ClientOutput::Transcript { speaker, text, is_final: false, is_interrupted: false });
+        self.send_to_client(ClientOutput::Transcript { speaker, text, is_final: false, is_interrupted: false });
     }
 
     /// The user has said the whole of it.
@@ -195,7 +195,7 @@ impl Bridge {
 
     pub(super) fn tell_user_text(&self, text: &str) {
         let (speaker, text) = (Speaker::User, text.to_owned());
-        self.tell(ClientOutput::Transcript { speaker, text, is_final: true, is_interrupted: false });
+        self.send_to_client(ClientOutput::Transcript { speaker, text, is_final: true, is_interrupted: false });
     }
 
     fn assistant_text(&mut self, text: &str) {
@@ -207,7 +207,7 @@ impl Bridge {
         }
         self.log.assistant(text);
         let (speaker, text) = (Speaker::Assistant, text.to_owned());
-        self.tell(ClientOutput::Transcript { speaker, text, is_final: false, is_interrupted: false });
+        self.send_to_client(ClientOutput::Transcript { speaker, text, is_final: false, is_interrupted: false });
     }
 
     async fn turn_complete(&mut self) {
@@ -246,7 +246,7 @@ impl Bridge {
         let text = std::mem::take(&mut self.turn.assistant_text).trim().to_owned();
         if !text.is_empty() {
             let (speaker, is_interrupted) = (Speaker::Assistant, self.turn.is_interrupted);
-            self.tell(ClientOutput::Transcript {
+            self.send_to_client(ClientOutput::Transcript {
                 speaker,
                 text: text.clone(),
                 is_final: true,

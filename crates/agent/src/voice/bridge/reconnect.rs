@@ -84,7 +84,7 @@ impl Bridge {
         self.end_item();
         self.speech.is_cut = false;
         self.end_assistant_text();
-        self.tell(ClientOutput::Reconnecting);
+        self.send_to_client(ClientOutput::Reconnecting);
         self.shared.metrics.count(|metrics| metrics.reconnects += 1);
         self.begin_connecting().await;
     }
@@ -117,7 +117,7 @@ impl Bridge {
             connection.send(Command::Muted(true));
         }
         self.connection = Some(connection);
-        self.tell(ClientOutput::Reconnected);
+        self.send_to_client(ClientOutput::Reconnected);
         self.answer_open_turn();
         self.flush_notes();
     }

@@ -5,7 +5,7 @@ use tokio::time::{Duration, Instant};
 use super::Bridge;
 use super::ending::Ending;
 use crate::voice::client::EndReason;
-use crate::voice::settings::VoiceOptions;
+use crate::voice::voice_settings::VoiceOptions;
 
 /// A pause in the user's transcript after which the utterance counts as complete.
 const SETTLE: Duration = Duration::from_millis(700);

@@ -38,7 +38,7 @@ pub(crate) struct VoiceProvider {
     /// The path and query of the socket, after the address.
     pub path: fn(model: &str) -> String,
     pub headers: fn(key: &str) -> Vec<(&'static str, String)>,
-    pub codec: fn(Setup) -> Box<dyn Codec>,
+    pub codec: fn(ConnectionSetup) -> Box<dyn Codec>,
 }
 
 /// How the model gets at tools.
@@ -66,7 +66,7 @@ pub(crate) fn voice_provider(name: &str) -> Result<&'static VoiceProvider, Strin
 
 /// The start of a connection: what the model is told.
 #[derive(Debug, Clone)]
-pub(crate) struct Setup {
+pub(crate) struct ConnectionSetup {
     pub model: String,
     pub instructions: Arc<str>,
     pub view: Arc<View>,
@@ -176,12 +176,12 @@ pub(crate) struct ModelCall {
 
 /// The output of a codec: messages to the provider, and events for the bridge.
 #[derive(Debug, Default)]
-pub(crate) struct Exchange {
+pub(crate) struct CodecOutput {
     pub messages: Vec<String>,
     pub events: Vec<Event>,
 }
 
-impl Exchange {
+impl CodecOutput {
     fn send(&mut self, message: &Value) {
         self.messages.push(message.to_string());
     }
@@ -190,14 +190,14 @@ impl Exchange {
 /// One provider's messages. No I/O.
 pub(crate) trait Codec: Send {
     /// The messages that open the session; [`Event::Ready`] follows.
-    fn open(&mut self, exchange: &mut Exchange);
+    fn open(&mut self, output: &mut CodecOutput);
     /// A piece of the user's audio.
-    fn audio(&mut self, pcm: &[u8], exchange: &mut Exchange);
-    fn command(&mut self, command: Command, exchange: &mut Exchange);
-    fn message(&mut self, message: &Value, exchange: &mut Exchange);
+    fn audio(&mut self, pcm: &[u8], output: &mut CodecOutput);
+    fn command(&mut self, command: Command, output: &mut CodecOutput);
+    fn message(&mut self, message: &Value, output: &mut CodecOutput);
     /// Called ten times a second.
-    fn tick(&mut self, exchange: &mut Exchange) {
-        let _ = exchange;
+    fn tick(&mut self, output: &mut CodecOutput) {
+        let _ = output;
     }
 }
 

@@ -21,7 +21,7 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 use url::Url;
 
 use super::write_queue::{Queued, WriteQueue};
-use super::{Codec, Command, Event, Exchange, Setup, ToolUse, VoiceProvider};
+use super::{Codec, Command, Event, CodecOutput, ConnectionSetup, ToolUse, VoiceProvider};
 
 /// Until the session is set up.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -68,7 +68,7 @@ pub(crate) struct ConnectError {
 }
 
 impl ConnectError {
-    fn passing(detail: impl Into<String>) -> Self {
+    fn retryable(detail: impl Into<String>) -> Self {
         Self { is_refused: false, detail: detail.into() }
     }
 }
@@ -102,22 +102,22 @@ impl Endpoint {
 
     fn request(&self) -> Result<Request<()>, ConnectError> {
         let request = self.url.as_str().into_client_request();
-        let mut request = request.map_err(|error| ConnectError::passing(error.to_string()))?;
+        let mut request = request.map_err(|error| ConnectError::retryable(error.to_string()))?;
         request.headers_mut().extend(self.headers.iter().cloned());
         Ok(request)
     }
 
     async fn stream(&self) -> Result<Box<dyn ByteStream>, ConnectError> {
-        let unreachable = |error: std::io::Error| ConnectError::passing(format!("cannot connect: {error}"));
+        let unreachable = |error: std::io::Error| ConnectError::retryable(format!("cannot connect: {error}"));
         let host = self.url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
         let port = self.url.port_or_known_default().unwrap_or(443);
         let stream = TcpStream::connect((host.as_str(), port)).await.map_err(unreachable)?;
         // Audio must not wait for more audio.
         let _ = stream.set_nodelay(true);
         let Some(tls) = &self.tls else { return Ok(Box::new(stream)) };
-        let name = ServerName::try_from(host).map_err(|error| ConnectError::passing(error.to_string()))?;
+        let name = ServerName::try_from(host).map_err(|error| ConnectError::retryable(error.to_string()))?;
         let stream = tls.connect(name, stream).await;
-        Ok(Box::new(stream.map_err(|error| ConnectError::passing(format!("TLS: {error}")))?))
+        Ok(Box::new(stream.map_err(|error| ConnectError::retryable(format!("TLS: {error}")))?))
     }
 
     async fn upgrade(&self) -> Result<Socket, ConnectError> {
@@ -134,7 +134,7 @@ impl Endpoint {
                 let is_refused = status.is_client_error() && status.as_u16() != 429;
                 Err(ConnectError { is_refused, detail: format!("the server answers {status}") })
             }
-            Err(error) => Err(ConnectError::passing(error.to_string())),
+            Err(error) => Err(ConnectError::retryable(error.to_string())),
         }
     }
 }
@@ -144,7 +144,7 @@ pub(crate) struct Connection {
     reader: SplitStream<Socket>,
     queue: Arc<WriteQueue>,
     codec: Box<dyn Codec>,
-    exchange: Exchange,
+    output: CodecOutput,
     events: VecDeque<Event>,
     clock: Interval,
     last_frame: Instant,
@@ -163,16 +163,16 @@ impl Connection {
     pub async fn open(
         provider: &'static VoiceProvider,
         endpoint: &Endpoint,
-        setup: Setup,
+        setup: ConnectionSetup,
     ) -> Result<Self, ConnectError> {
         let opened = tokio::time::timeout(CONNECT_TIMEOUT, Self::set_up(provider, endpoint, setup)).await;
-        opened.unwrap_or_else(|_| Err(ConnectError::passing("the session was not set up in time")))
+        opened.unwrap_or_else(|_| Err(ConnectError::retryable("the session was not set up in time")))
     }
 
     async fn set_up(
         provider: &'static VoiceProvider,
         endpoint: &Endpoint,
-        setup: Setup,
+        setup: ConnectionSetup,
     ) -> Result<Self, ConnectError> {
         let (sink, reader) = endpoint.upgrade().await?.split();
         // In base64.
@@ -189,33 +189,33 @@ impl Connection {
             reader,
             queue,
             codec: (provider.codec)(setup),
-            exchange: Exchange::default(),
+            output: CodecOutput::default(),
             events: VecDeque::new(),
             clock,
             last_frame: Instant::now(),
             last_ping: Instant::now(),
             is_closed: false,
         };
-        connection.codec.open(&mut connection.exchange);
+        connection.codec.open(&mut connection.output);
         connection.flush();
         match connection.next().await {
             Event::Ready => Ok(connection),
             Event::Closed { reason } => Err(ConnectError { is_refused: true, detail: reason }),
             event => {
-                Err(ConnectError::passing(format!("unexpected before the session was set up: {event:?}")))
+                Err(ConnectError::retryable(format!("unexpected before the session was set up: {event:?}")))
             }
         }
     }
 
     /// Sends audio. Returns how many frames were dropped because the provider is too slow.
     pub fn audio(&mut self, pcm: &[u8]) -> usize {
-        self.codec.audio(pcm, &mut self.exchange);
-        self.exchange.messages.drain(..).map(|text| self.queue.push_audio(text)).sum()
+        self.codec.audio(pcm, &mut self.output);
+        self.output.messages.drain(..).map(|text| self.queue.push_audio(text)).sum()
     }
 
     pub fn send(&mut self, command: Command) {
         let is_close = command == Command::Close;
-        self.codec.command(command, &mut self.exchange);
+        self.codec.command(command, &mut self.output);
         self.flush();
         if is_close {
             self.queue.close();
@@ -265,9 +265,9 @@ impl Connection {
 
     fn message(&mut self, text: &[u8]) {
         match serde_json::from_slice::<Value>(text) {
-            Ok(message) => self.codec.message(&message, &mut self.exchange),
+            Ok(message) => self.codec.message(&message, &mut self.output),
             Err(error) => {
-                self.exchange.events.push(Event::Warning(format!("a message that is not JSON: {error}")));
+                self.output.events.push(Event::Warning(format!("a message that is not JSON: {error}")));
             }
         }
         self.flush();
@@ -281,7 +281,7 @@ impl Connection {
             self.last_ping = Instant::now();
             self.queue.push(Queued::Ping);
         }
-        self.codec.tick(&mut self.exchange);
+        self.codec.tick(&mut self.output);
         self.flush();
     }
 
@@ -290,8 +290,8 @@ impl Connection {
     }
 
     fn flush(&mut self) {
-        self.exchange.messages.drain(..).for_each(|text| self.queue.push(Queued::Message(text)));
-        self.events.extend(self.exchange.events.drain(..));
+        self.output.messages.drain(..).for_each(|text| self.queue.push(Queued::Message(text)));
+        self.events.extend(self.output.events.drain(..));
     }
 }
 

@@ -23,11 +23,11 @@ struct State {
     queued: VecDeque<Queued>,
     audio_bytes: usize,
     message_bytes: usize,
-    end: Option<End>,
+    end: Option<QueueEnd>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+enum QueueEnd {
     /// After what is queued.
     Closed,
     /// At once.
@@ -49,7 +49,7 @@ impl WriteQueue {
 
     /// Queues audio. Returns how many frames were dropped to make room.
     pub fn push_audio(&self, text: String) -> usize {
-        let mut state = self.locked();
+        let mut state = self.lock_state();
         state.audio_bytes += text.len();
         state.queued.push_back(Queued::Audio(text));
         let mut dropped = 0;
@@ -67,7 +67,7 @@ impl WriteQueue {
     }
 
     pub fn push(&self, queued: Queued) {
-        let mut state = self.locked();
+        let mut state = self.lock_state();
         if let Queued::Message(text) = &queued {
             state.message_bytes += text.len();
             if state.message_bytes > MAX_MESSAGE_BYTES {
@@ -84,8 +84,8 @@ impl WriteQueue {
     pub async fn next(&self) -> Option<Queued> {
         loop {
             {
-                let mut state = self.locked();
-                if state.end == Some(End::Failed) {
+                let mut state = self.lock_state();
+                if state.end == Some(QueueEnd::Failed) {
                     return None;
                 }
                 match state.queued.pop_front() {
@@ -108,13 +108,13 @@ impl WriteQueue {
 
     /// Closes the connection once everything is written.
     pub fn close(&self) {
-        self.locked().end.get_or_insert(End::Closed);
+        self.lock_state().end.get_or_insert(QueueEnd::Closed);
         self.changed.notify_one();
     }
 
     /// Nothing can be written any more.
     pub fn fail(&self) {
-        self.locked().end = Some(End::Failed);
+        self.lock_state().end = Some(QueueEnd::Failed);
         self.changed.notify_one();
         self.failed.notify_one();
     }
@@ -122,14 +122,14 @@ impl WriteQueue {
     /// Resolves when nothing can be written any more.
     pub async fn failed(&self) {
         loop {
-            if self.locked().end == Some(End::Failed) {
+            if self.lock_state().end == Some(QueueEnd::Failed) {
                 return;
             }
             self.failed.notified().await;
         }
     }
 
-    fn locked(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -199,7 +199,7 @@ impl<'s> Compiler<'s> {
         let base = uri::resolve(&scope.base, uri::normalize_id(id));
         let base = base.map_or_else(|| Rc::clone(&scope.base), Into::into);
         let named = keywords.get(Keyword::Schema).and_then(Value::as_str);
-        let dialect = named.map_or(scope.dialect, |named| Dialect::named(named, self.documents.others));
+        let dialect = named.map_or(scope.dialect, |named| Dialect::from_name(named, self.documents.others));
         Some(Scope { base, dialect, is_composite: scope.is_composite })
     }
 

@@ -97,17 +97,17 @@ impl Metrics {
     }
 
     pub fn read(&self) -> VoiceMetrics {
-        self.locked().clone()
+        self.lock_state().clone()
     }
 
     /// Changes counters.
     pub fn count(&self, change: impl FnOnce(&mut VoiceMetrics)) {
-        change(&mut self.locked());
+        change(&mut self.lock_state());
     }
 
     /// Counts a turn of the model, with the level of its audio if there was any.
     pub fn count_turn(&self, level: Option<f64>, is_empty: bool) {
-        let mut metrics = self.locked();
+        let mut metrics = self.lock_state();
         metrics.turns += 1;
         metrics.empty_turns += u64::from(is_empty);
         if let Some(level) = level {
@@ -117,7 +117,7 @@ impl Metrics {
         }
     }
 
-    fn locked(&self) -> MutexGuard<'_, VoiceMetrics> {
+    fn lock_state(&self) -> MutexGuard<'_, VoiceMetrics> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,7 +2,7 @@
 //! the syntax shows them.
 
 use super::module::{Binding, Local, Module, Name, Request, Value};
-use super::parse::range;
+use super::parse_module::range;
 use super::specifier::Target;
 use oxc_ast::ast::{
     AssignmentOperator, BindingIdentifier, BindingPattern, Class, Declaration, ExportDefaultDeclaration,

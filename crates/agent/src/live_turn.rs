@@ -55,10 +55,10 @@ impl LiveTurn {
     }
 
     /// The events after a position.
-    pub fn after(&self, position: u64) -> Vec<Event> {
+    pub fn events_after(&self, position: u64) -> Vec<Event> {
         let events = self.events();
         let start = events.partition_point(|event| event.position <= position);
-        events[start..].iter().filter_map(|event| event.after(position)).collect()
+        events[start..].iter().filter_map(|event| event.suffix_after(position)).collect()
     }
 
     pub fn progress(&self) -> watch::Receiver<Progress> {

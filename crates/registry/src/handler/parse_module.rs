@@ -76,8 +76,8 @@ fn parse_in(arena: &Allocator, file: &str, source: &str, shape: &Shape) -> Modul
     let mut module = Module::new(file, parsed.panicked);
     report_syntax_errors(&parsed, source, &mut module);
     report_hidden_characters(source, &mut module);
-    collect::collect(&parsed.program, source, &mut module);
-    dynamic::collect(&parsed.module_record, source, &mut module);
+    module_items::collect(&parsed.program, source, &mut module);
+    dynamic_imports::collect(&parsed.module_record, source, &mut module);
     if shape.may_use_globals {
         globals::check(&parsed.program, source, &mut module);
     }

@@ -84,14 +84,14 @@ impl AgentSection {
         let variable = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
         match self.provider.as_deref() {
             Some(offline::NAME) => Ok(Model::Offline),
-            Some(provider) => self.named(transport::transport(provider)?, &variable).await,
+            Some(provider) => self.model_of_provider(transport::transport(provider)?, &variable).await,
             None => {
                 let by_key = ["openai-responses", "anthropic", "gemini"].into_iter().find_map(|provider| {
                     let transport = transport::transport(provider).ok()?;
                     variable(transport.key_env?).map(|_| transport)
                 });
                 if let Some(transport) = by_key {
-                    return self.named(transport, &variable).await;
+                    return self.model_of_provider(transport, &variable).await;
                 }
                 match self.running_ollama().await {
                     Some(model) => self.remote("ollama", self.model.clone().unwrap_or(model), None),
@@ -102,7 +102,7 @@ impl AgentSection {
     }
 
     /// The model of a provider that was named, or whose key was found.
-    async fn named(
+    async fn model_of_provider(
         &self,
         transport: &Transport,
         variable: &(dyn Fn(&str) -> Option<String> + Sync),

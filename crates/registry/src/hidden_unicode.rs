@@ -110,5 +110,5 @@ fn is_ideograph(character: char) -> bool {
 }
 
 #[cfg(test)]
-#[path = "hidden_tests.rs"]
+#[path = "hidden_unicode_tests.rs"]
 mod tests;
