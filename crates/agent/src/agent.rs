@@ -42,13 +42,13 @@ pub(crate) struct Inner {
     toolboxes: ToolboxCache,
     /// The turns that run in this process, by session.
     running: Mutex<HashMap<String, Arc<LiveTurn>>>,
-    /// The turns that wait for approval.
+    /// The turns that wait for a confirmation.
     pub waiting: Waiting,
     pub metrics: Metrics,
     pub observer: Option<Arc<dyn AgentObserver>>,
 }
 
-/// A turn that was started, continued or found.
+/// A turn that was started, continued or already present.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turn {
     pub session: String,
@@ -58,9 +58,9 @@ pub struct Turn {
     pub reply: String,
     /// The position before the turn's first event: reading the log after it replays the whole turn.
     pub start: u64,
-    /// The position before the first event of this request. Equal to the end of the log when nothing is new.
+    /// The position before the first event of this request; the end of the log when the request added nothing.
     pub resumed_at: u64,
-    /// False when the message was known and nothing had to be run.
+    /// False when the message was already in the log and nothing had to run.
     pub is_new: bool,
 }
 
@@ -73,8 +73,8 @@ pub(crate) struct RunOptions {
 }
 
 impl Agent {
-    /// An agent with this model. Must be called in a tokio runtime: results of calls that waited for approval are
-    /// received in the background.
+    /// An agent with this model. Must be called in a tokio runtime: a background task receives the results of calls
+    /// that waited for approval.
     pub fn new(orchestrator: Orchestrator, model: Model, options: AgentOptions) -> Self {
         Self::with_observer(orchestrator, model, options, None)
     }
@@ -114,9 +114,8 @@ impl Agent {
         &self.0.options
     }
 
-    /// Starts a turn, or finds the one that this message has started before. It runs in a task of its own.
-    ///
-    /// A turn whose process has died, or whose model failed, continues; any other is returned as it is.
+    /// Starts a turn, or returns the one that this message has started before. The turn runs in a task of its own.
+    /// A turn whose process has died, or whose model failed, is continued; any other is returned unchanged.
     pub async fn start(&self, request: TurnRequest) -> Result<Turn, Error> {
         let TurnRequest {
             session,
@@ -158,7 +157,7 @@ impl Agent {
         mut run: RunOptions,
     ) -> Result<Turn, Error> {
         let conversation = Conversation::load(&self.0.orchestrator, id).await?;
-        // Also when the session has ended: the answer is known.
+        // Also when the session has ended: the turn is in the log.
         if let Some(turn) = conversation.turn(&message.id)
             && (!is_resumable(turn) || self.is_run(id, &message.id).await?)
         {
@@ -167,12 +166,12 @@ impl Agent {
         let session = self.active_session(id).await?;
         let mut writer = match self.open_log(id, &message.id, conversation).await? {
             OpenOutcome::Opened(writer) => writer,
-            // The same message, sent twice at once.
+            // The same message was sent twice at once.
             OpenOutcome::Busy(turn) if turn == message.id => return self.found_running(id, &turn).await,
             OpenOutcome::Busy(turn) => return Err(Error::Busy { turn }),
         };
         let resumed_at = writer.conversation.end;
-        // It may have been started, or ended, before the log was opened.
+        // The turn may have been started, or have ended, before the log was opened.
         let known = writer.conversation.turn(&message.id).map(|turn| (turn.clone(), is_resumable(turn)));
         if let Some((turn, false)) = &known {
             let turn = existing_turn(id, turn, resumed_at);
@@ -208,8 +207,8 @@ impl Agent {
         self.spawn(run, resumed_at)
     }
 
-    /// The session's tools for this run; for a new turn, a new budget. Calls that wait in the turns that it replaces are
-    /// declined.
+    /// The session's tools for this run. For a new turn, resets the budget and rejects the calls that still wait in
+    /// the turns that it replaces.
     async fn prepare(
         &self,
         session: &Arc<SessionRecord>,
@@ -229,7 +228,7 @@ impl Agent {
         Ok((context, note))
     }
 
-    /// Everything that a run needs beside its log.
+    /// What a run needs in addition to its log.
     pub(crate) async fn run_context(
         &self,
         session: &Arc<SessionRecord>,
@@ -286,7 +285,7 @@ impl Agent {
                 return Err(error);
             }
         };
-        // All of them were sent before.
+        // All results were sent before.
         if parts.is_empty() {
             let turn = existing_turn(id, logged, resumed_at);
             writer.close().await;
@@ -356,7 +355,7 @@ impl Agent {
         Ok(conversation.turn(turn_of_writer(&writer)).map(|logged| existing_turn(session, logged, conversation.end)))
     }
 
-    /// Stops the turn that runs: reads are cancelled, writes finish and are recorded. False when none runs.
+    /// Stops the running turn: reads are cancelled, writes finish and are recorded. Returns false when no turn runs.
     pub async fn stop(&self, session: &str) -> Result<bool, Error> {
         let record = self.session(session).await?;
         let live = self.running().get(session).cloned();
@@ -367,18 +366,19 @@ impl Agent {
         self.stop_elsewhere(&record).await
     }
 
-    /// All messages of a session, with calls that wait for approval. What a crash has left unrecorded is recorded first.
+    /// All messages of a session, including calls that wait for approval. First records what a crash has left
+    /// unrecorded.
     pub async fn history(&self, session: &str) -> Result<Vec<Message>, Error> {
         let record = self.session(session).await?;
         Ok(self.load_recovered(&record).await?.messages())
     }
 
-    /// Waits until no turn runs in this process: for a clean stop. Turns are not stopped by it.
+    /// Waits until no turn runs in this process, for a clean shutdown. Does not stop turns.
     pub async fn wait_until_idle(&self) {
         loop {
             let Some(live) = self.running().values().next().cloned() else { return };
             let mut progress = live.progress();
-            // An error means that it is over.
+            // An error means that the turn has ended.
             let _ = progress.wait_for(|progress| progress.is_over).await;
             tokio::task::yield_now().await;
         }
@@ -427,10 +427,10 @@ impl Agent {
     }
 }
 
-/// Everything that a run needs beside its log.
+/// What a run needs in addition to its log.
 #[derive(Debug)]
 pub(crate) struct RunContext {
-    /// With the principal that asks now.
+    /// With the principal of the current request.
     pub session: Arc<SessionRecord>,
     pub principal: Arc<Principal>,
     pub turn: Arc<str>,

@@ -1,4 +1,4 @@
-//! A person's answer to an approval request, which continues its turn.
+//! A person's answer to a confirmation request, which continues the turn.
 
 use std::sync::Arc;
 
@@ -14,11 +14,10 @@ use crate::message::ToolPart;
 use crate::request::ApprovalAnswer;
 
 impl Agent {
-    /// Approves or declines a call, for the principal of the session. The store decides whether the answer counts: see
-    /// [`confirm::answer_id`]. The turn continues once none of its calls waits any more.
-    ///
-    /// The same answer again finds the turn as it is; another answer is refused. Answers to several calls of a turn may come
-    /// at once: each waits for the one before.
+    /// Approves or rejects a call, for the principal of the session. The store decides whether the answer counts: see
+    /// [`confirm::answer_id`]. The turn continues once all of its calls are answered.
+    /// The same answer sent again returns the turn unchanged; a different answer is refused. Answers to several calls
+    /// of a turn may arrive at once: each waits for the one before.
     pub async fn answer(&self, answer: ApprovalAnswer) -> Result<Turn, Error> {
         loop {
             if let Some(turn) = self.try_answer(&answer).await? {
@@ -28,7 +27,7 @@ impl Agent {
         }
     }
 
-    /// As [`Self::answer`]; `None` while the turn continues after the answer to another call.
+    /// As [`Self::answer`]; `None` while another answer is continuing the turn.
     async fn try_answer(&self, answer: &ApprovalAnswer) -> Result<Option<Turn>, Error> {
         let session = self.active_session(&answer.session).await?;
         if !session.principal.is_same_as(&answer.principal) {
@@ -62,7 +61,8 @@ impl Agent {
             writer.close().await;
             return Err(error.into());
         }
-        // The decision is logged with the result, from the store: what the store has not recorded was not decided.
+        // The decision is logged together with the result, from the store: a decision that the store has not recorded
+        // did not happen.
         commit_events(&mut writer, vec![EventBody::TurnResumed]).await?;
         let turn = Turn { is_new: true, ..found(&session.id, &turn, resumed_at) };
         self.spawn_decided(writer, context, session, answer.clone(), tool);
@@ -79,7 +79,7 @@ impl Agent {
         }))
     }
 
-    /// Declines what waits for approval in the turns that a message replaces: nobody sees it any more.
+    /// Rejects the pending calls of the turns that a message replaces: their requests are no longer visible.
     pub(crate) async fn decline_replaced(
         &self,
         run: &RunContext,
@@ -99,7 +99,7 @@ impl Agent {
                 principal: Some(&run.principal),
             };
             let reason = Some("the message was replaced".to_owned());
-            // Any other error: it was answered or has expired.
+            // Any other error: the request was answered or has expired.
             if let Err(confirm::Error::Store(error)) = self.0.orchestrator.reject(&approver, reason).await {
                 return Err(error.into());
             }
@@ -107,7 +107,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Decides in the store; an approved call runs.
+    /// Records the decision in the store; an approved call runs.
     async fn decide(&self, session: &SessionRecord, answer: &ApprovalAnswer) -> Result<(), confirm::Error> {
         let approver = Approver {
             token: &answer.approval_id,
@@ -125,7 +125,7 @@ impl Agent {
         decided.map(drop)
     }
 
-    /// Decides, records the result and continues the turn, in a task of its own.
+    /// Decides, records the result and continues the turn in a task of its own.
     fn spawn_decided(
         &self,
         mut writer: LogWriter,

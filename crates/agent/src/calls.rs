@@ -1,4 +1,5 @@
-//! The calls of a step: they run through the orchestrator, and their results are written as they come.
+//! The calls of a step: they run through the orchestrator, and their results are written in the order in which they
+//! end.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ impl TurnRun {
         let (lost, calls): (Vec<_>, Vec<_>) =
             calls.into_iter().partition(|call| call.is_redacted && !self.secret_args.contains_key(&call.id));
         for call in &lost {
-            // A process that has died had the secret arguments.
+            // The secret arguments were only in the memory of a process that has died.
             let event = self.outcome_of_lost(call).await;
             self.writer.push(event).await?;
         }
@@ -92,7 +93,7 @@ impl TurnRun {
         }
     }
 
-    /// Records what became of the calls of a stopped turn. Reads were cancelled; a write that runs is waited for.
+    /// Records the outcome of the calls of a stopped turn. Reads were cancelled; running writes are awaited.
     async fn settle_stopped(&mut self, calls: &[ToolCallPart]) -> Result<(), WriteError> {
         for call in calls {
             let known =
@@ -105,7 +106,7 @@ impl TurnRun {
             let event = match execution.map(|execution| execution.status) {
                 Some(ExecutionStatus::Finished(envelope)) => self.finished(call, &envelope),
                 Some(ExecutionStatus::Running | ExecutionStatus::InDoubt) if continues => {
-                    // The same call again: it waits for the one that runs, and starts nothing.
+                    // Sending the same call again waits for the running one and starts nothing.
                     let envelope = self.orchestrator.call(self.call_request(call)).await;
                     self.finished(call, &envelope)
                 }
@@ -123,7 +124,7 @@ impl TurnRun {
         self.writer.commit([]).await
     }
 
-    /// Whether a call of this tool continues when its caller goes away.
+    /// Whether a call of this tool continues when its caller disconnects.
     async fn continues(&self, call: &ToolCallPart) -> bool {
         let runtime = self.orchestrator.runtime_for(&self.session).await.ok().flatten();
         let spec = runtime.as_ref().and_then(|runtime| runtime.toolset().metadata(&call.tool));

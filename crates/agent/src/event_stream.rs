@@ -13,11 +13,10 @@ use crate::live_turn::LiveTurn;
 
 /// How many entries are read at a time.
 const PAGE: usize = 256;
-/// How often the log of another process is read.
+/// How often the log of a turn in another process is read.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The events of a session after a position. It ends when no turn runs any more. While it exists, the turn has a
-/// listener.
+/// The events of a session after a position. Ends when no turn runs. Counts as a listener of the turn.
 #[derive(Debug)]
 pub struct EventStream {
     orchestrator: Orchestrator,
@@ -42,7 +41,7 @@ impl EventStream {
         Self { orchestrator, session, position, ready: VecDeque::new(), live, has_ended: false }
     }
 
-    /// The next event. `None` when all events were read and no turn runs.
+    /// The next event. `None` when all events are read and no turn runs.
     pub async fn next(&mut self) -> store::Result<Option<Event>> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -55,7 +54,7 @@ impl EventStream {
                 _ => self.read_store().await?,
             };
             match self.live.take() {
-                // Another process has taken the log: its end is in the store.
+                // Another process has taken over the log: its end is in the store.
                 Some(live) if is_over && !self.has_ended => live.remove_listener(),
                 live => {
                     self.live = live;
@@ -67,7 +66,7 @@ impl EventStream {
         }
     }
 
-    /// Waits for events of a turn in this process. True when it is over and all events were read.
+    /// Waits for events of a turn in this process. Returns true when the turn has ended and all events are read.
     async fn follow(&mut self, live: &LiveTurn) -> bool {
         let mut progress = live.progress();
         let position = self.position;
@@ -77,10 +76,10 @@ impl EventStream {
         is_over
     }
 
-    /// Reads stored events. True when there are none, and no process writes any.
+    /// Reads stored events. Returns true when there are none and no process writes to the log.
     async fn read_store(&mut self) -> store::Result<bool> {
         let store = self.orchestrator.store();
-        // Asked before the entries are read: a writer that closes the log meanwhile has written all of them.
+        // Checked before the entries are read: a writer that closes the log meanwhile has written all of them.
         let writer = store.log_writer(&self.session).await?;
         let entries = store.log_entries(&self.session, self.position, PAGE).await?;
         for entry in &entries {
@@ -88,7 +87,7 @@ impl EventStream {
         }
         match (&self.live, entries.is_empty()) {
             (_, false) => Ok(false),
-            // The events before this run of the turn are read.
+            // All events before this run of the turn are read.
             (Some(live), true) => {
                 self.position = self.position.max(live.first);
                 Ok(false)

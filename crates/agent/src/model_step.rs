@@ -15,14 +15,14 @@ use crate::model::{ModelError, ModelEvent, ModelStream};
 use crate::spans::FinishedRequest;
 use crate::turn::{LoopControl, SentRequest, TurnRun, failed};
 
-/// The largest arguments of one call.
+/// Maximum size of the arguments of one call.
 const MAX_ARGUMENT_BYTES: usize = 1 << 20;
-/// The most calls of one response that are run.
+/// Maximum number of calls of one response that run.
 const MAX_CALLS: usize = 64;
-/// How much of unreadable arguments is stored.
+/// Maximum number of bytes of unreadable arguments that are stored.
 const MAX_EXCERPT_BYTES: usize = 1024;
 
-/// A response while it is read.
+/// A response while it is being read.
 #[derive(Default)]
 struct Response {
     /// The open part, and whether it is reasoning.
@@ -40,7 +40,7 @@ enum StepEnd {
 }
 
 impl TurnRun {
-    /// Asks the model once, and records its response.
+    /// Sends one request to the model, and records its response.
     pub(crate) async fn ask_model(&mut self) -> Result<LoopControl, WriteError> {
         let (step, next_part) = self.logged().map_or((1, 0), |turn| (turn.steps_begun + 1, turn.next_part));
         let sent = self.sent_ahead.take().unwrap_or_else(|| self.send_request());
@@ -154,7 +154,7 @@ impl TurnRun {
         ProviderData { provider: self.agent.model.provider().to_owned(), value }
     }
 
-    /// The events of the calls. Those that cannot run have their result at once.
+    /// The events of the calls. Calls that cannot run get their result at once.
     async fn record_calls(&mut self, step: u32, calls: Vec<(Call, Option<Value>)>) -> Vec<EventBody> {
         let mut events = Vec::new();
         let mut results = Vec::new();

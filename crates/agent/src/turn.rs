@@ -1,4 +1,5 @@
-//! The turn loop: what the log says decides what comes next, so that a turn continues after a crash as after a pause.
+//! The turn loop. The log decides on the next action, so that a turn continues in the same way after a crash and
+//! after a pause.
 //!
 //! ```text
 //! model → calls through the orchestrator → results → model → … → final answer, a pause, or a limit
@@ -34,31 +35,31 @@ pub(crate) struct TurnRun {
     pub agent: Arc<Inner>,
     pub orchestrator: Orchestrator,
     pub options: Arc<AgentOptions>,
-    /// With the principal that asks now.
+    /// With the principal of the current request.
     pub session: Arc<SessionRecord>,
     pub principal: Arc<Principal>,
     pub writer: LogWriter,
     pub turn: Arc<str>,
     pub toolbox: Toolbox,
     pub context: Arc<TurnContext>,
-    /// The request for the first step of a new turn. It is sent while the begin of the turn is written to the disk, and its
-    /// response is read afterwards: nothing acts on it before.
+    /// The request for the first step of a new turn. It is sent while the beginning of the turn is written to the
+    /// disk; its response is read only after that.
     pub sent_ahead: Option<SentRequest>,
     /// The arguments of calls that the log has without secrets.
     pub secret_args: HashMap<String, Value>,
     pub cancelled: Shared<BoxFuture<'static, ()>>,
-    /// Only if somebody observes it.
+    /// Only if there is an observer.
     pub span: Option<Span>,
 }
 
-/// A request to the model that waits for its response. Dropping it cancels the request.
+/// A sent request. Dropping it cancels the request.
 pub(crate) struct SentRequest {
     pub at: Instant,
     response: JoinSet<Result<ModelStream, ModelError>>,
 }
 
 impl SentRequest {
-    /// The begin of the response.
+    /// The beginning of the response.
     pub async fn response(mut self) -> Result<ModelStream, ModelError> {
         let failed = || ModelError {
             kind: ModelErrorKind::Unavailable,
@@ -70,7 +71,7 @@ impl SentRequest {
 
 /// The next action of the loop.
 enum NextAction {
-    /// Ask the model.
+    /// Send a request to the model.
     Model,
     /// The last step is incomplete: repeat it.
     Repeat,
@@ -85,7 +86,7 @@ pub(crate) enum LoopControl {
 }
 
 impl TurnRun {
-    /// When to cancel: the turn is stopped, or nobody has listened for the grace time.
+    /// When to cancel: the turn is stopped, or had no listener for the grace time.
     pub fn cancellation(writer: &LogWriter, options: &AgentOptions) -> Shared<BoxFuture<'static, ()>> {
         let (live, grace) = (Arc::clone(&writer.live), options.grace);
         async move { live.cancelled(grace).await }.boxed().shared()
@@ -94,7 +95,7 @@ impl TurnRun {
     /// Runs the turn until it ends or pauses, and closes the log.
     pub async fn run(mut self) {
         let started = Instant::now();
-        // Tool spans are children of the turn's.
+        // Tool spans are children of the turn's span.
         let ended = match self.span {
             Some(span) => span.own.scope(self.run_to_end()).await,
             None => self.run_to_end().await,
@@ -215,7 +216,7 @@ impl TurnRun {
     fn messages(&self) -> Vec<Message> {
         let mut messages = Vec::new();
         for turn in &self.writer.conversation.turns {
-            // The client has sent what comes before this turn.
+            // The client has sent the conversation before this turn.
             if let Some(history) = &turn.context.history {
                 messages.clone_from(history);
             }
@@ -223,7 +224,7 @@ impl TurnRun {
             if let Some(note) = &turn.note {
                 message.parts.push(InputPart::Text { text: format!("[Note of the system: {note}]") });
             }
-            // Empty when the history of the request goes on.
+            // Empty when the request's history ends with the assistant.
             if !message.parts.is_empty() {
                 messages.push(Message::User(message));
             }

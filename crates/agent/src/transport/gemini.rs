@@ -1,4 +1,4 @@
-//! Gemini's `streamGenerateContent`. Thought signatures go back on the part that they came with.
+//! Gemini's `streamGenerateContent`. Thought signatures are sent back on their part.
 
 use serde_json::{Value, json};
 use toolwright_providers::provider;

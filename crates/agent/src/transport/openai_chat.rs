@@ -1,4 +1,4 @@
-//! OpenAI Chat Completions, and the many servers with the same API: llama.cpp, vLLM, LM Studio, …
+//! OpenAI Chat Completions, also spoken by llama.cpp, vLLM, LM Studio and many other servers.
 
 use serde_json::{Map, Value, json};
 use toolwright_providers::provider;

@@ -1,4 +1,4 @@
-//! The words for yes and no, when a user answers by voice. Only whole utterances that are clear count.
+//! The words for yes and no in spoken answers. Only an utterance that is clear as a whole counts.
 
 use std::collections::BTreeMap;
 
@@ -20,10 +20,10 @@ pub(crate) enum Answer {
     Unclear,
 }
 
-/// Language, yes, no, words that change nothing.
+/// Language, yes, no, neutral words.
 type Row = (&'static str, &'static [&'static str], &'static [&'static str], &'static [&'static str]);
 
-/// The languages that are known without settings.
+/// The built-in languages.
 #[rustfmt::skip]
 const LANGUAGES: &[Row] = &[
     ("en",
@@ -56,7 +56,7 @@ const LANGUAGES: &[Row] = &[
      &["alsjeblieft", "alstublieft", "dank je", "dat", "het", "eh"]),
 ];
 
-/// The words in force.
+/// The words in use, by language.
 #[derive(Debug, Clone)]
 pub(crate) struct Lexicon(BTreeMap<String, Words>);
 
@@ -68,7 +68,7 @@ struct Words {
 }
 
 impl Lexicon {
-    /// The known languages; `own` adds languages, or words to one.
+    /// The built-in languages, extended by `own` with languages or words.
     pub fn new(own: &BTreeMap<String, YesNoWords>) -> Self {
         let mut languages: BTreeMap<String, Words> = BTreeMap::new();
         let phrases = |words: &[&str]| words.iter().map(|phrase| split(phrase)).collect::<Vec<_>>();
@@ -84,8 +84,7 @@ impl Lexicon {
         Self(languages)
     }
 
-    /// The meaning of an utterance. Without a language, or with an unknown one, all known languages are tried and must
-    /// agree.
+    /// The meaning of an utterance. If the language is missing or unknown, all languages are tried and must agree.
     pub fn answer(&self, language: Option<&str>, utterance: &str) -> Answer {
         let language = language.and_then(|tag| tag.split('-').next()).map(str::to_ascii_lowercase);
         if let Some(words) = language.and_then(|language| self.0.get(&language)) {
@@ -102,7 +101,7 @@ impl Lexicon {
 }
 
 impl Words {
-    /// Yes: every word belongs to a phrase of yes, or changes nothing. No: a phrase of no is in it, and none of yes.
+    /// Yes: every word belongs to a phrase of yes, or is neutral. No: contains a phrase of no, and none of yes.
     fn answer(&self, utterance: &[String]) -> Answer {
         let (mut yes, mut no, mut other) = (0, 0, 0);
         let mut rest = utterance;

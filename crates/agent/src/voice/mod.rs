@@ -1,6 +1,7 @@
 //! Voice: bridges a client's audio to a voice model, and the model's calls to the orchestrator.
 //!
-//! [`VoiceAgent`] opens sessions. `bridge` runs one, and knows no provider; `transport` has one file a provider.
+//! [`VoiceAgent`] opens sessions. `bridge` runs one session without knowing the provider; `transport` has one file
+//! per provider.
 
 mod bridge;
 mod client;

@@ -1,7 +1,7 @@
-//! Writes voice turns to the conversation log of the session, in the form of text turns: the history shows both.
-//!
-//! A turn is collected while it runs, because transcripts arrive late and out of order, and written when it is complete,
-//! when it asks for approval, and at the end of the session.
+//! Writes voice turns to the conversation log of the session, in the form of text turns, so that one history shows
+//! both.
+//! A turn is collected while it runs, because transcripts arrive late and out of order. It is written when it is
+//! complete, when it asks for confirmation, and at the end of the session.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::event::{EventBody, FinishReason, InputPart, ToolCallPart, TurnOutcome
 use crate::ids;
 use crate::log_writer::{LogWriter, OpenOutcome, WriteError};
 
-/// Longer transcripts of one turn are cut.
+/// Maximum length of the transcripts of one turn; longer ones are cut.
 const MAX_TEXT_BYTES: usize = 64 << 10;
 
 /// The turn that is being collected.
@@ -22,7 +22,7 @@ pub(super) struct TurnLog {
     session: String,
     model: String,
     draft: VoiceTurnDraft,
-    /// Events of turns that were written before.
+    /// Events of turns that are already written.
     late: Vec<(Arc<str>, EventBody)>,
 }
 
@@ -41,7 +41,7 @@ impl TurnLog {
         Self { orchestrator, session, model, draft: VoiceTurnDraft::default(), late: Vec::new() }
     }
 
-    /// Sets what the user has said in this turn.
+    /// Sets the user's words in this turn.
     pub fn user(&mut self, text: &str) {
         self.draft.user = text.to_owned();
         truncate(&mut self.draft.user);
@@ -56,7 +56,7 @@ impl TurnLog {
         self.draft.calls.push(call);
     }
 
-    /// A result, a request for approval or a decision. It may belong to an earlier turn.
+    /// A result, a confirmation request or a decision. It may belong to an earlier turn.
     pub fn event(&mut self, turn: Option<&Arc<str>>, event: EventBody) {
         match turn {
             Some(turn) => self.late.push((Arc::clone(turn), event)),
@@ -77,9 +77,9 @@ impl TurnLog {
         user.trim().is_empty() && assistant.trim().is_empty() && calls.is_empty() && results.is_empty()
     }
 
-    /// Writes the turn, and begins the next. Returns the id of the turn that was written.
-    ///
-    /// A log that another process writes, and a store that fails, are reported; the turn is then kept for the next time.
+    /// Writes the turn and begins the next one. Returns the id of the written turn.
+    /// If another process writes to the log, or the store fails, this is logged and the turn is kept for the next
+    /// attempt.
     pub async fn end_turn(&mut self) -> Option<Arc<str>> {
         if self.is_empty() && self.late.is_empty() {
             return None;
@@ -144,7 +144,8 @@ impl TurnLog {
             events.push(EventBody::StepStarted { step, model: self.model.clone() });
             events.push(EventBody::Text { part: 0, text: text.to_owned() });
             events.push(EventBody::PartEnded { part: 0, provider_data: None });
-            // An interrupted step counts as incomplete, and its text must stay: the end of the turn says it.
+            // An interrupted step would count as incomplete and lose its text, so the end of the turn records the
+            // interruption.
             events.push(EventBody::StepFinished { step, finish: FinishReason::Stop, usage: None });
         }
         let outcome = match () {

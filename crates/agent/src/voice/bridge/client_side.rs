@@ -65,7 +65,7 @@ impl Bridge {
         }
     }
 
-    /// A button: the rest of the turn is not heard.
+    /// Answered with a button: the rest of the model's turn is not played.
     fn client_interrupts(&mut self) {
         if self.speech.item.as_ref().is_some_and(|item| !item.is_ended) {
             self.speech.is_cut = true;
@@ -106,14 +106,14 @@ impl Bridge {
         }
     }
 
-    /// Sends to the model, if it is connected.
+    /// Sends a command to the model, if it is connected.
     pub(super) fn send(&mut self, command: Command) {
         if let Some(connection) = &mut self.connection {
             connection.send(command);
         }
     }
 
-    /// The user has said something new: a turn begins, with a new budget.
+    /// New input of the user: begins a turn with a new budget.
     pub(super) async fn begin_turn(&mut self) {
         if self.turn.is_open {
             return;
@@ -121,7 +121,7 @@ impl Bridge {
         self.end_logged_turn().await;
         self.turn = TurnState { is_open: true, ..TurnState::default() };
         if self.shared.options.provider.tools == ToolUse::Delegates {
-            // A delegated task is a turn of the text agent, which begins it.
+            // The text agent begins the turn of a delegation.
             return;
         }
         match self.orchestrator.begin_turn(&self.session.id).await {

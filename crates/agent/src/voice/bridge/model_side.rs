@@ -10,11 +10,11 @@ use crate::metrics::series;
 use crate::voice::client::{ClientOutput, Speaker};
 use crate::voice::transport::{Command, Event, ToolUse};
 
-/// How long a client may take to report what it had played when it was interrupted.
+/// How long to wait for the client's playback position after an interruption.
 const PLAYED_TIMEOUT: Duration = Duration::from_millis(300);
-/// The largest frame that is sent to a client.
+/// Maximum size of an audio frame to the client.
 const MAX_FRAME_BYTES: usize = 32 << 10;
-/// The longest transcript of one utterance.
+/// Maximum length of the transcript of one utterance.
 const MAX_UTTERANCE_BYTES: usize = 16 << 10;
 
 impl Bridge {
@@ -64,7 +64,7 @@ impl Bridge {
         let is_other = |item: &Item| {
             item.is_ended || item.is_interrupted || (provider_id.is_some() && item.provider_id != provider_id)
         };
-        // A late piece of what the user has interrupted.
+        // Audio of an interrupted response.
         let is_late = |item: &Item| {
             item.is_interrupted && item.provider_id.is_some() && item.provider_id == provider_id
         };
@@ -99,7 +99,7 @@ impl Bridge {
         }
     }
 
-    /// All audio of the item has come.
+    /// All audio of the item has arrived.
     pub(super) fn end_item(&mut self) {
         let Some(item) = self.speech.item.as_ref().filter(|item| !item.is_ended && !item.is_interrupted)
         else {
@@ -115,7 +115,7 @@ impl Bridge {
         self.send_to_client(ClientOutput::AudioEnded { item, ms });
     }
 
-    /// Stops what is being played. The model is told once it is known how much was heard.
+    /// Stops playback. The model is informed when the playback position is known.
     pub(super) fn interrupt(&mut self) {
         if !self.speech.is_playing() && self.speech.item.as_ref().is_none_or(|item| item.is_ended) {
             return;
@@ -131,7 +131,7 @@ impl Bridge {
         self.shared.metrics.count(|metrics| metrics.interruptions += 1);
     }
 
-    /// Tells the model how much of the interrupted item was heard.
+    /// Reports to the model how much of the interrupted item was played.
     pub(super) fn truncate(&mut self) {
         self.timers.truncate_at = None;
         let ms = self.speech.heard_ms();
@@ -148,10 +148,10 @@ impl Bridge {
 
     async fn user_text(&mut self, text: &str, is_final: bool) {
         self.timers.activity();
-        // The transcript of a turn that the model has answered already.
+        // The transcript of an utterance that the model has already answered.
         if !self.turn.awaits_transcript || self.turn.is_open {
             let is_new = self.turn.user_piece_at.is_none();
-            // A model that owns turn-taking also hears what is no interruption.
+            // The model receives all audio, and decides itself what is an interruption.
             if is_new && self.shared.options.provider.tools == ToolUse::Calls {
                 self.interrupt();
             }
@@ -176,7 +176,7 @@ impl Bridge {
         self.send_to_client(ClientOutput::Transcript { speaker, text, is_final: false, is_interrupted: false });
     }
 
-    /// The user has said the whole of it.
+    /// The utterance of the user is complete.
     pub(super) async fn user_utterance_complete(&mut self) {
         if self.turn.user_piece_at.take().is_none() {
             return;
@@ -213,7 +213,7 @@ impl Bridge {
     async fn turn_complete(&mut self) {
         self.end_item();
         self.speech.is_cut = false;
-        // The user's words are complete when the model has answered them.
+        // An utterance is complete once the model has answered it.
         let is_heard = self.turn.user_piece_at.is_some();
         if is_heard {
             self.user_utterance_complete().await;
@@ -241,7 +241,7 @@ impl Bridge {
         self.flush_notes();
     }
 
-    /// The model's utterance is complete. Returns it.
+    /// Completes the model's utterance, and returns it.
     pub(super) fn end_assistant_text(&mut self) -> String {
         let text = std::mem::take(&mut self.turn.assistant_text).trim().to_owned();
         if !text.is_empty() {
@@ -256,7 +256,7 @@ impl Bridge {
         text
     }
 
-    /// Whether the model can be told something without cutting it off.
+    /// Whether the model can receive a text without being interrupted.
     fn is_model_idle(&self) -> bool {
         let is_speaking =
             self.speech.item.as_ref().is_some_and(|item| !item.is_ended && !item.is_interrupted);
@@ -266,7 +266,7 @@ impl Bridge {
             && !self.calls.blocks_model()
     }
 
-    /// Gives the model what the server has to tell it, once it does not speak.
+    /// Sends the waiting texts of the server to the model, once it is idle.
     pub(super) fn flush_notes(&mut self) {
         if self.notes.is_empty() || !self.is_model_idle() {
             return;

@@ -146,7 +146,7 @@ fn realtime_asks_for_one_response_after_all_results() {
     assert_eq!(first[0]["item"]["call_id"], "b");
     let second = write(&mut *codec, result("a"));
     assert_eq!(second[1], json!({ "type": "response.create" }));
-    // While a response is made, another is not asked for.
+    // While a response is being made, no other is requested.
     assert_eq!(write(&mut *codec, Command::Context("late".to_owned())).len(), 1);
     let (next, events) = read(&mut *codec, response_done("completed", json!([])));
     assert_eq!(next, [json!({ "type": "response.create" })]);

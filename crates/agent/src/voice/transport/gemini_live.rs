@@ -1,4 +1,5 @@
-//! Gemini Live: `BidiGenerateContent` over WebSocket. Messages have one key each; the server's come as text or binary.
+//! Gemini Live: `BidiGenerateContent` over WebSocket. Each message has one key; the server sends text or binary
+//! frames.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +28,8 @@ pub(super) const PROVIDER: VoiceProvider = VoiceProvider {
 
 struct GeminiLive {
     setup: ConnectionSetup,
-    /// Whether the conversation goes on while calls run; stated for each tool, because models differ in their default.
+    /// Whether the conversation continues while calls run. Declared for each tool, because the models' defaults
+    /// differ.
     behavior: Behavior,
     is_ready: bool,
 }
@@ -40,8 +42,8 @@ enum Behavior {
 
 impl GeminiLive {
     fn new(setup: ConnectionSetup) -> Self {
-        // 3.8 cancels a blocking call at any new input, and its thinking variant refuses blocking ones. Older models are
-        // synchronous.
+        // Model 3.8 cancels a blocking call at any new input, and its thinking variant refuses blocking calls. Older
+        // models are synchronous.
         let behavior = if setup.model.contains("3.8") { Behavior::NonBlocking } else { Behavior::Blocking };
         Self { setup, behavior, is_ready: false }
     }
@@ -173,7 +175,7 @@ impl Codec for GeminiLive {
             Command::Result { id, name, content } => {
                 self.result(id, name, &content).iter().for_each(|message| output.send(message));
             }
-            // The API has no message that stops the model or says something outside of the conversation.
+            // The API has no message that stops the model or makes it speak outside of the conversation.
             Command::Muted(false) | Command::Filler(_) | Command::Interrupt { .. } | Command::Close => {}
         }
     }

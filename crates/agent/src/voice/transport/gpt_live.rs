@@ -1,6 +1,5 @@
-//! GPT-Live: full duplex, without tools of its own. The model delegates; the text agent's answer goes back as commentary.
-//!
-//! It has no turns and no end of speech: utterances are grouped here by the pauses between them.
+//! GPT-Live: full duplex, without tools. The model delegates; the text agent's answer is sent back as commentary.
+//! The API has neither turns nor an end of speech, so utterances are grouped here by pauses.
 
 use std::time::{Duration, Instant};
 
@@ -10,9 +9,9 @@ use super::{Codec, Command, Event, CodecOutput, Role, ConnectionSetup, ToolUse, 
 use crate::voice::pcm::{decode_base64, encode_base64, level};
 
 const RATE: u32 = 24_000;
-/// The model speaks only while it receives audio: silence for a tenth of a second.
+/// The model speaks only while it receives audio: sends silence of a tenth of a second.
 const SILENCE_BYTES: usize = RATE as usize * 2 / 10;
-/// The pause after which silence is sent in place of the microphone's audio.
+/// After this pause, silence is sent in place of the microphone's audio.
 const INPUT_PAUSE: Duration = Duration::from_millis(150);
 /// The pause that ends an utterance of the model.
 const OUTPUT_PAUSE: Duration = Duration::from_millis(800);
@@ -47,9 +46,9 @@ struct GptLive {
     is_ready: bool,
     next_id: u64,
     last_input: Option<Instant>,
-    /// When the model was last heard; `None` between utterances.
+    /// When the model was last audible; `None` between utterances.
     speaking: Option<Instant>,
-    /// The utterance of the user that has not ended.
+    /// The open utterance of the user.
     heard: String,
     heard_at: Instant,
 }
@@ -147,7 +146,7 @@ impl Codec for GptLive {
                 let event_id = self.event_id();
                 output.send(&json!({ "type": "session.close", "event_id": event_id }));
             }
-            // It takes no text, calls no tools, and decides itself when it stops speaking.
+            // The model accepts no text, calls no tools, and decides itself when it stops speaking.
             Command::Text(_) | Command::Result { .. } | Command::Filler(_) | Command::Interrupt { .. } => {}
         }
     }
@@ -159,7 +158,7 @@ impl Codec for GptLive {
                 output.events.push(Event::Ready);
             }
             "session.output_audio.delta" => match decode_base64(text(event, "/delta")) {
-                // Between utterances the model sends silence, which is no speech of its own.
+                // Between utterances the model sends silence, which is not speech.
                 Some(pcm) if self.speaking.is_none() && level(&pcm) < SILENCE_LEVEL => {}
                 Some(pcm) => {
                     if level(&pcm) >= SILENCE_LEVEL {
@@ -214,7 +213,7 @@ impl Codec for GptLive {
     }
 }
 
-/// An estimate of the tokens of a text: four letters, one letter of a large alphabet, or one word each.
+/// Estimates the tokens of a text: four letters, one letter of a large alphabet, or one word each.
 pub(crate) fn tokens(text: &str) -> usize {
     let (mut wide, mut narrow) = (0, 0_usize);
     for c in text.chars() {
@@ -223,7 +222,7 @@ pub(crate) fn tokens(text: &str) -> usize {
     text.split_whitespace().count().max(narrow.div_ceil(4) + wide)
 }
 
-/// The text in pieces of at most `limit` tokens, cut after a sentence or a word where there is one.
+/// The text in pieces of at most `limit` tokens, split after a sentence or a word if possible.
 pub(crate) fn pieces(text: &str, limit: usize) -> Vec<String> {
     let mut pieces = Vec::new();
     let mut rest = text.trim();

@@ -1,4 +1,4 @@
-//! OpenAI Realtime, GA form. The model waits for `response.create` after results, and has one response at a time.
+//! OpenAI Realtime, GA form. After results the model waits for `response.create`; it makes one response at a time.
 
 use serde_json::{Value, json};
 use toolwright_providers::{Call, provider};
@@ -6,7 +6,7 @@ use toolwright_providers::{Call, provider};
 use super::{Codec, Command, Event, CodecOutput, ModelCall, Role, ConnectionSetup, ToolUse, VoiceProvider, text};
 use crate::voice::pcm::{decode_base64, encode_base64};
 
-/// Enough for the model's voice detection to end the turn.
+/// Enough silence for the model's voice detection to end the turn.
 const SILENCE_BYTES: usize = 24_000 * 2 * 7 / 10;
 
 pub(super) const PROVIDER: VoiceProvider = VoiceProvider {
@@ -28,15 +28,15 @@ pub(super) const PROVIDER: VoiceProvider = VoiceProvider {
 struct OpenAiRealtime {
     setup: ConnectionSetup,
     is_ready: bool,
-    /// A response is being made, or was asked for.
+    /// A response is in progress or was requested.
     is_responding: bool,
-    /// The user speaks, so the service cancels the response by itself.
+    /// The user is speaking, so the service cancels the response itself.
     is_cancelled: bool,
-    /// The response is outside of the conversation: its end ends no turn.
+    /// The response is outside of the conversation, so its end is not the end of a turn.
     is_filler: bool,
-    /// A response is wanted as soon as none is being made and no call is open.
+    /// A response is needed once none is in progress and no call is open.
     wants_response: bool,
-    /// Calls without an answer.
+    /// Calls without a result.
     open_calls: Vec<String>,
 }
 
@@ -140,7 +140,7 @@ impl OpenAiRealtime {
     fn error(&mut self, event: &Value, output: &mut CodecOutput) {
         let (code, message) = (text(event, "/error/code"), text(event, "/error/message"));
         output.events.push(match code {
-            // Both are races with the model: it has begun, or ended, a response on its own.
+            // Both are races: the model has begun or ended a response by itself.
             "conversation_already_has_active_response" => {
                 self.wants_response = true;
                 return;
@@ -212,7 +212,7 @@ impl Codec for OpenAiRealtime {
                 output.events.push(Event::Ready);
             }
             "input_audio_buffer.speech_started" => {
-                // `interrupt_response` is about responses of the conversation, which a filler is not.
+                // `interrupt_response` applies to responses of the conversation, which a filler is not.
                 self.is_cancelled = self.is_responding && !self.is_filler;
                 output.events.push(Event::SpeechStarted);
             }
@@ -226,7 +226,7 @@ impl Codec for OpenAiRealtime {
             }
             "response.created" => self.is_responding = true,
             "response.output_audio.delta" => {
-                // A filler is no item of the conversation, and cannot be truncated.
+                // A filler is not an item of the conversation, and cannot be truncated.
                 let item = (!self.is_filler).then(|| text(event, "/item_id").to_owned());
                 match decode_base64(text(event, "/delta")) {
                     Some(pcm) => output.events.push(Event::Audio { item, pcm }),

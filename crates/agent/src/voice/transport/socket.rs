@@ -1,4 +1,4 @@
-//! The socket to a provider: connecting, reading, writing in a task of its own, pings.
+//! The socket to a provider: connects, reads, writes in a separate task, sends pings.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,18 +23,18 @@ use url::Url;
 use super::write_queue::{Queued, WriteQueue};
 use super::{Codec, Command, Event, CodecOutput, ConnectionSetup, ToolUse, VoiceProvider};
 
-/// Until the session is set up.
+/// Timeout for the setup of a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// A provider that takes nothing for so long is gone.
+/// Timeout for writes: a provider that accepts nothing for this long is gone.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
-/// For the provider's close frame, after ours.
+/// How long to wait for the provider's close frame after ours.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 const PING_INTERVAL: Duration = Duration::from_secs(10);
-/// Without any frame for so long, the connection is half-open.
+/// Timeout for reads: without any frame for this long, the connection is half-open.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
-/// How often a model that speaks only while it receives audio gets some.
+/// Interval at which a model that speaks only while it receives audio gets some.
 const CLOCK_INTERVAL: Duration = Duration::from_millis(100);
-/// Microphone audio that may wait, in seconds.
+/// Maximum duration of queued microphone audio, in seconds.
 const MAX_WAITING_AUDIO_S: usize = 4;
 const MAX_INCOMING_BYTES: usize = 4 << 20;
 const BUFFER_BYTES: usize = 8 << 10;
@@ -44,7 +44,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for T {}
 
 type Socket = WebSocketStream<Box<dyn ByteStream>>;
 
-/// Where a provider is, and with which key.
+/// The address and the key of a provider.
 pub(crate) struct Endpoint {
     url: Url,
     headers: Vec<(HeaderName, HeaderValue)>,
@@ -58,11 +58,11 @@ impl std::fmt::Debug for Endpoint {
     }
 }
 
-/// Why there is no connection. The detail is for the operator.
+/// Why there is no connection. The detail is for the operator only.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
 pub(crate) struct ConnectError {
-    /// Trying again does not help: the key or the request was refused.
+    /// Retrying does not help: the key or the request was refused.
     pub is_refused: bool,
     pub detail: String,
 }
@@ -74,7 +74,7 @@ impl ConnectError {
 }
 
 impl Endpoint {
-    /// Checks address and key; connects to nothing.
+    /// Checks address and key; does not connect.
     pub fn new(
         provider: &VoiceProvider,
         model: &str,
@@ -112,7 +112,7 @@ impl Endpoint {
         let host = self.url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
         let port = self.url.port_or_known_default().unwrap_or(443);
         let stream = TcpStream::connect((host.as_str(), port)).await.map_err(unreachable)?;
-        // Audio must not wait for more audio.
+        // Audio frames are sent immediately.
         let _ = stream.set_nodelay(true);
         let Some(tls) = &self.tls else { return Ok(Box::new(stream)) };
         let name = ServerName::try_from(host).map_err(|error| ConnectError::retryable(error.to_string()))?;
@@ -139,7 +139,7 @@ impl Endpoint {
     }
 }
 
-/// A session with a provider.
+/// A connection to a provider.
 pub(crate) struct Connection {
     reader: SplitStream<Socket>,
     queue: Arc<WriteQueue>,
@@ -159,7 +159,7 @@ impl std::fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// Connects and sets up the session.
+    /// Connects and sets up the connection.
     pub async fn open(
         provider: &'static VoiceProvider,
         endpoint: &Endpoint,
@@ -207,7 +207,7 @@ impl Connection {
         }
     }
 
-    /// Sends audio. Returns how many frames were dropped because the provider is too slow.
+    /// Queues audio. Returns the number of frames that were dropped because the provider is too slow.
     pub fn audio(&mut self, pcm: &[u8]) -> usize {
         self.codec.audio(pcm, &mut self.output);
         self.output.messages.drain(..).map(|text| self.queue.push_audio(text)).sum()
@@ -222,18 +222,18 @@ impl Connection {
         }
     }
 
-    /// Ends the connection after what is queued. What still comes is read to its end, because a socket that is closed with
+    /// Closes the connection after the queued messages. Reads until the end, because a socket that is closed with
     /// unread data is reset, and the provider would lose the last messages.
     pub fn close(mut self) {
         self.send(Command::Close);
         tokio::spawn(async move {
             let rest = async { while self.reader.next().await.is_some_and(|frame| frame.is_ok()) {} };
-            // A provider that does not close is left.
+            // A provider that does not close is abandoned.
             let _ = tokio::time::timeout(CLOSE_TIMEOUT, rest).await;
         });
     }
 
-    /// The next event; [`Event::Closed`] for ever once the connection has ended. Cancel-safe.
+    /// The next event; always [`Event::Closed`] once the connection has ended. Cancel-safe.
     pub async fn next(&mut self) -> Event {
         loop {
             if let Some(event) = self.events.pop_front() {
@@ -301,7 +301,7 @@ impl Drop for Connection {
     }
 }
 
-/// Writes what is queued until the queue is closed or the provider takes nothing more.
+/// Writes queued messages until the queue is closed or the provider accepts nothing more.
 async fn write(mut sink: SplitSink<Socket, Message>, queue: Arc<WriteQueue>) {
     while let Some(queued) = queue.next().await {
         let message = match queued {
