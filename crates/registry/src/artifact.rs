@@ -25,7 +25,7 @@ pub const FILE_NAME: &str = "tool_registry.json";
 /// Precedes the handler's path, which the content digest does not cover.
 pub(crate) const HANDLER_PATH: &str = ",\"handlerPath\":";
 
-/// The begin of the list of tools.
+/// The start of the list of tools.
 pub(crate) const TOOLS: &str = "\"tools\": [";
 
 /// The end of the artifact.

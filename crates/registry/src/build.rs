@@ -36,7 +36,7 @@ pub struct Progress {
     pub done: AtomicUsize,
 }
 
-/// How long each phase took.
+/// The duration of each phase.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Timings(pub Vec<(&'static str, Duration)>);
 

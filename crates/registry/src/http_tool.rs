@@ -1,4 +1,4 @@
-//! The request of an `http` tool, as it is declared: templates with places for arguments and secrets.
+//! The request of an `http` tool, as it is declared: templates with placeholders for arguments and secrets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,7 @@ pub struct HttpTool {
     pub data: Option<String>,
 }
 
-/// A text with places: `{argument}`, and `${VARIABLE}` of the environment.
+/// A text with placeholders: `{argument}`, and `${VARIABLE}` of the environment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Template(Vec<TemplatePart>);
 

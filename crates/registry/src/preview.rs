@@ -1,6 +1,6 @@
-//! The preview that an approver sees: a text with `{{place}}`s for arguments and for what was read.
-//! `{{a.b}}` is a member, `{{list[index]}}` the item at the position that the argument `index` has, `{{list.length}}` a
-//! count; `{{a|text}}` shows the text when `a` is missing or empty, and a missing argument is empty otherwise.
+//! The preview that an approver sees: a text with `{{…}}` placeholders for arguments and for values that were read.
+//! `{{a.b}}` is a member, `{{list[index]}}` the item whose position is the argument `index`, `{{list.length}}` a
+//! count. `{{a|text}}` shows the text when `a` is missing or empty; without a default, a missing argument is empty.
 
 use serde_json::{Map, Value};
 
@@ -29,7 +29,7 @@ struct Placeholder<'a> {
 #[derive(Clone, Copy)]
 enum Step<'a> {
     Member(&'a str),
-    /// The item at the position that this argument has.
+    /// The item at the position that this argument gives.
     Item(&'a str),
 }
 
@@ -48,8 +48,8 @@ pub fn names(template: &str) -> Result<Vec<&str>, Error> {
     Ok(names)
 }
 
-/// The template with the values filled in. A place below one of the `required` names that has no value and no default is
-/// [`Error::Missing`].
+/// The template with the values filled in. A placeholder below one of the `required` names that has neither value nor
+/// default is [`Error::Missing`].
 pub fn render(template: &str, values: &Value, required: &[&str]) -> Result<String, Error> {
     let mut out = String::new();
     for part in parts(template)? {
@@ -61,7 +61,8 @@ pub fn render(template: &str, values: &Value, required: &[&str]) -> Result<Strin
     Ok(out)
 }
 
-/// A copy of an object whose texts are templates, filled in. A text that is one place becomes the value itself.
+/// A copy of an object whose texts are templates, filled in. A text that is a single placeholder becomes the value
+/// itself.
 pub fn fill(members: &Map<String, Value>, values: &Value) -> Result<Map<String, Value>, Error> {
     members.iter().map(|(name, value)| Ok((name.clone(), fill_value(value, values)?))).collect()
 }

@@ -272,7 +272,7 @@ impl Toolset {
         self.list().filter(move |tool| tool.spec.allowed_modes.contains(&mode))
     }
 
-    /// The tools that models are told of: those that `is_usable` accepts, in their original order, and `reg_describe`.
+    /// The tools that models see: those that `is_usable` accepts, in their original order, and `reg_describe`.
     pub fn for_models(&self, is_usable: impl Fn(&Tool) -> bool) -> impl Iterator<Item = &Tool> {
         let describe = self.get(DESCRIBE).is_none().then(describe_tool);
         self.list().filter(move |tool| is_usable(tool)).chain(describe)

@@ -1,6 +1,5 @@
-//! Reports members of `context` that do not exist, such as `context.htp`, and misspelt `{ args, context }`. What would
-//! throw in every call is an error; a member that is only read or tested is a warning, because the handler may be written
-//! for other hosts, too.
+//! Reports members of `context` that do not exist, such as `context.htp`, and misspelt `{ args, context }`. Calls of
+//! unknown members are errors; reads are warnings, since handlers may test for features of other hosts.
 
 use super::HANDLER;
 use super::module::Module;
@@ -171,7 +170,7 @@ impl<'a> Uses<'a> {
         for property in pattern.properties.iter().filter(|property| !property.computed) {
             let oxc_ast::ast::PropertyKey::StaticIdentifier(key) = &property.key else { continue };
             let name = key.name.as_str();
-            // With a default value, a host that does not pass it is expected.
+            // A default value means that the handler expects hosts without it.
             let has_default = matches!(property.value, BindingPattern::AssignmentPattern(_));
             if PARAMETERS.contains(&name) || has_default {
                 continue;

@@ -1,4 +1,5 @@
-//! Dynamic imports. The parser records their positions, and the specifier is read from the text: no walk over the tree.
+//! Dynamic imports. The parser records their positions, and the specifier is read from the text; the syntax tree is
+//! not visited.
 
 use super::module::{Module, Request};
 use super::parse_module::range;

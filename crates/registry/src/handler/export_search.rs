@@ -10,9 +10,9 @@ use crate::diagnostic::DiagnosticDraft;
 use crate::excerpt::excerpt;
 use std::collections::BTreeSet;
 
-/// How many renamings are followed, within a module and between modules; the search is recursive.
+/// Maximum number of renamings that are followed, within a module and between modules; the search is recursive.
 const MAX_STEPS: usize = 100;
-/// How many exports a message lists.
+/// Maximum number of exports in a message.
 const MAX_LISTED: usize = 8;
 
 /// A value and the file that declares it, which is empty for what Toolwright exports.

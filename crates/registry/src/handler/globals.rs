@@ -1,5 +1,5 @@
-//! Warns about globals that browsers or Node.js have and the engine does not. Only a warning: code behind a check of
-//! its own may be right.
+//! Warns about globals that browsers or Node.js have and the engine does not. Only a warning, because the code may
+//! test for them.
 
 use super::module::Module;
 use super::parse_module::range;
