@@ -115,6 +115,7 @@ impl Agent {
     }
 
     /// Starts a turn, or returns the one that this message has started before. The turn runs in a task of its own.
+    ///
     /// A turn whose process has died, or whose model failed, is continued; any other is returned unchanged.
     pub async fn start(&self, request: TurnRequest) -> Result<Turn, Error> {
         let TurnRequest {
@@ -338,8 +339,8 @@ impl Agent {
         }
     }
 
-    /// The events of a session after a position; 0 for all. The stream follows the turn that runs, in this process or in
-    /// another, and ends when it ends or pauses. If the process of a turn dies, the stream ends without
+    /// The events of a session after a position; 0 for all. The stream follows the turn that runs, in this process or
+    /// in another, and ends when it ends or pauses. If the process of a turn dies, the stream ends without
     /// [`EventBody::TurnEnded`].
     pub async fn events(&self, session: &str, after: u64) -> Result<EventStream, Error> {
         self.session(session).await?;

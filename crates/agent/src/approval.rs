@@ -16,6 +16,7 @@ use crate::request::ApprovalAnswer;
 impl Agent {
     /// Approves or rejects a call, for the principal of the session. The store decides whether the answer counts: see
     /// [`confirm::answer_id`]. The turn continues once all of its calls are answered.
+    ///
     /// The same answer sent again returns the turn unchanged; a different answer is refused. Answers to several calls
     /// of a turn may arrive at once: each waits for the one before.
     pub async fn answer(&self, answer: ApprovalAnswer) -> Result<Turn, Error> {

@@ -1,5 +1,6 @@
 //! Shortens long histories: the oldest tool results first, then the oldest turns. A call and its result stay
 //! together.
+//!
 //! Removes more than needed, in steps of a quarter of the limit: the shortened history is then the same for several
 //! turns, so that providers' prompt caches hit.
 

@@ -1,5 +1,5 @@
-//! Converses with models: the turn loop, the conversation log and the transports to models. Knows nothing of HTTP routes
-//! and of HTML.
+//! Converses with models: the turn loop, the conversation log and the transports to models. Knows nothing of HTTP
+//! routes and of HTML.
 //!
 //! A wire (chat stream, OpenAI's APIs, AG-UI, the terminal) is an encoder of the conversation log:
 //!

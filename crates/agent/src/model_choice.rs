@@ -20,7 +20,8 @@ const MAX_LIST_BYTES: usize = 1 << 20;
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentSection {
-    /// `openai-chat`, `openai-responses`, `anthropic`, `gemini`, `ollama` or `offline`. Unset: see [`AgentSection::choose`].
+    /// `openai-chat`, `openai-responses`, `anthropic`, `gemini`, `ollama` or `offline`. Unset: see
+    /// [`AgentSection::choose`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,5 +1,4 @@
-//! Bounds the requests of a server that wait for their reply: a server that never reads replies would make them pile
-//! up.
+//! Limits the pending requests of a server, which would pile up if the server never reads the replies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

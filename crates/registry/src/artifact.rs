@@ -1,7 +1,7 @@
 //! `tool_registry.json`: how it is laid out, versioned, and replaced in one step.
 //!
-//! Each member of the header has its own line, and so does each tool: a build copies the lines of unchanged tools, and a
-//! person can search them.
+//! Each member of the header has its own line, and so does each tool: a build copies the lines of unchanged tools, and
+//! a person can search them.
 
 #![expect(clippy::disallowed_methods, reason = "the age of a left-over temporary file")]
 

@@ -1,5 +1,5 @@
-//! Types of conditions: finds comparisons that are never true, and members that a value cannot have, before a call does.
-//! A type that is not known is compatible with every other.
+//! Types of conditions: finds comparisons that are never true, and members that a value cannot have, before a call
+//! does. A type that is not known is compatible with every other.
 
 use cel::Program;
 use cel::common::ast::{ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};

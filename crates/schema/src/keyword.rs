@@ -1,5 +1,5 @@
-//! The keywords of JSON Schema, one row each: class, vocabulary, the types that it constrains and the form of its value.
-//! The linter and the validator both read schemas through this table.
+//! The keywords of JSON Schema, one row each: class, vocabulary, the types that it constrains and the form of its
+//! value. The linter and the validator both read schemas through this table.
 
 use serde_json::{Map, Value};
 
@@ -12,7 +12,7 @@ pub enum Class {
     Rule,
     /// Known, but constrains nothing.
     Annotation,
-    /// Unknown to strict mode; the validator still applies it where an older draft is used.
+    /// Unknown to strict mode; the validator applies it in schemas of an older draft.
     NotStrict,
 }
 

@@ -1,5 +1,6 @@
 //! Writes voice turns to the conversation log of the session, in the form of text turns, so that one history shows
 //! both.
+//!
 //! A turn is collected while it runs, because transcripts arrive late and out of order. It is written when it is
 //! complete, when it asks for confirmation, and at the end of the session.
 
@@ -78,6 +79,7 @@ impl TurnLog {
     }
 
     /// Writes the turn and begins the next one. Returns the id of the written turn.
+    ///
     /// If another process writes to the log, or the store fails, this is logged and the turn is kept for the next
     /// attempt.
     pub async fn end_turn(&mut self) -> Option<Arc<str>> {

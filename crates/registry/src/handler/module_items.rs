@@ -1,5 +1,5 @@
-//! Collects the top level of a syntax tree into a `Module`: its bindings, imports and exports, and their values as far as
-//! the syntax shows them.
+//! Collects the top level of a syntax tree into a `Module`: its bindings, imports and exports, and their values as far
+//! as the syntax shows them.
 
 use super::module::{Binding, Local, Module, Name, Request, Value};
 use super::parse_module::range;

@@ -1,5 +1,5 @@
-//! Visits the schemas that Ajv would compile, in the same order and with the same context. The rules of the keywords are
-//! in the files beside this one.
+//! Visits the schemas that Ajv would compile, in the same order and with the same context. The rules of the keywords
+//! are in the files beside this one.
 
 use std::collections::HashMap;
 
@@ -89,8 +89,8 @@ impl<'s> Linter<'s> {
         }
     }
 
-    /// Reads a schema's keywords and reports those that strict mode does not know. `None` when the schema is no object or
-    /// constrains nothing.
+    /// Reads a schema's keywords and reports those that strict mode does not know. `None` when the schema is no object
+    /// or constrains nothing.
     fn read<'p>(&mut self, value: &'s Value, location: &'p Location<'p>) -> Option<SchemaVisit<'s, 'p>> {
         let object = value.as_object()?;
         self.members = self.members.saturating_add(object.len() + 1);

@@ -1,4 +1,5 @@
 //! GPT-Live: full duplex, without tools. The model delegates; the text agent's answer is sent back as commentary.
+//!
 //! The API has neither turns nor an end of speech, so utterances are grouped here by pauses.
 
 use std::time::{Duration, Instant};

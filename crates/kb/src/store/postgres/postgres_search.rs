@@ -1,4 +1,4 @@
-//! CandidateQuery, in one transaction that reads one snapshot.
+//! Search: both candidate lists, in one transaction that reads one snapshot.
 //!
 //! Filters are exact: if few records match, all of them are compared; if many match, candidates are taken in the
 //! order of their score, or along the HNSW index, until enough of them match.
@@ -109,7 +109,7 @@ pub async fn find_candidates(
     Ok(CandidateLists { keyword, keyword_scale, vector })
 }
 
-/// The keyword list with its scale, and what the search for it has learnt about the filter.
+/// The keyword list with its scale, and what is then known about the number of matching records.
 struct KeywordCandidates {
     keyword: Vec<Candidate>,
     keyword_scale: f32,

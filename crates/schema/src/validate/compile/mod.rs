@@ -1,5 +1,5 @@
-//! Compiles a schema into nodes. As in Ajv, a `$ref` whose target contains no reference is inlined, and any other target
-//! becomes a function that is called. The difference shows in schema paths and in where defaults are filled in.
+//! Compiles a schema into nodes. As in Ajv, a `$ref` whose target contains no reference is inlined, and any other
+//! target becomes a function that is called. The difference shows in schema paths and in where defaults are filled in.
 
 mod compile_array;
 mod compile_logic;
