@@ -89,8 +89,8 @@ impl Bridge {
     ) {
         content["readBack"] = request.preview.clone().into();
         content["suggestion"] = "Read `readBack` to the user now, and ask whether that should be done, yes or no. Then \
-            wait: the user's answer is understood by the system, and the call runs by itself once it is approved. Do not \
-            call it again, and do not say that it is done before you are told so."
+            wait: the user's answer is understood by the system, and the call runs by itself once it is approved. \
+            Do not call it again, and do not say that it is done before you are told so."
             .into();
         let question = ConfirmationPrompt {
             id: confirm::new_answer_id(request, &self.session.id, &self.principal),
