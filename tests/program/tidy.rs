@@ -69,7 +69,8 @@ fn file_names_are_unique_in_their_crate() {
     let mut first: HashMap<(String, String), String> = HashMap::new();
     let mut repeated = Vec::new();
     for (name, _) in rust_files() {
-        let Some((krate, path)) = name.strip_prefix("crates/").and_then(|rest| rest.split_once("/src/")) else {
+        let Some((krate, path)) = name.strip_prefix("crates/").and_then(|rest| rest.split_once("/src/"))
+        else {
             continue;
         };
         let stem = Path::new(path).file_stem().unwrap().to_string_lossy().into_owned();
@@ -101,7 +102,8 @@ fn no_item_or_file_has_an_unclear_name() {
             let words: Vec<&str> = line.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
             let items = words.windows(2).filter(|pair| ITEMS.contains(&pair[0]) && is_unclear(pair[1]));
             let is_code = !line.trim_start().starts_with("//") && !line.contains('"');
-            unclear.extend(items.filter(|_| is_code).map(|pair| format!("{file}:{}: {}", index + 1, pair[1])));
+            unclear
+                .extend(items.filter(|_| is_code).map(|pair| format!("{file}:{}: {}", index + 1, pair[1])));
         }
     }
     assert!(unclear.is_empty(), "names that say nothing:\n{}", unclear.join("\n"));

@@ -19,13 +19,13 @@ use crate::log_writer::{LogWriter, OpenOutcome, WriteError, turn_of_writer};
 use crate::message::Message;
 use crate::metrics::{AgentMetrics, Metrics};
 use crate::model::Model;
-use crate::spans::AgentObserver;
+use crate::pending_turns::Waiting;
 use crate::request::{ClientResult, TurnInput, TurnRequest};
 use crate::settings::AgentOptions;
+use crate::spans::AgentObserver;
 use crate::toolbox::{Toolbox, ToolboxCache};
 use crate::turn::TurnRun;
 use crate::turn_context::TurnContext;
-use crate::pending_turns::Waiting;
 
 /// The longest id of a message.
 const MAX_MESSAGE_ID_BYTES: usize = 256;
@@ -353,7 +353,9 @@ impl Agent {
         self.session(session).await?;
         let Some(writer) = self.0.orchestrator.store().log_writer(session).await? else { return Ok(None) };
         let conversation = Conversation::load(&self.0.orchestrator, session).await?;
-        Ok(conversation.turn(turn_of_writer(&writer)).map(|logged| existing_turn(session, logged, conversation.end)))
+        Ok(conversation
+            .turn(turn_of_writer(&writer))
+            .map(|logged| existing_turn(session, logged, conversation.end)))
     }
 
     /// Stops the running turn: reads are cancelled, writes finish and are recorded. Returns false when no turn runs.

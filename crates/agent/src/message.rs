@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::event::{
-    ConfirmationPart, FinishReason, ProviderData, ToolCallPart, ToolResultPart, TurnOutcome, Usage, UserMessage,
+    ConfirmationPart, FinishReason, ProviderData, ToolCallPart, ToolResultPart, TurnOutcome, Usage,
+    UserMessage,
 };
 
 /// A message of the conversation.

@@ -83,7 +83,9 @@ impl TurnRun {
                 () = cancelled => return Ok(StepEnd::Cancelled),
             };
             match next {
-                Ok(Some(ModelEvent::Finished { finish, usage })) => return Ok(StepEnd::Finished(finish, usage)),
+                Ok(Some(ModelEvent::Finished { finish, usage })) => {
+                    return Ok(StepEnd::Finished(finish, usage));
+                }
                 Ok(Some(event)) => {
                     response.first_token.get_or_insert_with(Instant::now);
                     self.read(response, event).await?;

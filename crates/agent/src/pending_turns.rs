@@ -117,7 +117,9 @@ impl Agent {
                 let was_resumed = matches!(event.body, EventBody::TurnResumed);
                 let wanted = ContinueScope::BetweenSteps { was_resumed };
                 match self.continue_session(session, wanted, None).await {
-                    Ok(ContinueOutcome::Nothing) => interrupted += usize::from(self.is_interrupted(session).await?),
+                    Ok(ContinueOutcome::Nothing) => {
+                        interrupted += usize::from(self.is_interrupted(session).await?)
+                    }
                     Ok(ContinueOutcome::Running | ContinueOutcome::Turn(_)) => {}
                     Err(error) => {
                         tracing::warn!(session, "could not continue a turn after the start: {error}");
@@ -237,7 +239,8 @@ impl Agent {
             return Ok(ContinueOutcome::Running);
         };
         self.0.waiting.watch(id, &conversation);
-        let is_stuck = wanted == ContinueScope::BetweenSteps { was_resumed: true } && conversation.end == logged;
+        let is_stuck =
+            wanted == ContinueScope::BetweenSteps { was_resumed: true } && conversation.end == logged;
         let Some(last) = conversation.turns.last().filter(|last| !is_stuck && wanted.includes(last)) else {
             return Ok(ContinueOutcome::Nothing);
         };

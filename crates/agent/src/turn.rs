@@ -21,13 +21,13 @@ use toolwright_orchestrator::store::SessionRecord;
 use crate::agent::Inner;
 use crate::conversation::LoggedTurn;
 use crate::event::{EventBody, FinishReason, InputPart, ToolCallPart, TurnError, TurnOutcome};
+use crate::history_limit::trim;
 use crate::log_writer::{LogWriter, WriteError};
 use crate::message::{Message, ToolPart};
 use crate::model::{ModelError, ModelErrorKind, ModelRequest, ModelStream};
-use crate::spans::FinishedTurn;
 use crate::settings::{AgentOptions, ToolChoice};
+use crate::spans::FinishedTurn;
 use crate::toolbox::Toolbox;
-use crate::history_limit::trim;
 use crate::turn_context::TurnContext;
 
 /// One run of a turn.

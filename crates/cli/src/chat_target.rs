@@ -9,7 +9,8 @@ use reqwest::{Method, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolwright_agent::{
-    Agent, ApprovalAnswer, ConfirmationPart, EventBody, EventStream, Message, ToolPart, TurnRequest, UserMessage,
+    Agent, ApprovalAnswer, ConfirmationPart, EventBody, EventStream, Message, ToolPart, TurnRequest,
+    UserMessage,
 };
 use toolwright_contract::Principal;
 

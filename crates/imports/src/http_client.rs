@@ -164,7 +164,9 @@ impl BoundedHttpClient {
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(Error::Client)? {
             if chunk.len() > self.limits.message_bytes().saturating_sub(body.len()) {
-                return Err(Error::UnexpectedServerResponse(self.limit_exceeded.report_message(&self.limits).into()));
+                return Err(Error::UnexpectedServerResponse(
+                    self.limit_exceeded.report_message(&self.limits).into(),
+                ));
             }
             body.extend_from_slice(&chunk);
         }

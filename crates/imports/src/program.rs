@@ -31,7 +31,12 @@ pub(crate) struct Program {
 
 impl Program {
     /// Takes over the standard streams of a child, which must be pipes.
-    pub fn new(mut child: Child, server: &str, limits: &Limits, limit_exceeded: &LimitExceeded) -> io::Result<Self> {
+    pub fn new(
+        mut child: Child,
+        server: &str,
+        limits: &Limits,
+        limit_exceeded: &LimitExceeded,
+    ) -> io::Result<Self> {
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(io::Error::other("its standard streams are not pipes"));
         };
@@ -84,7 +89,13 @@ struct BoundedLines<R> {
 impl<R: AsyncRead + Unpin> BoundedLines<R> {
     fn new(inner: R, limits: &Limits, limit_exceeded: &LimitExceeded) -> Self {
         let (line, ended) = (Vec::new(), Cursor::default());
-        Self { inner: BufReader::new(inner), line, ended, limits: limits.clone(), limit_exceeded: limit_exceeded.clone() }
+        Self {
+            inner: BufReader::new(inner),
+            line,
+            ended,
+            limits: limits.clone(),
+            limit_exceeded: limit_exceeded.clone(),
+        }
     }
 
     /// Reads until a line ends, or the stream.

@@ -94,11 +94,15 @@ pub(crate) async fn connect(
         let connected = match server.endpoint().map_err(|error| error.to_string())? {
             Endpoint::Command(program, arguments) => {
                 let transport = start_program(server, program, arguments, environment, &limit_exceeded)?;
-                handler.serve_with_lifecycle(BoundedTransport::new(transport, &limit_exceeded), newest_first).await
+                handler
+                    .serve_with_lifecycle(BoundedTransport::new(transport, &limit_exceeded), newest_first)
+                    .await
             }
             Endpoint::Url(url) => {
                 let transport = http_transport(server, url, environment, &limit_exceeded)?;
-                handler.serve_with_lifecycle(BoundedTransport::new(transport, &limit_exceeded), newest_first).await
+                handler
+                    .serve_with_lifecycle(BoundedTransport::new(transport, &limit_exceeded), newest_first)
+                    .await
             }
         };
         connected.map_err(|error| error.to_string())
@@ -151,7 +155,8 @@ fn http_transport(
         .redirect(reqwest::redirect::Policy::none())
         .build()
         .map_err(|error| format!("could not create the HTTP client: {error}"))?;
-    let client = BoundedHttpClient { client, limits: server.limits.clone(), limit_exceeded: limit_exceeded.clone() };
+    let client =
+        BoundedHttpClient { client, limits: server.limits.clone(), limit_exceeded: limit_exceeded.clone() };
     let mut config = StreamableHttpClientTransportConfig::with_uri(url);
     config.custom_headers = headers;
     Ok(StreamableHttpClientTransport::with_client(client, config))

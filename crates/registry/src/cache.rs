@@ -52,7 +52,10 @@ impl Cache {
     pub fn store(&self, out: &Path) {
         let Ok(bytes) = postcard::to_stdvec(self) else { return };
         let temporary = sibling_path(out, &format!("cache.{}.tmp", std::process::id()));
-        if fs::write(&temporary, bytes).and_then(|()| fs::rename(&temporary, sibling_path(out, "cache"))).is_err() {
+        if fs::write(&temporary, bytes)
+            .and_then(|()| fs::rename(&temporary, sibling_path(out, "cache")))
+            .is_err()
+        {
             let _ = fs::remove_file(&temporary);
         }
     }

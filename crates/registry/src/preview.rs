@@ -70,7 +70,9 @@ pub fn fill(members: &Map<String, Value>, values: &Value) -> Result<Map<String, 
 fn fill_value(value: &Value, values: &Value) -> Result<Value, Error> {
     Ok(match value {
         Value::String(template) => match parts(template)?.as_slice() {
-            [PreviewPart::Text(""), PreviewPart::Placeholder(place), PreviewPart::Text("")] => place.look_up(values),
+            [PreviewPart::Text(""), PreviewPart::Placeholder(place), PreviewPart::Text("")] => {
+                place.look_up(values)
+            }
             _ => render(template, values, &[])?.into(),
         },
         Value::Array(items) => {

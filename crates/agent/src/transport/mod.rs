@@ -7,8 +7,8 @@ mod http;
 mod ollama;
 mod openai_chat;
 mod openai_responses;
-mod step_reader;
 mod request_parts;
+mod step_reader;
 
 use serde_json::Value;
 

@@ -11,11 +11,11 @@ use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::store::{SessionRecord, SessionStatus};
 use toolwright_providers::provider;
 
-use super::bridge::{Bridge, ClientFormat, BridgeCommand, NewBridge, VoiceClient};
+use super::bridge::{Bridge, BridgeCommand, ClientFormat, NewBridge, VoiceClient};
 use super::lexicon::Lexicon;
+use super::transport::{ConnectError, Connection, ConnectionSetup, HistoryMessage, Role, ToolUse};
 use super::voice_metrics::{Metrics, VoiceMetrics};
 use super::voice_settings::VoiceOptions;
-use super::transport::{ConnectError, Connection, HistoryMessage, Role, ConnectionSetup, ToolUse};
 use crate::agent::Agent;
 use crate::conversation::Conversation;
 use crate::ids;
@@ -201,7 +201,11 @@ impl VoiceAgent {
     }
 
     /// The session that runs in this process, if the token belongs to it.
-    fn resumable(&self, id: &str, token: Option<&str>) -> Result<Option<mpsc::Sender<BridgeCommand>>, StartError> {
+    fn resumable(
+        &self,
+        id: &str,
+        token: Option<&str>,
+    ) -> Result<Option<mpsc::Sender<BridgeCommand>>, StartError> {
         let running = self.0.running();
         let Some(known) = running.get(id) else { return Ok(None) };
         match token {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 use toolwright_contract::{ErrorKind, Failure, SideEffects, Success, arguments};
-use toolwright_registry::http_tool::{HttpTool, TemplatePart, Template};
+use toolwright_registry::http_tool::{HttpTool, Template, TemplatePart};
 
 use super::within;
 use crate::capability_calls::retry_after;

@@ -3,9 +3,9 @@
 //! A definition with errors is skipped and reported; the others are used. The caller says which handlers are
 //! registered: this module does not know how a call runs.
 
-mod definition;
 mod declared_http;
 mod declared_parameters;
+mod definition;
 mod parse_file;
 
 use std::fs::File;
@@ -21,8 +21,8 @@ use crate::excerpt::excerpt;
 use crate::json::write_canonical;
 use crate::toolset::{Implementation, Tool};
 
-use definition::DefinitionErrors;
 pub(crate) use declared_parameters::check_parameters;
+use definition::DefinitionErrors;
 
 /// The largest file that is read.
 pub const MAX_BYTES: usize = 4 * 1024 * 1024;

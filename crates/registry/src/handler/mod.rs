@@ -1,15 +1,15 @@
 //! Checks `handler.js` and the modules that it imports: parsed, never run. `execute` must be an exported function, and
 //! imports and globals must exist where handlers run.
 
-mod module_items;
 mod context_members;
 mod dynamic_imports;
 mod execute;
+mod export_search;
 mod globals;
 mod graph;
 mod module;
+mod module_items;
 mod parse_module;
-mod export_search;
 mod shape;
 mod specifier;
 

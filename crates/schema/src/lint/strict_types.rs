@@ -13,7 +13,10 @@ impl TypeSet {
     /// The types that a `type` keyword declares; unknown names, which the meta-schema refuses, are skipped.
     fn from_type_keyword(keywords: &Keywords<'_>) -> Self {
         let names = keywords.type_names();
-        names.iter().filter_map(Value::as_str).fold(Self::NONE, |types, name| types.with(Self::from_name(name)))
+        names
+            .iter()
+            .filter_map(Value::as_str)
+            .fold(Self::NONE, |types, name| types.with(Self::from_name(name)))
     }
 
     /// With `integer` if `number` is included.

@@ -4,7 +4,9 @@
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
-use toolwright_agent::{ConfirmationPart, Event, EventBody, ToolCallPart, ToolResultPart, TurnOutcome, Usage};
+use toolwright_agent::{
+    ConfirmationPart, Event, EventBody, ToolCallPart, ToolResultPart, TurnOutcome, Usage,
+};
 
 use super::encode::{Encoder, INTERRUPTED, is_after};
 use super::pending_text;

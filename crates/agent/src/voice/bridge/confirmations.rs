@@ -14,7 +14,7 @@ use toolwright_orchestrator::store::{Backend, ConfirmationRecord, ConfirmationSt
 
 use super::Bridge;
 use crate::event::{ConfirmationPart, EventBody, ToolResultPart, TurnOutcome};
-use crate::voice::client::{ClientOutput, DecidedBy, Outcome, ConfirmationPrompt};
+use crate::voice::client::{ClientOutput, ConfirmationPrompt, DecidedBy, Outcome};
 use crate::voice::lexicon::Answer;
 use crate::voice::transport::ToolUse;
 
@@ -294,7 +294,10 @@ impl Bridge {
     }
 
     /// Closes a request and reports its outcome to the client.
-    async fn close_question(&mut self, execution: &str) -> Option<(OpenConfirmation, Arc<ConfirmationRecord>)> {
+    async fn close_question(
+        &mut self,
+        execution: &str,
+    ) -> Option<(OpenConfirmation, Arc<ConfirmationRecord>)> {
         let position = self.confirmations.0.iter().position(|open| open.execution == execution)?;
         let open = self.confirmations.0.remove(position);
         let id = open.question.id.clone();

@@ -34,7 +34,9 @@ use self::ending::Ending;
 use self::speech::Speech;
 use self::timers::Timers;
 use self::tool_calls::{FinishedCall, ToolCalls};
-use super::client::{ClientInput, ClientOutput, ClientQueue, CloseReason, EndReason, ConfirmationPrompt, SessionReady};
+use super::client::{
+    ClientInput, ClientOutput, ClientQueue, CloseReason, ConfirmationPrompt, EndReason, SessionReady,
+};
 use super::resampler::Resampler;
 use super::transport::{ConnectError, Connection, Event};
 use super::turn_log::TurnLog;

@@ -173,7 +173,12 @@ impl Bridge {
         self.turn.user_piece_at = Some(Instant::now());
         self.delegations.heard(text);
         let (speaker, text) = (Speaker::User, text.to_owned());
-        self.send_to_client(ClientOutput::Transcript { speaker, text, is_final: false, is_interrupted: false });
+        self.send_to_client(ClientOutput::Transcript {
+            speaker,
+            text,
+            is_final: false,
+            is_interrupted: false,
+        });
     }
 
     /// The utterance of the user is complete.
@@ -195,7 +200,12 @@ impl Bridge {
 
     pub(super) fn tell_user_text(&self, text: &str) {
         let (speaker, text) = (Speaker::User, text.to_owned());
-        self.send_to_client(ClientOutput::Transcript { speaker, text, is_final: true, is_interrupted: false });
+        self.send_to_client(ClientOutput::Transcript {
+            speaker,
+            text,
+            is_final: true,
+            is_interrupted: false,
+        });
     }
 
     fn assistant_text(&mut self, text: &str) {
@@ -207,7 +217,12 @@ impl Bridge {
         }
         self.log.assistant(text);
         let (speaker, text) = (Speaker::Assistant, text.to_owned());
-        self.send_to_client(ClientOutput::Transcript { speaker, text, is_final: false, is_interrupted: false });
+        self.send_to_client(ClientOutput::Transcript {
+            speaker,
+            text,
+            is_final: false,
+            is_interrupted: false,
+        });
     }
 
     async fn turn_complete(&mut self) {

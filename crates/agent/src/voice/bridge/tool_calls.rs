@@ -234,7 +234,11 @@ impl Bridge {
         self.shared.metrics.count(|metrics| metrics.tool_time.add_duration(call.started.elapsed()));
         self.orchestrator.measure(series::VOICE_CALL, call.started.elapsed());
         let error = envelope.outcome.as_ref().err().map(|failure| failure.kind.as_str().to_owned());
-        self.send_to_client(ClientOutput::ToolFinished { call_id: execution.clone(), tool: call.tool.clone(), error });
+        self.send_to_client(ClientOutput::ToolFinished {
+            call_id: execution.clone(),
+            tool: call.tool.clone(),
+            error,
+        });
         let mut content = self.orchestrator.for_model(&self.session, &envelope);
         let request = envelope.outcome.as_ref().err().and_then(|failure| failure.confirmation.as_deref());
         match request {

@@ -9,7 +9,8 @@ use toolwright_providers::provider;
 
 use super::gpt_live::{pieces, tokens};
 use super::{
-    Codec, Command, Event, CodecOutput, HistoryMessage, ModelCall, Role, ConnectionSetup, VOICE_PROVIDERS, voice_provider,
+    Codec, CodecOutput, Command, ConnectionSetup, Event, HistoryMessage, ModelCall, Role, VOICE_PROVIDERS,
+    voice_provider,
 };
 
 fn setup(name: &str, model: &str) -> ConnectionSetup {

@@ -7,7 +7,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolwright_providers::{Call, ToolResult, provider};
 
-use super::{Codec, Command, Event, CodecOutput, ModelCall, Role, ConnectionSetup, ToolUse, VoiceProvider, text};
+use super::{
+    Codec, CodecOutput, Command, ConnectionSetup, Event, ModelCall, Role, ToolUse, VoiceProvider, text,
+};
 use crate::voice::pcm::{decode_base64, encode_base64};
 
 pub(super) const PROVIDER: VoiceProvider = VoiceProvider {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{Codec, Command, Event, CodecOutput, Role, ConnectionSetup, ToolUse, VoiceProvider, text};
+use super::{Codec, CodecOutput, Command, ConnectionSetup, Event, Role, ToolUse, VoiceProvider, text};
 use crate::voice::pcm::{decode_base64, encode_base64, level};
 
 const RATE: u32 = 24_000;
@@ -140,8 +140,7 @@ impl Codec for GptLive {
             Command::Muted(is_muted) => {
                 let kind = if is_muted { "mute" } else { "unmute" };
                 let event_id = self.event_id();
-                output
-                    .send(&json!({ "type": format!("session.input_audio.{kind}"), "event_id": event_id }));
+                output.send(&json!({ "type": format!("session.input_audio.{kind}"), "event_id": event_id }));
             }
             Command::Close => {
                 let event_id = self.event_id();

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 use toolwright_providers::{Call, provider};
 
-use super::{Codec, Command, Event, CodecOutput, ModelCall, Role, ConnectionSetup, ToolUse, VoiceProvider, text};
+use super::{
+    Codec, CodecOutput, Command, ConnectionSetup, Event, ModelCall, Role, ToolUse, VoiceProvider, text,
+};
 use crate::voice::pcm::{decode_base64, encode_base64};
 
 /// Enough silence for the model's voice detection to end the turn.

@@ -21,7 +21,7 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 use url::Url;
 
 use super::write_queue::{Queued, WriteQueue};
-use super::{Codec, Command, Event, CodecOutput, ConnectionSetup, ToolUse, VoiceProvider};
+use super::{Codec, CodecOutput, Command, ConnectionSetup, Event, ToolUse, VoiceProvider};
 
 /// Timeout for the setup of a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
