@@ -309,7 +309,7 @@ impl Agent {
     pub(crate) fn spawn(&self, run: TurnRun, resumed_at: u64) -> Result<Turn, Error> {
         let session = run.session.id.clone();
         let logged = run.logged().ok_or_else(|| Error::UnknownSession(session.clone()))?;
-        let turn = Turn { is_new: true, ..found(&session, logged, resumed_at) };
+        let turn = Turn { is_new: true, ..existing_turn(&session, logged, resumed_at) };
         let live = Arc::clone(&run.writer.live);
         self.running().insert(session.clone(), Arc::clone(&live));
         let agent = self.clone();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use toolwright_orchestrator::confirm::{self, Approver, Proof};
 use toolwright_orchestrator::store::{Backend, ConfirmationStatus, SessionRecord};
 
-use crate::agent::{Agent, RunContext, RunOptions, Turn, commit_events, found};
+use crate::agent::{Agent, RunContext, RunOptions, Turn, commit_events, existing_turn};
 use crate::conversation::Conversation;
 use crate::error::Error;
 use crate::event::EventBody;
@@ -65,7 +65,7 @@ impl Agent {
         // The decision is logged together with the result, from the store: a decision that the store has not recorded
         // did not happen.
         commit_events(&mut writer, vec![EventBody::TurnResumed]).await?;
-        let turn = Turn { is_new: true, ..found(&session.id, &turn, resumed_at) };
+        let turn = Turn { is_new: true, ..existing_turn(&session.id, &turn, resumed_at) };
         self.spawn_decided(writer, context, session, answer.clone(), tool);
         Ok(Some(turn))
     }

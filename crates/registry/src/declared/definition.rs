@@ -5,7 +5,7 @@ use toolwright_contract::suggest::{list, nearest};
 use toolwright_contract::{BUILTIN_HANDLERS, ToolSpec};
 use toolwright_schema::pointer::child_pointer;
 
-use super::{Version, http};
+use super::{Version, declared_http};
 use crate::diagnostic::DiagnosticDraft;
 use crate::excerpt::{excerpt, value_excerpt};
 use crate::fields::{self, FieldCheck, check_value};

@@ -2,7 +2,7 @@
 
 use super::module::Module;
 use super::shape::{MAX_NESTING, Shape, measure};
-use super::{collect, context_members, dynamic, error, globals};
+use super::{context_members, dynamic_imports, error, globals, module_items};
 use crate::diagnostic::DiagnosticDraft;
 use oxc_allocator::Allocator;
 use oxc_parser::{ParseOptions, Parser, ParserReturn};

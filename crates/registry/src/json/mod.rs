@@ -152,7 +152,7 @@ impl Default for ValueReader {
 }
 
 impl ValueReader {
-    fn spend<E: Error>(&self, bytes: usize) -> Result<(), E> {
+    fn charge_bytes<E: Error>(&self, bytes: usize) -> Result<(), E> {
         let left = self.values.get().checked_sub(1).zip(self.bytes.get().checked_sub(bytes));
         let (values, bytes) =
             left.ok_or_else(|| E::custom("the file grows too large when its aliases are expanded"))?;

@@ -103,7 +103,7 @@ impl Bridge {
             self.flush_notes();
         }
         if is_due(self.filler_at()) {
-            self.fill();
+            self.say_filler();
         }
         if is_due(self.timers.reconnect_at) {
             self.timers.reconnect_at = None;

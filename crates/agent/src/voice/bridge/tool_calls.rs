@@ -307,7 +307,7 @@ impl Bridge {
     }
 
     /// Speaks a filler while a tool runs.
-    pub(super) fn fill(&mut self) {
+    pub(super) fn say_filler(&mut self) {
         self.calls.has_filled = true;
         if let Some(filler) = self.shared.options.filler.clone() {
             self.shared.metrics.count(|metrics| metrics.fillers += 1);

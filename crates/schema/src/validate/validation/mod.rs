@@ -113,7 +113,7 @@ impl<'c> Validation<'c> {
 
     /// Runs without recording what is evaluated.
     #[inline]
-    fn untracked<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
+    fn without_tracking<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
         let outer = self.evaluated.take();
         let result = run(self);
         self.evaluated = outer;
