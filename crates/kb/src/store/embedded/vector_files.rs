@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! "TWVECT01"  length of the header: u64   header: JSON, padded with spaces to 64 bytes
-//! keys: u64 × rows   scales: f32 × rows, padded to 8 bytes   sketches: u64 × words × rows   rows: i8 × dimensions × rows
+//! keys: u64 × rows               scales: f32 × rows, padded to 8 bytes
+//! sketches: u64 × words × rows   rows: i8 × dimensions × rows
 //! ```
 //! Quantization: a row times its scale is the vector; its sketch has one bit per sign. Numbers are in the machine's
 //! byte order, which the magic number detects.
