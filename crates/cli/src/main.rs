@@ -1,26 +1,4 @@
-//! `toolwright`: parses the command line, runs one subcommand, sets the exit code.
-
-#![allow(clippy::disallowed_methods, reason = "the command line owns environment, clock and processes")]
-
-mod args;
-mod call_target;
-mod capabilities;
-mod chat_target;
-mod command;
-mod config;
-mod console_kb;
-mod imports;
-mod log;
-mod output;
-mod progress;
-mod read_only_store;
-mod report;
-mod server_client;
-mod server_file;
-mod store;
-mod toolset;
-mod viewer;
-mod voice;
+//! `toolwright`: the program. Its code is in the library beside it, so that both are compiled at the same time.
 
 use std::process::ExitCode;
 
@@ -29,17 +7,5 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    toolwright_orchestrator::run_if_worker();
-    // mimalloc would use transparent huge pages, which double the memory and save no time here.
-    #[cfg(target_os = "linux")]
-    let _ = rustix::thread::disable_transparent_huge_pages(true);
-    let args = args::parse();
-    // `serve` starts its log itself, when the configured format is known.
-    if !matches!(args.command, args::Command::Serve(_)) {
-        log::start();
-    }
-    match command::run(args) {
-        Ok(code) => output::exit_code(code),
-        Err(error) => output::report(&error),
-    }
+    toolwright::run_program()
 }
