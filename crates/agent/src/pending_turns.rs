@@ -179,7 +179,9 @@ impl Agent {
         let orchestrator = &self.0.orchestrator;
         let closed = match orchestrator.store().closed_confirmations(&ids, orchestrator.now()).await {
             Ok(closed) => closed,
-            Err(error) => return tracing::warn!("could not ask for answers to confirmation requests: {error}"),
+            Err(error) => {
+                return tracing::warn!("could not ask for answers to confirmation requests: {error}");
+            }
         };
         let mut sessions: Vec<&String> = closed.iter().filter_map(|id| requests.get(id)).collect();
         sessions.sort();
