@@ -1,13 +1,14 @@
-//! The benchmark of the knowledge base: ingest, search latency at several sizes with and without a 1 % filter, recall of
-//! vector search against an exact comparison, memory, and retrieval quality on public test sets.
+//! The benchmark of the knowledge base: ingest, search latency at several sizes with and without a 1 % filter, recall
+//! of vector search against an exact comparison, memory, and retrieval quality on public test sets.
 //!
-//!   cargo bench -p toolwright-kb                           speed at 10,000 and 100,000 records, quality if TOOLWRIGHT_CORPORA is set
-//!   cargo bench -p toolwright-kb -- speed --large          1,000,000 too
-//!   cargo bench -p toolwright-kb -- speed --postgres URL   in a database (`scripts/postgres start --vector` gives one)
-//!   TOOLWRIGHT_CORPORA=DIR cargo bench -p toolwright-kb -- quality      with TOOLWRIGHT_MODELS=DIR: vector and hybrid search too
+//!   cargo bench -p toolwright-kb                           speed at 10,000 and 100,000 records, quality if
+//!   TOOLWRIGHT_CORPORA is set cargo bench -p toolwright-kb -- speed --large          1,000,000 too cargo bench -p
+//!   toolwright-kb -- speed --postgres URL   in a database (`scripts/postgres start --vector` gives one)
+//!   TOOLWRIGHT_CORPORA=DIR cargo bench -p toolwright-kb -- quality      with TOOLWRIGHT_MODELS=DIR: vector and hybrid
+//!   search too
 //!
-//! Vectors are synthetic (clusters with noise, 384 dimensions): the speed of a model is not measured. Word frequencies are
-//! those of natural text.
+//! Vectors are synthetic (clusters with noise, 384 dimensions): the speed of a model is not measured. Word frequencies
+//! are those of natural text.
 
 #![allow(clippy::disallowed_methods, reason = "test code starts processes and reads the environment")]
 #![allow(clippy::print_stdout, clippy::unwrap_used)]

@@ -1,4 +1,5 @@
-//! Retrieval quality: nDCG@10 on test sets of documents, queries and relevance judgements (a directory with `docs.jsonl`,
+//! Retrieval quality: nDCG@10 on test sets of documents, queries and relevance judgements (a directory with
+//! `docs.jsonl`,
 //! `queries.jsonl` and `qrels.jsonl` each).
 
 use std::collections::HashMap;

@@ -32,7 +32,8 @@ fn process(id: &str) -> Option<(u32, u32, u64)> {
     Some((id.parse().ok()?, parent, used.sum::<u64>() + of_ended_children(id)?))
 }
 
-/// The CPU time of a process's children that have ended, in nanoseconds, counted by the kernel in hundredths of a second.
+/// The CPU time of a process's children that have ended, in nanoseconds, counted by the kernel in hundredths of a
+/// second.
 fn of_ended_children(id: &str) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
     // The second field, the name, ends with a bracket; the times are the 16th and 17th.

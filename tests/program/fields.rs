@@ -2,7 +2,8 @@
 
 use super::support::Project;
 
-/// The text to replace in a valid `schema.json`, its replacement, and the expected `line:column code` and further codes.
+/// The text to replace in a valid `schema.json`, its replacement, and the expected `line:column code` and further
+/// codes.
 #[rustfmt::skip] // a table
 const MISTAKES: &[(&str, &str, &str)] = &[
     ("\"toolId\": \"", "\"toolId\": \"9", "2:13 tool-id-form"),

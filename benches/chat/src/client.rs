@@ -1,5 +1,5 @@
-//! A client that notes when each chunk of an answer arrives. It reads the model and the server in the same way: it looks for
-//! the times in the stream, and parses nothing else.
+//! A client that notes when each chunk of an answer arrives. It reads the model and the server in the same way: it
+//! looks for the times in the stream, and parses nothing else.
 
 use std::net::SocketAddr;
 

@@ -1,14 +1,15 @@
-//! The cost of the agent beside a direct client of the model: time to the first token, time of each chunk, memory of a turn.
+//! The cost of the agent beside a direct client of the model: time to the first token, time of each chunk, memory of a
+//! turn.
 //!
 //!   cargo build --release
 //!   cargo run --release --manifest-path benches/chat/Cargo.toml
 //!   cargo run --release --manifest-path benches/chat/Cargo.toml -- --rounds 500 --first-ms 0,50
 //!   cargo run --release --manifest-path benches/chat/Cargo.toml -- --only curve --turns 100,1000
 //!
-//! A scripted model in this process streams chunks with the time at which each was sent. A client reads them directly from
-//! the model, and through the release binary of the repository (SQLite on disk, access log on): the first message of a new
-//! chat, and the next message of a chat. The three are interleaved, and differences are between requests of one round.
-//! The curve starts a new server for each number of turns.
+//! A scripted model in this process streams chunks with the time at which each was sent. A client reads them directly
+//! from the model, and through the release binary of the repository (SQLite on disk, access log on): the first message
+//! of a new chat, and the next message of a chat. The three are interleaved, and differences are between requests of
+//! one round. The curve starts a new server for each number of turns.
 
 mod client;
 mod curve;

@@ -1,5 +1,5 @@
-//! A model with OpenAI's Chat Completions API that streams as fast as its script says. Each chunk is `t`, the time at which
-//! it was sent, and a space.
+//! A model with OpenAI's Chat Completions API that streams as fast as its script says. Each chunk is `t`, the time at
+//! which it was sent, and a space.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};

@@ -1,18 +1,18 @@
-//! Compares the cost of a call with a bare axum handler that parses, validates and responds, and with a plain server on the
-//! same MCP library; neither has gates, sessions, records or an audit log.
+//! Compares the cost of a call with a bare axum handler that parses, validates and responds, and with a plain server on
+//! the same MCP library; neither has gates, sessions, records or an audit log.
 //!
 //!   cargo build --release
 //!   cargo run --release --manifest-path benches/http/Cargo.toml
 //!   cargo run --release --manifest-path benches/http/Cargo.toml -- --rounds 9 --seconds 2 --only axum,rest
 //!   cargo run --release --manifest-path benches/http/Cargo.toml -- --others benches/http/others.json
 //!
-//! All servers run at once, on one core; the load comes from the other. Every round measures all of them in a new order, and
-//! ratios compare servers within one round. The measure is the server's CPU time per request, which is stable on a busy
-//! machine as well. Toolwright is the release binary of the repository, with SQLite, audit log and access log; its two tools
-//! return a constant, like those of the others.
+//! All servers run at once, on one core; the load comes from the other. Every round measures all of them in a new
+//! order, and ratios compare servers within one round. The measure is the server's CPU time per request, which is
+//! stable on a busy machine as well. Toolwright is the release binary of the repository, with SQLite, audit log and
+//! access log; its two tools return a constant, like those of the others.
 //!
-//! `--others FILE` names more servers: `[{"name", "cmd": [...], "protocol": "mcp 2025-11-25"}]`. They listen on `PORT` and
-//! have the tools of `axum_server.rs`.
+//! `--others FILE` names more servers: `[{"name", "cmd": [...], "protocol": "mcp 2025-11-25"}]`. They listen on `PORT`
+//! and have the tools of `axum_server.rs`.
 
 mod axum_server;
 mod load;

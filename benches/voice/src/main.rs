@@ -1,10 +1,10 @@
-//! Sessions of real-time audio through `toolwright serve`: what the bridge takes for a frame, frames that were dropped, and
-//! memory for each session.
+//! Sessions of real-time audio through `toolwright serve`: what the bridge takes for a frame, frames that were dropped,
+//! and memory for each session.
 //!
 //! usage: voice-bench TOOLWRIGHT [SECONDS] [SAMPLE_RATE] [SESSIONS…]
 //!
-//! The model takes 16,000 samples a second and sends 24,000. SAMPLE_RATE is that of the clients in both directions; 0 is that of
-//! the model, so that nothing is resampled.
+//! The model takes 16,000 samples a second and sends 24,000. SAMPLE_RATE is that of the clients in both directions; 0
+//! is that of the model, so that nothing is resampled.
 
 mod model;
 

@@ -14,18 +14,18 @@ use crate::error::Error;
 use crate::event::{EventBody, InputPart, TurnOutcome, UserMessage};
 use crate::event_stream::EventStream;
 use crate::ids;
-use crate::live::LiveTurn;
-use crate::log_writer::{LogWriter, Opening, WriteError, turn_of_writer};
+use crate::live_turn::LiveTurn;
+use crate::log_writer::{LogWriter, OpenOutcome, WriteError, turn_of_writer};
 use crate::message::Message;
 use crate::metrics::{AgentMetrics, Metrics};
 use crate::model::Model;
-use crate::observe::AgentObserver;
+use crate::pending_turns::Waiting;
 use crate::request::{ClientResult, TurnInput, TurnRequest};
 use crate::settings::AgentOptions;
+use crate::spans::AgentObserver;
 use crate::toolbox::{Toolbox, ToolboxCache};
 use crate::turn::TurnRun;
 use crate::turn_context::TurnContext;
-use crate::waiting::Waiting;
 
 /// The longest id of a message.
 const MAX_MESSAGE_ID_BYTES: usize = 256;
@@ -42,13 +42,13 @@ pub(crate) struct Inner {
     toolboxes: ToolboxCache,
     /// The turns that run in this process, by session.
     running: Mutex<HashMap<String, Arc<LiveTurn>>>,
-    /// The turns that wait for approval.
+    /// The turns that wait for a confirmation.
     pub waiting: Waiting,
     pub metrics: Metrics,
     pub observer: Option<Arc<dyn AgentObserver>>,
 }
 
-/// A turn that was started, continued or found.
+/// A turn that was started, continued or already present.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turn {
     pub session: String,
@@ -58,9 +58,9 @@ pub struct Turn {
     pub reply: String,
     /// The position before the turn's first event: reading the log after it replays the whole turn.
     pub start: u64,
-    /// The position before the first event of this request. Equal to the end of the log when nothing is new.
+    /// The position before the first event of this request; the end of the log when the request added nothing.
     pub resumed_at: u64,
-    /// False when the message was known and nothing had to be run.
+    /// False when the message was already in the log and nothing had to run.
     pub is_new: bool,
 }
 
@@ -73,14 +73,14 @@ pub(crate) struct RunOptions {
 }
 
 impl Agent {
-    /// An agent with this model. Must be called in a tokio runtime: results of calls that waited for approval are
-    /// received in the background.
+    /// An agent with this model. Must be called in a tokio runtime: a background task receives the results of calls
+    /// that waited for approval.
     pub fn new(orchestrator: Orchestrator, model: Model, options: AgentOptions) -> Self {
-        Self::observed(orchestrator, model, options, None)
+        Self::with_observer(orchestrator, model, options, None)
     }
 
     /// As [`Self::new`], with an observer of turns and requests.
-    pub fn observed(
+    pub fn with_observer(
         orchestrator: Orchestrator,
         model: Model,
         options: AgentOptions,
@@ -114,9 +114,9 @@ impl Agent {
         &self.0.options
     }
 
-    /// Starts a turn, or finds the one that this message has started before. It runs in a task of its own.
+    /// Starts a turn, or returns the one that this message has started before. The turn runs in a task of its own.
     ///
-    /// A turn whose process has died, or whose model failed, continues; any other is returned as it is.
+    /// A turn whose process has died, or whose model failed, is continued; any other is returned unchanged.
     pub async fn start(&self, request: TurnRequest) -> Result<Turn, Error> {
         let TurnRequest {
             session,
@@ -158,24 +158,24 @@ impl Agent {
         mut run: RunOptions,
     ) -> Result<Turn, Error> {
         let conversation = Conversation::load(&self.0.orchestrator, id).await?;
-        // Also when the session has ended: the answer is known.
+        // Also when the session has ended: the turn is in the log.
         if let Some(turn) = conversation.turn(&message.id)
             && (!is_resumable(turn) || self.is_run(id, &message.id).await?)
         {
-            return Ok(found(id, turn, conversation.end));
+            return Ok(existing_turn(id, turn, conversation.end));
         }
         let session = self.active_session(id).await?;
         let mut writer = match self.open_log(id, &message.id, conversation).await? {
-            Opening::Opened(writer) => writer,
-            // The same message, sent twice at once.
-            Opening::Busy(turn) if turn == message.id => return self.found_running(id, &turn).await,
-            Opening::Busy(turn) => return Err(Error::Busy { turn }),
+            OpenOutcome::Opened(writer) => writer,
+            // The same message was sent twice at once.
+            OpenOutcome::Busy(turn) if turn == message.id => return self.found_running(id, &turn).await,
+            OpenOutcome::Busy(turn) => return Err(Error::Busy { turn }),
         };
         let resumed_at = writer.conversation.end;
-        // It may have been started, or ended, before the log was opened.
+        // The turn may have been started, or have ended, before the log was opened.
         let known = writer.conversation.turn(&message.id).map(|turn| (turn.clone(), is_resumable(turn)));
         if let Some((turn, false)) = &known {
-            let turn = found(id, turn, resumed_at);
+            let turn = existing_turn(id, turn, resumed_at);
             writer.close().await;
             return Ok(turn);
         }
@@ -204,12 +204,12 @@ impl Agent {
         if known.is_none() {
             run.sent_ahead = Some(run.send_request());
         }
-        committed(&mut run.writer, Vec::new()).await?;
+        commit_events(&mut run.writer, Vec::new()).await?;
         self.spawn(run, resumed_at)
     }
 
-    /// The session's tools for this run; for a new turn, a new budget. Calls that wait in the turns that it replaces are
-    /// declined.
+    /// The session's tools for this run. For a new turn, resets the budget and rejects the calls that still wait in
+    /// the turns that it replaces.
     async fn prepare(
         &self,
         session: &Arc<SessionRecord>,
@@ -229,7 +229,7 @@ impl Agent {
         Ok((context, note))
     }
 
-    /// Everything that a run needs beside its log.
+    /// What a run needs in addition to its log.
     pub(crate) async fn run_context(
         &self,
         session: &Arc<SessionRecord>,
@@ -272,8 +272,8 @@ impl Agent {
         let turn = conversation.turn_of_call(&first).map(|turn| turn.id.to_string());
         let turn = turn.ok_or_else(|| Error::UnknownClientCall(first.clone()))?;
         let mut writer = match self.open_log(id, &turn, conversation).await? {
-            Opening::Opened(writer) => writer,
-            Opening::Busy(turn) => return Err(Error::Busy { turn }),
+            OpenOutcome::Opened(writer) => writer,
+            OpenOutcome::Busy(turn) => return Err(Error::Busy { turn }),
         };
         let resumed_at = writer.conversation.end;
         let Some(logged) = writer.conversation.turn(&turn) else {
@@ -286,9 +286,9 @@ impl Agent {
                 return Err(error);
             }
         };
-        // All of them were sent before.
+        // All results were sent before.
         if parts.is_empty() {
-            let turn = found(id, logged, resumed_at);
+            let turn = existing_turn(id, logged, resumed_at);
             writer.close().await;
             return Ok(turn);
         }
@@ -300,7 +300,7 @@ impl Agent {
                 return Err(error);
             }
         };
-        committed(&mut writer, vec![EventBody::TurnResumed, EventBody::ClientResults { results: parts }])
+        commit_events(&mut writer, vec![EventBody::TurnResumed, EventBody::ClientResults { results: parts }])
             .await?;
         self.spawn(self.run(*writer, context), resumed_at)
     }
@@ -309,7 +309,7 @@ impl Agent {
     pub(crate) fn spawn(&self, run: TurnRun, resumed_at: u64) -> Result<Turn, Error> {
         let session = run.session.id.clone();
         let logged = run.logged().ok_or_else(|| Error::UnknownSession(session.clone()))?;
-        let turn = Turn { is_new: true, ..found(&session, logged, resumed_at) };
+        let turn = Turn { is_new: true, ..existing_turn(&session, logged, resumed_at) };
         let live = Arc::clone(&run.writer.live);
         self.running().insert(session.clone(), Arc::clone(&live));
         let agent = self.clone();
@@ -339,8 +339,8 @@ impl Agent {
         }
     }
 
-    /// The events of a session after a position; 0 for all. The stream follows the turn that runs, in this process or in
-    /// another, and ends when it ends or pauses. If the process of a turn dies, the stream ends without
+    /// The events of a session after a position; 0 for all. The stream follows the turn that runs, in this process or
+    /// in another, and ends when it ends or pauses. If the process of a turn dies, the stream ends without
     /// [`EventBody::TurnEnded`].
     pub async fn events(&self, session: &str, after: u64) -> Result<EventStream, Error> {
         self.session(session).await?;
@@ -353,10 +353,12 @@ impl Agent {
         self.session(session).await?;
         let Some(writer) = self.0.orchestrator.store().log_writer(session).await? else { return Ok(None) };
         let conversation = Conversation::load(&self.0.orchestrator, session).await?;
-        Ok(conversation.turn(turn_of_writer(&writer)).map(|logged| found(session, logged, conversation.end)))
+        Ok(conversation
+            .turn(turn_of_writer(&writer))
+            .map(|logged| existing_turn(session, logged, conversation.end)))
     }
 
-    /// Stops the turn that runs: reads are cancelled, writes finish and are recorded. False when none runs.
+    /// Stops the running turn: reads are cancelled, writes finish and are recorded. Returns false when no turn runs.
     pub async fn stop(&self, session: &str) -> Result<bool, Error> {
         let record = self.session(session).await?;
         let live = self.running().get(session).cloned();
@@ -367,18 +369,19 @@ impl Agent {
         self.stop_elsewhere(&record).await
     }
 
-    /// All messages of a session, with calls that wait for approval. What a crash has left unrecorded is recorded first.
+    /// All messages of a session, including calls that wait for approval. First records what a crash has left
+    /// unrecorded.
     pub async fn history(&self, session: &str) -> Result<Vec<Message>, Error> {
         let record = self.session(session).await?;
-        Ok(self.recovered(&record).await?.messages())
+        Ok(self.load_recovered(&record).await?.messages())
     }
 
-    /// Waits until no turn runs in this process: for a clean stop. Turns are not stopped by it.
+    /// Waits until no turn runs in this process, for a clean shutdown. Does not stop turns.
     pub async fn wait_until_idle(&self) {
         loop {
             let Some(live) = self.running().values().next().cloned() else { return };
             let mut progress = live.progress();
-            // An error means that it is over.
+            // An error means that the turn has ended.
             let _ = progress.wait_for(|progress| progress.is_over).await;
             tokio::task::yield_now().await;
         }
@@ -412,7 +415,7 @@ impl Agent {
     async fn found_running(&self, session: &str, turn: &str) -> Result<Turn, Error> {
         let conversation = Conversation::load(&self.0.orchestrator, session).await?;
         let logged = conversation.turn(turn).ok_or_else(|| Error::Busy { turn: turn.to_owned() })?;
-        Ok(found(session, logged, conversation.end))
+        Ok(existing_turn(session, logged, conversation.end))
     }
 
     pub(crate) fn running(&self) -> MutexGuard<'_, HashMap<String, Arc<LiveTurn>>> {
@@ -427,10 +430,10 @@ impl Agent {
     }
 }
 
-/// Everything that a run needs beside its log.
+/// What a run needs in addition to its log.
 #[derive(Debug)]
 pub(crate) struct RunContext {
-    /// With the principal that asks now.
+    /// With the principal of the current request.
     pub session: Arc<SessionRecord>,
     pub principal: Arc<Principal>,
     pub turn: Arc<str>,
@@ -438,7 +441,7 @@ pub(crate) struct RunContext {
     pub context: Arc<TurnContext>,
 }
 
-pub(crate) fn found(session: &str, turn: &LoggedTurn, resumed_at: u64) -> Turn {
+pub(crate) fn existing_turn(session: &str, turn: &LoggedTurn, resumed_at: u64) -> Turn {
     Turn {
         session: session.to_owned(),
         id: turn.id.to_string(),
@@ -454,7 +457,7 @@ fn is_resumable(turn: &LoggedTurn) -> bool {
     matches!(turn.reply.outcome, None | Some(TurnOutcome::Failed { .. }))
 }
 
-pub(crate) async fn committed(writer: &mut LogWriter, events: Vec<EventBody>) -> Result<(), Error> {
+pub(crate) async fn commit_events(writer: &mut LogWriter, events: Vec<EventBody>) -> Result<(), Error> {
     writer.commit(events).await.map_err(|error| match error {
         WriteError::Store(error) => Error::Store(error),
         WriteError::Lost => Error::Busy { turn: String::new() },

@@ -1,24 +1,24 @@
-//! A person's answer to an approval request, which continues its turn.
+//! A person's answer to a confirmation request, which continues the turn.
 
 use std::sync::Arc;
 
 use toolwright_orchestrator::confirmation_token::{self, AnswerProof, Approver};
 use toolwright_orchestrator::store::{Backend, ConfirmationStatus, SessionRecord};
 
-use crate::agent::{Agent, RunContext, RunOptions, Turn, committed, found};
+use crate::agent::{Agent, RunContext, RunOptions, Turn, commit_events, existing_turn};
 use crate::conversation::Conversation;
 use crate::error::Error;
 use crate::event::EventBody;
-use crate::log_writer::{LogWriter, Opening};
+use crate::log_writer::{LogWriter, OpenOutcome};
 use crate::message::ToolPart;
 use crate::request::ApprovalAnswer;
 
 impl Agent {
-    /// Approves or declines a call, for the principal of the session. The store decides whether the answer counts: see
-    /// [`confirmation_token::answer_id`]. The turn continues once none of its calls waits any more.
+    /// Approves or rejects a call, for the principal of the session. The store decides whether the answer counts: see
+    /// [`confirmation_token::answer_id`]. The turn continues once all of its calls are answered.
     ///
-    /// The same answer again finds the turn as it is; another answer is refused. Answers to several calls of a turn may come
-    /// at once: each waits for the one before.
+    /// The same answer sent again returns the turn unchanged; a different answer is refused. Answers to several calls
+    /// of a turn may arrive at once: each waits for the one before.
     pub async fn answer(&self, answer: ApprovalAnswer) -> Result<Turn, Error> {
         loop {
             if let Some(turn) = self.try_answer(&answer).await? {
@@ -28,28 +28,28 @@ impl Agent {
         }
     }
 
-    /// As [`Self::answer`]; `None` while the turn continues after the answer to another call.
+    /// As [`Self::answer`]; `None` while another answer is continuing the turn.
     async fn try_answer(&self, answer: &ApprovalAnswer) -> Result<Option<Turn>, Error> {
         let session = self.active_session(&answer.session).await?;
         if !session.principal.is_same_as(&answer.principal) {
             return Err(confirmation_token::Error::Refused.into());
         }
-        let conversation = self.recovered(&session).await?;
+        let conversation = self.load_recovered(&session).await?;
         let known =
             conversation.approval(&answer.approval_id).map(|(turn, tool)| (turn.clone(), tool.clone()));
         let (turn, tool) = known.ok_or(confirmation_token::Error::Refused)?;
         if let Some(decision) = &tool.decision {
             let is_same = decision.approved == answer.approved;
-            let found = is_same.then(|| found(&session.id, &turn, conversation.end));
+            let found = is_same.then(|| existing_turn(&session.id, &turn, conversation.end));
             return found.map(Some).ok_or_else(|| confirmation_token::Error::Refused.into());
         }
         let (principal, context) = (Some(Arc::clone(&answer.principal)), Arc::clone(&turn.context));
         let run = RunOptions { principal, context, replaces: None };
         let context = self.run_context(&session, &run, &turn.id).await?;
         let mut writer = match self.open_log(&session.id, &turn.id, conversation).await? {
-            Opening::Opened(writer) => *writer,
-            Opening::Busy(busy) if *busy == *turn.id => return Ok(None),
-            Opening::Busy(turn) => return Err(Error::Busy { turn }),
+            OpenOutcome::Opened(writer) => *writer,
+            OpenOutcome::Busy(busy) if *busy == *turn.id => return Ok(None),
+            OpenOutcome::Busy(turn) => return Err(Error::Busy { turn }),
         };
         let resumed_at = writer.conversation.end;
         // Edited arguments are validated first: an error belongs to this request, not to the turn.
@@ -62,9 +62,10 @@ impl Agent {
             writer.close().await;
             return Err(error.into());
         }
-        // The decision is logged with the result, from the store: what the store has not recorded was not decided.
-        committed(&mut writer, vec![EventBody::TurnResumed]).await?;
-        let turn = Turn { is_new: true, ..found(&session.id, &turn, resumed_at) };
+        // The decision is logged together with the result, from the store: a decision that the store has not recorded
+        // did not happen.
+        commit_events(&mut writer, vec![EventBody::TurnResumed]).await?;
+        let turn = Turn { is_new: true, ..existing_turn(&session.id, &turn, resumed_at) };
         self.spawn_decided(writer, context, session, answer.clone(), tool);
         Ok(Some(turn))
     }
@@ -79,7 +80,7 @@ impl Agent {
         }))
     }
 
-    /// Declines what waits for approval in the turns that a message replaces: nobody sees it any more.
+    /// Rejects the pending calls of the turns that a message replaces: their requests are no longer visible.
     pub(crate) async fn decline_replaced(
         &self,
         run: &RunContext,
@@ -99,7 +100,7 @@ impl Agent {
                 principal: Some(&run.principal),
             };
             let reason = Some("the message was replaced".to_owned());
-            // Any other error: it was answered or has expired.
+            // Any other error: the request was answered or has expired.
             if let Err(confirmation_token::Error::Store(error)) =
                 self.0.orchestrator.reject(&approver, reason).await
             {
@@ -109,7 +110,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Decides in the store; an approved call runs.
+    /// Records the decision in the store; an approved call runs.
     async fn decide(
         &self,
         session: &SessionRecord,
@@ -131,7 +132,7 @@ impl Agent {
         decided.map(drop)
     }
 
-    /// Decides, records the result and continues the turn, in a task of its own.
+    /// Decides, records the result and continues the turn in a task of its own.
     fn spawn_decided(
         &self,
         mut writer: LogWriter,

@@ -1,4 +1,5 @@
-//! The calls of a step: they run through the orchestrator, and their results are written as they come.
+//! The calls of a step: they run through the orchestrator, and their results are written in the order in which they
+//! end.
 
 use std::sync::Arc;
 
@@ -9,17 +10,17 @@ use toolwright_orchestrator::{
     CallRequest, Orchestrator, SessionRef, ToolCall, begun_task, confirmation_token,
 };
 
-use crate::event::{ApprovalPart, EventBody, ToolCallPart, ToolResultPart, TurnOutcome};
+use crate::event::{ConfirmationPart, EventBody, ToolCallPart, ToolResultPart, TurnOutcome};
 use crate::log_writer::WriteError;
-use crate::turn::{Flow, TurnRun};
+use crate::turn::{LoopControl, TurnRun};
 
 impl TurnRun {
     /// Runs calls: reads concurrently, writes in order.
-    pub(crate) async fn run_calls(&mut self, calls: Vec<ToolCallPart>) -> Result<Flow, WriteError> {
+    pub(crate) async fn run_calls(&mut self, calls: Vec<ToolCallPart>) -> Result<LoopControl, WriteError> {
         let (lost, calls): (Vec<_>, Vec<_>) =
             calls.into_iter().partition(|call| call.is_redacted && !self.secret_args.contains_key(&call.id));
         for call in &lost {
-            // A process that has died had the secret arguments.
+            // The secret arguments were only in the memory of a process that has died.
             let event = self.outcome_of_lost(call).await;
             self.writer.push(event).await?;
         }
@@ -49,11 +50,11 @@ impl TurnRun {
             }
             if !is_running && results.is_empty() {
                 self.writer.commit([]).await?;
-                return Ok(Flow::Continue);
+                return Ok(LoopControl::Continue);
             }
         }
         self.settle_stopped(&calls).await?;
-        Ok(Flow::End(TurnOutcome::Stopped))
+        Ok(LoopControl::End(TurnOutcome::Stopped))
     }
 
     fn call_request(&self, call: &ToolCallPart) -> CallRequest {
@@ -75,7 +76,7 @@ impl TurnRun {
             envelope.outcome.as_ref().err().and_then(|failure| failure.confirmation.as_deref());
         match confirmation {
             Some(request) => EventBody::ApprovalRequested {
-                approval: ApprovalPart {
+                approval: ConfirmationPart {
                     id: confirmation_token::new_answer_id(request, &self.session.id, &self.principal),
                     call_id: result.call_id,
                     tool: result.tool,
@@ -89,7 +90,7 @@ impl TurnRun {
         }
     }
 
-    /// Records what became of the calls of a stopped turn. Reads were cancelled; a write that runs is waited for.
+    /// Records the outcome of the calls of a stopped turn. Reads were cancelled; running writes are awaited.
     async fn settle_stopped(&mut self, calls: &[ToolCallPart]) -> Result<(), WriteError> {
         for call in calls {
             let known =
@@ -102,7 +103,7 @@ impl TurnRun {
             let event = match execution.map(|execution| execution.status) {
                 Some(ExecutionStatus::Finished(envelope)) => self.finished(call, &envelope),
                 Some(ExecutionStatus::Running | ExecutionStatus::InDoubt) if continues => {
-                    // The same call again: it waits for the one that runs, and starts nothing.
+                    // Sending the same call again waits for the running one and starts nothing.
                     let envelope = self.orchestrator.call(self.call_request(call)).await;
                     self.finished(call, &envelope)
                 }
@@ -120,7 +121,7 @@ impl TurnRun {
         self.writer.commit([]).await
     }
 
-    /// Whether a call of this tool continues when its caller goes away.
+    /// Whether a call of this tool continues when its caller disconnects.
     async fn continues(&self, call: &ToolCallPart) -> bool {
         let runtime = self.orchestrator.runtime_for(&self.session).await.ok().flatten();
         let spec = runtime.as_ref().and_then(|runtime| runtime.toolset().metadata(&call.tool));

@@ -1,5 +1,5 @@
-//! The conversation so far: the events of a log, put together. The turn loop decides by it, so that a turn continues in
-//! another process as it would have continued in its own.
+//! The conversation, assembled from the events of a log. The turn loop decides by it, so that a turn continues in
+//! another process exactly as in its own.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -92,7 +92,7 @@ impl Conversation {
         self.turns.iter().rfind(|turn| turn.reply.tools().any(|tool| tool.call.id == call_id))
     }
 
-    /// The call that an approval is about, and its turn.
+    /// The call of a confirmation request, and its turn.
     pub fn approval(&self, id: &str) -> Option<(&LoggedTurn, &ToolPart)> {
         let is_about = |tool: &&ToolPart| tool.approval.as_ref().is_some_and(|approval| approval.id == id);
         self.turns.iter().rev().find_map(|turn| turn.reply.tools().find(is_about).map(|tool| (turn, tool)))
@@ -144,12 +144,12 @@ impl Conversation {
 }
 
 impl LoggedTurn {
-    /// The number of the part that has not ended.
+    /// The number of the open part.
     pub const fn open_part(&self) -> Option<u32> {
         self.open_part
     }
 
-    /// It pauses for an approval, and none of its calls waits for one any more.
+    /// Whether it pauses for a confirmation although all of its calls are answered.
     pub fn is_answered(&self) -> bool {
         let waits = |tool: &ToolPart| tool.approval.is_some() && tool.result.is_none();
         self.reply.outcome == Some(TurnOutcome::AwaitsApproval) && !self.reply.tools().any(waits)
@@ -187,7 +187,7 @@ impl LoggedTurn {
                 if let Some(step) = self.reply.steps.last_mut() {
                     step.finish = Some(*finish);
                 }
-                self.reply.usage = self.reply.usage.plus(usage.unwrap_or_default());
+                self.reply.usage = self.reply.usage + usage.unwrap_or_default();
             }
             EventBody::ToolCalled { call, provider_data } => {
                 let (call, provider_data) = (call.clone(), provider_data.clone());

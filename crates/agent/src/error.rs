@@ -1,4 +1,4 @@
-//! Why a request to the agent is refused. A model that fails is no error here: it ends the turn.
+//! Why a request to the agent is refused. A failure of the model is not an error here: it ends the turn.
 
 use toolwright_orchestrator::{confirmation_token, store};
 
@@ -22,14 +22,14 @@ pub enum Error {
     MessageId { limit: usize },
     #[error("a picture must be an `https:` or `data:` URL")]
     Image,
-    /// A turn of this session runs, here or on another server.
+    /// A turn of this session is running, here or on another server.
     #[error("the session is answering another message: wait until it has ended, or stop it")]
     Busy { turn: String },
     #[error("the client's tool `{0}` has the name of a tool of the server: rename it")]
     ClientToolName(String),
     #[error("no call `{0}` of a client's tool waits for a result")]
     UnknownClientCall(String),
-    /// The approval is unknown, expired, answered before, or belongs to another session.
+    /// The confirmation request is unknown, expired, already answered, or belongs to another session.
     #[error("{0}")]
     Approval(#[from] confirmation_token::Error),
     #[error("the store is unavailable")]

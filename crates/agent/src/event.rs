@@ -16,6 +16,7 @@
 //!   ApprovalDecided, ToolFinished, StepStarted … TurnEnded
 //! ```
 
+use std::ops::Add;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -28,8 +29,8 @@ use crate::turn_context::{TurnContext, shared};
 pub struct Event {
     /// The position after the event. Reading the log after this position continues with the next event.
     ///
-    /// An event counts one, a piece of streamed text as many as it has bytes: pieces may be stored in larger portions
-    /// than they are sent in, and a position in between stays valid.
+    /// An event counts one; a piece of streamed text counts its bytes. Pieces may be stored in larger portions than
+    /// they were sent in, and positions inside of them stay valid.
     pub position: u64,
     /// The turn: the id of its user message.
     pub turn: Arc<str>,
@@ -43,26 +44,26 @@ pub struct Event {
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EventBody {
-    /// A user message begins a turn. `reply` is the id of the assistant's message, which all further events of the turn
-    /// belong to.
+    /// A user message begins a turn. `reply` is the id of the assistant's message, to which all further events of the
+    /// turn belong.
     TurnStarted {
         message: UserMessage,
         reply: String,
-        /// A message for the model that a tool has set for this turn.
+        /// A message for the model, set for this turn by a tool.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         note: Option<String>,
-        /// The turn that this one replaces. It and the turns after it are not part of the conversation any more.
+        /// The turn that this one replaces. It and all later turns are no longer part of the conversation.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         replaces: Option<String>,
         /// History, instructions and client tools of the request.
         #[serde(default, with = "shared", skip_serializing_if = "shared::is_default")]
         context: Arc<TurnContext>,
     },
-    /// The turn continues: after approvals, after results of the client's own tools, or after a crash.
+    /// The turn continues: after a confirmation, after results of the client's own tools, or after a crash.
     TurnResumed,
-    /// The model is asked. `step` counts from 1 within the turn.
+    /// A request to the model begins. `step` counts from 1 within the turn.
     StepStarted { step: u32, model: String },
-    /// The step was interrupted by a crash, and is repeated: its text and reasoning do not count.
+    /// The step was interrupted by a crash and is repeated: its text and reasoning are ignored.
     StepDiscarded { step: u32 },
     /// A piece of a text part.
     Text { part: u32, text: String },
@@ -71,7 +72,7 @@ pub enum EventBody {
     /// A text or reasoning part is complete.
     PartEnded {
         part: u32,
-        /// For the provider only: goes back to it unchanged with the next request. Wires leave it out.
+        /// Data for the provider only: sent back to it unchanged with the next request. Wires leave it out.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         provider_data: Option<ProviderData>,
     },
@@ -89,12 +90,12 @@ pub enum EventBody {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         provider_data: Option<ProviderData>,
     },
-    /// A call has its result: also if it failed, was refused or was declined. A call that runs in the background has two:
-    /// its task, and, when that has ended, the result of the task.
+    /// The result of a call, whether it succeeded, failed, was refused or was rejected. A call that runs in the
+    /// background has two: first its task, later the result of the task.
     ToolFinished { result: ToolResultPart },
-    /// A call waits for a person's approval. It has no result until then.
-    ApprovalRequested { approval: ApprovalPart },
-    /// A person has approved or declined a call. Its result follows.
+    /// A call waits for confirmation. It has no result yet.
+    ApprovalRequested { approval: ConfirmationPart },
+    /// A person has approved or rejected a call. Its result follows.
     ApprovalDecided {
         approval_id: String,
         call_id: String,
@@ -113,7 +114,7 @@ pub enum EventBody {
 /// A message of the user.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UserMessage {
-    /// Given by the client, and unique within the session: a message that is sent again runs nothing twice.
+    /// The client's id, unique within the session: a message that is sent again does not run again.
     pub id: String,
     pub parts: Vec<InputPart>,
 }
@@ -135,16 +136,16 @@ pub enum InputPart {
 /// A call that the model makes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCallPart {
-    /// The provider's id, or one of our own if that is missing, unusable or used before. The execution id.
+    /// The execution id: the provider's id, or a generated one if that is missing, unusable or already used.
     pub id: String,
-    /// As the model named it: it may be empty, or name no tool.
+    /// The name as the model wrote it: it may be empty or unknown.
     pub tool: String,
-    /// An object, or the text that is not JSON. Without the arguments that the tool marks as `writeOnly`.
+    /// An object, or the text that is not JSON. Excludes arguments that the tool marks as `writeOnly`.
     pub args: Value,
-    /// Arguments were left out: the call cannot be repeated from here.
+    /// Arguments were left out, so the call cannot be repeated from the log.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_redacted: bool,
-    /// The client has declared the tool, and runs it.
+    /// A tool of the client, which runs the call itself.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_client_tool: bool,
 }
@@ -154,38 +155,39 @@ pub struct ToolCallPart {
 pub struct ToolResultPart {
     pub call_id: String,
     pub tool: String,
-    /// As the model reads it: `{ok: true, data}` or `{ok: false, error, type, …}`.
+    /// The value for the model: `{ok: true, data}` or `{ok: false, error, type, …}`.
     #[serde(with = "shared_value")]
     pub content: Arc<Value>,
     pub is_error: bool,
-    /// The user has declined the call.
+    /// A person has rejected the call.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_declined: bool,
     pub duration_ms: u64,
-    /// The call has begun this task, and runs in the background: its result will replace this one.
+    /// The task that the call has begun. The task's result will replace this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
 }
 
-/// A request for a person's approval, as the conversation shows it to its owner.
+/// A confirmation request as the conversation shows it to the session's owner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ApprovalPart {
-    /// The owner answers with it: see [`toolwright_orchestrator::confirmation_token::answer_id`]. A model is not shown it.
+pub struct ConfirmationPart {
+    /// The id with which the owner answers: see [`toolwright_orchestrator::confirmation_token::answer_id`]. Not shown
+    /// to models.
     pub id: String,
     pub call_id: String,
     pub tool: String,
-    /// The arguments as they would run; secrets are redacted.
+    /// The arguments that would run; secrets are redacted.
     pub args: Value,
     pub preview: String,
     /// In milliseconds since 1970.
     pub expires_at: i64,
-    /// The result that the model reads while the call waits.
+    /// The result that the model receives while the call waits.
     #[serde(with = "shared_value")]
     pub content: Arc<Value>,
 }
 
-impl ApprovalPart {
-    /// The id of the confirmation request: an operator answers with it.
+impl ConfirmationPart {
+    /// The id of the confirmation request, with which an admin answers.
     pub fn confirmation_id(&self) -> &str {
         toolwright_orchestrator::confirmation_token::request_id(&self.id)
     }
@@ -198,22 +200,22 @@ impl ApprovalPart {
 pub enum TurnOutcome {
     /// The model has given its final answer.
     Completed,
-    /// The model was stopped by its output limit or by a filter of its provider.
+    /// The model stopped at its output limit or at a filter of its provider.
     Truncated,
-    /// The most steps of a turn were made without a final answer.
+    /// The turn reached its maximum number of steps without a final answer.
     StepLimit { max_steps: u32 },
-    /// Pauses: at least one call waits for approval.
+    /// Pauses: at least one call waits for confirmation.
     AwaitsApproval,
-    /// Pauses: the client runs the calls of its own tools.
+    /// Pauses: the client has to run calls of its own tools.
     AwaitsClient,
-    /// Stopped by the user, or nobody has listened for longer than the grace time.
+    /// Stopped by the user, or without a listener for longer than the grace time.
     Stopped,
-    /// The model could not be asked.
+    /// The request to the model failed.
     Failed { error: TurnError },
 }
 
 impl TurnOutcome {
-    /// The word of metrics and spans.
+    /// The name in metrics and spans.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Completed => "completed",
@@ -226,13 +228,13 @@ impl TurnOutcome {
         }
     }
 
-    /// Whether the turn continues later.
+    /// Whether the turn will continue.
     pub const fn is_pause(&self) -> bool {
         matches!(self, Self::AwaitsApproval | Self::AwaitsClient)
     }
 }
 
-/// Why a turn failed, for the user. It has neither keys nor texts of the provider.
+/// Why a turn failed, for the user. Contains neither keys nor texts of the provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnError {
     /// As in [`crate::ModelErrorKind`]: `authentication`, `unknown_model`, …
@@ -247,7 +249,7 @@ pub struct TurnError {
 pub enum FinishReason {
     Stop,
     ToolCalls,
-    /// The output limit of the model.
+    /// The output limit of the model was reached.
     Length,
     /// Refused by the model or by a filter of its provider.
     ContentFilter,
@@ -268,10 +270,10 @@ pub struct Usage {
     pub reasoning_tokens: u64,
 }
 
-impl Usage {
-    /// The sum of two.
-    #[must_use]
-    pub const fn plus(self, other: Self) -> Self {
+impl Add for Usage {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
         Self {
             input_tokens: self.input_tokens.saturating_add(other.input_tokens),
             output_tokens: self.output_tokens.saturating_add(other.output_tokens),
@@ -289,7 +291,7 @@ pub struct ProviderData {
 }
 
 impl EventBody {
-    /// How many positions it takes: see [`Event::position`].
+    /// Number of positions that the body takes: see [`Event::position`].
     pub fn length(&self) -> u64 {
         match self {
             Self::Text { text, .. } | Self::Reasoning { text, .. } => text.len().max(1) as u64,
@@ -299,8 +301,8 @@ impl EventBody {
 }
 
 impl Event {
-    /// The event without what lies before this position: a piece of text may begin before it.
-    pub(crate) fn after(&self, position: u64) -> Option<Self> {
+    /// The event without the part up to this position: a piece of text may span it.
+    pub(crate) fn suffix_after(&self, position: u64) -> Option<Self> {
         if self.position <= position {
             return None;
         }
@@ -317,7 +319,7 @@ impl Event {
         Some(Self { position: self.position, turn: Arc::clone(&self.turn), at: self.at, body })
     }
 
-    /// Adds the text of the event that follows, if it belongs to the same part.
+    /// Appends the text of the following event, if it belongs to the same part.
     pub(crate) fn extend(&mut self, next: &EventBody) -> bool {
         let (own, text) = match (&mut self.body, next) {
             (EventBody::Text { part, text }, EventBody::Text { part: next, text: more }) if part == next => {

@@ -9,15 +9,14 @@ use toolwright_orchestrator::store::{self, ConversationLog};
 
 use crate::conversation::from_entry;
 use crate::event::{Event, EventBody};
-use crate::live::LiveTurn;
+use crate::live_turn::LiveTurn;
 
 /// How many entries are read at a time.
 const PAGE: usize = 256;
-/// How often the log of another process is read.
+/// How often the log of a turn in another process is read.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The events of a session after a position. It ends when no turn runs any more. While it exists, the turn has a
-/// listener.
+/// The events of a session after a position. Ends when no turn runs. Counts as a listener of the turn.
 #[derive(Debug)]
 pub struct EventStream {
     orchestrator: Orchestrator,
@@ -42,7 +41,7 @@ impl EventStream {
         Self { orchestrator, session, position, ready: VecDeque::new(), live, has_ended: false }
     }
 
-    /// The next event. `None` when all events were read and no turn runs.
+    /// The next event. `None` when all events are read and no turn runs.
     pub async fn next(&mut self) -> store::Result<Option<Event>> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -55,7 +54,7 @@ impl EventStream {
                 _ => self.read_store().await?,
             };
             match self.live.take() {
-                // Another process has taken the log: its end is in the store.
+                // Another process has taken over the log: its end is in the store.
                 Some(live) if is_over && !self.has_ended => live.remove_listener(),
                 live => {
                     self.live = live;
@@ -67,28 +66,28 @@ impl EventStream {
         }
     }
 
-    /// Waits for events of a turn in this process. True when it is over and all events were read.
+    /// Waits for events of a turn in this process. Returns true when the turn has ended and all events are read.
     async fn follow(&mut self, live: &LiveTurn) -> bool {
         let mut progress = live.progress();
         let position = self.position;
         let reached = progress.wait_for(|progress| progress.end > position || progress.is_over).await;
         let is_over = reached.is_err() || reached.is_ok_and(|progress| progress.end <= position);
-        self.ready.extend(live.after(position));
+        self.ready.extend(live.events_after(position));
         is_over
     }
 
-    /// Reads stored events. True when there are none, and no process writes any.
+    /// Reads stored events. Returns true when there are none and no process writes to the log.
     async fn read_store(&mut self) -> store::Result<bool> {
         let store = self.orchestrator.store();
-        // Asked before the entries are read: a writer that closes the log meanwhile has written all of them.
+        // Checked before the entries are read: a writer that closes the log meanwhile has written all of them.
         let writer = store.log_writer(&self.session).await?;
         let entries = store.log_entries(&self.session, self.position, PAGE).await?;
         for entry in &entries {
-            self.ready.extend(from_entry(entry)?.after(self.position));
+            self.ready.extend(from_entry(entry)?.suffix_after(self.position));
         }
         match (&self.live, entries.is_empty()) {
             (_, false) => Ok(false),
-            // The events before this run of the turn are read.
+            // All events before this run of the turn are read.
             (Some(live), true) => {
                 self.position = self.position.max(live.first);
                 Ok(false)

@@ -1,4 +1,4 @@
-//! Branches of a conversation: a client may continue an earlier answer than the last one.
+//! Branches of a conversation: a client may continue from an earlier answer.
 
 use toolwright_orchestrator::store::{ConversationLog, Durability, LogEntry, LogOpening};
 
@@ -20,7 +20,7 @@ pub struct RunEnd {
 }
 
 impl Agent {
-    /// The end of the run whose first event follows this position. `None` when it runs, or has never ended.
+    /// The end of the run whose first event follows this position. `None` when it is running or has no end.
     pub async fn run_end(&self, session: &str, start: u64) -> Result<Option<RunEnd>, Error> {
         let mut end: Option<RunEnd> = None;
         let mut after = start;
@@ -44,7 +44,7 @@ impl Agent {
         }
     }
 
-    /// Copies the conversation of a session, up to a position, into a session that has none yet.
+    /// Copies the conversation of a session, up to a position, into a session without one.
     pub async fn fork(&self, from: &str, until: u64, to: &str) -> Result<(), Error> {
         let store = self.0.orchestrator.store();
         let writer = crate::ids::random();

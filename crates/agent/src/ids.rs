@@ -1,9 +1,9 @@
-//! Ids: random ones, and those of calls that have none.
+//! Generates ids: random ones, and deterministic ones for calls without a usable id.
 
 use sha2::{Digest, Sha256};
 use toolwright_registry::hex;
 
-/// The longest id of a call that all providers accept.
+/// Maximum length of a call id that all providers accept.
 const MAX_CALL_ID_BYTES: usize = 64;
 
 /// 24 random hex digits.
@@ -21,7 +21,7 @@ pub(crate) fn is_usable(id: &str) -> bool {
     !id.is_empty() && id.len() <= MAX_CALL_ID_BYTES && id.bytes().all(is_allowed)
 }
 
-/// The id of a call whose own cannot be used: the same for the same place in the conversation.
+/// Deterministic replacement for an unusable call id.
 pub(crate) fn call_id(turn: &str, step: u32, position: usize) -> String {
     let mut hasher = Sha256::new();
     hasher.update(turn);

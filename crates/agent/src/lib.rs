@@ -1,5 +1,5 @@
-//! Converses with models: the turn loop, the conversation log and the transports to models. Knows nothing of HTTP routes
-//! and of HTML.
+//! Converses with models: the turn loop, the conversation log and the transports to models. Knows nothing of HTTP
+//! routes and of HTML.
 //!
 //! A wire (chat stream, OpenAI's APIs, AG-UI, the terminal) is an encoder of the conversation log:
 //!
@@ -23,38 +23,37 @@
 mod agent;
 mod approval;
 mod calls;
-mod choice;
 mod client_results;
 mod conversation;
 mod error;
 mod event;
 mod event_stream;
 mod fork;
+mod history_limit;
 mod ids;
-mod live;
+mod live_turn;
 mod log_writer;
 mod message;
 mod metrics;
 mod model;
+mod model_choice;
 mod model_step;
-mod observe;
 mod offline;
+mod pending_turns;
 mod recovery;
 mod request;
 mod settings;
+mod spans;
 mod toolbox;
 mod transport;
-mod trim;
 mod turn;
 mod turn_context;
 pub mod voice;
-mod waiting;
 
 pub use agent::{Agent, Turn};
-pub use choice::AgentSection;
 pub use error::Error;
 pub use event::{
-    ApprovalPart, Event, EventBody, FinishReason, InputPart, ProviderData, ToolCallPart, ToolResultPart,
+    ConfirmationPart, Event, EventBody, FinishReason, InputPart, ProviderData, ToolCallPart, ToolResultPart,
     TurnError, TurnOutcome, Usage, UserMessage,
 };
 pub use event_stream::EventStream;
@@ -62,8 +61,9 @@ pub use fork::RunEnd;
 pub use message::{AssistantMessage, Decision, Message, Part, Step, ToolPart};
 pub use metrics::{AgentMetrics, FIRST_TOKEN_BOUNDS_MS, series};
 pub use model::{Model, ModelError, ModelErrorKind};
-pub use observe::{AgentObserver, FinishedRequest, FinishedTurn};
+pub use model_choice::AgentSection;
 pub use request::{ApprovalAnswer, ClientResult, ClientTool, ToolAccess, TurnInput, TurnRequest};
 pub use settings::{AgentOptions, ModelSettings, Timeouts, ToolChoice};
+pub use spans::{AgentObserver, FinishedRequest, FinishedTurn};
 pub use transport::RemoteModel;
 pub use turn_context::TurnContext;

@@ -1,4 +1,4 @@
-//! Writes the events of a turn: at once to its listeners, and to the store in portions.
+//! Writes the events of a turn: to its listeners at once, to the store in portions.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,20 +8,20 @@ use toolwright_orchestrator::store::{self, ConversationLog, Durability, LogOpeni
 
 use crate::conversation::{Conversation, to_entry};
 use crate::event::{Event, EventBody};
-use crate::live::{LiveTurn, is_piece};
+use crate::live_turn::{LiveTurn, is_piece};
 
-/// How long streamed text waits until it is stored. A process that is killed loses at most this much of an answer.
+/// How long streamed text is buffered before it is stored: the maximum that a killed process loses.
 const STORE_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The turn of a writer that runs none: it only records what is known.
+/// Turn id of a writer that only repairs the log.
 pub(crate) const RECORDING: &str = "";
 
-/// The turn that a writer of this name runs.
+/// The turn id in a writer's name.
 pub(crate) fn turn_of_writer(name: &str) -> &str {
     name.split_once(':').map_or(name, |(_, turn)| turn)
 }
 
-/// The one writer of a log. Dropping it closes the log.
+/// The exclusive writer of a log. Dropping it closes the log.
 #[derive(Debug)]
 pub(crate) struct LogWriter {
     orchestrator: Orchestrator,
@@ -39,20 +39,20 @@ pub(crate) struct LogWriter {
 pub(crate) enum WriteError {
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// Another writer has taken over: this one must not go on.
+    /// Another writer has taken over; this one must stop.
     #[error("another process writes the conversation")]
     Lost,
 }
 
 /// Whether the log was opened.
-pub(crate) enum Opening {
+pub(crate) enum OpenOutcome {
     Opened(Box<LogWriter>),
-    /// This turn is running, or a writer is [`RECORDING`].
+    /// The turn that is running, or [`RECORDING`].
     Busy(String),
 }
 
 impl LogWriter {
-    /// Takes the log from a writer in another process, which has to stop.
+    /// Takes the log over from a writer in another process, which then has to stop.
     pub async fn take(orchestrator: &Orchestrator, session: &str, turn: &str) -> store::Result<Self> {
         let name = format!("{}:{turn}", crate::ids::random());
         let end = orchestrator.store().take_log(session, &name).await?;
@@ -80,26 +80,26 @@ impl LogWriter {
         }
     }
 
-    /// Opens the log of a session for a turn. `conversation` may have been read before others wrote.
+    /// Opens the log of a session for a turn. `conversation` may have been read before other writers appended to it.
     pub async fn open(
         orchestrator: &Orchestrator,
         session: &str,
         turn: &str,
         conversation: Conversation,
-    ) -> store::Result<Opening> {
+    ) -> store::Result<OpenOutcome> {
         let name = format!("{}:{turn}", crate::ids::random());
         let store = orchestrator.store();
         let end = match store.open_log(session, &name).await? {
             LogOpening::Opened { end } => end,
             LogOpening::Busy { writer } => {
-                return Ok(Opening::Busy(turn_of_writer(&writer).to_owned()));
+                return Ok(OpenOutcome::Busy(turn_of_writer(&writer).to_owned()));
             }
         };
         let mut writer = Self::new(orchestrator, session, turn, name, conversation, end);
         if writer.conversation.end != end {
             writer.conversation = Conversation::load(orchestrator, session).await?;
         }
-        Ok(Opening::Opened(Box::new(writer)))
+        Ok(OpenOutcome::Opened(Box::new(writer)))
     }
 
     /// Writes an event of the writer's turn.
@@ -109,20 +109,20 @@ impl LogWriter {
         if is_due { self.store(Durability::Relaxed).await } else { Ok(()) }
     }
 
-    /// Writes events that must be on disk before the turn goes on.
+    /// Writes events, and returns when they are on disk.
     pub async fn commit(&mut self, bodies: impl IntoIterator<Item = EventBody>) -> Result<(), WriteError> {
         self.extend(bodies);
         self.store(Durability::Committed).await
     }
 
-    /// Writes events that are on disk with the next commit.
+    /// Writes events that reach the disk with the next commit.
     pub fn extend(&mut self, bodies: impl IntoIterator<Item = EventBody>) {
         for body in bodies {
             self.add(Arc::clone(&self.turn), body);
         }
     }
 
-    /// Writes an event of an earlier turn. It is on disk with the next commit.
+    /// Writes an event of an earlier turn. It reaches the disk with the next commit.
     pub fn push_to(&mut self, turn: &Arc<str>, body: EventBody) {
         self.add(Arc::clone(turn), body);
     }
@@ -153,7 +153,7 @@ impl LogWriter {
         }
     }
 
-    /// Closes the log, and ends the run for its listeners.
+    /// Closes the log and ends the run for its listeners.
     pub async fn close(mut self) {
         if let Err(error) = self.store(Durability::Committed).await {
             tracing::error!(session = self.session, "could not store the end of a turn: {error}");
@@ -171,7 +171,7 @@ impl Drop for LogWriter {
         if self.name.is_empty() {
             return;
         }
-        // The turn has panicked or was aborted.
+        // The task of the turn has panicked or was aborted.
         let (orchestrator, session, name) =
             (self.orchestrator.clone(), std::mem::take(&mut self.session), std::mem::take(&mut self.name));
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {

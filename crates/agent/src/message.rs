@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::event::{
-    ApprovalPart, FinishReason, ProviderData, ToolCallPart, ToolResultPart, TurnOutcome, Usage, UserMessage,
+    ConfirmationPart, FinishReason, ProviderData, ToolCallPart, ToolResultPart, TurnOutcome, Usage,
+    UserMessage,
 };
 
 /// A message of the conversation.
@@ -21,7 +22,7 @@ pub enum Message {
 #[serde(default)]
 pub struct AssistantMessage {
     pub id: String,
-    /// The turn: the id of the user message that it answers.
+    /// The id of the turn: that of the user message it answers.
     pub turn: String,
     pub steps: Vec<Step>,
     /// How the turn ended, or why it pauses. `None`: it runs, or its process has died.
@@ -30,7 +31,7 @@ pub struct AssistantMessage {
     pub usage: Usage,
 }
 
-/// One response of the model, and what became of its calls.
+/// One response of the model, with the results of its calls.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Step {
@@ -49,12 +50,12 @@ pub enum Part {
     Tool(Box<ToolPart>),
 }
 
-/// A call, and what is known of it.
+/// A call with its confirmation and its result, if any.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolPart {
     pub call: ToolCallPart,
     pub provider_data: Option<ProviderData>,
-    pub approval: Option<ApprovalPart>,
+    pub approval: Option<ConfirmationPart>,
     pub decision: Option<Decision>,
     pub result: Option<ToolResultPart>,
 }
@@ -101,7 +102,7 @@ impl Step {
 }
 
 impl ToolPart {
-    /// The result as the model reads it; while there is none, why.
+    /// The result for the model; without one, the reason.
     pub(crate) fn model_content(&self) -> &Value {
         match (&self.result, &self.approval) {
             (Some(result), _) => &result.content,
@@ -110,7 +111,7 @@ impl ToolPart {
         }
     }
 
-    /// Whether it waits for a person's approval.
+    /// Whether it waits for confirmation.
     pub const fn awaits_approval(&self) -> bool {
         self.approval.is_some() && self.decision.is_none() && self.result.is_none()
     }

@@ -10,11 +10,11 @@ use toolwright_orchestrator::Orchestrator;
 use crate::event::{TurnOutcome, Usage};
 use crate::model::ModelErrorKind;
 
-/// The upper bounds of the histogram's buckets, in milliseconds. Longer times are in the last one.
+/// Upper bounds of the histogram's buckets, in milliseconds. Longer times are in the last one.
 pub const FIRST_TOKEN_BOUNDS_MS: [u64; 12] =
     [10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, u64::MAX];
 
-/// The names under which the orchestrator's minutes have the numbers of agents.
+/// The names of the agent's numbers in the orchestrator's minute series.
 pub mod series {
     pub const INPUT_TOKENS: &str = "input tokens";
     pub const OUTPUT_TOKENS: &str = "output tokens";
@@ -26,7 +26,7 @@ pub mod series {
     pub const VOICE_CALL: &str = "voice call";
 }
 
-/// The numbers of an agent since its start.
+/// The agent's counters since its start.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentMetrics {
@@ -39,7 +39,7 @@ pub struct AgentMetrics {
     /// Failed requests, by [`ModelErrorKind::as_str`].
     pub errors: BTreeMap<&'static str, u64>,
     pub tokens: Usage,
-    /// How many responses began within each of [`FIRST_TOKEN_BOUNDS_MS`], and longer than the bound before it.
+    /// Number of responses by time to the first token: one bucket for each of [`FIRST_TOKEN_BOUNDS_MS`].
     pub first_token: [u64; FIRST_TOKEN_BOUNDS_MS.len()],
     pub first_token_ms_sum: u64,
 }
@@ -69,7 +69,7 @@ impl Metrics {
     ) {
         let mut metrics = self.lock();
         metrics.steps += 1;
-        metrics.tokens = metrics.tokens.plus(usage.unwrap_or_default());
+        metrics.tokens = metrics.tokens + usage.unwrap_or_default();
         if let Some(kind) = error {
             *metrics.errors.entry(kind.as_str()).or_default() += 1;
         }
@@ -81,7 +81,7 @@ impl Metrics {
         }
     }
 
-    /// Counts a request in the minutes of the orchestrator.
+    /// Counts a request in the orchestrator's minute series.
     pub fn count_minute(orchestrator: &Orchestrator, first_token: Option<Duration>, usage: Option<Usage>) {
         if let Some(usage) = usage {
             orchestrator.count(series::INPUT_TOKENS, usage.input_tokens);

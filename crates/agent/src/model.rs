@@ -1,4 +1,4 @@
-//! A model as the turn loop sees it: a request in, a stream of pieces out. Which provider it is, only the transport knows.
+//! The turn loop's view of a model: a request in, a stream of events out. Only the transport knows the provider.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::transport::{RemoteModel, ResponseStream};
 pub enum Model {
     /// A language model behind an HTTP API.
     Remote(Arc<RemoteModel>),
-    /// No language model: quotes the knowledge base, and runs `/tool_name {json}`.
+    /// Not a language model: quotes the knowledge base, and runs `/tool_name {json}`.
     Offline,
 }
 
@@ -29,16 +29,17 @@ pub(crate) struct ModelRequest {
     pub tools: Arc<[String]>,
     pub messages: Vec<Message>,
     pub max_output_tokens: Option<u32>,
-    /// The response must call a tool. Only with tools, and a transport that [can say so](crate::transport::Transport).
+    /// The response must call a tool. Only with tools, and with a transport that [supports
+    /// it](crate::transport::Transport).
     pub requires_call: bool,
 }
 
-/// A piece of a response.
+/// A part of a response.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ModelEvent {
     Text(String),
     Reasoning(String),
-    /// The part ends. The value goes back to the provider unchanged.
+    /// The part ends. The value is sent back to the provider unchanged.
     PartEnded(Option<Value>),
     Call {
         call: Call,
@@ -51,14 +52,14 @@ pub(crate) enum ModelEvent {
     },
 }
 
-/// The pieces of one response.
+/// The events of one response.
 #[derive(Debug)]
 pub(crate) enum ModelStream {
     Remote(Box<ResponseStream>),
     Offline(OfflineStep),
 }
 
-/// Why a model could not answer. The text is for the user: it has neither the key nor the provider's own text.
+/// Why a model could not answer. The text is for the user: it contains neither the key nor the provider's own text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ModelError {
@@ -74,18 +75,18 @@ pub enum ModelErrorKind {
     Authentication,
     UnknownModel,
     RateLimited,
-    /// The account has no credit left.
+    /// The account has no credit.
     Quota,
-    /// The conversation is longer than the model can read.
+    /// The conversation exceeds the model's context.
     ContextLength,
     /// The provider refuses the request for another reason.
     InvalidRequest,
-    /// The provider cannot be reached, or fails.
+    /// The provider is unreachable, or fails.
     Unavailable,
     Timeout,
     /// The response ended before it was complete.
     Cut,
-    /// The response is not what the provider's API promises.
+    /// The response violates the provider's API.
     Malformed,
     TooLarge,
 }
@@ -110,7 +111,7 @@ impl ModelErrorKind {
 }
 
 impl Model {
-    /// A model behind an HTTP API. Checks the settings; sends nothing.
+    /// A model behind an HTTP API. Checks the settings; sends no request.
     pub fn remote(settings: ModelSettings) -> Result<Self, String> {
         RemoteModel::new(settings).map(|model| Self::Remote(Arc::new(model)))
     }
@@ -131,7 +132,7 @@ impl Model {
         }
     }
 
-    /// The provider whose form the tools have.
+    /// The provider whose tool declarations the model reads.
     pub(crate) fn view_provider(&self) -> &'static toolwright_providers::Provider {
         match self {
             Self::Remote(model) => model.provider(),
@@ -139,7 +140,7 @@ impl Model {
         }
     }
 
-    /// Sends a request, and waits for the begin of the response.
+    /// Sends a request, and waits for the beginning of the response.
     pub(crate) async fn send(&self, request: &ModelRequest) -> Result<ModelStream, ModelError> {
         match self {
             Self::Remote(model) => Ok(ModelStream::Remote(Box::new(model.send(request).await?))),

@@ -12,17 +12,17 @@ use crate::ids;
 use crate::log_writer::WriteError;
 use crate::metrics::Metrics;
 use crate::model::{ModelError, ModelEvent, ModelStream};
-use crate::observe::FinishedRequest;
-use crate::turn::{Flow, SentRequest, TurnRun, failed};
+use crate::spans::FinishedRequest;
+use crate::turn::{LoopControl, SentRequest, TurnRun, failed};
 
-/// The largest arguments of one call.
+/// Maximum size of the arguments of one call.
 const MAX_ARGUMENT_BYTES: usize = 1 << 20;
-/// The most calls of one response that are run.
+/// Maximum number of calls of one response that run.
 const MAX_CALLS: usize = 64;
-/// How much of unreadable arguments is stored.
+/// Maximum number of bytes of unreadable arguments that are stored.
 const MAX_EXCERPT_BYTES: usize = 1024;
 
-/// A response while it is read.
+/// A response while it is being read.
 #[derive(Default)]
 struct Response {
     /// The open part, and whether it is reasoning.
@@ -33,15 +33,15 @@ struct Response {
 }
 
 /// How reading a response ended.
-enum End {
+enum StepEnd {
     Finished(FinishReason, Option<Usage>),
     Failed(ModelError),
     Cancelled,
 }
 
 impl TurnRun {
-    /// Asks the model once, and records its response.
-    pub(crate) async fn ask_model(&mut self) -> Result<Flow, WriteError> {
+    /// Sends one request to the model, and records its response.
+    pub(crate) async fn ask_model(&mut self) -> Result<LoopControl, WriteError> {
         let (step, next_part) = self.logged().map_or((1, 0), |turn| (turn.steps_begun + 1, turn.next_part));
         let sent = self.sent_ahead.take().unwrap_or_else(|| self.send_request());
         let started = sent.at;
@@ -54,52 +54,54 @@ impl TurnRun {
             self.writer.push(EventBody::PartEnded { part, provider_data: None }).await?;
         }
         let (finish, usage, flow) = match end {
-            End::Finished(finish, usage) => (finish, usage, Flow::Continue),
-            End::Failed(error) => (FinishReason::Interrupted, None, Flow::End(failed(&error))),
-            End::Cancelled => (FinishReason::Interrupted, None, Flow::End(TurnOutcome::Stopped)),
+            StepEnd::Finished(finish, usage) => (finish, usage, LoopControl::Continue),
+            StepEnd::Failed(error) => (FinishReason::Interrupted, None, LoopControl::End(failed(&error))),
+            StepEnd::Cancelled => (FinishReason::Interrupted, None, LoopControl::End(TurnOutcome::Stopped)),
         };
         let mut events = vec![EventBody::StepFinished { step, finish, usage }];
-        if matches!(flow, Flow::Continue) {
+        if matches!(flow, LoopControl::Continue) {
             events.extend(self.record_calls(step, response.calls).await);
         }
         self.writer.commit(events).await?;
         Ok(flow)
     }
 
-    async fn stream(&mut self, sent: SentRequest, response: &mut Response) -> Result<End, WriteError> {
+    async fn stream(&mut self, sent: SentRequest, response: &mut Response) -> Result<StepEnd, WriteError> {
         let cancelled = self.cancelled.clone();
         let sent = tokio::select! {
             sent = sent.response() => sent,
-            () = cancelled => return Ok(End::Cancelled),
+            () = cancelled => return Ok(StepEnd::Cancelled),
         };
         let mut stream: ModelStream = match sent {
             Ok(stream) => stream,
-            Err(error) => return Ok(End::Failed(error)),
+            Err(error) => return Ok(StepEnd::Failed(error)),
         };
         loop {
             let cancelled = self.cancelled.clone();
             let next = tokio::select! {
                 next = stream.next() => next,
-                () = cancelled => return Ok(End::Cancelled),
+                () = cancelled => return Ok(StepEnd::Cancelled),
             };
             match next {
-                Ok(Some(ModelEvent::Finished { finish, usage })) => return Ok(End::Finished(finish, usage)),
+                Ok(Some(ModelEvent::Finished { finish, usage })) => {
+                    return Ok(StepEnd::Finished(finish, usage));
+                }
                 Ok(Some(event)) => {
                     response.first_token.get_or_insert_with(Instant::now);
                     self.read(response, event).await?;
                 }
-                Ok(None) => return Ok(End::Finished(FinishReason::Other, None)),
-                Err(error) => return Ok(End::Failed(error)),
+                Ok(None) => return Ok(StepEnd::Finished(FinishReason::Other, None)),
+                Err(error) => return Ok(StepEnd::Failed(error)),
             }
         }
     }
 
     /// Counts a request, and reports its span.
-    fn report_request(&self, started: Instant, span: Option<Span>, response: &Response, end: &End) {
+    fn report_request(&self, started: Instant, span: Option<Span>, response: &Response, end: &StepEnd) {
         let (finish, usage, error) = match end {
-            End::Finished(finish, usage) => (*finish, *usage, None),
-            End::Failed(error) => (FinishReason::Interrupted, None, Some(error.kind)),
-            End::Cancelled => (FinishReason::Interrupted, None, None),
+            StepEnd::Finished(finish, usage) => (*finish, *usage, None),
+            StepEnd::Failed(error) => (FinishReason::Interrupted, None, Some(error.kind)),
+            StepEnd::Cancelled => (FinishReason::Interrupted, None, None),
         };
         let time_to_first_token = response.first_token.map(|first| first.saturating_duration_since(started));
         self.agent.metrics.count_request(time_to_first_token, usage, error);
@@ -154,7 +156,7 @@ impl TurnRun {
         ProviderData { provider: self.agent.model.provider().to_owned(), value }
     }
 
-    /// The events of the calls. Those that cannot run are refused at once.
+    /// The events of the calls. Calls that cannot run get their result at once.
     async fn record_calls(&mut self, step: u32, calls: Vec<(Call, Option<Value>)>) -> Vec<EventBody> {
         let mut events = Vec::new();
         let mut refused = Vec::new();

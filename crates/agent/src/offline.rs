@@ -1,4 +1,5 @@
-//! The offline agent. It is no language model, and says so: it quotes what `kb_search` finds, and runs `/tool_name {json}`.
+//! The offline agent: not a language model, and its answers say so. Quotes the results of `kb_search`, and runs
+//! `/tool_name {json}`.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -13,13 +14,13 @@ use crate::model::{ModelEvent, ModelRequest};
 
 pub(crate) const NAME: &str = "offline";
 const SEARCH: &str = "kb_search";
-/// The longest query that `kb_search` accepts.
+/// Maximum length of a query that `kb_search` accepts.
 const MAX_QUERY_CHARS: usize = 200;
-/// How much of a result is shown.
+/// Maximum length of a quoted result.
 const MAX_RESULT_BYTES: usize = 8 << 10;
 const NOTICE: &str = "I am the offline agent, not a language model";
 
-/// The pieces of one response.
+/// The events of one response.
 #[derive(Debug)]
 pub(crate) struct OfflineStep(VecDeque<ModelEvent>);
 
@@ -40,12 +41,12 @@ impl OfflineStep {
     }
 }
 
-/// The tools' form does not matter: the names do.
+/// Only the names of the tools are used, so any declaration form works.
 pub(crate) fn view_provider() -> &'static Provider {
     &PROVIDERS[0]
 }
 
-/// The next response: a call first, and then what came of it.
+/// The next response: first a call, then its result.
 pub(crate) fn answer(request: &ModelRequest) -> OfflineStep {
     let user = request.messages.iter().rev().find_map(|message| match message {
         Message::User(user) => Some(user.to_text()),
@@ -72,7 +73,7 @@ pub(crate) fn answer(request: &ModelRequest) -> OfflineStep {
     }
 }
 
-/// `/tool_name {json}`; the arguments may be left out.
+/// Parses `/tool_name {json}`; the arguments are optional.
 fn run_command(command: &str, tools: &[String]) -> OfflineStep {
     let (name, arguments) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
     if !tools.iter().any(|tool| tool == name) {
@@ -119,7 +120,7 @@ fn result_text(tool: &ToolPart) -> String {
     }
 }
 
-/// Quotes what was found, with ids.
+/// Quotes the results, with ids.
 fn evidence(results: &[Value]) -> String {
     if results.is_empty() {
         return format!("{NOTICE}: I only quote the knowledge base, and it has nothing on this.");

@@ -1,4 +1,4 @@
-//! Records what is known of calls without a result: after a crash, and when an answer came through another wire.
+//! Records results that the log lacks: after a crash, or when an answer came through another wire.
 
 use std::sync::Arc;
 
@@ -8,17 +8,18 @@ use toolwright_orchestrator::store::{
     self, Backend, ConfirmationRecord, ConfirmationStatus, ConversationLog, SessionRecord,
 };
 
-use crate::agent::{Agent, committed};
+use crate::agent::{Agent, commit_events};
 use crate::calls::result_part;
 use crate::conversation::Conversation;
 use crate::error::Error;
-use crate::event::{ApprovalPart, EventBody, FinishReason, ToolCallPart, ToolResultPart, TurnOutcome};
-use crate::log_writer::{LogWriter, Opening, RECORDING, turn_of_writer};
+use crate::event::{ConfirmationPart, EventBody, FinishReason, ToolCallPart, ToolResultPart, TurnOutcome};
+use crate::log_writer::{LogWriter, OpenOutcome, RECORDING, turn_of_writer};
 use crate::message::ToolPart;
 
 impl Agent {
-    /// The conversation, with everything recorded that the store knows of its calls. If a turn runs, as it is.
-    pub(crate) async fn recovered(&self, session: &Arc<SessionRecord>) -> Result<Conversation, Error> {
+    /// The conversation, after the results that only the store has were written to the log. While a turn runs,
+    /// unchanged.
+    pub(crate) async fn load_recovered(&self, session: &Arc<SessionRecord>) -> Result<Conversation, Error> {
         let orchestrator = &self.0.orchestrator;
         let conversation = Conversation::load(orchestrator, &session.id).await?;
         match self.with_missing_events(session, conversation).await? {
@@ -27,8 +28,8 @@ impl Agent {
         }
     }
 
-    /// As [`Self::recovered`]; `None` if a turn runs. The writer of what is missing runs no turn and says so: a client that
-    /// sends the message again waits for it, and would take another for the running turn.
+    /// As [`Self::load_recovered`]; `None` if a turn runs. The writer is named [`RECORDING`] and runs no turn: a
+    /// client that sends its message again waits for it instead of taking it for the running turn.
     pub(crate) async fn with_missing_events(
         &self,
         session: &Arc<SessionRecord>,
@@ -38,15 +39,15 @@ impl Agent {
             return Ok(Some(conversation));
         }
         let opening = self.open_log(&session.id, RECORDING, conversation).await?;
-        let Opening::Opened(mut writer) = opening else { return Ok(None) };
+        let OpenOutcome::Opened(mut writer) = opening else { return Ok(None) };
         let recorded = self.reconcile(session, &mut writer, None).await;
         let conversation = writer.conversation.clone();
         writer.close().await;
         recorded.map(|()| Some(conversation))
     }
 
-    /// Writes what the store knows of calls without a result: requests for approval, decisions, results. `running` is the
-    /// turn that the writer runs: it writes its own pause.
+    /// Writes the confirmation requests, decisions and results that only the store has. `running` is the turn of the
+    /// writer, which writes its own pause.
     pub(crate) async fn reconcile(
         &self,
         session: &SessionRecord,
@@ -56,7 +57,7 @@ impl Agent {
         for (turn, event) in self.missing_events(session, &writer.conversation, running).await? {
             writer.push_to(&turn, event);
         }
-        committed(writer, Vec::new()).await
+        commit_events(writer, Vec::new()).await
     }
 
     /// The events that the log lacks, with their turns.
@@ -78,7 +79,7 @@ impl Agent {
                 let missing = self.missing_of_call(session, tool, request.map(|request| &**request)).await?;
                 events.extend(missing.into_iter().map(|event| (Arc::clone(&turn.id), event)));
             }
-            // A turn whose process died while it asked for approval pauses.
+            // A turn whose process died while it asked for confirmation pauses.
             let is_unfinished = turn.reply.outcome.is_none() && running != Some(&*turn.id);
             let asks = |tool: &ToolPart| pending.iter().any(|request| request.execution == tool.call.id);
             if is_unfinished && turn.reply.tools().any(asks) {
@@ -112,7 +113,7 @@ impl Agent {
         Ok(events)
     }
 
-    /// The events that are missing in the log of a call without a result. `request` is its pending request for approval.
+    /// The missing events of a call without a result. `request` is its pending confirmation request.
     async fn missing_of_call(
         &self,
         session: &SessionRecord,
@@ -122,8 +123,8 @@ impl Agent {
         let recorded = self.0.orchestrator.recorded_envelope(&session.id, &tool.call.id).await?;
         match (recorded, &tool.approval, request) {
             (Some(envelope), _, _) => self.with_decision(session, tool, Ok(&envelope)).await,
-            (None, Some(approval), None) => self.unanswered(session, tool, approval).await,
-            // The request has another token or preview since the user was asked, so they are asked again.
+            (None, Some(approval), None) => self.interrupted_result(session, tool, approval).await,
+            // The request has a new token or preview since the user saw it, so the user has to be asked again.
             (None, Some(approval), Some(request))
                 if approval.id == confirmation_token::answer_id(request, &session.principal) =>
             {
@@ -134,7 +135,7 @@ impl Agent {
         }
     }
 
-    /// The result of a call, and the decision before it, if the log does not have that.
+    /// The result of a call, preceded by the decision if the log lacks it.
     pub(crate) async fn with_decision(
         &self,
         session: &SessionRecord,
@@ -172,13 +173,13 @@ impl Agent {
         EventBody::ToolFinished { result: ToolResultPart { is_declined, ..result } }
     }
 
-    /// The result of a call whose request for approval is no longer open, and that has none in the store: it was interrupted
-    /// while it ran, or not approved in time. Nothing while the call may still run.
-    async fn unanswered(
+    /// The result of a call whose confirmation request is closed and that has none in the store: it was interrupted
+    /// while it ran, or not approved in time. Empty while the call may still run.
+    async fn interrupted_result(
         &self,
         session: &SessionRecord,
         tool: &ToolPart,
-        approval: &ApprovalPart,
+        approval: &ConfirmationPart,
     ) -> store::Result<Vec<EventBody>> {
         match self.0.orchestrator.interruption_failure(&session.id, &tool.call.id).await? {
             Some(failure) => self.with_decision(session, tool, Err(&failure)).await,
@@ -186,12 +187,12 @@ impl Agent {
         }
     }
 
-    /// The result of a call whose request for approval has expired. `None` while the call may still run.
+    /// The result of a call whose confirmation request has expired. `None` while the call may still run.
     async fn expired(
         &self,
         session: &SessionRecord,
         tool: &ToolPart,
-        approval: &ApprovalPart,
+        approval: &ConfirmationPart,
     ) -> store::Result<Option<EventBody>> {
         let stored = self.0.orchestrator.store().confirmation(approval.confirmation_id()).await?;
         let is_over = match stored.map(|request| request.status) {
@@ -219,7 +220,7 @@ impl Agent {
             "Tell the user what the call would do and wait. It runs once they approve: do not call it again.",
         );
         let content = self.0.orchestrator.failure_for_model(session, &call.tool, &failure).into();
-        let approval = ApprovalPart {
+        let approval = ConfirmationPart {
             id: confirmation_token::answer_id(request, &session.principal),
             call_id: call.id.clone(),
             tool: call.tool.clone(),
@@ -231,7 +232,7 @@ impl Agent {
         Ok(EventBody::ApprovalRequested { approval })
     }
 
-    /// Stops a turn that runs in another process: its log is taken from it, so that it ends with its next event.
+    /// Stops a turn that runs in another process by taking over its log: it ends with its next event.
     pub(crate) async fn stop_elsewhere(&self, session: &SessionRecord) -> Result<bool, Error> {
         let orchestrator = &self.0.orchestrator;
         let Some(writer) = orchestrator.store().log_writer(&session.id).await? else { return Ok(false) };
@@ -251,12 +252,12 @@ impl Agent {
             }
             events.push(EventBody::TurnEnded { outcome: TurnOutcome::Stopped });
         }
-        committed(&mut writer, events).await?;
+        commit_events(&mut writer, events).await?;
         writer.close().await;
         Ok(true)
     }
 
-    /// Before a new turn: calls of earlier turns that have no result, and wait for nothing, get one.
+    /// Before a new turn: gives a result to calls of earlier turns that have none and do not wait for an answer.
     pub(crate) async fn settle_earlier_turns(
         &self,
         session: &Arc<SessionRecord>,

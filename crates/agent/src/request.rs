@@ -16,28 +16,28 @@ pub struct TurnRequest {
     pub session: String,
     pub mode: Mode,
     pub input: TurnInput,
-    /// Who asks, as the transport has authenticated them: their roles decide which tools are declared and may run.
-    /// `None`: the session's own principal.
+    /// The authenticated principal of the request: its roles decide which tools are declared and may run. `None`: the
+    /// session's own principal.
     pub principal: Option<Arc<Principal>>,
     /// The conversation so far, for wires whose client sends it with every request. `None`: the session's own history.
     pub history: Option<Vec<Message>>,
     /// Instructions of the client, added after the composed prompt.
     pub instructions: Option<String>,
     pub tools: ToolAccess,
-    /// Tools that the client runs itself. One with the name of a tool of ours is refused.
+    /// Tools that the client runs itself. A name that a tool of the server has is refused.
     pub client_tools: Vec<ClientTool>,
-    /// For a message: the id of an earlier one that it replaces, with everything after that.
+    /// For a message: the id of an earlier message that it replaces, together with everything after that.
     pub replaces: Option<String>,
 }
 
 /// The input that begins a turn, or continues one.
 #[derive(Debug, Clone)]
 pub enum TurnInput {
-    /// A message of the user. If the session has a message with this id already, nothing runs twice: the turn is
-    /// returned as it is, and continues if its process has died.
+    /// A user message. If the session already has a message with this id, its turn is returned unchanged; it
+    /// continues if its process has died.
     Message(UserMessage),
-    /// The history of the request ends with the assistant, after results of the client's own tools: it goes on. The id is
-    /// that of a message.
+    /// The history of the request ends with the assistant, after results of the client's own tools: the turn
+    /// continues. The id is that of a message.
     Continue { id: String },
     /// The results of calls of the client's own tools: the turn that waits for them continues.
     ClientResults(Vec<ClientResult>),
@@ -61,33 +61,33 @@ pub struct ClientTool {
     pub parameters: Value,
 }
 
-/// Which of our tools the model may use.
+/// Which of the server's tools the model may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolAccess {
-    /// All that the session may use.
+    /// All tools that the session may use.
     #[default]
     Session,
     /// None: for titles and summaries.
     None,
 }
 
-/// A person's answer to an approval request.
+/// A person's answer to a confirmation request.
 #[derive(Debug, Clone)]
 pub struct ApprovalAnswer {
     pub session: String,
-    /// The id of the approval: [`crate::ApprovalPart::id`].
+    /// The id of the request: [`crate::ConfirmationPart::id`].
     pub approval_id: String,
     pub approved: bool,
     pub reason: Option<String>,
     /// Edited arguments, which are validated again. Only for an approval.
     pub args: Option<Value>,
-    /// The user as the transport has authenticated them: the session's own principal.
+    /// The authenticated user: the session's own principal.
     pub principal: Arc<Principal>,
 }
 
 impl TurnRequest {
-    /// A user message in a session.
+    /// A user message.
     pub fn message(session: impl Into<String>, message: UserMessage) -> Self {
         Self::new(session, TurnInput::Message(message))
     }

@@ -1,4 +1,4 @@
-//! The settings of the agent. The cli reads them from `[agent]`; this crate reads no environment and no files.
+//! The settings of the agent. The cli reads them from `[agent]`; this crate reads neither environment nor files.
 
 use std::time::Duration;
 
@@ -7,26 +7,26 @@ use toolwright_contract::Mode;
 use toolwright_orchestrator::capabilities::Secret;
 use toolwright_registry::prompt::Limits;
 
-/// How the agent works, whatever the model.
+/// The settings that do not depend on the model.
 #[derive(Debug, Clone)]
 pub struct AgentOptions {
-    /// The most requests to the model in one turn.
+    /// Maximum number of requests to the model in one turn.
     pub max_steps: u32,
-    /// Whether a turn may begin with an answer.
+    /// Whether the first step of a turn may answer without a call.
     pub tool_choice: ToolChoice,
-    /// The most tokens of one response. `None`: the provider's default.
+    /// Maximum number of tokens in one response. `None`: the provider's default.
     pub max_output_tokens: Option<u32>,
-    /// The history is shortened so that a request has about this many tokens at most.
+    /// Approximate maximum number of tokens of a request; longer histories are shortened.
     pub max_input_tokens: u32,
-    /// The largest user message, with its pictures.
+    /// Maximum size of a user message, including its pictures.
     pub max_message_bytes: usize,
-    /// How long a turn continues when nobody listens.
+    /// How long a turn continues without a listener.
     pub grace: Duration,
-    /// `prompts/core.md`.
+    /// The text of `prompts/core.md`.
     pub core_prompt: String,
-    /// `prompts/voice-behavior.md`, for sessions of mode `voice`.
+    /// The text of `prompts/voice-behavior.md`, for sessions of mode `voice`.
     pub voice_behavior: String,
-    /// The limits that the prompt states: those in force.
+    /// The limits in force, which the prompt states.
     pub limits: Limits,
     pub voice_limits: Limits,
 }
@@ -54,8 +54,8 @@ impl Default for AgentOptions {
 pub enum ToolChoice {
     #[default]
     Auto,
-    /// The first step of each turn must call a tool, as the provider's API enforces it. Small models otherwise answer from
-    /// memory, or describe the call instead of making it.
+    /// The first step of each turn must call a tool; the provider's API enforces it. Small models otherwise answer
+    /// from memory, or describe the call instead of making it.
     Required,
 }
 
@@ -72,15 +72,15 @@ pub struct ModelSettings {
     pub timeouts: Timeouts,
 }
 
-/// Limits on waiting for a model.
+/// Timeouts and retries of requests to a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
     pub connect: Duration,
-    /// Until the first byte of a response. A model on a small machine may read its prompt for minutes.
+    /// Until the first byte of a response. A model on a small machine may need minutes to read its prompt.
     pub first_byte: Duration,
-    /// Between two pieces of a response.
+    /// Between two parts of a response.
     pub idle: Duration,
-    /// How often a request is sent again before the first byte of its response.
+    /// Maximum number of retries before the first byte of a response.
     pub retries: u32,
     /// The delay before the first retry; doubled for each further one.
     pub backoff: Duration,

@@ -1,5 +1,5 @@
-//! The system prompt and the declared tools of a session: the same bytes for every turn, so that providers' prompt caches
-//! hit.
+//! The system prompt and the declared tools of a session. They have the same bytes in every turn, so that providers'
+//! prompt caches hit.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ use crate::request::{ClientTool, ToolAccess};
 use crate::settings::AgentOptions;
 use crate::turn_context::TurnContext;
 
-/// How many toolboxes are kept: one for each toolset and set of visible tools.
+/// Maximum number of cached toolboxes: one for each toolset and set of visible tools.
 const MAX_CACHED: usize = 64;
 
 /// The prompt and the tools of a request.
@@ -26,16 +26,16 @@ pub(crate) struct Toolbox {
     pub system: Arc<str>,
     pub view: Arc<View>,
     pub names: Arc<[String]>,
-    /// The size of both in a request.
+    /// The size of prompt and tools in a request.
     pub bytes: usize,
 }
 
-/// The toolboxes that were made so far, by toolset and names of the visible tools.
+/// A cache of toolboxes, by toolset and names of the visible tools.
 #[derive(Debug, Default)]
 pub(crate) struct ToolboxCache(Mutex<HashMap<String, Toolbox>>);
 
 impl ToolboxCache {
-    /// The toolbox of a session, whose principal is the one that asks now.
+    /// The toolbox of a session, with the principal of the current request.
     pub fn get(
         &self,
         orchestrator: &Orchestrator,
@@ -60,7 +60,7 @@ impl ToolboxCache {
         };
         let is_plain = additions.client_tools.is_empty() && additions.access == ToolAccess::Session;
         let toolbox = match is_plain {
-            true => self.cached(key(), || build(runtime, session, provider, options, &tools, &[])),
+            true => self.get_or_build(key(), || build(runtime, session, provider, options, &tools, &[])),
             false => {
                 let client_specs: Vec<ToolSpec> = additions.client_tools.iter().map(client_spec).collect();
                 build(runtime, session, provider, options, &tools, &client_specs)
@@ -75,7 +75,7 @@ impl ToolboxCache {
         })
     }
 
-    fn cached(&self, key: String, build: impl FnOnce() -> Toolbox) -> Toolbox {
+    fn get_or_build(&self, key: String, build: impl FnOnce() -> Toolbox) -> Toolbox {
         let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = cache.get(&key) {
             return known.clone();

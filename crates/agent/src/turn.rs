@@ -1,4 +1,5 @@
-//! The turn loop: what the log says decides what comes next, so that a turn continues after a crash as after a pause.
+//! The turn loop. The log decides on the next action, so that a turn continues in the same way after a crash and
+//! after a pause.
 //!
 //! ```text
 //! model → calls through the orchestrator → results → model → … → final answer, a pause, or a limit
@@ -20,13 +21,13 @@ use toolwright_orchestrator::store::SessionRecord;
 use crate::agent::Inner;
 use crate::conversation::LoggedTurn;
 use crate::event::{EventBody, FinishReason, InputPart, ToolCallPart, TurnError, TurnOutcome};
+use crate::history_limit::trim;
 use crate::log_writer::{LogWriter, WriteError};
 use crate::message::{Message, ToolPart};
 use crate::model::{ModelError, ModelErrorKind, ModelRequest, ModelStream};
-use crate::observe::FinishedTurn;
 use crate::settings::{AgentOptions, ToolChoice};
+use crate::spans::FinishedTurn;
 use crate::toolbox::Toolbox;
-use crate::trim::trim;
 use crate::turn_context::TurnContext;
 
 /// One run of a turn.
@@ -34,31 +35,31 @@ pub(crate) struct TurnRun {
     pub agent: Arc<Inner>,
     pub orchestrator: Orchestrator,
     pub options: Arc<AgentOptions>,
-    /// With the principal that asks now.
+    /// With the principal of the current request.
     pub session: Arc<SessionRecord>,
     pub principal: Arc<Principal>,
     pub writer: LogWriter,
     pub turn: Arc<str>,
     pub toolbox: Toolbox,
     pub context: Arc<TurnContext>,
-    /// The request for the first step of a new turn. It is sent while the begin of the turn is written to the disk, and its
-    /// response is read afterwards: nothing acts on it before.
+    /// The request for the first step of a new turn. It is sent while the beginning of the turn is written to the
+    /// disk; its response is read only after that.
     pub sent_ahead: Option<SentRequest>,
     /// The arguments of calls that the log has without secrets.
     pub secret_args: HashMap<String, Value>,
     pub cancelled: Shared<BoxFuture<'static, ()>>,
-    /// Only if somebody observes it.
+    /// Only if there is an observer.
     pub span: Option<Span>,
 }
 
-/// A request to the model that waits for its response. Dropping it cancels the request.
+/// A sent request. Dropping it cancels the request.
 pub(crate) struct SentRequest {
     pub at: Instant,
     response: JoinSet<Result<ModelStream, ModelError>>,
 }
 
 impl SentRequest {
-    /// The begin of the response.
+    /// The beginning of the response.
     pub async fn response(mut self) -> Result<ModelStream, ModelError> {
         let failed = || ModelError {
             kind: ModelErrorKind::Unavailable,
@@ -69,8 +70,8 @@ impl SentRequest {
 }
 
 /// The next action of the loop.
-enum Next {
-    /// Ask the model.
+enum NextAction {
+    /// Send a request to the model.
     Model,
     /// The last step is incomplete: repeat it.
     Repeat,
@@ -79,13 +80,13 @@ enum Next {
 }
 
 /// Whether the loop goes on.
-pub(crate) enum Flow {
+pub(crate) enum LoopControl {
     Continue,
     End(TurnOutcome),
 }
 
 impl TurnRun {
-    /// When to cancel: the turn is stopped, or nobody has listened for the grace time.
+    /// When to cancel: the turn is stopped, or had no listener for the grace time.
     pub fn cancellation(writer: &LogWriter, options: &AgentOptions) -> Shared<BoxFuture<'static, ()>> {
         let (live, grace) = (Arc::clone(&writer.live), options.grace);
         async move { live.cancelled(grace).await }.boxed().shared()
@@ -94,7 +95,7 @@ impl TurnRun {
     /// Runs the turn until it ends or pauses, and closes the log.
     pub async fn run(mut self) {
         let started = Instant::now();
-        // Tool spans are children of the turn's.
+        // Tool spans are children of the turn's span.
         let ended = match self.span {
             Some(span) => span.own.scope(self.run_to_end()).await,
             None => self.run_to_end().await,
@@ -115,16 +116,16 @@ impl TurnRun {
     async fn run_to_end(&mut self) -> Result<TurnOutcome, WriteError> {
         let outcome = loop {
             let flow = match self.next() {
-                Next::End(outcome) => break outcome,
-                Next::Model => self.ask_model().await?,
-                Next::Repeat => {
+                NextAction::End(outcome) => break outcome,
+                NextAction::Model => self.ask_model().await?,
+                NextAction::Repeat => {
                     let step = self.logged().map_or(0, |turn| turn.steps_begun);
                     self.writer.push(EventBody::StepDiscarded { step }).await?;
-                    Flow::Continue
+                    LoopControl::Continue
                 }
-                Next::Calls(calls) => self.run_calls(calls).await?,
+                NextAction::Calls(calls) => self.run_calls(calls).await?,
             };
-            if let Flow::End(outcome) = flow {
+            if let LoopControl::End(outcome) = flow {
                 break outcome;
             }
         };
@@ -156,35 +157,35 @@ impl TurnRun {
         self.writer.conversation.turn(&self.turn)
     }
 
-    fn next(&self) -> Next {
-        let Some(turn) = self.logged() else { return Next::End(TurnOutcome::Completed) };
-        let Some(step) = turn.last_step() else { return Next::Model };
+    fn next(&self) -> NextAction {
+        let Some(turn) = self.logged() else { return NextAction::End(TurnOutcome::Completed) };
+        let Some(step) = turn.last_step() else { return NextAction::Model };
         if matches!(step.finish, None | Some(FinishReason::Interrupted)) {
-            return Next::Repeat;
+            return NextAction::Repeat;
         }
         let open: Vec<&ToolPart> = step.tools().filter(|tool| tool.result.is_none()).collect();
         let may_run = |tool: &&&ToolPart| tool.approval.is_none() && !tool.call.is_client_tool;
         let runnable: Vec<ToolCallPart> = open.iter().filter(may_run).map(|tool| tool.call.clone()).collect();
         if !runnable.is_empty() {
-            return Next::Calls(runnable);
+            return NextAction::Calls(runnable);
         }
         if open.iter().any(|tool| tool.approval.is_some()) {
-            return Next::End(TurnOutcome::AwaitsApproval);
+            return NextAction::End(TurnOutcome::AwaitsApproval);
         }
         if !open.is_empty() {
-            return Next::End(TurnOutcome::AwaitsClient);
+            return NextAction::End(TurnOutcome::AwaitsClient);
         }
         if step.tools().next().is_none() {
-            return Next::End(match step.finish {
+            return NextAction::End(match step.finish {
                 Some(FinishReason::Length | FinishReason::ContentFilter) => TurnOutcome::Truncated,
                 _ => TurnOutcome::Completed,
             });
         }
         let max_steps = self.options.max_steps;
         if turn.steps_begun >= max_steps {
-            Next::End(TurnOutcome::StepLimit { max_steps })
+            NextAction::End(TurnOutcome::StepLimit { max_steps })
         } else {
-            Next::Model
+            NextAction::Model
         }
     }
 
@@ -215,7 +216,7 @@ impl TurnRun {
     fn messages(&self) -> Vec<Message> {
         let mut messages = Vec::new();
         for turn in &self.writer.conversation.turns {
-            // The client has sent what comes before this turn.
+            // The client has sent the conversation before this turn.
             if let Some(history) = &turn.context.history {
                 messages.clone_from(history);
             }
@@ -223,7 +224,7 @@ impl TurnRun {
             if let Some(note) = &turn.note {
                 message.parts.push(InputPart::Text { text: format!("[Note of the system: {note}]") });
             }
-            // Empty when the history of the request goes on.
+            // Empty when the request's history ends with the assistant.
             if !message.parts.is_empty() {
                 messages.push(Message::User(message));
             }

@@ -1,5 +1,5 @@
-//! History, instructions and client tools of a request. They are stored with the turn: it needs them again when it
-//! continues after an approval, after results of the client, or in another process.
+//! History, instructions and client tools of a request. They are stored with the turn, which needs them when it
+//! continues after a confirmation, after results of the client, or in another process.
 
 use std::sync::Arc;
 
@@ -25,12 +25,12 @@ pub struct TurnContext {
 }
 
 impl TurnContext {
-    /// Whether a call of this name is the client's.
+    /// Whether a call of this name belongs to a tool of the client.
     pub(crate) fn is_client_tool(&self, name: &str) -> bool {
         self.client_tools.iter().any(|tool| tool.name == name)
     }
 
-    /// The context of a turn that a request continues. What the request says itself counts.
+    /// The context of a continued turn. Values of the request take precedence.
     pub(crate) fn continued_by(self: Arc<Self>, request: &Self) -> Arc<Self> {
         let is_same = |own: &[ClientTool], new: &[ClientTool]| new.is_empty() || own == new;
         if is_same(&self.client_tools, &request.client_tools) && request.instructions.is_none() {

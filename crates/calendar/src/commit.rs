@@ -8,10 +8,10 @@
 //!    event is put on the server.
 //! 3. The event is *booked* in the file.
 //!
-//! A call that dies in between leaves its hold. The same call again continues with it. Another call waits until the hold
-//! has expired and then looks for what the first one did: an event on the server is booked for the call that put it
-//! there, a meeting is cancelled. An error without side effects releases the hold; one with possible side effects keeps
-//! it until it expires.
+//! A call that dies in between leaves its hold. The same call again continues with it. Another call waits until the
+//! hold has expired and then looks for what the first one did: an event on the server is booked for the call that put
+//! it there, a meeting is cancelled. An error without side effects releases the hold; one with possible side effects
+//! keeps it until it expires.
 //!
 //! Still possible: a meeting without an event, if Zoom creates it after another call has already looked for it; and
 //! two events at one time, if another program puts one into the same CalDAV calendar between our query and our PUT.

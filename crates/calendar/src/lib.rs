@@ -1,8 +1,8 @@
 //! The calendar capability: free and busy times, drafts and events. Events are stored in a file or on a CalDAV server,
 //! with conference links from a template or from Zoom.
 //!
-//! A crate of its own because of its dependencies (SQLite, time zones, iCalendar, XML). It must not know tools, models or
-//! the JavaScript engine.
+//! A crate of its own because of its dependencies (SQLite, time zones, iCalendar, XML). It must not know tools, models
+//! or the JavaScript engine.
 
 mod arguments;
 mod backend;

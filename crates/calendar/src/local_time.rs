@@ -13,8 +13,8 @@ pub fn zone_or_utc(name: &str) -> Tz {
     parse_zone(name).unwrap_or(Tz::UTC)
 }
 
-/// The first instant at which the clock shows this time or a later one: the first of two if the time is repeated, the end
-/// of the gap if it is skipped.
+/// The first instant at which the clock shows this time or a later one: the first of two if the time is repeated, the
+/// end of the gap if it is skipped.
 pub fn first_instant(zone: Tz, local: NaiveDateTime) -> DateTime<Utc> {
     let instant = zone.from_local_datetime(&local).earliest();
     instant.map_or_else(|| gap_end(zone, local), |instant| instant.to_utc())
@@ -26,8 +26,8 @@ pub fn last_instant(zone: Tz, local: NaiveDateTime) -> DateTime<Utc> {
     instant.map_or_else(|| gap_end(zone, local), |instant| instant.to_utc())
 }
 
-/// The instant of an event at this time (RFC 5545, 3.3.5): the first of two if the time is repeated; if it is skipped, the
-/// instant by the offset before the gap.
+/// The instant of an event at this time (RFC 5545, 3.3.5): the first of two if the time is repeated; if it is skipped,
+/// the instant by the offset before the gap.
 pub fn event_instant(zone: Tz, local: NaiveDateTime) -> DateTime<Utc> {
     let in_gap = || (local - offset(zone, local - Duration::days(1))).and_utc();
     zone.from_local_datetime(&local).earliest().map_or_else(in_gap, |instant| instant.to_utc())

@@ -1,5 +1,5 @@
-//! The client of Zoom's API, with server-to-server OAuth. The agenda of a meeting begins with the event's id, so that an
-//! interrupted call finds the meeting that it has created.
+//! The client of Zoom's API, with server-to-server OAuth. The agenda of a meeting begins with the event's id, so that
+//! an interrupted call finds the meeting that it has created.
 
 use std::time::{Duration, Instant};
 

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, SystemTime};
 
-/// A longer wait is an error of the service, or a refusal.
+/// Maximum wait that is passed on; a longer one is an error of the service.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A result of a capability call.

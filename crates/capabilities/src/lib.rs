@@ -1,5 +1,5 @@
-//! The capabilities of handlers. The HTTP client, the image generator and the client of the session are implemented here.
-//! Capabilities with heavy dependencies or data of their own live in other crates, behind [`Capability`].
+//! The capabilities of handlers. The HTTP client, the image generator and the client of the session are implemented
+//! here. Capabilities with heavy dependencies or data of their own live in other crates, behind [`Capability`].
 //!
 //! It must not know tools, models or the JavaScript engine.
 

@@ -9,7 +9,8 @@ use reqwest::{Method, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolwright_agent::{
-    Agent, ApprovalAnswer, ApprovalPart, EventBody, EventStream, Message, ToolPart, TurnRequest, UserMessage,
+    Agent, ApprovalAnswer, ConfirmationPart, EventBody, EventStream, Message, ToolPart, TurnRequest,
+    UserMessage,
 };
 use toolwright_contract::Principal;
 
@@ -143,7 +144,7 @@ impl Conversation {
 
 impl ConfirmationPrompt {
     /// `input` has the arguments of the call.
-    pub fn new(approval: &ApprovalPart, input: Value) -> Self {
+    pub fn new(approval: &ConfirmationPart, input: Value) -> Self {
         Self {
             id: approval.id.clone(),
             confirmation_id: approval.confirmation_id().to_owned(),

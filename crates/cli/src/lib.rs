@@ -49,3 +49,8 @@ pub fn run_program() -> ExitCode {
         Err(error) => output::report(&error),
     }
 }
+
+/// Compiles the examples of the page, so that it stays true.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/how-to/embed-in-rust.md")]
+struct EmbedInRust;

@@ -111,8 +111,8 @@ pub fn help(text: impl Display) {
 }
 
 /// Escapes all control characters and bidirectional controls but line feeds, tabs and the sequences that set colours.
-/// Commands escape texts from outside with [`escape`]; this is for those that reach a message by another way, such as the
-/// error of a server.
+/// Commands escape texts from outside with [`escape`]; this is for those that reach a message by another way, such as
+/// the error of a server.
 fn for_terminal(text: &str) -> Cow<'_, str> {
     let is_safe = |c: char| matches!(c, '\n' | '\t') || !is_hidden(c);
     if text.chars().all(is_safe) {

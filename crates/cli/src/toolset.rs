@@ -180,7 +180,10 @@ impl SessionToolset {
                 text.push_str(&format!(", {count} {word}"));
             }
         }
-        let is_native = |tool: &&Tool| matches!(&tool.implementation, Implementation::Native(name) if !BUILTIN_HANDLERS.contains(&name.as_str()));
+        let is_native = |tool: &&Tool| match &tool.implementation {
+            Implementation::Native(name) => !BUILTIN_HANDLERS.contains(&name.as_str()),
+            _ => false,
+        };
         let natives = self.toolset.declared().iter().take(self.declared).filter(is_native).count();
         if natives > 0 {
             text.push_str(&format!(" ({natives} only in a program that registers the handler)"));

@@ -1,4 +1,5 @@
-//! The pages about what was done: calls, confirmations, sessions, metrics, audit, knowledge base. Hostile texts stay texts.
+//! The pages about what was done: calls, confirmations, sessions, metrics, audit, knowledge base. Hostile texts stay
+//! texts.
 
 #![allow(clippy::unwrap_used)]
 

@@ -11,7 +11,7 @@ pub struct Principal {
     pub roles: Vec<String>,
 }
 
-/// The role of operators.
+/// The role of admins.
 pub const ADMIN: &str = "admin";
 /// The role of a service that acts for many clients with one key, and gives each of them a client id. Rate limits and
 /// blocks then apply to each client; otherwise they apply to the principal, whatever client ids it chooses.

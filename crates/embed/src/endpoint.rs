@@ -21,7 +21,7 @@ const MAX_RESPONSE_BYTES: usize = 32 << 20;
 const MAX_ATTEMPTS: u32 = 5;
 /// How long the circuit breaker rejects queries after one has failed.
 const CIRCUIT_OPEN_FOR: Duration = Duration::from_secs(5);
-/// A longer `Retry-After` is not waited for.
+/// Maximum `Retry-After` that is respected; a longer one is an error.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(30);
 
 /// The endpoint and its limits.

@@ -1,5 +1,5 @@
-//! Turns texts into vectors, behind [`Embedder`](toolwright_capabilities::Embedder): all-MiniLM-L6-v2 in this process, or
-//! an HTTP endpoint with OpenAI's API. A crate of its own because of its dependencies.
+//! Turns texts into vectors, behind [`Embedder`](toolwright_capabilities::Embedder): all-MiniLM-L6-v2 in this process,
+//! or an HTTP endpoint with OpenAI's API. A crate of its own because of its dependencies.
 //!
 //! It must not know what the vectors are for, read the environment or start processes.
 

@@ -1,6 +1,5 @@
-//! A hostile MCP server on the standard streams, for tests: it sends more than anybody should read. It writes the second
-//! file when it could send everything.
-//! usage: mcp_hostile line|call|pings|pages FILE
+//! A hostile MCP server on the standard streams, for tests: it sends more than anybody should read. It writes the
+//! second file when it could send everything. usage: mcp_hostile line|call|pings|pages FILE
 
 #![allow(clippy::disallowed_methods, reason = "test code reads the environment")]
 #![allow(clippy::unwrap_used)]

@@ -1,5 +1,4 @@
-//! Bounds the requests of a server that wait for their reply: a server that never reads replies would make them pile
-//! up.
+//! Limits the pending requests of a server, which would pile up if the server never reads the replies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +8,7 @@ use rmcp::model::JsonRpcMessage;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 
-use crate::limits::Breach;
+use crate::limits::LimitExceeded;
 
 /// No client capabilities are announced, so a server has no reason to send more than a ping.
 const MAX_UNANSWERED_REQUESTS: usize = 256;
@@ -17,12 +16,12 @@ const MAX_UNANSWERED_REQUESTS: usize = 256;
 pub(crate) struct BoundedTransport<T> {
     inner: T,
     unanswered: Arc<AtomicUsize>,
-    breach: Breach,
+    limit_exceeded: LimitExceeded,
 }
 
 impl<T> BoundedTransport<T> {
-    pub fn new(inner: T, breach: &Breach) -> Self {
-        Self { inner, unanswered: Arc::default(), breach: breach.clone() }
+    pub fn new(inner: T, limit_exceeded: &LimitExceeded) -> Self {
+        Self { inner, unanswered: Arc::default(), limit_exceeded: limit_exceeded.clone() }
     }
 }
 
@@ -54,7 +53,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for BoundedTransport<T> {
         {
             let what =
                 format!("sent more than {MAX_UNANSWERED_REQUESTS} requests without reading the replies");
-            let message = self.breach.report_fixed(what);
+            let message = self.limit_exceeded.report_fixed(what);
             tracing::error!("{message}");
             return None;
         }

@@ -87,7 +87,7 @@ impl Connection {
         self.verify(&connection, tool, digest)?;
         let call = CallToolRequestParams::new(tool.to_owned()).with_arguments(args);
         let client = &connection.client;
-        match client.breach.guard(client.call_tool_once(call)).await {
+        match client.limit_exceeded.guard(client.call_tool_once(call)).await {
             Ok(Ok(CallToolResponse::Complete(result))) => convert_result(result, writes),
             Ok(Ok(_)) => Err(Failure::new(
                 ErrorKind::Permanent,
@@ -165,7 +165,7 @@ impl Connection {
     fn open_connection(&self) -> Option<OpenConnection> {
         let connection = self.open.read().unwrap_or_else(PoisonError::into_inner).clone();
         connection.filter(|OpenConnection { client, .. }| {
-            !client.is_transport_closed() && client.breach.get().is_none()
+            !client.is_transport_closed() && client.limit_exceeded.get().is_none()
         })
     }
 

@@ -1,5 +1,5 @@
-//! Whole numbers in the results of a server, as it wrote them. Those that need more than 64 bits become strings before the
-//! message is parsed, since a number would be rounded.
+//! Keeps the whole numbers in a server's results exact: those beyond 64 bits become strings before the message is
+//! parsed, since parsing would round them.
 
 use rmcp::model::ServerJsonRpcMessage;
 use serde_json::Value;
@@ -13,8 +13,8 @@ pub(crate) fn parse_message(text: &[u8]) -> serde_json::Result<ServerJsonRpcMess
     }
 }
 
-/// The message again, if it is the result of a call and has such numbers. Definitions of tools stay as they are: in a schema,
-/// a string is not a limit.
+/// The message with such numbers replaced, if it is the result of a call. Definitions of tools are left unchanged: in
+/// a schema, a string is not a limit.
 pub(crate) fn exact_message(text: &[u8]) -> Option<String> {
     let quoted = quote_long_integers(std::str::from_utf8(text).ok()?)?;
     let mut message: Value = serde_json::from_slice(text).ok()?;

@@ -22,7 +22,7 @@ use sse_stream::{Sse, SseStream};
 
 use crate::event_size::EventSize;
 use crate::exact_numbers::{exact_message, parse_message};
-use crate::limits::{Breach, Limits};
+use crate::limits::{LimitExceeded, Limits};
 
 type Error = StreamableHttpError<reqwest::Error>;
 type Events = BoxStream<'static, Result<Sse, SseError>>;
@@ -32,7 +32,7 @@ type Headers = HashMap<HeaderName, HeaderValue>;
 pub(crate) struct BoundedHttpClient {
     pub client: reqwest::Client,
     pub limits: Limits,
-    pub breach: Breach,
+    pub limit_exceeded: LimitExceeded,
 }
 
 impl StreamableHttpClient for BoundedHttpClient {
@@ -164,7 +164,9 @@ impl BoundedHttpClient {
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(Error::Client)? {
             if chunk.len() > self.limits.message_bytes().saturating_sub(body.len()) {
-                return Err(Error::UnexpectedServerResponse(self.breach.report_message(&self.limits).into()));
+                return Err(Error::UnexpectedServerResponse(
+                    self.limit_exceeded.report_message(&self.limits).into(),
+                ));
             }
             body.extend_from_slice(&chunk);
         }
@@ -174,14 +176,14 @@ impl BoundedHttpClient {
     /// The events of a response, each up to the limit of a message.
     fn events(&self, response: Response) -> Events {
         let mut size = EventSize::new(self.limits.message_bytes());
-        let (limits, breach) = (self.limits.clone(), self.breach.clone());
+        let (limits, limit_exceeded) = (self.limits.clone(), self.limit_exceeded.clone());
         let chunks = stream::try_unfold(response, async |mut response| {
             let chunk = response.chunk().await.map_err(io::Error::other)?;
             Ok(chunk.map(|chunk| (chunk, response)))
         });
         let bounded = chunks.map(move |chunk: io::Result<_>| match chunk? {
             chunk if size.add(&chunk) => Ok(chunk),
-            _ => Err(io::Error::other(breach.report_message(&limits))),
+            _ => Err(io::Error::other(limit_exceeded.report_message(&limits))),
         });
         let exact = |event: Result<Sse, SseError>| {
             let mut event = event?;

@@ -1,5 +1,5 @@
-//! Tools of other MCP servers. A person accepts the definitions of a server's tools once, and they are pinned by digest:
-//! toolsets are built from the pins alone, and a tool whose definition has changed since is not called.
+//! Tools of other MCP servers. A person accepts the definitions of a server's tools once, and they are pinned by
+//! digest: toolsets are built from the pins alone, and a tool whose definition has changed since is not called.
 //!
 //! It must not know sessions or policy: a call has passed the orchestrator before it arrives here.
 

@@ -67,15 +67,15 @@ pub(crate) fn exceeded(server: &str, what: impl Display, setting: &str) -> Strin
     )
 }
 
-/// The first limit that a server has exceeded on a connection, shared by all who read from it. The connection is not
-/// used after that.
+/// The first limit that a server has exceeded on a connection, shared by all its readers. The connection is closed
+/// after that.
 #[derive(Debug, Clone)]
-pub(crate) struct Breach {
+pub(crate) struct LimitExceeded {
     server: Arc<str>,
     first: watch::Sender<Option<Arc<str>>>,
 }
 
-impl Breach {
+impl LimitExceeded {
     pub fn new(server: &str) -> Self {
         Self { server: server.into(), first: watch::Sender::new(None) }
     }

@@ -16,7 +16,7 @@ pub(crate) async fn list_tools(
     client: &McpClient,
     server: &ServerSettings,
 ) -> Result<BTreeMap<String, Definition>, String> {
-    let listing = client.breach.guard(read_pages(client, server));
+    let listing = client.limit_exceeded.guard(read_pages(client, server));
     match timeout(server.limits.list_timeout(), listing).await {
         Ok(Ok(definitions)) => definitions,
         Ok(Err(exceeded)) => Err(exceeded.to_string()),

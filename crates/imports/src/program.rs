@@ -14,7 +14,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::time::{Instant, timeout};
 
 use crate::exact_numbers::exact_message;
-use crate::limits::{Breach, Limits};
+use crate::limits::{LimitExceeded, Limits};
 
 /// The time for a program to exit after its standard input was closed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -26,22 +26,27 @@ const STDERR_WINDOW: Duration = Duration::from_secs(60);
 pub(crate) struct Program {
     child: Child,
     streams: AsyncRwTransport<RoleClient, BoundedLines<ChildStdout>, ChildStdin>,
-    breach: Breach,
+    limit_exceeded: LimitExceeded,
 }
 
 impl Program {
     /// Takes over the standard streams of a child, which must be pipes.
-    pub fn new(mut child: Child, server: &str, limits: &Limits, breach: &Breach) -> io::Result<Self> {
+    pub fn new(
+        mut child: Child,
+        server: &str,
+        limits: &Limits,
+        limit_exceeded: &LimitExceeded,
+    ) -> io::Result<Self> {
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(io::Error::other("its standard streams are not pipes"));
         };
         if let Some(stderr) = child.stderr.take() {
             tokio::spawn(log_stderr(server.to_owned(), stderr, limits.stderr_kb.saturating_mul(1024)));
         }
-        let lines = BoundedLines::new(stdout, limits, breach);
+        let lines = BoundedLines::new(stdout, limits, limit_exceeded);
         // The lines are bounded already.
         let streams = AsyncRwTransport::new(lines, stdin).with_max_line_length(usize::MAX);
-        Ok(Self { child, streams, breach: breach.clone() })
+        Ok(Self { child, streams, limit_exceeded: limit_exceeded.clone() })
     }
 }
 
@@ -62,7 +67,7 @@ impl Transport<RoleClient> for Program {
     /// Closes the program's standard input and waits for its exit. A program that does not exit is killed.
     async fn close(&mut self) -> io::Result<()> {
         self.streams.close().await?;
-        let is_trusted_to_exit = self.breach.get().is_none();
+        let is_trusted_to_exit = self.limit_exceeded.get().is_none();
         if is_trusted_to_exit && timeout(EXIT_TIMEOUT, self.child.wait()).await.is_ok() {
             return Ok(());
         }
@@ -78,13 +83,19 @@ struct BoundedLines<R> {
     /// A line that has ended, and how much of it was passed on.
     ended: Cursor<Vec<u8>>,
     limits: Limits,
-    breach: Breach,
+    limit_exceeded: LimitExceeded,
 }
 
 impl<R: AsyncRead + Unpin> BoundedLines<R> {
-    fn new(inner: R, limits: &Limits, breach: &Breach) -> Self {
+    fn new(inner: R, limits: &Limits, limit_exceeded: &LimitExceeded) -> Self {
         let (line, ended) = (Vec::new(), Cursor::default());
-        Self { inner: BufReader::new(inner), line, ended, limits: limits.clone(), breach: breach.clone() }
+        Self {
+            inner: BufReader::new(inner),
+            line,
+            ended,
+            limits: limits.clone(),
+            limit_exceeded: limit_exceeded.clone(),
+        }
     }
 
     /// Reads until a line ends, or the stream.
@@ -93,7 +104,7 @@ impl<R: AsyncRead + Unpin> BoundedLines<R> {
             let read = ready!(Pin::new(&mut self.inner).poll_fill_buf(context))?;
             let length = read.iter().position(|byte| *byte == b'\n').map_or(read.len(), |end| end + 1);
             if length > self.limits.message_bytes().saturating_sub(self.line.len()) {
-                return Poll::Ready(Err(io::Error::other(self.breach.report_message(&self.limits))));
+                return Poll::Ready(Err(io::Error::other(self.limit_exceeded.report_message(&self.limits))));
             }
             self.line.extend_from_slice(&read[..length]);
             Pin::new(&mut self.inner).consume(length);

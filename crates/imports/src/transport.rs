@@ -22,7 +22,7 @@ use toolwright_capabilities::http::system_tls;
 
 use crate::bounded_transport::BoundedTransport;
 use crate::http_client::BoundedHttpClient;
-use crate::limits::Breach;
+use crate::limits::LimitExceeded;
 use crate::program::Program;
 use crate::settings::{Endpoint, EnvironmentLookup, ServerSettings};
 
@@ -54,7 +54,7 @@ type Service = RunningService<RoleClient, MessageHandler>;
 pub(crate) struct McpClient {
     service: Service,
     /// The limit that the server has exceeded on it.
-    pub breach: Breach,
+    pub limit_exceeded: LimitExceeded,
 }
 
 impl Deref for McpClient {
@@ -66,10 +66,10 @@ impl Deref for McpClient {
 }
 
 impl McpClient {
-    pub async fn new(service: Service, breach: Breach) -> Self {
+    pub async fn new(service: Service, limit_exceeded: LimitExceeded) -> Self {
         // The server chooses how long its responses are valid, and could fill the cache with them.
         service.peer().set_response_cache_config(ClientCacheConfig::disabled()).await;
-        Self { service, breach }
+        Self { service, limit_exceeded }
     }
 
     pub async fn close(self) {
@@ -89,22 +89,26 @@ pub(crate) async fn connect(
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         legacy_version: Some(ProtocolVersion::V_2025_11_25),
     };
-    let breach = Breach::new(&server.name);
+    let limit_exceeded = LimitExceeded::new(&server.name);
     let connecting = async {
         let connected = match server.endpoint().map_err(|error| error.to_string())? {
             Endpoint::Command(program, arguments) => {
-                let transport = start_program(server, program, arguments, environment, &breach)?;
-                handler.serve_with_lifecycle(BoundedTransport::new(transport, &breach), newest_first).await
+                let transport = start_program(server, program, arguments, environment, &limit_exceeded)?;
+                handler
+                    .serve_with_lifecycle(BoundedTransport::new(transport, &limit_exceeded), newest_first)
+                    .await
             }
             Endpoint::Url(url) => {
-                let transport = http_transport(server, url, environment, &breach)?;
-                handler.serve_with_lifecycle(BoundedTransport::new(transport, &breach), newest_first).await
+                let transport = http_transport(server, url, environment, &limit_exceeded)?;
+                handler
+                    .serve_with_lifecycle(BoundedTransport::new(transport, &limit_exceeded), newest_first)
+                    .await
             }
         };
         connected.map_err(|error| error.to_string())
     };
-    match tokio::time::timeout(CONNECT_TIMEOUT, breach.guard(connecting)).await {
-        Ok(Ok(Ok(service))) => Ok(McpClient::new(service, breach).await),
+    match tokio::time::timeout(CONNECT_TIMEOUT, limit_exceeded.guard(connecting)).await {
+        Ok(Ok(Ok(service))) => Ok(McpClient::new(service, limit_exceeded).await),
         Ok(Ok(Err(error))) => Err(error),
         Ok(Err(exceeded)) => Err(exceeded.to_string()),
         Err(_) => Err(format!("no response within {} s", CONNECT_TIMEOUT.as_secs())),
@@ -116,7 +120,7 @@ fn start_program(
     program: &str,
     arguments: &[String],
     environment: EnvironmentLookup,
-    breach: &Breach,
+    limit_exceeded: &LimitExceeded,
 ) -> Result<Program, String> {
     let mut command = Command::new(program);
     command.args(arguments).env_clear().kill_on_drop(true);
@@ -127,7 +131,7 @@ fn start_program(
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
         .spawn()
-        .and_then(|child| Program::new(child, &server.name, &server.limits, breach))
+        .and_then(|child| Program::new(child, &server.name, &server.limits, limit_exceeded))
         .map_err(|error| format!("could not start `{program}`: {error}"))
 }
 
@@ -135,7 +139,7 @@ fn http_transport(
     server: &ServerSettings,
     url: &str,
     environment: EnvironmentLookup,
-    breach: &Breach,
+    limit_exceeded: &LimitExceeded,
 ) -> Result<StreamableHttpClientTransport<BoundedHttpClient>, String> {
     let mut headers = HashMap::new();
     for (name, value) in &server.headers {
@@ -151,7 +155,8 @@ fn http_transport(
         .redirect(reqwest::redirect::Policy::none())
         .build()
         .map_err(|error| format!("could not create the HTTP client: {error}"))?;
-    let client = BoundedHttpClient { client, limits: server.limits.clone(), breach: breach.clone() };
+    let client =
+        BoundedHttpClient { client, limits: server.limits.clone(), limit_exceeded: limit_exceeded.clone() };
     let mut config = StreamableHttpClientTransportConfig::with_uri(url);
     config.custom_headers = headers;
     Ok(StreamableHttpClientTransport::with_client(client, config))

@@ -16,8 +16,8 @@ use crate::relevance;
 use crate::search::{self, Hit, Query, QueryVector};
 use crate::store::{self, Backend, EmbedderId, Error, Result, StoreWriter};
 
-/// Returns the embedder, or why there is none and how to fix it. Called for each search, because a model may be installed
-/// while a server runs.
+/// Returns the embedder, or why there is none and how to fix it. Called for each search, because a model may be
+/// installed while a server runs.
 pub type EmbedderSource = Arc<dyn Fn() -> std::result::Result<Arc<dyn Embedder>, String> + Send + Sync>;
 
 /// The number of records, and of passages, that are embedded in one batch.

@@ -131,8 +131,8 @@ impl Record {
         self.namespace != Namespace::Personal || self.owner.as_deref() == Some(user)
     }
 
-    /// Normalizes the record (trims the title, completes the id and the date, removes repeated tags), or returns what is
-    /// wrong with it.
+    /// Normalizes the record (trims the title, completes the id and the date, removes repeated tags), or returns what
+    /// is wrong with it.
     pub fn validate(mut self) -> Result<Self, String> {
         self.title = self.title.trim().to_owned();
         if !is_valid_type(&self.kind) {

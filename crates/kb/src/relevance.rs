@@ -1,15 +1,16 @@
-//! How relevant a record is to a query, from 0 to 1. Unlike the order of the results, it does not depend on what else was
-//! found: a query that no record answers has low scores, and the threshold cuts them off.
+//! How relevant a record is to a query, from 0 to 1. Unlike the order of the results, it does not depend on the other
+//! results: a query that no record answers has low scores, and the threshold cuts them off.
 //!
-//! The keyword part is BM25 in relation to what a text with the words of the query would get; it saturates. The vector
-//! part is the cosine above what the embedder gives to unrelated texts. The constants and the threshold were chosen on public test
+//! The keyword part is BM25 in relation to the score of a text with the words of the query; it saturates. The vector
+//! part is the cosine above the one of unrelated texts. The constants and the threshold were chosen on public test
 //! sets: the queries of one set have no answer in another (docs/reference/knowledge-base.md has the figures).
 
 use crate::store::{Candidate, CandidateLists};
 
 /// Results with a lower score are left out, unless the settings say otherwise.
 pub const DEFAULT_MIN_SCORE: f32 = 0.35;
-/// The power of the keyword score beside a cosine: common words are in many texts, only a strong match adds to a cosine.
+/// The power of the keyword score beside a cosine: common words are in many texts, so only a strong match adds to a
+/// cosine.
 const KEYWORD_POWER: i32 = 4;
 
 /// Texts without a common word or topic, to measure an embedder.
@@ -24,7 +25,8 @@ const UNRELATED_TEXTS: [&str; 8] = [
     "Medieval knights wore armour",
 ];
 
-/// The mean cosine of unrelated texts by an embedder that returns these vectors. Some models put all texts near each other.
+/// The mean cosine of unrelated texts by an embedder that returns these vectors. Some models put all texts near each
+/// other.
 pub fn measure_unrelated_cosine<E>(
     embed: impl FnOnce(&[&str]) -> Result<Vec<Vec<f32>>, E>,
 ) -> Result<f32, E> {
@@ -49,7 +51,8 @@ pub struct Relevance<'a> {
 
 impl<'a> Relevance<'a> {
     pub fn new(lists: &'a CandidateLists, unrelated_cosine: Option<f32>, limit: usize) -> Self {
-        // A list below the limit holds every record with a vector. In a full one, the others are farther than the last.
+        // If the list is full, records outside it are at least as far as its last entry; otherwise they have no
+        // vector.
         let is_full = lists.vector.len() >= limit;
         let cosine_of_others = lists.vector.last().filter(|_| is_full).map(|last| last.score);
         let unrelated_cosine = unrelated_cosine.filter(|_| !lists.vector.is_empty());
@@ -69,7 +72,7 @@ impl<'a> Relevance<'a> {
         }
     }
 
-    /// A half for a text of average length with each of about five words of the query once.
+    /// A half for a text of average length that has each of about five words of the query once.
     fn keyword_score(&self, score: f32) -> f32 {
         let scale = self.lists.keyword_scale;
         if scale > 0.0 { score / (score + scale) } else { 0.0 }

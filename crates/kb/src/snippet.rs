@@ -9,8 +9,8 @@ const SNIPPET_BYTES: usize = 300;
 /// Matches after this position are ignored.
 const MAX_SEARCHED_BYTES: usize = 200_000;
 
-/// The part of a text that contains the most query words, weighted by rarity, or else the part at `fallback`. Cut at word
-/// boundaries, with an ellipsis where text is left out.
+/// The part of a text that contains the most query words, weighted by rarity, or else the part at `fallback`. Cut at
+/// word boundaries, with an ellipsis where text is left out.
 pub fn extract_snippet(text: &str, query: &str, fallback: usize) -> String {
     let searched = &text[..text.floor_char_boundary(MAX_SEARCHED_BYTES)];
     let mut terms: HashMap<String, usize> = HashMap::new();

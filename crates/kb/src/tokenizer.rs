@@ -14,17 +14,17 @@ const MAX_WORD_BYTES: usize = 40;
 /// Further distinct words of a query are ignored.
 const MAX_QUERY_TERMS: usize = 64;
 
-/// The BM25 weights of the indexed fields: the whole record, its title, its tags. Measured on three test sets (nDCG@10):
-/// a separate title with weight 1 reaches .664, .505 and .310; these weights reach .700, .531 and .392.
+/// The BM25 weights of the indexed fields: the whole record, its title, its tags. Measured on three test sets
+/// (nDCG@10): a separate title with weight 1 reaches .664, .505 and .310; these weights reach .700, .531 and .392.
 pub const FIELD_WEIGHTS: [f32; 3] = [1.0, 0.3, 0.3];
 
-/// Below the first number of words, less of a query is expected in a text; above the second, too.
+/// Above the first number of words, a text need not have all of the query; above the second, even less of it.
 const FEW_WORDS: f32 = 4.0;
 const MANY_WORDS: f32 = 7.0;
-/// How much less, as a power of the number of words.
+/// The power of the number of words by which the expected score decreases.
 const MANY_WORDS_POWER: f32 = 0.75;
-/// A word that no record has says more than other rare words that the query is about something else: so many times. In a
-/// short query, it may as well be a misspelling.
+/// The weight of a word that no record has, relative to other rare words: a sign that the query is about another
+/// subject. In a short query it may as well be a misspelling.
 const UNKNOWN_WORD_WEIGHT: f32 = 1.5;
 const WORDS_OF_SHORT_QUERY: f32 = 3.0;
 
@@ -34,9 +34,9 @@ const STOP_WORDS: &str = " a about all am an and any are as at be been being bet
     than that the their then there these they this to was we were what when where which who whom why will with would \
     you your ";
 
-/// The BM25 score at which a record answers half of a query: a share of the score of a text of average length that has each
-/// word of the query once, by the number of words. A query of one word is answered by any text with that word; of many
-/// words, no text has most. `terms` are how often each distinct word is in the query, and in how many records.
+/// The BM25 score at which a record answers half of a query: a share of the score of a text of average length that has
+/// each word of the query once, by the number of words. A query of one word is answered by any text with that word; of
+/// many words, no text has most. `terms` are how often each distinct word is in the query, and in how many records.
 pub fn keyword_scale(terms: impl ExactSizeIterator<Item = (f32, u64)>, records: u64) -> f32 {
     let words = terms.len() as f32;
     let share = (words / FEW_WORDS).min(1.0).min((MANY_WORDS / words.max(1.0)).powf(MANY_WORDS_POWER));

@@ -1,7 +1,7 @@
 //! The conformance suite of the back ends, and tests of the layers above them.
 //!
-//! A new back end implements [`support::StoreFixture`] and adds a line `conformance!(name, Type);`. Each test creates its own
-//! fixture, and tests run concurrently.
+//! A new back end implements [`support::StoreFixture`] and adds a line `conformance!(name, Type);`. Each test creates
+//! its own fixture, and tests run concurrently.
 
 #![allow(clippy::disallowed_methods, reason = "test code starts processes and reads the environment")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

@@ -1,9 +1,9 @@
 //! Blocked clients: the message `{type: "timeout", timeoutUntil}` of a tool blocks its client, and the server refuses
 //! the client's calls until then.
 //!
-//! A block applies to the principal, whatever client ids it chooses. For a principal that speaks for clients, and for the
-//! role `admin`, it applies to the client that the session names, or else to the session alone: a model cannot block the
-//! admin, or all users of a server without keys.
+//! A block applies to the principal, whatever client ids it chooses. For a principal that speaks for clients, and for
+//! the role `admin`, it applies to the client that the session names, or else to the session alone: a model cannot
+//! block the admin, or all users of a server without keys.
 
 use serde_json::Value;
 use toolwright_capabilities::CapabilityError;

@@ -139,7 +139,8 @@ fn normalize_text(text: &str, replacement: &str) -> String {
 /// Joiners, direction marks, variation selectors and tags.
 const fn is_invisible(letter: char) -> bool {
     matches!(letter, '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}'
-        | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{E0000}'..='\u{E0FFF}')
+        | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}'
+        | '\u{E0000}'..='\u{E0FFF}')
 }
 
 fn words_of(text: &str) -> impl Iterator<Item = &str> {

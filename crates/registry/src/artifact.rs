@@ -1,7 +1,7 @@
 //! `tool_registry.json`: how it is laid out, versioned, and replaced in one step.
 //!
-//! Each member of the header has its own line, and so does each tool: a build copies the lines of unchanged tools, and a
-//! person can search them.
+//! Each member of the header has its own line, and so does each tool: a build copies the lines of unchanged tools, and
+//! a person can search them.
 
 #![expect(clippy::disallowed_methods, reason = "the age of a left-over temporary file")]
 
@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use crate::compiled::{Digests, hex, push_hex};
+use crate::compiled_tool::{Digests, hex, push_hex};
 use crate::json::write_canonical;
 
 /// The version of this layout.
@@ -25,7 +25,7 @@ pub const FILE_NAME: &str = "tool_registry.json";
 /// Precedes the handler's path, which the content digest does not cover.
 pub(crate) const HANDLER_PATH: &str = ",\"handlerPath\":";
 
-/// The begin of the list of tools.
+/// The start of the list of tools.
 pub(crate) const TOOLS: &str = "\"tools\": [";
 
 /// The end of the artifact.
@@ -138,7 +138,7 @@ impl Error {
 
 /// A written artifact.
 #[derive(Debug)]
-pub struct Written {
+pub struct WrittenArtifact {
     /// The bytes of each tool's line.
     pub lines: Vec<Range<u64>>,
     /// Of the written file, even if another process has replaced it since.
@@ -152,7 +152,7 @@ pub fn replace(
     header: &Header,
     lines: &[Line<'_>],
     old: Option<&File>,
-) -> Result<Written, Error> {
+) -> Result<WrittenArtifact, Error> {
     let failed = |source| Error { path: path.to_owned(), source };
     // A link stays: its target is replaced.
     let path = if path.is_symlink() { path.canonicalize().map_err(failed)? } else { path.to_owned() };
@@ -165,11 +165,11 @@ pub fn replace(
     }
     remove_leftovers(&path);
     let number = TEMPORARY_FILES.fetch_add(1, Ordering::Relaxed);
-    let temporary = beside(&path, &format!("{}-{number}.tmp", std::process::id()));
+    let temporary = sibling_path(&path, &format!("{}-{number}.tmp", std::process::id()));
     let written = write_new(&temporary, header, lines, old).and_then(|(file, lines)| {
         fs::rename(&temporary, &path)?;
         // Read after the rename, which changes the metadata.
-        Ok(Written { lines, metadata: file.metadata()? })
+        Ok(WrittenArtifact { lines, metadata: file.metadata()? })
     });
     written.map_err(|source| {
         // Best effort: the error of the write is the one to report.
@@ -186,14 +186,14 @@ pub fn to_bytes(header: &Header, lines: &[Line<'_>]) -> io::Result<Vec<u8>> {
 }
 
 /// A hidden file that belongs to the artifact: `.tool_registry.json.<suffix>`.
-pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub(crate) fn sibling_path(path: &Path, suffix: &str) -> PathBuf {
     let name = path.file_name().map_or_else(|| FILE_NAME.into(), |name| name.to_string_lossy());
     path.with_file_name(format!(".{name}.{suffix}"))
 }
 
 /// Removes the temporary files of builds that were killed.
 fn remove_leftovers(path: &Path) {
-    let prefix = beside(path, "");
+    let prefix = sibling_path(path, "");
     let (Some(dir), Some(prefix)) = (prefix.parent(), prefix.file_name().and_then(|name| name.to_str()))
     else {
         return;

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use crate::artifact::{self, Header, Line};
 use crate::cache::{Cache, CachedTool, artifact_fingerprint};
 use crate::check::{CheckedTool, Context, check_tool};
-use crate::compiled::{CompiledTool, Digests, hex};
+use crate::compiled_tool::{CompiledTool, Digests, hex};
 use crate::diagnostic::{Diagnostic, DiagnosticDraft, Location, Severity};
 use crate::fingerprint::Fingerprint;
 use crate::formats::Formats;
@@ -36,7 +36,7 @@ pub struct Progress {
     pub done: AtomicUsize,
 }
 
-/// How long each phase took.
+/// The duration of each phase.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Timings(pub Vec<(&'static str, Duration)>);
 
@@ -99,7 +99,7 @@ pub fn compile(options: Options, progress: &Progress) -> Result<Compilation, sou
         options.formats.digest()
     );
     let cache = options.cache.as_ref().and_then(|_| Cache::load(&options.out, &key));
-    timer.lap("discover");
+    timer.record_phase("discover");
 
     let context = Context { root: &root, shared: &shared, formats: &options.formats };
     let checked: Vec<Result<BuiltTool, Vec<Diagnostic>>> = dirs
@@ -112,7 +112,7 @@ pub fn compile(options: Options, progress: &Progress) -> Result<Compilation, sou
             tool
         })
         .collect();
-    timer.lap("check");
+    timer.record_phase("check");
 
     let mut compilation = Compilation {
         tools: Vec::with_capacity(dirs.len()),
@@ -126,7 +126,7 @@ pub fn compile(options: Options, progress: &Progress) -> Result<Compilation, sou
         version: String::new(),
     };
     compilation.collect(checked, &dirs);
-    timer.lap("assemble");
+    timer.record_phase("assemble");
     compilation.timings = timer.timings;
     Ok(compilation)
 }
@@ -228,10 +228,10 @@ impl Compilation {
         }
         let old = self.previous.as_ref().map(|(_, file)| file);
         let written = artifact::replace(&self.options.out, &header, &self.lines(), old)?;
-        timer.lap("write");
+        timer.record_phase("write");
         if self.options.cache.is_some() {
             self.store_cache(header, artifact_fingerprint(&written.metadata), &written.lines);
-            timer.lap("cache");
+            timer.record_phase("cache");
         }
         self.timings.0.append(&mut timer.timings.0);
         Ok(Outcome::Written)
@@ -331,7 +331,7 @@ impl PhaseTimer {
         Self { last: Instant::now(), timings: Timings::default() }
     }
 
-    fn lap(&mut self, name: &'static str) {
+    fn record_phase(&mut self, name: &'static str) {
         self.timings.0.push((name, self.last.elapsed()));
         self.last = Instant::now();
     }

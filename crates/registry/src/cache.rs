@@ -7,9 +7,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::artifact::{Header, beside};
+use crate::artifact::{Header, sibling_path};
 use crate::check::TOOL_FILES;
-use crate::compiled::Digests;
+use crate::compiled_tool::Digests;
 use crate::diagnostic::Diagnostic;
 use crate::fingerprint::Fingerprint;
 use crate::source::ToolDir;
@@ -41,7 +41,7 @@ impl Cache {
     /// The cache of the artifact at `out`, if it has this key and belongs to the artifact that is there.
     /// The artifact is returned open: its path may lead to another file a moment later.
     pub fn load(out: &Path, key: &str) -> Option<(Self, File)> {
-        let bytes = fs::read(beside(out, "cache")).ok()?;
+        let bytes = fs::read(sibling_path(out, "cache")).ok()?;
         let cache: Self = postcard::from_bytes(&bytes).ok()?;
         let artifact = File::open(out).ok()?;
         let is_same = artifact_fingerprint(&artifact.metadata().ok()?).matches(&cache.artifact);
@@ -51,8 +51,11 @@ impl Cache {
     /// Stores the cache for the next build. An error here does not fail the build.
     pub fn store(&self, out: &Path) {
         let Ok(bytes) = postcard::to_stdvec(self) else { return };
-        let temporary = beside(out, &format!("cache.{}.tmp", std::process::id()));
-        if fs::write(&temporary, bytes).and_then(|()| fs::rename(&temporary, beside(out, "cache"))).is_err() {
+        let temporary = sibling_path(out, &format!("cache.{}.tmp", std::process::id()));
+        if fs::write(&temporary, bytes)
+            .and_then(|()| fs::rename(&temporary, sibling_path(out, "cache")))
+            .is_err()
+        {
             let _ = fs::remove_file(&temporary);
         }
     }

@@ -1,5 +1,5 @@
-//! Types of conditions: finds comparisons that are never true, and members that a value cannot have, before a call does.
-//! A type that is not known is compatible with every other.
+//! Types of conditions: finds comparisons that are never true, and members that a value cannot have, before a call
+//! does. A type that is not known is compatible with every other.
 
 use cel::Program;
 use cel::common::ast::{ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
@@ -79,7 +79,8 @@ impl Type {
     }
 }
 
-/// The variables of a condition. `parameters` is the schema of the tool's arguments; an operator's rule is about all tools.
+/// The variables of a condition. `parameters` is the schema of the tool's arguments; a rule of the configuration
+/// applies to all tools.
 pub fn variables(parameters: Option<&Value>) -> Vec<(&'static str, Type)> {
     let session = Type::closed([
         ("id", Type::Text),

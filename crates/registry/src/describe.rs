@@ -1,5 +1,5 @@
-//! `reg_describe`: the tool that every session has, beside those of its toolset. Here is what models see of it; the
-//! orchestrator answers its calls.
+//! `reg_describe`: the tool that every session has in addition to those of its toolset. This file has its
+//! declaration; the orchestrator answers its calls.
 
 use std::sync::LazyLock;
 
@@ -38,7 +38,7 @@ static TOOL: LazyLock<Tool> = LazyLock::new(|| Tool {
     implementation: Implementation::Native(DESCRIBE.to_owned()),
 });
 
-/// `reg_describe`, as models see it.
+/// The declaration of `reg_describe`.
 pub fn describe_tool() -> &'static Tool {
     &TOOL
 }

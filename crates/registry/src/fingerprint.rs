@@ -26,14 +26,14 @@ pub struct Fingerprint {
 impl Fingerprint {
     /// Adds a file. The order of files does not matter.
     pub fn add(&mut self, name: &str, metadata: &Metadata) {
-        self.add_stamp(name, stamp(metadata));
+        self.add_stamp(name, file_stamp(metadata));
         let settled = newest(metadata)
             .and_then(|newest| SystemTime::now().duration_since(newest).ok())
             .is_some_and(|age| age > TIMESTAMP_RESOLUTION);
         self.distrusted |= !settled;
     }
 
-    fn add_stamp(&mut self, name: &str, stamp: Stamp) {
+    fn add_stamp(&mut self, name: &str, stamp: FileStamp) {
         // Its keys are fixed, so hashes are stable within one program; the cache is keyed by the program.
         let mut hasher = DefaultHasher::new();
         hasher.write(name.as_bytes());
@@ -53,13 +53,13 @@ impl Fingerprint {
     pub fn read<'n>(dir: &Path, names: impl Iterator<Item = &'n str>) -> Option<Self> {
         let mut fingerprint = Self::default();
         for name in iter::once("").chain(names) {
-            fingerprint.add_stamp(name, stamp(&fs::metadata(dir.join(name)).ok()?));
+            fingerprint.add_stamp(name, file_stamp(&fs::metadata(dir.join(name)).ok()?));
         }
         Some(fingerprint)
     }
 
     /// Marks the files as ones whose changes the metadata may not show.
-    pub fn distrust(&mut self) {
+    pub fn mark_unreliable(&mut self) {
         self.distrusted = true;
     }
 
@@ -75,10 +75,10 @@ impl Fingerprint {
 }
 
 /// Modification time, change time, size and inode.
-type Stamp = [i128; 4];
+type FileStamp = [i128; 4];
 
 #[cfg(unix)]
-fn stamp(metadata: &Metadata) -> Stamp {
+fn file_stamp(metadata: &Metadata) -> FileStamp {
     use std::os::unix::fs::MetadataExt;
     [
         nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
@@ -94,7 +94,7 @@ fn nanoseconds(seconds: impl Into<i128>, rest: impl Into<i128>) -> i128 {
 }
 
 #[cfg(not(unix))]
-fn stamp(metadata: &Metadata) -> Stamp {
+fn file_stamp(metadata: &Metadata) -> FileStamp {
     let modified = metadata.modified().ok().and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
     [modified.map_or(0, |time| i128::try_from(time.as_nanos()).unwrap_or(0)), 0, metadata.len().into(), 0]
 }

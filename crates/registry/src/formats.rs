@@ -1,5 +1,5 @@
-//! Formats that a project defines: a name and a pattern. A schema that uses one gets the pattern in place of the `format`,
-//! so that validation, providers and other readers of the artifact need no table of names.
+//! Formats that a project defines: a name and a pattern. A schema that uses one gets the pattern in place of the
+//! `format`, so that validation, providers and other readers of the artifact need no table of names.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -6,7 +6,7 @@ pub mod artifact;
 pub mod build;
 mod cache;
 mod check;
-mod compiled;
+mod compiled_tool;
 pub mod condition;
 pub mod condition_types;
 #[cfg(test)]
@@ -20,8 +20,8 @@ mod fields;
 mod fingerprint;
 pub mod formats;
 mod handler;
-mod hidden;
-pub mod http;
+mod hidden_unicode;
+pub mod http_tool;
 pub mod json;
 pub mod preview;
 pub mod prompt;
@@ -31,5 +31,5 @@ pub mod snapshot;
 pub mod source;
 pub mod toolset;
 
-pub use compiled::{hex, push_hex};
+pub use compiled_tool::{hex, push_hex};
 pub use describe::{DESCRIBE, describe_tool};

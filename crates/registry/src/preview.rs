@@ -1,6 +1,6 @@
-//! The preview that an approver sees: a text with `{{place}}`s for arguments and for what was read.
-//! `{{a.b}}` is a member, `{{list[index]}}` the item at the position that the argument `index` has, `{{list.length}}` a
-//! count; `{{a|text}}` shows the text when `a` is missing or empty, and a missing argument is empty otherwise.
+//! The preview that an approver sees: a text with `{{…}}` placeholders for arguments and for values that were read.
+//! `{{a.b}}` is a member, `{{list[index]}}` the item whose position is the argument `index`, `{{list.length}}` a
+//! count. `{{a|text}}` shows the text when `a` is missing or empty; without a default, a missing argument is empty.
 
 use serde_json::{Map, Value};
 
@@ -15,12 +15,12 @@ pub enum Error {
     Missing(String),
 }
 
-enum Piece<'a> {
+enum PreviewPart<'a> {
     Text(&'a str),
-    Place(Place<'a>),
+    Placeholder(Placeholder<'a>),
 }
 
-struct Place<'a> {
+struct Placeholder<'a> {
     path: &'a str,
     steps: Vec<Step<'a>>,
     default: Option<&'a str>,
@@ -29,15 +29,15 @@ struct Place<'a> {
 #[derive(Clone, Copy)]
 enum Step<'a> {
     Member(&'a str),
-    /// The item at the position that this argument has.
+    /// The item at the position that this argument gives.
     Item(&'a str),
 }
 
 /// The arguments that the template uses, in order.
 pub fn names(template: &str) -> Result<Vec<&str>, Error> {
     let mut names = Vec::new();
-    for piece in pieces(template)? {
-        if let Piece::Place(place) = piece {
+    for part in parts(template)? {
+        if let PreviewPart::Placeholder(place) = part {
             names.extend(place.root());
             names.extend(place.steps.iter().filter_map(|step| match step {
                 Step::Item(name) => Some(*name),
@@ -48,28 +48,31 @@ pub fn names(template: &str) -> Result<Vec<&str>, Error> {
     Ok(names)
 }
 
-/// The template with the values filled in. A place below one of the `required` names that has no value and no default is
-/// [`Error::Missing`].
+/// The template with the values filled in. A placeholder below one of the `required` names that has neither value nor
+/// default is [`Error::Missing`].
 pub fn render(template: &str, values: &Value, required: &[&str]) -> Result<String, Error> {
     let mut out = String::new();
-    for piece in pieces(template)? {
-        match piece {
-            Piece::Text(text) => out.push_str(text),
-            Piece::Place(place) => out.push_str(&place.text(values, required)?),
+    for part in parts(template)? {
+        match part {
+            PreviewPart::Text(text) => out.push_str(text),
+            PreviewPart::Placeholder(place) => out.push_str(&place.text(values, required)?),
         }
     }
     Ok(out)
 }
 
-/// A copy of an object whose texts are templates, filled in. A text that is one place becomes the value itself.
+/// A copy of an object whose texts are templates, filled in. A text that is a single placeholder becomes the value
+/// itself.
 pub fn fill(members: &Map<String, Value>, values: &Value) -> Result<Map<String, Value>, Error> {
     members.iter().map(|(name, value)| Ok((name.clone(), fill_value(value, values)?))).collect()
 }
 
 fn fill_value(value: &Value, values: &Value) -> Result<Value, Error> {
     Ok(match value {
-        Value::String(template) => match pieces(template)?.as_slice() {
-            [Piece::Text(""), Piece::Place(place), Piece::Text("")] => place.look_up(values),
+        Value::String(template) => match parts(template)?.as_slice() {
+            [PreviewPart::Text(""), PreviewPart::Placeholder(place), PreviewPart::Text("")] => {
+                place.look_up(values)
+            }
             _ => render(template, values, &[])?.into(),
         },
         Value::Array(items) => {
@@ -80,7 +83,7 @@ fn fill_value(value: &Value, values: &Value) -> Result<Value, Error> {
     })
 }
 
-impl<'a> Place<'a> {
+impl<'a> Placeholder<'a> {
     fn root(&self) -> Option<&'a str> {
         match self.steps.first() {
             Some(Step::Member(name)) => Some(name),
@@ -134,20 +137,20 @@ fn length(value: &Value) -> Value {
     }
 }
 
-fn pieces(template: &str) -> Result<Vec<Piece<'_>>, Error> {
-    let mut pieces = Vec::new();
+fn parts(template: &str) -> Result<Vec<PreviewPart<'_>>, Error> {
+    let mut parts = Vec::new();
     let mut rest = template;
     while let Some((before, after)) = rest.split_once("{{") {
         let (place, tail) = after.split_once("}}").ok_or(Error::Unclosed)?;
-        pieces.push(Piece::Text(before));
-        pieces.push(Piece::Place(parse_place(place.trim())?));
+        parts.push(PreviewPart::Text(before));
+        parts.push(PreviewPart::Placeholder(parse_place(place.trim())?));
         rest = tail;
     }
-    pieces.push(Piece::Text(rest));
-    Ok(pieces)
+    parts.push(PreviewPart::Text(rest));
+    Ok(parts)
 }
 
-fn parse_place(text: &str) -> Result<Place<'_>, Error> {
+fn parse_place(text: &str) -> Result<Placeholder<'_>, Error> {
     let (path, default) = match text.split_once('|') {
         Some((path, default)) => (path.trim(), Some(default.trim())),
         None => (text, None),
@@ -164,7 +167,7 @@ fn parse_place(text: &str) -> Result<Place<'_>, Error> {
             steps.push(Step::Item(index));
         }
     }
-    Ok(Place { path, steps, default })
+    Ok(Placeholder { path, steps, default })
 }
 
 #[cfg(test)]

@@ -84,7 +84,7 @@ fn without_title(text: &str) -> String {
     kept.join("\n").trim().to_owned()
 }
 
-/// Rules, not numbered steps: small models write steps back to the user as a plan, instead of calling a tool.
+/// Rules, not numbered steps: small models repeat steps to the user as a plan instead of calling a tool.
 fn agent_loop(mode: Mode, limits: Limits) -> String {
     let Limits { retrieval_calls, top_k, retrieval_soft_limit_ms } = limits;
     let calls = if retrieval_calls == 1 { "1 call".to_owned() } else { format!("{retrieval_calls} calls") };

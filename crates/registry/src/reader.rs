@@ -28,7 +28,7 @@ impl<'a> Reader<'a> {
     pub fn open(root: &'a Path, dir: &'a ToolDir) -> Result<Self, Box<DiagnosticDraft>> {
         let mut fingerprint = Fingerprint::default();
         if dir.is_symlink {
-            fingerprint.distrust();
+            fingerprint.mark_unreliable();
             check_link(root, &dir.path, String::new())?;
         }
         fingerprint.add_dir(&dir.path);
@@ -54,12 +54,12 @@ impl<'a> Reader<'a> {
         let unlinked = self.root.join(&self.dir.name).join(name);
         let has_links =
             self.dir.is_symlink || name.contains('/') && fs::canonicalize(&path).ok() != Some(unlinked);
-        let mut read = if has_links { Err(link_error()) } else { read_regular(&path, Links::Refuse) };
+        let mut read = if has_links { Err(link_error()) } else { read_regular(&path, SymlinkPolicy::Refuse) };
         if read.as_ref().is_err_and(|error| error.raw_os_error() == link_error().raw_os_error()) {
             // The target of a link may change without a change of the link's metadata.
-            self.fingerprint.distrust();
+            self.fingerprint.mark_unreliable();
             check_link(self.root, &path, name.to_owned())?;
-            read = read_regular(&path, Links::Follow);
+            read = read_regular(&path, SymlinkPolicy::Follow);
         }
         let (bytes, metadata) = read.map_err(|cause| match cause.kind() {
             io::ErrorKind::NotFound => error("file-missing", format!("`{name}` is missing")),
@@ -78,12 +78,12 @@ impl<'a> Reader<'a> {
 
 /// How a symbolic link is opened.
 #[derive(Clone, Copy)]
-enum Links {
+enum SymlinkPolicy {
     Refuse,
     Follow,
 }
 
-/// The error of opening a link with `Links::Refuse`.
+/// The error of opening a link with `SymlinkPolicy::Refuse`.
 fn link_error() -> io::Error {
     io::Error::from_raw_os_error(libc::ELOOP)
 }
@@ -118,7 +118,7 @@ pub fn check_link(root: &Path, path: &Path, file: String) -> Result<(), Box<Diag
 }
 
 /// Reads a regular file. Opening never blocks: a named pipe would stop the build.
-fn read_regular(path: &Path, links: Links) -> io::Result<(Vec<u8>, Metadata)> {
+fn read_regular(path: &Path, links: SymlinkPolicy) -> io::Result<(Vec<u8>, Metadata)> {
     let file = open(path, links)?;
     // Read before the content: a change while reading changes the fingerprint of the next build.
     let metadata = file.metadata()?;
@@ -134,18 +134,18 @@ fn read_regular(path: &Path, links: Links) -> io::Result<(Vec<u8>, Metadata)> {
 }
 
 #[cfg(unix)]
-fn open(path: &Path, links: Links) -> io::Result<File> {
+fn open(path: &Path, links: SymlinkPolicy) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     let flags = match links {
-        Links::Refuse => libc::O_NONBLOCK | libc::O_NOFOLLOW,
-        Links::Follow => libc::O_NONBLOCK,
+        SymlinkPolicy::Refuse => libc::O_NONBLOCK | libc::O_NOFOLLOW,
+        SymlinkPolicy::Follow => libc::O_NONBLOCK,
     };
     OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
 #[cfg(not(unix))]
-fn open(path: &Path, links: Links) -> io::Result<File> {
-    if matches!(links, Links::Refuse) && path.is_symlink() {
+fn open(path: &Path, links: SymlinkPolicy) -> io::Result<File> {
+    if matches!(links, SymlinkPolicy::Refuse) && path.is_symlink() {
         return Err(link_error());
     }
     OpenOptions::new().read(true).open(path)

@@ -17,8 +17,8 @@ pub struct Snapshot {
     /// The text of the artifact; empty if there is none.
     artifact: String,
     declared: Vec<Tool>,
-    /// The sources of handlers and their modules, by digest in lower-case hexadecimal. A source that could not be read is
-    /// missing; its tools cannot be used.
+    /// The sources of handlers and their modules, by digest in lower-case hexadecimal. A source that could not be read
+    /// is missing; its tools cannot be used.
     pub sources: BTreeMap<String, String>,
 }
 

@@ -18,7 +18,7 @@ use toolwright_contract::{Category, Mode, ToolSpec};
 use crate::artifact::{self, END, FORMAT_VERSION, HANDLER_PATH, Header, TOOLS, content_digest_of};
 use crate::declared;
 use crate::describe::{DESCRIBE, describe_tool};
-use crate::http::HttpTool;
+use crate::http_tool::HttpTool;
 
 /// One tool, without its documentation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -207,14 +207,14 @@ impl Toolset {
     /// The full documentation of a tool; that of a declared one is its description.
     pub fn documentation(&self, tool_id: &str) -> Option<String> {
         #[derive(Deserialize)]
-        struct Documented {
+        struct ToolDocumentation {
             documentation: String,
         }
         let position = *self.by_id.get(tool_id)?;
         let Some(tool) = self.artifact_tools.get(position) else {
             return self.parsed(position).map(|tool| tool.spec.description.clone());
         };
-        let documented: Documented = serde_json::from_str(&self.text[tool.line.clone()]).ok()?;
+        let documented: ToolDocumentation = serde_json::from_str(&self.text[tool.line.clone()]).ok()?;
         Some(documented.documentation)
     }
 
@@ -272,7 +272,7 @@ impl Toolset {
         self.list().filter(move |tool| tool.spec.allowed_modes.contains(&mode))
     }
 
-    /// The tools that models are told of: those that `is_usable` accepts, in their original order, and `reg_describe`.
+    /// The tools that models see: those that `is_usable` accepts, in their original order, and `reg_describe`.
     pub fn for_models(&self, is_usable: impl Fn(&Tool) -> bool) -> impl Iterator<Item = &Tool> {
         let describe = self.get(DESCRIBE).is_none().then(describe_tool);
         self.list().filter(move |tool| is_usable(tool)).chain(describe)

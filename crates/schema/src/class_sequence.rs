@@ -1,6 +1,6 @@
 //! A fast path for the most common patterns, such as `^[A-Z]{3}-[0-9]+$`: a sequence of ASCII characters and classes
-//! with counts. Where greedy matching never consumes what a later class needs, one pass over the bytes decides. Every other
-//! pattern goes to the regex engine.
+//! with counts. Where greedy matching never consumes what a later class needs, one pass over the bytes decides. Every
+//! other pattern goes to the regex engine.
 
 use oxc_regular_expression::ast::{
     BoundaryAssertionKind, Character, CharacterClassContents, CharacterClassEscapeKind, CharacterKind,
@@ -49,7 +49,7 @@ impl Step {
 }
 
 impl ClassSequence {
-    /// `None` when the pattern is no such sequence.
+    /// `None` when the pattern is not such a sequence.
     pub fn parse(pattern: &str) -> Option<Self> {
         pattern::parse(pattern, |body| Ok(Self::new(body))).ok().flatten()
     }

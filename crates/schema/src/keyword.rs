@@ -1,5 +1,5 @@
-//! The keywords of JSON Schema, one row each: class, vocabulary, the types that it constrains and the form of its value.
-//! The linter and the validator both read schemas through this table.
+//! The keywords of JSON Schema, one row each: class, vocabulary, the types that it constrains and the form of its
+//! value. The linter and the validator both read schemas through this table.
 
 use serde_json::{Map, Value};
 
@@ -12,7 +12,7 @@ pub enum Class {
     Rule,
     /// Known, but constrains nothing.
     Annotation,
-    /// Unknown to strict mode; the validator still applies it where an older draft is used.
+    /// Unknown to strict mode; the validator applies it in schemas of an older draft.
     NotStrict,
 }
 
@@ -59,7 +59,7 @@ macro_rules! keywords {
         impl Keyword {
             const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            pub fn named(name: &str) -> Option<Self> {
+            pub fn from_name(name: &str) -> Option<Self> {
                 match name { $($name => Some(Self::$variant),)* _ => None }
             }
 
@@ -176,7 +176,7 @@ impl<'s> Keywords<'s> {
     pub fn read(schema: &'s Map<String, Value>, mut unknown: impl FnMut(&'s str)) -> Self {
         let mut keywords = Self { values: [None; SLOTS] };
         for (name, value) in schema {
-            let keyword = Keyword::named(name);
+            let keyword = Keyword::from_name(name);
             if let Some(keyword) = keyword
                 && let Some(slot) = keywords.values.get_mut(keyword as usize)
             {
@@ -243,5 +243,5 @@ pub fn has_rules(schema: &Value) -> bool {
 /// Whether a keyword constrains an instance, in the current draft or an older one.
 pub fn constrains(name: &str) -> bool {
     let is_rule = |keyword: Keyword| keyword.class() == Class::Rule || keyword == Keyword::AdditionalItems;
-    Keyword::named(name).is_some_and(is_rule)
+    Keyword::from_name(name).is_some_and(is_rule)
 }

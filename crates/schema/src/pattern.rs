@@ -94,7 +94,8 @@ pub fn build(pattern: &str) -> Option<Regex> {
     RegexBuilder::new(&translated).backtrack_limit(MAX_BACKTRACKS).build().ok()
 }
 
-/// Rewrites what only ECMAScript allows in classes: `[^]` matches everything, `[]` nothing, and `[` in a class is literal.
+/// Rewrites what only ECMAScript allows in classes: `[^]` matches everything, `[]` nothing, and `[` in a class is
+/// literal.
 fn rewrite_classes(pattern: &str) -> String {
     let mut written = String::with_capacity(pattern.len());
     let mut rest = pattern;

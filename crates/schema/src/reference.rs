@@ -39,8 +39,8 @@ pub fn bare_reference(schema: &Value) -> Option<&str> {
     object.keys().all(|name| name == "$ref" || !constrains(name)).then_some(reference)
 }
 
-/// Follows a pointer that is part of a URI. Returns the value there and its base URI, which an `$id` on the way changes.
-/// Calls `visit` for each segment.
+/// Follows a pointer that is part of a URI. Returns the value there and its base URI, which an `$id` on the way
+/// changes. Calls `visit` for each segment.
 pub fn follow_pointer<'s>(
     mut value: &'s Value,
     base: &str,

@@ -13,7 +13,7 @@ pub fn visit_subschemas<'v>(schema: &'v Value, visit: &mut dyn FnMut(&str, &'v V
 fn visit_at<'v>(schema: &'v Value, pointer: &mut String, visit: &mut dyn FnMut(&str, &'v Value)) {
     visit(pointer, schema);
     for (name, value) in schema.as_object().into_iter().flatten() {
-        let Some(keyword) = Keyword::named(name) else { continue };
+        let Some(keyword) = Keyword::from_name(name) else { continue };
         with_segment(pointer, name, |pointer| match (keyword.shape(), value) {
             (Shape::Schema, schema) => visit_at(schema, pointer, visit),
             (Shape::SchemaList, Value::Array(schemas)) => {

@@ -32,7 +32,7 @@ impl TypeSet {
     pub const ALL: Self = Self(u8::MAX);
 
     /// Empty for a name that is no type.
-    pub fn named(name: &str) -> Self {
+    pub fn from_name(name: &str) -> Self {
         TYPES.iter().find(|(known, _)| *known == name).map_or(Self::NONE, |(_, found)| *found)
     }
 

@@ -1,5 +1,5 @@
-//! The server for the MCP conformance runner (`scripts/mcp-conformance`): the tools of a toolset, wrapped by a handler for
-//! features that Toolwright's tools do not have. `mcp_fixtures FIXTURES.json ADDR:PORT`.
+//! The server for the MCP conformance runner (`scripts/mcp-conformance`): the tools of a toolset, wrapped by a handler
+//! for features that Toolwright's tools do not have. `mcp_fixtures FIXTURES.json ADDR:PORT`.
 
 #![allow(clippy::disallowed_methods, reason = "test code starts processes and reads the environment")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, deprecated)]

@@ -1,4 +1,5 @@
-//! JSON bodies. A request body is parsed once, straight into its type; only a body that fails is examined for the cause.
+//! JSON bodies. A request body is parsed once, straight into its type; only a body that fails is examined for the
+//! cause.
 
 use std::collections::HashMap;
 

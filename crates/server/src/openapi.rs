@@ -1,5 +1,5 @@
-//! `/openapi.json`: the document is a file beside this one. Tests compare it with the table of routes, and every response
-//! of the tests with its schemas.
+//! `/openapi.json`: the document is a file beside this one. Tests compare it with the table of routes, and every
+//! response of the tests with its schemas.
 
 use crate::request::{ApiRequest, ApiResult};
 use crate::{body, json};

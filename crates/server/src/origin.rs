@@ -1,5 +1,5 @@
-//! CORS: requests of web pages are accepted from the server's own origin and from listed ones. A server on loopback also
-//! requires a loopback name in `host`; otherwise any site could point its name at 127.0.0.1 (DNS rebinding) and be
+//! CORS: requests of web pages are accepted from the server's own origin and from listed ones. A server on loopback
+//! also requires a loopback name in `host`; otherwise any site could point its name at 127.0.0.1 (DNS rebinding) and be
 //! same-origin.
 
 use std::net::IpAddr;

@@ -27,7 +27,7 @@ pub fn format_datetime(options: &Value) -> Result<Value, CapabilityError> {
     let instant: Timestamp = member("instant")?.parse().map_err(|_| {
         CapabilityError::invalid("`instant` must be an RFC 3339 time with an offset, such as 2026-03-01T14:05:00Z, in the years 0 to 9999")
     })?;
-    let locale = Locale::named(member("locale")?).ok_or_else(|| {
+    let locale = Locale::from_name(member("locale")?).ok_or_else(|| {
         CapabilityError::invalid(format!(
             "`locale` must be one of {}",
             Locale::names().collect::<Vec<_>>().join(", ")

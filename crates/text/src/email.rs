@@ -1,4 +1,5 @@
-//! `text.validateEmail`: checks the syntax of an address by RFC 5322 and IDNA. It does not check whether the mailbox exists.
+//! `text.validateEmail`: checks the syntax of an address by RFC 5322 and IDNA. It does not check whether the mailbox
+//! exists.
 
 use email_address::{EmailAddress, Error, Options};
 use serde_json::{Value, json};

@@ -42,7 +42,7 @@ const MONTHS: [[&str; 12]; 4] = [
 ];
 
 impl Locale {
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         LOCALES.iter().find(|(known, _)| *known == name).map(|(_, locale)| *locale)
     }
 

@@ -1,9 +1,10 @@
-//! Anthropic Messages. Thinking goes back with its signature; the prompt and the conversation are marked for the cache.
+//! Anthropic Messages. Thinking is sent back with its signature; the prompt and the conversation are marked for the
+//! cache.
 
 use serde_json::{Value, json};
 use toolwright_providers::provider;
 
-use super::write::{Image, image, own_data, results, user_parts, wire_args, wire_name};
+use super::request_parts::{Image, image, own_data, results, user_parts, wire_args, wire_name};
 use super::{StepReader, Transport, bearer};
 use crate::event::FinishReason;
 use crate::message::{Message, Part, Step};
@@ -11,7 +12,7 @@ use crate::model::{ModelErrorKind, ModelRequest};
 
 const NAME: &str = "anthropic";
 const VERSION: &str = "2026-10-21";
-/// The API has no default.
+/// Anthropic's API requires a limit.
 const MAX_OUTPUT_TOKENS: u32 = 8192;
 
 pub(super) const TRANSPORT: Transport = Transport {
@@ -149,7 +150,7 @@ fn finish(reason: &str) -> Option<FinishReason> {
     })
 }
 
-/// Counts are of the whole message so far; tokens of the cache are not in `input_tokens`.
+/// Counts are totals of the message so far; `input_tokens` excludes tokens of the cache.
 fn read_usage(reader: &mut StepReader, usage: Option<&Value>) {
     let Some(usage) = usage.filter(|usage| usage.is_object()) else { return };
     let count = |name: &str| usage.get(name).and_then(Value::as_u64);

@@ -1,9 +1,9 @@
-//! Gemini's `streamGenerateContent`. Thought signatures go back on the part that they came with.
+//! Gemini's `streamGenerateContent`. Thought signatures are sent back on their part.
 
 use serde_json::{Value, json};
 use toolwright_providers::provider;
 
-use super::write::{Image, image, own_data, results, user_parts, wire_args, wire_name};
+use super::request_parts::{Image, image, own_data, results, user_parts, wire_args, wire_name};
 use super::{StepReader, Transport};
 use crate::event::{FinishReason, Usage};
 use crate::message::{Message, Part, Step};

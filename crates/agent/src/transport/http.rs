@@ -1,4 +1,4 @@
-//! One request to a model over HTTP: time limits, retries before the first byte, bounded buffers, typed errors.
+//! One request to a model over HTTP: timeouts, retries before the first byte, bounded buffers, typed errors.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use crate::event::FinishReason;
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest};
 use crate::settings::{ModelSettings, Timeouts};
 
-/// A longer `retry-after` is not waited for.
+/// Maximum `retry-after` that is respected; a longer one ends the request.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(30);
-/// How much of an error response is read, for its code.
+/// Maximum number of bytes read from an error response, for its code.
 const MAX_ERROR_BYTES: usize = 64 << 10;
-/// The most bytes of a response.
+/// Maximum size of a response in bytes.
 const MAX_RESPONSE_BYTES: usize = 64 << 20;
 
 /// A model behind an HTTP API.
@@ -33,7 +33,7 @@ pub struct RemoteModel {
 }
 
 impl RemoteModel {
-    /// Checks the settings; sends nothing.
+    /// Checks the settings; sends no request.
     pub fn new(settings: ModelSettings) -> Result<Self, String> {
         let ModelSettings { provider: provider_name, model, base_url, key, timeouts } = settings;
         let transport = transport(&provider_name)?;
@@ -77,7 +77,7 @@ impl RemoteModel {
         &self.name
     }
 
-    /// Sends a request, and waits for the first bytes of the response. Until then, failures that may pass are retried.
+    /// Sends a request, and waits for the first bytes of the response. Until then, temporary failures are retried.
     pub(crate) async fn send(&self, request: &ModelRequest) -> Result<ResponseStream, ModelError> {
         let body = (self.transport.body)(&self.name, request).to_string();
         let mut attempt = 0;
@@ -86,7 +86,7 @@ impl RemoteModel {
                 Ok(stream) => return Ok(stream),
                 Err(failed) => failed,
             };
-            let delay = self.delay(attempt, failed.retry_after).filter(|_| failed.may_pass);
+            let delay = self.delay(attempt, failed.retry_after).filter(|_| failed.is_retryable);
             let Some(delay) = delay else {
                 let (provider, model, code) = (self.provider.name, &self.name, failed.error.kind.as_str());
                 tracing::warn!(
@@ -103,7 +103,7 @@ impl RemoteModel {
         }
     }
 
-    /// How long to wait before the next attempt; `None` when there is none.
+    /// The delay before the next attempt; `None` when there is none.
     fn delay(&self, attempt: u32, retry_after: Option<Duration>) -> Option<Duration> {
         if attempt >= self.timeouts.retries {
             return None;
@@ -125,7 +125,7 @@ impl RemoteModel {
             }
             match response.chunk().await {
                 Ok(Some(chunk)) => Ok((response, chunk)),
-                Ok(None) | Err(_) => Err(FailedAttempt::passing(cut())),
+                Ok(None) | Err(_) => Err(FailedAttempt::retryable(truncated_response())),
             }
         };
         let first = tokio::time::timeout(self.timeouts.first_byte, first).await;
@@ -145,17 +145,17 @@ impl RemoteModel {
         Ok(stream)
     }
 
-    /// The text has neither address nor cause: both may contain secrets. The log has the kind of the failure.
+    /// The text contains neither address nor cause: both may contain secrets. The log has the kind of the failure.
     fn unreachable(&self, error: &reqwest::Error) -> FailedAttempt {
         let title = self.provider.title;
         let message = if error.is_connect() {
             format!("{title} cannot be reached: check `base_url` and the network, or try again later.")
         } else if error.is_timeout() {
-            return FailedAttempt::passing(timeout());
+            return FailedAttempt::retryable(timeout());
         } else {
             format!("The connection to {title} failed: try again later.")
         };
-        FailedAttempt::passing(ModelError { kind: ModelErrorKind::Unavailable, message })
+        FailedAttempt::retryable(ModelError { kind: ModelErrorKind::Unavailable, message })
     }
 
     async fn refused(&self, mut response: Response) -> FailedAttempt {
@@ -168,9 +168,9 @@ impl RemoteModel {
             body.extend_from_slice(&chunk);
         }
         let kind = kind_of(status, &String::from_utf8_lossy(&body));
-        let may_pass = matches!(kind, ModelErrorKind::RateLimited | ModelErrorKind::Unavailable);
+        let is_retryable = matches!(kind, ModelErrorKind::RateLimited | ModelErrorKind::Unavailable);
         let error = ModelError { kind, message: self.message(kind, status) };
-        FailedAttempt { error, may_pass, retry_after, status: status.as_u16() }
+        FailedAttempt { error, is_retryable, retry_after, status: status.as_u16() }
     }
 
     fn message(&self, kind: ModelErrorKind, status: StatusCode) -> String {
@@ -197,22 +197,22 @@ impl RemoteModel {
     }
 }
 
-/// An attempt that has no response.
+/// An attempt without a response.
 struct FailedAttempt {
     error: ModelError,
     /// The same request may succeed later.
-    may_pass: bool,
+    is_retryable: bool,
     retry_after: Option<Duration>,
     status: u16,
 }
 
 impl FailedAttempt {
-    const fn passing(error: ModelError) -> Self {
-        Self { error, may_pass: true, retry_after: None, status: 0 }
+    const fn retryable(error: ModelError) -> Self {
+        Self { error, is_retryable: true, retry_after: None, status: 0 }
     }
 
     const fn final_error(error: ModelError) -> Self {
-        Self { error, may_pass: false, retry_after: None, status: 0 }
+        Self { error, is_retryable: false, retry_after: None, status: 0 }
     }
 }
 
@@ -225,7 +225,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// The kind of a refusal: by status, and by the codes that providers document. Nothing else of the body is used.
+/// The kind of a refusal: by status, and by the codes that providers document. The rest of the body is ignored.
 fn kind_of(status: StatusCode, body: &str) -> ModelErrorKind {
     let error: Value = serde_json::from_str(body).unwrap_or_default();
     let word = |path: &str| error.pointer(path).and_then(Value::as_str).unwrap_or_default();
@@ -278,9 +278,9 @@ impl ResponseStream {
             match tokio::time::timeout(self.idle, self.response.chunk()).await {
                 Ok(Ok(Some(chunk))) => self.push(&chunk)?,
                 Ok(Ok(None)) => return self.finish().map(Some),
-                // Everything has arrived: how the connection ends does not matter.
+                // The response is complete: how the connection ends does not matter.
                 Ok(Err(_)) if self.reader.is_complete => return self.finish().map(Some),
-                Ok(Err(_)) => return Err(cut()),
+                Ok(Err(_)) => return Err(truncated_response()),
                 Err(_) => return Err(timeout()),
             }
         }
@@ -308,14 +308,14 @@ impl ResponseStream {
         }
     }
 
-    /// Ends the response: the rest of the last event, calls without an end, and how it finished.
+    /// Ends the response: the rest of the last event, unfinished calls, and the finish reason.
     fn finish(&mut self) -> Result<ModelEvent, ModelError> {
         self.is_done = true;
         if let Some(last) = self.decoder.take().and_then(FrameDecoder::finish) {
             self.read(&last.map_err(|_| malformed())?);
         }
         if !self.reader.is_complete {
-            return Err(cut());
+            return Err(truncated_response());
         }
         for call in self.assembler.take().map(Assembler::finish).unwrap_or_default() {
             self.has_calls = true;
@@ -323,7 +323,7 @@ impl ResponseStream {
         }
         self.reader.end_part(None);
         let finish = match self.reader.finish {
-            // Gemini and Ollama have no reason of their own for calls.
+            // Gemini and Ollama have no finish reason for calls.
             Some(FinishReason::Stop) | None if self.has_calls => FinishReason::ToolCalls,
             finish => finish.unwrap_or(FinishReason::Stop),
         };
@@ -332,7 +332,7 @@ impl ResponseStream {
     }
 }
 
-fn cut() -> ModelError {
+fn truncated_response() -> ModelError {
     let message = "The connection to the model ended before its response did: try again.".to_owned();
     ModelError { kind: ModelErrorKind::Cut, message }
 }

@@ -1,5 +1,5 @@
-//! The connections to models: one file a provider says how a request is written and how the events of a response are
-//! read. The rest (time limits, retries, bounds, errors) is the same for all.
+//! The connections to models. Each provider has one file, which writes requests and reads events. Timeouts, retries,
+//! limits and errors are shared.
 
 mod anthropic;
 mod gemini;
@@ -7,8 +7,8 @@ mod http;
 mod ollama;
 mod openai_chat;
 mod openai_responses;
+mod request_parts;
 mod step_reader;
-mod write;
 
 use serde_json::Value;
 
@@ -21,19 +21,19 @@ use crate::model::ModelRequest;
 /// One provider's API.
 #[derive(Debug)]
 pub(crate) struct Transport {
-    /// As in `toolwright_providers::PROVIDERS`.
+    /// A name of `toolwright_providers::PROVIDERS`.
     pub provider: &'static str,
-    /// Without a `/` at its end.
+    /// Without a trailing `/`.
     pub base_url: &'static str,
-    /// The environment variable that usually has the key.
+    /// The usual environment variable of the key.
     pub key_env: Option<&'static str>,
-    /// The model that is used when none is named.
+    /// The default model.
     pub default_model: Option<&'static str>,
     /// The path of the streaming request, after the base URL.
     pub path: fn(model: &str) -> String,
-    /// The headers of a request with this key.
+    /// The headers that carry the key.
     pub headers: fn(key: Option<&str>) -> Vec<(&'static str, String)>,
-    /// Whether its API can require a call.
+    /// Whether the API can require a call.
     pub can_require_calls: bool,
     pub body: fn(model: &str, request: &ModelRequest) -> Value,
     /// Reads one event, except for the calls in it.

@@ -1,8 +1,8 @@
-//! Ollama's own chat API: a JSON value a line.
+//! Ollama's own chat API: one JSON value per line.
 
 use serde_json::{Map, Value, json};
 
-use super::write::{Image, image, results, text_of, wire_args};
+use super::request_parts::{Image, image, results, text_of, wire_args};
 use super::{StepReader, Transport, bearer};
 use crate::event::{FinishReason, InputPart, Usage, UserMessage};
 use crate::message::{Message, Part, Step};
@@ -45,7 +45,7 @@ fn body(model: &str, request: &ModelRequest) -> Value {
     body
 }
 
-/// Pictures are base64 without a media type; addresses of pictures cannot be sent.
+/// Pictures are base64 without a media type; URLs of pictures are not supported.
 fn user_message(user: &UserMessage) -> Value {
     let images = user.parts.iter().filter_map(|part| match part {
         InputPart::Image { url } => match image(url) {
@@ -74,7 +74,7 @@ fn step_message(step: &Step) -> Option<Value> {
     let mut message =
         Map::from_iter([("role".to_owned(), "assistant".into()), ("content".to_owned(), text.into())]);
     let thinking = step.parts.iter().find_map(|part| match part {
-        // Models that reason between calls read their reasoning again; it has no signature.
+        // Models that reason between calls receive their reasoning again; it has no signature.
         Part::Reasoning { text, .. } if !calls.is_empty() && !text.is_empty() => Some(text.clone()),
         _ => None,
     });

@@ -1,9 +1,9 @@
-//! OpenAI Chat Completions, and the many servers with the same API: llama.cpp, vLLM, LM Studio, …
+//! OpenAI Chat Completions, also spoken by llama.cpp, vLLM, LM Studio and many other servers.
 
 use serde_json::{Map, Value, json};
 use toolwright_providers::provider;
 
-use super::write::{results, text_of, user_parts, wire_args, wire_name};
+use super::request_parts::{results, text_of, user_parts, wire_args, wire_name};
 use super::{StepReader, Transport, bearer};
 use crate::event::{FinishReason, Usage};
 use crate::message::{Message, Step};

@@ -1,10 +1,10 @@
-//! OpenAI Responses. Nothing is stored at the provider: every request has the whole conversation, with the encrypted
+//! OpenAI Responses. The provider stores nothing: every request contains the whole conversation, with the encrypted
 //! reasoning of earlier steps.
 
 use serde_json::{Value, json};
 use toolwright_providers::provider;
 
-use super::write::{own_data, results, user_parts, wire_args, wire_name};
+use super::request_parts::{own_data, results, user_parts, wire_args, wire_name};
 use super::{StepReader, Transport, bearer};
 use crate::event::{FinishReason, Usage};
 use crate::message::{Message, Part, Step};
@@ -112,7 +112,7 @@ fn end_item(reader: &mut StepReader, item: &Value) {
                     data[name] = value.clone();
                 }
             }
-            // Without the content the provider cannot read it again.
+            // Without the encrypted content the provider cannot restore the reasoning.
             let has_content = data.get("encrypted_content").is_some();
             reader.end_part(has_content.then_some(data));
         }

@@ -1,4 +1,4 @@
-//! Collects the pieces of one response while its events are read.
+//! Collects the parts of one response while its events are read.
 
 use std::collections::VecDeque;
 
@@ -7,10 +7,11 @@ use serde_json::Value;
 use crate::event::{FinishReason, Usage};
 use crate::model::{ModelErrorKind, ModelEvent};
 
-/// The most bytes of text and reasoning in one response: a model that repeats itself must not fill the memory.
+/// Maximum number of bytes of text and reasoning in one response: a model that repeats itself must not fill the
+/// memory.
 const MAX_TEXT_BYTES: usize = 4 << 20;
 
-/// The pieces of a response that were read.
+/// The events that were read so far.
 #[derive(Debug, Default)]
 pub(crate) struct StepReader {
     events: VecDeque<ModelEvent>,
@@ -24,7 +25,7 @@ pub(crate) struct StepReader {
     pub is_complete: bool,
     /// The provider reports an error inside the stream.
     pub error: Option<ModelErrorKind>,
-    /// Of the open part, collected by transports whose signature comes in pieces.
+    /// Data of the open part, collected by transports whose signature arrives in pieces.
     pub signature: String,
 }
 
@@ -45,7 +46,7 @@ impl StepReader {
         }
     }
 
-    /// A piece of reasoning. An empty one begins a part too: it may have data for the provider only.
+    /// A piece of reasoning. An empty one begins a part too: it may carry data for the provider only.
     pub fn reasoning(&mut self, text: &str) {
         let is_new = self.open(PartKind::Reasoning);
         if (is_new || !text.is_empty()) && self.count(text) {
@@ -86,7 +87,7 @@ impl StepReader {
         self.text_bytes > MAX_TEXT_BYTES
     }
 
-    /// True when it begins a part.
+    /// Returns true when it begins a part.
     fn open(&mut self, kind: PartKind) -> bool {
         if self.open == Some(kind) {
             return false;

@@ -1,4 +1,4 @@
-//! The client's side of a session: what it says, what it is told, and the bounded queue in between.
+//! Client input and output, and the bounded output queue.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,17 +6,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 use tokio::sync::Notify;
 
-/// Data that may wait for the client, in bytes. Beyond it, nothing is read from the model.
+/// Maximum number of queued bytes for the client. Beyond it, reading from the model pauses.
 pub(crate) const MAX_WAITING_BYTES: usize = 2 << 20;
-/// The size of a message without audio, beside its texts.
+/// The size of a message without audio, excluding its texts.
 const MESSAGE_BYTES: usize = 256;
 
 /// A client's messages after `start`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClientInput {
-    /// PCM at the rate that the client named.
+    /// PCM at the sample rate of the client.
     Audio(Vec<u8>),
-    /// How much of an item has been played.
+    /// The playback position of an item.
     Played {
         item: String,
         ms: u64,
@@ -36,7 +36,7 @@ pub enum ClientInput {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ClientOutput {
-    Ready(Ready),
+    Ready(SessionReady),
     Transcript {
         speaker: Speaker,
         text: String,
@@ -46,7 +46,7 @@ pub enum ClientOutput {
     AudioStarted {
         item: String,
     },
-    /// PCM at the rate that the client asked for.
+    /// PCM at the sample rate of the client.
     Audio(Vec<u8>),
     AudioEnded {
         item: String,
@@ -64,7 +64,7 @@ pub enum ClientOutput {
         tool: String,
         error: Option<String>,
     },
-    ConfirmationRequested(Question),
+    ConfirmationRequested(ConfirmationPrompt),
     ConfirmationDecided {
         id: String,
         outcome: Outcome,
@@ -81,7 +81,7 @@ pub enum ClientOutput {
     },
     Reconnecting,
     Reconnected,
-    /// The client is blocked until then, in milliseconds since 1970.
+    /// The client is blocked until this time, in milliseconds since 1970.
     Timeout {
         until: i64,
         left_ms: i64,
@@ -98,13 +98,13 @@ pub enum ClientOutput {
         code: &'static str,
         message: String,
     },
-    /// The connection is over, and why. Nothing follows.
+    /// The connection is over, with the reason. Nothing follows.
     Closed(CloseReason),
 }
 
 /// The session runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ready {
+pub struct SessionReady {
     pub session: String,
     pub resume_token: String,
     pub is_resumed: bool,
@@ -121,9 +121,9 @@ pub enum Speaker {
     Assistant,
 }
 
-/// A question to the user whether a call may run.
+/// A confirmation request, as it is shown to the user.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Question {
+pub struct ConfirmationPrompt {
     pub id: String,
     pub tool: String,
     pub args: Value,
@@ -132,7 +132,7 @@ pub struct Question {
     pub expires_at: i64,
 }
 
-/// How a question was closed.
+/// The outcome of a confirmation request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     Approved,
@@ -150,14 +150,14 @@ impl Outcome {
     }
 }
 
-/// Who has answered a question.
+/// Who has answered a confirmation request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DecidedBy {
     Voice,
     Screen,
     /// Through another wire, such as REST.
     Elsewhere,
-    /// The question has expired.
+    /// The request has expired.
     Expiry,
 }
 
@@ -183,7 +183,7 @@ pub enum EndReason {
     Provider,
     Elsewhere,
     Shutdown,
-    /// The client did not come back. Nobody is told.
+    /// The client did not reconnect. No event is sent.
     Abandoned,
 }
 
@@ -203,10 +203,10 @@ impl EndReason {
     }
 }
 
-/// Why a connection is closed by the session.
+/// Why the session closes a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CloseReason {
-    /// The session has ended, as the client was told.
+    /// The session has ended; the client has the reason.
     Ended,
     /// Another connection has resumed the session.
     Replaced,
@@ -233,7 +233,7 @@ impl ClientQueue {
     pub async fn next(&self) -> ClientOutput {
         loop {
             {
-                let mut state = self.locked();
+                let mut state = self.lock_state();
                 if let Some(output) = state.queued.pop_front() {
                     state.bytes -= size(&output);
                     drop(state);
@@ -246,26 +246,26 @@ impl ClientQueue {
     }
 
     pub(crate) fn push(&self, output: ClientOutput) {
-        let mut state = self.locked();
+        let mut state = self.lock_state();
         state.bytes += size(&output);
         state.queued.push_back(output);
         drop(state);
         self.changed.notify_one();
     }
 
-    /// Before everything else: the first message of a new connection.
+    /// Inserts at the front: the first message of a new connection.
     pub(crate) fn push_first(&self, output: ClientOutput) {
-        let mut state = self.locked();
+        let mut state = self.lock_state();
         state.bytes += size(&output);
         state.queued.push_front(output);
         drop(state);
         self.changed.notify_one();
     }
 
-    /// Gives everything that waits to another queue.
+    /// Moves all queued messages to another queue.
     pub(crate) fn move_to(&self, other: &Self) {
-        let waiting = std::mem::take(&mut *self.locked());
-        let mut state = other.locked();
+        let waiting = std::mem::take(&mut *self.lock_state());
+        let mut state = other.lock_state();
         state.bytes += waiting.bytes;
         state.queued.extend(waiting.queued);
         drop(state);
@@ -273,19 +273,19 @@ impl ClientQueue {
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.locked().bytes >= MAX_WAITING_BYTES
+        self.lock_state().bytes >= MAX_WAITING_BYTES
     }
 
-    /// Resolves when there is room.
+    /// Resolves when the queue has space.
     pub(crate) async fn has_room(&self) {
         while self.is_full() {
             self.drained.notified().await;
         }
     }
 
-    /// Drops the audio that waits.
+    /// Drops the queued audio.
     pub(crate) fn drop_audio(&self) {
-        let mut state = self.locked();
+        let mut state = self.lock_state();
         state.queued.retain(|output| !matches!(output, ClientOutput::Audio(_)));
         state.bytes = state.queued.iter().map(size).sum();
         drop(state);
@@ -294,7 +294,7 @@ impl ClientQueue {
 
     /// While no client is connected: drops the oldest audio beyond the limit.
     pub(crate) fn trim(&self) {
-        let mut state = self.locked();
+        let mut state = self.lock_state();
         while state.bytes >= MAX_WAITING_BYTES {
             let oldest = state.queued.iter().position(|output| matches!(output, ClientOutput::Audio(_)));
             let Some(output) = oldest.and_then(|oldest| state.queued.remove(oldest)) else { break };
@@ -302,7 +302,7 @@ impl ClientQueue {
         }
     }
 
-    fn locked(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -337,6 +337,6 @@ mod tests {
         queue.push_first(ClientOutput::Reconnected);
         assert_eq!(queue.next().await, ClientOutput::Reconnected);
         assert_eq!(queue.next().await, ClientOutput::Reconnecting);
-        assert_eq!(queue.locked().bytes, 0);
+        assert_eq!(queue.lock_state().bytes, 0);
     }
 }

@@ -1,4 +1,4 @@
-//! The words for yes and no, when a user answers by voice. Only whole utterances that are clear count.
+//! The words for yes and no in spoken answers. Only an utterance that is clear as a whole counts.
 
 use std::collections::BTreeMap;
 
@@ -20,26 +20,35 @@ pub(crate) enum Answer {
     Unclear,
 }
 
-/// Language, yes, no, words that change nothing.
+/// Language, yes, no, neutral words.
 type Row = (&'static str, &'static [&'static str], &'static [&'static str], &'static [&'static str]);
 
-/// The languages that are known without settings.
+/// The built-in languages.
 #[rustfmt::skip]
 const LANGUAGES: &[Row] = &[
     ("en",
-     &["yes", "yeah", "yep", "yup", "sure", "okay", "ok", "correct", "confirm", "confirmed", "approve", "approved", "go ahead", "do it", "please do", "absolutely", "definitely", "of course", "sounds good", "that is right", "that's right", "that is correct", "that's correct"],
-     &["no", "nope", "nah", "don't", "do not", "stop", "cancel", "never", "never mind", "not now", "wait", "negative", "decline", "reject", "no way", "please don't", "hold on"],
-     &["please", "thanks", "thank you", "that", "it", "now", "just", "well", "oh", "um", "uh", "right", "i", "do", "you", "can", "the", "is", "send", "book", "and"]),
+     &["yes", "yeah", "yep", "yup", "sure", "okay", "ok", "correct", "confirm", "confirmed", "approve", "approved",
+       "go ahead", "do it", "please do", "absolutely", "definitely", "of course", "sounds good", "that is right",
+       "that's right", "that is correct", "that's correct"],
+     &["no", "nope", "nah", "don't", "do not", "stop", "cancel", "never", "never mind", "not now", "wait",
+       "negative", "decline", "reject", "no way", "please don't", "hold on"],
+     &["please", "thanks", "thank you", "that", "it", "now", "just", "well", "oh", "um", "uh", "right", "i", "do",
+       "you", "can", "the", "is", "send", "book", "and"]),
     ("de",
-     &["ja", "jawohl", "jo", "klar", "gerne", "okay", "ok", "einverstanden", "stimmt", "richtig", "genau", "passt", "mach das", "bitte tu das", "auf jeden fall", "natürlich", "in ordnung"],
-     &["nein", "nee", "nö", "nicht", "lieber nicht", "stopp", "stop", "abbrechen", "halt", "warte", "auf keinen fall", "niemals"],
+     &["ja", "jawohl", "jo", "klar", "gerne", "okay", "ok", "einverstanden", "stimmt", "richtig", "genau", "passt",
+       "mach das", "bitte tu das", "auf jeden fall", "natürlich", "in ordnung"],
+     &["nein", "nee", "nö", "nicht", "lieber nicht", "stopp", "stop", "abbrechen", "halt", "warte",
+       "auf keinen fall", "niemals"],
      &["bitte", "danke", "das", "es", "doch", "mal", "ich", "also", "ähm", "so", "jetzt"]),
     ("fr",
-     &["oui", "ouais", "d'accord", "bien sûr", "ok", "okay", "vas-y", "allez-y", "exactement", "parfait", "c'est ça", "confirmé"],
-     &["non", "pas", "arrête", "arrêtez", "annule", "annulez", "stop", "jamais", "attends", "attendez", "pas maintenant"],
+     &["oui", "ouais", "d'accord", "bien sûr", "ok", "okay", "vas-y", "allez-y", "exactement", "parfait", "c'est ça",
+       "confirmé"],
+     &["non", "pas", "arrête", "arrêtez", "annule", "annulez", "stop", "jamais", "attends", "attendez",
+       "pas maintenant"],
      &["s'il vous plaît", "s'il te plaît", "merci", "euh", "c'est", "le", "la", "bon"]),
     ("es",
-     &["sí", "si", "claro", "vale", "de acuerdo", "correcto", "confirmo", "adelante", "por supuesto", "ok", "okay", "hazlo", "exacto"],
+     &["sí", "si", "claro", "vale", "de acuerdo", "correcto", "confirmo", "adelante", "por supuesto", "ok", "okay",
+       "hazlo", "exacto"],
      &["no", "nunca", "cancela", "cancelar", "para", "espera", "mejor no", "ahora no", "alto"],
      &["por favor", "gracias", "eh", "pues", "bueno", "lo", "eso"]),
     ("it",
@@ -56,7 +65,7 @@ const LANGUAGES: &[Row] = &[
      &["alsjeblieft", "alstublieft", "dank je", "dat", "het", "eh"]),
 ];
 
-/// The words in force.
+/// The words in use, by language.
 #[derive(Debug, Clone)]
 pub(crate) struct Lexicon(BTreeMap<String, Words>);
 
@@ -68,7 +77,7 @@ struct Words {
 }
 
 impl Lexicon {
-    /// The known languages; `own` adds languages, or words to one.
+    /// The built-in languages, extended by `own` with languages or words.
     pub fn new(own: &BTreeMap<String, YesNoWords>) -> Self {
         let mut languages: BTreeMap<String, Words> = BTreeMap::new();
         let phrases = |words: &[&str]| words.iter().map(|phrase| split(phrase)).collect::<Vec<_>>();
@@ -84,8 +93,7 @@ impl Lexicon {
         Self(languages)
     }
 
-    /// The meaning of an utterance. Without a language, or with an unknown one, all known languages are tried and must
-    /// agree.
+    /// The meaning of an utterance. If the language is missing or unknown, all languages are tried and must agree.
     pub fn answer(&self, language: Option<&str>, utterance: &str) -> Answer {
         let language = language.and_then(|tag| tag.split('-').next()).map(str::to_ascii_lowercase);
         if let Some(words) = language.and_then(|language| self.0.get(&language)) {
@@ -102,7 +110,7 @@ impl Lexicon {
 }
 
 impl Words {
-    /// Yes: every word belongs to a phrase of yes, or changes nothing. No: a phrase of no is in it, and none of yes.
+    /// Yes: every word belongs to a phrase of yes, or is neutral. No: contains a phrase of no, and none of yes.
     fn answer(&self, utterance: &[String]) -> Answer {
         let (mut yes, mut no, mut other) = (0, 0, 0);
         let mut rest = utterance;

@@ -1,16 +1,16 @@
-//! Audio as it is on the wires: 16-bit little-endian PCM, mono; base64 for the providers.
+//! Audio in messages: 16-bit little-endian PCM, mono; base64 for the providers.
 
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use base64::engine::{DecodePaddingMode, general_purpose};
 
-/// Standard alphabet; padding may be missing.
+/// Standard alphabet; padding is optional.
 const STANDARD: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
-/// The other alphabet that JSON forms of protocol buffers may use.
+/// The URL-safe alphabet, which the JSON form of protocol buffers permits.
 const URL_SAFE: GeneralPurpose = GeneralPurpose::new(
     &alphabet::URL_SAFE,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
@@ -20,7 +20,7 @@ pub(crate) fn encode_base64(pcm: &[u8]) -> String {
     general_purpose::STANDARD.encode(pcm)
 }
 
-/// The bytes of a text in either alphabet. A half sample at the end is cut off.
+/// Decodes either alphabet. Cuts off half a sample at the end.
 pub(crate) fn decode_base64(text: &str) -> Option<Vec<u8>> {
     let mut pcm = STANDARD.decode(text).or_else(|_| URL_SAFE.decode(text)).ok()?;
     pcm.truncate(pcm.len() & !1);

@@ -1,4 +1,4 @@
-//! Sample rates: what a client sends and hears, and what a model takes and sends. Band-limited sinc interpolation.
+//! Converts between the sample rates of clients and models, by band-limited sinc interpolation.
 
 use rubato::audioadapter_buffers::direct::SequentialSlice;
 use rubato::{
@@ -7,14 +7,14 @@ use rubato::{
 
 use super::pcm::samples;
 
-/// Changes the rate of a stream of PCM. Frames may have any length.
+/// Converts the sample rate of a PCM stream. Frames may have any length.
 pub(crate) struct Resampler(Option<Converter>);
 
 struct Converter {
     resampler: Async<f32>,
     /// Samples that do not fill a chunk yet.
     waiting: Vec<f32>,
-    /// Room for the output of one chunk.
+    /// Buffer for the output of one chunk.
     output: Vec<f32>,
 }
 
@@ -40,7 +40,7 @@ impl Resampler {
         let ratio = f64::from(to) / f64::from(from);
         // 10 ms.
         let chunk = (from / 100).max(1) as usize;
-        // The ratio and the sizes are constants of the protocol; all of them can be made.
+        // Ratio and sizes are constants of the protocol, all of which are supported.
         let resampler = Async::new_sinc(ratio, 1.0, &parameters, chunk, 1, FixedAsync::Input).ok();
         Self(resampler.map(|resampler| {
             let output = vec![0.0; resampler.output_frames_max()];
@@ -48,7 +48,7 @@ impl Resampler {
         }))
     }
 
-    /// The audio at the new rate. Up to 10 ms are kept for the next frame.
+    /// Converts audio. Up to 10 ms are kept for the next frame.
     pub fn process(&mut self, pcm: Vec<u8>) -> Vec<u8> {
         match &mut self.0 {
             Some(converter) => converter.process(&pcm),

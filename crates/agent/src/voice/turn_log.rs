@@ -1,7 +1,8 @@
-//! Writes voice turns to the conversation log of the session, in the form of text turns: the history shows both.
+//! Writes voice turns to the conversation log of the session, in the form of text turns, so that one history shows
+//! both.
 //!
-//! A turn is collected while it runs, because transcripts arrive late and out of order, and written when it is complete,
-//! when it asks for approval, and at the end of the session.
+//! A turn is collected while it runs, because transcripts arrive late and out of order. It is written when it is
+//! complete, when it asks for confirmation, and at the end of the session.
 
 use std::sync::Arc;
 
@@ -10,9 +11,9 @@ use toolwright_orchestrator::Orchestrator;
 use crate::conversation::Conversation;
 use crate::event::{EventBody, FinishReason, InputPart, ToolCallPart, TurnOutcome, UserMessage};
 use crate::ids;
-use crate::log_writer::{LogWriter, Opening, WriteError};
+use crate::log_writer::{LogWriter, OpenOutcome, WriteError};
 
-/// Longer transcripts of one turn are cut.
+/// Maximum length of the transcripts of one turn; longer ones are cut.
 const MAX_TEXT_BYTES: usize = 64 << 10;
 
 /// The turn that is being collected.
@@ -21,13 +22,13 @@ pub(super) struct TurnLog {
     orchestrator: Orchestrator,
     session: String,
     model: String,
-    draft: Draft,
-    /// Events of turns that were written before.
+    draft: VoiceTurnDraft,
+    /// Events of turns that are already written.
     late: Vec<(Arc<str>, EventBody)>,
 }
 
 #[derive(Debug, Default)]
-struct Draft {
+struct VoiceTurnDraft {
     user: String,
     assistant: String,
     calls: Vec<ToolCallPart>,
@@ -38,10 +39,10 @@ struct Draft {
 impl TurnLog {
     pub fn new(orchestrator: Orchestrator, session: &str, model: &str) -> Self {
         let (session, model) = (session.to_owned(), model.to_owned());
-        Self { orchestrator, session, model, draft: Draft::default(), late: Vec::new() }
+        Self { orchestrator, session, model, draft: VoiceTurnDraft::default(), late: Vec::new() }
     }
 
-    /// Sets what the user has said in this turn.
+    /// Sets the user's words in this turn.
     pub fn user(&mut self, text: &str) {
         self.draft.user = text.to_owned();
         truncate(&mut self.draft.user);
@@ -56,7 +57,7 @@ impl TurnLog {
         self.draft.calls.push(call);
     }
 
-    /// A result, a request for approval or a decision. It may belong to an earlier turn.
+    /// A result, a confirmation request or a decision. It may belong to an earlier turn.
     pub fn event(&mut self, turn: Option<&Arc<str>>, event: EventBody) {
         match turn {
             Some(turn) => self.late.push((Arc::clone(turn), event)),
@@ -73,13 +74,14 @@ impl TurnLog {
     }
 
     pub fn is_empty(&self) -> bool {
-        let Draft { user, assistant, calls, results, .. } = &self.draft;
+        let VoiceTurnDraft { user, assistant, calls, results, .. } = &self.draft;
         user.trim().is_empty() && assistant.trim().is_empty() && calls.is_empty() && results.is_empty()
     }
 
-    /// Writes the turn, and begins the next. Returns the id of the turn that was written.
+    /// Writes the turn and begins the next one. Returns the id of the written turn.
     ///
-    /// A log that another process writes, and a store that fails, are reported; the turn is then kept for the next time.
+    /// If another process writes to the log, or the store fails, this is logged and the turn is kept for the next
+    /// attempt.
     pub async fn end_turn(&mut self) -> Option<Arc<str>> {
         if self.is_empty() && self.late.is_empty() {
             return None;
@@ -87,7 +89,7 @@ impl TurnLog {
         let id: Arc<str> = format!("voice_{}", ids::random()).into();
         match self.write(&id).await {
             Ok(true) => {
-                self.draft = Draft::default();
+                self.draft = VoiceTurnDraft::default();
                 self.late.clear();
                 Some(id)
             }
@@ -101,7 +103,7 @@ impl TurnLog {
 
     async fn write(&self, id: &Arc<str>) -> Result<bool, WriteError> {
         let opening = LogWriter::open(&self.orchestrator, &self.session, id, Conversation::default()).await?;
-        let Opening::Opened(mut writer) = opening else { return Ok(false) };
+        let OpenOutcome::Opened(mut writer) = opening else { return Ok(false) };
         for (turn, event) in &self.late {
             writer.push_to(turn, event.clone());
         }
@@ -113,7 +115,7 @@ impl TurnLog {
 
     /// The turn as events.
     fn events(&self, id: &str) -> Vec<EventBody> {
-        let Draft { user, assistant, calls, results, is_interrupted } = &self.draft;
+        let VoiceTurnDraft { user, assistant, calls, results, is_interrupted } = &self.draft;
         let parts = match user.trim() {
             "" => Vec::new(),
             text => vec![InputPart::Text { text: text.to_owned() }],
@@ -144,7 +146,8 @@ impl TurnLog {
             events.push(EventBody::StepStarted { step, model: self.model.clone() });
             events.push(EventBody::Text { part: 0, text: text.to_owned() });
             events.push(EventBody::PartEnded { part: 0, provider_data: None });
-            // An interrupted step counts as incomplete, and its text must stay: the end of the turn says it.
+            // An interrupted step would count as incomplete and lose its text, so the end of the turn records the
+            // interruption.
             events.push(EventBody::StepFinished { step, finish: FinishReason::Stop, usage: None });
         }
         let outcome = match () {

@@ -1,5 +1,5 @@
-//! Ten tasks, each carried out once by a text model and once by a voice model that make the same calls: the same tools run
-//! with the same arguments, and the models are told the same results.
+//! Ten tasks, each carried out once by a text model and once by a voice model that make the same calls: the same tools
+//! run with the same arguments, and the models are told the same results.
 
 use serde_json::{Value, json};
 use toolwright_agent::Message;

@@ -1,4 +1,5 @@
-//! The begin of a turn: the model is asked while the message is written to the disk, and nothing is acknowledged before.
+//! The begin of a turn: the model is asked while the message is written to the disk, and nothing is acknowledged
+//! before.
 
 use toolwright_agent::{Error, Model, TurnOutcome, TurnRequest, UserMessage};
 use toolwright_orchestrator::store::sqlite::{Fault, FaultSwitch, Options};

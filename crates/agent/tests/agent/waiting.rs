@@ -1,5 +1,5 @@
-//! Turns that wait for answers: several at once, after a restart, in requests with a history of their own, and in messages
-//! that are replaced.
+//! Turns that wait for answers: several at once, after a restart, in requests with a history of their own, and in
+//! messages that are replaced.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

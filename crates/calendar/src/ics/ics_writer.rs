@@ -74,8 +74,8 @@ fn clean_text(text: &str) -> String {
     lines.replace(|c: char| c.is_control() && !matches!(c, '\n' | '\t'), "")
 }
 
-/// In local time, so that the event keeps its local time if the rules of the zone change. The second of two repeated times
-/// can only be written in UTC.
+/// In local time, so that the event keeps its local time if the rules of the zone change. The second of two repeated
+/// times can only be written in UTC.
 fn time(name: ICalendarProperty, instant: DateTime<Utc>, timezone: &str) -> ICalendarEntry {
     let zone = local_time::parse_zone(timezone).filter(|zone| *zone != chrono_tz::Tz::UTC);
     let local = zone.map(|zone| (zone, instant.with_timezone(&zone).naive_local()));

@@ -157,7 +157,8 @@ impl Store {
     }
 }
 
-/// Creates the directory and the file with permissions for their owner alone. SQLite gives its log the same permissions.
+/// Creates the directory and the file with permissions for their owner alone. SQLite gives its log the same
+/// permissions.
 fn create_private_file(path: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};

@@ -1,5 +1,5 @@
-//! Processes that are killed during commits: every reported event exists, each draft became at most one event, and no time
-//! is booked twice.
+//! Processes that are killed during commits: every reported event exists, each draft became at most one event, and no
+//! time is booked twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
@@ -17,8 +17,8 @@ use crate::support::{ANNA, Caller, JON, MIRA, TestCalendar, call, code, commit, 
 const FILE: &str = "TOOLWRIGHT_TEST_CALENDAR";
 const SETTINGS: &str = "TOOLWRIGHT_TEST_SETTINGS";
 
-/// Proposes and commits until it is killed, and prints each booked event. Does nothing without the environment variables
-/// that the tests below set.
+/// Proposes and commits until it is killed, and prints each booked event. Does nothing without the environment
+/// variables that the tests below set.
 #[test]
 fn worker() {
     let Some(file) = std::env::var_os(FILE) else { return };

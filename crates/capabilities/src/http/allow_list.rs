@@ -74,7 +74,8 @@ impl AllowList {
 }
 
 /// The one form of a URL that is checked, sent and reported: http or https, no user, no trailing dot after the host, no
-/// fragment. The URL parser, which the HTTP client shares, has already normalised case, IDNA and spellings of addresses.
+/// fragment. The URL parser, which the HTTP client shares, has already normalised case, IDNA and spellings of
+/// addresses.
 pub(crate) fn canonical(mut url: Url) -> Result<Url> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(CapabilityError::not_allowed("only http and https URLs are allowed"));

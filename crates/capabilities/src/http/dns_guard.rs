@@ -1,5 +1,5 @@
-//! The DNS resolver of the HTTP client: returns only public addresses. It must not know requests or allow lists, because
-//! connections are shared by all tools.
+//! The DNS resolver of the HTTP client: returns only public addresses. It must not know requests or allow lists,
+//! because connections are shared by all tools.
 
 use crate::http::address;
 use crate::http::allow_entry::is_localhost;

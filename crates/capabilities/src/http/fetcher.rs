@@ -1,4 +1,5 @@
-//! `http.fetch`: one deadline over all redirects, every hop checked by the allow list, errors mapped to capability codes.
+//! `http.fetch`: one deadline over all redirects, every hop checked by the allow list, errors mapped to capability
+//! codes.
 
 use crate::http::allow_list::AllowList;
 use crate::http::dns_guard::{DnsGuard, NotPublic};
@@ -67,7 +68,8 @@ impl Fetcher {
         Self::with_guard(options, DnsGuard::system(), http_client::system_tls)
     }
 
-    /// A fetcher that also reaches `host` at a private address, because the operator has configured it. Not for handlers.
+    /// A fetcher that also reaches `host` at a private address, because the operator has configured it. Not for
+    /// handlers.
     pub(crate) fn for_configured_host(options: Options, host: &str) -> Result<Self, String> {
         let guard = DnsGuard { configured_host: Some(host.into()), ..DnsGuard::system() };
         Self::with_guard(options, guard, http_client::system_tls)

@@ -1,5 +1,5 @@
-//! The HTTP clients of a fetcher (one for each scheme) and of configured services, without automatic redirects, proxies,
-//! cookies, retries or decompression.
+//! The HTTP clients of a fetcher (one for each scheme) and of configured services, without automatic redirects,
+//! proxies, cookies, retries or decompression.
 
 use crate::http::dns_guard::DnsGuard;
 use crate::http::fetcher::Options;

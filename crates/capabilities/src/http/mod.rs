@@ -1,5 +1,5 @@
-//! `http.fetch` for handlers (docs/reference/capabilities.md, "Network and Composition") and the guard against server-side
-//! request forgery. It knows URLs, addresses and one request at a time; it must not know tools or sessions.
+//! `http.fetch` for handlers (docs/reference/capabilities.md, "Network and Composition") and the guard against
+//! server-side request forgery. It knows URLs, addresses and one request at a time; it must not know tools or sessions.
 //!
 //! # What an entry of the allow list permits
 //!

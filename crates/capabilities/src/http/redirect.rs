@@ -6,8 +6,8 @@ use crate::{CapabilityError, Result};
 use reqwest::header::{CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, HeaderMap, LOCATION};
 use reqwest::{Method, StatusCode};
 
-/// The headers that are sent to another origin. API keys have many names (`authorization`, `cookie`, `x-api-key`, …), so
-/// every other header is dropped.
+/// The headers that are sent to another origin. API keys have many names (`authorization`, `cookie`, `x-api-key`, …),
+/// so every other header is dropped.
 const CROSS_ORIGIN_HEADERS: &[&str] =
     &["accept", "accept-language", "content-language", "content-type", "user-agent"];
 

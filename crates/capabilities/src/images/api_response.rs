@@ -1,4 +1,5 @@
-//! Parses the response of an images endpoint: images in base64 or as URLs, or an error that is mapped to a capability code.
+//! Parses the response of an images endpoint: images in base64 or as URLs, or an error that is mapped to a capability
+//! code.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

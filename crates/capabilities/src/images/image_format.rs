@@ -1,4 +1,5 @@
-//! The image formats that are stored and served, detected from the bytes. Formats that can contain scripts are excluded.
+//! The image formats that are stored and served, detected from the bytes. Formats that can contain scripts are
+//! excluded.
 
 /// A supported image format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,8 @@
-//! The directory of generated images: files with random names, and a JSON record for each execution id, so that the same
-//! call gets the same images again, also after a restart.
+//! The directory of generated images: files with random names, and a JSON record for each execution id, so that the
+//! same call gets the same images again, also after a restart.
 //!
-//! A file is written under a temporary name and renamed, and a record is written after its images, so that readers never
-//! see incomplete data.
+//! A file is written under a temporary name and renamed, and a record is written after its images, so that readers
+//! never see incomplete data.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};

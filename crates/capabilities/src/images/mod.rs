@@ -1,6 +1,6 @@
-//! The `images.*` capability (docs/reference/capabilities.md, "Images"): prompts from templates, images from any endpoint with
-//! OpenAI's images API. Images are stored in a directory and served under random names.
-//! It must not know tools or sessions, or how images are served.
+//! The `images.*` capability (docs/reference/capabilities.md, "Images"): prompts from templates, images from any
+//! endpoint with OpenAI's images API. Images are stored in a directory and served under random names. It must not know
+//! tools or sessions, or how images are served.
 
 mod api_response;
 mod endpoint;
@@ -105,8 +105,8 @@ impl Images {
         })
     }
 
-    /// Asks the configured service which models it offers: shows that the service responds and accepts the key. `None` if
-    /// it has no list of models. Generates nothing.
+    /// Asks the configured service which models it offers: shows that the service responds and accepts the key. `None`
+    /// if it has no list of models. Generates nothing.
     ///
     /// # Errors
     /// When the service does not respond within the timeout, or refuses the key.

@@ -210,8 +210,8 @@ impl BuildJob<'_> {
     }
 }
 
-/// Compiles with a progress bar. A build reads many small files: while one thread waits for the disk, another can check, so
-/// there are more threads than cores. `RAYON_NUM_THREADS` wins.
+/// Compiles with a progress bar. A build reads many small files: while one thread waits for the disk, another can
+/// check, so there are more threads than cores. `RAYON_NUM_THREADS` wins.
 pub fn compile_with_bar(options: Options) -> Result<Compilation, source::Error> {
     if std::env::var_os("RAYON_NUM_THREADS").is_none() {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);

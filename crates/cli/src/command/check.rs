@@ -1,5 +1,5 @@
-//! `toolwright check`: reports all problems that `build` finds, those of declared and imported tools, and sections of the
-//! configuration for tools that do not exist.
+//! `toolwright check`: reports all problems that `build` finds, those of declared and imported tools, and sections of
+//! the configuration for tools that do not exist.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,5 +1,5 @@
-//! The files that a project has for other programs: `toolwright.d.ts` and `jsconfig.json`, from which editors learn what
-//! handlers can use, and `.gitignore`.
+//! The files that a project has for other programs: `toolwright.d.ts` and `jsconfig.json`, from which editors learn
+//! what handlers can use, and `.gitignore`.
 
 use std::fs;
 
@@ -23,8 +23,8 @@ pub fn files(tools: &str) -> [Template; 3] {
     ]
 }
 
-/// Writes the files that a project lacks, and replaces the types of another version. Does nothing if the tools are outside
-/// the project's directory.
+/// Writes the files that a project lacks, and replaces the types of another version. Does nothing if the tools are
+/// outside the project's directory.
 pub fn update(config: &Config) -> Result<()> {
     let project = config.beside("");
     let Some(tools) = config.tools.strip_prefix(&project).ok().and_then(|tools| tools.to_str()) else {

@@ -21,8 +21,8 @@ impl Template {
     }
 }
 
-/// Writes the files below `dir`. A new directory appears only when all files are written; an existing one must be empty,
-/// and is empty again if this fails.
+/// Writes the files below `dir`. A new directory appears only when all files are written; an existing one must be
+/// empty, and is empty again if this fails.
 pub fn write_dir(dir: &Path, files: &[Template]) -> io::Result<()> {
     if dir.is_dir() {
         return write_files(dir, files).inspect_err(|_| {

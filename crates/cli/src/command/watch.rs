@@ -12,8 +12,8 @@ use crate::output::Failure;
 /// Editors save in several steps; the changes within this time count as one.
 const DEBOUNCE: Duration = Duration::from_millis(100);
 
-/// Calls `act` whenever a file at or below `paths` changes. Files of the build itself, `own` and its temporary files, are
-/// ignored, since they change with every build. `started` is called once changes are noticed.
+/// Calls `act` whenever a file at or below `paths` changes. Files of the build itself, `own` and its temporary files,
+/// are ignored, since they change with every build. `started` is called once changes are noticed.
 pub fn watch(
     paths: &[PathBuf],
     own: Option<&Path>,

@@ -14,7 +14,8 @@ use crate::output::Failure;
 /// The flag and environment variable that override `[agent]`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct AgentFlags {
-    /// The model of the agent, such as ollama/qwen3, anthropic or offline [default: `[agent]`, or the first that is found]
+    /// The model of the agent, such as ollama/qwen3, anthropic or offline [default: `[agent]`, or the first that is
+    /// found]
     #[arg(long, value_name = "PROVIDER[/MODEL]", env = "TOOLWRIGHT_AGENT")]
     agent: Option<String>,
 }
@@ -36,7 +37,7 @@ impl Config {
     ) -> Result<Agent, Failure> {
         let section = self.agent_section(flags);
         let model = self.model(&section).await?;
-        Ok(Agent::observed(orchestrator, model, self.agent_options(&section), observer))
+        Ok(Agent::with_observer(orchestrator, model, self.agent_options(&section), observer))
     }
 
     /// The voice agent beside a text agent; `None` when `[voice]` names no provider.

@@ -1,5 +1,5 @@
-//! Installs all-MiniLM-L6-v2 from the Hugging Face hub, a directory or an archive. A file is accepted only if it has the
-//! pinned SHA-256 checksum, and is moved into place atomically.
+//! Installs all-MiniLM-L6-v2 from the Hugging Face hub, a directory or an archive. A file is accepted only if it has
+//! the pinned SHA-256 checksum, and is moved into place atomically.
 
 mod archive;
 mod hub;

@@ -1,5 +1,5 @@
-//! The arithmetic of the forward pass: matrix products, layer norm, softmax and GELU over SIMD lanes. Everything is inlined
-//! into its caller, so that it is compiled once for any machine and once with AVX2 and FMA.
+//! The arithmetic of the forward pass: matrix products, layer norm, softmax and GELU over SIMD lanes. Everything is
+//! inlined into its caller, so that it is compiled once for any machine and once with AVX2 and FMA.
 
 use super::simd::{LANES, Lanes};
 
@@ -12,8 +12,8 @@ pub(super) const TILE_COLUMNS: usize = 32;
 /// The size of a block of rows that stays in the second-level cache while all weights are read.
 const BLOCK_BYTES: usize = 128 << 10;
 
-/// `out = rows · weightsᵀ + bias`. The file stores one row of weights per output, so both sides are read along their rows
-/// without repacking.
+/// `out = rows · weightsᵀ + bias`. The file stores one row of weights per output, so both sides are read along their
+/// rows without repacking.
 #[inline(always)]
 pub(super) fn linear<L: Lanes>(rows: &[f32], width: usize, weights: &[f32], bias: &[f32], out: &mut [f32]) {
     let outputs = bias.len();
@@ -65,8 +65,8 @@ fn tile<L: Lanes, const COUNT: usize>(
     out
 }
 
-/// `out = left · right`, where `right` has [`TILE_COLUMNS`] columns and `stride` is that of `out`. For attention, whose small
-/// matrices are parts of larger ones.
+/// `out = left · right`, where `right` has [`TILE_COLUMNS`] columns and `stride` is that of `out`. For attention, whose
+/// small matrices are parts of larger ones.
 #[inline(always)]
 pub(super) fn matmul<L: Lanes>(
     left: Submatrix<'_>,

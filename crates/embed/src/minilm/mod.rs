@@ -18,8 +18,8 @@ use weights::{HIDDEN_SIZE, Weights};
 
 use crate::install;
 
-/// The maximum number of tokens in a batch: enough to reuse weights in the cache, few enough for the activations to stay
-/// there too.
+/// The maximum number of tokens in a batch: enough to reuse weights in the cache, few enough for the activations to
+/// stay there too.
 const MAX_BATCH_TOKENS: usize = 256;
 
 /// The model as an embedder, loaded once on first use.

@@ -109,8 +109,8 @@ impl Tokenizer {
         self.encode_word(&mut word, ids);
     }
 
-    /// WordPiece: takes the longest known piece from the front of the word until it is empty, or the unknown token for the
-    /// whole word if a part matches no piece.
+    /// WordPiece: takes the longest known piece from the front of the word until it is empty, or the unknown token for
+    /// the whole word if a part matches no piece.
     fn encode_word(&self, word: &mut String, ids: &mut Vec<u32>) {
         let before = ids.len();
         let mut rest = word.as_str();

@@ -1,5 +1,5 @@
-//! `model.safetensors`, memory-mapped: pages are read on demand and shared between processes. An installation replaces the
-//! file atomically and never writes to it again, which makes the mapping safe.
+//! `model.safetensors`, memory-mapped: pages are read on demand and shared between processes. An installation replaces
+//! the file atomically and never writes to it again, which makes the mapping safe.
 
 use std::collections::HashMap;
 use std::fs::File;

@@ -26,8 +26,8 @@ pub fn detect_format(path: &Path) -> Option<Format> {
     }
 }
 
-/// The files among the paths and those below directories, sorted by name within each directory. Hidden files and links to
-/// directories are skipped below directories.
+/// The files among the paths and those below directories, sorted by name within each directory. Hidden files and links
+/// to directories are skipped below directories.
 pub fn find_files(paths: &[PathBuf], problems: &mut Vec<Problem>) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for path in paths {

@@ -15,8 +15,8 @@ pub struct FrontMatter {
     pub is_single_record: bool,
 }
 
-/// Splits a file into its front matter and the rest, with the line number of the rest. Keys that are not fields of a record
-/// become metadata, because other programs use front matter too.
+/// Splits a file into its front matter and the rest, with the line number of the rest. Keys that are not fields of a
+/// record become metadata, because other programs use front matter too.
 pub fn split(text: &str) -> Result<(FrontMatter, &str, usize), ParseError> {
     let Some(after) = text.strip_prefix("---\n").or_else(|| text.strip_prefix("---\r\n")) else {
         return Ok((FrontMatter::default(), text, 1));

@@ -1,5 +1,5 @@
-//! Markdown and plain text files. A Markdown file is split at its headings of levels 1 and 2: the part before the second
-//! heading is the file's own record, each further section is a record with the id `type:file#section`.
+//! Markdown and plain text files. A Markdown file is split at its headings of levels 1 and 2: the part before the
+//! second heading is the file's own record, each further section is a record with the id `type:file#section`.
 
 use std::collections::HashMap;
 

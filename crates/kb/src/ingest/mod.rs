@@ -317,8 +317,8 @@ impl Run {
     }
 }
 
-/// Of a file's records under several names, those with the ids that the file already has in the store, or else the first
-/// whose ids are free.
+/// Of a file's records under several names, those with the ids that the file already has in the store, or else the
+/// first whose ids are free.
 fn choose_ids(
     alternatives: impl Iterator<Item = Vec<ParseResult>>,
     stored: &HashMap<RecordKey, u64>,

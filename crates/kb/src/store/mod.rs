@@ -5,12 +5,12 @@
 //! - **A back end returns candidates, not results**: two lists, by keyword and by vector, each filtered, best first.
 //!   Fusing them, snippets and scores from 0 to 1 are the same for all back ends (`search.rs`).
 //! - **Filters are exact**: a list holds the best `limit` records that match, at any selectivity.
-//! - **A commit is atomic.** Nothing is visible before [`StoreWriter::commit`] returns; a process that dies earlier leaves
-//!   the last commit. Readers never wait for a writer, and see a commit of any process with their next search.
+//! - **A commit is atomic.** Nothing is visible before [`StoreWriter::commit`] returns; a process that dies earlier
+//!   leaves the last commit. Readers never wait for a writer, and see a commit of any process with their next search.
 //! - **One writer.** A second one gets [`Error::Locked`].
 //! - **Vectors are separate from records.** They belong to passages by [`Passage::key`](crate::passages::Passage), are
-//!   durable as soon as [`StoreWriter::put_vectors`] returns, and may be added long after the record. All of them are from
-//!   one embedder; others are refused with [`Error::EmbedderMismatch`] until [`StoreWriter::drop_vectors`].
+//!   durable as soon as [`StoreWriter::put_vectors`] returns, and may be added long after the record. All of them are
+//!   from one embedder; others are refused with [`Error::EmbedderMismatch`] until [`StoreWriter::drop_vectors`].
 //! - **The order is deterministic**: equal scores are ordered by key.
 //!
 //! All functions block: do not call them on async threads.

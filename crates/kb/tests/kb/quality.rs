@@ -18,14 +18,14 @@ use crate::postgres::PostgresFixture;
 use crate::support::{EmbeddedFixture, Store, StoreFixture};
 use crate::vector_cache::VectorCache;
 
-/// A test set and the required nDCG@10 of keyword and hybrid search. A larger set is only in the benchmark: its vectors take
-/// too long for a test.
+/// A test set and the required nDCG@10 of keyword and hybrid search. A larger set is only in the benchmark: its vectors
+/// take too long for a test.
 const REQUIRED: [(&str, f64, f64); 2] = [("cranfield", 0.508, 0.561), ("cisi", 0.369, 0.447)];
 const TOLERANCE: f64 = 0.005;
 
-/// How well the threshold has to separate what is relevant from what is not: the least share of unanswerable queries without
-/// a result, and the most that nDCG@10 of answerable queries may lose. By keyword only, this can be had for these sets, but
-/// not in one that is several times as large: docs/reference/knowledge-base.md has the figures.
+/// How well the threshold has to separate what is relevant from what is not: the least share of unanswerable queries
+/// without a result, and the most that nDCG@10 of answerable queries may lose. By keyword only, this can be had for
+/// these sets, but not in one that is several times as large: docs/reference/knowledge-base.md has the figures.
 const MIN_WITHOUT_RESULTS: f64 = 0.95;
 const MAX_LOSS: f64 = 0.005;
 

@@ -1,5 +1,5 @@
-//! The model that `scripts/test` installs, with its vectors in a file below `target/`: embedding the test sets takes minutes.
-//! Test processes share the file, so that each text is embedded once.
+//! The model that `scripts/test` installs, with its vectors in a file below `target/`: embedding the test sets takes
+//! minutes. Test processes share the file, so that each text is embedded once.
 
 use std::collections::HashMap;
 use std::fs::{self, File};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 use toolwright_contract::{ErrorKind, Failure, SideEffects, Success, arguments};
-use toolwright_registry::http::{HttpTool, Piece, Template};
+use toolwright_registry::http_tool::{HttpTool, Template, TemplatePart};
 
 use super::run_until_deadline;
 use crate::capability_calls::retry_after;
@@ -76,9 +76,9 @@ impl Request {
         let mut path = String::new();
         for piece in self.tool.path.pieces() {
             match piece {
-                Piece::Text(text) => path.push_str(text),
-                Piece::Variable(_) => {}
-                Piece::Argument(name) => {
+                TemplatePart::Text(text) => path.push_str(text),
+                TemplatePart::Variable(_) => {}
+                TemplatePart::Argument(name) => {
                     let value = args
                         .get(name)
                         .and_then(to_url_text)
@@ -164,9 +164,9 @@ impl Request {
         let mut text = String::new();
         for piece in template.pieces() {
             match piece {
-                Piece::Text(plain) => text.push_str(plain),
-                Piece::Argument(name) => text.push_str(&to_url_text(args.get(name)?)?),
-                Piece::Variable(name) => text.push_str(self.variables.get(name)?.as_str()?),
+                TemplatePart::Text(plain) => text.push_str(plain),
+                TemplatePart::Argument(name) => text.push_str(&to_url_text(args.get(name)?)?),
+                TemplatePart::Variable(name) => text.push_str(self.variables.get(name)?.as_str()?),
             }
         }
         Some(text)

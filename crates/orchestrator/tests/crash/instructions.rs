@@ -32,7 +32,8 @@ pub enum Task {
     Work { again: Vec<SentCall>, next: Vec<u64> },
     /// Sends unfinished calls again, then all calls, answers pending confirmation requests, and ends.
     Finish { again: Vec<SentCall>, all: Vec<SentCall> },
-    /// Makes the calls of background tools up to this number, and runs tasks until it is killed, or until all have ended.
+    /// Makes the calls of background tools up to this number, and runs tasks until it is killed, or until all have
+    /// ended.
     Background { until: u64, ends: bool },
     /// Waits for a line on stdin, then makes this many calls.
     Race { calls: usize },

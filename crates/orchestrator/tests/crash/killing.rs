@@ -1,5 +1,5 @@
-//! A server is killed at random moments: while it runs calls, while it resumes those of the process before, and while it
-//! starts.
+//! A server is killed at random moments: while it runs calls, while it resumes those of the process before, and while
+//! it starts.
 
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};

@@ -1,4 +1,5 @@
-//! Two servers on one database receive the same calls at the same time: each call runs once, and both return its result.
+//! Two servers on one database receive the same calls at the same time: each call runs once, and both return its
+//! result.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! A server whose background tasks run while it is killed, again and again: each task runs once, or is in doubt; one that
-//! may be repeated always gets its result.
+//! A server whose background tasks run while it is killed, again and again: each task runs once, or is in doubt; one
+//! that may be repeated always gets its result.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};

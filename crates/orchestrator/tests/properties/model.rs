@@ -21,8 +21,8 @@ pub struct Model {
     waiting: HashMap<Task, Vec<Waiting>>,
     calls: HashMap<Name, Known>,
     turns: BTreeMap<usize, u64>,
-    /// For each retrieval that ran, the turns that may have been charged: from the one in which it was sent to the one in
-    /// which its handler started.
+    /// For each retrieval that ran, the turns that may have been charged: from the one in which it was sent to the one
+    /// in which its handler started.
     paid: HashMap<usize, Vec<(u64, u64)>>,
     pub confirmations: Confirmations,
     pub answers: Answers,

@@ -1,4 +1,5 @@
-//! Plays steps on a fixture. Each caller is a task of its own; all tasks share one thread, so that events have an order.
+//! Plays steps on a fixture. Each caller is a task of its own; all tasks share one thread, so that events have an
+//! order.
 
 use std::sync::Arc;
 use std::time::Duration;

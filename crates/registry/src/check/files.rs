@@ -6,7 +6,7 @@ use std::path::Path;
 
 use toolwright_contract::suggest::nearest;
 
-use crate::compiled::Handler;
+use crate::compiled_tool::Handler;
 use crate::diagnostic::{Diagnostic, DiagnosticDraft, Location};
 use crate::fingerprint::Fingerprint;
 use crate::handler::{Siblings, check_handler};

@@ -1,17 +1,17 @@
 //! Checks one tool directory: its compiled form and all diagnostics come out. Nothing is run or written.
 
 mod allow;
-mod examples;
+mod example_check;
 mod files;
 mod schema_file;
-mod unfinished;
+mod template_texts;
 
 use std::path::Path;
 
 pub(crate) use allow::WARNINGS;
 pub(crate) use files::TOOL_FILES;
 
-use crate::compiled::CompiledTool;
+use crate::compiled_tool::CompiledTool;
 use crate::diagnostic::{Diagnostic, DiagnosticDraft};
 use crate::docs::{check_doc, check_summary};
 use crate::fields::check_text;
@@ -46,7 +46,7 @@ pub fn check_tool(dir: &ToolDir, context: &Context<'_>) -> CheckedTool {
         .schema
         .as_deref()
         .and_then(|text| schema_file::check_schema_file(&dir.name, text, context, &mut drafts));
-    drafts.extend(files.texts().filter_map(|(file, text)| unfinished::check(file, text)));
+    drafts.extend(files.texts().filter_map(|(file, text)| template_texts::check(file, text)));
     if let Some(summary) = &files.summary {
         drafts.extend(check_summary(summary));
         check_text("doc_summary.md", summary, &mut drafts);
@@ -58,7 +58,7 @@ pub fn check_tool(dir: &ToolDir, context: &Context<'_>) -> CheckedTool {
         let validator = schema
             .as_ref()
             .and_then(|schema| Some((schema.validator.as_ref()?, schema.members.get("parameters")?)));
-        examples::check_examples(&report.examples, validator, &mut drafts);
+        example_check::check_examples(&report.examples, validator, &mut drafts);
     }
     if let Some(schema) = &schema {
         allow::apply(&schema.members, &mut drafts);

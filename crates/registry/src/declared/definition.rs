@@ -5,7 +5,7 @@ use toolwright_contract::suggest::{list, nearest};
 use toolwright_contract::{BUILTIN_HANDLERS, ToolSpec};
 use toolwright_schema::pointer::child_pointer;
 
-use super::{Version, http};
+use super::{Version, declared_http};
 use crate::diagnostic::DiagnosticDraft;
 use crate::excerpt::{excerpt, value_excerpt};
 use crate::fields::{self, FieldCheck, check_value};
@@ -34,19 +34,19 @@ pub(super) struct Rules<'a> {
 }
 
 /// A definition with errors.
-pub(super) struct Rejection {
+pub(super) struct DefinitionErrors {
     /// The tool's name, if it is valid.
     pub name: Option<String>,
     pub diagnostics: Vec<DiagnosticDraft>,
 }
 
 /// The tool, or everything that is wrong with its definition.
-pub(super) fn read(index: usize, value: &Value, rules: &Rules<'_>) -> Result<Tool, Rejection> {
+pub(super) fn read(index: usize, value: &Value, rules: &Rules<'_>) -> Result<Tool, DefinitionErrors> {
     let Some(members) = value.as_object() else {
         let message = format!("`tools[{index}]` must be an object, got {}", value_excerpt(value));
         let draft = DiagnosticDraft::json("field-type", "", "", message);
         let diagnostics = vec![draft.with_help("write an object with `name`, `description` and so on")];
-        return Err(Rejection { name: None, diagnostics });
+        return Err(DefinitionErrors { name: None, diagnostics });
     };
     let shared = Shared::default();
     let mut check = FieldCheck::new("", members, &shared);
@@ -72,7 +72,7 @@ pub(super) fn read(index: usize, value: &Value, rules: &Rules<'_>) -> Result<Too
         (Some(spec), Some(implementation)) if check.diagnostics.is_empty() => {
             Ok(Tool { spec, summary, implementation })
         }
-        _ => Err(Rejection { name: name.map(str::to_owned), diagnostics: check.diagnostics }),
+        _ => Err(DefinitionErrors { name: name.map(str::to_owned), diagnostics: check.diagnostics }),
     }
 }
 
@@ -149,7 +149,7 @@ fn implementation(check: &mut FieldCheck<'_>, rules: &Rules<'_>) -> Option<Imple
             native(check, members, rules)
         }
         Some("http") if rules.version == Version::Second => {
-            http::read(check, members).map(|tool| Implementation::Http(Box::new(tool)))
+            declared_http::read(check, members).map(|tool| Implementation::Http(Box::new(tool)))
         }
         Some("http") => {
             let message = "HTTP tools not yet supported (coming in v2)";

@@ -3,10 +3,10 @@
 //! A definition with errors is skipped and reported; the others are used. The caller says which handlers are
 //! registered: this module does not know how a call runs.
 
+mod declared_http;
+mod declared_parameters;
 mod definition;
-mod http;
-mod parameters;
-mod parse;
+mod parse_file;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,13 +16,13 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use toolwright_contract::suggest::did_you_mean;
 
-use crate::compiled::hex;
+use crate::compiled_tool::hex;
 use crate::excerpt::excerpt;
 use crate::json::write_canonical;
 use crate::toolset::{Implementation, Tool};
 
-use definition::Rejection;
-pub(crate) use parameters::check_parameters;
+pub(crate) use declared_parameters::check_parameters;
+use definition::DefinitionErrors;
 
 /// The largest file that is read.
 pub const MAX_BYTES: usize = 4 * 1024 * 1024;
@@ -68,7 +68,7 @@ pub fn read(path: &Path, text: &str, is_registered: &dyn Fn(&str) -> bool) -> (V
     let mut tools = Vec::new();
     let mut errors = Vec::new();
     let mut omitted = 0;
-    match parse::parse(path, text).and_then(|content| header(content, path, &mut errors)) {
+    match parse_file::parse(path, text).and_then(|content| header(content, path, &mut errors)) {
         Ok((version, definitions)) => {
             let rules = definition::Rules { is_registered, version };
             for (index, value) in definitions.iter().enumerate() {
@@ -93,8 +93,8 @@ pub fn read(path: &Path, text: &str, is_registered: &dyn Fn(&str) -> bool) -> (V
 }
 
 /// The errors of one definition.
-fn rejected(file: &Path, index: usize, rejection: Rejection) -> impl Iterator<Item = Error> {
-    let Rejection { name, diagnostics } = rejection;
+fn rejected(file: &Path, index: usize, rejection: DefinitionErrors) -> impl Iterator<Item = Error> {
+    let DefinitionErrors { name, diagnostics } = rejection;
     let tool = name.unwrap_or_else(|| format!("#{}", index + 1));
     diagnostics.into_iter().map(move |draft| Error::Tool {
         file: file.to_owned(),
@@ -141,7 +141,7 @@ fn header(
     content: Value,
     file: &Path,
     errors: &mut Vec<Error>,
-) -> Result<(Version, Vec<Value>), parse::Refusal> {
+) -> Result<(Version, Vec<Value>), parse_file::ParseError> {
     let refuse = |message: &str, help: &str| Err((message.to_owned(), help.to_owned()));
     let Value::Object(mut members) = content else {
         return refuse("the file must be an object with `tools`", "write `tools:` and a list of definitions");
@@ -172,7 +172,7 @@ fn unknown_fields(members: &Map<String, Value>, file: &Path) -> Vec<Error> {
     unknown.map(error).collect()
 }
 
-fn read_bounded(path: &Path) -> Result<String, parse::Refusal> {
+fn read_bounded(path: &Path) -> Result<String, parse_file::ParseError> {
     let failed = |error: io::Error| {
         (format!("the file cannot be read: {error}"), "correct the path in `[tools] declared`".to_owned())
     };
@@ -182,7 +182,7 @@ fn read_bounded(path: &Path) -> Result<String, parse::Refusal> {
         return Err(failed(io::Error::other("not a regular file")));
     }
     if metadata.len() > MAX_BYTES as u64 {
-        return Err(parse::too_large(metadata.len()));
+        return Err(parse_file::too_large(metadata.len()));
     }
     let mut bytes = Vec::new();
     File::open(path)

@@ -21,7 +21,7 @@ const SECTIONS: [&str; 7] = [
 ];
 const EXAMPLES: &str = "Examples";
 
-/// How many headings are searched for a misspelt one.
+/// Maximum number of headings that are searched for a misspelt one.
 const MAX_CANDIDATES: usize = 200;
 
 /// Reports sections that are missing, empty or repeated.

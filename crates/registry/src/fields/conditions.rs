@@ -39,7 +39,7 @@ pub(super) fn confirmation(check: &mut FieldCheck<'_>, value: &Value, pointer: &
     }
 }
 
-/// `read`: calls of capabilities that change nothing, with the tool's own parameters.
+/// `read`: read-only calls of capabilities, with the tool's own parameters.
 fn check_reads<'v>(
     check: &mut FieldCheck<'_>,
     value: &'v Value,
@@ -108,7 +108,7 @@ fn cel(check: &mut FieldCheck<'_>, value: &Value, pointer: &str) {
     }
 }
 
-/// `read` are the names that the template has beside the parameters.
+/// `read` are the names that the template may use in addition to the parameters.
 fn check_preview(check: &mut FieldCheck<'_>, value: &Value, pointer: &str, read: &[&str]) {
     let Some(template) = check.text(value, pointer) else { return };
     let path = field_path(pointer);

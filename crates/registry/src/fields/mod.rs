@@ -3,7 +3,7 @@
 //! To add a field, add a row to [`FIELDS`] and its type to `ToolSpec` in the contract.
 
 mod conditions;
-mod hidden;
+mod hidden_text;
 mod parameters;
 mod provider_names;
 mod rules;
@@ -23,7 +23,7 @@ use crate::excerpt::excerpt;
 use crate::formats::Formats;
 use crate::shared::Shared;
 
-pub(crate) use hidden::{check_json_text, check_text, check_value};
+pub(crate) use hidden_text::{check_json_text, check_text, check_value};
 pub(crate) use parameters::{SCHEMA_FILE, report_duplicate_keys};
 
 /// Checks a value at a pointer and reports what is wrong with it.

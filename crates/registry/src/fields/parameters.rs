@@ -176,7 +176,8 @@ fn check_parameter_names(check: &mut FieldCheck<'_>, bundled: &Value, source: &S
     }
 }
 
-/// A shared file follows the same rules as `schema.json`. Each tool that uses it reports it; the build drops duplicates.
+/// A shared file follows the same rules as `schema.json`. Each tool that uses it reports it; the build drops
+/// duplicates.
 fn check_shared_file(check: &mut FieldCheck<'_>, name: &str) {
     let Some((text, parsed)) = check.shared.text(name).zip(check.shared.parsed(name)) else { return };
     let file = format!("../_shared/{name}");

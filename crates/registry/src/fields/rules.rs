@@ -18,7 +18,7 @@ pub(super) fn check_schema_file(check: &mut FieldCheck<'_>, members: &Map<String
     check_clamp_modes(check, members);
 }
 
-/// A retrieval tool reads, and may be repeated.
+/// A retrieval tool is read-only and idempotent.
 pub(super) fn check_retrieval(check: &mut FieldCheck<'_>, members: &Map<String, Value>) {
     if members.get("category").is_none_or(|category| category != "retrieval") {
         return;

@@ -1,10 +1,9 @@
-//! Reports members of `context` that do not exist, such as `context.htp`, and misspelt `{ args, context }`. What would
-//! throw in every call is an error; a member that is only read or tested is a warning, because the handler may be written
-//! for other hosts, too.
+//! Reports members of `context` that do not exist, such as `context.htp`, and misspelt `{ args, context }`. Calls of
+//! unknown members are errors; reads are warnings, since handlers may test for features of other hosts.
 
 use super::HANDLER;
 use super::module::Module;
-use super::parse::range;
+use super::parse_module::range;
 use oxc_ast::ast::{
     BindingPattern, CallExpression, Expression, FormalParameter, ImportDeclarationSpecifier, ObjectPattern,
     Program, StaticMemberExpression, VariableDeclarator,
@@ -38,7 +37,7 @@ pub(super) fn check(program: &Program, module: &mut Module) {
             }
             _ => continue,
         };
-        let Some(unknown) = Unknown::first(path) else { continue };
+        let Some(unknown) = UnknownMember::first(path) else { continue };
         let near = unknown.suggestion();
         // Another object may have the name `context` in a module that the handler imports.
         if near.is_none() && !is_certain {
@@ -69,7 +68,7 @@ struct Finding {
 }
 
 /// The first member of a path that does not exist.
-struct Unknown<'p> {
+struct UnknownMember<'p> {
     index: usize,
     name: &'p str,
     span: Range<usize>,
@@ -78,7 +77,7 @@ struct Unknown<'p> {
     known: Vec<&'static str>,
 }
 
-impl<'p> Unknown<'p> {
+impl<'p> UnknownMember<'p> {
     fn first(path: &'p [Member<'_>]) -> Option<Self> {
         let mut parent = String::new();
         for (index, Member { name, span, .. }) in path.iter().enumerate() {
@@ -171,7 +170,7 @@ impl<'a> Uses<'a> {
         for property in pattern.properties.iter().filter(|property| !property.computed) {
             let oxc_ast::ast::PropertyKey::StaticIdentifier(key) = &property.key else { continue };
             let name = key.name.as_str();
-            // With a default value, a host that does not pass it is expected.
+            // A default value means that the handler expects hosts without it.
             let has_default = matches!(property.value, BindingPattern::AssignmentPattern(_));
             if PARAMETERS.contains(&name) || has_default {
                 continue;

@@ -2,9 +2,9 @@
 
 use toolwright_contract::suggest::nearest;
 
+use super::export_search::find_export;
 use super::graph::Graph;
 use super::module::{Export, Module, Value};
-use super::search::find_export;
 use super::{HANDLER, error};
 use crate::diagnostic::DiagnosticDraft;
 use std::ops::Range;

@@ -1,8 +1,8 @@
-//! Warns about globals that browsers or Node.js have and the engine does not. Only a warning: code behind a check of
-//! its own may be right.
+//! Warns about globals that browsers or Node.js have and the engine does not. Only a warning, because the code may
+//! test for them.
 
 use super::module::Module;
-use super::parse::range;
+use super::parse_module::range;
 use oxc_ast::ast::{
     BindingIdentifier, Expression, IdentifierReference, Program, UnaryExpression, UnaryOperator,
 };

@@ -1,7 +1,7 @@
 //! The modules that a handler imports, directly or not, each read and parsed once.
 
 use super::module::{Module, Request};
-use super::parse::parse;
+use super::parse_module::parse;
 use super::specifier::{Target, resolve};
 use super::{HANDLER, Siblings, error};
 use crate::diagnostic::DiagnosticDraft;

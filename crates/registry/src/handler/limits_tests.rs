@@ -1,6 +1,6 @@
 use super::*;
 use crate::docs::{check_doc, check_summary};
-use crate::hidden::hidden_unicode;
+use crate::hidden_unicode::hidden_unicode;
 
 struct NoFiles;
 

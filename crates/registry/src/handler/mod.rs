@@ -1,15 +1,15 @@
 //! Checks `handler.js` and the modules that it imports: parsed, never run. `execute` must be an exported function, and
 //! imports and globals must exist where handlers run.
 
-mod collect;
 mod context_members;
-mod dynamic;
+mod dynamic_imports;
 mod execute;
+mod export_search;
 mod globals;
 mod graph;
 mod module;
-mod parse;
-mod search;
+mod module_items;
+mod parse_module;
 mod shape;
 mod specifier;
 
@@ -38,7 +38,7 @@ pub(crate) const HANDLER: &str = "handler.js";
 pub fn check_handler(source: &str, siblings: &dyn Siblings) -> HandlerReport {
     let mut graph = graph::load(source, siblings);
     let mut diagnostics = std::mem::take(&mut graph.diagnostics);
-    diagnostics.extend(search::check_imported_names(&graph));
+    diagnostics.extend(export_search::check_imported_names(&graph));
     diagnostics.extend(execute::check(&graph, source));
     HandlerReport { diagnostics, modules: graph.sources.into_iter().collect() }
 }

@@ -1,9 +1,8 @@
 //! One pass over a source's bytes before it is parsed: how deep its brackets nest, the most stack that the parser could
 //! need, and whether it may use a global that the engine lacks.
-//!
-//! The parser and the tree walk recurse without a limit, and a stack overflow cannot be caught. Bracket depth does not
-//! bound the recursion (`!!!!x`, `a=>a=>…`, or a bracket closed only inside a string), but every level costs at least
-//! one token.
+//! The parser and the visitors of the tree recurse without a limit, and a stack overflow cannot be caught. Bracket
+//! depth does not bound the recursion (`!!!!x`, `a=>a=>…`, or a bracket closed only inside a string), but every level
+//! costs at least one token.
 
 use super::globals::replacement;
 
@@ -19,7 +18,7 @@ const STACK_PER_TOKEN: usize = if cfg!(debug_assertions) { 2_200 } else { 650 };
 pub(super) struct Shape {
     /// Where the brackets first nest deeper than `MAX_NESTING`.
     pub too_deep_at: Option<usize>,
-    /// Bytes of stack that suffice to parse and walk the source.
+    /// Bytes of stack that suffice to parse and visit the source.
     pub stack: usize,
     /// Some word is the name of a missing global and not a property name.
     pub may_use_globals: bool,

@@ -152,7 +152,7 @@ impl Default for ValueReader {
 }
 
 impl ValueReader {
-    fn spend<E: Error>(&self, bytes: usize) -> Result<(), E> {
+    fn charge_bytes<E: Error>(&self, bytes: usize) -> Result<(), E> {
         let left = self.values.get().checked_sub(1).zip(self.bytes.get().checked_sub(bytes));
         let (values, bytes) =
             left.ok_or_else(|| E::custom("the file grows too large when its aliases are expanded"))?;
@@ -178,33 +178,33 @@ impl<'de> Visitor<'de> for &ValueReader {
     }
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
-        self.spend(0).map(|()| Value::Bool(value))
+        self.charge_bytes(0).map(|()| Value::Bool(value))
     }
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
-        self.spend(0).map(|()| Value::Number(value.into()))
+        self.charge_bytes(0).map(|()| Value::Number(value.into()))
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
-        self.spend(0).map(|()| Value::Number(value.into()))
+        self.charge_bytes(0).map(|()| Value::Number(value.into()))
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
-        self.spend(0)?;
+        self.charge_bytes(0)?;
         let number = Number::from_f64(value).map(Value::Number);
         number.ok_or_else(|| E::custom(format!("JSON has no number `{value}`")))
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
-        self.spend(value.len()).map(|()| Value::String(value.to_owned()))
+        self.charge_bytes(value.len()).map(|()| Value::String(value.to_owned()))
     }
 
     fn visit_unit<E: Error>(self) -> Result<Value, E> {
-        self.spend(0).map(|()| Value::Null)
+        self.charge_bytes(0).map(|()| Value::Null)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        self.spend(0)?;
+        self.charge_bytes(0)?;
         let mut list = Vec::new();
         while let Some(item) = items.next_element_seed(self)? {
             list.push(item);
@@ -213,10 +213,10 @@ impl<'de> Visitor<'de> for &ValueReader {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
-        self.spend(0)?;
+        self.charge_bytes(0)?;
         let mut map = Map::new();
         while let Some(key) = members.next_key::<String>()? {
-            self.spend(key.len())?;
+            self.charge_bytes(key.len())?;
             let value = members.next_value_seed(self)?;
             if self.date_key == Some(key.as_str()) {
                 return Ok(value);

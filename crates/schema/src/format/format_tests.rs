@@ -3,7 +3,7 @@ use super::Format;
 /// Cases that the official suite does not have.
 #[track_caller]
 fn check(format: &str, accepted: &[&str], rejected: &[&str]) {
-    let format = Format::named(format).unwrap();
+    let format = Format::from_name(format).unwrap();
     for text in accepted {
         assert!(format.accepts(text), "{} rejects {text:?}", format.name);
     }

@@ -94,7 +94,7 @@ impl Format {
         self
     }
 
-    pub fn named(name: &str) -> Option<&'static Self> {
+    pub fn from_name(name: &str) -> Option<&'static Self> {
         FORMATS.iter().find(|format| format.name == name)
     }
 
@@ -118,7 +118,7 @@ impl Format {
 
 /// Whether there is a format of this name, for validation or for strict mode.
 pub fn is_known_format(name: &str) -> bool {
-    Format::named(name).is_some()
+    Format::from_name(name).is_some()
 }
 
 fn is_int32(value: &Number) -> bool {

@@ -86,8 +86,8 @@ fn is_ip_literal(text: &str) -> bool {
     })
 }
 
-/// Whether a text consists of percent escapes and of characters that are unreserved, sub-delimiters, `others` or, beyond
-/// ASCII, allowed by `non_ascii`.
+/// Whether a text consists of percent escapes and of characters that are unreserved, sub-delimiters, `others` or,
+/// beyond ASCII, allowed by `non_ascii`.
 fn has_only(text: &str, others: &str, non_ascii: fn(char) -> bool) -> bool {
     let is_plain = |byte: u8| {
         byte.is_ascii_alphanumeric()

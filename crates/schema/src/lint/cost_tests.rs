@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::super::linter::Linter;
 use super::super::problem::Report;
 use super::super::ref_resolver::RefResolver;
-use super::super::test_support::check;
+use super::super::support::check;
 use super::super::{lint, meta_schema};
 
 #[test]

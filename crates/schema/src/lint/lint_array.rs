@@ -4,14 +4,14 @@ use serde_json::Value;
 
 use super::linter::{ChildKind, Linter, SchemaVisit};
 use super::problem::Problem;
-use super::scope::{Extent, Scope};
+use super::scope::{EvaluatedExtent, Scope};
 use crate::keyword::{Keyword, has_rules};
 
 impl<'s> Linter<'s> {
     pub(super) fn array_group(&mut self, schema: &SchemaVisit<'s, '_>, scope: &mut Scope) {
         self.tuple(schema, scope);
         if let Some(items) = schema.get(Keyword::Items) {
-            scope.evaluated.items = Extent::All;
+            scope.evaluated.items = EvaluatedExtent::All;
             // `items: false` after a tuple only limits the length.
             if !(schema.has(Keyword::PrefixItems) && items.is_boolean()) {
                 self.child(items, scope, ChildKind::Value, &schema.key("items"));
@@ -19,12 +19,12 @@ impl<'s> Linter<'s> {
         }
         self.contains(schema, scope);
         if let Some(rest) = schema.get(Keyword::UnevaluatedItems)
-            && scope.evaluated.items != Extent::All
+            && scope.evaluated.items != EvaluatedExtent::All
         {
             if rest.is_object() {
                 self.child(rest, scope, ChildKind::Value, &schema.key("unevaluatedItems"));
             }
-            scope.evaluated.items = Extent::All;
+            scope.evaluated.items = EvaluatedExtent::All;
         }
     }
 
@@ -43,7 +43,7 @@ impl<'s> Linter<'s> {
             self.report.add(problem.help(format!("add `\"minItems\": {count}` and `\"items\": false`")));
         }
         if !tuple.is_empty() {
-            scope.evaluated.items.merge(Extent::Some);
+            scope.evaluated.items.merge(EvaluatedExtent::Some);
         }
         for (index, schema) in tuple.iter().enumerate() {
             self.child(schema, scope, ChildKind::Value, &at.index(index));
@@ -72,7 +72,7 @@ impl<'s> Linter<'s> {
             _ => {}
         }
         if has_rules(contains) {
-            scope.evaluated.items = Extent::All;
+            scope.evaluated.items = EvaluatedExtent::All;
         }
         self.child(contains, scope, ChildKind::Tried, &schema.key("contains"));
     }

@@ -1,6 +1,6 @@
 //! Keywords for arrays: what is reported, where and with what help.
 
-use super::super::test_support::check;
+use super::super::support::check;
 
 #[test]
 fn a_tuple_needs_a_fixed_length() {

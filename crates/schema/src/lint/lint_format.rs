@@ -12,7 +12,7 @@ use crate::validate::bound::BOUNDS;
 impl<'s> Linter<'s> {
     pub(super) fn format(&mut self, schema: &SchemaVisit<'s, '_>) {
         let name = schema.get(Keyword::Format).and_then(Value::as_str);
-        let format = name.and_then(Format::named).filter(|format| format.is_strict);
+        let format = name.and_then(Format::from_name).filter(|format| format.is_strict);
         if let (Some(name), None) = (name, format) {
             let message = format!("unknown `format`: `{name}`");
             let problem = Problem::at_value("schema-unknown-format", &schema.key("format"), message);

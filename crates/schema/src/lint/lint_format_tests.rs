@@ -1,6 +1,6 @@
 //! Formats and their limits: what is reported, where and with what help.
 
-use super::super::test_support::check;
+use super::super::support::check;
 
 #[test]
 fn unknown_formats_are_refused() {

@@ -1,6 +1,6 @@
 //! Keywords for any type: what is reported, where and with what help.
 
-use super::super::test_support::check;
+use super::super::support::check;
 
 #[test]
 fn then_without_if_has_no_effect() {

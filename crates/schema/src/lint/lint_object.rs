@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::lint_help;
 use super::linter::{ChildKind, Linter, SchemaVisit};
 use super::problem::Problem;
-use super::scope::{Extent, Scope};
+use super::scope::{EvaluatedExtent, Scope};
 use crate::keyword::{Keyword, has_rules};
 use crate::pattern::{self, is_valid_without_unicode};
 use crate::pointer::{Location, Part};
@@ -25,10 +25,10 @@ impl<'s> Linter<'s> {
         self.pattern_properties(schema, scope);
         self.dependent_schemas(schema, Keyword::DependentSchemas, scope);
         if let Some(rest) = schema.get(Keyword::UnevaluatedProperties) {
-            if scope.evaluated.properties != Extent::All && rest.is_object() {
+            if scope.evaluated.properties != EvaluatedExtent::All && rest.is_object() {
                 self.child(rest, scope, ChildKind::Value, &schema.key("unevaluatedProperties"));
             }
-            scope.evaluated.properties = Extent::All;
+            scope.evaluated.properties = EvaluatedExtent::All;
         }
     }
 
@@ -66,7 +66,7 @@ impl<'s> Linter<'s> {
 
     fn additional_properties(&mut self, schema: &SchemaVisit<'s, '_>, scope: &mut Scope) {
         let Some(additional) = schema.get(Keyword::AdditionalProperties) else { return };
-        scope.evaluated.properties = Extent::All;
+        scope.evaluated.properties = EvaluatedExtent::All;
         if has_rules(additional) {
             let list = schema.key("patternProperties");
             for (pattern, _) in schema.members(Keyword::PatternProperties) {
@@ -83,7 +83,7 @@ impl<'s> Linter<'s> {
         let Some(properties) = properties.filter(|properties| !properties.is_empty()) else { return };
         let list = schema.key("properties");
         self.known_properties.add_all(scope.known_properties, properties);
-        scope.evaluated.properties.merge(Extent::Some);
+        scope.evaluated.properties.merge(EvaluatedExtent::Some);
         for (name, schema) in properties {
             let before = scope.known_properties;
             self.child(schema, scope, ChildKind::Value, &list.key(name));
@@ -97,15 +97,15 @@ impl<'s> Linter<'s> {
         let list = schema.key("patternProperties");
         let patterns = || schema.members(Keyword::PatternProperties);
         let is_used = patterns().any(|(_, schema)| has_rules(schema))
-            || (patterns().next().is_some() && scope.evaluated.properties != Extent::All);
+            || (patterns().next().is_some() && scope.evaluated.properties != EvaluatedExtent::All);
         if is_used {
             for (pattern, _) in patterns() {
                 if self.pattern(pattern, &list.key(pattern), Part::Key) {
                     self.overlaps(pattern, schema, &list.key(pattern));
                 }
             }
-            if scope.evaluated.properties != Extent::All {
-                scope.evaluated.properties = Extent::Dynamic;
+            if scope.evaluated.properties != EvaluatedExtent::All {
+                scope.evaluated.properties = EvaluatedExtent::Dynamic;
             }
         }
         for (pattern, schema) in patterns() {

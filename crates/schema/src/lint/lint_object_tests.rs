@@ -1,6 +1,6 @@
 //! Keywords for objects: what is reported, where and with what help.
 
-use super::super::test_support::check;
+use super::super::support::check;
 
 #[test]
 fn required_names_must_be_defined_in_the_same_schema() {

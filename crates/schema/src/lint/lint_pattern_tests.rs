@@ -1,6 +1,6 @@
 //! Regular expressions: what is reported, where and with what help.
 
-use super::super::test_support::check;
+use super::super::support::check;
 
 #[test]
 fn bad_patterns_are_explained() {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::linter::{Linter, SchemaVisit, address, is_truthy};
 use super::problem::Problem;
 use super::ref_resolver::{Base, Target, Unresolved};
-use super::scope::{Evaluated, Extent, Scope};
+use super::scope::{Evaluated, EvaluatedExtent, Scope};
 use crate::keyword::Keyword;
 use crate::pointer::Location;
 use crate::types::TypeSet;
@@ -16,7 +16,7 @@ impl<'s> Linter<'s> {
         let Some(value @ Value::String(reference)) = schema.get(Keyword::Ref) else { return };
         let at = schema.key("$ref");
         match self.resolver.resolve(scope.base, reference) {
-            Err(Unresolved::MetaSchema) => scope.evaluated.properties.merge(Extent::Some),
+            Err(Unresolved::MetaSchema) => scope.evaluated.properties.merge(EvaluatedExtent::Some),
             Err(reason) => self.unresolved(reference, reason, &at),
             Ok(Target { schema, pointer, base }) => {
                 self.targets.entry(address(value)).or_insert_with(|| (schema, at.to_pointer()));
@@ -86,7 +86,7 @@ impl<'s> Linter<'s> {
                 let problem = Problem::at_value("schema-unresolved-ref", &schema.key(name), message);
                 self.report.add(problem.help("name a `$dynamicAnchor` of this schema, as in `#node`"));
             }
-            scope.evaluated.merge(Evaluated::both(Extent::Dynamic));
+            scope.evaluated.merge(Evaluated::both(EvaluatedExtent::Dynamic));
         }
         if schema.get(Keyword::RecursiveAnchor).is_some_and(Value::is_string) {
             let message = "`$recursiveAnchor` is a keyword of an older draft";

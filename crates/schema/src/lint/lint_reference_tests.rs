@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::super::lint;
-use super::super::test_support::check;
+use super::super::support::check;
 
 #[test]
 fn references_that_do_not_resolve_are_reported() {

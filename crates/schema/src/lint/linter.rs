@@ -1,5 +1,5 @@
-//! Visits the schemas that Ajv would compile, in the same order and with the same context. The rules of the keywords are
-//! in the files beside this one.
+//! Visits the schemas that Ajv would compile, in the same order and with the same context. The rules of the keywords
+//! are in the files beside this one.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::lint_help;
 use super::problem::{Problem, Report};
 use super::ref_resolver::{Base, RefResolver};
-use super::scope::{Evaluated, Extent, KnownProperties, Scope};
+use super::scope::{Evaluated, EvaluatedExtent, KnownProperties, Scope};
 use crate::keyword::{Keyword, Keywords};
 use crate::pointer::{Location, Part};
 use crate::types::TypeSet;
@@ -89,8 +89,8 @@ impl<'s> Linter<'s> {
         }
     }
 
-    /// Reads a schema's keywords and reports those that strict mode does not know. `None` when the schema is no object or
-    /// constrains nothing.
+    /// Reads a schema's keywords and reports those that strict mode does not know. `None` when the schema is no object
+    /// or constrains nothing.
     fn read<'p>(&mut self, value: &'s Value, location: &'p Location<'p>) -> Option<SchemaVisit<'s, 'p>> {
         let object = value.as_object()?;
         self.members = self.members.saturating_add(object.len() + 1);
@@ -174,11 +174,11 @@ impl<'s> Linter<'s> {
     pub fn compile(&mut self, schema: &'s Value, base: Base, location: &Location<'_>) -> Evaluated {
         let key = (address(schema), base);
         if let Some(done) = self.compiled.get(&key) {
-            return done.unwrap_or(Evaluated::both(Extent::Dynamic));
+            return done.unwrap_or(Evaluated::both(EvaluatedExtent::Dynamic));
         }
         if self.depth > MAX_DEPTH {
             self.postponed.push((schema, base, location.to_pointer()));
-            return Evaluated::both(Extent::Dynamic);
+            return Evaluated::both(EvaluatedExtent::Dynamic);
         }
         self.compiled.insert(key, None);
         let visit = self.read(schema, location);

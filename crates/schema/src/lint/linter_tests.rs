@@ -1,6 +1,6 @@
 //! Which schemas are visited, and in what role: what is reported, where and with what help.
 
-use super::super::test_support::check;
+use super::super::support::check;
 
 #[test]
 fn unknown_keywords_are_reported_at_their_key() {

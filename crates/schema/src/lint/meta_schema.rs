@@ -37,7 +37,7 @@ impl<'s> Meta<'_, 's> {
             Value::Bool(_) => {}
             Value::Object(object) => {
                 for (name, value) in object {
-                    match Keyword::named(name) {
+                    match Keyword::from_name(name) {
                         Some(keyword) => self.keyword(keyword, value, schema, &location.key(name)),
                         None => self.contents.ids |= value.is_object() || value.is_array(),
                     }
@@ -157,7 +157,7 @@ impl<'s> Meta<'_, 's> {
     }
 
     fn type_name(&mut self, name: &str, location: &Location<'_>) {
-        if TypeSet::named(name).is_empty() {
+        if TypeSet::from_name(name).is_empty() {
             let problem =
                 Problem::at_value("schema-unknown-type", location, format!("unknown `type`: `{name}`"));
             self.report.add(problem.help_if(lint_help::for_type(name)));

@@ -1,6 +1,6 @@
 //! Shapes of values, checked in the whole document: what is reported, where and with what help.
 
-use super::super::test_support::check;
+use super::super::support::check;
 
 #[test]
 fn values_of_the_wrong_shape_say_what_they_must_be() {

@@ -16,7 +16,7 @@ mod ref_resolver;
 mod scope;
 mod strict_types;
 #[cfg(test)]
-mod test_support;
+mod support;
 
 pub use problem::Problem;
 

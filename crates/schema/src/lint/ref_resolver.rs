@@ -278,7 +278,7 @@ impl<'s> IdSearch<'_, 's> {
 
 /// Whether Ajv's traversal treats an object below this keyword as data.
 fn is_data(key: &str) -> bool {
-    let Some(keyword) = Keyword::named(key) else { return false };
+    let Some(keyword) = Keyword::from_name(key) else { return false };
     match keyword.shape() {
         Shape::Any => matches!(keyword, Keyword::Default | Keyword::Const),
         shape => !matches!(

@@ -61,7 +61,7 @@ impl<'s> KnownProperties<'s> {
 
 /// How many of the properties or items are evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Extent {
+pub enum EvaluatedExtent {
     #[default]
     Nothing,
     Some,
@@ -70,7 +70,7 @@ pub enum Extent {
     Dynamic,
 }
 
-impl Extent {
+impl EvaluatedExtent {
     /// Adds what a subschema evaluates.
     pub fn merge(&mut self, from: Self) {
         *self = match (*self, from) {
@@ -94,12 +94,12 @@ impl Extent {
 /// schema of an `unevaluated…` keyword is compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Evaluated {
-    pub properties: Extent,
-    pub items: Extent,
+    pub properties: EvaluatedExtent,
+    pub items: EvaluatedExtent,
 }
 
 impl Evaluated {
-    pub const fn both(extent: Extent) -> Self {
+    pub const fn both(extent: EvaluatedExtent) -> Self {
         Self { properties: extent, items: extent }
     }
 

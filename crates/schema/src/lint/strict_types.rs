@@ -11,24 +11,27 @@ use crate::types::TypeSet;
 
 impl TypeSet {
     /// The types that a `type` keyword declares; unknown names, which the meta-schema refuses, are skipped.
-    fn declared(keywords: &Keywords<'_>) -> Self {
+    fn from_type_keyword(keywords: &Keywords<'_>) -> Self {
         let names = keywords.type_names();
-        names.iter().filter_map(Value::as_str).fold(Self::NONE, |types, name| types.with(Self::named(name)))
+        names
+            .iter()
+            .filter_map(Value::as_str)
+            .fold(Self::NONE, |types, name| types.with(Self::from_name(name)))
     }
 
     /// With `integer` if `number` is included.
-    const fn widened(self) -> Self {
+    const fn with_integer(self) -> Self {
         if self.intersects(Self::NUMBER) { self.with(Self::INTEGER) } else { self }
     }
 
     /// Whether a keyword for `wanted` can apply to these types.
-    const fn suits(self, wanted: Self) -> bool {
+    const fn overlaps(self, wanted: Self) -> bool {
         self.intersects(wanted) || (wanted.intersects(Self::NUMBER) && self.intersects(Self::INTEGER))
     }
 
     /// The types that remain when `inner` is required too.
-    const fn narrowed(self, inner: Self) -> Self {
-        let excluded = Self::ALL.without(inner.widened());
+    const fn intersection(self, inner: Self) -> Self {
+        let excluded = Self::ALL.without(inner.with_integer());
         let integer_of_number = self.intersects(Self::NUMBER)
             && !inner.intersects(Self::NUMBER)
             && inner.intersects(Self::INTEGER);
@@ -37,7 +40,7 @@ impl TypeSet {
     }
 
     /// For messages: `string or number`.
-    fn listed(self) -> String {
+    fn to_words(self) -> String {
         lint_help::either(self.names())
     }
 }
@@ -45,7 +48,7 @@ impl TypeSet {
 impl<'s> Linter<'s> {
     /// `type` and `nullable` together, as Ajv's `getSchemaTypes` reads them.
     pub(super) fn own_types(&mut self, schema: &SchemaVisit<'s, '_>) -> TypeSet {
-        let types = TypeSet::declared(&schema.keywords);
+        let types = TypeSet::from_type_keyword(&schema.keywords);
         let Some(value) = schema.get(Keyword::Nullable) else { return types };
         let at = schema.key("nullable");
         let Some(nullable) = value.as_bool() else {
@@ -69,7 +72,7 @@ impl<'s> Linter<'s> {
             self.context_types(schema, scope, own);
         }
         if own.is_union() {
-            let message = format!("`type` must not be a union of types, got {}", own.listed());
+            let message = format!("`type` must not be a union of types, got {}", own.to_words());
             let help =
                 "split it into `anyOf` with one type each, or choose one type (one type and null is allowed)";
             let problem = Problem::at_value("schema-union-type", &schema.key("type"), message);
@@ -77,7 +80,7 @@ impl<'s> Linter<'s> {
         }
         for keyword in schema.keywords.rules() {
             let wanted = keyword.types();
-            if !wanted.is_empty() && !scope.types.suits(wanted) {
+            if !wanted.is_empty() && !scope.types.overlaps(wanted) {
                 self.missing_type(schema, keyword, scope.types);
             }
         }
@@ -88,16 +91,16 @@ impl<'s> Linter<'s> {
             scope.types = own;
             return;
         }
-        let excluded = own.without(scope.types.widened());
+        let excluded = own.without(scope.types.with_integer());
         if !excluded.is_empty() {
-            let (excluded, allowed) = (excluded.listed(), scope.types.listed());
+            let (excluded, allowed) = (excluded.to_words(), scope.types.to_words());
             let message =
                 format!("`type` {excluded} is excluded by the enclosing schema, which allows {allowed}");
             let code = "schema-type-not-allowed-by-context";
             let help = "add this type to the enclosing schema, or change this one";
             self.report.add(Problem::at_value(code, &schema.key("type"), message).help(help));
         }
-        scope.types = scope.types.narrowed(own);
+        scope.types = scope.types.intersection(own);
     }
 
     fn missing_type(&mut self, schema: &SchemaVisit<'s, '_>, keyword: Keyword, types: TypeSet) {
@@ -105,12 +108,12 @@ impl<'s> Linter<'s> {
         let (message, help) = if types.is_empty() {
             let suggestion = wanted.names().last().unwrap_or("string");
             (
-                format!("`{name}` needs a `type` beside it: {}", wanted.listed()),
+                format!("`{name}` needs a `type` beside it: {}", wanted.to_words()),
                 format!("add `\"type\": \"{suggestion}\"`"),
             )
         } else {
             (
-                format!("`{name}` applies to {}, but `type` is {}", wanted.listed(), types.listed()),
+                format!("`{name}` applies to {}, but `type` is {}", wanted.to_words(), types.to_words()),
                 format!("remove `{name}` or change `type`"),
             )
         };

@@ -1,6 +1,6 @@
 //! `StrictTypes` and `nullable`: what is reported, where and with what help.
 
-use super::super::test_support::check;
+use super::super::support::check;
 
 #[test]
 fn a_keyword_needs_its_type() {

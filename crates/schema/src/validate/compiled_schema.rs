@@ -19,8 +19,8 @@ pub type NodeId = u32;
 pub struct CompiledSchema {
     pub nodes: Vec<Node>,
     pub root: NodeId,
-    /// Whether a called schema inside `anyOf` and the like may fill in defaults. Ajv compiles such schemas as functions,
-    /// which do not know that they are only tried.
+    /// Whether a called schema inside `anyOf` and the like may fill in defaults. Ajv compiles such schemas as
+    /// functions, which do not know that they are only tried.
     pub fills_in_branches: bool,
     pub has_defaults: bool,
     /// For each anchor that dynamic references name: the target in each resource that has it.
@@ -265,8 +265,8 @@ impl ObjectRules {
             self.dependencies.is_some() || self.defaults.iter().any(|default| !default.is_valid);
     }
 
-    /// The index of a property by name. Members often have the order of the schema, so `hint`, the slot after the last one
-    /// found, is tried first.
+    /// The index of a property by name. Members often have the order of the schema, so `hint`, the slot after the last
+    /// one found, is tried first.
     #[inline]
     pub fn slot(&self, name: &str, hint: usize) -> u16 {
         if self.properties.get(hint).is_some_and(|property| *property.name == *name) {

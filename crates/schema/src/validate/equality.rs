@@ -1,5 +1,5 @@
-//! Deep equality, where 1 equals 1.0 and the order of members does not matter, and the search for duplicates, which takes
-//! linear time.
+//! Deep equality, where 1 equals 1.0 and the order of members does not matter, and the search for duplicates, which
+//! takes linear time.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};

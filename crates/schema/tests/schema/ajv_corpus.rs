@@ -7,8 +7,8 @@ use crate::ajv_cases::{own_ajv_cases, read_cases};
 use crate::corpora::corpus;
 
 /// Where we differ from Ajv, case by case. The rule: where Ajv and the official suite decide the same case differently,
-/// the suite is followed (`official_suite.rs` enforces it), and then the errors of other keywords in the same schema differ
-/// too. Only decimals and prototypes go beyond that. `docs/decisions/0003-validation.md` has the table.
+/// the suite is followed (`official_suite.rs` enforces it), and then the errors of other keywords in the same schema
+/// differ too. Only decimals and prototypes go beyond that. `docs/decisions/0003-validation.md` has the table.
 const DEVIATIONS: &[(&str, &str)] = &[
     ("errors-0029", DECIMALS),
     ("errors-0032", DECIMALS),

@@ -1,7 +1,7 @@
 //! API keys in one file: created, listed, revoked, and looked up by a running server.
 //!
-//! A key is `twk_<id>_<secret>`. The secret has 256 random bits, so a salted SHA-256 of it is stored; a slow hash protects
-//! guessable secrets only. The file is replaced atomically, and read again when it changes.
+//! A key is `twk_<id>_<secret>`. The secret has 256 random bits, so a salted SHA-256 of it is stored; a slow hash
+//! protects guessable secrets only. The file is replaced atomically, and read again when it changes.
 
 use std::collections::HashMap;
 use std::fs;

@@ -77,8 +77,8 @@ impl Auth {
         self.jwt.is_none() && self.keys.current().is_ok_and(|keys| keys.is_empty())
     }
 
-    /// How often a stream checks whether its credentials are still valid. Revoked keys are noticed within a second; a JWT
-    /// has an expiry that tolerates a minute, and costs more to verify.
+    /// How often a stream checks whether its credentials are still valid. Revoked keys are noticed within a second; a
+    /// JWT has an expiry that tolerates a minute, and costs more to verify.
     pub(crate) fn recheck_interval(&self, headers: &HeaderMap) -> Duration {
         let is_jwt = self.jwt.is_some() && headers.contains_key(AUTHORIZATION);
         if is_jwt { JWT_RECHECK_INTERVAL } else { KEY_RECHECK_INTERVAL }

@@ -1,7 +1,7 @@
 //! AG-UI 1.0: the encoder. A confirmation ends the run with an interrupt; the answer comes with the next run.
 
 use serde_json::{Value, json};
-use toolwright_agent::{ApprovalPart, Event, EventBody, ToolResultPart, TurnOutcome};
+use toolwright_agent::{ConfirmationPart, Event, EventBody, ToolResultPart, TurnOutcome};
 
 use super::encode::{Encoder, INTERRUPTED, is_after, write_data};
 use super::timestamp;
@@ -15,7 +15,7 @@ pub(super) struct AguiEncoder {
     /// The number of the open step.
     step: Option<u32>,
     open_part: Option<OpenPart>,
-    approvals: Vec<ApprovalPart>,
+    approvals: Vec<ConfirmationPart>,
     client_calls: Vec<String>,
     outcome: Option<TurnOutcome>,
 }
@@ -177,7 +177,7 @@ impl Encoder for AguiEncoder {
     }
 }
 
-fn interrupt(approval: &ApprovalPart) -> Value {
+fn interrupt(approval: &ConfirmationPart) -> Value {
     json!({
         "id": approval.id, "reason": "tool_approval", "message": approval.preview, "toolCallId": approval.call_id,
         "expiresAt": timestamp(approval.expires_at),

@@ -122,7 +122,7 @@ impl Encoder for CompletionEncoder {
                 self.text_part = None;
                 self.text(&format!("{gap}{}", pending_text(approval)), out);
             }
-            EventBody::StepFinished { usage, .. } => self.usage = self.usage.plus(usage.unwrap_or_default()),
+            EventBody::StepFinished { usage, .. } => self.usage = self.usage + usage.unwrap_or_default(),
             EventBody::TurnResumed => self.outcome = None,
             EventBody::TurnEnded { outcome } => self.outcome = Some(outcome.clone()),
             _ => {}

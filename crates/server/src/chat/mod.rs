@@ -23,7 +23,7 @@ mod ui_request;
 mod ui_routes;
 
 use chrono::{DateTime, SecondsFormat};
-use toolwright_agent::{ApprovalPart, Error};
+use toolwright_agent::{ConfirmationPart, Error};
 use toolwright_orchestrator::confirmation_token;
 
 pub(crate) use agui_routes::run as run_agui;
@@ -77,8 +77,8 @@ pub(crate) fn timestamp(ms: i64) -> String {
 }
 
 /// The calls that wait for approval, for clients that show text only.
-fn pending_text(approval: &ApprovalPart) -> String {
-    let ApprovalPart { tool, preview, expires_at, .. } = approval;
+fn pending_text(approval: &ConfirmationPart) -> String {
+    let ConfirmationPart { tool, preview, expires_at, .. } = approval;
     let id = approval.confirmation_id();
     format!(
         "**This needs approval:** {preview}\n\n`{tool}` has not run. An operator approves it with \

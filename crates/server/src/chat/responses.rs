@@ -4,7 +4,9 @@
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
-use toolwright_agent::{ApprovalPart, Event, EventBody, ToolCallPart, ToolResultPart, TurnOutcome, Usage};
+use toolwright_agent::{
+    ConfirmationPart, Event, EventBody, ToolCallPart, ToolResultPart, TurnOutcome, Usage,
+};
 
 use super::encode::{Encoder, INTERRUPTED, is_after};
 use super::pending_text;
@@ -24,7 +26,7 @@ pub(super) struct ResponseEncoder {
     /// The calls of the turn, by id.
     calls: HashMap<String, ToolCallPart>,
     open: Option<OpenItem>,
-    approvals: Vec<ApprovalPart>,
+    approvals: Vec<ConfirmationPart>,
     usage: Usage,
     outcome: Option<TurnOutcome>,
     /// The time of the last event, in seconds since 1970.
@@ -230,7 +232,7 @@ impl Encoder for ResponseEncoder {
             EventBody::Text { part, text } => self.delta(*part, false, text, out),
             EventBody::Reasoning { part, text } => self.delta(*part, true, text, out),
             EventBody::PartEnded { .. } | EventBody::StepDiscarded { .. } => self.end_item(out),
-            EventBody::StepFinished { usage, .. } => self.usage = self.usage.plus(usage.unwrap_or_default()),
+            EventBody::StepFinished { usage, .. } => self.usage = self.usage + usage.unwrap_or_default(),
             EventBody::ToolCalled { call, .. } => {
                 self.calls.insert(call.id.clone(), call.clone());
                 if call.is_client_tool {

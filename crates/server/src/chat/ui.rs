@@ -96,7 +96,7 @@ impl Encoder for UiEncoder {
             EventBody::PartEnded { .. } => self.end_part(out),
             // The results of the step's calls belong to the step.
             EventBody::StepFinished { usage, .. } => {
-                self.usage = self.usage.plus(usage.unwrap_or_default());
+                self.usage = self.usage + usage.unwrap_or_default();
             }
             EventBody::ToolCalled { call, .. } => {
                 let mut chunk = json!({ "type": "tool-input-available" });
@@ -162,7 +162,7 @@ fn tool_name(call: &ToolCallPart) -> &str {
 }
 
 /// The facts that a person needs to decide, without anything that would approve the call.
-pub(super) fn descriptor(approval: &toolwright_agent::ApprovalPart) -> Value {
+pub(super) fn descriptor(approval: &toolwright_agent::ConfirmationPart) -> Value {
     json!({ "preview": approval.preview, "expiresAt": timestamp(approval.expires_at), "args": approval.args,
         "confirmationId": approval.confirmation_id() })
 }

@@ -1,5 +1,5 @@
-//! `/v1/calls`: the calls that have ended, newest first, and one call with all that is known of it. An admin sees all of
-//! them, everyone else their own.
+//! `/v1/calls`: the calls that have ended, newest first, and one call with all that is known of it. An admin sees all
+//! of them, everyone else their own.
 
 use std::borrow::Cow;
 use std::future::pending;

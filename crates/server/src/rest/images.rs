@@ -1,5 +1,5 @@
-//! `GET /images/{imageName}`: the images that tools have made. The URL is the permission: a browser that embeds an image
-//! sends no key, and the name has 128 random bits. No other file of the directory is served.
+//! `GET /images/{imageName}`: the images that tools have made. The URL is the permission: a browser that embeds an
+//! image sends no key, and the name has 128 random bits. No other file of the directory is served.
 
 use hyper::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,

@@ -38,7 +38,8 @@ pub(super) fn offers_protocol(headers: &HeaderMap) -> bool {
     offered_protocols(headers).any(|protocol| protocol == PROTOCOL)
 }
 
-/// The headers with the key that a web page has sent as a subprotocol. `None` when there is none, or another credential.
+/// The headers with the key that a web page has sent as a subprotocol. `None` when there is none, or another
+/// credential.
 pub(crate) fn key_as_authorization(headers: &HeaderMap) -> Option<HeaderMap> {
     if headers.contains_key(AUTHORIZATION) {
         return None;

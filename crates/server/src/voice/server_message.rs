@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::{Bytes, Message};
-use toolwright_agent::voice::{ClientOutput, CloseReason, Question, Ready, Speaker};
+use toolwright_agent::voice::{ClientOutput, CloseReason, ConfirmationPrompt, SessionReady, Speaker};
 
 use super::MAX_FRAME_BYTES;
 use super::client_message::{ProtocolError, VERSION};
@@ -125,7 +125,7 @@ fn to_transcript(speaker: Speaker, text: &str, is_final: bool, is_interrupted: b
     message
 }
 
-fn to_ready(ready: &Ready) -> Value {
+fn to_ready(ready: &SessionReady) -> Value {
     json!({
         "type": "ready",
         "version": VERSION,
@@ -141,8 +141,8 @@ fn to_ready(ready: &Ready) -> Value {
     })
 }
 
-fn to_question(question: &Question) -> Value {
-    let Question { id, tool, args, preview, expires_at } = question;
+fn to_question(question: &ConfirmationPrompt) -> Value {
+    let ConfirmationPrompt { id, tool, args, preview, expires_at } = question;
     json!({ "type": "confirmation_requested", "id": id, "tool": tool, "args": args, "preview": preview,
         "expiresAt": timestamp(*expires_at) })
 }

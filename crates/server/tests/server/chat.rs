@@ -45,7 +45,7 @@ impl ChatServer {
         };
         let observer = exporter.map(|exporter| exporter as Arc<dyn AgentObserver>);
         let model_of_agent = Model::remote(settings).unwrap();
-        let agent = Agent::observed(orchestrator.clone(), model_of_agent, options, observer);
+        let agent = Agent::with_observer(orchestrator.clone(), model_of_agent, options, observer);
         let change = |options: &mut Options| options.agent = Some(agent);
         let server = TestServer::set_up(orchestrator, runs, permits, change, None).await;
         let client = server.client.clone();

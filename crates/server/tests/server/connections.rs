@@ -1,4 +1,5 @@
-//! Many connections and streams of one client, and clients that do not read: others are served, and so are health checks.
+//! Many connections and streams of one client, and clients that do not read: others are served, and so are health
+//! checks.
 
 use std::time::Duration;
 

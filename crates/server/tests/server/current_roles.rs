@@ -1,4 +1,5 @@
-//! The roles of whoever asks now decide, not those that a session began with; streams end with the key that opened them.
+//! The roles of whoever asks now decide, not those that a session began with; streams end with the key that opened
+//! them.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! The key of one run of the server, for programs of the same user: it acts for the operator, and for any principal that
-//! it names.
+//! The key of one run of the server, for programs of the same user: it acts for the operator, and for any principal
+//! that it names.
 
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};

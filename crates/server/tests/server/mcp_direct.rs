@@ -1,5 +1,5 @@
-//! Plain calls, which bypass the library: stateless ones get the same bytes as through the library, those in a session the
-//! same result, where the library would open a stream.
+//! Plain calls, which bypass the library: stateless ones get the same bytes as through the library, those in a session
+//! the same result, where the library would open a stream.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! `/voice`: what is refused before the upgrade, and what a connection is closed with. The stand-ins of `tests/voice/` drive
-//! whole sessions.
+//! `/voice`: what is refused before the upgrade, and what a connection is closed with. The stand-ins of `tests/voice/`
+//! drive whole sessions.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! E-mail addresses and URLs in a text, found by linkify. A domain without a scheme counts as a URL only if its top-level
-//! domain is in a list, because file names and missing spaces look like domains.
+//! E-mail addresses and URLs in a text, found by linkify. A domain without a scheme counts as a URL only if its
+//! top-level domain is in a list, because file names and missing spaces look like domains.
 
 use linkify::{LinkFinder, LinkKind};
 

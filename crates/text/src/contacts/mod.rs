@@ -1,5 +1,5 @@
-//! `text.extractContacts`: e-mail addresses, phone numbers, URLs and profiles in a text, with their positions. Libraries
-//! recognize them (linkify, libphonenumber, url, email_address); this module combines the results.
+//! `text.extractContacts`: e-mail addresses, phone numbers, URLs and profiles in a text, with their positions.
+//! Libraries recognize them (linkify, libphonenumber, url, email_address); this module combines the results.
 
 mod links;
 mod names;

@@ -1,5 +1,5 @@
-//! The name next to a contact: before it on the same line, or on a line of its own above it, as in a signature. A name is
-//! two to five capitalized words.
+//! The name next to a contact: before it on the same line, or on a line of its own above it, as in a signature. A name
+//! is two to five capitalized words.
 
 use super::Span;
 use crate::is_listed;

@@ -48,7 +48,7 @@ impl Bridge {
         if dropped > 0 && !self.reconnect.has_warned {
             self.reconnect.has_warned = true;
             let message = "The model takes audio too slowly: old audio was dropped.".to_owned();
-            self.tell(ClientOutput::Warning { code: "audio_dropped", message });
+            self.send_to_client(ClientOutput::Warning { code: "audio_dropped", message });
         }
     }
 
@@ -65,7 +65,7 @@ impl Bridge {
         }
     }
 
-    /// A button: the rest of the turn is not heard.
+    /// Answered with a button: the rest of the model's turn is not played.
     fn client_interrupts(&mut self) {
         if self.speech.item.as_ref().is_some_and(|item| !item.is_ended) {
             self.speech.is_cut = true;
@@ -76,7 +76,7 @@ impl Bridge {
     async fn client_confirms(&mut self, id: &str, approved: bool) {
         if self.question(id).is_none() {
             let message = format!("No confirmation `{}` is open.", id.chars().take(100).collect::<String>());
-            return self.tell(ClientOutput::Warning { code: "unknown_confirmation", message });
+            return self.send_to_client(ClientOutput::Warning { code: "unknown_confirmation", message });
         }
         self.timers.activity();
         self.decide(id, approved, DecidedBy::Screen).await;
@@ -106,14 +106,14 @@ impl Bridge {
         }
     }
 
-    /// Sends to the model, if it is connected.
+    /// Sends a command to the model, if it is connected.
     pub(super) fn send(&mut self, command: Command) {
         if let Some(connection) = &mut self.connection {
             connection.send(command);
         }
     }
 
-    /// The user has said something new: a turn begins, with a new budget.
+    /// New input of the user: begins a turn with a new budget.
     pub(super) async fn begin_turn(&mut self) {
         if self.turn.is_open {
             return;
@@ -121,13 +121,13 @@ impl Bridge {
         self.end_logged_turn().await;
         self.turn = TurnState { is_open: true, ..TurnState::default() };
         if self.shared.options.provider.tools == ToolUse::Delegates {
-            // A delegated task is a turn of the text agent, which begins it.
+            // The text agent begins the turn of a delegation.
             return;
         }
         match self.orchestrator.begin_turn(&self.session.id).await {
             Ok(turn) => {
                 if let Some(message) = turn.message {
-                    self.tell(ClientOutput::Message { text: Some(message.clone()), data: None });
+                    self.send_to_client(ClientOutput::Message { text: Some(message.clone()), data: None });
                     self.notes.push(format!("[A tool has left this message for the user: {message}]"));
                 }
             }

@@ -1,5 +1,5 @@
-//! Confirmation by voice: the preview is read back, then the user's next utterance decides, or a button. Nothing that the
-//! model says decides anything.
+//! Confirmation by voice: the model reads the preview back, then the user's next utterance decides, or a button. The
+//! model's own words never count as an answer.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,43 +13,43 @@ use toolwright_orchestrator::confirmation_token::{self, AnswerProof, Approver};
 use toolwright_orchestrator::store::{Backend, ConfirmationRecord, ConfirmationStatus};
 
 use super::Bridge;
-use crate::event::{ApprovalPart, EventBody, ToolResultPart, TurnOutcome};
-use crate::voice::client::{ClientOutput, DecidedBy, Outcome, Question};
+use crate::event::{ConfirmationPart, EventBody, ToolResultPart, TurnOutcome};
+use crate::voice::client::{ClientOutput, ConfirmationPrompt, DecidedBy, Outcome};
 use crate::voice::lexicon::Answer;
 use crate::voice::transport::ToolUse;
 
-/// How often a question is asked again after an unclear answer. Then the button remains, until the question expires.
+/// Maximum number of read-backs after unclear answers. Then only the button remains, until the request expires.
 const MAX_REPEATS: u32 = 3;
 
-/// The questions that are open, the oldest first.
+/// The open confirmation requests, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Confirmations(Vec<OpenQuestion>);
+pub(super) struct Confirmations(Vec<OpenConfirmation>);
 
 #[derive(Debug)]
-struct OpenQuestion {
-    question: Question,
+struct OpenConfirmation {
+    question: ConfirmationPrompt,
     execution: String,
     turn: Option<Arc<str>>,
     progress: Progress,
     repeats: u32,
-    /// Turns of the model since it was asked that did not read it back.
+    /// Model turns since the request that did not contain the read-back.
     unread: u32,
     decided_by: Option<DecidedBy>,
 }
 
-/// How far the reading back is.
+/// The state of the read-back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Progress {
-    /// The model has been asked to read it back.
+    /// The model was asked for the read-back.
     Requested,
-    /// It has to be asked once it is idle: it was interrupted, or the answer was unclear.
+    /// The read-back must be requested once the model is idle: it was interrupted, or the answer was unclear.
     ToRepeat,
-    /// It has been read back, and heard at this time.
+    /// The read-back was played, and ended at this time.
     ReadBack(Instant),
 }
 
 impl Confirmations {
-    pub fn open(&self) -> impl Iterator<Item = Question> {
+    pub fn open(&self) -> impl Iterator<Item = ConfirmationPrompt> {
         self.0.iter().map(|open| open.question.clone())
     }
 
@@ -61,7 +61,7 @@ impl Confirmations {
 }
 
 impl Bridge {
-    /// Questions of this session that are open in the store.
+    /// The open requests of this session in the store.
     pub(super) async fn load_questions(&mut self) {
         let pending = match self.orchestrator.pending_confirmations(Some(&self.session.id)).await {
             Ok(pending) => pending,
@@ -72,13 +72,13 @@ impl Bridge {
             let ConfirmationRecord { tool, preview, expires_at, execution, .. } = &*request;
             let id = confirmation_token::answer_id(&request, &self.session.principal);
             let (tool, preview, expires_at) = (tool.clone(), preview.clone(), *expires_at);
-            let question = Question { id, tool, args, preview, expires_at };
+            let question = ConfirmationPrompt { id, tool, args, preview, expires_at };
             self.open_question(question, execution.clone(), None, Progress::ToRepeat);
         }
         self.repeat_question();
     }
 
-    /// A call needs the user's approval. The model reads the question back as the result of its call.
+    /// A call needs confirmation. The model reads the preview back as the result of its call.
     pub(super) fn ask(
         &mut self,
         tool: &str,
@@ -89,17 +89,17 @@ impl Bridge {
     ) {
         content["readBack"] = request.preview.clone().into();
         content["suggestion"] = "Read `readBack` to the user now, and ask whether that should be done, yes or no. Then \
-            wait: the user's answer is understood by the system, and the call runs by itself once it is approved. Do not \
-            call it again, and do not say that it is done before you are told so."
+            wait: the user's answer is understood by the system, and the call runs by itself once it is approved. \
+            Do not call it again, and do not say that it is done before you are told so."
             .into();
-        let question = Question {
+        let question = ConfirmationPrompt {
             id: confirmation_token::new_answer_id(request, &self.session.id, &self.principal),
             tool: tool.to_owned(),
             args: request.args.clone(),
             preview: request.preview.clone(),
             expires_at: request.expires_at,
         };
-        let approval = ApprovalPart {
+        let approval = ConfirmationPart {
             id: question.id.clone(),
             call_id: execution.to_owned(),
             tool: question.tool.clone(),
@@ -114,38 +114,38 @@ impl Bridge {
 
     fn open_question(
         &mut self,
-        question: Question,
+        question: ConfirmationPrompt,
         execution: String,
         turn: Option<Arc<str>>,
         progress: Progress,
     ) {
         self.confirmations.0.retain(|open| open.execution != execution);
-        self.tell(ClientOutput::ConfirmationRequested(question.clone()));
+        self.send_to_client(ClientOutput::ConfirmationRequested(question.clone()));
         let open =
-            OpenQuestion { question, execution, turn, progress, repeats: 0, unread: 0, decided_by: None };
+            OpenConfirmation { question, execution, turn, progress, repeats: 0, unread: 0, decided_by: None };
         self.confirmations.0.push(open);
     }
 
-    /// A question of a delegated task, whose preview is spoken as commentary.
-    pub(super) fn ask_delegated(&mut self, approval: &ApprovalPart) {
-        let ApprovalPart { id, call_id, tool, args, preview, expires_at, .. } = approval.clone();
-        let question = Question { id, tool, args, preview, expires_at };
+    /// The confirmation request of a delegation, whose preview is spoken as commentary.
+    pub(super) fn ask_delegated(&mut self, approval: &ConfirmationPart) {
+        let ConfirmationPart { id, call_id, tool, args, preview, expires_at, .. } = approval.clone();
+        let question = ConfirmationPrompt { id, tool, args, preview, expires_at };
         self.open_question(question, call_id, None, Progress::Requested);
     }
 
-    /// The model has ended its turn. If it has spoken to the end, and of the question, that was read back.
+    /// The model has ended its turn. If its audio ended and contained the preview, the read-back is done.
     pub(super) fn model_has_spoken(&mut self, has_audio: bool, said: &str) {
         let is_interrupted = self.turn.is_interrupted;
         let heard = self.speech.play_end();
         if let Some(open) = self.confirmations.0.first_mut()
             && open.progress == Progress::Requested
         {
-            // A translation has few words of the preview: the second turn counts in any case.
+            // A translation has few words of the preview, so the second turn counts in any case.
             let is_read = said.is_empty() || open.unread > 0 || is_about(said, &open.question.preview);
             open.progress = match heard {
                 Some(heard) if has_audio && !is_interrupted && is_read => Progress::ReadBack(heard),
                 _ if is_interrupted => Progress::ToRepeat,
-                // It has said nothing of it yet.
+                // The model has not started the read-back.
                 _ => Progress::Requested,
             };
             open.unread += u32::from(has_audio && !is_read);
@@ -153,7 +153,7 @@ impl Bridge {
         self.repeat_question();
     }
 
-    /// The client has played the model's last utterance to its end: a reading back has been heard by now at the latest.
+    /// The client has played the model's last utterance to its end, and with it any read-back.
     pub(super) fn speech_played(&mut self) {
         if let Some(open) = self.confirmations.0.first_mut()
             && let Progress::ReadBack(heard) = &mut open.progress
@@ -162,7 +162,7 @@ impl Bridge {
         }
     }
 
-    /// Asks the model to read the question back again.
+    /// Asks the model for another read-back.
     fn repeat_question(&mut self) {
         let Some(open) = self.confirmations.0.first_mut() else { return };
         if open.progress != Progress::ToRepeat || open.repeats >= MAX_REPEATS {
@@ -178,7 +178,7 @@ impl Bridge {
         ));
     }
 
-    /// The user has said something. After the reading back, it is the answer.
+    /// The user has spoken. After the read-back, the utterance is the answer.
     pub(super) async fn user_answered(&mut self, utterance: &str, started: Option<Instant>) {
         let Some(open) = self.confirmations.0.first_mut().filter(|open| open.decided_by.is_none()) else {
             return;
@@ -207,7 +207,7 @@ impl Bridge {
         }
     }
 
-    /// Answers a question for the session's user, in a task of its own: an approved call may take long.
+    /// Answers a request for the session's user, in a task of its own, because an approved call may take long.
     pub(super) async fn decide(&mut self, id: &str, approved: bool, by: DecidedBy) {
         let Some(open) = self.confirmations.0.iter_mut().find(|open| open.question.id == id) else { return };
         if open.decided_by.is_some() {
@@ -247,12 +247,12 @@ impl Bridge {
         });
     }
 
-    /// A call that waited for approval has its result: approved, rejected or expired, here or through another wire. Or a
-    /// call that ran in the background has ended.
+    /// A call that waited for confirmation has its result (approved, rejected or expired, here or through another
+    /// wire), or a background call has ended.
     pub(super) async fn deferred_result(&mut self, result: Result<DeferredResult, RecvError>) {
         let result = match result {
             Ok(result) => result,
-            // The store has what was missed; the log gets it with the next reading of the history.
+            // Missed results are in the store; recovery writes them to the log later.
             Err(RecvError::Lagged(_)) => return,
             Err(RecvError::Closed) => {
                 self.deferred = self.orchestrator.deferred_results_for(&self.session.id);
@@ -283,8 +283,8 @@ impl Bridge {
         self.log_decision(&open, &record, is_declined, content.clone(), envelope.meta.duration);
         let error = envelope.outcome.as_ref().err().map(|failure| failure.kind.as_str().to_owned());
         let call_id = execution_id.clone();
-        self.tell(ClientOutput::ToolStarted { call_id: call_id.clone(), tool: tool.clone() });
-        self.tell(ClientOutput::ToolFinished { call_id, tool: tool.clone(), error });
+        self.send_to_client(ClientOutput::ToolStarted { call_id: call_id.clone(), tool: tool.clone() });
+        self.send_to_client(ClientOutput::ToolFinished { call_id, tool: tool.clone(), error });
         self.notes.push(match is_declined {
             true => format!("[`{tool}` was not approved and has not run: {content}]"),
             false => format!("[The user has approved `{tool}`. Its result: {content}]"),
@@ -293,8 +293,11 @@ impl Bridge {
         self.flush_notes();
     }
 
-    /// Closes a question and tells the client how it was answered.
-    async fn close_question(&mut self, execution: &str) -> Option<(OpenQuestion, Arc<ConfirmationRecord>)> {
+    /// Closes a request and reports its outcome to the client.
+    async fn close_question(
+        &mut self,
+        execution: &str,
+    ) -> Option<(OpenConfirmation, Arc<ConfirmationRecord>)> {
         let position = self.confirmations.0.iter().position(|open| open.execution == execution)?;
         let open = self.confirmations.0.remove(position);
         let id = open.question.id.clone();
@@ -314,13 +317,13 @@ impl Bridge {
             Outcome::Expired => DecidedBy::Expiry,
             _ => open.decided_by.unwrap_or(DecidedBy::Elsewhere),
         };
-        self.tell(ClientOutput::ConfirmationDecided { id, outcome, by });
+        self.send_to_client(ClientOutput::ConfirmationDecided { id, outcome, by });
         Some((open, record))
     }
 
     fn log_decision(
         &mut self,
-        open: &OpenQuestion,
+        open: &OpenConfirmation,
         record: &ConfirmationRecord,
         is_declined: bool,
         content: Value,
@@ -360,7 +363,7 @@ impl Bridge {
     }
 }
 
-/// Whether what was said has a third of the longer words of the preview.
+/// Whether an utterance contains a third of the longer words of the preview.
 fn is_about(said: &str, preview: &str) -> bool {
     let words = |text: &str| -> HashSet<String> {
         let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.chars().count() >= 3);

@@ -1,5 +1,5 @@
-//! A model without tools delegates tasks. The text agent carries them out in the same session, one after the other; its
-//! answer is spoken as commentary. A task is what the user has said since the last one.
+//! Delegations of a model without tools. The text agent carries them out in the same session, one after the other;
+//! its answer is spoken as commentary. The request is what the user has said since the previous delegation.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -17,26 +17,26 @@ use crate::request::{ApprovalAnswer, TurnRequest};
 use crate::voice::client::ClientOutput;
 use crate::voice::transport::Command;
 
-/// The transcript of a task may come after it: so long is waited for the next piece of it.
+/// How long to wait for the next piece of the transcript.
 const SETTLE: Duration = Duration::from_millis(500);
-/// And so long for the first.
+/// How long to wait for its first piece.
 const FIRST_PIECE: Duration = Duration::from_secs(2);
 const MAX_TASK_BYTES: usize = 8 << 10;
 const MAX_WAITING: usize = 8;
 
-/// The delegated tasks of a session.
+/// The delegations of a session.
 #[derive(Debug)]
 pub(super) struct Delegations {
-    /// The user's words since the last task.
+    /// The user's words since the last delegation.
     transcript: String,
     heard_at: Option<Instant>,
-    /// Tasks that wait: their ids, when they came, and a text that was typed.
+    /// Waiting delegations: their ids, their times, and typed text.
     waiting: VecDeque<Waiting>,
-    /// The task that the agent works on.
+    /// The delegation that the agent works on.
     running: Option<Running>,
-    /// Tasks of the connection that is gone: their answers belong to no delegation any more.
+    /// Delegations of the previous connection; their answers are sent without a delegation id.
     known: HashSet<String>,
-    /// Executions that wait for approval, and belong to a task.
+    /// Calls of delegations that wait for confirmation, by execution id.
     asked: HashSet<String>,
     connection: u32,
     pub updates: mpsc::UnboundedReceiver<Update>,
@@ -46,7 +46,7 @@ pub(super) struct Delegations {
 #[derive(Debug)]
 struct Waiting {
     id: String,
-    /// `None`: the user typed it, so there is no delegation.
+    /// `None` for typed text, which has no delegation.
     connection: Option<u32>,
     since: Instant,
     text: Option<String>,
@@ -59,7 +59,7 @@ struct Running {
     connection: Option<u32>,
 }
 
-/// A message from the turn that works on a delegated task.
+/// A message from the turn that carries out a delegation.
 #[derive(Debug)]
 pub(super) enum Update {
     Event(EventBody),
@@ -106,7 +106,7 @@ impl Delegations {
         self.asked.contains(execution)
     }
 
-    /// When the next task can be started: its transcript has settled.
+    /// When the next delegation can start: its transcript is complete by then.
     pub fn deadline(&self) -> Option<Instant> {
         if self.running.is_some() {
             return None;
@@ -123,7 +123,7 @@ impl Delegations {
 }
 
 impl Bridge {
-    /// The model delegates. The same delegation again changes nothing.
+    /// The model delegates. A repeated delegation is ignored.
     pub(super) fn delegated(&mut self, id: String) {
         self.timers.activity();
         if !self.delegations.known.insert(id.clone()) {
@@ -138,7 +138,7 @@ impl Bridge {
         self.delegations.waiting.push_back(Waiting { id, connection, since, text: None });
     }
 
-    /// A typed text: the model takes none, so the agent answers it.
+    /// Typed text: the model does not accept text, so the agent answers it.
     pub(super) async fn delegate_text(&mut self, text: String) {
         let (id, since) = (format!("voice_{}", ids::random()), Instant::now());
         self.delegations.waiting.push_back(Waiting { id, connection: None, since, text: Some(text) });
@@ -157,7 +157,7 @@ impl Bridge {
                 "I did not catch what you need. Please say it again.".to_owned(),
             );
         }
-        // The agent writes this turn.
+        // The agent writes this turn to the log.
         self.log.user("");
         self.end_logged_turn().await;
         self.delegations.running = Some(Running { id: id.clone(), connection });
@@ -171,7 +171,7 @@ impl Bridge {
         });
     }
 
-    /// Answers a question of a task: its turn continues.
+    /// Answers a confirmation request of a delegation: its turn continues.
     pub(super) async fn answer_delegated(&mut self, approval_id: &str, approved: bool) {
         let answer = ApprovalAnswer {
             session: self.session.id.clone(),
@@ -193,7 +193,7 @@ impl Bridge {
         });
     }
 
-    /// A question of a task was answered through another wire, or not in time: its turn continues.
+    /// A confirmation request of a delegation was answered through another wire, or has expired: its turn continues.
     pub(super) fn continue_delegated(&self) {
         let (agent, updates) = (self.shared.agent.clone(), self.delegations.sender.clone());
         let session = self.session.id.clone();
@@ -209,7 +209,7 @@ impl Bridge {
         });
     }
 
-    /// At the end of the session: the agent stops; writes finish and are recorded.
+    /// At the end of the session: stops the agent; writes finish and are recorded.
     pub(super) async fn stop_delegation(&mut self) {
         if self.delegations.running.is_some()
             && let Err(error) = self.shared.agent.stop(&self.session.id).await
@@ -238,13 +238,13 @@ impl Bridge {
         match event {
             EventBody::ToolCalled { call, .. } => {
                 self.turn.has_calls = true;
-                self.tell(ClientOutput::ToolStarted { call_id: call.id, tool: call.tool });
+                self.send_to_client(ClientOutput::ToolStarted { call_id: call.id, tool: call.tool });
             }
             EventBody::ToolFinished { result } => self.delegated_result(result).await,
             EventBody::ApprovalRequested { approval } => {
                 let (call_id, tool) = (approval.call_id.clone(), approval.tool.clone());
                 let error = Some("CONFIRMATION_REQUIRED".to_owned());
-                self.tell(ClientOutput::ToolFinished { call_id: call_id.clone(), tool, error });
+                self.send_to_client(ClientOutput::ToolFinished { call_id: call_id.clone(), tool, error });
                 self.delegations.asked.insert(call_id);
                 self.ask_delegated(&approval);
                 self.say_of_task(format!("{} Shall I do that, yes or no?", approval.preview));
@@ -264,14 +264,14 @@ impl Bridge {
         let error = is_error
             .then(|| content.get("type").and_then(|kind| kind.as_str()).unwrap_or("INTERNAL").to_owned());
         if self.delegations.asked.remove(&call_id) {
-            // Its start was reported with the question.
-            self.tell(ClientOutput::ToolStarted { call_id: call_id.clone(), tool: tool.clone() });
+            // Its start was reported with the confirmation request.
+            self.send_to_client(ClientOutput::ToolStarted { call_id: call_id.clone(), tool: tool.clone() });
         }
-        self.tell(ClientOutput::ToolFinished { call_id, tool, error });
+        self.send_to_client(ClientOutput::ToolFinished { call_id, tool, error });
         self.refresh().await;
     }
 
-    /// Says something as the answer to the running task.
+    /// Speaks a text as the answer to the running delegation.
     fn say_of_task(&mut self, text: String) {
         let Some(Running { id, connection }) = self.delegations.running.clone() else {
             return self.send(Command::Commentary { delegation: None, text });
@@ -279,7 +279,7 @@ impl Bridge {
         self.comment(connection, &id, text);
     }
 
-    /// A delegation exists only on the connection that made it.
+    /// A delegation id is valid only on the connection that sent it.
     fn comment(&mut self, connection: Option<u32>, id: &str, text: String) {
         let is_current = connection == Some(self.delegations.connection);
         let delegation = is_current.then(|| id.to_owned());
@@ -290,7 +290,7 @@ impl Bridge {
     }
 }
 
-/// Reports the events of a turn until it ends or pauses. Pieces of one text come as a whole.
+/// Reports the events of a turn until it ends or pauses. The pieces of one text are reported together.
 async fn follow(agent: &Agent, turn: Result<Turn, Error>, updates: &mpsc::UnboundedSender<Update>) {
     let followed = async {
         let turn = turn?;

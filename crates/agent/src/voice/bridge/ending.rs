@@ -1,5 +1,5 @@
-//! How a session ends: by the client, by a tool after the turn or after the farewell, by a block, or by a limit. Every end
-//! has a deadline of its own.
+//! How a session ends: by the client, by a tool after the turn or after the farewell, by a block, or by a limit. Each
+//! way has a deadline.
 
 use serde_json::Value;
 use tokio::time::{Duration, Instant};
@@ -9,21 +9,21 @@ use toolwright_orchestrator::store::SessionStatus;
 use super::Bridge;
 use crate::voice::client::{ClientOutput, CloseReason, EndReason};
 
-/// How long after the farewell has been played, by its length, a client that reports nothing is believed to have heard it.
+/// Extra time, after the length of the farewell, until a client without playback reports counts as having played it.
 const PLAYBACK_MARGIN: Duration = Duration::from_secs(2);
 
-/// A session that a tool ends.
+/// The end of a session that a tool has requested.
 #[derive(Debug)]
 pub(super) struct Ending {
-    after: After,
-    /// The session ends by then in any case.
+    after: EndCondition,
+    /// The session ends at this time at the latest.
     deadline: Instant,
-    /// The client was told that the farewell was its last audio.
-    is_told: bool,
+    /// `ending` was sent to the client.
+    is_announced: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum After {
+enum EndCondition {
     CurrentTurn,
     Farewell,
 }
@@ -33,14 +33,14 @@ impl Ending {
         self.deadline
     }
 
-    /// The farewell is still to be heard.
+    /// Whether the farewell has not been played yet.
     pub fn awaits_farewell(&self) -> bool {
-        self.after == After::Farewell && !self.is_told
+        self.after == EndCondition::Farewell && !self.is_announced
     }
 }
 
 impl Bridge {
-    /// Reads what calls have changed in the session: suppression, its end.
+    /// Applies the session changes of calls: suppressed output, and the end of the session.
     pub(super) async fn refresh(&mut self) {
         let session = match self.orchestrator.session(&self.session.id).await {
             Ok(Some(session)) => session,
@@ -51,37 +51,38 @@ impl Bridge {
         let (audio, transcript) = (is_true("suppressAudio"), is_true("suppressTranscript"));
         if (audio, transcript) != (self.suppress_audio, self.suppress_transcript) {
             (self.suppress_audio, self.suppress_transcript) = (audio, transcript);
-            self.tell(ClientOutput::Suppressed { audio, transcript });
+            self.send_to_client(ClientOutput::Suppressed { audio, transcript });
         }
         if session.is_ending() && self.ending.is_none() {
             let pending = session.pending_end().cloned().unwrap_or_default();
             let after = match pending.get("after").and_then(Value::as_str) {
-                Some("farewell_spoken") => After::Farewell,
-                _ => After::CurrentTurn,
+                Some("farewell_spoken") => EndCondition::Farewell,
+                _ => EndCondition::CurrentTurn,
             };
             let end_by = pending.get("endBy").and_then(Value::as_i64).unwrap_or(i64::MAX);
             let left = u64::try_from(end_by.saturating_sub(self.orchestrator.now())).unwrap_or(0);
             let left = Duration::from_millis(left).min(self.shared.options.farewell);
-            self.ending = Some(Ending { after, deadline: Instant::now() + left, is_told: false });
+            self.ending = Some(Ending { after, deadline: Instant::now() + left, is_announced: false });
         } else if session.status != SessionStatus::Active && self.ending.is_none() {
             self.finish(EndReason::Elsewhere).await;
         }
     }
 
-    /// A tool has blocked the client. The store refuses it already; the client is told, and is not listened to.
+    /// A tool has blocked the client. The store already refuses its calls; the client is informed, and its input is
+    /// ignored.
     pub(super) async fn blocked(&mut self, message: &Value) {
         let until = message.get("timeoutUntil").and_then(Value::as_f64).unwrap_or_default() as i64;
         let left_ms = (until - self.orchestrator.now()).max(0);
         let text = message.get("farewellMessage").and_then(Value::as_str).map(str::to_owned);
         self.is_blocked = true;
-        self.tell(ClientOutput::Timeout { until, left_ms, message: text });
+        self.send_to_client(ClientOutput::Timeout { until, left_ms, message: text });
     }
 
     fn end_reason(&self) -> EndReason {
         if self.is_blocked { EndReason::Blocked } else { EndReason::Tool }
     }
 
-    /// The model has ended its turn: that may have been the last.
+    /// The model has ended its turn, which may have been the last one.
     pub(super) async fn turn_may_end_session(&mut self, has_audio: bool) {
         // The model speaks again when it has the results of its calls.
         if self.ending.is_none() || self.calls.blocks_model() {
@@ -90,30 +91,30 @@ impl Bridge {
         let (reason, play_end) = (self.end_reason(), self.speech.play_end());
         let Some(ending) = &mut self.ending else { return };
         match ending.after {
-            After::CurrentTurn => self.finish(reason).await,
-            After::Farewell if has_audio && !ending.is_told => {
-                ending.is_told = true;
+            EndCondition::CurrentTurn => self.finish(reason).await,
+            EndCondition::Farewell if has_audio && !ending.is_announced => {
+                ending.is_announced = true;
                 let heard = play_end.unwrap_or_else(Instant::now).max(Instant::now()) + PLAYBACK_MARGIN;
                 ending.deadline = ending.deadline.min(heard);
-                self.tell(ClientOutput::Ending { reason, has_farewell: true });
+                self.send_to_client(ClientOutput::Ending { reason, has_farewell: true });
             }
-            After::Farewell => {}
+            EndCondition::Farewell => {}
         }
     }
 
-    /// The client has played everything that came before `ending`.
+    /// The client has played everything that was sent before `ending`.
     pub(super) async fn farewell_played(&mut self) {
-        if self.ending.as_ref().is_some_and(|ending| ending.is_told) {
+        if self.ending.as_ref().is_some_and(|ending| ending.is_announced) {
             self.farewell_over().await;
         }
     }
 
-    /// The last audio has been played to its end.
+    /// The last audio was played to its end.
     pub(super) async fn farewell_item_played(&mut self) {
         self.farewell_played().await;
     }
 
-    /// The farewell was heard, or nobody can tell any more.
+    /// The farewell was played, or the client can no longer report it.
     pub(super) async fn farewell_over(&mut self) {
         if let Err(error) =
             self.orchestrator.apply_event(&self.session.id, SessionEvent::FarewellSpoken).await
@@ -123,17 +124,17 @@ impl Bridge {
         self.finish(self.end_reason()).await;
     }
 
-    /// Ends the session: the loop stops, and [`Self::close`] does the rest.
+    /// Ends the session: stops the loop, then [`Self::close`] runs.
     pub(super) async fn finish(&mut self, reason: EndReason) {
         if self.end.is_some() {
             return;
         }
-        let is_told = self.ending.as_ref().is_some_and(|ending| ending.is_told);
-        if !is_told {
-            self.tell(ClientOutput::Ending { reason, has_farewell: false });
+        let is_announced = self.ending.as_ref().is_some_and(|ending| ending.is_announced);
+        if !is_announced {
+            self.send_to_client(ClientOutput::Ending { reason, has_farewell: false });
         }
         self.end = Some(reason);
-        // A session that its model has left may be continued.
+        // The client may continue a session whose model has disconnected.
         if reason == EndReason::Provider {
             return;
         }
@@ -142,11 +143,11 @@ impl Bridge {
         }
     }
 
-    /// After the loop: every call is answered while the model is still connected, the client hears the end last, the log
-    /// is completed.
+    /// After the loop: answers every call while the model is still connected, sends the end to the client last, and
+    /// completes the log.
     pub(super) async fn close(mut self) {
         let reason = self.end.unwrap_or(EndReason::Abandoned);
-        // The client is not listened to any more.
+        // The client's input is ignored from here on.
         self.input = None;
         self.end_item();
         self.end_assistant_text();
@@ -158,12 +159,12 @@ impl Bridge {
         self.end_logged_turn().await;
         self.orchestrator.detach_client(&self.session.id, &self.client);
         match reason {
-            // It continues elsewhere or later, so it has not ended.
-            EndReason::Shutdown => self.tell(ClientOutput::Closed(CloseReason::Shutdown)),
+            // The session continues elsewhere or later, so it has not ended.
+            EndReason::Shutdown => self.send_to_client(ClientOutput::Closed(CloseReason::Shutdown)),
             EndReason::Abandoned => {}
             reason => {
-                self.tell(ClientOutput::Ended { reason });
-                self.tell(ClientOutput::Closed(CloseReason::Ended));
+                self.send_to_client(ClientOutput::Ended { reason });
+                self.send_to_client(ClientOutput::Closed(CloseReason::Ended));
             }
         }
         self.shared.metrics.count(|metrics| {

@@ -1,4 +1,5 @@
-//! The bridge of one session between a client and a voice model. One task owns everything; it knows no provider.
+//! The bridge of one session between a client and a voice model. One task owns all state; it does not know the
+//! provider.
 //!
 //! ```text
 //! client ⇄ ClientQueue ⇄ bridge ⇄ Connection ⇄ model
@@ -33,20 +34,22 @@ use self::ending::Ending;
 use self::speech::Speech;
 use self::timers::Timers;
 use self::tool_calls::{FinishedCall, ToolCalls};
-use super::client::{ClientInput, ClientOutput, ClientQueue, CloseReason, EndReason, Question, Ready};
+use super::client::{
+    ClientInput, ClientOutput, ClientQueue, CloseReason, ConfirmationPrompt, EndReason, SessionReady,
+};
 use super::resampler::Resampler;
 use super::transport::{ConnectError, Connection, Event};
 use super::turn_log::TurnLog;
 use super::voice_agent::Shared;
 use crate::ids;
 
-/// How many messages of a client may wait for the bridge: 64 frames of 20 ms are more than a second.
+/// Capacity of a client's input queue: 64 frames of 20 ms are more than a second.
 const INPUT_QUEUE: usize = 64;
 
-/// A connection of a client to the bridge.
+/// A client's connection to the bridge.
 #[derive(Debug)]
 pub struct VoiceClient {
-    /// The messages and audio of the client. Dropping it means that the connection is lost.
+    /// The client's messages and audio. Closed when the connection is lost.
     pub input: mpsc::Sender<ClientInput>,
     pub output: Arc<ClientQueue>,
 }
@@ -59,10 +62,10 @@ pub(super) struct ClientFormat {
     pub language: Option<String>,
 }
 
-/// Messages from the registry of sessions to a bridge.
+/// Commands of the voice agent to a bridge.
 #[derive(Debug)]
-pub(super) enum Control {
-    /// A connection takes the place of the one before.
+pub(super) enum BridgeCommand {
+    /// A new connection replaces the current one.
     Attach {
         format: ClientFormat,
         reply: oneshot::Sender<VoiceClient>,
@@ -82,21 +85,21 @@ impl Client for ToolMessages {
     }
 }
 
-/// The state of the turn: from the user's input to the model's answer.
+/// The state of a turn, from the user's input to the model's answer.
 #[derive(Debug, Default)]
 struct TurnState {
-    /// The user has said something that the model has not answered.
+    /// The user's input has no answer of the model yet.
     is_open: bool,
-    /// The user's words, as far as they are transcribed.
+    /// The user's words that are transcribed so far.
     user_text: String,
     user_started: Option<Instant>,
-    /// When the last piece of it came; `None` once the utterance is complete.
+    /// When the last piece arrived; `None` once the utterance is complete.
     user_piece_at: Option<Instant>,
     assistant_text: String,
     has_audio: bool,
     has_calls: bool,
     is_interrupted: bool,
-    /// The model has ended its turn, but what the user said is still unknown.
+    /// The model has ended its turn, but the transcript of the user is still missing.
     awaits_transcript: bool,
 }
 
@@ -110,7 +113,7 @@ pub(super) struct Bridge {
     queue: Arc<ClientQueue>,
     /// `None` while no client is connected.
     input: Option<mpsc::Receiver<ClientInput>>,
-    control: mpsc::Receiver<Control>,
+    control: mpsc::Receiver<BridgeCommand>,
     connection: Option<Connection>,
     connecting: Option<BoxFuture<'static, Result<Connection, ConnectError>>>,
     reconnect: reconnect::Reconnect,
@@ -126,7 +129,7 @@ pub(super) struct Bridge {
     confirmations: Confirmations,
     delegations: Delegations,
     ending: Option<Ending>,
-    /// Texts of the server for the model, until it can take them.
+    /// Texts of the server that wait until the model can receive them.
     notes: Vec<String>,
     log: TurnLog,
     timers: Timers,
@@ -137,18 +140,18 @@ pub(super) struct Bridge {
     end: Option<EndReason>,
 }
 
-/// The parts that a bridge begins with.
+/// The initial parts of a bridge.
 pub(super) struct NewBridge {
     pub shared: Arc<Shared>,
     pub session: Arc<SessionRecord>,
     pub principal: Arc<Principal>,
     pub format: ClientFormat,
-    pub control: mpsc::Receiver<Control>,
+    pub control: mpsc::Receiver<BridgeCommand>,
     pub connection: Connection,
 }
 
 impl Bridge {
-    /// A session whose model is connected, and the client's connection to it.
+    /// A session with a connected model, and the client's connection to it.
     pub fn new(new: NewBridge, resume_token: String) -> (Self, VoiceClient) {
         let NewBridge { shared, session, principal, format, control, connection } = new;
         let orchestrator = shared.orchestrator().clone();
@@ -192,13 +195,13 @@ impl Bridge {
             format,
             control,
         };
-        bridge.tell(ClientOutput::Ready(bridge.ready(resume_token, false)));
+        bridge.send_to_client(ClientOutput::Ready(bridge.ready(resume_token, false)));
         (bridge, VoiceClient { input, output: queue })
     }
 
-    fn ready(&self, resume_token: String, is_resumed: bool) -> Ready {
+    fn ready(&self, resume_token: String, is_resumed: bool) -> SessionReady {
         let options = &self.shared.options;
-        Ready {
+        SessionReady {
             session: self.session.id.clone(),
             resume_token,
             is_resumed,
@@ -212,7 +215,7 @@ impl Bridge {
 
     /// Runs the session to its end.
     pub async fn run(mut self) {
-        // Questions that an earlier connection has left open.
+        // Requests that an earlier connection has left open.
         self.load_questions().await;
         while self.end.is_none() {
             self.step().await;
@@ -230,7 +233,7 @@ impl Bridge {
                 Some(input) => self.client_input(input).await,
                 None => self.client_lost(),
             },
-            // A slow client holds up the model, not the memory.
+            // A slow client delays reading from the model, so that memory stays bounded.
             event = next_event(&mut self.connection, &queue, is_detached) => self.model_event(event).await,
             connected = connected(&mut self.connecting) => self.connected(connected).await,
             Some(finished) = self.finished_calls.recv() => self.call_finished(finished).await,
@@ -241,14 +244,14 @@ impl Bridge {
         }
     }
 
-    async fn control(&mut self, control: Control) {
+    async fn control(&mut self, control: BridgeCommand) {
         match control {
-            Control::Shutdown => self.end = Some(EndReason::Shutdown),
-            Control::Attach { format, reply } => self.attach(format, reply),
+            BridgeCommand::Shutdown => self.end = Some(EndReason::Shutdown),
+            BridgeCommand::Attach { format, reply } => self.attach(format, reply),
         }
     }
 
-    /// Gives the session to a new connection. What could not be sent to the old one is sent to it.
+    /// Gives the session to a new connection, which also receives what was not sent on the old one.
     fn attach(&mut self, format: ClientFormat, reply: oneshot::Sender<VoiceClient>) {
         let token = self.shared.new_token(&self.session.id);
         let (input, received) = mpsc::channel(INPUT_QUEUE);
@@ -270,7 +273,7 @@ impl Bridge {
         self.input = Some(received);
         self.timers.client_is_back();
         self.shared.metrics.count(|metrics| metrics.resumes += 1);
-        // A connection that is gone already is noticed like any other.
+        // Write errors are reported by the read side.
         let _ = reply.send(VoiceClient { input, output: Arc::clone(&self.queue) });
     }
 
@@ -279,8 +282,8 @@ impl Bridge {
         self.timers.client_is_gone(self.shared.options.grace);
     }
 
-    /// Tells the client; what is suppressed is left out.
-    fn tell(&self, output: ClientOutput) {
+    /// Sends an output to the client, unless it is suppressed.
+    fn send_to_client(&self, output: ClientOutput) {
         let is_suppressed = match &output {
             ClientOutput::Audio(_) | ClientOutput::AudioStarted { .. } | ClientOutput::AudioEnded { .. } => {
                 self.is_audio_suppressed()
@@ -297,7 +300,7 @@ impl Bridge {
         }
     }
 
-    /// The farewell of a session that ends is heard, whatever else was asked for.
+    /// The farewell is played even while audio is suppressed.
     fn is_audio_suppressed(&self) -> bool {
         self.suppress_audio && !self.ending.as_ref().is_some_and(Ending::awaits_farewell)
     }
@@ -306,10 +309,10 @@ impl Bridge {
         if message.get("type").is_some_and(|kind| kind == "timeout") {
             return self.blocked(message).await;
         }
-        self.tell(ClientOutput::Message { text: None, data: Some(message.clone()) });
+        self.send_to_client(ClientOutput::Message { text: None, data: Some(message.clone()) });
     }
 
-    fn question(&self, id: &str) -> Option<Question> {
+    fn question(&self, id: &str) -> Option<ConfirmationPrompt> {
         self.confirmations.open().find(|question| question.id == id)
     }
 
@@ -326,7 +329,7 @@ async fn receive(input: &mut Option<mpsc::Receiver<ClientInput>>) -> Option<Clie
 }
 
 async fn next_event(connection: &mut Option<Connection>, queue: &ClientQueue, is_detached: bool) -> Event {
-    // Without a client, the oldest audio makes room.
+    // Without a client, the oldest audio is dropped.
     if !is_detached {
         queue.has_room().await;
     }

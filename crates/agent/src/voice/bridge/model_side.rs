@@ -10,11 +10,11 @@ use crate::metrics::series;
 use crate::voice::client::{ClientOutput, Speaker};
 use crate::voice::transport::{Command, Event, ToolUse};
 
-/// How long a client may take to report what it had played when it was interrupted.
+/// How long to wait for the client's playback position after an interruption.
 const PLAYED_TIMEOUT: Duration = Duration::from_millis(300);
-/// The largest frame that is sent to a client.
+/// Maximum size of an audio frame to the client.
 const MAX_FRAME_BYTES: usize = 32 << 10;
-/// The longest transcript of one utterance.
+/// Maximum length of the transcript of one utterance.
 const MAX_UTTERANCE_BYTES: usize = 16 << 10;
 
 impl Bridge {
@@ -42,7 +42,7 @@ impl Bridge {
             Event::Warning(detail) => {
                 tracing::warn!(session = self.session.id, "the voice model reports: {detail}");
                 let message = "The voice model reported an error and goes on.".to_owned();
-                self.tell(ClientOutput::Warning { code: "provider_error", message });
+                self.send_to_client(ClientOutput::Warning { code: "provider_error", message });
             }
             Event::Closed { reason } => self.connection_lost(&reason).await,
         }
@@ -64,7 +64,7 @@ impl Bridge {
         let is_other = |item: &Item| {
             item.is_ended || item.is_interrupted || (provider_id.is_some() && item.provider_id != provider_id)
         };
-        // A late piece of what the user has interrupted.
+        // Audio of an interrupted response.
         let is_late = |item: &Item| {
             item.is_interrupted && item.provider_id.is_some() && item.provider_id == provider_id
         };
@@ -74,7 +74,7 @@ impl Bridge {
         if self.speech.item.as_ref().is_none_or(is_other) {
             self.end_item();
             let id = Self::new_item_id();
-            self.tell(ClientOutput::AudioStarted { item: id.clone() });
+            self.send_to_client(ClientOutput::AudioStarted { item: id.clone() });
             self.speech.item = Some(Item {
                 id,
                 provider_id,
@@ -95,11 +95,11 @@ impl Bridge {
             item.bytes += pcm.len() as u64;
         }
         for frame in pcm.chunks(MAX_FRAME_BYTES) {
-            self.tell(ClientOutput::Audio(frame.to_vec()));
+            self.send_to_client(ClientOutput::Audio(frame.to_vec()));
         }
     }
 
-    /// All audio of the item has come.
+    /// All audio of the item has arrived.
     pub(super) fn end_item(&mut self) {
         let Some(item) = self.speech.item.as_ref().filter(|item| !item.is_ended && !item.is_interrupted)
         else {
@@ -112,10 +112,10 @@ impl Bridge {
         if let Some(item) = &mut self.speech.item {
             item.is_ended = true;
         }
-        self.tell(ClientOutput::AudioEnded { item, ms });
+        self.send_to_client(ClientOutput::AudioEnded { item, ms });
     }
 
-    /// Stops what is being played. The model is told once it is known how much was heard.
+    /// Stops playback. The model is informed when the playback position is known.
     pub(super) fn interrupt(&mut self) {
         if !self.speech.is_playing() && self.speech.item.as_ref().is_none_or(|item| item.is_ended) {
             return;
@@ -124,14 +124,14 @@ impl Bridge {
         item.is_interrupted = true;
         let id = item.id.clone();
         self.queue.drop_audio();
-        self.tell(ClientOutput::Interrupted { item: id });
+        self.send_to_client(ClientOutput::Interrupted { item: id });
         self.turn.is_interrupted = true;
         self.log.interrupted();
         self.timers.truncate_at = Some(Instant::now() + PLAYED_TIMEOUT);
         self.shared.metrics.count(|metrics| metrics.interruptions += 1);
     }
 
-    /// Tells the model how much of the interrupted item was heard.
+    /// Reports to the model how much of the interrupted item was played.
     pub(super) fn truncate(&mut self) {
         self.timers.truncate_at = None;
         let ms = self.speech.heard_ms();
@@ -148,10 +148,10 @@ impl Bridge {
 
     async fn user_text(&mut self, text: &str, is_final: bool) {
         self.timers.activity();
-        // The transcript of a turn that the model has answered already.
+        // The transcript of an utterance that the model has already answered.
         if !self.turn.awaits_transcript || self.turn.is_open {
             let is_new = self.turn.user_piece_at.is_none();
-            // A model that owns turn-taking also hears what is no interruption.
+            // The model receives all audio, and decides itself what is an interruption.
             if is_new && self.shared.options.provider.tools == ToolUse::Calls {
                 self.interrupt();
             }
@@ -173,10 +173,15 @@ impl Bridge {
         self.turn.user_piece_at = Some(Instant::now());
         self.delegations.heard(text);
         let (speaker, text) = (Speaker::User, text.to_owned());
-        self.tell(ClientOutput::Transcript { speaker, text, is_final: false, is_interrupted: false });
+        self.send_to_client(ClientOutput::Transcript {
+            speaker,
+            text,
+            is_final: false,
+            is_interrupted: false,
+        });
     }
 
-    /// The user has said the whole of it.
+    /// The utterance of the user is complete.
     pub(super) async fn user_utterance_complete(&mut self) {
         if self.turn.user_piece_at.take().is_none() {
             return;
@@ -195,7 +200,12 @@ impl Bridge {
 
     pub(super) fn tell_user_text(&self, text: &str) {
         let (speaker, text) = (Speaker::User, text.to_owned());
-        self.tell(ClientOutput::Transcript { speaker, text, is_final: true, is_interrupted: false });
+        self.send_to_client(ClientOutput::Transcript {
+            speaker,
+            text,
+            is_final: true,
+            is_interrupted: false,
+        });
     }
 
     fn assistant_text(&mut self, text: &str) {
@@ -207,13 +217,18 @@ impl Bridge {
         }
         self.log.assistant(text);
         let (speaker, text) = (Speaker::Assistant, text.to_owned());
-        self.tell(ClientOutput::Transcript { speaker, text, is_final: false, is_interrupted: false });
+        self.send_to_client(ClientOutput::Transcript {
+            speaker,
+            text,
+            is_final: false,
+            is_interrupted: false,
+        });
     }
 
     async fn turn_complete(&mut self) {
         self.end_item();
         self.speech.is_cut = false;
-        // The user's words are complete when the model has answered them.
+        // An utterance is complete once the model has answered it.
         let is_heard = self.turn.user_piece_at.is_some();
         if is_heard {
             self.user_utterance_complete().await;
@@ -241,12 +256,12 @@ impl Bridge {
         self.flush_notes();
     }
 
-    /// The model's utterance is complete. Returns it.
+    /// Completes the model's utterance, and returns it.
     pub(super) fn end_assistant_text(&mut self) -> String {
         let text = std::mem::take(&mut self.turn.assistant_text).trim().to_owned();
         if !text.is_empty() {
             let (speaker, is_interrupted) = (Speaker::Assistant, self.turn.is_interrupted);
-            self.tell(ClientOutput::Transcript {
+            self.send_to_client(ClientOutput::Transcript {
                 speaker,
                 text: text.clone(),
                 is_final: true,
@@ -256,7 +271,7 @@ impl Bridge {
         text
     }
 
-    /// Whether the model can be told something without cutting it off.
+    /// Whether the model can receive a text without being interrupted.
     fn is_model_idle(&self) -> bool {
         let is_speaking =
             self.speech.item.as_ref().is_some_and(|item| !item.is_ended && !item.is_interrupted);
@@ -266,7 +281,7 @@ impl Bridge {
             && !self.calls.blocks_model()
     }
 
-    /// Gives the model what the server has to tell it, once it does not speak.
+    /// Sends the waiting texts of the server to the model, once it is idle.
     pub(super) fn flush_notes(&mut self) {
         if self.notes.is_empty() || !self.is_model_idle() {
             return;

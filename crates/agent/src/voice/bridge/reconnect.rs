@@ -1,4 +1,5 @@
-//! Replaces the connection to the model: before it ends, when it is lost, and with the conversation so far.
+//! Replaces the connection to the model: before it ends, and when it is lost. The new connection gets the
+//! conversation.
 
 use std::collections::VecDeque;
 
@@ -9,31 +10,31 @@ use super::Bridge;
 use crate::voice::client::{ClientOutput, EndReason};
 use crate::voice::transport::{Command, ConnectError, Connection, ToolUse};
 
-/// How often a connection is tried before the session ends.
+/// Maximum number of attempts to connect before the session ends.
 const MAX_ATTEMPTS: u32 = 6;
 const FIRST_DELAY: Duration = Duration::from_millis(250);
-/// A connection is replaced this long before its provider ends it.
+/// How long before its announced end a connection is replaced.
 const MARGIN: Duration = Duration::from_secs(1);
-/// Microphone audio that is kept while there is no connection: four seconds at 24 kHz.
+/// Maximum number of buffered audio bytes while there is no connection: four seconds at 24 kHz.
 const MAX_KEPT_BYTES: usize = 24_000 * 2 * 4;
 
 #[derive(Debug, Default)]
 pub(super) struct Reconnect {
-    /// With it the provider takes up the conversation.
+    /// The provider's resumption handle.
     pub handle: Option<String>,
-    /// The provider ends the connection soon.
+    /// The provider has announced the end of the connection.
     pub going_away_at: Option<Instant>,
     is_going_away: bool,
     attempts: u32,
     audio: VecDeque<Vec<u8>>,
     audio_bytes: usize,
     pub has_warned: bool,
-    /// When the user was last heard.
+    /// When the user last spoke.
     pub last_speech: Option<Instant>,
 }
 
 impl Reconnect {
-    /// Keeps audio for the next connection. Returns how many frames were dropped.
+    /// Buffers audio for the next connection. Returns the number of dropped frames.
     pub fn keep_audio(&mut self, pcm: Vec<u8>) -> usize {
         self.audio_bytes += pcm.len();
         self.audio.push_back(pcm);
@@ -48,7 +49,7 @@ impl Reconnect {
 }
 
 impl Bridge {
-    /// The provider announces the end of the connection: it is replaced at the next pause.
+    /// The provider has announced the end of the connection: it is replaced at the next pause.
     pub(super) async fn going_away(&mut self, left: Duration) {
         self.reconnect.is_going_away = true;
         self.reconnect.going_away_at = Some(Instant::now() + left.saturating_sub(MARGIN));
@@ -62,7 +63,7 @@ impl Bridge {
 
     pub(super) async fn connection_lost(&mut self, reason: &str) {
         tracing::info!(session = self.session.id, "the connection to the voice model has ended: {reason}");
-        // A model that has ended the session for good says so.
+        // The model has ended the session for good.
         if reason == "content" {
             return self.finish(EndReason::Provider).await;
         }
@@ -84,15 +85,15 @@ impl Bridge {
         self.end_item();
         self.speech.is_cut = false;
         self.end_assistant_text();
-        self.tell(ClientOutput::Reconnecting);
+        self.send_to_client(ClientOutput::Reconnecting);
         self.shared.metrics.count(|metrics| metrics.reconnects += 1);
         self.begin_connecting().await;
     }
 
-    /// Begins to connect. The session goes on meanwhile.
+    /// Begins to connect; the session continues meanwhile.
     pub(super) async fn begin_connecting(&mut self) {
         self.reconnect.attempts += 1;
-        // The words so far belong to the history of a connection that begins anew.
+        // Without a handle, the words so far belong to the history that the new connection gets.
         if self.reconnect.handle.is_none() && self.turn.user_piece_at.is_none() && !self.turn.is_open {
             self.end_logged_turn().await;
         }
@@ -117,12 +118,12 @@ impl Bridge {
             connection.send(Command::Muted(true));
         }
         self.connection = Some(connection);
-        self.tell(ClientOutput::Reconnected);
+        self.send_to_client(ClientOutput::Reconnected);
         self.answer_open_turn();
         self.flush_notes();
     }
 
-    /// The model that is gone has not answered what the user said: the new one does.
+    /// The last utterance was not answered before the reconnect: ask the new connection to answer it.
     fn answer_open_turn(&mut self) {
         let is_unanswered = self.turn.is_open && !self.turn.has_audio && !self.turn.has_calls;
         let text = self.turn.user_text.trim().to_owned();
@@ -135,7 +136,7 @@ impl Bridge {
         let session = &self.session.id;
         tracing::warn!(session, "could not connect to the voice model: {error}");
         self.shared.metrics.count(|metrics| metrics.failed_reconnects += 1);
-        // The handle may have expired: begin anew, with the history.
+        // The handle may have expired: connect without it, and send the history.
         if error.is_refused && self.reconnect.handle.take().is_some() {
             return self.begin_connecting().await;
         }

@@ -1,4 +1,4 @@
-//! The model's speech as the client hears it: items of audio, how much of each was sent and played.
+//! The model's speech: items of audio, and how much of each was sent and played.
 
 use tokio::time::{Duration, Instant};
 
@@ -9,9 +9,9 @@ use crate::voice::pcm::{milliseconds, samples};
 pub(super) struct Speech {
     rate: u32,
     pub item: Option<Item>,
-    /// The user does not want to hear the rest of this turn.
+    /// The rest of this turn is not sent to the client.
     pub is_cut: bool,
-    /// Squares of the samples of this turn, for its level.
+    /// Sum of the squared samples of this turn, for its level.
     squares: f64,
     count: u64,
 }
@@ -22,10 +22,10 @@ pub(super) struct Item {
     pub id: String,
     /// The provider's id.
     pub provider_id: Option<String>,
-    /// Sent to the client.
+    /// Duration that was sent to the client.
     pub bytes: u64,
     pub started: Instant,
-    /// As the client reports it.
+    /// Duration that the client reports as played.
     pub played_ms: u64,
     pub is_ended: bool,
     pub is_interrupted: bool,
@@ -40,13 +40,13 @@ impl Speech {
         self.rate = rate;
     }
 
-    /// Counts audio of the model for the level of the turn.
+    /// Adds audio of the model to the level of the turn.
     pub fn measure(&mut self, pcm: &[u8]) {
         self.squares += samples(pcm).map(|sample| f64::from(sample) * f64::from(sample)).sum::<f64>();
         self.count += (pcm.len() / 2) as u64;
     }
 
-    /// The level of the turn, if there was audio; begins the next.
+    /// The level of the turn, if it had audio. Resets the level for the next turn.
     pub fn take_level(&mut self) -> Option<f64> {
         let (squares, count) = (std::mem::take(&mut self.squares), std::mem::take(&mut self.count));
         (count > 0).then(|| (squares / count as f64).sqrt() / f64::from(i16::MAX))
@@ -56,7 +56,7 @@ impl Speech {
         self.item.as_ref().map_or(0, |item| milliseconds(item.bytes, self.rate))
     }
 
-    /// When the last item has been played, as far as it was sent: as the client reports it, or else by its length.
+    /// When playback of the last item ends: as the client reports it, otherwise by its length.
     pub fn play_end(&self) -> Option<Instant> {
         let item = self.item.as_ref().filter(|item| !item.is_interrupted)?;
         let length = self.length_ms();
@@ -66,12 +66,12 @@ impl Speech {
         Some(item.started + Duration::from_millis(length))
     }
 
-    /// Whether the user hears the model now.
+    /// Whether the client is playing the model's speech.
     pub fn is_playing(&self) -> bool {
         self.play_end().is_some_and(|end| end > Instant::now())
     }
 
-    /// How much of the last item was heard at most.
+    /// The maximum duration of the last item that was played.
     pub fn heard_ms(&self) -> u64 {
         let Some(item) = &self.item else { return 0 };
         let elapsed = u64::try_from(item.started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -79,7 +79,7 @@ impl Speech {
         heard.min(self.length_ms())
     }
 
-    /// Notes what the client has played. True when the whole item has been played.
+    /// Records the client's playback position. Returns true when the whole item was played.
     pub fn played(&mut self, id: &str, ms: u64) -> bool {
         let length = self.length_ms();
         match &mut self.item {

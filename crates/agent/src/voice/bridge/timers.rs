@@ -5,11 +5,11 @@ use tokio::time::{Duration, Instant};
 use super::Bridge;
 use super::ending::Ending;
 use crate::voice::client::EndReason;
-use crate::voice::settings::VoiceOptions;
+use crate::voice::voice_settings::VoiceOptions;
 
 /// A pause in the user's transcript after which the utterance counts as complete.
 const SETTLE: Duration = Duration::from_millis(700);
-/// How often the session's record is read: it may have been ended over REST.
+/// How often the session's record is read, because it may be ended over REST.
 const RECORD_INTERVAL: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Timers {
 }
 
 impl Bridge {
-    /// When the next thing is due.
+    /// The earliest deadline.
     pub(super) fn next_deadline(&self) -> Instant {
         let timers = &self.timers;
         let settle = self.turn.user_piece_at.map(|at| at + SETTLE);
@@ -71,7 +71,7 @@ impl Bridge {
         first.map_or(standing, |first| first.min(standing))
     }
 
-    /// Does what is due.
+    /// Runs expired timers.
     pub(super) async fn deadline(&mut self) {
         let now = Instant::now();
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
@@ -103,7 +103,7 @@ impl Bridge {
             self.flush_notes();
         }
         if is_due(self.filler_at()) {
-            self.fill();
+            self.say_filler();
         }
         if is_due(self.timers.reconnect_at) {
             self.timers.reconnect_at = None;

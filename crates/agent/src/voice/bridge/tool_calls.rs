@@ -1,4 +1,4 @@
-//! The model's calls: each runs once, in a task of its own, and each id is answered once, whatever happens meanwhile.
+//! The model's calls: each runs once, in a task of its own, and each id is answered exactly once.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use crate::metrics::series;
 use crate::voice::client::ClientOutput;
 use crate::voice::transport::{Command, ModelCall};
 
-/// Calls that may run at a time; further ones are refused.
+/// Maximum number of concurrent calls; further ones are refused.
 const MAX_OPEN: usize = 16;
-/// How many ids are remembered, to recognise a call that is made twice.
+/// Number of remembered ids, to recognise repeated calls.
 const MAX_KNOWN: usize = 1000;
 
-/// How long the end of a session waits for calls that change something.
+/// How long the end of a session waits for running writes.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A result, with the execution id of its call.
@@ -33,14 +33,14 @@ pub(super) type FinishedCall = (String, Arc<Envelope>);
 #[derive(Debug)]
 pub(super) struct ToolCalls {
     open: HashMap<String, OpenCall>,
-    /// Ids of the provider and the connection that they came on, with their execution ids.
+    /// The ids of the provider, with their connection and their execution ids.
     known: HashSet<(u32, String)>,
     known_order: VecDeque<(u32, String)>,
     digests: HashMap<String, [u8; 32]>,
     finished: mpsc::UnboundedSender<FinishedCall>,
     connection: u32,
     has_filled: bool,
-    /// Results that were sent, but that the model has not spoken of: the connection may be lost before.
+    /// Results that were sent but not yet mentioned by the model: they may be lost with the connection.
     unheard: Vec<(Instant, String)>,
 }
 
@@ -49,13 +49,13 @@ struct OpenCall {
     /// The provider's id.
     id: String,
     tool: String,
-    /// The number of the connection that made it.
+    /// The number of the connection on which it was made.
     connection: u32,
     started: Instant,
     cancel: Cancel,
-    /// It only reads: it may be cancelled.
+    /// A read-only call, which may be cancelled.
     reads: bool,
-    /// The model does not wait for it any more.
+    /// The model no longer waits for it.
     is_withdrawn: bool,
     /// The turn in the log, once that is written.
     turn: Option<Arc<str>>,
@@ -79,13 +79,13 @@ impl ToolCalls {
         self.open.is_empty()
     }
 
-    /// Another connection: it knows nothing of the calls of the one before. Returns the results that may have been lost.
+    /// Begins a new connection, which does not know earlier calls. Returns the results that may have been lost.
     pub fn new_connection(&mut self) -> Vec<String> {
         self.connection += 1;
         self.unheard.drain(..).map(|(_, note)| note).collect()
     }
 
-    /// The model has spoken since this time.
+    /// The model has spoken since this time, so it has received the results before it.
     pub fn model_has_spoken(&mut self, since: Instant) {
         self.unheard.retain(|(sent, _)| *sent > since);
     }
@@ -105,7 +105,7 @@ impl ToolCalls {
         self.open.values().filter(|call| !call.is_withdrawn).map(|call| call.started).min()
     }
 
-    /// False when the call was made before on this connection.
+    /// Returns false for a repeated call on the same connection.
     fn remember(&mut self, id: &str) -> bool {
         let key = (self.connection, id.to_owned());
         if !self.known.insert(key.clone()) {
@@ -121,7 +121,7 @@ impl ToolCalls {
         true
     }
 
-    /// The provider's id, unless it cannot be used or another call has it.
+    /// The provider's id, unless it is unusable or belongs to another call.
     fn execution_id(&mut self, call: &ToolCall, id: &str) -> String {
         let digest = call.digest();
         let is_taken = self.digests.get(id).is_some_and(|known| *known != digest);
@@ -179,7 +179,7 @@ impl Bridge {
             args: redacted.unwrap_or_else(|| tool_call.args.clone()),
             is_client_tool: false,
         });
-        self.tell(ClientOutput::ToolStarted { call_id: execution.clone(), tool: tool.clone() });
+        self.send_to_client(ClientOutput::ToolStarted { call_id: execution.clone(), tool: tool.clone() });
         let reads = only_reads(&self.orchestrator, &self.session, &tool).await;
         let cancel = Cancel::new();
         let open = OpenCall {
@@ -209,7 +209,7 @@ impl Bridge {
         tokio::spawn(async move {
             let report = |position: usize, envelope: &Arc<Envelope>| {
                 if let Some(execution) = executions.get(position) {
-                    // The bridge may have ended: the store has the result.
+                    // The bridge may have ended; the store has the result.
                     let _ = finished.send((execution.clone(), Arc::clone(envelope)));
                 }
             };
@@ -217,7 +217,7 @@ impl Bridge {
         });
     }
 
-    /// A call has its envelope: logged, reported to the client and given to the model.
+    /// A call has its envelope, which is logged, reported to the client and sent to the model.
     pub(super) async fn call_finished(&mut self, (execution, envelope): FinishedCall) {
         self.end_call(execution, Ok(&envelope)).await;
     }
@@ -233,7 +233,11 @@ impl Bridge {
         self.orchestrator.measure(series::VOICE_CALL, call.started.elapsed());
         let failure = end.map_or_else(Some, |envelope| envelope.outcome.as_ref().err());
         let error = failure.map(|failure| failure.kind.as_str().to_owned());
-        self.tell(ClientOutput::ToolFinished { call_id: execution.clone(), tool: call.tool.clone(), error });
+        self.send_to_client(ClientOutput::ToolFinished {
+            call_id: execution.clone(),
+            tool: call.tool.clone(),
+            error,
+        });
         let result = result_part(&self.orchestrator, &self.session, (&execution, &call.tool), end);
         let mut content = (*result.content).clone();
         match failure.and_then(|failure| failure.confirmation.as_deref()) {
@@ -246,8 +250,8 @@ impl Bridge {
         self.flush_notes();
     }
 
-    /// Answers the call on the connection that made it, also when the model has cancelled it. A result that comes too late
-    /// for that is told as text, so that it is not lost; so is an effect that the model does not wait for.
+    /// Answers the call on the connection that made it, even if the model has cancelled it. Late results, and results
+    /// of cancelled writes, are sent as text.
     fn deliver(&mut self, call: OpenCall, failure: Option<&Failure>, content: Value) {
         let OpenCall { id, tool, connection, is_withdrawn, .. } = call;
         let is_current = connection == self.calls.connection && self.connection.is_some();
@@ -266,7 +270,7 @@ impl Bridge {
         }
     }
 
-    /// The model does not want these results: reads are cancelled, writes go on, and their results are told later.
+    /// The model has cancelled these calls: reads are cancelled, writes continue, and their results are sent later.
     pub(super) fn calls_cancelled(&mut self, ids: &[String]) {
         let current = self.calls.connection;
         for call in self.calls.open.values_mut() {
@@ -279,7 +283,7 @@ impl Bridge {
         }
     }
 
-    /// When a filler is due.
+    /// When to speak a filler.
     pub(super) fn filler_at(&self) -> Option<Instant> {
         let options = &self.shared.options;
         let can_fill = options.provider.says_fillers && options.filler.is_some();
@@ -288,8 +292,8 @@ impl Bridge {
         is_due.then(|| self.calls.oldest()).flatten().map(|started| started + options.filler_after)
     }
 
-    /// A tool takes long: something short is said. The call itself goes on.
-    pub(super) fn fill(&mut self) {
+    /// Speaks a filler while a tool runs.
+    pub(super) fn say_filler(&mut self) {
         self.calls.has_filled = true;
         if let Some(filler) = self.shared.options.filler.clone() {
             self.shared.metrics.count(|metrics| metrics.fillers += 1);
@@ -297,8 +301,8 @@ impl Bridge {
         }
     }
 
-    /// At the end of the session: reads are cancelled, and what runs is waited for, so that every call has its answer. A
-    /// write that takes longer goes on; the store gets its result.
+    /// At the end of the session: cancels reads and waits for running writes, so that every call is answered. A
+    /// longer write continues; the store gets its result.
     pub(super) async fn finish_calls(&mut self) {
         self.calls.cancel_reads();
         let deadline = Instant::now() + FINISH_TIMEOUT;
@@ -319,7 +323,7 @@ impl Bridge {
     }
 }
 
-/// Whether a call of this tool may be cancelled without a trace.
+/// Whether cancelling a call of this tool has no side effects.
 async fn only_reads(orchestrator: &Orchestrator, session: &SessionRecord, tool: &str) -> bool {
     let runtime = orchestrator.runtime_for(session).await.ok().flatten();
     let spec = runtime.as_ref().and_then(|runtime| runtime.toolset().metadata(tool));

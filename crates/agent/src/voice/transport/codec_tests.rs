@@ -9,10 +9,11 @@ use toolwright_providers::provider;
 
 use super::gpt_live::{pieces, tokens};
 use super::{
-    Codec, Command, Event, Exchange, HistoryMessage, ModelCall, Role, Setup, VOICE_PROVIDERS, voice_provider,
+    Codec, CodecOutput, Command, ConnectionSetup, Event, HistoryMessage, ModelCall, Role, VOICE_PROVIDERS,
+    voice_provider,
 };
 
-fn setup(name: &str, model: &str) -> Setup {
+fn setup(name: &str, model: &str) -> ConnectionSetup {
     let spec: ToolSpec = serde_json::from_value(json!({
         "toolId": "kb_search", "version": "1.0.0", "description": "Searches.", "category": "retrieval",
         "sideEffects": "read_only", "idempotent": true, "requiresConfirmation": false, "allowedModes": ["voice"],
@@ -20,7 +21,7 @@ fn setup(name: &str, model: &str) -> Setup {
     }))
     .unwrap();
     let view = provider(voice_provider(name).unwrap().view).unwrap().view([&spec]);
-    Setup {
+    ConnectionSetup {
         model: model.to_owned(),
         instructions: "Be brief.".into(),
         view: Arc::new(view),
@@ -39,19 +40,19 @@ fn codec(name: &str, model: &str) -> Box<dyn Codec> {
 }
 
 /// The messages that a step sends, and its events.
-fn exchange(step: impl FnOnce(&mut Exchange)) -> (Vec<Value>, Vec<Event>) {
-    let mut exchange = Exchange::default();
-    step(&mut exchange);
-    let messages = exchange.messages.iter().map(|text| serde_json::from_str(text).unwrap()).collect();
-    (messages, exchange.events)
+fn codec_output(step: impl FnOnce(&mut CodecOutput)) -> (Vec<Value>, Vec<Event>) {
+    let mut output = CodecOutput::default();
+    step(&mut output);
+    let messages = output.messages.iter().map(|text| serde_json::from_str(text).unwrap()).collect();
+    (messages, output.events)
 }
 
 fn read(codec: &mut dyn Codec, message: Value) -> (Vec<Value>, Vec<Event>) {
-    exchange(|exchange| codec.message(&message, exchange))
+    codec_output(|output| codec.message(&message, output))
 }
 
 fn write(codec: &mut dyn Codec, command: Command) -> Vec<Value> {
-    exchange(|exchange| codec.command(command, exchange)).0
+    codec_output(|output| codec.command(command, output)).0
 }
 
 fn result(id: &str) -> Command {
@@ -65,7 +66,7 @@ fn gemini_states_the_behavior_of_every_tool_by_model() {
         [("gemini-2.5-live", "BLOCKING"), ("gemini-3.8-live-extended-thinking", "NON_BLOCKING")]
     {
         let mut codec = codec("gemini-live", model);
-        let (messages, _) = exchange(|exchange| codec.open(exchange));
+        let (messages, _) = codec_output(|output| codec.open(output));
         let setup = &messages[0]["setup"];
         assert_eq!(setup["model"], format!("models/{model}"));
         assert_eq!(setup["tools"][0]["functionDeclarations"][0]["behavior"], behavior);
@@ -87,7 +88,7 @@ fn gemini_resumes_with_a_handle_and_without_history() {
     let mut setup = setup("gemini-live", "gemini-2.5-live");
     setup.resume = Some("h-1".to_owned());
     let mut codec = (voice_provider("gemini-live").unwrap().codec)(setup);
-    let (messages, _) = exchange(|exchange| codec.open(exchange));
+    let (messages, _) = codec_output(|output| codec.open(output));
     assert_eq!(messages[0]["setup"]["sessionResumption"], json!({ "handle": "h-1" }));
     assert!(messages[0]["setup"].get("historyConfig").is_none());
     assert_eq!(read(&mut *codec, json!({ "setupComplete": {} })).0, Vec::<Value>::new());
@@ -132,7 +133,7 @@ fn function_call(id: &str) -> Value {
 #[test]
 fn realtime_asks_for_one_response_after_all_results() {
     let mut codec = codec("openai-realtime", "gpt-realtime");
-    let (messages, _) = exchange(|exchange| codec.open(exchange));
+    let (messages, _) = codec_output(|output| codec.open(output));
     assert_eq!(messages[0]["session"]["type"], "realtime");
     assert_eq!(messages[0]["session"]["audio"]["input"]["transcription"]["language"], "de");
     let (history, events) = read(&mut *codec, json!({ "type": "session.updated" }));
@@ -146,7 +147,7 @@ fn realtime_asks_for_one_response_after_all_results() {
     assert_eq!(first[0]["item"]["call_id"], "b");
     let second = write(&mut *codec, result("a"));
     assert_eq!(second[1], json!({ "type": "response.create" }));
-    // While a response is made, another is not asked for.
+    // While a response is being made, no other is requested.
     assert_eq!(write(&mut *codec, Command::Context("late".to_owned())).len(), 1);
     let (next, events) = read(&mut *codec, response_done("completed", json!([])));
     assert_eq!(next, [json!({ "type": "response.create" })]);
@@ -215,7 +216,7 @@ fn an_error_before_the_session_is_set_up_ends_the_connection() {
 #[test]
 fn gpt_live_speaks_commentary_in_pieces_and_reports_delegations() {
     let mut codec = codec("gpt-live", "gpt-live-1");
-    let (messages, _) = exchange(|exchange| codec.open(exchange));
+    let (messages, _) = codec_output(|output| codec.open(output));
     let session = &messages[0]["session"];
     assert_eq!((&session["model"], &session["delegation"]["type"]), (&json!("gpt-live-1"), &json!("client")));
     assert_eq!(session["input"].as_array().unwrap().len(), 2);
@@ -237,7 +238,7 @@ fn gpt_live_speaks_commentary_in_pieces_and_reports_delegations() {
     let said = write(&mut *codec, Command::Commentary { delegation: None, text: "Hello.".to_owned() });
     assert_eq!(said[0]["delegation_id"], Value::Null, "the key is required");
     // Without a microphone, silence keeps the model's clock running.
-    let (messages, _) = exchange(|exchange| codec.tick(exchange));
+    let (messages, _) = codec_output(|output| codec.tick(output));
     assert_eq!(messages[0]["type"], "session.input_audio.append");
 }
 

@@ -1,4 +1,5 @@
-//! Gemini Live: `BidiGenerateContent` over WebSocket. Messages have one key each; the server's come as text or binary.
+//! Gemini Live: `BidiGenerateContent` over WebSocket. Each message has one key; the server sends text or binary
+//! frames.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +7,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolwright_providers::{Call, ToolResult, provider};
 
-use super::{Codec, Command, Event, Exchange, ModelCall, Role, Setup, ToolUse, VoiceProvider, text};
+use super::{
+    Codec, CodecOutput, Command, ConnectionSetup, Event, ModelCall, Role, ToolUse, VoiceProvider, text,
+};
 use crate::voice::pcm::{decode_base64, encode_base64};
 
 pub(super) const PROVIDER: VoiceProvider = VoiceProvider {
@@ -26,8 +29,9 @@ pub(super) const PROVIDER: VoiceProvider = VoiceProvider {
 };
 
 struct GeminiLive {
-    setup: Setup,
-    /// Whether the conversation goes on while calls run; stated for each tool, because models differ in their default.
+    setup: ConnectionSetup,
+    /// Whether the conversation continues while calls run. Declared for each tool, because the models' defaults
+    /// differ.
     behavior: Behavior,
     is_ready: bool,
 }
@@ -39,9 +43,9 @@ enum Behavior {
 }
 
 impl GeminiLive {
-    fn new(setup: Setup) -> Self {
-        // 3.8 cancels a blocking call at any new input, and its thinking variant refuses blocking ones. Older models are
-        // synchronous.
+    fn new(setup: ConnectionSetup) -> Self {
+        // Model 3.8 cancels a blocking call at any new input, and its thinking variant refuses blocking calls. Older
+        // models are synchronous.
         let behavior = if setup.model.contains("3.8") { Behavior::NonBlocking } else { Behavior::Blocking };
         Self { setup, behavior, is_ready: false }
     }
@@ -63,7 +67,7 @@ impl GeminiLive {
     }
 
     fn setup_message(&self) -> Value {
-        let Setup { model, instructions, voice, language, resume, history, .. } = &self.setup;
+        let ConnectionSetup { model, instructions, voice, language, resume, history, .. } = &self.setup;
         let model = if model.contains('/') { model.clone() } else { format!("models/{model}") };
         let mut speech = json!({});
         if let Some(voice) = voice {
@@ -119,11 +123,11 @@ impl GeminiLive {
         messages
     }
 
-    fn server_content(content: &Value, exchange: &mut Exchange) {
+    fn server_content(content: &Value, output: &mut CodecOutput) {
         let is_true = |name: &str| content.get(name).is_some_and(|value| *value == Value::Bool(true));
         let heard = text(content, "/inputTranscription/text");
         if !heard.is_empty() {
-            exchange.events.push(Event::UserText { text: heard.to_owned(), is_final: false });
+            output.events.push(Event::UserText { text: heard.to_owned(), is_final: false });
         }
         let parts = content.pointer("/modelTurn/parts").and_then(Value::as_array);
         for part in parts.into_iter().flatten() {
@@ -132,60 +136,60 @@ impl GeminiLive {
                 continue;
             }
             match decode_base64(text(part, "/inlineData/data")) {
-                Some(pcm) => exchange.events.push(Event::Audio { item: None, pcm }),
-                None => exchange.events.push(Event::Warning("audio that is not base64".to_owned())),
+                Some(pcm) => output.events.push(Event::Audio { item: None, pcm }),
+                None => output.events.push(Event::Warning("audio that is not base64".to_owned())),
             }
         }
         let said = text(content, "/outputTranscription/text");
         if !said.is_empty() {
-            exchange.events.push(Event::AssistantText(said.to_owned()));
+            output.events.push(Event::AssistantText(said.to_owned()));
         }
         if is_true("interrupted") {
-            exchange.events.push(Event::Interrupted);
+            output.events.push(Event::Interrupted);
         }
         // While an interaction is in progress, more output follows the turn.
         if is_true("turnComplete") && text(content, "/interactionStatus") != "IN_PROGRESS" {
-            exchange.events.push(Event::TurnComplete);
+            output.events.push(Event::TurnComplete);
         }
     }
 }
 
 impl Codec for GeminiLive {
-    fn open(&mut self, exchange: &mut Exchange) {
-        exchange.send(&self.setup_message());
+    fn open(&mut self, output: &mut CodecOutput) {
+        output.send(&self.setup_message());
     }
 
-    fn audio(&mut self, pcm: &[u8], exchange: &mut Exchange) {
+    fn audio(&mut self, pcm: &[u8], output: &mut CodecOutput) {
         let data = encode_base64(pcm);
-        exchange.messages.push(format!(
+        output.messages.push(format!(
             r#"{{"realtimeInput":{{"audio":{{"mimeType":"audio/pcm;rate=16000","data":"{data}"}}}}}}"#
         ));
     }
 
-    fn command(&mut self, command: Command, exchange: &mut Exchange) {
+    fn command(&mut self, command: Command, output: &mut CodecOutput) {
         match command {
-            Command::Text(text) => exchange.send(&json!({ "realtimeInput": { "text": text } })),
-            Command::Muted(true) => exchange.send(&json!({ "realtimeInput": { "audioStreamEnd": true } })),
+            Command::Text(text) => output.send(&json!({ "realtimeInput": { "text": text } })),
+            Command::Muted(true) => output.send(&json!({ "realtimeInput": { "audioStreamEnd": true } })),
             Command::Context(text) | Command::Commentary { text, .. } => {
                 let turns = json!([{ "role": "user", "parts": [{ "text": text }] }]);
-                exchange.send(&json!({ "clientContent": { "turns": turns, "turnComplete": true } }));
+                output.send(&json!({ "clientContent": { "turns": turns, "turnComplete": true } }));
             }
             Command::Result { id, name, content } => {
-                self.result(id, name, &content).iter().for_each(|message| exchange.send(message));
+                self.result(id, name, &content).iter().for_each(|message| output.send(message));
             }
-            // The API has no message that stops the model or says something outside of the conversation.
+            // The API has no message that stops the model or makes it speak outside of the conversation.
             Command::Muted(false) | Command::Filler(_) | Command::Interrupt { .. } | Command::Close => {}
         }
     }
 
-    fn message(&mut self, message: &Value, exchange: &mut Exchange) {
+    fn message(&mut self, message: &Value, output: &mut CodecOutput) {
         if message.get("setupComplete").is_some() && !self.is_ready {
             self.is_ready = true;
-            self.history_message().iter().for_each(|history| exchange.send(history));
-            exchange.events.push(Event::Ready);
+            self.history_message().iter().for_each(|history| output.send(history));
+            output.events.push(Event::Ready);
         }
         if let Some(content) = message.get("serverContent") {
-            Self::server_content(content, exchange);
+            Self::server_content(content, output);
         }
         if message.get("toolCall").is_some()
             && let Ok(codec) = provider(PROVIDER.view)
@@ -196,22 +200,22 @@ impl Codec for GeminiLive {
                 let Call { id, name, arguments } = call;
                 calls.push(ModelCall { id: id.unwrap_or_default(), name, args: arguments });
             }
-            exchange.events.push(Event::Calls(calls));
+            output.events.push(Event::Calls(calls));
         }
         if let Some(ids) = message.pointer("/toolCallCancellation/ids").and_then(Value::as_array) {
             let ids = ids.iter().filter_map(|id| id.as_str().map(str::to_owned)).collect();
-            exchange.events.push(Event::CallsCancelled(ids));
+            output.events.push(Event::CallsCancelled(ids));
         }
         if let Some(update) = message.get("sessionResumptionUpdate") {
             let is_resumable = update.get("resumable") == Some(&Value::Bool(true));
             let handle = text(update, "/newHandle");
             let handle = (is_resumable && !handle.is_empty()).then(|| handle.to_owned());
-            exchange.events.push(Event::Resumable(handle));
+            output.events.push(Event::Resumable(handle));
         }
         if message.get("goAway").is_some() {
             let left = text(message, "/goAway/timeLeft").trim_end_matches('s').parse::<f64>();
             let left = Duration::try_from_secs_f64(left.unwrap_or_default()).unwrap_or_default();
-            exchange.events.push(Event::GoingAway { left });
+            output.events.push(Event::GoingAway { left });
         }
     }
 }

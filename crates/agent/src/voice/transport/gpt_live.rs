@@ -1,18 +1,18 @@
-//! GPT-Live: full duplex, without tools of its own. The model delegates; the text agent's answer goes back as commentary.
+//! GPT-Live: full duplex, without tools. The model delegates; the text agent's answer is sent back as commentary.
 //!
-//! It has no turns and no end of speech: utterances are grouped here by the pauses between them.
+//! The API has neither turns nor an end of speech, so utterances are grouped here by pauses.
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{Codec, Command, Event, Exchange, Role, Setup, ToolUse, VoiceProvider, text};
+use super::{Codec, CodecOutput, Command, ConnectionSetup, Event, Role, ToolUse, VoiceProvider, text};
 use crate::voice::pcm::{decode_base64, encode_base64, level};
 
 const RATE: u32 = 24_000;
-/// The model speaks only while it receives audio: silence for a tenth of a second.
+/// The model speaks only while it receives audio: sends silence of a tenth of a second.
 const SILENCE_BYTES: usize = RATE as usize * 2 / 10;
-/// The pause after which silence is sent in place of the microphone's audio.
+/// After this pause, silence is sent in place of the microphone's audio.
 const INPUT_PAUSE: Duration = Duration::from_millis(150);
 /// The pause that ends an utterance of the model.
 const OUTPUT_PAUSE: Duration = Duration::from_millis(800);
@@ -43,19 +43,19 @@ pub(super) const PROVIDER: VoiceProvider = VoiceProvider {
 };
 
 struct GptLive {
-    setup: Setup,
+    setup: ConnectionSetup,
     is_ready: bool,
     next_id: u64,
     last_input: Option<Instant>,
-    /// When the model was last heard; `None` between utterances.
+    /// When the model was last audible; `None` between utterances.
     speaking: Option<Instant>,
-    /// The utterance of the user that has not ended.
+    /// The open utterance of the user.
     heard: String,
     heard_at: Instant,
 }
 
 impl GptLive {
-    fn new(setup: Setup) -> Self {
+    fn new(setup: ConnectionSetup) -> Self {
         Self {
             setup,
             is_ready: false,
@@ -68,7 +68,7 @@ impl GptLive {
     }
 
     fn start(&mut self) -> Value {
-        let Setup { model, instructions, voice, history, .. } = &self.setup;
+        let ConnectionSetup { model, instructions, voice, history, .. } = &self.setup;
         let mut audio = json!({ "format": { "type": "audio/pcm", "rate": RATE } });
         if let Some(voice) = voice {
             audio["output"] = json!({ "voice": voice });
@@ -103,91 +103,90 @@ impl GptLive {
         format!("tw_{}", self.next_id)
     }
 
-    fn append(&mut self, kind: &str, delegation: Option<&str>, text: &str, exchange: &mut Exchange) {
+    fn append(&mut self, kind: &str, delegation: Option<&str>, text: &str, output: &mut CodecOutput) {
         for piece in pieces(text, MAX_COMMENTARY_TOKENS) {
             let event_id = self.event_id();
-            exchange.send(&json!({ "type": format!("session.{kind}.append"), "event_id": event_id,
+            output.send(&json!({ "type": format!("session.{kind}.append"), "event_id": event_id,
                 "delegation_id": delegation, "content": piece }));
         }
     }
 
-    fn end_user_utterance(&mut self, exchange: &mut Exchange) {
+    fn end_user_utterance(&mut self, output: &mut CodecOutput) {
         if !self.heard.is_empty() {
             let text = std::mem::take(&mut self.heard);
-            exchange.events.push(Event::UserText { text, is_final: true });
+            output.events.push(Event::UserText { text, is_final: true });
         }
     }
 }
 
 impl Codec for GptLive {
-    fn open(&mut self, exchange: &mut Exchange) {
+    fn open(&mut self, output: &mut CodecOutput) {
         let start = self.start();
-        exchange.send(&start);
+        output.send(&start);
     }
 
-    fn audio(&mut self, pcm: &[u8], exchange: &mut Exchange) {
+    fn audio(&mut self, pcm: &[u8], output: &mut CodecOutput) {
         self.last_input = Some(Instant::now());
         let data = encode_base64(pcm);
-        exchange.messages.push(format!(r#"{{"type":"session.input_audio.append","audio":"{data}"}}"#));
+        output.messages.push(format!(r#"{{"type":"session.input_audio.append","audio":"{data}"}}"#));
     }
 
-    fn command(&mut self, command: Command, exchange: &mut Exchange) {
+    fn command(&mut self, command: Command, output: &mut CodecOutput) {
         match command {
             Command::Commentary { delegation, text } => {
-                self.append("commentary", delegation.as_deref(), &text, exchange);
+                self.append("commentary", delegation.as_deref(), &text, output);
             }
-            Command::Context(text) => self.append("commentary", None, &text, exchange),
+            Command::Context(text) => self.append("commentary", None, &text, output),
             Command::Muted(is_muted) => {
                 let kind = if is_muted { "mute" } else { "unmute" };
                 let event_id = self.event_id();
-                exchange
-                    .send(&json!({ "type": format!("session.input_audio.{kind}"), "event_id": event_id }));
+                output.send(&json!({ "type": format!("session.input_audio.{kind}"), "event_id": event_id }));
             }
             Command::Close => {
                 let event_id = self.event_id();
-                exchange.send(&json!({ "type": "session.close", "event_id": event_id }));
+                output.send(&json!({ "type": "session.close", "event_id": event_id }));
             }
-            // It takes no text, calls no tools, and decides itself when it stops speaking.
+            // The model accepts no text, calls no tools, and decides itself when it stops speaking.
             Command::Text(_) | Command::Result { .. } | Command::Filler(_) | Command::Interrupt { .. } => {}
         }
     }
 
-    fn message(&mut self, event: &Value, exchange: &mut Exchange) {
+    fn message(&mut self, event: &Value, output: &mut CodecOutput) {
         match text(event, "/type") {
             "session.started" if !self.is_ready => {
                 self.is_ready = true;
-                exchange.events.push(Event::Ready);
+                output.events.push(Event::Ready);
             }
             "session.output_audio.delta" => match decode_base64(text(event, "/delta")) {
-                // Between utterances the model sends silence, which is no speech of its own.
+                // Between utterances the model sends silence, which is not speech.
                 Some(pcm) if self.speaking.is_none() && level(&pcm) < SILENCE_LEVEL => {}
                 Some(pcm) => {
                     if level(&pcm) >= SILENCE_LEVEL {
                         self.speaking = Some(Instant::now());
                     }
-                    exchange.events.push(Event::Audio { item: None, pcm });
+                    output.events.push(Event::Audio { item: None, pcm });
                 }
-                None => exchange.events.push(Event::Warning("audio that is not base64".to_owned())),
+                None => output.events.push(Event::Warning("audio that is not base64".to_owned())),
             },
             "session.input_transcript.delta" => {
                 let text = text(event, "/delta").to_owned();
                 self.heard.push_str(&text);
                 self.heard_at = Instant::now();
-                exchange.events.push(Event::UserText { text, is_final: false });
+                output.events.push(Event::UserText { text, is_final: false });
             }
             "session.output_transcript.delta" => {
-                exchange.events.push(Event::AssistantText(text(event, "/delta").to_owned()));
+                output.events.push(Event::AssistantText(text(event, "/delta").to_owned()));
             }
             "session.delegation.created" => {
                 let id = text(event, "/delegation/id").to_owned();
-                exchange.events.push(Event::Delegated { id });
+                output.events.push(Event::Delegated { id });
             }
             "session.closed" => {
-                exchange.events.push(Event::Closed { reason: text(event, "/reason").to_owned() });
+                output.events.push(Event::Closed { reason: text(event, "/reason").to_owned() });
             }
             "error" => {
                 let reason = format!("{}: {}", text(event, "/error/code"), text(event, "/error/message"));
-                exchange.events.push(match self.is_ready {
+                output.events.push(match self.is_ready {
                     true => Event::Warning(reason),
                     false => Event::Closed { reason },
                 });
@@ -196,25 +195,25 @@ impl Codec for GptLive {
         }
     }
 
-    fn tick(&mut self, exchange: &mut Exchange) {
+    fn tick(&mut self, output: &mut CodecOutput) {
         if !self.is_ready {
             return;
         }
         if self.last_input.is_none_or(|at| at.elapsed() >= INPUT_PAUSE) {
             let data = encode_base64(&[0; SILENCE_BYTES]);
-            exchange.messages.push(format!(r#"{{"type":"session.input_audio.append","audio":"{data}"}}"#));
+            output.messages.push(format!(r#"{{"type":"session.input_audio.append","audio":"{data}"}}"#));
         }
         if self.heard_at.elapsed() >= USER_PAUSE {
-            self.end_user_utterance(exchange);
+            self.end_user_utterance(output);
         }
         if self.speaking.is_some_and(|at| at.elapsed() >= OUTPUT_PAUSE) {
             self.speaking = None;
-            exchange.events.push(Event::TurnComplete);
+            output.events.push(Event::TurnComplete);
         }
     }
 }
 
-/// An estimate of the tokens of a text: four letters, one letter of a large alphabet, or one word each.
+/// Estimates the tokens of a text: four letters, one letter of a large alphabet, or one word each.
 pub(crate) fn tokens(text: &str) -> usize {
     let (mut wide, mut narrow) = (0, 0_usize);
     for c in text.chars() {
@@ -223,7 +222,7 @@ pub(crate) fn tokens(text: &str) -> usize {
     text.split_whitespace().count().max(narrow.div_ceil(4) + wide)
 }
 
-/// The text in pieces of at most `limit` tokens, cut after a sentence or a word where there is one.
+/// The text in pieces of at most `limit` tokens, split after a sentence or a word if possible.
 pub(crate) fn pieces(text: &str, limit: usize) -> Vec<String> {
     let mut pieces = Vec::new();
     let mut rest = text.trim();

@@ -1,5 +1,5 @@
-//! The connections to voice models. One file a provider says how its messages are written and read; the socket, its queue
-//! and its limits are the same for all. The bridge knows none of the providers.
+//! The connections to voice models. Each provider has one file, which writes and reads its messages; the socket, its
+//! queue and its limits are shared. The bridge does not know the providers.
 
 mod gemini_live;
 mod gpt_live;
@@ -22,31 +22,31 @@ pub(crate) struct VoiceProvider {
     pub name: &'static str,
     /// For people.
     pub title: &'static str,
-    /// The provider's own address, without a `/` at its end.
+    /// The provider's own address, without a trailing `/`.
     pub url: &'static str,
     pub key_env: &'static str,
     pub default_model: &'static str,
     /// The form of tool declarations, as in `toolwright_providers::PROVIDERS`.
     pub view: &'static str,
-    /// The sample rates that it takes and sends.
+    /// The sample rates of its input and output.
     pub input_rate: u32,
     pub output_rate: u32,
-    /// How tools are used.
+    /// How the model uses tools.
     pub tools: ToolUse,
-    /// It can say something while a call runs.
+    /// Whether it can speak a text while a call runs.
     pub says_fillers: bool,
     /// The path and query of the socket, after the address.
     pub path: fn(model: &str) -> String,
     pub headers: fn(key: &str) -> Vec<(&'static str, String)>,
-    pub codec: fn(Setup) -> Box<dyn Codec>,
+    pub codec: fn(ConnectionSetup) -> Box<dyn Codec>,
 }
 
-/// How the model gets at tools.
+/// How the model uses tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ToolUse {
-    /// It calls them.
+    /// The model calls tools itself.
     Calls,
-    /// It has none: it delegates tasks, which the text agent carries out. It also owns turn-taking, and speaks only while it
+    /// The model has no tools: it delegates to the text agent. It also owns turn-taking, and speaks only while it
     /// receives audio.
     Delegates,
 }
@@ -64,9 +64,9 @@ pub(crate) fn voice_provider(name: &str) -> Result<&'static VoiceProvider, Strin
     })
 }
 
-/// The start of a connection: what the model is told.
+/// The parameters of a new connection.
 #[derive(Debug, Clone)]
-pub(crate) struct Setup {
+pub(crate) struct ConnectionSetup {
     pub model: String,
     pub instructions: Arc<str>,
     pub view: Arc<View>,
@@ -74,13 +74,13 @@ pub(crate) struct Setup {
     pub voice: Option<String>,
     /// A BCP 47 tag.
     pub language: Option<String>,
-    /// The conversation so far, for a model that does not know it.
+    /// The conversation so far, for a model without a resumption handle.
     pub history: Vec<HistoryMessage>,
-    /// The handle with which the provider takes up the conversation.
+    /// The provider's resumption handle.
     pub resume: Option<String>,
 }
 
-/// A message of the conversation before a connection.
+/// A message of the conversation before this connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HistoryMessage {
     pub role: Role,
@@ -93,29 +93,29 @@ pub(crate) enum Role {
     Assistant,
 }
 
-/// The bridge's requests to the model.
+/// Commands of the bridge to the model.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Command {
     /// Typed input of the user.
     Text(String),
-    /// The microphone is off; no audio follows until it is on again.
+    /// The microphone is off: no audio follows until it is on again.
     Muted(bool),
-    /// A text of the server that the model answers, such as a result that came too late for its call.
+    /// A text of the server that the model answers, such as a late result of a call.
     Context(String),
-    /// The answer to a call of this connection.
+    /// The result of a call of this connection.
     Result {
         id: String,
         name: String,
         content: Arc<Value>,
     },
-    /// Say this, outside of the conversation, while a call runs.
+    /// Speak this text outside of the conversation, while a call runs.
     Filler(String),
-    /// Stop speaking. `ms` of the item were heard.
+    /// Stop speaking. `ms` of the item were played.
     Interrupt {
         item: Option<String>,
         ms: u64,
     },
-    /// An answer to a delegation; without an id, something to say.
+    /// The answer to a delegation; without an id, a text to speak.
     Commentary {
         delegation: Option<String>,
         text: String,
@@ -126,16 +126,16 @@ pub(crate) enum Command {
 /// The model's events.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Event {
-    /// The session is set up.
+    /// The connection is set up.
     Ready,
-    /// PCM at the provider's output rate. The item is the provider's id for it.
+    /// PCM at the provider's output rate, with the provider's id of the item.
     Audio {
         item: Option<String>,
         pcm: Vec<u8>,
     },
     /// The user begins to speak.
     SpeechStarted,
-    /// A piece of the user's transcript; `is_final`: the whole utterance, which replaces the pieces.
+    /// A piece of the user's transcript. With `is_final` it is the whole utterance, which replaces the pieces.
     UserText {
         text: String,
         is_final: bool,
@@ -144,20 +144,20 @@ pub(crate) enum Event {
     /// The user has interrupted the model.
     Interrupted,
     Calls(Vec<ModelCall>),
-    /// The model does not want these results any more.
+    /// The model has cancelled these calls.
     CallsCancelled(Vec<String>),
     /// The model has answered, and waits for the user.
     TurnComplete,
     Delegated {
         id: String,
     },
-    /// The connection ends soon.
+    /// The provider announces the end of the connection.
     GoingAway {
         left: Duration,
     },
-    /// With this handle the conversation can be taken up again; `None`: not now.
+    /// A handle to resume the conversation; `None`: not available now.
     Resumable(Option<String>),
-    /// The provider reports an error and goes on.
+    /// The provider reports an error and continues.
     Warning(String),
     /// The session is over.
     Closed {
@@ -176,28 +176,28 @@ pub(crate) struct ModelCall {
 
 /// The output of a codec: messages to the provider, and events for the bridge.
 #[derive(Debug, Default)]
-pub(crate) struct Exchange {
+pub(crate) struct CodecOutput {
     pub messages: Vec<String>,
     pub events: Vec<Event>,
 }
 
-impl Exchange {
+impl CodecOutput {
     fn send(&mut self, message: &Value) {
         self.messages.push(message.to_string());
     }
 }
 
-/// One provider's messages. No I/O.
+/// Reads and writes one provider's messages. No I/O.
 pub(crate) trait Codec: Send {
-    /// The messages that open the session; [`Event::Ready`] follows.
-    fn open(&mut self, exchange: &mut Exchange);
+    /// The messages that open the connection; [`Event::Ready`] follows.
+    fn open(&mut self, output: &mut CodecOutput);
     /// A piece of the user's audio.
-    fn audio(&mut self, pcm: &[u8], exchange: &mut Exchange);
-    fn command(&mut self, command: Command, exchange: &mut Exchange);
-    fn message(&mut self, message: &Value, exchange: &mut Exchange);
+    fn audio(&mut self, pcm: &[u8], output: &mut CodecOutput);
+    fn command(&mut self, command: Command, output: &mut CodecOutput);
+    fn message(&mut self, message: &Value, output: &mut CodecOutput);
     /// Called ten times a second.
-    fn tick(&mut self, exchange: &mut Exchange) {
-        let _ = exchange;
+    fn tick(&mut self, output: &mut CodecOutput) {
+        let _ = output;
     }
 }
 

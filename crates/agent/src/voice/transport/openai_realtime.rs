@@ -1,12 +1,14 @@
-//! OpenAI Realtime, GA form. The model waits for `response.create` after results, and has one response at a time.
+//! OpenAI Realtime, GA form. After results the model waits for `response.create`; it makes one response at a time.
 
 use serde_json::{Value, json};
 use toolwright_providers::{Call, provider};
 
-use super::{Codec, Command, Event, Exchange, ModelCall, Role, Setup, ToolUse, VoiceProvider, text};
+use super::{
+    Codec, CodecOutput, Command, ConnectionSetup, Event, ModelCall, Role, ToolUse, VoiceProvider, text,
+};
 use crate::voice::pcm::{decode_base64, encode_base64};
 
-/// Enough for the model's voice detection to end the turn.
+/// Enough silence for the model's voice detection to end the turn.
 const SILENCE_BYTES: usize = 24_000 * 2 * 7 / 10;
 
 pub(super) const PROVIDER: VoiceProvider = VoiceProvider {
@@ -26,22 +28,22 @@ pub(super) const PROVIDER: VoiceProvider = VoiceProvider {
 };
 
 struct OpenAiRealtime {
-    setup: Setup,
+    setup: ConnectionSetup,
     is_ready: bool,
-    /// A response is being made, or was asked for.
+    /// A response is in progress or was requested.
     is_responding: bool,
-    /// The user speaks, so the service cancels the response by itself.
+    /// The user is speaking, so the service cancels the response itself.
     is_cancelled: bool,
-    /// The response is outside of the conversation: its end ends no turn.
+    /// The response is outside of the conversation, so its end is not the end of a turn.
     is_filler: bool,
-    /// A response is wanted as soon as none is being made and no call is open.
+    /// A response is needed once none is in progress and no call is open.
     wants_response: bool,
-    /// Calls without an answer.
+    /// Calls without a result.
     open_calls: Vec<String>,
 }
 
 impl OpenAiRealtime {
-    const fn new(setup: Setup) -> Self {
+    const fn new(setup: ConnectionSetup) -> Self {
         Self {
             setup,
             is_ready: false,
@@ -54,7 +56,7 @@ impl OpenAiRealtime {
     }
 
     fn session(&self) -> Value {
-        let Setup { instructions, view, voice, language, .. } = &self.setup;
+        let ConnectionSetup { instructions, view, voice, language, .. } = &self.setup;
         let mut transcription = json!({ "model": "gpt-4o-mini-transcribe" });
         if let Some(language) = language {
             // ISO 639-1.
@@ -82,31 +84,31 @@ impl OpenAiRealtime {
         })
     }
 
-    fn respond(&mut self, exchange: &mut Exchange) {
+    fn respond(&mut self, output: &mut CodecOutput) {
         self.wants_response = true;
-        self.respond_when_free(exchange);
+        self.respond_when_free(output);
     }
 
-    fn respond_when_free(&mut self, exchange: &mut Exchange) {
+    fn respond_when_free(&mut self, output: &mut CodecOutput) {
         if self.wants_response && !self.is_responding && self.open_calls.is_empty() {
             self.wants_response = false;
             self.is_responding = true;
-            exchange.send(&json!({ "type": "response.create" }));
+            output.send(&json!({ "type": "response.create" }));
         }
     }
 
-    fn response_done(&mut self, event: &Value, exchange: &mut Exchange) {
+    fn response_done(&mut self, event: &Value, output: &mut CodecOutput) {
         self.is_responding = false;
         self.is_cancelled = false;
         if std::mem::take(&mut self.is_filler) {
-            return self.respond_when_free(exchange);
+            return self.respond_when_free(output);
         }
         let status = text(event, "/response/status");
         if status == "cancelled" {
-            exchange.events.push(Event::Interrupted);
+            output.events.push(Event::Interrupted);
         } else if status == "failed" {
             let reason = text(event, "/response/status_details/error/message");
-            exchange.events.push(Event::Warning(format!("a response failed: {reason}")));
+            output.events.push(Event::Warning(format!("a response failed: {reason}")));
         }
         let mut calls = Vec::new();
         if let Ok(codec) = provider(PROVIDER.view) {
@@ -119,28 +121,28 @@ impl OpenAiRealtime {
             }
         }
         if calls.is_empty() {
-            exchange.events.push(Event::TurnComplete);
+            output.events.push(Event::TurnComplete);
         } else {
-            exchange.events.push(Event::Calls(calls));
+            output.events.push(Event::Calls(calls));
         }
-        self.respond_when_free(exchange);
+        self.respond_when_free(output);
     }
 
-    fn interrupt(&self, item: Option<String>, ms: u64, exchange: &mut Exchange) {
+    fn interrupt(&self, item: Option<String>, ms: u64, output: &mut CodecOutput) {
         if self.is_responding && !self.is_cancelled {
-            exchange.send(&json!({ "type": "response.cancel" }));
+            output.send(&json!({ "type": "response.cancel" }));
         }
         if let Some(item) = item {
-            exchange.send(&json!({
+            output.send(&json!({
                 "type": "conversation.item.truncate", "item_id": item, "content_index": 0, "audio_end_ms": ms,
             }));
         }
     }
 
-    fn error(&mut self, event: &Value, exchange: &mut Exchange) {
+    fn error(&mut self, event: &Value, output: &mut CodecOutput) {
         let (code, message) = (text(event, "/error/code"), text(event, "/error/message"));
-        exchange.events.push(match code {
-            // Both are races with the model: it has begun, or ended, a response on its own.
+        output.events.push(match code {
+            // Both are races: the model has begun or ended a response by itself.
             "conversation_already_has_active_response" => {
                 self.wants_response = true;
                 return;
@@ -158,32 +160,32 @@ fn message_item(role: &str, kind: &str, text: &str) -> Value {
 }
 
 impl Codec for OpenAiRealtime {
-    fn open(&mut self, exchange: &mut Exchange) {
-        exchange.send(&json!({ "type": "session.update", "session": self.session() }));
+    fn open(&mut self, output: &mut CodecOutput) {
+        output.send(&json!({ "type": "session.update", "session": self.session() }));
     }
 
-    fn audio(&mut self, pcm: &[u8], exchange: &mut Exchange) {
+    fn audio(&mut self, pcm: &[u8], output: &mut CodecOutput) {
         let data = encode_base64(pcm);
-        exchange.messages.push(format!(r#"{{"type":"input_audio_buffer.append","audio":"{data}"}}"#));
+        output.messages.push(format!(r#"{{"type":"input_audio_buffer.append","audio":"{data}"}}"#));
     }
 
-    fn command(&mut self, command: Command, exchange: &mut Exchange) {
+    fn command(&mut self, command: Command, output: &mut CodecOutput) {
         match command {
             Command::Text(text) => {
-                exchange.send(&message_item("user", "input_text", &text));
-                self.respond(exchange);
+                output.send(&message_item("user", "input_text", &text));
+                self.respond(output);
             }
             Command::Context(text) | Command::Commentary { text, .. } => {
-                exchange.send(&message_item("system", "input_text", &text));
-                self.respond(exchange);
+                output.send(&message_item("system", "input_text", &text));
+                self.respond(output);
             }
-            Command::Muted(true) => self.audio(&vec![0; SILENCE_BYTES], exchange),
+            Command::Muted(true) => self.audio(&vec![0; SILENCE_BYTES], output),
             Command::Result { id, content, .. } => {
                 let item =
                     json!({ "type": "function_call_output", "call_id": id, "output": content.to_string() });
-                exchange.send(&json!({ "type": "conversation.item.create", "item": item }));
+                output.send(&json!({ "type": "conversation.item.create", "item": item }));
                 self.open_calls.retain(|open| *open != id);
-                self.respond(exchange);
+                self.respond(output);
             }
             Command::Filler(text) if !self.is_responding => {
                 self.is_responding = true;
@@ -191,14 +193,14 @@ impl Codec for OpenAiRealtime {
                 let instructions = format!("say {text}");
                 let response = json!({ "conversation": "none", "input": [], "instructions": instructions,
                     "tool_choice": "none" });
-                exchange.send(&json!({ "type": "response.create", "response": response }));
+                output.send(&json!({ "type": "response.create", "response": response }));
             }
-            Command::Interrupt { item, ms } => self.interrupt(item, ms, exchange),
+            Command::Interrupt { item, ms } => self.interrupt(item, ms, output),
             Command::Muted(false) | Command::Filler(_) | Command::Close => {}
         }
     }
 
-    fn message(&mut self, event: &Value, exchange: &mut Exchange) {
+    fn message(&mut self, event: &Value, output: &mut CodecOutput) {
         match text(event, "/type") {
             "session.updated" if !self.is_ready => {
                 self.is_ready = true;
@@ -207,37 +209,37 @@ impl Codec for OpenAiRealtime {
                         Role::User => ("user", "input_text"),
                         Role::Assistant => ("assistant", "output_text"),
                     };
-                    exchange.send(&message_item(role, kind, &message.text));
+                    output.send(&message_item(role, kind, &message.text));
                 }
-                exchange.events.push(Event::Ready);
+                output.events.push(Event::Ready);
             }
             "input_audio_buffer.speech_started" => {
-                // `interrupt_response` is about responses of the conversation, which a filler is not.
+                // `interrupt_response` applies to responses of the conversation, which a filler is not.
                 self.is_cancelled = self.is_responding && !self.is_filler;
-                exchange.events.push(Event::SpeechStarted);
+                output.events.push(Event::SpeechStarted);
             }
             "conversation.item.input_audio_transcription.delta" => {
                 let text = text(event, "/delta").to_owned();
-                exchange.events.push(Event::UserText { text, is_final: false });
+                output.events.push(Event::UserText { text, is_final: false });
             }
             "conversation.item.input_audio_transcription.completed" => {
                 let text = text(event, "/transcript").to_owned();
-                exchange.events.push(Event::UserText { text, is_final: true });
+                output.events.push(Event::UserText { text, is_final: true });
             }
             "response.created" => self.is_responding = true,
             "response.output_audio.delta" => {
-                // A filler is no item of the conversation, and cannot be truncated.
+                // A filler is not an item of the conversation, and cannot be truncated.
                 let item = (!self.is_filler).then(|| text(event, "/item_id").to_owned());
                 match decode_base64(text(event, "/delta")) {
-                    Some(pcm) => exchange.events.push(Event::Audio { item, pcm }),
-                    None => exchange.events.push(Event::Warning("audio that is not base64".to_owned())),
+                    Some(pcm) => output.events.push(Event::Audio { item, pcm }),
+                    None => output.events.push(Event::Warning("audio that is not base64".to_owned())),
                 }
             }
             "response.output_audio_transcript.delta" => {
-                exchange.events.push(Event::AssistantText(text(event, "/delta").to_owned()));
+                output.events.push(Event::AssistantText(text(event, "/delta").to_owned()));
             }
-            "response.done" => self.response_done(event, exchange),
-            "error" => self.error(event, exchange),
+            "response.done" => self.response_done(event, output),
+            "error" => self.error(event, output),
             _ => {}
         }
     }

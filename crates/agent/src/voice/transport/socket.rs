@@ -1,4 +1,4 @@
-//! The socket to a provider: connecting, reading, writing in a task of its own, pings.
+//! The socket to a provider: connects, reads, writes in a separate task, sends pings.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,20 +21,20 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 use url::Url;
 
 use super::write_queue::{Queued, WriteQueue};
-use super::{Codec, Command, Event, Exchange, Setup, ToolUse, VoiceProvider};
+use super::{Codec, CodecOutput, Command, ConnectionSetup, Event, ToolUse, VoiceProvider};
 
-/// Until the session is set up.
+/// Timeout for the setup of a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// A provider that takes nothing for so long is gone.
+/// Timeout for writes: a provider that accepts nothing for this long is gone.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
-/// For the provider's close frame, after ours.
+/// How long to wait for the provider's close frame after ours.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 const PING_INTERVAL: Duration = Duration::from_secs(10);
-/// Without any frame for so long, the connection is half-open.
+/// Timeout for reads: without any frame for this long, the connection is half-open.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
-/// How often a model that speaks only while it receives audio gets some.
+/// Interval at which a model that speaks only while it receives audio gets some.
 const CLOCK_INTERVAL: Duration = Duration::from_millis(100);
-/// Microphone audio that may wait, in seconds.
+/// Maximum duration of queued microphone audio, in seconds.
 const MAX_WAITING_AUDIO_S: usize = 4;
 const MAX_INCOMING_BYTES: usize = 4 << 20;
 const BUFFER_BYTES: usize = 8 << 10;
@@ -44,7 +44,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for T {}
 
 type Socket = WebSocketStream<Box<dyn ByteStream>>;
 
-/// Where a provider is, and with which key.
+/// The address and the key of a provider.
 pub(crate) struct Endpoint {
     url: Url,
     headers: Vec<(HeaderName, HeaderValue)>,
@@ -58,23 +58,23 @@ impl std::fmt::Debug for Endpoint {
     }
 }
 
-/// Why there is no connection. The detail is for the operator.
+/// Why there is no connection. The detail is for the operator only.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
 pub(crate) struct ConnectError {
-    /// Trying again does not help: the key or the request was refused.
+    /// Retrying does not help: the key or the request was refused.
     pub is_refused: bool,
     pub detail: String,
 }
 
 impl ConnectError {
-    fn passing(detail: impl Into<String>) -> Self {
+    fn retryable(detail: impl Into<String>) -> Self {
         Self { is_refused: false, detail: detail.into() }
     }
 }
 
 impl Endpoint {
-    /// Checks address and key; connects to nothing.
+    /// Checks address and key; does not connect.
     pub fn new(
         provider: &VoiceProvider,
         model: &str,
@@ -102,22 +102,22 @@ impl Endpoint {
 
     fn request(&self) -> Result<Request<()>, ConnectError> {
         let request = self.url.as_str().into_client_request();
-        let mut request = request.map_err(|error| ConnectError::passing(error.to_string()))?;
+        let mut request = request.map_err(|error| ConnectError::retryable(error.to_string()))?;
         request.headers_mut().extend(self.headers.iter().cloned());
         Ok(request)
     }
 
     async fn stream(&self) -> Result<Box<dyn ByteStream>, ConnectError> {
-        let unreachable = |error: std::io::Error| ConnectError::passing(format!("cannot connect: {error}"));
+        let unreachable = |error: std::io::Error| ConnectError::retryable(format!("cannot connect: {error}"));
         let host = self.url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
         let port = self.url.port_or_known_default().unwrap_or(443);
         let stream = TcpStream::connect((host.as_str(), port)).await.map_err(unreachable)?;
-        // Audio must not wait for more audio.
+        // Audio frames are sent immediately.
         let _ = stream.set_nodelay(true);
         let Some(tls) = &self.tls else { return Ok(Box::new(stream)) };
-        let name = ServerName::try_from(host).map_err(|error| ConnectError::passing(error.to_string()))?;
+        let name = ServerName::try_from(host).map_err(|error| ConnectError::retryable(error.to_string()))?;
         let stream = tls.connect(name, stream).await;
-        Ok(Box::new(stream.map_err(|error| ConnectError::passing(format!("TLS: {error}")))?))
+        Ok(Box::new(stream.map_err(|error| ConnectError::retryable(format!("TLS: {error}")))?))
     }
 
     async fn upgrade(&self) -> Result<Socket, ConnectError> {
@@ -134,17 +134,17 @@ impl Endpoint {
                 let is_refused = status.is_client_error() && status.as_u16() != 429;
                 Err(ConnectError { is_refused, detail: format!("the server answers {status}") })
             }
-            Err(error) => Err(ConnectError::passing(error.to_string())),
+            Err(error) => Err(ConnectError::retryable(error.to_string())),
         }
     }
 }
 
-/// A session with a provider.
+/// A connection to a provider.
 pub(crate) struct Connection {
     reader: SplitStream<Socket>,
     queue: Arc<WriteQueue>,
     codec: Box<dyn Codec>,
-    exchange: Exchange,
+    output: CodecOutput,
     events: VecDeque<Event>,
     clock: Interval,
     last_frame: Instant,
@@ -159,20 +159,20 @@ impl std::fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// Connects and sets up the session.
+    /// Connects and sets up the connection.
     pub async fn open(
         provider: &'static VoiceProvider,
         endpoint: &Endpoint,
-        setup: Setup,
+        setup: ConnectionSetup,
     ) -> Result<Self, ConnectError> {
         let opened = tokio::time::timeout(CONNECT_TIMEOUT, Self::set_up(provider, endpoint, setup)).await;
-        opened.unwrap_or_else(|_| Err(ConnectError::passing("the session was not set up in time")))
+        opened.unwrap_or_else(|_| Err(ConnectError::retryable("the session was not set up in time")))
     }
 
     async fn set_up(
         provider: &'static VoiceProvider,
         endpoint: &Endpoint,
-        setup: Setup,
+        setup: ConnectionSetup,
     ) -> Result<Self, ConnectError> {
         let (sink, reader) = endpoint.upgrade().await?.split();
         // In base64.
@@ -189,51 +189,51 @@ impl Connection {
             reader,
             queue,
             codec: (provider.codec)(setup),
-            exchange: Exchange::default(),
+            output: CodecOutput::default(),
             events: VecDeque::new(),
             clock,
             last_frame: Instant::now(),
             last_ping: Instant::now(),
             is_closed: false,
         };
-        connection.codec.open(&mut connection.exchange);
+        connection.codec.open(&mut connection.output);
         connection.flush();
         match connection.next().await {
             Event::Ready => Ok(connection),
             Event::Closed { reason } => Err(ConnectError { is_refused: true, detail: reason }),
             event => {
-                Err(ConnectError::passing(format!("unexpected before the session was set up: {event:?}")))
+                Err(ConnectError::retryable(format!("unexpected before the session was set up: {event:?}")))
             }
         }
     }
 
-    /// Sends audio. Returns how many frames were dropped because the provider is too slow.
+    /// Queues audio. Returns the number of frames that were dropped because the provider is too slow.
     pub fn audio(&mut self, pcm: &[u8]) -> usize {
-        self.codec.audio(pcm, &mut self.exchange);
-        self.exchange.messages.drain(..).map(|text| self.queue.push_audio(text)).sum()
+        self.codec.audio(pcm, &mut self.output);
+        self.output.messages.drain(..).map(|text| self.queue.push_audio(text)).sum()
     }
 
     pub fn send(&mut self, command: Command) {
         let is_close = command == Command::Close;
-        self.codec.command(command, &mut self.exchange);
+        self.codec.command(command, &mut self.output);
         self.flush();
         if is_close {
             self.queue.close();
         }
     }
 
-    /// Ends the connection after what is queued. What still comes is read to its end, because a socket that is closed with
+    /// Closes the connection after the queued messages. Reads until the end, because a socket that is closed with
     /// unread data is reset, and the provider would lose the last messages.
     pub fn close(mut self) {
         self.send(Command::Close);
         tokio::spawn(async move {
             let rest = async { while self.reader.next().await.is_some_and(|frame| frame.is_ok()) {} };
-            // A provider that does not close is left.
+            // A provider that does not close is abandoned.
             let _ = tokio::time::timeout(CLOSE_TIMEOUT, rest).await;
         });
     }
 
-    /// The next event; [`Event::Closed`] for ever once the connection has ended. Cancel-safe.
+    /// The next event; always [`Event::Closed`] once the connection has ended. Cancel-safe.
     pub async fn next(&mut self) -> Event {
         loop {
             if let Some(event) = self.events.pop_front() {
@@ -265,9 +265,9 @@ impl Connection {
 
     fn message(&mut self, text: &[u8]) {
         match serde_json::from_slice::<Value>(text) {
-            Ok(message) => self.codec.message(&message, &mut self.exchange),
+            Ok(message) => self.codec.message(&message, &mut self.output),
             Err(error) => {
-                self.exchange.events.push(Event::Warning(format!("a message that is not JSON: {error}")));
+                self.output.events.push(Event::Warning(format!("a message that is not JSON: {error}")));
             }
         }
         self.flush();
@@ -281,7 +281,7 @@ impl Connection {
             self.last_ping = Instant::now();
             self.queue.push(Queued::Ping);
         }
-        self.codec.tick(&mut self.exchange);
+        self.codec.tick(&mut self.output);
         self.flush();
     }
 
@@ -290,8 +290,8 @@ impl Connection {
     }
 
     fn flush(&mut self) {
-        self.exchange.messages.drain(..).for_each(|text| self.queue.push(Queued::Message(text)));
-        self.events.extend(self.exchange.events.drain(..));
+        self.output.messages.drain(..).for_each(|text| self.queue.push(Queued::Message(text)));
+        self.events.extend(self.output.events.drain(..));
     }
 }
 
@@ -301,7 +301,7 @@ impl Drop for Connection {
     }
 }
 
-/// Writes what is queued until the queue is closed or the provider takes nothing more.
+/// Writes queued messages until the queue is closed or the provider accepts nothing more.
 async fn write(mut sink: SplitSink<Socket, Message>, queue: Arc<WriteQueue>) {
     while let Some(queued) = queue.next().await {
         let message = match queued {

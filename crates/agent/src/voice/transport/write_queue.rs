@@ -1,4 +1,4 @@
-//! The queue of messages to a provider. Bounded: of audio, the oldest is dropped; too many other messages end the
+//! The bounded queue of messages to a provider. Too much audio drops the oldest; too many other messages end the
 //! connection.
 
 use std::collections::VecDeque;
@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// The most bytes of messages other than audio. A result may have a megabyte.
+/// Maximum number of bytes of messages other than audio. One result may have a megabyte.
 const MAX_MESSAGE_BYTES: usize = 16 << 20;
 
 /// The queue between the bridge and the task that writes to the socket.
@@ -23,14 +23,14 @@ struct State {
     queued: VecDeque<Queued>,
     audio_bytes: usize,
     message_bytes: usize,
-    end: Option<End>,
+    end: Option<QueueEnd>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    /// After what is queued.
+enum QueueEnd {
+    /// After the queued messages.
     Closed,
-    /// At once.
+    /// Immediately.
     Failed,
 }
 
@@ -47,9 +47,9 @@ impl WriteQueue {
         Self { max_audio_bytes, state: Mutex::default(), changed: Notify::new(), failed: Notify::new() }
     }
 
-    /// Queues audio. Returns how many frames were dropped to make room.
+    /// Queues audio. Returns the number of frames that were dropped to make space.
     pub fn push_audio(&self, text: String) -> usize {
-        let mut state = self.locked();
+        let mut state = self.lock_state();
         state.audio_bytes += text.len();
         state.queued.push_back(Queued::Audio(text));
         let mut dropped = 0;
@@ -67,7 +67,7 @@ impl WriteQueue {
     }
 
     pub fn push(&self, queued: Queued) {
-        let mut state = self.locked();
+        let mut state = self.lock_state();
         if let Queued::Message(text) = &queued {
             state.message_bytes += text.len();
             if state.message_bytes > MAX_MESSAGE_BYTES {
@@ -84,8 +84,8 @@ impl WriteQueue {
     pub async fn next(&self) -> Option<Queued> {
         loop {
             {
-                let mut state = self.locked();
-                if state.end == Some(End::Failed) {
+                let mut state = self.lock_state();
+                if state.end == Some(QueueEnd::Failed) {
                     return None;
                 }
                 match state.queued.pop_front() {
@@ -106,30 +106,30 @@ impl WriteQueue {
         }
     }
 
-    /// Closes the connection once everything is written.
+    /// Closes the connection once all messages are written.
     pub fn close(&self) {
-        self.locked().end.get_or_insert(End::Closed);
+        self.lock_state().end.get_or_insert(QueueEnd::Closed);
         self.changed.notify_one();
     }
 
-    /// Nothing can be written any more.
+    /// Marks the connection as broken: nothing can be written.
     pub fn fail(&self) {
-        self.locked().end = Some(End::Failed);
+        self.lock_state().end = Some(QueueEnd::Failed);
         self.changed.notify_one();
         self.failed.notify_one();
     }
 
-    /// Resolves when nothing can be written any more.
+    /// Resolves when the connection is broken.
     pub async fn failed(&self) {
         loop {
-            if self.locked().end == Some(End::Failed) {
+            if self.lock_state().end == Some(QueueEnd::Failed) {
                 return;
             }
             self.failed.notified().await;
         }
     }
 
-    fn locked(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -14,10 +14,11 @@ use crate::record::RecordKey;
 use crate::store::Candidate;
 use crate::tokenizer;
 
-/// If fewer than one in so many documents of a segment are allowed, each of them is scored.
+/// If fewer than one in this many documents of a segment are allowed, each of them is scored.
 const SPARSE_FILTER_RATIO: usize = 16;
 
-/// The BM25 statistics. Documents of sources do not count, because how records were ingested must not change their scores.
+/// The BM25 statistics. Documents of sources do not count, because how records were ingested must not change their
+/// scores.
 #[derive(Debug, Clone, Copy)]
 pub struct Statistics<'s> {
     pub searcher: &'s Searcher,

@@ -1,12 +1,13 @@
-//! Vectors on disk: immutable files, each with its keys, sketches and quantized vectors. A file appears atomically, so that
-//! a process may die at any moment and readers need no lock.
+//! Vectors on disk: immutable files, each with its keys, sketches and quantized vectors. A file appears atomically, so
+//! that a process may die at any moment and readers need no lock.
 //!
 //! ```text
 //! "TWVECT01"  length of the header: u64   header: JSON, padded with spaces to 64 bytes
-//! keys: u64 × rows   scales: f32 × rows, padded to 8 bytes   sketches: u64 × words × rows   rows: i8 × dimensions × rows
+//! keys: u64 × rows               scales: f32 × rows, padded to 8 bytes
+//! sketches: u64 × words × rows   rows: i8 × dimensions × rows
 //! ```
-//! Quantization: a row times its scale is the vector; its sketch has one bit per sign. Numbers are in the machine's byte
-//! order, which the magic number detects.
+//! Quantization: a row times its scale is the vector; its sketch has one bit per sign. Numbers are in the machine's
+//! byte order, which the magic number detects.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -25,7 +26,7 @@ use crate::store::{EmbedderId, Error, Result};
 
 const MAGIC: u64 = u64::from_ne_bytes(*b"TWVECT01");
 const EXTENSION: &str = "vec";
-/// New rows are merged with older files that have less than so many times their rows.
+/// New rows are merged with older files that have fewer than this many times their rows.
 const MERGE_RATIO: usize = 2;
 /// How often opening is retried while merges replace files.
 const MAX_OPEN_ATTEMPTS: usize = 10;
@@ -80,7 +81,8 @@ pub fn quantize(vector: &[f32]) -> (Vec<i8>, f32) {
 }
 
 impl Vectors {
-    /// Opens the files of a directory, and reuses those that `previous` has open. If all are the same, returns `previous`.
+    /// Opens the files of a directory, and reuses those that `previous` has open. If all are the same, returns
+    /// `previous`.
     pub fn open(dir: &Path, previous: Option<&Arc<Self>>) -> Result<Arc<Self>> {
         let known = previous.map_or(&[][..], |previous| &previous.files[..]);
         // A merge may remove a file between listing and opening; its rows are in a newer file then.
@@ -262,8 +264,8 @@ impl VectorFileBuilder {
         self.quantized.extend_from_slice(file.quantized());
     }
 
-    /// Writes the file atomically. Its name contains a random number, because readers identify files by name, and numbers
-    /// start again after all vectors are dropped.
+    /// Writes the file atomically. Its name contains a random number, because readers identify files by name, and
+    /// numbers start again after all vectors are dropped.
     fn write(self, dir: &Path, number: u64) -> Result<()> {
         let name = format!("{number:08}-{:016x}.{EXTENSION}", RandomState::new().build_hasher().finish());
         let header = Header { embedder: self.embedder, rows: self.keys.len() };

@@ -1,5 +1,5 @@
-//! Vector search by cosine, exact under any filter. There is no index: a few vectors are all compared; of many, the binary
-//! sketches are compared first and the nearest are rescored with their quantized vectors.
+//! Vector search by cosine, exact under any filter. There is no index: a few vectors are all compared; of many, the
+//! binary sketches are compared first and the nearest are rescored with their quantized vectors.
 
 use std::sync::Arc;
 

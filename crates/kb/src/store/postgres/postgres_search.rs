@@ -1,4 +1,4 @@
-//! CandidateQuery, in one transaction that reads one snapshot.
+//! Search: both candidate lists, in one transaction that reads one snapshot.
 //!
 //! Filters are exact: if few records match, all of them are compared; if many match, candidates are taken in the
 //! order of their score, or along the HNSW index, until enough of them match.
@@ -59,7 +59,7 @@ const NEAREST_EXACT: &str = concat!(
 
 /// How many records match the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Matching {
+enum MatchCount {
     Few,
     Many,
     Unknown,
@@ -98,7 +98,7 @@ pub async fn find_candidates(
     let KeywordCandidates { keyword, keyword_scale, mut matching } =
         keyword_candidates(connection, query, &filter_parameters, &totals).await?;
     if totals.records <= SMALL_KNOWLEDGE_BASE {
-        matching = Matching::Few;
+        matching = MatchCount::Few;
     }
     let vector = match query.vector {
         Some(vector) => {
@@ -109,11 +109,11 @@ pub async fn find_candidates(
     Ok(CandidateLists { keyword, keyword_scale, vector })
 }
 
-/// The keyword list with its scale, and what the search for it has learnt about the filter.
+/// The keyword list with its scale, and what is then known about the number of matching records.
 struct KeywordCandidates {
     keyword: Vec<Candidate>,
     keyword_scale: f32,
-    matching: Matching,
+    matching: MatchCount,
 }
 
 async fn keyword_candidates(
@@ -124,15 +124,15 @@ async fn keyword_candidates(
 ) -> Result<KeywordCandidates> {
     let words = tokenizer::query_terms(query.text);
     if words.is_empty() || query.limit == 0 {
-        let matching = Matching::Unknown;
+        let matching = MatchCount::Unknown;
         return Ok(KeywordCandidates { keyword: Vec::new(), keyword_scale: 0.0, matching });
     }
     let Scores { by_record, scale } = all_scores(connection, &words, totals).await?;
-    let mut unexamined = Unexamined(by_record);
+    let mut unexamined = CandidateQueue(by_record);
     let mut found = Vec::new();
-    let mut matching = Matching::Unknown;
+    let mut matching = MatchCount::Unknown;
     let (mut examined, mut step) = (0, query.limit * 2);
-    while !unexamined.0.is_empty() && found.len() < query.limit && matching != Matching::Few {
+    while !unexamined.0.is_empty() && found.len() < query.limit && matching != MatchCount::Few {
         let best = unexamined.take_best(step);
         examined += best.len();
         step = examined * 4;
@@ -140,12 +140,12 @@ async fn keyword_candidates(
         let rows = filter_parameters.query(connection, MATCHING_DOCS, &[&docs]).await?;
         found.extend(candidates(best, &keys_of(&rows)?));
         if found.len() * 5 >= examined {
-            matching = Matching::Many;
-        } else if matching == Matching::Unknown && found.len() < query.limit {
+            matching = MatchCount::Many;
+        } else if matching == MatchCount::Unknown && found.len() < query.limit {
             let rows =
                 filter_parameters.query(connection, FIRST_MATCHING, &[&((MAX_EXACT + 1) as i64)]).await?;
-            matching = if rows.len() <= MAX_EXACT { Matching::Few } else { Matching::Many };
-            if matching == Matching::Few {
+            matching = if rows.len() <= MAX_EXACT { MatchCount::Few } else { MatchCount::Many };
+            if matching == MatchCount::Few {
                 let rest = std::mem::take(&mut unexamined.0);
                 found.extend(candidates(rest, &keys_of(&rows)?));
             }
@@ -181,9 +181,9 @@ async fn all_scores(connection: &mut Connection, words: &[(String, f32)], totals
 }
 
 /// Scored documents that were not examined yet.
-struct Unexamined(Vec<(f32, u32)>);
+struct CandidateQueue(Vec<(f32, u32)>);
 
-impl Unexamined {
+impl CandidateQueue {
     /// The best `count`, and those with the same score as the last of them.
     fn take_best(&mut self, count: usize) -> Vec<(f32, u32)> {
         if count >= self.0.len() {
@@ -220,16 +220,16 @@ async fn vector_candidates(
     vector: &[f32],
     limit: usize,
     filter_parameters: &FilterParameters<'_>,
-    mut matching: Matching,
+    mut matching: MatchCount,
 ) -> Result<Vec<Candidate>> {
     let Some(stored) = stored_embedder(connection).await? else { return Ok(Vec::new()) };
     stored.check_query(vector)?;
-    if matching == Matching::Unknown {
+    if matching == MatchCount::Unknown {
         let rows = filter_parameters.query(connection, COUNT_MATCHING, &[&((MAX_EXACT + 1) as i64)]).await?;
         let count: i64 = rows.first().map_or(Ok(0), |row| get(row, "count"))?;
-        matching = if count <= MAX_EXACT as i64 { Matching::Few } else { Matching::Many };
+        matching = if count <= MAX_EXACT as i64 { MatchCount::Few } else { MatchCount::Many };
     }
-    let sql = if matching == Matching::Few { NEAREST_EXACT } else { NEAREST_BY_INDEX };
+    let sql = if matching == MatchCount::Few { NEAREST_EXACT } else { NEAREST_BY_INDEX };
     let mut row_limit = limit * 2;
     loop {
         let rows = filter_parameters.query(connection, sql, &[&vector, &(row_limit as i64)]).await?;

@@ -11,7 +11,7 @@ use crate::validate::bound::BOUNDS;
 use crate::validate::compiled_schema::{NumberRule, StringRule};
 
 fn format(keywords: &Keywords<'_>) -> Option<&'static Format> {
-    keywords.get(Keyword::Format).and_then(Value::as_str).and_then(Format::named)
+    keywords.get(Keyword::Format).and_then(Value::as_str).and_then(Format::from_name)
 }
 
 pub fn number(keywords: &Keywords<'_>) -> Result<Box<[NumberRule]>> {

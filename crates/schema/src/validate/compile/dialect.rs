@@ -20,7 +20,7 @@ const VOCABULARIES: [(Vocabulary, &[&str]); 5] = [
 
 impl Dialect {
     /// The dialect that `$schema` names. An unknown meta-schema counts as the current draft's.
-    pub fn named(uri: &str, documents: &[(&str, &Value)]) -> Self {
+    pub fn from_name(uri: &str, documents: &[(&str, &Value)]) -> Self {
         let uri = normalize_id(uri);
         let older = ["https://json-schema.org/draft/2019-09/", "http://json-schema.org/draft-0"];
         if older.iter().any(|start| uri.starts_with(start)) {

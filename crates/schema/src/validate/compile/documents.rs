@@ -202,7 +202,7 @@ impl<'s> Documents<'s> {
 }
 
 fn own_dialect(schema: &Value, documents: &[(&str, &Value)]) -> Option<Dialect> {
-    schema.get("$schema").and_then(Value::as_str).map(|uri| Dialect::named(uri, documents))
+    schema.get("$schema").and_then(Value::as_str).map(|uri| Dialect::from_name(uri, documents))
 }
 
 fn by_pointer<'s>(from: &SchemaWithBase<'s>, segments: &str) -> Option<SchemaWithBase<'s>> {

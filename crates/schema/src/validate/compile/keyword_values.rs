@@ -58,7 +58,7 @@ impl<'s> Keywords<'s> {
     pub fn types(&self) -> Result<DeclaredTypes> {
         let mut declared = DeclaredTypes { types: TypeSet::NONE, count: 0 };
         for name in self.type_names() {
-            let named = TypeSet::named(name.as_str().unwrap_or_default());
+            let named = TypeSet::from_name(name.as_str().unwrap_or_default());
             if named.is_empty() {
                 return Err(CompileError::new(format!(
                     "`type` must be a type name or a list of them, got {name}"

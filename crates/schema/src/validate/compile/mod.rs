@@ -1,5 +1,5 @@
-//! Compiles a schema into nodes. As in Ajv, a `$ref` whose target contains no reference is inlined, and any other target
-//! becomes a function that is called. The difference shows in schema paths and in where defaults are filled in.
+//! Compiles a schema into nodes. As in Ajv, a `$ref` whose target contains no reference is inlined, and any other
+//! target becomes a function that is called. The difference shows in schema paths and in where defaults are filled in.
 
 mod compile_array;
 mod compile_logic;
@@ -199,7 +199,7 @@ impl<'s> Compiler<'s> {
         let base = uri::resolve(&scope.base, uri::normalize_id(id));
         let base = base.map_or_else(|| Rc::clone(&scope.base), Into::into);
         let named = keywords.get(Keyword::Schema).and_then(Value::as_str);
-        let dialect = named.map_or(scope.dialect, |named| Dialect::named(named, self.documents.others));
+        let dialect = named.map_or(scope.dialect, |named| Dialect::from_name(named, self.documents.others));
         Some(Scope { base, dialect, is_composite: scope.is_composite })
     }
 

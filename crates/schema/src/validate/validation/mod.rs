@@ -108,12 +108,12 @@ impl<'c> Validation<'c> {
     /// Applies a schema to a child of the current instance.
     #[inline]
     fn visit_child<M: Mode>(&mut self, id: NodeId, data: M::Ref<'_>, location: &Location<'_>) -> bool {
-        self.untracked(|validation| validation.visit::<M>(id, data, location))
+        self.without_tracking(|validation| validation.visit::<M>(id, data, location))
     }
 
     /// Runs without recording what is evaluated.
     #[inline]
-    fn untracked<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
+    fn without_tracking<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
         let outer = self.evaluated.take();
         let result = run(self);
         self.evaluated = outer;
@@ -122,11 +122,11 @@ impl<'c> Validation<'c> {
 
     /// Runs a schema for the current instance; what it evaluates counts if the instance is valid.
     fn tracked_if_valid(&mut self, run: impl FnOnce(&mut Self) -> bool) -> bool {
-        if self.evaluated.is_some() { self.tracked(run, |is_valid| is_valid) } else { run(self) }
+        if self.evaluated.is_some() { self.with_tracking(run, |is_valid| is_valid) } else { run(self) }
     }
 
     /// Runs with a record of its own, which is added to the outer one if the result `counts`.
-    fn tracked(&mut self, run: impl FnOnce(&mut Self) -> bool, counts: fn(bool) -> bool) -> bool {
+    fn with_tracking(&mut self, run: impl FnOnce(&mut Self) -> bool, counts: fn(bool) -> bool) -> bool {
         let outer = self.evaluated.replace(Box::default());
         let is_valid = run(self);
         let own = std::mem::replace(&mut self.evaluated, outer);
@@ -150,7 +150,7 @@ impl<'c> Validation<'c> {
         }
         let is_valid = if node.tracks_evaluated {
             // Its `unevaluated…` keywords ignore everything that schemas beside this one have evaluated.
-            self.tracked(|validation| validation.rules(node, &mut instance), |_| true)
+            self.with_tracking(|validation| validation.rules(node, &mut instance), |_| true)
         } else {
             self.rules(node, &mut instance)
         };

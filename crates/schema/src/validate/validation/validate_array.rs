@@ -122,7 +122,7 @@ impl Validation<'_> {
         for (index, data) in M::items(&mut instance.data).enumerate() {
             let location = &position.location.index(index);
             let mut item = Instance { data, position: Position { location, ..position } };
-            if self.untracked(|validation| validation.try_subschema::<M>(rule.item, &mut item)) {
+            if self.without_tracking(|validation| validation.try_subschema::<M>(rule.item, &mut item)) {
                 matches += 1;
                 if let Some(evaluated) = &mut self.evaluated {
                     evaluated.single_items.push(index);

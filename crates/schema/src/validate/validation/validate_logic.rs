@@ -63,7 +63,7 @@ impl<'c> Validation<'c> {
     /// would double the work at each level of a nested value.)
     pub(super) fn explain<M: Mode>(&mut self, schema: Subschema, instance: &mut Instance<'_, '_, M>) {
         if let Some(schema) = schema.filter(|_| M::COLLECTS && self.can_try::<M>()) {
-            self.untracked(|validation| validation.apply(schema, instance));
+            self.without_tracking(|validation| validation.apply(schema, instance));
         }
     }
 
@@ -75,7 +75,7 @@ impl<'c> Validation<'c> {
     #[inline(never)]
     fn not<M: Mode>(&mut self, schema: Subschema, instance: &mut Instance<'_, '_, M>) -> bool {
         let before = self.error_count;
-        let is_match = self.untracked(|validation| validation.try_subschema(schema, instance));
+        let is_match = self.without_tracking(|validation| validation.try_subschema(schema, instance));
         self.discard_errors_since(before);
         !is_match || self.fail::<M>(instance.position, || ("not", json!({}), "must NOT be valid".to_owned()))
     }
@@ -107,7 +107,7 @@ impl<'c> Validation<'c> {
         for (index, branch) in branches.iter().enumerate() {
             if first.is_none() {
                 first = self.branch(*branch, instance).then_some(index);
-            } else if self.untracked(|validation| validation.try_subschema(*branch, instance)) {
+            } else if self.without_tracking(|validation| validation.try_subschema(*branch, instance)) {
                 second = Some(index);
                 break;
             }

@@ -1,7 +1,8 @@
-//! Dynamic imports. The parser records their positions, and the specifier is read from the text: no walk over the tree.
+//! Dynamic imports. The parser records their positions, and the specifier is read from the text; the syntax tree is
+//! not visited.
 
 use super::module::{Module, Request};
-use super::parse::range;
+use super::parse_module::range;
 use super::specifier::Target;
 use crate::excerpt::excerpt;
 use oxc_syntax::module_record::ModuleRecord;

@@ -1,4 +1,4 @@
-//! A turn that runs in this process: its events, which listeners read as they come, and the signals to it.
+//! A turn that runs in this process: its events, which listeners read as they arrive, and the signals to it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -36,7 +36,7 @@ impl LiveTurn {
         }
     }
 
-    /// Adds an event. Consecutive pieces of one part become one event: a position may be inside of it.
+    /// Adds an event. Consecutive pieces of one part become one event, so a position may be inside of it.
     pub fn push(&self, event: Event) {
         let end = event.position;
         {
@@ -55,10 +55,10 @@ impl LiveTurn {
     }
 
     /// The events after a position.
-    pub fn after(&self, position: u64) -> Vec<Event> {
+    pub fn events_after(&self, position: u64) -> Vec<Event> {
         let events = self.events();
         let start = events.partition_point(|event| event.position <= position);
-        events[start..].iter().filter_map(|event| event.after(position)).collect()
+        events[start..].iter().filter_map(|event| event.suffix_after(position)).collect()
     }
 
     pub fn progress(&self) -> watch::Receiver<Progress> {
@@ -69,7 +69,7 @@ impl LiveTurn {
         self.stop.send_replace(true);
     }
 
-    /// Resolves when the turn is stopped, or when nobody has listened for the grace time.
+    /// Resolves when the turn is stopped, or had no listener for the grace time.
     pub async fn cancelled(&self, grace: Duration) {
         let mut stop = self.stop.subscribe();
         let mut listeners = self.listeners.subscribe();

@@ -1,4 +1,4 @@
-//! `[voice]` of the configuration, and the options that follow from it. No environment is read here.
+//! `[voice]` of the configuration, and the options that follow from it. Does not read the environment.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,26 +13,26 @@ use super::transport::{Endpoint, VoiceProvider, voice_provider};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct VoiceSection {
-    /// `gemini-live`, `openai-realtime` or `gpt-live`. Unset: there is no voice.
+    /// `gemini-live`, `openai-realtime` or `gpt-live`. Unset: voice is off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The address of the API (`ws:` or `wss:`), for servers that are not the provider's own.
+    /// The address of the API (`ws:` or `wss:`), for servers other than the provider's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// The environment variable that has the key.
+    /// The environment variable that contains the key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_env: Option<String>,
     /// The model's voice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub voice: Option<String>,
-    /// The filler when a tool takes long, where the model can say it. Empty: nothing.
+    /// The filler while a tool runs, where the model supports it. Empty: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filler: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filler_after_ms: Option<u32>,
-    /// Words that mean yes and no, by language; added to the known ones.
+    /// Words that mean yes and no, by language, in addition to the built-in ones.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub lexicon: BTreeMap<String, YesNoWords>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,7 +51,7 @@ pub struct VoiceSection {
     pub slow_client_s: Option<u32>,
 }
 
-/// The options in force.
+/// The options in use.
 #[derive(Debug)]
 pub struct VoiceOptions {
     pub(crate) provider: &'static VoiceProvider,
@@ -67,16 +67,16 @@ pub struct VoiceOptions {
     pub idle: Duration,
     pub max: Duration,
     pub farewell: Duration,
-    /// A client that takes nothing for so long is disconnected.
+    /// A client that accepts no data for this long is disconnected.
     pub slow_client: Duration,
 }
 
 impl VoiceSection {
-    /// Finds mistakes without asking anyone.
+    /// Checks the section without network access.
     pub fn check(&self) -> Result<(), String> {
         let Some(provider) = &self.provider else { return Ok(()) };
         let provider = voice_provider(provider)?;
-        // The certificates of the system are not needed to check an address.
+        // Checking an address does not need the system's certificates.
         let model = self.model.as_deref().unwrap_or(provider.default_model);
         check_model(model)?;
         Endpoint::new(provider, model, self.url.as_deref(), None, system_tls)?;
@@ -101,7 +101,7 @@ impl VoiceSection {
         let provider = voice_provider(provider)?;
         let name = self.key_env.as_deref().unwrap_or(provider.key_env);
         let key = variable(name).filter(|key| !key.trim().is_empty());
-        // A server of one's own may need no key.
+        // A self-hosted server may need no key.
         if key.is_none() && (self.key_env.is_some() || self.url.is_none()) {
             return Err(format!("`[voice] provider = \"{}\"` needs a key: set {name}", provider.name));
         }

@@ -15,7 +15,7 @@ use crate::json::{self, locate};
 /// The beginning of a message about arguments.
 const REFUSED: &str = "an example of `doc.md` does not match `parameters`: ";
 
-/// The most problems that the finding about one example names.
+/// Maximum number of problems in the finding about one example.
 const MAX_NAMED: usize = 3;
 
 /// Checks each example. Without a validator (the schema itself is not valid) only their syntax.

@@ -4,11 +4,11 @@ use super::*;
 fn a_template_is_split_into_text_arguments_and_variables() {
     let template = Template::parse("a{b}c${D}{e f}{");
     let expected = [
-        Piece::Text("a".to_owned()),
-        Piece::Argument("b".to_owned()),
-        Piece::Text("c".to_owned()),
-        Piece::Variable("D".to_owned()),
-        Piece::Text("{e f}{".to_owned()),
+        TemplatePart::Text("a".to_owned()),
+        TemplatePart::Argument("b".to_owned()),
+        TemplatePart::Text("c".to_owned()),
+        TemplatePart::Variable("D".to_owned()),
+        TemplatePart::Text("{e f}{".to_owned()),
     ];
     assert_eq!(template.pieces(), expected);
     assert_eq!(Template::parse("{x}").only_argument(), Some("x"));

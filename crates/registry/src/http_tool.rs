@@ -1,4 +1,4 @@
-//! The request of an `http` tool, as it is declared: templates with places for arguments and secrets.
+//! The request of an `http` tool, as it is declared: templates with placeholders for arguments and secrets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,13 +26,13 @@ pub struct HttpTool {
     pub data: Option<String>,
 }
 
-/// A text with places: `{argument}`, and `${VARIABLE}` of the environment.
+/// A text with placeholders: `{argument}`, and `${VARIABLE}` of the environment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Template(Vec<Piece>);
+pub struct Template(Vec<TemplatePart>);
 
 /// A part of a template.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Piece {
+pub enum TemplatePart {
     Text(String),
     Argument(String),
     Variable(String),
@@ -53,42 +53,42 @@ impl Template {
             };
             plain.push_str(before.strip_suffix('$').unwrap_or(before));
             if !plain.is_empty() {
-                pieces.push(Piece::Text(std::mem::take(&mut plain)));
+                pieces.push(TemplatePart::Text(std::mem::take(&mut plain)));
             }
             let is_variable = before.ends_with('$');
-            let piece = if is_variable { Piece::Variable } else { Piece::Argument };
+            let piece = if is_variable { TemplatePart::Variable } else { TemplatePart::Argument };
             pieces.push(piece(name.to_owned()));
             rest = behind;
         }
         plain.push_str(rest);
         if !plain.is_empty() {
-            pieces.push(Piece::Text(plain));
+            pieces.push(TemplatePart::Text(plain));
         }
         Self(pieces)
     }
 
-    pub fn pieces(&self) -> &[Piece] {
+    pub fn pieces(&self) -> &[TemplatePart] {
         &self.0
     }
 
     /// The argument, if the template consists of one argument only.
     pub fn only_argument(&self) -> Option<&str> {
         match self.0.as_slice() {
-            [Piece::Argument(name)] => Some(name),
+            [TemplatePart::Argument(name)] => Some(name),
             _ => None,
         }
     }
 
     pub fn arguments(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|piece| match piece {
-            Piece::Argument(name) => Some(name.as_str()),
+            TemplatePart::Argument(name) => Some(name.as_str()),
             _ => None,
         })
     }
 
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|piece| match piece {
-            Piece::Variable(name) => Some(name.as_str()),
+            TemplatePart::Variable(name) => Some(name.as_str()),
             _ => None,
         })
     }
@@ -132,5 +132,5 @@ pub fn visit_strings(value: &Value, visit: &mut impl FnMut(&str)) {
 }
 
 #[cfg(test)]
-#[path = "http_tests.rs"]
+#[path = "http_tool_tests.rs"]
 mod tests;

@@ -1,10 +1,10 @@
-//! Counters of voice sessions. Sound alone does not show that a session works, so the level of the output is measured too.
+//! Counters of voice sessions. Received audio does not prove that a session works, so its level is measured too.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Upper bounds of the histograms of durations, in microseconds. Longer ones are in the last bucket.
+/// Upper bounds of the histograms of durations, in microseconds. Longer durations are in the last bucket.
 pub const DURATION_BOUNDS_US: [u64; 16] = [
     50,
     100,
@@ -25,22 +25,22 @@ pub const DURATION_BOUNDS_US: [u64; 16] = [
 ];
 /// Upper bounds of the histogram of levels, in dB below full scale.
 pub const LEVEL_BOUNDS_DB: [f64; 6] = [-60.0, -50.0, -40.0, -30.0, -20.0, f64::INFINITY];
-/// A turn whose audio is below this level is silent.
+/// Turns with a lower level count as silent.
 const SILENT_DB: f64 = -60.0;
 
-/// How often values fell into each bucket, and their sum.
+/// A histogram: the count of each bucket, and the sum.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Histogram<const N: usize> {
     pub counts: [u64; N],
     pub sum: f64,
 }
 
-/// The numbers since the start.
+/// The counters since the start.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VoiceMetrics {
     pub provider: String,
     pub model: String,
-    /// Sessions that run now.
+    /// Number of running sessions.
     pub running: u64,
     pub started: u64,
     /// By [`super::EndReason::as_str`].
@@ -49,14 +49,14 @@ pub struct VoiceMetrics {
     pub first_audio: Histogram<16>,
     /// From a call to its result.
     pub tool_time: Histogram<16>,
-    /// The bridge's own time for a frame of audio, in either direction.
+    /// The bridge's own processing time of an audio frame, in either direction.
     pub frame_time: Histogram<16>,
     /// The level of the audio of each turn.
     pub output_level: Histogram<6>,
     pub turns: u64,
     /// Turns in which the model neither spoke nor called a tool.
     pub empty_turns: u64,
-    /// Turns with audio that nobody can hear.
+    /// Turns with inaudible audio.
     pub silent_turns: u64,
     pub interruptions: u64,
     pub reconnects: u64,
@@ -64,7 +64,7 @@ pub struct VoiceMetrics {
     pub resumes: u64,
     pub fillers: u64,
     pub dropped_frames: u64,
-    /// Answers by voice, by their meaning.
+    /// Spoken answers, by their meaning.
     pub spoken_answers: BTreeMap<&'static str, u64>,
 }
 
@@ -97,17 +97,17 @@ impl Metrics {
     }
 
     pub fn read(&self) -> VoiceMetrics {
-        self.locked().clone()
+        self.lock_state().clone()
     }
 
-    /// Changes counters.
+    /// Changes the counters.
     pub fn count(&self, change: impl FnOnce(&mut VoiceMetrics)) {
-        change(&mut self.locked());
+        change(&mut self.lock_state());
     }
 
-    /// Counts a turn of the model, with the level of its audio if there was any.
+    /// Counts a turn of the model, with the level of its audio, if any.
     pub fn count_turn(&self, level: Option<f64>, is_empty: bool) {
-        let mut metrics = self.locked();
+        let mut metrics = self.lock_state();
         metrics.turns += 1;
         metrics.empty_turns += u64::from(is_empty);
         if let Some(level) = level {
@@ -117,7 +117,7 @@ impl Metrics {
         }
     }
 
-    fn locked(&self) -> MutexGuard<'_, VoiceMetrics> {
+    fn lock_state(&self) -> MutexGuard<'_, VoiceMetrics> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -21,7 +21,7 @@ pub struct FinishedTurn<'a> {
     pub elapsed: Duration,
 }
 
-/// A request to the model that has ended: `chat` in OpenTelemetry's conventions for generative AI.
+/// A finished request to the model: `chat` in OpenTelemetry's conventions for generative AI.
 #[derive(Debug, Clone, Copy)]
 pub struct FinishedRequest<'a> {
     pub span: Span,
@@ -35,7 +35,7 @@ pub struct FinishedRequest<'a> {
     pub elapsed: Duration,
 }
 
-/// Receives what has ended, on the thread that ends it: it must not block.
+/// Receives finished turns and requests, on the thread that ends them: must not block.
 pub trait AgentObserver: Send + Sync + std::fmt::Debug {
     fn turn_finished(&self, turn: &FinishedTurn<'_>);
     fn request_finished(&self, request: &FinishedRequest<'_>);

@@ -1,5 +1,5 @@
-//! Turns that wait for a person's answer, or were interrupted. They continue whoever gives the answer: a wire of this
-//! process tells, and the store is asked for the answers of others.
+//! Turns that wait for a confirmation, or were interrupted. Answers given in this process arrive directly; answers
+//! given in other processes are polled from the store.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,26 +9,26 @@ use tokio::sync::broadcast::error::RecvError;
 use toolwright_contract::{Mode, Principal};
 use toolwright_orchestrator::store::{self, Backend, ConversationLog, SessionRecord};
 
-use crate::agent::{Agent, RunOptions, Turn, committed};
+use crate::agent::{Agent, RunOptions, Turn, commit_events};
 use crate::conversation::{Conversation, LoggedTurn, from_entry};
 use crate::error::Error;
 use crate::event::EventBody;
-use crate::log_writer::{LogWriter, Opening, RECORDING};
+use crate::log_writer::{LogWriter, OpenOutcome, RECORDING};
 
-/// How often the store is asked for answers that were given in other processes.
+/// How often the store is polled for answers that were given in other processes.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// How often a log is tried that another writer has open for a moment, and one that another process writes.
+/// Delay before a log is tried again that another writer has open.
 const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 const OTHER_PROCESS_INTERVAL: Duration = Duration::from_millis(200);
-/// How many logs are looked at together after a start.
+/// How many logs are read in parallel after a start.
 const PAGE: usize = 256;
 
-/// The confirmation requests that turns of this process wait for, by session.
+/// The confirmation requests of waiting turns of this process, by session.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting(Mutex<HashMap<String, Vec<String>>>);
 
 impl Waiting {
-    /// Replaces what is known of a session.
+    /// Replaces the known requests of a session.
     pub fn watch(&self, session: &str, conversation: &Conversation) {
         let tools = conversation.turns.iter().flat_map(|turn| turn.reply.tools());
         let waiting = tools.filter(|tool| tool.result.is_none()).filter_map(|tool| tool.approval.as_ref());
@@ -55,22 +55,22 @@ impl Waiting {
     }
 }
 
-/// Which turns continue.
+/// Selects the turns to continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Continue {
-    /// Those that have paused, and wait for nothing any more.
+enum ContinueScope {
+    /// Paused turns whose calls are all answered.
     Answered,
-    /// Also those whose process has died while calls ran or were to be answered. One that the model was answering is
-    /// repeated only when its client returns: the answer has a cost, and nobody may want it any more. One that has just been
-    /// continued must have got further since: it may be what has stopped the process.
+    /// Also turns whose process has died while calls ran or were to be answered. A turn interrupted during the
+    /// model's answer is repeated only when its client returns: a response has a cost, and may no longer be wanted. A
+    /// turn that made no progress since its last resumption is not resumed again: it may have crashed the process.
     BetweenSteps { was_resumed: bool },
-    /// All that have not ended.
+    /// All turns that have not ended.
     Interrupted,
-    /// As `Answered`, of a task that a voice model has delegated.
+    /// As `Answered`, for a delegation of a voice model.
     Delegated,
 }
 
-impl Continue {
+impl ContinueScope {
     fn includes(self, turn: &LoggedTurn) -> bool {
         let has_calls = || turn.last_step().is_some_and(|step| step.tools().next().is_some());
         let is_interrupted = turn.reply.outcome.is_none();
@@ -83,25 +83,25 @@ impl Continue {
 }
 
 impl Agent {
-    /// The turn that runs, here or in another process. One that was interrupted, or was answered meanwhile, continues
-    /// first. `None` when the last turn has ended, or waits.
+    /// The running turn, here or in another process. An interrupted or answered turn is continued first. `None` when
+    /// the last turn has ended, or waits.
     pub async fn resume(&self, session: &str, principal: &Arc<Principal>) -> Result<Option<Turn>, Error> {
         loop {
             if let Some(turn) = self.running_turn(session).await? {
                 return Ok(Some(turn));
             }
             let principal = Some(Arc::clone(principal));
-            match self.continue_session(session, Continue::Interrupted, principal).await? {
-                // Its first event may not be written yet.
-                Continued::Running => tokio::time::sleep(RETRY_INTERVAL).await,
-                Continued::Turn(turn) => return Ok(Some(turn)),
-                Continued::Nothing => return Ok(None),
+            match self.continue_session(session, ContinueScope::Interrupted, principal).await? {
+                // The first event of the turn may not be written yet.
+                ContinueOutcome::Running => tokio::time::sleep(RETRY_INTERVAL).await,
+                ContinueOutcome::Turn(turn) => return Ok(Some(turn)),
+                ContinueOutcome::Nothing => return Ok(None),
             }
         }
     }
 
-    /// After a start: continues turns whose answers have come, and those that were interrupted while calls ran. The other
-    /// interrupted ones continue when their clients return, and are counted in the log.
+    /// After a start: continues turns whose answers have arrived, and those that were interrupted while calls ran.
+    /// Other interrupted turns continue when their clients return; the log has their number.
     pub async fn recover(&self) -> store::Result<()> {
         let (mut after, mut interrupted) = (String::new(), 0_usize);
         loop {
@@ -115,10 +115,12 @@ impl Agent {
                     continue;
                 }
                 let was_resumed = matches!(event.body, EventBody::TurnResumed);
-                let wanted = Continue::BetweenSteps { was_resumed };
+                let wanted = ContinueScope::BetweenSteps { was_resumed };
                 match self.continue_session(session, wanted, None).await {
-                    Ok(Continued::Nothing) => interrupted += usize::from(self.is_interrupted(session).await?),
-                    Ok(Continued::Running | Continued::Turn(_)) => {}
+                    Ok(ContinueOutcome::Nothing) => {
+                        interrupted += usize::from(self.is_interrupted(session).await?)
+                    }
+                    Ok(ContinueOutcome::Running | ContinueOutcome::Turn(_)) => {}
                     Err(error) => {
                         tracing::warn!(session, "could not continue a turn after the start: {error}");
                     }
@@ -138,7 +140,7 @@ impl Agent {
         Ok(conversation.turns.last().is_some_and(|turn| turn.reply.outcome.is_none()))
     }
 
-    /// Continues turns whose calls were approved, declined or not answered in time, through another wire of this process.
+    /// Continues turns whose calls were approved, rejected or not answered in time, on any wire of this process.
     pub(crate) fn receive_deferred_results(&self) {
         let mut results = self.0.orchestrator.deferred_results();
         let agent = Arc::downgrade(&self.0);
@@ -146,7 +148,7 @@ impl Agent {
             loop {
                 let session = match results.recv().await {
                     Ok(result) => result.session,
-                    // The store is asked for what was missed.
+                    // Missed answers are read from the store.
                     Err(RecvError::Lagged(_)) => continue,
                     Err(RecvError::Closed) => return,
                 };
@@ -177,7 +179,9 @@ impl Agent {
         let orchestrator = &self.0.orchestrator;
         let closed = match orchestrator.store().closed_confirmations(&ids, orchestrator.now()).await {
             Ok(closed) => closed,
-            Err(error) => return tracing::warn!("could not ask for answers to approval requests: {error}"),
+            Err(error) => {
+                return tracing::warn!("could not ask for answers to confirmation requests: {error}");
+            }
         };
         let mut sessions: Vec<&String> = closed.iter().filter_map(|id| requests.get(id)).collect();
         sessions.sort();
@@ -188,22 +192,22 @@ impl Agent {
         }
     }
 
-    /// Continues the delegated task of a voice session once its calls are answered.
+    /// Continues the delegation of a voice session once its calls are answered.
     pub(crate) async fn continue_delegated(&self, session: &str) -> Result<Option<Turn>, Error> {
         loop {
-            match self.continue_session(session, Continue::Delegated, None).await? {
-                Continued::Running => self.wait_for_running(session).await,
-                Continued::Turn(turn) => return Ok(Some(turn)),
-                Continued::Nothing => return Ok(None),
+            match self.continue_session(session, ContinueScope::Delegated, None).await? {
+                ContinueOutcome::Running => self.wait_for_running(session).await,
+                ContinueOutcome::Turn(turn) => return Ok(Some(turn)),
+                ContinueOutcome::Nothing => return Ok(None),
             }
         }
     }
 
     async fn continue_answered(&self, session: &str) {
         loop {
-            match self.continue_session(session, Continue::Answered, None).await {
-                Ok(Continued::Running) => self.wait_for_running(session).await,
-                Ok(Continued::Turn(_) | Continued::Nothing) => return,
+            match self.continue_session(session, ContinueScope::Answered, None).await {
+                Ok(ContinueOutcome::Running) => self.wait_for_running(session).await,
+                Ok(ContinueOutcome::Turn(_) | ContinueOutcome::Nothing) => return,
                 Err(error) => {
                     return tracing::warn!(session, "could not continue a turn after an answer: {error}");
                 }
@@ -211,56 +215,57 @@ impl Agent {
         }
     }
 
-    /// Records what has become of a session's calls, and continues its last turn if it is one of those that are wanted.
+    /// Records the results of a session's calls, and continues its last turn if the scope includes it.
     async fn continue_session(
         &self,
         id: &str,
-        wanted: Continue,
+        wanted: ContinueScope,
         principal: Option<Arc<Principal>>,
-    ) -> Result<Continued, Error> {
+    ) -> Result<ContinueOutcome, Error> {
         let session = match self.active_session(id).await {
             Ok(session) => session,
             Err(Error::Store(error)) => return Err(error.into()),
             Err(_) => {
                 self.0.waiting.forget(id);
-                return Ok(Continued::Nothing);
+                return Ok(ContinueOutcome::Nothing);
             }
         };
-        // The turns of a voice session are its bridge's.
-        if session.mode == Mode::Voice && wanted != Continue::Delegated {
+        // The turns of a voice session belong to its bridge.
+        if session.mode == Mode::Voice && wanted != ContinueScope::Delegated {
             self.0.waiting.forget(id);
-            return Ok(Continued::Nothing);
+            return Ok(ContinueOutcome::Nothing);
         }
         let conversation = Conversation::load(&self.0.orchestrator, id).await?;
         let logged = conversation.end;
         let Some(conversation) = self.with_missing_events(&session, conversation).await? else {
-            return Ok(Continued::Running);
+            return Ok(ContinueOutcome::Running);
         };
         self.0.waiting.watch(id, &conversation);
-        let is_stuck = wanted == Continue::BetweenSteps { was_resumed: true } && conversation.end == logged;
+        let is_stuck =
+            wanted == ContinueScope::BetweenSteps { was_resumed: true } && conversation.end == logged;
         let Some(last) = conversation.turns.last().filter(|last| !is_stuck && wanted.includes(last)) else {
-            return Ok(Continued::Nothing);
+            return Ok(ContinueOutcome::Nothing);
         };
         let turn = last.id.to_string();
         match self.open_log(id, &turn, conversation).await? {
-            Opening::Opened(writer) => self.continue_turn(&session, *writer, wanted, principal).await,
-            Opening::Busy(_) => Ok(Continued::Running),
+            OpenOutcome::Opened(writer) => self.continue_turn(&session, *writer, wanted, principal).await,
+            OpenOutcome::Busy(_) => Ok(ContinueOutcome::Running),
         }
     }
 
-    /// Continues the last turn, unless another writer has done so before the log was opened.
+    /// Continues the last turn, unless another writer did so before the log was opened.
     async fn continue_turn(
         &self,
         session: &Arc<SessionRecord>,
         mut writer: LogWriter,
-        wanted: Continue,
+        wanted: ContinueScope,
         principal: Option<Arc<Principal>>,
-    ) -> Result<Continued, Error> {
+    ) -> Result<ContinueOutcome, Error> {
         let resumed_at = writer.conversation.end;
         let last = writer.conversation.turns.last().filter(|last| wanted.includes(last));
         let Some((turn, context)) = last.map(|last| (last.id.to_string(), Arc::clone(&last.context))) else {
             writer.close().await;
-            return Ok(Continued::Nothing);
+            return Ok(ContinueOutcome::Nothing);
         };
         let run = RunOptions { principal, context, replaces: None };
         let context = match self.run_context(session, &run, &turn).await {
@@ -270,23 +275,23 @@ impl Agent {
                 return Err(error);
             }
         };
-        committed(&mut writer, vec![EventBody::TurnResumed]).await?;
-        self.spawn(self.run(writer, context), resumed_at).map(Continued::Turn)
+        commit_events(&mut writer, vec![EventBody::TurnResumed]).await?;
+        self.spawn(self.run(writer, context), resumed_at).map(ContinueOutcome::Turn)
     }
 
-    /// Opens the log of a session for a turn. A writer that only records what is known is waited for.
+    /// Opens the log of a session for a turn. Waits for a writer that only repairs the log.
     pub(crate) async fn open_log(
         &self,
         session: &str,
         turn: &str,
         mut conversation: Conversation,
-    ) -> store::Result<Opening> {
+    ) -> store::Result<OpenOutcome> {
         loop {
             match LogWriter::open(&self.0.orchestrator, session, turn, conversation).await? {
-                Opening::Busy(busy) if busy == RECORDING => tokio::time::sleep(RETRY_INTERVAL).await,
+                OpenOutcome::Busy(busy) if busy == RECORDING => tokio::time::sleep(RETRY_INTERVAL).await,
                 opening => return Ok(opening),
             }
-            // It is read again when the log is open.
+            // The conversation is read again once the log is open.
             conversation = Conversation::default();
         }
     }
@@ -297,7 +302,7 @@ impl Agent {
         match live {
             Some(live) => {
                 let mut progress = live.progress();
-                // An error means that it is over.
+                // An error means that the turn has ended.
                 let _ = progress.wait_for(|progress| progress.is_over).await;
                 tokio::task::yield_now().await;
             }
@@ -306,10 +311,10 @@ impl Agent {
     }
 }
 
-/// The outcome of an attempt to continue a session.
-enum Continued {
+/// The result of an attempt to continue a session.
+enum ContinueOutcome {
     Turn(Turn),
-    /// A turn runs.
+    /// A turn is running.
     Running,
     /// The last turn has ended, or waits.
     Nothing,

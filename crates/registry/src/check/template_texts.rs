@@ -1,4 +1,4 @@
-//! Text of the templates of `toolwright new` that the author has not replaced yet. It must not reach a prompt.
+//! Text of the templates of `toolwright new` that the author has not replaced. It must not reach a prompt.
 
 use crate::diagnostic::{DiagnosticDraft, Location};
 

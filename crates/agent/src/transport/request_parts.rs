@@ -31,17 +31,17 @@ pub(crate) fn user_parts(
     parts.iter().map(part).collect()
 }
 
-/// The name of a called tool in a form that the provider accepts: models invent names too.
+/// The name of a called tool in a form that the provider accepts; models also call tools that do not exist.
 pub(crate) fn wire_name<'a>(provider: &Provider, name: &'a str) -> &'a str {
     if provider.accepts_name(name) { name } else { "unknown_tool" }
 }
 
-/// The arguments as an object: invalid ones are answered with an error that quotes them.
+/// The arguments as an object. Invalid arguments are not sent back: the call's result is an error that quotes them.
 pub(crate) fn wire_args(tool: &ToolPart) -> Value {
     if tool.call.args.is_object() { tool.call.args.clone() } else { Value::Object(Map::new()) }
 }
 
-/// The data of a part, if it is this provider's.
+/// The data of a part, if it belongs to this provider.
 pub(crate) fn own_data<'a>(data: Option<&'a ProviderData>, provider: &str) -> Option<&'a Value> {
     data.filter(|data| data.provider == provider).map(|data| &data.value)
 }

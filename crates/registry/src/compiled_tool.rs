@@ -7,14 +7,14 @@ use crate::fields::FIELDS;
 use crate::json::write_canonical;
 
 /// A SHA-256 digest.
-pub type Sha = [u8; 32];
+pub type Sha256Digest = [u8; 32];
 
 /// A checked handler, as the artifact describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Handler {
-    sha256: Sha,
+    sha256: Sha256Digest,
     /// Other files of the tool's directory that it imports, with their digests, sorted by path.
-    modules: Vec<(String, Sha)>,
+    modules: Vec<(String, Sha256Digest)>,
 }
 
 impl Handler {
@@ -43,9 +43,9 @@ pub struct CompiledTool {
 pub struct Digests {
     pub tool_id: String,
     /// Over the canonical JSON of every field of `schema.json` and both docs.
-    pub declaration: Sha,
+    pub declaration: Sha256Digest,
     /// Over the artifact's entry up to `handlerPath`, and so over the handler too.
-    pub content: Sha,
+    pub content: Sha256Digest,
 }
 
 impl CompiledTool {
@@ -90,7 +90,7 @@ fn write_entry(members: &mut Value, handler: &Handler) -> Vec<u8> {
     bytes
 }
 
-fn sha256(text: &str) -> Sha {
+fn sha256(text: &str) -> Sha256Digest {
     Sha256::digest(text).into()
 }
 

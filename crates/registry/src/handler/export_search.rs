@@ -10,19 +10,19 @@ use crate::diagnostic::DiagnosticDraft;
 use crate::excerpt::excerpt;
 use std::collections::BTreeSet;
 
-/// How many renamings are followed, within a module and between modules; the search is recursive.
+/// Maximum number of renamings that are followed, within a module and between modules; the search is recursive.
 const MAX_STEPS: usize = 100;
-/// How many exports a message lists.
+/// Maximum number of exports in a message.
 const MAX_LISTED: usize = 8;
 
 /// A value and the file that declares it, which is empty for what Toolwright exports.
-pub(super) type Found<'g> = (&'g str, &'g Value);
+pub(super) type ResolvedExport<'g> = (&'g str, &'g Value);
 
 /// It is exported, or may be: known only at run time.
-const UNKNOWN: Found<'static> = ("", &Value::Unknown);
+const UNKNOWN: ResolvedExport<'static> = ("", &Value::Unknown);
 
 /// The value that the module at `path` exports as `name`; `None` if there is no such export.
-pub(super) fn find_export<'g>(graph: &'g Graph, path: &'g str, name: &'g str) -> Option<Found<'g>> {
+pub(super) fn find_export<'g>(graph: &'g Graph, path: &'g str, name: &'g str) -> Option<ResolvedExport<'g>> {
     Search { graph, seen: BTreeSet::new() }.module(path, name)
 }
 
@@ -76,7 +76,7 @@ struct Search<'g> {
 }
 
 impl<'g> Search<'g> {
-    fn target(&mut self, target: &'g Target, name: &'g str) -> Option<Found<'g>> {
+    fn target(&mut self, target: &'g Target, name: &'g str) -> Option<ResolvedExport<'g>> {
         match target {
             Target::Unknown => Some(UNKNOWN),
             Target::ErrorTypes => {
@@ -86,7 +86,7 @@ impl<'g> Search<'g> {
         }
     }
 
-    fn module(&mut self, path: &'g str, name: &'g str) -> Option<Found<'g>> {
+    fn module(&mut self, path: &'g str, name: &'g str) -> Option<ResolvedExport<'g>> {
         let Some(module) = self.graph.modules.get(path) else { return Some(UNKNOWN) };
         if module.is_broken || self.seen.len() > MAX_STEPS {
             return Some(UNKNOWN);
@@ -98,11 +98,11 @@ impl<'g> Search<'g> {
             Some(export) => Some(self.value(path, module, &export.value)),
             // `export *` re-exports all names except `default`.
             None if name == "default" => None,
-            None => self.stars(module, name),
+            None => self.follow_star_exports(module, name),
         }
     }
 
-    fn stars(&mut self, module: &'g Module, name: &'g str) -> Option<Found<'g>> {
+    fn follow_star_exports(&mut self, module: &'g Module, name: &'g str) -> Option<ResolvedExport<'g>> {
         let mut result = None;
         for target in module.star_targets() {
             match self.target(target, name) {
@@ -114,7 +114,7 @@ impl<'g> Search<'g> {
         result
     }
 
-    fn value(&mut self, path: &'g str, module: &'g Module, value: &'g Value) -> Found<'g> {
+    fn value(&mut self, path: &'g str, module: &'g Module, value: &'g Value) -> ResolvedExport<'g> {
         match resolve(module, value) {
             Value::Local(_) => UNKNOWN,
             Value::Imported { request, name } => {

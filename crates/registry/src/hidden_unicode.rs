@@ -7,7 +7,7 @@ use toolwright_contract::escape::is_bidi_control;
 /// One is enough to reject the text, so more need not be found.
 const MAX_FOUND: usize = 20;
 
-/// The hidden characters of `text`, at most twenty. A byte order mark at its begin does not count.
+/// The hidden characters of `text`, at most twenty. A byte order mark at its start does not count.
 pub fn hidden_unicode(text: &str) -> Vec<(Range<usize>, char)> {
     if text.is_ascii() {
         return Vec::new();
@@ -110,5 +110,5 @@ fn is_ideograph(character: char) -> bool {
 }
 
 #[cfg(test)]
-#[path = "hidden_tests.rs"]
+#[path = "hidden_unicode_tests.rs"]
 mod tests;

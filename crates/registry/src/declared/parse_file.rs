@@ -25,10 +25,10 @@ const TOML_DATE_KEY: &str = "$__toml_private_datetime";
 const EXTENSIONS: &[&str] = &["json", "yaml", "yml", "toml"];
 
 /// Why a file cannot be used, and how to fix it.
-pub(super) type Refusal = (String, String);
+pub(super) type ParseError = (String, String);
 
 /// The content of a file. Its extension decides the format.
-pub(super) fn parse(path: &Path, text: &str) -> Result<Value, Refusal> {
+pub(super) fn parse(path: &Path, text: &str) -> Result<Value, ParseError> {
     if text.len() > MAX_BYTES {
         return Err(too_large(text.len() as u64));
     }
@@ -45,14 +45,14 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Value, Refusal> {
     }
 }
 
-pub(super) fn too_large(length: u64) -> Refusal {
+pub(super) fn too_large(length: u64) -> ParseError {
     (
         format!("the file has {length} bytes, at most {MAX_BYTES} are allowed"),
         "split it into several files".to_owned(),
     )
 }
 
-fn from_json(text: &str) -> Result<Value, Refusal> {
+fn from_json(text: &str) -> Result<Value, ParseError> {
     let parsed = json::parse(text).map_err(|error| {
         let (line, column) = position(text, error.span.start);
         (format!("not JSON: {} at line {line}, column {column}", error.message), "fix the syntax".to_owned())
@@ -63,7 +63,7 @@ fn from_json(text: &str) -> Result<Value, Refusal> {
     Err((message, "remove one of the two".to_owned()))
 }
 
-fn from_yaml(text: &str) -> Result<Value, Refusal> {
+fn from_yaml(text: &str) -> Result<Value, ParseError> {
     // An alias repeats a value without repeating its bytes in the file.
     let reader = ValueReader {
         values: Cell::new(MAX_VALUES),
@@ -91,7 +91,7 @@ fn from_yaml(text: &str) -> Result<Value, Refusal> {
     })
 }
 
-fn from_toml(text: &str) -> Result<Value, Refusal> {
+fn from_toml(text: &str) -> Result<Value, ParseError> {
     let reader = ValueReader { date_key: Some(TOML_DATE_KEY), ..ValueReader::default() };
     let read = toml::Deserializer::parse(text).and_then(|deserializer| reader.deserialize(deserializer));
     read.map_err(|error| {

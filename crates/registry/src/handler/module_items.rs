@@ -1,8 +1,8 @@
-//! Collects the top level of a syntax tree into a `Module`: its bindings, imports and exports, and their values as far as
-//! the syntax shows them.
+//! Collects the top level of a syntax tree into a `Module`: its bindings, imports and exports, and their values as far
+//! as the syntax shows them.
 
 use super::module::{Binding, Local, Module, Name, Request, Value};
-use super::parse::range;
+use super::parse_module::range;
 use super::specifier::Target;
 use oxc_ast::ast::{
     AssignmentOperator, BindingIdentifier, BindingPattern, Class, Declaration, ExportDefaultDeclaration,

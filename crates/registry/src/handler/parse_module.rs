@@ -2,7 +2,7 @@
 
 use super::module::Module;
 use super::shape::{MAX_NESTING, Shape, measure};
-use super::{collect, context_members, dynamic, error, globals};
+use super::{context_members, dynamic_imports, error, globals, module_items};
 use crate::diagnostic::DiagnosticDraft;
 use oxc_allocator::Allocator;
 use oxc_parser::{ParseOptions, Parser, ParserReturn};
@@ -76,8 +76,8 @@ fn parse_in(arena: &Allocator, file: &str, source: &str, shape: &Shape) -> Modul
     let mut module = Module::new(file, parsed.panicked);
     report_syntax_errors(&parsed, source, &mut module);
     report_hidden_characters(source, &mut module);
-    collect::collect(&parsed.program, source, &mut module);
-    dynamic::collect(&parsed.module_record, source, &mut module);
+    module_items::collect(&parsed.program, source, &mut module);
+    dynamic_imports::collect(&parsed.module_record, source, &mut module);
     if shape.may_use_globals {
         globals::check(&parsed.program, source, &mut module);
     }

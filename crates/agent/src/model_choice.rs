@@ -1,4 +1,4 @@
-//! `[agent]` of the configuration, and the choice of the model where it names none.
+//! `[agent]` of the configuration, and the choice of the model if the section names none.
 
 use std::time::Duration;
 
@@ -11,24 +11,25 @@ use crate::offline;
 use crate::settings::{AgentOptions, ModelSettings, Timeouts, ToolChoice};
 use crate::transport::{self, Transport};
 
-/// How long a running Ollama may take to say so.
+/// Timeout for detecting a running Ollama.
 const OLLAMA_TIMEOUT: Duration = Duration::from_millis(500);
-/// How much of its answer is read.
+/// Maximum number of bytes read from its answer.
 const MAX_LIST_BYTES: usize = 1 << 20;
 
 /// The section `[agent]`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentSection {
-    /// `openai-chat`, `openai-responses`, `anthropic`, `gemini`, `ollama` or `offline`. Unset: see [`AgentSection::choose`].
+    /// `openai-chat`, `openai-responses`, `anthropic`, `gemini`, `ollama` or `offline`. Unset: see
+    /// [`AgentSection::choose`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The address of the API, for servers that are not the provider's own.
+    /// The address of the API, for servers other than the provider's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// The environment variable that has the key.
+    /// The environment variable that contains the key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_env: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,19 +41,19 @@ pub struct AgentSection {
     pub max_input_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
-    /// How long a turn continues when nobody listens.
+    /// How long a turn continues without a listener.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grace_s: Option<u32>,
-    /// How long the first byte of a response may take.
+    /// Maximum time until the first byte of a response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_byte_s: Option<u32>,
-    /// How long a response may pause.
+    /// Maximum pause within a response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_s: Option<u32>,
 }
 
 impl AgentSection {
-    /// Finds mistakes without asking anyone.
+    /// Checks the section without network access.
     pub fn check(&self) -> Result<(), String> {
         if let Some(provider) = self.provider.as_deref().filter(|provider| *provider != offline::NAME) {
             transport::transport(provider)?;
@@ -84,14 +85,14 @@ impl AgentSection {
         let variable = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
         match self.provider.as_deref() {
             Some(offline::NAME) => Ok(Model::Offline),
-            Some(provider) => self.named(transport::transport(provider)?, &variable).await,
+            Some(provider) => self.model_of_provider(transport::transport(provider)?, &variable).await,
             None => {
                 let by_key = ["openai-responses", "anthropic", "gemini"].into_iter().find_map(|provider| {
                     let transport = transport::transport(provider).ok()?;
                     variable(transport.key_env?).map(|_| transport)
                 });
                 if let Some(transport) = by_key {
-                    return self.named(transport, &variable).await;
+                    return self.model_of_provider(transport, &variable).await;
                 }
                 match self.running_ollama().await {
                     Some(model) => self.remote("ollama", self.model.clone().unwrap_or(model), None),
@@ -101,15 +102,15 @@ impl AgentSection {
         }
     }
 
-    /// The model of a provider that was named, or whose key was found.
-    async fn named(
+    /// The model of a configured provider, or of the provider whose key was found.
+    async fn model_of_provider(
         &self,
         transport: &Transport,
         variable: &(dyn Fn(&str) -> Option<String> + Sync),
     ) -> Result<Model, String> {
         let name = self.key_env.as_deref().or(transport.key_env);
         let key = name.and_then(variable);
-        // A server of one's own may need no key.
+        // A self-hosted server may need no key.
         let needs_key = self.key_env.is_some() || (transport.key_env.is_some() && self.base_url.is_none());
         if let (true, None, Some(name)) = (needs_key, &key, name) {
             return Err(format!("`[agent] provider = \"{}\"` needs a key: set {name}", transport.provider));
@@ -193,7 +194,7 @@ mod tests {
         Ok((model.provider().to_owned(), model.name().to_owned()))
     }
 
-    /// Nothing listens there.
+    /// No server listens there.
     const NO_OLLAMA: &str = r#""base_url": "http://127.0.0.1:1""#;
 
     #[tokio::test]

@@ -9,7 +9,7 @@ use toolwright_schema::pointer::child_pointer;
 
 use crate::excerpt::{excerpt, value_excerpt};
 use crate::fields::FieldCheck;
-use crate::http::{HttpTool, METHODS, Template, visit_strings};
+use crate::http_tool::{HttpTool, METHODS, Template, visit_strings};
 
 const FIELDS: &[&str] = &["type", "method", "url", "query", "headers", "body", "response"];
 const SECRET_HELP: &str = "a secret belongs in `headers` or `query`";

@@ -5,7 +5,7 @@ use toolwright_schema::pointer::child_pointer;
 
 use super::field_path;
 use crate::diagnostic::{DiagnosticDraft, Location};
-use crate::hidden::hidden_unicode;
+use crate::hidden_unicode::hidden_unicode;
 
 const HELP: &str = "remove it: a model reads it, a person does not";
 

@@ -1,7 +1,8 @@
-//! Shortens long histories: the oldest tool results first, then the oldest turns. A call and its result stay together.
+//! Shortens long histories: the oldest tool results first, then the oldest turns. A call and its result stay
+//! together.
 //!
-//! More is removed than needed, in steps of a quarter of the limit: the same history is then shortened in the same way
-//! for several turns, and providers' prompt caches hit.
+//! Removes more than needed, in steps of a quarter of the limit: the shortened history is then the same for several
+//! turns, so that providers' prompt caches hit.
 
 use std::sync::{Arc, LazyLock};
 
@@ -10,9 +11,9 @@ use serde_json::{Value, json};
 use crate::event::InputPart;
 use crate::message::{Message, Part, Step, ToolPart};
 
-/// About as many bytes are one token, in English and in JSON.
+/// Approximate number of bytes per token, in English and in JSON.
 const BYTES_PER_TOKEN: usize = 4;
-/// Pictures cost about as much, whatever their size in bytes.
+/// Approximate cost of a picture in tokens, whatever its size in bytes.
 const TOKENS_PER_IMAGE: usize = 1000;
 
 static REMOVED: LazyLock<Arc<Value>> = LazyLock::new(|| {
@@ -37,7 +38,7 @@ pub(crate) fn trim(mut messages: Vec<Message>, fixed_bytes: usize, limit: u32) -
     messages
 }
 
-/// Replaces the oldest results, except those of the last step. Returns how many tokens that saves.
+/// Replaces the oldest results, except those of the last step. Returns the number of tokens saved.
 fn remove_results(messages: &mut [Message], to_remove: usize) -> usize {
     let steps = messages.iter_mut().flat_map(|message| match message {
         Message::Assistant(assistant) => assistant.steps.iter_mut().collect::<Vec<_>>(),
@@ -59,10 +60,10 @@ fn remove_results(messages: &mut [Message], to_remove: usize) -> usize {
     removed
 }
 
-/// About what a removed result still takes.
+/// Approximate size of what replaces a removed result.
 const TOKENS_OF_REMOVED: usize = 28;
 
-/// Removes the oldest turns, except the last one.
+/// Removes the oldest turns, but never the last one.
 fn remove_turns(messages: &mut Vec<Message>, to_remove: usize) {
     let is_user = |message: &Message| matches!(message, Message::User(_));
     let mut removed = 0;
@@ -72,7 +73,7 @@ fn remove_turns(messages: &mut Vec<Message>, to_remove: usize) {
     }
 }
 
-/// About how many tokens a message has.
+/// Approximate number of tokens of a message.
 fn tokens(message: &Message) -> usize {
     match message {
         Message::User(user) => user
@@ -103,7 +104,7 @@ fn result_tokens(tool: &ToolPart) -> usize {
     json_bytes(tool.model_content()) / BYTES_PER_TOKEN
 }
 
-/// The length of a value's JSON, about.
+/// Approximate length of a value's JSON.
 fn json_bytes(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 5,
