@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use askama::Template;
 
-use crate::calls::CallRow;
+use crate::call_list::CallRow;
 use crate::layout::Layout;
 use crate::parts::{Chip, Notice, Words};
 use crate::recipe::Recipe;

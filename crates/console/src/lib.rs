@@ -5,8 +5,8 @@
 
 pub mod asset;
 pub mod audit;
-pub mod call;
-pub mod calls;
+pub mod call_list;
+pub mod call_page;
 pub mod chart;
 pub mod chat;
 pub mod confirmations;
@@ -22,11 +22,11 @@ pub mod parts;
 pub mod prompt;
 pub mod recipe;
 pub mod schema_form;
-pub mod session;
-pub mod sessions;
+pub mod session_list;
+pub mod session_page;
 pub mod sign_in;
-pub mod tool;
-pub mod tools;
+pub mod tool_list;
+pub mod tool_page;
 pub mod toolsets;
 pub mod usage;
 pub mod voice;

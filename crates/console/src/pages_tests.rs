@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::calls::CallRow;
+use crate::call_list::CallRow;
 use crate::chart::{BarChart, Line, LineChart, Point, Sparkline};
 use crate::diff::Diff;
 use crate::home::{CheckRow, Finding, HomePage, StatusRow};
@@ -14,8 +14,8 @@ use crate::markdown::Markdown;
 use crate::parts::{Chip, Choice, Code, Notice, Pager, Time, Tone, Words};
 use crate::recipe::recipes;
 use crate::schema_form::{FormValues, build};
-use crate::tool::{Tab, TabContent, ToolPage, TryContent, TryResult};
-use crate::tools::{Health, ToolRow, ToolsPage};
+use crate::tool_list::{Health, ToolRow, ToolsPage};
+use crate::tool_page::{Tab, TabContent, ToolPage, TryContent, TryResult};
 use crate::toolsets::{ChangedTool, Comparison, ToolsetRow, ToolsetsPage};
 use crate::voice::{VoicePage, VoiceTool};
 use crate::{error_page::ErrorPage, sign_in::SignInPage};

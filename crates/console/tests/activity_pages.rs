@@ -5,14 +5,14 @@
 
 use serde_json::json;
 use toolwright_console::audit::{AuditEntryRow, AuditFilters, AuditPage};
-use toolwright_console::call::{CallPage, HistoryRow, NestedRow, RepeatForm, waterfall};
-use toolwright_console::calls::{CallFilters, CallRow, CallsPage};
+use toolwright_console::call_list::{CallFilters, CallRow, CallsPage};
+use toolwright_console::call_page::{CallPage, HistoryRow, NestedRow, RepeatForm, waterfall};
 use toolwright_console::chart::{BarChart, Line, LineChart, Point};
 use toolwright_console::confirmations::{ConfirmationsPage, WaitingRequest};
 use toolwright_console::knowledge_base::{AddText, KnowledgeBasePage, RecordPage, SearchResult};
 use toolwright_console::parts::{Chip, Choice, Code, CsrfField, Notice, Pager, Time, Tone};
-use toolwright_console::session::{MeterRow, SessionPage, TranscriptPart, TranscriptTurn};
-use toolwright_console::sessions::{SessionRow, SessionsPage};
+use toolwright_console::session_list::{SessionRow, SessionsPage};
+use toolwright_console::session_page::{MeterRow, SessionPage, TranscriptPart, TranscriptTurn};
 use toolwright_console::usage::{ModelChart, UsagePage, UsageRow};
 use toolwright_console::{Layout, Page, Template};
 

@@ -1,7 +1,7 @@
 //! `/calls/{executionId}?session=…`: one call, and the form to make it again.
 
 use serde_json::{Map, Value};
-use toolwright_console::call::{CallPage, HistoryRow, NestedRow, RepeatForm, waterfall};
+use toolwright_console::call_page::{CallPage, HistoryRow, NestedRow, RepeatForm, waterfall};
 use toolwright_console::format::url_part;
 use toolwright_console::parts::{Chip, Code, CsrfField, Notice, Time, Tone};
 use toolwright_console::{Layout, Page};

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use toolwright_console::calls::{CallFilters, CallRow, CallsPage};
+use toolwright_console::call_list::{CallFilters, CallRow, CallsPage};
 use toolwright_console::format::{duration, shorten, url_part};
 use toolwright_console::parts::{Chip, Choice, Pager, Time, Tone};
 use toolwright_console::{Layout, Page};
@@ -201,7 +201,7 @@ pub(super) fn entry_duration(entry: &AuditEntry) -> String {
     if entry.steps.is_empty() {
         return duration(entry.duration_ms as f64);
     }
-    toolwright_console::call::micros_text(micros)
+    toolwright_console::call_page::micros_text(micros)
 }
 
 /// The address of a call's page.

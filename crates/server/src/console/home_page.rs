@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use toolwright_agent::Model;
-use toolwright_console::calls::CallRow;
+use toolwright_console::call_list::CallRow;
 use toolwright_console::format::plural;
 use toolwright_console::home::{CheckRow, Finding, HomePage, StatusRow};
 use toolwright_console::parts::{Chip, Notice, Tone, Words};

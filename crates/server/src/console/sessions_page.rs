@@ -3,8 +3,8 @@
 use toolwright_agent::{InputPart, Message, Part, TurnOutcome};
 use toolwright_console::format::{count, shorten, url_part};
 use toolwright_console::parts::{Chip, Code, CsrfField, Pager, Time, Tone};
-use toolwright_console::session::{MeterRow, SessionPage, TranscriptPart, TranscriptTurn};
-use toolwright_console::sessions::{SessionRow, SessionsPage};
+use toolwright_console::session_list::{SessionRow, SessionsPage};
+use toolwright_console::session_page::{MeterRow, SessionPage, TranscriptPart, TranscriptTurn};
 use toolwright_console::{Layout, Page};
 use toolwright_orchestrator::store::{
     AuditFilter, AuditQuery, Backend, MeterScope, SessionQuery, SessionRecord, SessionStatus,

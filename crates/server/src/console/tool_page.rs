@@ -7,7 +7,9 @@ use toolwright_console::parameters::parameter_rows;
 use toolwright_console::parts::{Chip, Choice, Code, Notice, Tone};
 use toolwright_console::recipe::curl_call;
 use toolwright_console::schema_form::{FormValues, build, decode};
-use toolwright_console::tool::{LossRow, ProviderView, Tab, TabContent, ToolPage, TryContent, TryResult};
+use toolwright_console::tool_page::{
+    LossRow, ProviderView, Tab, TabContent, ToolPage, TryContent, TryResult,
+};
 use toolwright_console::{Layout, Page};
 use toolwright_contract::{Envelope, ErrorKind, Mode, ToolSpec};
 use toolwright_orchestrator::{CallRequest, ToolCall};

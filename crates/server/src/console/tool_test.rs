@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use toolwright_console::format::{pretty, url_part};
-use toolwright_console::tools::tool_path;
+use toolwright_console::tool_list::tool_path;
 use toolwright_registry::toolset::{Implementation, Tool};
 
 use super::tool_page::find;

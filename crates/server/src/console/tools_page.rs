@@ -5,7 +5,7 @@ use toolwright_console::Page;
 use toolwright_console::chart::Sparkline;
 use toolwright_console::format::{count, duration, percent, plural, url_part};
 use toolwright_console::parts::{Choice, Pager};
-use toolwright_console::tools::{Health, ToolRow, ToolsPage};
+use toolwright_console::tool_list::{Health, ToolRow, ToolsPage};
 use toolwright_contract::{Category, Mode, SideEffects, ToolSpec};
 use toolwright_orchestrator::metrics::ToolMetrics;
 use toolwright_registry::toolset::Tool;

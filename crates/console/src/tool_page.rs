@@ -8,7 +8,7 @@ use crate::markdown::Markdown;
 use crate::parameters::ParameterRow;
 use crate::parts::{Chip, Choice, Code, CopyButton, CsrfField, Notice};
 use crate::schema_form::Field;
-use crate::tools::{category_chip, tool_path};
+use crate::tool_list::{category_chip, tool_path};
 
 #[derive(Debug, Template)]
 #[template(path = "tool.html")]

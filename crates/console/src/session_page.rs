@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use crate::calls::CallRow;
+use crate::call_list::CallRow;
 use crate::layout::Layout;
 use crate::parts::{Chip, Code, CsrfField, Notice, Time};
 
