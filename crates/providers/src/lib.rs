@@ -10,9 +10,11 @@
 //! let mut decoder = openai.frame_decoder();
 //! let mut calls = Vec::new();
 //! let stream = concat!(
-//!     r#"data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"sum","arguments":"{\"a\":"}}]}}]}"#,
+//!     r#"data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c1","#,
+//!     r#""function":{"name":"sum","arguments":"{\"a\":"}}]}}]}"#,
 //!     "\n\n",
-//!     r#"data: {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"1}"}}]},"finish_reason":"tool_calls"}]}"#,
+//!     r#"data: {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"1}"}}]},"#,
+//!     r#""finish_reason":"tool_calls"}]}"#,
 //!     "\n\n",
 //! );
 //! for chunk in stream.as_bytes().chunks(7) {

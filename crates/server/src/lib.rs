@@ -2,9 +2,10 @@
 //! the orchestrator decides on their permissions.
 //!
 //! ```text
-//! connection (limits, timeouts) → service (id, origin, route, principal) → rest/…, mcp/… → orchestrator → envelope → response
-//!                                                                      → chat/…        → agent → events → response
-//!                                                                      → console/…     → data → page
+//! connection (limits, timeouts) → service (id, origin, route, principal)
+//!     → rest/…, mcp/… → orchestrator → envelope → response
+//!     → chat/…        → agent        → events   → response
+//!     → console/…     → data         → page
 //! ```
 //! [`route`] is the table of all routes, each with its handler. Another wire is a module beside `rest` and its rows
 //! in that table.
