@@ -179,18 +179,7 @@ impl RequestState {
                 return Err(problem.help("`/openapi.json` lists all paths."));
             }
         };
-        // Health checks must get through when the server is busy.
-        if !self.is_regular && route.access != Access::Open {
-            let Limits { connections, connections_per_peer, .. } = &app.options.limits;
-            let detail = format!(
-                "The limit of {connections} connections, or of {connections_per_peer} from one address, is reached."
-            );
-            return Err(Problem::new(Kind::UNAVAILABLE, detail));
-        }
-        if self.running > app.options.limits.requests && route.access != Access::Open {
-            let detail = format!("The limit of {} running requests is reached.", app.options.limits.requests);
-            return Err(Problem::new(Kind::TOO_MANY_REQUESTS, detail));
-        }
+        self.check_capacity(app, route)?;
         let principal = self.authenticate(app, route, &head.headers).await?;
         if !route.is_of_console() && !head.method.is_safe() {
             app.auth.check_signed_in_request(&head.headers)?;
@@ -199,6 +188,26 @@ impl RequestState {
         let counted = principal.map(|principal| app.running_requests.begin(principal, limit));
         let _counted = counted.transpose()?;
         (route.handler)(ApiRequest { app, head, body, parameter: &parameter, principal }).await
+    }
+
+    /// Refuses a request beyond the limits of connections and of running requests. Health checks must get through when
+    /// the server is busy.
+    fn check_capacity(&self, app: &App, route: &Route) -> Result<(), Problem> {
+        if route.access == Access::Open {
+            return Ok(());
+        }
+        let Limits { connections, connections_per_peer, requests, .. } = &app.options.limits;
+        if !self.is_regular {
+            let detail = format!(
+                "The limit of {connections} connections, or of {connections_per_peer} from one address, is reached."
+            );
+            return Err(Problem::new(Kind::UNAVAILABLE, detail));
+        }
+        if self.running > *requests {
+            let detail = format!("The limit of {requests} running requests is reached.");
+            return Err(Problem::new(Kind::TOO_MANY_REQUESTS, detail));
+        }
+        Ok(())
     }
 
     fn problem_response(&self, problem: &Problem, head: &Parts, request_id: &HeaderValue) -> Response<Body> {
