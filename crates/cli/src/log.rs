@@ -1,12 +1,18 @@
 //! The log on stderr. `TOOLWRIGHT_LOG` sets its level.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
+use anstream::ColorChoice;
 use clap::ValueEnum;
 use toolwright_contract::escape::{escape, escape_lines};
+use toolwright_orchestrator::CALL_LOG;
+use toolwright_server::LogBuffer;
+use tracing::Metadata;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::{self, FormatFields};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -28,18 +34,72 @@ pub fn start() {
 }
 
 /// Starts the log of a server, with times. The default level is `info`.
-pub fn start_server(format: LogFormat) {
+pub fn start_server(format: LogFormat, lines: &Arc<LogBuffer>) {
     let log = tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE);
     let levels = levels(LevelFilter::INFO);
+    let lines = ServerLog(Arc::clone(lines));
     match format {
         LogFormat::Text => {
-            let log = log.with_writer(anstream::stderr).fmt_fields(escaped_fields());
+            // Found out once, not for each line.
+            let has_colours = anstream::stderr().current_choice() != ColorChoice::Never;
+            let log = log.with_writer(lines).with_ansi(has_colours).fmt_fields(escaped_fields());
             log.with_target(false).finish().with(levels).init();
         }
         LogFormat::Json => {
-            let log = log.with_writer(|| EscapedJson(anstream::stderr()));
+            let log = log.with_writer(JsonServerLog(lines));
             log.json().flatten_event(true).finish().with(levels).init();
         }
+    }
+}
+
+/// The log of a server. The lines of calls are buffered; every other one is written at once, after them.
+struct ServerLog(Arc<LogBuffer>);
+
+struct ServerLine {
+    lines: Arc<LogBuffer>,
+    is_buffered: bool,
+}
+
+impl<'a> MakeWriter<'a> for ServerLog {
+    type Writer = ServerLine;
+
+    fn make_writer(&'a self) -> ServerLine {
+        ServerLine { lines: Arc::clone(&self.0), is_buffered: false }
+    }
+
+    fn make_writer_for(&'a self, event: &Metadata<'_>) -> ServerLine {
+        ServerLine { is_buffered: event.target() == CALL_LOG, ..self.make_writer() }
+    }
+}
+
+/// The same with [`EscapedJson`].
+struct JsonServerLog(ServerLog);
+
+impl<'a> MakeWriter<'a> for JsonServerLog {
+    type Writer = EscapedJson<ServerLine>;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        EscapedJson(self.0.make_writer())
+    }
+
+    fn make_writer_for(&'a self, event: &Metadata<'_>) -> Self::Writer {
+        EscapedJson(self.0.make_writer_for(event))
+    }
+}
+
+impl Write for ServerLine {
+    /// The log writes whole lines.
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if self.is_buffered {
+            self.lines.add(line)
+        } else {
+            self.lines.write(line)
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -15,6 +15,8 @@ use crate::spans::FinishedCall;
 use crate::steps::Steps;
 use crate::store::{self, AuditEntry, Backend, SettleOutcome, Settlement};
 
+/// The target of the log lines of calls.
+pub const CALL_LOG: &str = "call";
 /// The most bytes of the name that a handler gives an audit entry.
 const MAX_EVENT_BYTES: usize = 200;
 
@@ -183,6 +185,7 @@ impl Orchestrator {
 fn log_call(execution: &Execution, version: &str, error: Option<ErrorKind>, elapsed: Duration) {
     let Execution { tool, id, session, prepared, .. } = execution;
     tracing::info!(
+        target: CALL_LOG,
         tool,
         category = prepared.as_ref().map(|prepared| prepared.tool.spec.category.as_str()),
         outcome = error.map_or("ok", ErrorKind::as_str),

@@ -1,21 +1,17 @@
-//! The access log: one line per request, to stderr. Lines are buffered and written a few times a second, so that a
-//! request does not pay for a system call of its own.
+//! The access log: one line per request.
 
 #![expect(clippy::disallowed_methods, reason = "the time of a log line")]
 
 use std::borrow::Cow;
 use std::io::Write as _;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
+use std::time::SystemTime;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 use toolwright_contract::escape::escape;
 
-/// How often buffered lines are written.
-pub(crate) const FLUSH_INTERVAL: Duration = Duration::from_millis(200);
-/// A larger buffer is written at once.
-const MAX_BUFFER_BYTES: usize = 64 << 10;
+use crate::log_buffer::LogBuffer;
 
 /// The format of the access log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,12 +47,12 @@ struct JsonLine<'a> {
 
 pub(crate) struct AccessLogger {
     format: AccessLog,
-    buffer: Mutex<Vec<u8>>,
+    lines: Arc<LogBuffer>,
 }
 
 impl AccessLogger {
-    pub fn new(format: AccessLog) -> Self {
-        Self { format, buffer: Mutex::default() }
+    pub fn new(format: AccessLog, lines: Arc<LogBuffer>) -> Self {
+        Self { format, lines }
     }
 
     pub fn write(&self, entry: &Entry<'_>) {
@@ -65,30 +61,10 @@ impl AccessLogger {
         }
         let now = DateTime::<Utc>::from(SystemTime::now());
         let timestamp = now.to_rfc3339_opts(SecondsFormat::Millis, true);
-        let mut buffer = self.locked();
-        match self.format {
-            AccessLog::Json => write_json(&mut buffer, &timestamp, entry),
-            _ => write_text(&mut buffer, &timestamp, entry),
-        }
-        if buffer.len() >= MAX_BUFFER_BYTES {
-            write_to_stderr(&mut buffer);
-        }
-    }
-
-    pub fn flush(&self) {
-        write_to_stderr(&mut self.locked());
-    }
-
-    fn locked(&self) -> MutexGuard<'_, Vec<u8>> {
-        self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn write_to_stderr(buffer: &mut Vec<u8>) {
-    if !buffer.is_empty() {
-        // There is nowhere to report that stderr cannot be written.
-        let _ = std::io::stderr().lock().write_all(buffer);
-        buffer.clear();
+        self.lines.add_with(|lines| match self.format {
+            AccessLog::Json => write_json(lines, &timestamp, entry),
+            _ => write_text(lines, &timestamp, entry),
+        });
     }
 }
 

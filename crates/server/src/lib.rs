@@ -24,6 +24,7 @@ mod http_client;
 mod idle_timer;
 mod json;
 pub mod knowledge_base;
+mod log_buffer;
 pub mod mcp;
 mod open_streams;
 mod openapi;
@@ -48,6 +49,7 @@ mod write_test;
 mod write_timeout;
 
 pub use access_log::AccessLog;
+pub use log_buffer::LogBuffer;
 pub use openapi::DOCUMENT as OPENAPI;
 pub use options::{DEFAULT_TURN_IDLE, Limits, Options};
 pub use rest::sessions::session_json;

@@ -10,6 +10,7 @@ use toolwright_agent::voice::VoiceAgent;
 
 use crate::access_log::AccessLog;
 use crate::knowledge_base::KnowledgeBase;
+use crate::log_buffer::LogBuffer;
 use crate::session_prompt::Prompts;
 use crate::setup::Setup;
 
@@ -24,6 +25,8 @@ pub struct Options {
     /// Origins of web pages that may send requests, besides the server's own.
     pub cors_origins: Vec<String>,
     pub access_log: AccessLog,
+    /// Where the lines of requests are written, and the caller may write those of calls.
+    pub log: Arc<LogBuffer>,
     /// The sources of the prompts that MCP hosts can get.
     pub prompts: Prompts,
     /// The pause between two calls of an MCP host after which a turn begins; see `docs/reference/mcp.md`.
@@ -79,6 +82,7 @@ impl Default for Options {
             limits: Limits::default(),
             cors_origins: Vec::new(),
             access_log: AccessLog::Off,
+            log: Arc::default(),
             prompts: Prompts::default(),
             mcp_turn_idle: DEFAULT_TURN_IDLE,
             images: None,

@@ -12,12 +12,13 @@ use tokio::sync::watch;
 use toolwright_orchestrator::Orchestrator;
 use toolwright_orchestrator::store::Backend;
 
-use crate::access_log::{self, AccessLogger};
+use crate::access_log::AccessLogger;
 use crate::app::App;
 use crate::auth::Auth;
 use crate::connection::serve_connection;
 use crate::connection_table::ConnectionTable;
 use crate::counters::Counters;
+use crate::log_buffer;
 use crate::mcp::{Handler, McpService, PlainCalls};
 use crate::open_streams::OpenStreams;
 use crate::options::Options;
@@ -112,7 +113,7 @@ impl Server {
             origins: Origins::new(&options.cors_origins, address.ip()),
             counters: Counters::default(),
             request_ids: RequestIds::new(),
-            access_log: AccessLogger::new(options.access_log),
+            access_log: AccessLogger::new(options.access_log, Arc::clone(&options.log)),
             write_test: WriteTest::default(),
             streams: Arc::<OpenStreams>::default(),
             running_requests: RunningRequests::default(),
@@ -141,7 +142,7 @@ impl Server {
         let Self { listener, app, shutdown } = self;
         let shared = Arc::clone(&app);
         let jobs = tokio::spawn(async move {
-            tokio::join!(maintain(&shared.orchestrator), flush_access_log(&shared), recover_turns(&shared))
+            tokio::join!(maintain(&shared.orchestrator), flush_log(&shared), recover_turns(&shared))
         });
         let connections = ConnectionTable::new(&app.options.limits);
         loop {
@@ -161,7 +162,7 @@ impl Server {
         shutdown.send_replace(true);
         let finished = finish(&app, &connections).await;
         jobs.abort();
-        app.access_log.flush();
+        app.options.log.flush();
         finished
     }
 }
@@ -253,10 +254,10 @@ async fn recover_turns(app: &App) {
     }
 }
 
-async fn flush_access_log(app: &App) {
-    let mut interval = tokio::time::interval(access_log::FLUSH_INTERVAL);
+async fn flush_log(app: &App) {
+    let mut interval = tokio::time::interval(log_buffer::FLUSH_INTERVAL);
     loop {
         interval.tick().await;
-        app.access_log.flush();
+        app.options.log.flush();
     }
 }

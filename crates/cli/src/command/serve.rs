@@ -21,7 +21,7 @@ use toolwright_server::auth::LocalKey;
 use toolwright_server::knowledge_base::KnowledgeBase;
 use toolwright_server::mcp::serve_local;
 use toolwright_server::otlp::Exporter;
-use toolwright_server::{BuildFinding, Options, Server, Setup};
+use toolwright_server::{BuildFinding, LogBuffer, Options, Server, Setup};
 
 use super::{doctor, watch};
 use crate::args::Source;
@@ -60,18 +60,26 @@ pub fn run(config: Config, args: &Serve) -> Result<ExitCode> {
         output::print(config.dump(&server)?);
         return Ok(ExitCode::SUCCESS);
     }
-    log::start_server(server.section.log_format);
+    let lines = Arc::<LogBuffer>::default();
+    log::start_server(server.section.log_format, &lines);
     let config = Arc::new(config);
     let runtime = toolset::load_runtime(&args.source, &config)?;
     let workers = server.workers();
     let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build()?;
-    let finished = tokio.block_on(serve(&config, &server, runtime, args))?;
+    let finished = tokio.block_on(serve(&config, &server, runtime, &lines, args))?;
+    lines.flush();
     // Do not wait for tasks that did not finish in time.
     tokio.shutdown_background();
     Ok(output::status(finished))
 }
 
-async fn serve(config: &Arc<Config>, server: &ServerConfig, runtime: Runtime, args: &Serve) -> Result<bool> {
+async fn serve(
+    config: &Arc<Config>,
+    server: &ServerConfig,
+    runtime: Runtime,
+    lines: &Arc<LogBuffer>,
+    args: &Serve,
+) -> Result<bool> {
     let store = store::open(&config.store).await?;
     let has_sources = !config.settings.kb.sources.is_empty();
     prepare_in_background(runtime.clone(), has_sources.then(|| config.knowledge_base()));
@@ -92,6 +100,7 @@ async fn serve(config: &Arc<Config>, server: &ServerConfig, runtime: Runtime, ar
     let options = Options {
         agent: Some(agent),
         voice,
+        log: Arc::clone(lines),
         setup: setup.clone(),
         tools_dir: args.source.artifact.is_none().then(|| config.tools.clone()),
         knowledge_base: Some(Arc::new(ConsoleKb::new(config)) as Arc<dyn KnowledgeBase>),
