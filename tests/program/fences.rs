@@ -1,5 +1,5 @@
 //! Checks that keep ARCHITECTURE.md true: the dependencies of the crates, the files that touch the environment, and the
-//! table that says where a change goes. The security page's proofs are checked too.
+//! table that says where a change goes. The proofs of the security page and of the promises are checked too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -131,21 +131,43 @@ fn every_place_where_a_change_goes_exists() {
 fn every_proof_on_the_security_page_exists() {
     let page = fs::read_to_string(root().join("docs/explanation/security.md")).unwrap();
     let rows = page.lines().filter(|line| line.starts_with("| ") && line.matches('|').count() == 4);
-    let mut proofs = 0;
-    for row in rows {
-        let mut text = String::new();
-        for proof in quoted(row.trim_end_matches('|').rsplit('|').next().unwrap()) {
-            if proof.contains('/') {
-                let path = root().join(&proof);
-                assert!(path.exists(), "{row}: `{proof}` does not exist");
-                text = read_all(&path);
-            } else if !proof.contains('.') {
-                assert!(text.contains(&format!("fn {proof}(")), "{row}: there is no test `{proof}`");
-                proofs += 1;
-            }
+    let proofs: usize =
+        rows.map(|row| check_proofs(row, row.trim_end_matches('|').rsplit('|').next().unwrap())).sum();
+    assert!(proofs > 20, "the page names only {proofs} tests");
+}
+
+/// Each row of the promises has a number, and in its third cell the proofs.
+#[test]
+fn every_proof_of_the_promises_exists() {
+    let page = fs::read_to_string(root().join("docs/reference/promises.md")).unwrap();
+    let (mut numbers, mut proofs) = (Vec::new(), 0);
+    for row in page.lines().filter(|line| line.starts_with("| ") && line.matches('|').count() == 5) {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        if let Ok(number) = cells[0].parse::<usize>() {
+            numbers.push(number);
+            proofs += check_proofs(row, cells[2]);
         }
     }
-    assert!(proofs > 20, "the page names only {proofs} tests");
+    assert_eq!(numbers, (1..=33).collect::<Vec<_>>());
+    assert!(proofs > 60, "the page names only {proofs} tests");
+}
+
+/// A cell names files or folders, commands that begin with a script, and after a file the tests in it. Returns the
+/// number of tests.
+fn check_proofs(row: &str, cell: &str) -> usize {
+    let (mut proofs, mut text) = (0, String::new());
+    for proof in quoted(cell) {
+        let place = proof.split(' ').next().unwrap();
+        if place.contains('/') {
+            let path = root().join(place);
+            assert!(path.exists(), "{row}: `{place}` does not exist");
+            text = read_all(&path);
+        } else if !place.contains('.') {
+            assert!(text.contains(&format!("fn {place}(")), "{row}: there is no test `{place}`");
+            proofs += 1;
+        }
+    }
+    proofs
 }
 
 /// The text of a file, or of all files of a folder.

@@ -5,6 +5,9 @@ import time
 
 from servers import GONE_BOUND_S, READY_BOUND_S, wait_until
 
+# How long a fault may show after its end.
+AFTER_EFFECTS_S = {"sqlite": 2, "postgres": 17}
+
 
 class Faults:
     def __init__(self, world, report):
@@ -40,9 +43,12 @@ class Faults:
     def target(self, event):
         return self.world.servers[event["replica"] % len(self.world.servers)]
 
-    def overlaps(self, begin, end):
-        """Whether a fault was there between two moments, or shortly before: leases and retries end later."""
-        return any(window[2] <= end and begin <= (window[3] or time.monotonic()) + 20 for window in self.windows)
+    def overlaps(self, begin, end, kinds=None):
+        """Whether a fault (of some kinds) was there between two moments, or shortly before: the lease of a replica and
+        the retries of its store end later."""
+        slack = AFTER_EFFECTS_S["postgres" if self.world.postgres else "sqlite"]
+        return any(window[2] <= end and begin <= (window[3] or time.monotonic()) + slack
+                   for window in self.windows if kinds is None or window[0] in kinds)
 
     def kill(self, event):
         server = self.target(event)
@@ -130,6 +136,6 @@ def run_all(faults, events, begun):
             time.sleep(max(0.0, begun + event["at"] - time.monotonic()))
             faults.run(event)
 
-    thread = threading.Thread(target=work)
+    thread = threading.Thread(target=work, daemon=True)
     thread.start()
     return thread

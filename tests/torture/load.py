@@ -372,7 +372,7 @@ class Load:
 
 
 def in_parallel(work, arguments):
-    threads = [threading.Thread(target=work, args=row) for row in arguments[1:]]
+    threads = [threading.Thread(target=work, args=row, daemon=True) for row in arguments[1:]]
     for thread in threads:
         thread.start()
     work(*arguments[0])

@@ -7,6 +7,8 @@ from plan import BUDGET
 
 RUNS_ONCE = {"note", "compose", "pay", "report"}
 TASKS = {"report", "render"}
+# Faults that a process survives.
+OUTAGES = {"pause", "kill_postgres", "stop_postgres", "disk_full", "slow_disk"}
 # Answers that say nothing about the call.
 WITHOUT_RESULT = ("lost", "try again", "http 503", "http 429")
 
@@ -125,8 +127,9 @@ class Model:
             self.broken(f"is {answer.kind} without a fault: {message}")
         if self.call.tool not in RUNS_ONCE and "could not be recorded" not in message and answer.kind == "in doubt":
             self.broken(f"may be repeated, and is in doubt: {message}")
-        later = [effect for effect in self.ran if effect["time"] > answer.ended]
-        if later and self.call.tool in RUNS_ONCE and not any(window[0] == "pause" for window in self.faults.windows):
+        # Who is taken for dead may still run what it has begun: it stood still, or had lost its store.
+        later = [effect["time"] for effect in self.ran if effect["time"] > answer.ended]
+        if later and "interrupted" in message and not self.faults.overlaps(begun, max(later), OUTAGES):
             self.broken("was in doubt, and ran after that")
 
     def check_refusal(self, answer, begun):
@@ -155,6 +158,8 @@ class Model:
             self.broken("ran without an approval")
         if "reject" in done and (self.ran or approved):
             self.broken("was rejected, and ran or was approved")
+        if self.call.answer in ("approve", "approve_twice", "edit") and self.call.answers[-1].kind == "asked":
+            self.broken("was approved, and waits for an approval")
         edited = [row[2] for row in self.call.decisions if row[2] != self.call.value]
         if edited and self.ran and self.ran[0]["value"] != edited[0]:
             self.broken("ran with other arguments than those that were approved")
@@ -164,8 +169,7 @@ class Model:
     def check_task(self):
         call, task = self.call, self.call.task
         if task is None:
-            if self.ran:
-                self.broken("ran, and its caller has no task")
+            # Refused, or whether it was stored is not known: the rules of all calls hold.
             return
         status, failure = task["status"], (task.get("envelope") or {}).get("error")
         self.counts[f"tasks {status}"] += 1

@@ -123,7 +123,7 @@ def drive(load, events, begun):
         time.sleep(max(0.0, begun + event["at"] - time.monotonic()))
         slots.acquire()
         late = max(late, time.monotonic() - begun - event["at"])
-        thread = threading.Thread(target=work, args=(event,))
+        thread = threading.Thread(target=work, args=(event,), daemon=True)
         thread.start()
         threads.append(thread)
     for thread in threads:
