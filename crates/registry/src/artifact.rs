@@ -128,9 +128,7 @@ impl Error {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
                 "free some space, or write elsewhere with `--out FILE`; the old artifact is untouched"
             }
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-                "create the directory first, or write elsewhere with `--out FILE`"
-            }
+            io::ErrorKind::NotADirectory => "a part of the path is a file: write elsewhere with `--out FILE`",
             _ => "write to another place with `--out FILE`; the old artifact, if any, is untouched",
         }
     }
@@ -162,6 +160,9 @@ pub fn replace(
             return Err(failed(io::Error::other("it is not a regular file")));
         }
         _ => {}
+    }
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory).map_err(failed)?;
     }
     remove_leftovers(&path);
     let number = TEMPORARY_FILES.fetch_add(1, Ordering::Relaxed);
