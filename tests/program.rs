@@ -61,6 +61,8 @@ mod kb_model;
 mod mcp;
 #[path = "program/reference.rs"]
 mod reference;
+#[path = "program/reload.rs"]
+mod reload;
 #[path = "program/scaffold.rs"]
 mod scaffold;
 #[path = "program/schema.rs"]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use toolwright_contract::Mode;
 use toolwright_orchestrator::capabilities::Secret;
-use toolwright_registry::prompt::Limits;
+use toolwright_registry::prompt::{Limits, SharedPromptFiles};
 
 /// The settings that do not depend on the model.
 #[derive(Debug, Clone)]
@@ -22,10 +22,7 @@ pub struct AgentOptions {
     pub max_message_bytes: usize,
     /// How long a turn continues without a listener.
     pub grace: Duration,
-    /// The text of `prompts/core.md`.
-    pub core_prompt: String,
-    /// The text of `prompts/voice-behavior.md`, for sessions of mode `voice`.
-    pub voice_behavior: String,
+    pub prompt_files: SharedPromptFiles,
     /// The limits in force, which the prompt states.
     pub limits: Limits,
     pub voice_limits: Limits,
@@ -40,8 +37,7 @@ impl Default for AgentOptions {
             max_input_tokens: 100_000,
             max_message_bytes: 4 << 20,
             grace: Duration::from_secs(60),
-            core_prompt: String::new(),
-            voice_behavior: String::new(),
+            prompt_files: SharedPromptFiles::default(),
             limits: Limits::default_for(Mode::Text),
             voice_limits: Limits::default_for(Mode::Voice),
         }

@@ -9,7 +9,7 @@ use toolwright_contract::{Category, Confirmation, Mode, SideEffects, ToolSpec};
 use toolwright_orchestrator::store::SessionRecord;
 use toolwright_orchestrator::{Orchestrator, Runtime};
 use toolwright_providers::{Provider, View};
-use toolwright_registry::prompt::{PromptFiles, compose};
+use toolwright_registry::prompt::compose;
 use toolwright_registry::toolset::Tool;
 
 use crate::error::Error;
@@ -109,13 +109,13 @@ fn build(
         }
         _ => &specs[..],
     };
-    let files = PromptFiles { core: &options.core_prompt, voice_behavior: &options.voice_behavior };
+    let files = options.prompt_files.current();
     let limits = match session.mode {
         Mode::Text => options.limits,
         Mode::Voice => options.voice_limits,
     };
     let version = &runtime.toolset().version;
-    let system: Arc<str> = compose(version, tools.iter().copied(), session.mode, files, limits).into();
+    let system: Arc<str> = compose(version, tools.iter().copied(), session.mode, &files, limits).into();
     let view = provider.view(specs.iter().copied());
     let bytes = system.len() + view.declarations.to_string().len();
     let names = specs.iter().map(|spec| spec.tool_id.clone()).collect();

@@ -31,6 +31,20 @@ pub fn load_runtime(source: &Source, config: &Config) -> Result<Runtime> {
     build_runtime(toolset, source, config, &imports)
 }
 
+/// As [`load_runtime`], for a server that follows changes: if the tools do not build, that is reported, and the toolset
+/// has only the declared and imported tools.
+pub fn load_runtime_to_watch(source: &Source, config: &Config) -> Result<Runtime> {
+    start_engine(config);
+    let imports = Imports::load(config)?;
+    let built = built_tools(source, config).unwrap_or_else(|error| {
+        output::report(&error);
+        output::message("serving no tool of the directory until they build");
+        (Toolset::empty(), 0)
+    });
+    let toolset = assemble(built.0, config, &imports);
+    build_runtime(toolset, source, config, &imports)
+}
+
 /// As [`load_runtime`], for a single call: prints the number of warnings, and returns the imports to wait for.
 pub fn load_runtime_for_call(source: &Source, config: &Config) -> Result<(Runtime, Imports)> {
     start_engine(config);
@@ -62,16 +76,42 @@ fn start_engine(config: &Config) {
 /// Also returns the number of warnings.
 fn load_with_imports(source: &Source, config: &Config) -> Result<(Toolset, Imports, usize)> {
     let imports = Imports::load(config)?;
-    let (built, warnings) = match &source.artifact {
-        Some(artifact) => (Toolset::load(artifact).map_err(|error| Failure::new(&error, error.help()))?, 0),
+    let (built, warnings) = built_tools(source, config)?;
+    Ok((assemble(built, config, &imports), imports, warnings))
+}
+
+/// The tools of the artifact or of the directory, and the number of warnings.
+fn built_tools(source: &Source, config: &Config) -> Result<(Toolset, usize)> {
+    match &source.artifact {
+        Some(artifact) => Ok((load_artifact(artifact)?, 0)),
         // Declared and imported tools alone are a toolset too.
-        None if config.has_only_other_tools() => (Toolset::empty(), 0),
-        None => compile_in_memory(config)?,
+        None if config.has_only_other_tools() => Ok((Toolset::empty(), 0)),
+        None => compile_in_memory(config),
+    }
+}
+
+fn load_artifact(path: &Path) -> Result<Toolset, Failure> {
+    let toolset = Toolset::load(path).map_err(|error| Failure::new(&error, error.help()))?;
+    let missing = toolset.missing_handlers(path.parent().unwrap_or(Path::new("")));
+    let Some(first) = missing.first() else { return Ok(toolset) };
+    let others = match missing.len() - 1 {
+        0 => String::new(),
+        count => format!(", and {} are missing", report::plural(count, "other handler")),
     };
+    let message =
+        format!("the artifact {} has a tool whose handler {first} is not there{others}", path.display());
+    Err(Failure::new(
+        message,
+        "ship the tools directory with the artifact: handlers are found relative to it",
+    ))
+}
+
+/// All tools of a session. Those that are refused are logged.
+fn assemble(built: Toolset, config: &Config, imports: &Imports) -> Toolset {
     // Native handlers are registered by programs that embed Toolwright; the command has none.
-    let session = SessionToolset::assemble(built, config, &imports, &|_| false);
+    let session = SessionToolset::assemble(built, config, imports, &|_| false);
     session.refused.iter().for_each(|refused| tracing::error!("{refused}; {}", refused.help));
-    Ok((session.toolset, imports, warnings))
+    session.toolset
 }
 
 fn build_runtime(toolset: Toolset, source: &Source, config: &Config, imports: &Imports) -> Result<Runtime> {

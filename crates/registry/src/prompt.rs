@@ -2,6 +2,7 @@
 //! The same input gives the same bytes, so that providers' prompt caches hit.
 
 use std::fmt::Write;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use toolwright_contract::Mode;
 
@@ -27,12 +28,31 @@ impl Limits {
 }
 
 /// The texts of the team's prompt files.
-#[derive(Debug, Clone, Copy)]
-pub struct PromptFiles<'a> {
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PromptFiles {
     /// `prompts/core.md`.
-    pub core: &'a str,
+    pub core: String,
     /// `prompts/voice-behavior.md`; used in voice only.
-    pub voice_behavior: &'a str,
+    pub voice_behavior: String,
+}
+
+/// The prompt files that all prompts of a process are composed of. They can be replaced while it runs.
+#[derive(Debug, Clone, Default)]
+pub struct SharedPromptFiles(Arc<RwLock<Arc<PromptFiles>>>);
+
+impl SharedPromptFiles {
+    pub fn new(files: PromptFiles) -> Self {
+        Self(Arc::new(RwLock::new(Arc::new(files))))
+    }
+
+    pub fn current(&self) -> Arc<PromptFiles> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Replaces them for all prompts that are composed from now on.
+    pub fn replace(&self, files: PromptFiles) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(files);
+    }
 }
 
 /// Composes the prompt of a session with these tools, which are of this version of the toolset.
@@ -40,12 +60,12 @@ pub fn compose<'t>(
     version: &str,
     tools: impl IntoIterator<Item = &'t Tool>,
     mode: Mode,
-    files: PromptFiles<'_>,
+    files: &PromptFiles,
     limits: Limits,
 ) -> String {
-    let mut parts = vec![without_title(files.core)];
+    let mut parts = vec![without_title(&files.core)];
     if mode == Mode::Voice {
-        parts.push(without_title(files.voice_behavior));
+        parts.push(without_title(&files.voice_behavior));
     }
     parts.retain(|part| !part.is_empty());
     parts.push(list(version, tools));

@@ -118,6 +118,12 @@ impl Toolset {
         Self::from_text(text)
     }
 
+    /// The handlers of the artifact that have no file. Their paths are relative to `directory`, the artifact's own.
+    pub fn missing_handlers(&self, directory: &Path) -> Vec<String> {
+        let paths = self.artifact_tools.iter().filter_map(|tool| handler_path(&self.text[tool.line.clone()]));
+        paths.filter(|path| !directory.join(path).is_file()).collect()
+    }
+
     /// Verifies an artifact in memory.
     pub fn from_text(text: String) -> Result<Self, Error> {
         let malformed = |what: &str| Error::Malformed(what.to_owned());
@@ -308,6 +314,12 @@ fn lines(text: &str, tools: usize) -> Vec<Range<usize>> {
 /// The id of a tool's line. Ids are snake_case, so they contain no escapes.
 fn tool_id(line: &str) -> Option<&str> {
     line.strip_prefix("{\"toolId\":\"")?.split_once('"').map(|(id, _)| id)
+}
+
+/// The handler's path in a tool's line: its last field.
+fn handler_path(line: &str) -> Option<String> {
+    let (_, path) = line.rsplit_once(HANDLER_PATH)?;
+    serde_json::from_str(path.strip_suffix('}')?).ok()
 }
 
 /// The digest covers an entry up to its handler's path, which depends on the path of the artifact.

@@ -3,15 +3,12 @@
 use toolwright_contract::Mode;
 use toolwright_orchestrator::store::SessionRecord;
 use toolwright_orchestrator::{Orchestrator, Runtime};
-use toolwright_registry::prompt::{Limits, PromptFiles, compose};
+use toolwright_registry::prompt::{Limits, SharedPromptFiles, compose};
 
 /// The sources of the prompts, besides the toolset.
 #[derive(Debug, Clone)]
 pub struct Prompts {
-    /// `prompts/core.md`.
-    pub core: String,
-    /// `prompts/voice-behavior.md`.
-    pub voice_behavior: String,
+    pub files: SharedPromptFiles,
     /// The limits in force.
     pub text: Limits,
     pub voice: Limits,
@@ -20,8 +17,7 @@ pub struct Prompts {
 impl Default for Prompts {
     fn default() -> Self {
         Self {
-            core: String::new(),
-            voice_behavior: String::new(),
+            files: SharedPromptFiles::default(),
             text: Limits::default_for(Mode::Text),
             voice: Limits::default_for(Mode::Voice),
         }
@@ -40,8 +36,7 @@ impl Prompts {
             Mode::Text => self.text,
             Mode::Voice => self.voice,
         };
-        let files = PromptFiles { core: &self.core, voice_behavior: &self.voice_behavior };
         let tools = orchestrator.visible_tools(runtime, session);
-        compose(&runtime.toolset().version, tools, session.mode, files, limits)
+        compose(&runtime.toolset().version, tools, session.mode, &self.files.current(), limits)
     }
 }

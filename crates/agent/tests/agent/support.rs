@@ -18,6 +18,7 @@ use toolwright_orchestrator::policy::Policy;
 use toolwright_orchestrator::session::NewSession;
 use toolwright_orchestrator::store::{Memory, Store};
 use toolwright_orchestrator::{Orchestrator, Runtime};
+use toolwright_registry::prompt::{PromptFiles, SharedPromptFiles};
 use toolwright_registry::toolset::{Implementation, Tool, Toolset};
 
 use crate::scripted_model::ScriptedModel;
@@ -56,7 +57,8 @@ pub fn settings(server: &ScriptedModel, provider: &str) -> ModelSettings {
 }
 
 pub fn options() -> AgentOptions {
-    AgentOptions { max_steps: 6, core_prompt: "# Core\n\nBe brief.".to_owned(), ..AgentOptions::default() }
+    let files = PromptFiles { core: "# Core\n\nBe brief.".to_owned(), ..PromptFiles::default() };
+    AgentOptions { max_steps: 6, prompt_files: SharedPromptFiles::new(files), ..AgentOptions::default() }
 }
 
 impl Fixture {

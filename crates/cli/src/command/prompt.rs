@@ -39,9 +39,9 @@ pub fn run(config: &Config, args: &Prompt) -> Result<()> {
     };
     let tools = Arc::new(toolset::load(&args.source, config)?);
     let visible = args.viewer.visible(&tools, Some(mode), config)?;
-    let files = PromptFiles { core: &core, voice_behavior: &voice_behavior };
+    let files = PromptFiles { core, voice_behavior };
     let listed = tools.for_models(|tool| tool.spec.allowed_modes.contains(&mode) && visible.has(&tool.spec));
-    let prompt = compose(&tools.version, listed, mode, files, config.settings.limits.for_mode(mode).0);
+    let prompt = compose(&tools.version, listed, mode, &files, config.settings.limits.for_mode(mode).0);
     match config.format {
         Format::Human => output::print(prompt),
         Format::Json => {

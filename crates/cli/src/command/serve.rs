@@ -63,7 +63,10 @@ pub fn run(config: Config, args: &Serve) -> Result<ExitCode> {
     let lines = Arc::<LogBuffer>::default();
     log::start_server(server.section.log_format, &lines);
     let config = Arc::new(config);
-    let runtime = toolset::load_runtime(&args.source, &config)?;
+    let runtime = match args.watch {
+        true => toolset::load_runtime_to_watch(&args.source, &config)?,
+        false => toolset::load_runtime(&args.source, &config)?,
+    };
     let workers = server.workers();
     let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build()?;
     let finished = tokio.block_on(serve(&config, &server, runtime, &lines, args))?;
@@ -238,13 +241,13 @@ pub(super) async fn reload_on_change(config: Arc<Config>, orchestrator: Orchestr
         let artifact = config.tools.join(toolwright_registry::artifact::FILE_NAME);
         setup.set_findings(findings(&config));
         let reload = || {
-            reload(&config, &Source::default(), &orchestrator);
-            setup.set_findings(findings(&config));
+            let new = reload(&config, &Source::default(), &orchestrator);
+            setup.set_findings(findings(new.as_ref().unwrap_or(&config)));
         };
         let started = || {
             let _ = started.send(());
         };
-        let watched = watch::watch(&config.watched_paths(), Some(&artifact), started, reload);
+        let watched = watch::watch(&config.paths_of_server(), Some(&artifact), started, reload);
         if let Err(error) = watched {
             output::report(&error);
         }
@@ -293,10 +296,19 @@ fn reload_on_hangup(_: Arc<Config>, _: Source, _: Orchestrator) -> Result<()> {
     Ok(())
 }
 
-/// Installs the toolset beside those of running sessions, which keep theirs.
-fn reload(config: &Config, source: &Source, orchestrator: &Orchestrator) {
-    match toolset::load_runtime(source, config) {
-        Ok(runtime) => {
+/// Reads configuration and prompts again, and installs the toolset beside those of running sessions, which keep theirs.
+/// Returns the new configuration.
+fn reload(config: &Config, source: &Source, orchestrator: &Orchestrator) -> Option<Config> {
+    let read = config.read_again().map_err(anyhow::Error::from);
+    match read.and_then(|config| Ok((toolset::load_runtime(source, &config)?, config))) {
+        Ok((runtime, new)) => {
+            new.prompt_files().replace(new.read_prompt_files());
+            let sections = config.sections_for_a_restart(&new).join("], [");
+            if !sections.is_empty() {
+                output::warning(format_args!(
+                    "[{sections}] in the configuration file has changed: start the server again to apply it"
+                ));
+            }
             // A handler's change leaves the version as it is.
             let (version, digest) = (&runtime.toolset().version, &runtime.toolset().content_digest);
             let loaded =
@@ -304,10 +316,12 @@ fn reload(config: &Config, source: &Source, orchestrator: &Orchestrator) {
             prepare_in_background(runtime.clone(), None);
             orchestrator.install(runtime);
             output::success("reloaded:", loaded);
+            Some(new)
         }
         Err(error) => {
             output::report(&error);
             output::message("the previous toolset stays in use");
+            None
         }
     }
 }

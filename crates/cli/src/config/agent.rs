@@ -76,8 +76,7 @@ impl Config {
 
     fn agent_options(&self, section: &AgentSection) -> AgentOptions {
         AgentOptions {
-            core_prompt: self.prompts_for_hosts().core,
-            voice_behavior: self.prompts_for_hosts().voice_behavior,
+            prompt_files: self.prompt_files(),
             limits: self.settings.limits.for_mode(Mode::Text).0,
             voice_limits: self.settings.limits.for_mode(Mode::Voice).0,
             ..section.options()

@@ -16,6 +16,7 @@ use toolwright_orchestrator::policy::{ModePolicy, Policy};
 use toolwright_orchestrator::{Capacity, Engine, EngineOptions, Limits as HandlerLimits};
 use toolwright_registry::build::Options as BuildOptions;
 use toolwright_registry::formats::Formats;
+use toolwright_registry::prompt::{PromptFiles, SharedPromptFiles};
 use toolwright_registry::{artifact, source};
 use toolwright_server::mcp::{HostOptions, Prompts};
 
@@ -36,6 +37,8 @@ pub use server::{ServerConfig, ServerFlags};
 use settings::Settings;
 
 const FILE_NAME: &str = "toolwright.toml";
+/// The sections that every new toolset reads again.
+const RELOADED: [&str; 5] = ["tool", "tools", "formats", "mcp_servers", "prompts"];
 /// Drafts and, unless they are on a CalDAV server, events.
 const CALENDAR_FILE: &str = ".toolwright/calendar.db";
 
@@ -60,8 +63,12 @@ pub struct Config {
     served_at: BaseUrl,
     /// Opens the embedder of this process on first use, or says why there is none.
     pub embedders: Arc<LazyEmbedder>,
-    /// The directory of the file.
+    /// The file's directory, and its sections as they are written.
     base: PathBuf,
+    sections: toml::Table,
+    /// The flags that this was loaded with.
+    common: Common,
+    prompt_files: OnceLock<SharedPromptFiles>,
     engine: OnceLock<Engine>,
     capabilities: OnceLock<Arc<Capabilities>>,
     knowledge_base: OnceLock<Arc<KbCapability>>,
@@ -70,7 +77,7 @@ pub struct Config {
 impl Config {
     /// Reads the file, if there is one, and applies the global flags and their environment variables.
     pub fn load(common: &Common, dir: Option<&Path>) -> Result<Self, Failure> {
-        let (mut settings, base) = read(common.config.as_deref())?;
+        let ConfigFile { mut settings, sections, base } = read(common.config.as_deref())?;
         check(&settings)?;
         settings.resolve_paths(&base);
         let formats = Formats::new(settings.formats.clone())
@@ -92,6 +99,9 @@ impl Config {
             formats,
             settings,
             base,
+            sections,
+            common: common.clone(),
+            prompt_files: OnceLock::new(),
             engine: OnceLock::new(),
             capabilities: OnceLock::new(),
             knowledge_base: OnceLock::new(),
@@ -134,6 +144,13 @@ impl Config {
         let needs_directory = !self.has_only_other_tools() || self.tools.exists();
         let directory = needs_directory.then(|| self.tools.clone());
         directory.into_iter().chain(self.settings.tools.declared.iter().cloned()).collect()
+    }
+
+    /// What a server watches: also the configuration file and the prompts, as far as they exist.
+    pub fn paths_of_server(&self) -> Vec<PathBuf> {
+        let file = self.common.config.clone().unwrap_or_else(|| self.base.join(FILE_NAME));
+        let others = [file, self.settings.prompts.dir.clone()].into_iter().filter(|path| path.exists());
+        self.watched_paths().into_iter().chain(others).collect()
     }
 
     /// How the tools are compiled: into the default artifact, without a cache.
@@ -258,14 +275,46 @@ impl Config {
 
     /// The prompts for MCP hosts; empty without prompt files.
     pub fn prompts_for_hosts(&self) -> Prompts {
-        let Settings { prompts, limits, .. } = &self.settings;
-        let read = |name: &str| std::fs::read_to_string(prompts.dir.join(name)).unwrap_or_default();
+        let limits = &self.settings.limits;
         Prompts {
-            core: read("core.md"),
-            voice_behavior: read("voice-behavior.md"),
+            files: self.prompt_files(),
             text: limits.for_mode(Mode::Text).0,
             voice: limits.for_mode(Mode::Voice).0,
         }
+    }
+
+    /// The prompt files, shared by all that composes prompts in this process.
+    pub fn prompt_files(&self) -> SharedPromptFiles {
+        self.prompt_files.get_or_init(|| SharedPromptFiles::new(self.read_prompt_files())).clone()
+    }
+
+    /// Reads the prompt files. One that is not there is empty.
+    pub fn read_prompt_files(&self) -> PromptFiles {
+        let read = |name| std::fs::read_to_string(self.settings.prompts.dir.join(name)).unwrap_or_default();
+        PromptFiles { core: read("core.md"), voice_behavior: read("voice-behavior.md") }
+    }
+
+    /// The configuration as its file is now, for another toolset of this process. Whatever the process has opened with
+    /// the old one, such as the engine, stays in use.
+    pub fn read_again(&self) -> Result<Self, Failure> {
+        let again = Self {
+            served_at: self.served_at.clone(),
+            embedders: Arc::clone(&self.embedders),
+            engine: self.engine.clone(),
+            capabilities: self.capabilities.clone(),
+            knowledge_base: self.knowledge_base.clone(),
+            prompt_files: self.prompt_files.clone(),
+            ..Self::load(&self.common, None)?
+        };
+        Ok(again)
+    }
+
+    /// The sections that differ from those of `new`, and that a process reads at its start only.
+    pub fn sections_for_a_restart(&self, new: &Self) -> Vec<String> {
+        let names =
+            self.sections.keys().chain(new.sections.keys().filter(|name| !self.sections.contains_key(*name)));
+        let is_changed = |name: &&String| self.sections.get(*name) != new.sections.get(*name);
+        names.filter(is_changed).filter(|name| !RELOADED.contains(&name.as_str())).cloned().collect()
     }
 }
 
@@ -349,14 +398,20 @@ fn find_file() -> PathBuf {
     if path.exists() { path } else { FILE_NAME.into() }
 }
 
-/// The settings of the file, and the directory of the file.
-fn read(named: Option<&Path>) -> Result<(Settings, PathBuf), Failure> {
+#[derive(Default)]
+struct ConfigFile {
+    settings: Settings,
+    sections: toml::Table,
+    base: PathBuf,
+}
+
+fn read(named: Option<&Path>) -> Result<ConfigFile, Failure> {
     let path = &named.map_or_else(find_file, Path::to_owned);
     let base = path.parent().map(Path::to_owned).unwrap_or_default();
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => {
-            return Ok((Settings::default(), base));
+            return Ok(ConfigFile { base, ..ConfigFile::default() });
         }
         Err(error) => {
             let message = format!("cannot read the configuration file {}: {error}", path.display());
@@ -364,10 +419,11 @@ fn read(named: Option<&Path>) -> Result<(Settings, PathBuf), Failure> {
             return Err(Failure::usage(message, help));
         }
     };
-    let settings = toml::from_str(&text).map_err(|error| {
+    let invalid = |error: toml::de::Error| {
         let error = error.to_string();
         let message = format!("the configuration file {} is not valid\n{}", path.display(), error.trim_end());
         Failure::new(message, "docs/reference/configuration.md lists every setting")
-    })?;
-    Ok((settings, base))
+    };
+    let settings = toml::from_str(&text).map_err(invalid)?;
+    Ok(ConfigFile { settings, sections: toml::from_str(&text).map_err(invalid)?, base })
 }

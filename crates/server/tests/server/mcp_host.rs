@@ -14,6 +14,7 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 use rmcp::{ClientHandler, ErrorData, RoleClient};
 use serde_json::Value;
 use toolwright_orchestrator::Orchestrator;
+use toolwright_registry::prompt::{PromptFiles, SharedPromptFiles};
 use toolwright_server::mcp::{HostOptions, Prompts, serve_stdio};
 
 /// The protocol revision of a host.
@@ -111,7 +112,8 @@ pub async fn try_connect_http(
 /// A host that is connected over stdio.
 pub async fn connect_stdio(orchestrator: Orchestrator, revision: Revision, test_host: TestHost) -> Host {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
-    let prompts = Prompts { core: "# Core\n\nBe kind.".to_owned(), ..Prompts::default() };
+    let files = PromptFiles { core: "# Core\n\nBe kind.".to_owned(), ..PromptFiles::default() };
+    let prompts = Prompts { files: SharedPromptFiles::new(files), ..Prompts::default() };
     tokio::spawn(async move {
         let options = HostOptions { prompts, ..HostOptions::default() };
         serve_stdio(orchestrator, options, tokio::io::split(theirs)).await.unwrap();
