@@ -41,7 +41,8 @@ pub struct AgentMetrics {
     pub tokens: Usage,
     /// Number of responses by time to the first token: one bucket for each of [`FIRST_TOKEN_BOUNDS_MS`].
     pub first_token: [u64; FIRST_TOKEN_BOUNDS_MS.len()],
-    pub first_token_ms_sum: u64,
+    /// The exact sum of these times, in microseconds.
+    pub first_token_us_sum: u64,
 }
 
 #[derive(Debug, Default)]
@@ -74,10 +75,13 @@ impl Metrics {
             *metrics.errors.entry(kind.as_str()).or_default() += 1;
         }
         if let Some(elapsed) = first_token {
-            let milliseconds = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
-            let bucket = FIRST_TOKEN_BOUNDS_MS.partition_point(|bound| *bound < milliseconds);
-            metrics.first_token[bucket] += 1;
-            metrics.first_token_ms_sum = metrics.first_token_ms_sum.saturating_add(milliseconds);
+            // Compared as a duration, not in milliseconds, which are rounded down: bounds are inclusive.
+            let bucket =
+                FIRST_TOKEN_BOUNDS_MS.partition_point(|bound| Duration::from_millis(*bound) < elapsed);
+            let last = metrics.first_token.len() - 1;
+            metrics.first_token[bucket.min(last)] += 1;
+            let micros = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
+            metrics.first_token_us_sum = metrics.first_token_us_sum.saturating_add(micros);
         }
     }
 
@@ -94,5 +98,21 @@ impl Metrics {
 
     fn lock(&self) -> MutexGuard<'_, AgentMetrics> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_to_the_first_token_is_counted_exactly_and_bounds_are_inclusive() {
+        let metrics = Metrics::new("provider", "model");
+        for micros in [9_999, 10_000, 10_900, 25_001, 40_000_000] {
+            metrics.count_request(Some(Duration::from_micros(micros)), None, None);
+        }
+        let read = metrics.read();
+        assert_eq!(read.first_token, [2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(read.first_token_us_sum, 9_999 + 10_000 + 10_900 + 25_001 + 40_000_000);
     }
 }

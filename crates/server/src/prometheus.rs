@@ -88,7 +88,7 @@ impl Page {
     }
 
     fn agent(&mut self, agent: &AgentMetrics) {
-        let AgentMetrics { turns, steps, errors, tokens, first_token, first_token_ms_sum, .. } = agent;
+        let AgentMetrics { turns, steps, errors, tokens, first_token, first_token_us_sum, .. } = agent;
         let escape = |name: &str| name.replace('\\', "\\\\").replace('"', "\\\"");
         let labels = format!("provider=\"{}\",model=\"{}\"", escape(&agent.provider), escape(&agent.model));
         self.head("toolwright_agent_turns_total", "counter", "Runs of turns, by outcome.");
@@ -119,7 +119,7 @@ impl Page {
                 if *bound == u64::MAX { "+Inf".to_owned() } else { (*bound as f64 / 1e3).to_string() };
             self.line(format_args!("{name}_bucket{{{labels},le=\"{bound}\"}} {below}"));
         }
-        self.line(format_args!("{name}_sum{{{labels}}} {}", *first_token_ms_sum as f64 / 1e3));
+        self.line(format_args!("{name}_sum{{{labels}}} {}", *first_token_us_sum as f64 / 1e6));
         self.line(format_args!("{name}_count{{{labels}}} {below}"));
     }
 
