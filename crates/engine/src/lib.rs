@@ -35,6 +35,7 @@ pub fn run_if_worker() {
 }
 
 /// Whether this process was started as a worker.
+#[expect(clippy::disallowed_methods, reason = "a worker is recognized by the name that it was started with")]
 fn is_worker() -> bool {
     std::env::args_os().next().is_some_and(|name| name == spawner::PROCESS_NAME)
 }
