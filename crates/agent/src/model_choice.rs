@@ -181,6 +181,9 @@ fn seconds(setting: Option<u32>, default: Duration) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+    use tokio::net::TcpListener;
+
     use super::*;
 
     async fn choose(section: &str, variables: &[(&str, &str)]) -> Result<(String, String), String> {
@@ -205,6 +208,60 @@ mod tests {
         assert_eq!(choose("{}", &keys[..1]).await.unwrap().0, "gemini");
         let none = choose(&format!("{{{NO_OLLAMA}}}"), &[("OPENAI_API_KEY", " ")]).await.unwrap();
         assert_eq!(none, ("offline".to_owned(), "offline".to_owned()));
+    }
+
+    /// A server that answers each request with this status and body. Returns its address and the requests.
+    async fn ollama(
+        status: &'static str,
+        body: &'static str,
+    ) -> (String, tokio::sync::mpsc::UnboundedReceiver<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let (sender, requests) = tokio::sync::mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let mut stream = BufReader::new(stream);
+                let mut first = String::new();
+                stream.read_line(&mut first).await.unwrap();
+                sender.send(first.trim().to_owned()).unwrap();
+                let length = body.len();
+                let response = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n{body}");
+                stream.write_all(response.as_bytes()).await.unwrap();
+            }
+        });
+        (address, requests)
+    }
+
+    #[tokio::test]
+    async fn a_running_ollama_is_chosen_when_nothing_is_set() {
+        let list = r#"{"models": [{"name": "qwen3:4b", "size": 1}, {"name": "llama3.2"}]}"#;
+        let (address, mut requests) = ollama("200 OK", list).await;
+        let section = format!(r#"{{"base_url": "{address}/"}}"#);
+        let chosen = choose(&section, &[]).await.unwrap();
+        assert_eq!(chosen, ("ollama".to_owned(), "qwen3:4b".to_owned()));
+        assert_eq!(requests.recv().await.unwrap(), "GET /api/tags HTTP/1.1");
+        let named =
+            choose(&format!(r#"{{"base_url": "{address}", "model": "llama3.2"}}"#), &[]).await.unwrap();
+        assert_eq!(named, ("ollama".to_owned(), "llama3.2".to_owned()));
+        let provider = choose(&format!(r#"{{"base_url": "{address}", "provider": "ollama"}}"#), &[]).await;
+        assert_eq!(provider.unwrap(), ("ollama".to_owned(), "qwen3:4b".to_owned()));
+        // A key in the environment comes first.
+        let section = format!(r#"{{"base_url": "{address}", "model": "m"}}"#);
+        assert_eq!(choose(&section, &[("ANTHROPIC_API_KEY", "a")]).await.unwrap().0, "anthropic");
+    }
+
+    #[tokio::test]
+    async fn an_ollama_without_a_model_and_another_server_are_not_chosen() {
+        for (status, body) in [
+            ("200 OK", r#"{"models": []}"#),
+            ("200 OK", "<html>"),
+            ("404 Not Found", r#"{"models": [{"name": "m"}]}"#),
+            ("302 Found", r#"{"models": [{"name": "m"}]}"#),
+        ] {
+            let (address, _requests) = ollama(status, body).await;
+            let chosen = choose(&format!(r#"{{"base_url": "{address}"}}"#), &[]).await.unwrap();
+            assert_eq!(chosen.0, "offline", "{status} {body}");
+        }
     }
 
     #[tokio::test]

@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use serde_json::json;
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::task::yield_now;
+use tokio::time::{Instant, advance, timeout};
 use toolwright_agent::{FinishReason, Model, TurnOutcome};
 use toolwright_orchestrator::store::{Memory, Store};
 
 use crate::scripted_model::{Reply, ScriptedModel};
-use crate::support::{Fixture, KEY, options, outcome, settings, text, until};
+use crate::support::{Fixture, KEY, options, outcome, settings, text};
 use crate::wire_forms::{self, PROVIDERS, calls};
 
 /// The code and message of a turn that failed.
@@ -52,6 +55,76 @@ async fn a_retry_after_that_is_too_long_is_not_waited_for() {
     assert_eq!(server.requests().len(), 1);
 }
 
+/// Moves the paused clock of the runtime on until a future is ready. Between the steps the connections have time: the
+/// clock never goes on to the next timer by itself, because this is always ready to run.
+async fn while_time_passes<T>(future: impl Future<Output = T>) -> T {
+    let clock = async {
+        loop {
+            for _ in 0..2000 {
+                yield_now().await;
+            }
+            advance(Duration::from_millis(250)).await;
+        }
+    };
+    tokio::select! {
+        output = future => output,
+        () = clock => unreachable!(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_after_is_waited_for() {
+    for (headers, seconds) in
+        [("retry-after: 7\r\n", 7.0), ("retry-after-ms: 2500\r\nretry-after: 9\r\n", 2.5)]
+    {
+        for provider in PROVIDERS {
+            let replies = [Reply::Status(429, headers, "{}"), Reply::Step(wire_forms::text("Hello."))];
+            let server = ScriptedModel::start(replies).await;
+            let fixture = Fixture::new(&server, provider);
+            let session = fixture.session().await;
+            let events = while_time_passes(fixture.say(&session, "m1", "Hello")).await;
+            assert_eq!(text(&events), "Hello.", "{provider}: {events:?}");
+            let requests = server.requests();
+            let waited = (requests[1].arrived - requests[0].arrived).as_secs_f64();
+            assert!((seconds..seconds + 5.0).contains(&waited), "{provider}: {waited} s after {headers}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_is_not_accepted_times_out() {
+    // The queue of the listener is full, and nobody takes a connection out of it.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = socket.listen(0).unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut queued = Vec::new();
+    let connect = || timeout(Duration::from_secs(1), TcpStream::connect(address));
+    while let Ok(connection) = while_time_passes(connect()).await {
+        queued.push(connection.unwrap());
+    }
+    let server = ScriptedModel::start([]).await;
+    for provider in PROVIDERS {
+        let mut settings = settings(&server, provider);
+        settings.base_url = Some(format!("http://{address}"));
+        settings.timeouts.connect = Duration::from_secs(3);
+        settings.timeouts.retries = 0;
+        let model = Model::remote(settings).unwrap();
+        let fixture = Fixture::on(Store::Memory(Memory::default()), model, options());
+        let session = fixture.session().await;
+        let started = Instant::now();
+        let events = while_time_passes(fixture.say(&session, "m1", "Hello")).await;
+        let (code, message) = error(outcome(&events));
+        let waited = started.elapsed().as_secs_f64();
+        assert_eq!(code, "unavailable", "{provider}");
+        assert!(
+            message.contains("cannot be reached") && !message.contains("127.0.0.1"),
+            "{provider}: {message}"
+        );
+        assert!((3.0..4.0).contains(&waited), "{provider}: {waited} s");
+    }
+}
+
 #[tokio::test]
 async fn errors_have_a_code_and_neither_key_nor_the_providers_text() {
     let leaky = r#"{"error":{"message":"Incorrect key sk-secret-key","type":"invalid_request_error"}}"#;
@@ -66,33 +139,42 @@ async fn errors_have_a_code_and_neither_key_nor_the_providers_text() {
         (Reply::Status(422, "", leaky), "invalid_request"),
         (Reply::Garbage, "malformed"),
     ] {
-        let server = ScriptedModel::start([reply]).await;
-        let fixture = Fixture::new(&server, "openai-chat");
-        let session = fixture.session().await;
-        let events = fixture.say(&session, "m1", "Hello").await;
-        let (actual, message) = error(outcome(&events));
-        assert_eq!(actual, code);
-        let all = format!("{events:?}");
-        assert!(!all.contains(KEY) && !all.contains("Incorrect") && !all.contains("127.0.0.1"), "{all}");
-        assert!(message.ends_with('.') && message.len() > 20, "{message}");
-        assert_eq!(server.requests().len(), 1, "{code} is not retried");
+        for provider in PROVIDERS {
+            let server = ScriptedModel::start([reply.clone()]).await;
+            let fixture = Fixture::new(&server, provider);
+            let session = fixture.session().await;
+            let events = fixture.say(&session, "m1", "Hello").await;
+            let (actual, message) = error(outcome(&events));
+            assert_eq!(actual, code, "{provider}");
+            let all = format!("{events:?}");
+            assert!(!all.contains(KEY) && !all.contains("Incorrect") && !all.contains("127.0.0.1"), "{all}");
+            assert!(message.ends_with('.') && message.len() > 20, "{message}");
+            assert_eq!(server.requests().len(), 1, "{provider}: {code} is not retried");
+        }
     }
 }
 
 #[tokio::test]
 async fn a_provider_that_is_down_or_always_busy_fails_the_turn_after_the_retries() {
-    let server = ScriptedModel::repeating(Reply::Status(500, "", "")).await;
-    let fixture = Fixture::new(&server, "gemini");
-    let session = fixture.session().await;
-    assert_eq!(error(outcome(&fixture.say(&session, "m1", "Hello").await)).0, "unavailable");
-    assert_eq!(server.requests().len(), 3);
-    let mut settings = settings(&server, "ollama");
-    settings.base_url = Some("http://127.0.0.1:1".to_owned());
-    let fixture = Fixture::on(Store::Memory(Memory::default()), Model::remote(settings).unwrap(), options());
-    let session = fixture.session().await;
-    let (code, message) = error(outcome(&fixture.say(&session, "m1", "Hello").await));
-    assert_eq!(code, "unavailable");
-    assert!(message.contains("cannot be reached"), "{message}");
+    for provider in PROVIDERS {
+        let server = ScriptedModel::repeating(Reply::Status(500, "", "")).await;
+        let fixture = Fixture::new(&server, provider);
+        let session = fixture.session().await;
+        assert_eq!(
+            error(outcome(&fixture.say(&session, "m1", "Hello").await)).0,
+            "unavailable",
+            "{provider}"
+        );
+        assert_eq!(server.requests().len(), 3, "{provider}");
+        let mut settings = settings(&server, provider);
+        settings.base_url = Some("http://127.0.0.1:1".to_owned());
+        let model = Model::remote(settings).unwrap();
+        let fixture = Fixture::on(Store::Memory(Memory::default()), model, options());
+        let session = fixture.session().await;
+        let (code, message) = error(outcome(&fixture.say(&session, "m1", "Hello").await));
+        assert_eq!(code, "unavailable", "{provider}");
+        assert!(message.contains("cannot be reached"), "{provider}: {message}");
+    }
 }
 
 #[tokio::test]
@@ -126,19 +208,33 @@ async fn a_cut_response_keeps_its_text_runs_no_call_and_the_message_can_be_sent_
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_silent_provider_times_out() {
-    for (reply, code) in
-        [(Reply::Silence, "timeout"), (Reply::Slow(wire_forms::text("Never the whole text."), 2), "timeout")]
-    {
-        let server = ScriptedModel::start([reply]).await;
-        let mut settings = settings(&server, "openai-chat");
-        settings.timeouts.first_byte = Duration::from_millis(100);
-        settings.timeouts.idle = Duration::from_millis(100);
-        let fixture =
-            Fixture::on(Store::Memory(Memory::default()), Model::remote(settings).unwrap(), options());
-        let session = fixture.session().await;
-        assert_eq!(error(outcome(&fixture.say(&session, "m1", "Hello").await)).0, code);
-        until(|| server.requests().len() == 1).await;
+    let slow = |provider: &str| {
+        let step = wire_forms::text("Never the whole text.");
+        // All but the last frame arrive.
+        let frames = wire_forms::frames(provider, &step).len();
+        Reply::Slow(step, frames - 1)
+    };
+    for provider in PROVIDERS {
+        for (reply, seconds) in [(Reply::Silence, 30.0), (slow(provider), 12.0)] {
+            let server = ScriptedModel::start([reply]).await;
+            let mut settings = settings(&server, provider);
+            settings.timeouts.first_byte = Duration::from_secs(30);
+            settings.timeouts.idle = Duration::from_secs(12);
+            let model = Model::remote(settings).unwrap();
+            let fixture = Fixture::on(Store::Memory(Memory::default()), model, options());
+            let session = fixture.session().await;
+            let started = Instant::now();
+            let events = while_time_passes(fixture.say(&session, "m1", "Hello")).await;
+            assert_eq!(error(outcome(&events)).0, "timeout", "{provider}");
+            let waited = started.elapsed().as_secs_f64();
+            assert!((seconds..seconds + 5.0).contains(&waited), "{provider}: {waited} s");
+            assert_eq!(
+                server.requests().len(),
+                1,
+                "{provider}: it may be answering, so it is not asked again"
+            );
+        }
     }
 }

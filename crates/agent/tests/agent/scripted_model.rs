@@ -8,6 +8,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 use crate::wire_forms::{self, Step};
 
@@ -36,6 +37,7 @@ pub struct Request {
     pub provider: &'static str,
     pub head: String,
     pub body: Value,
+    pub arrived: Instant,
 }
 
 #[derive(Clone)]
@@ -112,7 +114,7 @@ impl ScriptedModel {
             let provider = provider_of(&head);
             let body: Value = serde_json::from_slice(&body).unwrap();
             wire_forms::check_request(provider, &body);
-            self.requests.lock().unwrap().push(Request { provider, head, body });
+            self.requests.lock().unwrap().push(Request { provider, head, body, arrived: Instant::now() });
             if !self.reply(provider, stream.get_mut()).await? {
                 return Ok(());
             }
