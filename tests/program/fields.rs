@@ -1,6 +1,6 @@
 //! Single mistakes in `schema.json` and in documented envelopes, each reported at its position.
 
-use super::support::Project;
+use super::support::{Project, assert_message_names_field};
 
 /// The text to replace in a valid `schema.json`, its replacement, and the expected `line:column code` and further
 /// codes.
@@ -66,6 +66,7 @@ fn each_mistake_in_a_field_is_reported_at_its_position() {
         let mut found: Vec<String> = Vec::new();
         for entry in report["diagnostics"].as_array().unwrap() {
             if entry["tool"] == format!("t{number:02}") && entry["file"] == "schema.json" {
+                assert_message_names_field(entry, &project.read(&format!("t{number:02}/schema.json")));
                 let code = entry["code"].as_str().unwrap().to_owned();
                 let place = format!("{}:{} {code}", entry["line"], entry["column"]);
                 found.push(if found.is_empty() { place } else { code });

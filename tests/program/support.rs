@@ -92,6 +92,10 @@ impl Project {
         fs::write(path, content).unwrap();
     }
 
+    pub fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.path(path)).unwrap()
+    }
+
     /// Replaces a text in a file below `tools/`, which must contain it.
     pub fn edit(&self, path: &str, from: &str, to: &str) {
         let text = fs::read_to_string(self.path(path)).unwrap();
@@ -196,6 +200,38 @@ impl Run {
         found.sort();
         found
     }
+}
+
+/// A message about `schema.json` names, in backquotes, the field that it is about: where programs read it, the text of
+/// the file is not beside it. `text` is the file.
+#[track_caller]
+pub fn assert_message_names_field(diagnostic: &Value, text: &str) {
+    let number = |name: &str| usize::try_from(diagnostic[name].as_u64().unwrap()).unwrap();
+    let Some(field) = field_at(text, number("line"), number("column")) else { return };
+    let message = diagnostic["message"].as_str().unwrap();
+    let names_field = message.split('`').skip(1).step_by(2).any(|quoted| quoted.contains(field));
+    // Text that is no JSON has no fields.
+    assert!(names_field || diagnostic["code"] == "json-syntax", "`{field}` is not named: {diagnostic}");
+}
+
+/// The key at a position, or the last one before it.
+fn field_at(text: &str, line: usize, column: usize) -> Option<&str> {
+    let before: usize = text.split_inclusive('\n').take(line - 1).map(str::len).sum();
+    let columns = text[before..].chars().take(column - 1).map(char::len_utf8).sum::<usize>();
+    let position = before + columns;
+    // Every second piece is within quotes: the files have no escaped ones.
+    let mut start = 0;
+    let mut found = None;
+    for (index, piece) in text.split('"').enumerate() {
+        let end = start + piece.len();
+        let is_key =
+            index % 2 == 1 && text.get(end + 1..).is_some_and(|rest| rest.trim_start().starts_with(':'));
+        if is_key && start <= position + 1 {
+            found = Some(piece);
+        }
+        start = end + 1;
+    }
+    found
 }
 
 fn place(diagnostic: &Value) -> String {

@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::support::{Run, command_in, repository, run};
+use super::support::{Run, assert_message_names_field, command_in, repository, run};
 
 const FOLDER: &str = "tests/fixtures/thirty-mistakes";
 
@@ -39,6 +39,17 @@ fn all_mistakes_are_reported_in_one_run_with_their_positions() {
         writeln!(list, "    help:    {}", text("help")).unwrap();
     }
     insta::assert_snapshot!("all_mistakes", list);
+}
+
+#[test]
+fn every_message_about_a_schema_names_its_field() {
+    let found: Vec<Value> =
+        diagnostics().into_iter().filter(|found| found["file"] == "schema.json").collect();
+    for diagnostic in &found {
+        let tool = repository().join(FOLDER).join(diagnostic["tool"].as_str().unwrap());
+        assert_message_names_field(diagnostic, &fs::read_to_string(tool.join("schema.json")).unwrap());
+    }
+    assert!(found.len() > 30, "only {} messages", found.len());
 }
 
 /// The text at the position, so that a reader of the snapshot can check it.
