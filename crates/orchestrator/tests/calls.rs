@@ -26,6 +26,10 @@ mod gates;
 mod history;
 #[path = "calls/idempotency.rs"]
 mod idempotency;
+#[path = "calls/log_capture.rs"]
+mod log_capture;
+#[path = "calls/log_line.rs"]
+mod log_line;
 #[path = "calls/previews.rs"]
 mod previews;
 #[path = "calls/sessions.rs"]

@@ -39,6 +39,8 @@ mod invalid_requests;
 mod jwt;
 #[path = "server/local_key.rs"]
 mod local_key;
+#[path = "../../orchestrator/tests/calls/log_capture.rs"]
+mod log_capture;
 #[path = "server/mcp.rs"]
 mod mcp;
 #[path = "server/mcp_direct.rs"]
@@ -64,6 +66,8 @@ mod scripted_model;
 #[allow(dead_code, reason = "shared with the tests of the agent")]
 #[path = "../../agent/tests/agent/scripted_voice.rs"]
 mod scripted_voice;
+#[path = "server/session_reads.rs"]
+mod session_reads;
 #[path = "server/sessions.rs"]
 mod sessions;
 #[path = "server/shutdown.rs"]

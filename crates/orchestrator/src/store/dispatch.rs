@@ -51,6 +51,7 @@ macro_rules! operations {
 
         impl Backend for Store {
             $(async fn $name(&self $(, $argument: $type)*) -> $output {
+                tracing::trace!(operation = stringify!($name), "store");
                 match self {
                     Self::Memory(store) => store.$name($($argument),*).await,
                     Self::Sqlite(store) => store.$name($($argument),*).await,

@@ -118,7 +118,7 @@ async fn a_plain_call_gets_the_same_bytes_as_through_the_library() {
 }
 
 /// A host with a session, over plain HTTP.
-struct SessionHost {
+pub struct SessionHost {
     client: Client,
     session: String,
     next: AtomicI64,
@@ -129,7 +129,7 @@ impl SessionHost {
         Self::with_client(server.client.clone()).await
     }
 
-    async fn with_client(client: Client) -> Self {
+    pub async fn with_client(client: Client) -> Self {
         let client = client.with("accept", ACCEPT).with("mcp-protocol-version", "2025-11-25");
         let begun = client.post("/mcp", initialize()).await;
         let session = begun.header("mcp-session-id").unwrap().to_owned();
@@ -140,7 +140,7 @@ impl SessionHost {
     }
 
     /// Whether the reply bypassed the library, and the reply.
-    async fn send(&self, method: &str, params: Value) -> (bool, Value) {
+    pub async fn send(&self, method: &str, params: Value) -> (bool, Value) {
         self.send_as(self.next.fetch_add(1, Ordering::Relaxed), method, params).await
     }
 
