@@ -67,6 +67,7 @@ mod reload;
 mod scaffold;
 #[path = "program/schema.rs"]
 mod schema;
+#[allow(dead_code, reason = "shared with the tests of the server")]
 #[path = "../crates/server/tests/server/scripted_model.rs"]
 mod scripted_model;
 #[path = "program/serve.rs"]

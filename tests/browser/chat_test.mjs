@@ -45,6 +45,20 @@ test('a suggestion fills the field, Shift+Enter breaks the line, Enter sends', a
   });
 });
 
+test('the result of a background call takes the place of its task when it is done, also after a reload', async () => {
+  await withPage(await openServer(), {}, async (page) => {
+    await page.goto('/chat');
+    await say(page, '/write_report {"topic": "sales"}');
+    const card = page.locator('details.call', { hasText: 'write_report' });
+    await card.locator('summary').click();
+    await card.locator('pre', { hasText: 'A report about sales.' }).waitFor();
+    assert.doesNotMatch(await card.innerText(), /runs in the background/);
+    await page.reload();
+    await card.locator('summary').click();
+    await card.locator('pre', { hasText: 'A report about sales.' }).waitFor();
+  });
+});
+
 test('an answer streams, its call is a card with arguments, result and duration, and links to its page', async () => {
   await withPage(await keyServer(), { signedInAs: 'admin' }, async (page) => {
     await page.goto('/chat');

@@ -31,6 +31,8 @@ pub(crate) struct LoggedTurn {
     pub id: Arc<str>,
     /// The position before its first event.
     pub start: u64,
+    /// The position of its last event.
+    pub end: u64,
     pub message: UserMessage,
     pub note: Option<String>,
     pub context: Arc<TurnContext>,
@@ -124,6 +126,7 @@ impl Conversation {
             self.turns.push(LoggedTurn {
                 id: Arc::clone(&event.turn),
                 start,
+                end: event.position,
                 message: message.clone(),
                 note: note.clone(),
                 context: Arc::clone(context),
@@ -138,6 +141,7 @@ impl Conversation {
             self.call_ids.insert(call.id.clone());
         }
         if let Some(turn) = self.turns.iter_mut().rfind(|turn| turn.id == event.turn) {
+            turn.end = event.position;
             turn.apply(&event.body);
         }
     }

@@ -302,7 +302,7 @@ impl EventBody {
 
 impl Event {
     /// The event without the part up to this position: a piece of text may span it.
-    pub(crate) fn suffix_after(&self, position: u64) -> Option<Self> {
+    pub fn suffix_after(&self, position: u64) -> Option<Self> {
         if self.position <= position {
             return None;
         }

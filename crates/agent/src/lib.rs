@@ -22,6 +22,7 @@
 
 mod agent;
 mod approval;
+mod background_calls;
 mod calls;
 mod client_results;
 mod conversation;
@@ -51,6 +52,7 @@ mod turn_context;
 pub mod voice;
 
 pub use agent::{Agent, Turn};
+pub use background_calls::{BackgroundCalls, TaskEnds};
 pub use error::Error;
 pub use event::{
     ConfirmationPart, Event, EventBody, FinishReason, InputPart, ProviderData, ToolCallPart, ToolResultPart,

@@ -9,7 +9,7 @@ use tokio::sync::broadcast::error::RecvError;
 use toolwright_contract::{Mode, Principal};
 use toolwright_orchestrator::store::{self, Backend, ConversationLog, SessionRecord};
 
-use crate::agent::{Agent, RunOptions, Turn, commit_events};
+use crate::agent::{Agent, RunOptions, Turn, commit_events, existing_turn};
 use crate::conversation::{Conversation, LoggedTurn, from_entry};
 use crate::error::Error;
 use crate::event::EventBody;
@@ -98,6 +98,14 @@ impl Agent {
                 ContinueOutcome::Nothing => return Ok(None),
             }
         }
+    }
+
+    /// The last turn, if it has events after this position.
+    pub async fn last_turn_after(&self, session: &str, position: u64) -> Result<Option<Turn>, Error> {
+        let record = self.session(session).await?;
+        let conversation = self.load_recovered(&record).await?;
+        let last = conversation.turns.last().filter(|last| last.end > position);
+        Ok(last.map(|last| existing_turn(session, last, conversation.end)))
     }
 
     /// After a start: continues turns whose answers have arrived, and those that were interrupted while calls ran.

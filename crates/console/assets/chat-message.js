@@ -20,6 +20,9 @@ export async function* readChunks(response) {
 
 export const toolName = (part) => part.type.slice('tool-'.length);
 export const isTool = (part) => part.type.startsWith('tool-');
+/** A call that runs in the background: its output is its task, until the result takes that place. */
+export const isOpenTask = (part) => isTool(part) && part.state === 'output-available'
+  && typeof part.output?.task?.taskId === 'string' && typeof part.output?.message === 'string';
 export const isOpenApproval = (part) => isTool(part) && part.state === 'approval-requested';
 
 /** What the message says, without calls and reasoning. */

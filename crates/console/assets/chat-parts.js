@@ -1,6 +1,6 @@
 // The parts of an assistant message as DOM nodes: text, reasoning, calls of tools, approvals.
 
-import { toolName } from './chat-message.js';
+import { isOpenTask, toolName } from './chat-message.js';
 import { element, visibleControls } from './dom.js';
 import { renderMarkdown } from './markdown.js';
 
@@ -58,27 +58,29 @@ function reasoningNode(part, known) {
 
 /** A call that waits for approval is the question; any other is a card. It is built anew when its state changes. */
 function toolNode(part, context, known) {
-  if (known?.dataset.state === part.state) {
+  const state = isOpenTask(part) ? 'task' : part.state;
+  if (known?.dataset.state === state) {
     known.querySelectorAll('.ask button').forEach((button) => { button.disabled = !context.canAnswer; });
     updateCountdowns(known);
     return known;
   }
   const isOpen = known?.querySelector('details')?.open ?? false;
-  const node = element('div', { class: 'part', 'data-state': part.state });
-  node.append(part.state === 'approval-requested' ? approvalNode(part, context) : cardNode(part, context, isOpen));
+  const node = element('div', { class: 'part', 'data-state': state });
+  node.append(state === 'approval-requested' ? approvalNode(part, context) : cardNode(part, context, isOpen));
   return node;
 }
 
 const STATES = {
   'input-available': ['run', 'running'],
   'approval-responded': ['run', 'approved, running'],
+  task: ['run', 'runs in the background'],
   'output-available': ['', ''],
   'output-error': ['bad', 'failed'],
   'output-denied': ['warn', 'rejected'],
 };
 
 function cardNode(part, { callUrl }, isOpen) {
-  const [dot, word] = STATES[part.state] ?? ['', part.state];
+  const [dot, word] = STATES[isOpenTask(part) ? 'task' : part.state] ?? ['', part.state];
   const isRejected = part.state === 'approval-responded' && part.approval?.approved === false;
   const summary = element('summary', {},
     element('span', { class: `dot ${isRejected ? 'warn' : dot}`, 'aria-hidden': 'true' }),

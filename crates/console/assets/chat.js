@@ -1,6 +1,6 @@
 // The chat page: sends messages to /api/chat, shows the answer as it comes, and finds it again after a reload.
 
-import { applyChunk, isOpenApproval, readChunks, textOf } from './chat-message.js';
+import { applyChunk, isOpenApproval, isOpenTask, readChunks, textOf } from './chat-message.js';
 import { partNode, updateCountdowns } from './chat-parts.js';
 import { element, sendJson } from './dom.js';
 
@@ -29,6 +29,8 @@ const chat = {
   isBusy: false,
   /** The message that an answer to an approval continues. */
   continues: null,
+  /** The results of background calls are being read. */
+  isFollowingTasks: false,
 };
 
 const url = (path) => `/api/chat/${encodeURIComponent(chat.id)}${path}`;
@@ -198,6 +200,7 @@ async function run(request, { onRefused } = {}) {
   } finally {
     chat.continues = null;
     setBusy(false);
+    followTasks();
   }
   return null;
 }
@@ -216,6 +219,29 @@ function finish(end, request) {
   } else {
     say(textOf(last ?? { parts: [] }).replace(/[*`#>|]/g, '').slice(0, MAX_SPOKEN_CHARS));
   }
+}
+
+/** Results of background calls come after their turn, and replace the part of their call. */
+async function followTasks() {
+  const openTasks = () => chat.messages.flatMap((message) => message.parts.filter(isOpenTask)).length;
+  if (chat.isFollowingTasks || openTasks() === 0) return;
+  chat.isFollowingTasks = true;
+  for (let attempt = 0; openTasks() > 0 && attempt < RETRY_DELAYS.length; attempt += 1) {
+    try {
+      const response = await fetch(url('/stream?follow=tasks'));
+      if (response.status !== 200) break;
+      for await (const chunk of readChunks(response)) {
+        const message = chat.messages.find(({ parts }) => parts.some((part) => part.toolCallId === chunk.toolCallId));
+        if (message) applyChunk(message, chunk);
+        attempt = 0;
+        renderSoon();
+      }
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error;
+    }
+    if (openTasks() > 0) await new Promise((resolve) => { setTimeout(resolve, RETRY_DELAYS[attempt]); });
+  }
+  chat.isFollowingTasks = false;
 }
 
 /** The connection is lost; the turn goes on at the server. */
@@ -274,6 +300,7 @@ async function resume() {
     await loadMessages();
     const response = await fetch(url('/stream'));
     if (response.status === 200) await run(async () => response);
+    else followTasks();
   } catch (error) {
     showNotice(error instanceof TypeError ? 'The server cannot be reached.' : error.message,
       { label: 'Try again', run: () => location.reload() });

@@ -15,8 +15,14 @@ mod calls;
 mod chat;
 #[path = "server/chat_approvals.rs"]
 mod chat_approvals;
+#[path = "server/chat_background.rs"]
+mod chat_background;
+#[path = "server/chat_errors.rs"]
+mod chat_errors;
 #[path = "server/chat_monitoring.rs"]
 mod chat_monitoring;
+#[path = "server/chat_side_requests.rs"]
+mod chat_side_requests;
 #[path = "server/client.rs"]
 mod client;
 #[path = "server/confirmations.rs"]

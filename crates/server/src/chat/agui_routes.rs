@@ -164,7 +164,7 @@ fn answer(entry: &ResumeEntry) -> Result<Answer, Problem> {
     };
     let args = entry.payload.get("args").filter(|args| approved && args.is_object()).cloned();
     let reason = entry.payload["reason"].as_str().map(str::to_owned);
-    Ok(Answer { approval_id: entry.interrupt_id.clone(), approved, reason, args, shown: None })
+    Ok(Answer { approval_id: entry.interrupt_id.clone(), approved, reason, args, claimed_call: None })
 }
 
 fn bad_request(detail: impl Into<String>) -> Problem {

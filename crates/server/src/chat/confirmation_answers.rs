@@ -17,7 +17,7 @@ pub(super) struct Answer {
     /// Edited arguments.
     pub args: Option<Value>,
     /// The call that the client believes to answer, and its input; `None` where the wire has no place for them.
-    pub shown: Option<(String, Value)>,
+    pub claimed_call: Option<(String, Value)>,
 }
 
 /// A turn that answers have continued.
@@ -104,11 +104,11 @@ fn is_decision(body: &EventBody, id: &str) -> bool {
     matches!(body, EventBody::ApprovalDecided { approval_id, .. } if approval_id == id)
 }
 
-/// Whether the answer is to a request of this conversation, for the call that was shown.
+/// Whether the answer is to a request of this conversation, for the call that the client names.
 fn answers_open_request(answer: &Answer, history: &[Message]) -> bool {
     let Some(tool) = find_approval(history, &answer.approval_id) else { return false };
-    let is_shown = |(call, input): &(String, Value)| *call == tool.call.id && is_same(input, &tool.call.args);
-    answer.shown.as_ref().is_none_or(is_shown)
+    let is_about = |(call, input): &(String, Value)| *call == tool.call.id && is_same(input, &tool.call.args);
+    answer.claimed_call.as_ref().is_none_or(is_about)
 }
 
 /// Whether JavaScript reads the same value from both: it has one kind of number.

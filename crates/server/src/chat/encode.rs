@@ -15,7 +15,7 @@ use super::session::Conversation;
 use crate::body::{self, Body};
 use crate::chunk_queue::{self, ChunkSender};
 use crate::open_streams::OpenStream;
-use crate::problem::Problem;
+use crate::problem::{Kind, Problem};
 use crate::request::ApiRequest;
 
 /// Keeps proxies from closing the connection, and detects clients that are gone.
@@ -51,6 +51,23 @@ pub(super) fn write_data(out: &mut String, data: &Value) {
     out.push_str("data: ");
     out.push_str(&data.to_string());
     out.push_str("\n\n");
+}
+
+/// Gives the last event of a stream an id: the position in the log after it.
+pub(super) fn write_id(out: &mut String, position: u64) {
+    // Fields of an event may come in any order, and an empty line ends it.
+    if out.ends_with("\n\n") {
+        out.pop();
+        out.push_str(&format!("id: {position}\n\n"));
+    }
+}
+
+/// The position that a client which connects again has read last.
+pub(super) fn last_event_id(request: &ApiRequest<'_>) -> Result<Option<u64>, Problem> {
+    let Some(header) = request.head.headers.get("last-event-id") else { return Ok(None) };
+    let position = header.to_str().ok().and_then(|text| text.trim().parse().ok());
+    let detail = "`last-event-id` must be the id of an event of this chat: a whole number.";
+    position.map(Some).ok_or_else(|| Problem::new(Kind::BAD_REQUEST, detail))
 }
 
 /// Encodes all events, and returns the text.

@@ -11,6 +11,8 @@ pub(super) const CONTENT_TYPE: &str = "application/x-ndjson";
 #[derive(Debug)]
 pub(super) struct LogEncoder {
     pub turn: String,
+    /// The client has the events up to this position.
+    pub seen: u64,
 }
 
 impl Encoder for LogEncoder {
@@ -18,12 +20,16 @@ impl Encoder for LogEncoder {
     const HEARTBEAT: &'static str = "\n";
 
     fn is_beyond(&self, event: &Event) -> bool {
-        *event.turn != *self.turn
+        *event.turn != *self.turn && matches!(event.body, EventBody::TurnStarted { .. })
     }
 
     fn event(&mut self, event: &Event, out: &mut String) {
-        let body = for_clients(event.body.clone());
-        write_line(out, &json!({ "turn": &*event.turn, "at": event.at, "event": body }));
+        // The results of earlier turns' tasks are followed on their own.
+        if *event.turn == *self.turn
+            && let Some(event) = event.suffix_after(self.seen)
+        {
+            write_event(out, event);
+        }
     }
 
     fn end(&mut self, failure: Option<&str>, out: &mut String) {
@@ -31,6 +37,12 @@ impl Encoder for LogEncoder {
             write_line(out, &json!({ "failure": failure }));
         }
     }
+}
+
+/// Writes an event as a line.
+pub(super) fn write_event(out: &mut String, event: Event) {
+    let Event { position, turn, at, body } = event;
+    write_line(out, &json!({ "position": position, "turn": &*turn, "at": at, "event": for_clients(body) }));
 }
 
 fn write_line(out: &mut String, value: &Value) {

@@ -16,6 +16,7 @@ mod responses;
 mod responses_request;
 mod responses_routes;
 mod session;
+mod task_results;
 mod transcript;
 mod ui;
 mod ui_history;

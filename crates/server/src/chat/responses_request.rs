@@ -94,7 +94,7 @@ fn answer(item: &Value) -> Result<Answer, Problem> {
         approved,
         reason: item["reason"].as_str().map(str::to_owned),
         args: None,
-        shown: None,
+        claimed_call: None,
     })
 }
 

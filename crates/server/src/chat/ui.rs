@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use toolwright_agent::{Event, EventBody, ToolCallPart, ToolResultPart, TurnOutcome, Usage};
 
-use super::encode::{Encoder, INTERRUPTED, write_data};
+use super::encode::{Encoder, INTERRUPTED, write_data, write_id};
 use super::timestamp;
 
 /// Encodes one assistant message, from its begin or from the continuation after a pause.
@@ -17,6 +17,10 @@ pub(super) struct UiEncoder {
     open_part: Option<OpenPart>,
     usage: Usage,
     outcome: Option<TurnOutcome>,
+    /// The client has the events up to this position.
+    seen: u64,
+    /// The position of the last event.
+    position: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +31,7 @@ struct OpenPart {
 }
 
 impl UiEncoder {
-    pub fn new(turn: &str, reply: &str) -> Self {
+    pub fn new(turn: &str, reply: &str, seen: u64) -> Self {
         Self {
             turn: turn.to_owned(),
             reply: reply.to_owned(),
@@ -36,6 +40,8 @@ impl UiEncoder {
             open_part: None,
             usage: Usage::default(),
             outcome: None,
+            seen,
+            position: 0,
         }
     }
 
@@ -74,12 +80,62 @@ impl UiEncoder {
 
 impl Encoder for UiEncoder {
     fn is_beyond(&self, event: &Event) -> bool {
-        *event.turn != *self.turn
+        *event.turn != *self.turn && matches!(event.body, EventBody::TurnStarted { .. })
     }
 
     fn event(&mut self, event: &Event, out: &mut String) {
+        // The result of an earlier turn's task.
+        if *event.turn != *self.turn {
+            return;
+        }
+        self.position = event.position;
+        let before = out.len();
+        // What the client has seen is encoded too, for the state that the rest depends on.
+        if event.position - event.body.length() < self.seen {
+            self.write_event(&event.body, &mut String::new());
+            if let Some(rest) = event.suffix_after(self.seen) {
+                self.write_event(&rest.body, out);
+            }
+        } else {
+            self.write_event(&event.body, out);
+        }
+        if out.len() > before {
+            write_id(out, event.position);
+        }
+    }
+
+    fn end(&mut self, failure: Option<&str>, out: &mut String) {
         self.start(out);
-        match &event.body {
+        self.end_step(out);
+        let metadata = json!({ "usage": {
+            "inputTokens": self.usage.input_tokens,
+            "outputTokens": self.usage.output_tokens,
+            "totalTokens": self.usage.input_tokens.saturating_add(self.usage.output_tokens) } });
+        let finish =
+            |reason: &str| json!({ "type": "finish", "finishReason": reason, "messageMetadata": metadata });
+        let error = |text: &str| json!({ "type": "error", "errorText": text });
+        let last = match (failure, &self.outcome) {
+            (Some(failure), _) => error(failure),
+            (None, None) => error(INTERRUPTED),
+            (None, Some(outcome)) => match outcome {
+                TurnOutcome::Completed => finish("stop"),
+                TurnOutcome::Truncated => finish("length"),
+                TurnOutcome::AwaitsApproval | TurnOutcome::AwaitsClient => finish("tool-calls"),
+                TurnOutcome::Stopped => json!({ "type": "abort", "reason": "stopped" }),
+                TurnOutcome::Failed { error: failed } => error(&failed.message),
+                _ => finish("other"),
+            },
+        };
+        write_data(out, &last);
+        write_id(out, self.position);
+        out.push_str("data: [DONE]\n\n");
+    }
+}
+
+impl UiEncoder {
+    fn write_event(&mut self, body: &EventBody, out: &mut String) {
+        self.start(out);
+        match body {
             EventBody::TurnResumed => self.outcome = None,
             EventBody::StepStarted { .. } => {
                 self.end_step(out);
@@ -128,32 +184,6 @@ impl Encoder for UiEncoder {
             _ => {}
         }
     }
-
-    fn end(&mut self, failure: Option<&str>, out: &mut String) {
-        self.start(out);
-        self.end_step(out);
-        let metadata = json!({ "usage": {
-            "inputTokens": self.usage.input_tokens,
-            "outputTokens": self.usage.output_tokens,
-            "totalTokens": self.usage.input_tokens.saturating_add(self.usage.output_tokens) } });
-        let finish =
-            |reason: &str| json!({ "type": "finish", "finishReason": reason, "messageMetadata": metadata });
-        let error = |text: &str| json!({ "type": "error", "errorText": text });
-        let last = match (failure, &self.outcome) {
-            (Some(failure), _) => error(failure),
-            (None, None) => error(INTERRUPTED),
-            (None, Some(outcome)) => match outcome {
-                TurnOutcome::Completed => finish("stop"),
-                TurnOutcome::Truncated => finish("length"),
-                TurnOutcome::AwaitsApproval | TurnOutcome::AwaitsClient => finish("tool-calls"),
-                TurnOutcome::Stopped => json!({ "type": "abort", "reason": "stopped" }),
-                TurnOutcome::Failed { error: failed } => error(&failed.message),
-                _ => finish("other"),
-            },
-        };
-        write_data(out, &last);
-        out.push_str("data: [DONE]\n\n");
-    }
 }
 
 /// A model may name no tool; the client needs a name.
@@ -167,7 +197,7 @@ pub(super) fn descriptor(approval: &toolwright_agent::ConfirmationPart) -> Value
         "confirmationId": approval.confirmation_id() })
 }
 
-fn tool_output(result: &ToolResultPart) -> Value {
+pub(super) fn tool_output(result: &ToolResultPart) -> Value {
     let mut chunk = json!({ "toolCallId": result.call_id, "durationMs": result.duration_ms });
     if result.is_declined {
         chunk["type"] = "tool-output-denied".into();

@@ -137,7 +137,7 @@ fn answer(part: &Value) -> Option<Answer> {
         reason: part["approval"]["reason"].as_str().map(str::to_owned),
         // The AI SDK has no form for edited arguments; this field is our own.
         args: part["approval"].get("args").filter(|args| !args.is_null()).cloned(),
-        shown: Some((part["toolCallId"].as_str()?.to_owned(), part["input"].clone())),
+        claimed_call: Some((part["toolCallId"].as_str()?.to_owned(), part["input"].clone())),
     })
 }
 

@@ -9,15 +9,17 @@ use super::confirmation_answers;
 use super::encode::{self, Events};
 use super::log_lines::{self, LogEncoder};
 use super::session::{self, Conversation, agent};
+use super::task_results;
+use super::transcript::shortened;
 use super::ui::UiEncoder;
 use super::ui_history;
 use super::ui_request::{ChatBody, ChatInput, Version};
 use crate::body::{self, Body};
 use crate::json;
-use crate::problem::Problem;
+use crate::problem::{Kind, Problem};
 use crate::request::{ApiRequest, ApiResult};
 
-const X_UI_STREAM: HeaderName = HeaderName::from_static("x-vercel-ai-ui-message-stream");
+pub(super) const X_UI_STREAM: HeaderName = HeaderName::from_static("x-vercel-ai-ui-message-stream");
 
 /// `POST /api/chat`: a message of the user, or answers to confirmation requests.
 pub(crate) async fn post(mut request: ApiRequest<'_>) -> ApiResult {
@@ -50,18 +52,38 @@ pub(crate) async fn post(mut request: ApiRequest<'_>) -> ApiResult {
             (continued.turn, continued.position)
         }
     };
-    stream(&request, &conversation, &turn, position).await
+    stream(&request, &conversation, &turn, Place { start: position, seen: 0 }).await
 }
 
 /// `GET /api/chat/{chatId}/stream`: the whole message that is being written, from its begin. A turn that was
-/// interrupted continues.
+/// interrupted continues. With `Last-Event-ID`, the rest of the last message. With `follow=tasks`, the results of calls
+/// that run in the background.
 pub(crate) async fn resume(request: ApiRequest<'_>) -> ApiResult {
     // Nothing to resume is no error: clients ask on every load of a page.
     let Some(conversation) = session::find(&request, request.parameter).await? else {
         return Ok(body::no_content());
     };
-    match agent(&request)?.resume(&conversation.session, request.principal()?).await? {
-        Some(turn) => stream(&request, &conversation, &turn, turn.start).await,
+    let [followed] = request.query(["follow"])?;
+    let seen = encode::last_event_id(&request)?;
+    match followed.as_deref() {
+        None => {}
+        Some("tasks") => return task_results::follow(&request, &conversation, seen.unwrap_or(0)).await,
+        Some(other) => {
+            let detail = format!("The query parameter `follow` must be `tasks`, not `{}`.", shortened(other));
+            return Err(Problem::new(Kind::BAD_REQUEST, detail));
+        }
+    }
+    let (agent, session) = (agent(&request)?, &conversation.session);
+    let turn = match (agent.resume(session, request.principal()?).await?, seen) {
+        (Some(turn), _) => Some(turn),
+        (None, Some(seen)) => agent.last_turn_after(session, seen).await?,
+        (None, None) => None,
+    };
+    match turn {
+        Some(turn) => {
+            let place = Place { start: turn.start, seen: seen.unwrap_or(0) };
+            stream(&request, &conversation, &turn, place).await
+        }
         None => Ok(body::no_content()),
     }
 }
@@ -94,26 +116,33 @@ async fn known(request: &ApiRequest<'_>) -> Result<Conversation, Problem> {
         .ok_or_else(|| Problem::not_found("Chat", request.parameter))
 }
 
+/// Where a stream begins in the log.
+struct Place {
+    start: u64,
+    /// The client has the events up to this position.
+    seen: u64,
+}
+
 async fn stream(
     request: &ApiRequest<'_>,
     conversation: &Conversation,
     turn: &Turn,
-    position: u64,
+    place: Place,
 ) -> Result<Response<Body>, Problem> {
-    let events = Events::new(agent(request)?.events(&conversation.session, position).await?);
+    let events = Events::new(agent(request)?.events(&conversation.session, place.start).await?);
     let counted = encode::open_stream(request, Some(&conversation.session))?;
     if wants_log(&request.head.headers) {
-        let encoder = LogEncoder { turn: turn.id.clone() };
+        let encoder = LogEncoder { turn: turn.id.clone(), seen: place.seen };
         return Ok(encode::stream(request, conversation, counted, events, encoder));
     }
-    let encoder = UiEncoder::new(&turn.id, &turn.reply);
+    let encoder = UiEncoder::new(&turn.id, &turn.reply, place.seen);
     let mut response = encode::stream(request, conversation, counted, events, encoder);
     response.headers_mut().insert(X_UI_STREAM, HeaderValue::from_static("v1"));
     Ok(response)
 }
 
 /// Whether the client asks for the events of the log.
-fn wants_log(headers: &HeaderMap) -> bool {
+pub(super) fn wants_log(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     accepted.flat_map(|value| value.split(',')).any(|kind| kind.trim() == log_lines::CONTENT_TYPE)
 }

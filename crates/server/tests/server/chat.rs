@@ -1,17 +1,20 @@
 //! The chat wires, against a scripted model: the AI SDK's UI message stream, OpenAI's APIs, AG-UI.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::sync::Semaphore;
 use toolwright_agent::{Agent, AgentObserver, AgentOptions, Model, ModelSettings, Timeouts};
+use toolwright_orchestrator::Orchestrator;
 use toolwright_server::Options;
 use toolwright_server::otlp::Exporter;
 
 use super::client::{Client, Response};
 use super::scripted_model::ScriptedModel;
-use super::support::{TestServer, orchestrator_with, wait_until};
+use super::support::{TestServer, orchestrator_of, orchestrator_with, tool, wait_until};
 
 /// A server whose agent uses the scripted model.
 pub struct ChatServer {
@@ -30,12 +33,39 @@ impl ChatServer {
     }
 
     pub async fn observed(options: AgentOptions, exporter: Option<Arc<Exporter>>) -> Self {
-        let model = ScriptedModel::start().await;
-        let (runs, permits) = (Arc::default(), Arc::new(tokio::sync::Semaphore::new(0)));
+        let (runs, permits) = (Arc::default(), Arc::new(Semaphore::new(0)));
         let orchestrator = orchestrator_with(&runs, &permits, |builder| match &exporter {
             Some(exporter) => builder.observer(exporter.clone()),
             None => builder,
         });
+        Self::on(ScriptedModel::start().await, orchestrator, (runs, permits), options, exporter).await
+    }
+
+    /// With two tools: `later` runs in the background, `send` asks for approval.
+    pub async fn with_background_tool() -> Self {
+        let (runs, permits) = (Arc::default(), Arc::new(Semaphore::new(0)));
+        let later = tool("later", &json!({ "execution": "background" }));
+        let send = tool("send", &json!({ "requiresConfirmation": true }));
+        let orchestrator = orchestrator_of(vec![later, send], &runs, &permits, |builder| builder);
+        let model = ScriptedModel::start().await;
+        Self::on(model, orchestrator, (runs, permits), AgentOptions::default(), None).await
+    }
+
+    /// Whose model cannot be reached.
+    pub async fn without_model() -> Self {
+        let (runs, permits) = (Arc::default(), Arc::new(Semaphore::new(0)));
+        let orchestrator = orchestrator_with(&runs, &permits, |builder| builder);
+        Self::on(ScriptedModel::unreachable(), orchestrator, (runs, permits), AgentOptions::default(), None)
+            .await
+    }
+
+    async fn on(
+        model: ScriptedModel,
+        orchestrator: Orchestrator,
+        (runs, permits): (Arc<AtomicUsize>, Arc<Semaphore>),
+        options: AgentOptions,
+        exporter: Option<Arc<Exporter>>,
+    ) -> Self {
         let settings = ModelSettings {
             provider: "openai-chat".to_owned(),
             model: "scripted".to_owned(),
@@ -384,7 +414,7 @@ async fn openai_clients_get_calls_with_outputs_and_answer_approvals() {
 }
 
 #[tokio::test]
-async fn requests_for_titles_run_no_tools_and_tools_of_the_client_are_handed_back() {
+async fn tools_of_the_client_are_handed_back() {
     let server = ChatServer::start().await;
     let complete = |body: Value| {
         let client = server.client.clone();
@@ -405,8 +435,6 @@ async fn requests_for_titles_run_no_tools_and_tools_of_the_client_are_handed_bac
     let taken = json!([{ "type": "function", "function": { "name": "read" } }]);
     let refused = complete(json!({ "model": "toolwright", "messages": [{ "role": "user", "content": "say a" }], "tools": taken })).await;
     assert_eq!(refused.json()["error"]["code"], "tool_name_taken");
-    let title = json!([{ "role": "user", "content": "### Task:\ncall read {}" }]);
-    complete(json!({ "model": "toolwright", "messages": title })).await.expect(200);
     assert_eq!(server.server.runs(), 0);
 }
 

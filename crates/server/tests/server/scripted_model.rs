@@ -3,8 +3,8 @@
 //! `fail STATUS`.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -17,6 +17,7 @@ pub struct ScriptedModel {
     pub address: SocketAddr,
     pub permits: Arc<Semaphore>,
     requests: Arc<AtomicUsize>,
+    last_request: Arc<Mutex<Value>>,
 }
 
 impl ScriptedModel {
@@ -26,6 +27,7 @@ impl ScriptedModel {
             address: listener.local_addr().unwrap(),
             permits: Arc::new(Semaphore::new(0)),
             requests: Arc::default(),
+            last_request: Arc::default(),
         };
         let serving = model.clone();
         tokio::spawn(async move {
@@ -37,13 +39,32 @@ impl ScriptedModel {
         model
     }
 
+    /// A model whose server does not run.
+    pub fn unreachable() -> Self {
+        let address = "127.0.0.1:1".parse().unwrap();
+        Self {
+            address,
+            permits: Arc::new(Semaphore::new(0)),
+            requests: Arc::default(),
+            last_request: Arc::default(),
+        }
+    }
+
     pub fn requests(&self) -> usize {
         self.requests.load(Ordering::SeqCst)
+    }
+
+    /// The tools of the last request.
+    pub fn offered_tools(&self) -> Vec<String> {
+        let request = self.last_request.lock().unwrap();
+        let names = request["tools"].as_array().into_iter().flatten().map(|tool| &tool["function"]["name"]);
+        names.map(|name| name.as_str().unwrap().to_owned()).collect()
     }
 
     async fn answer(&self, stream: TcpStream) -> Option<()> {
         let mut stream = BufReader::new(stream);
         let body = read_request(&mut stream).await?;
+        *self.last_request.lock().unwrap() = body.clone();
         let number = self.requests.fetch_add(1, Ordering::SeqCst);
         let messages = body["messages"].as_array()?;
         let start = messages.iter().rposition(|message| message["role"] == "user").unwrap_or_default();
