@@ -90,7 +90,7 @@ fn file_names_are_unique_in_their_crate() {
 /// Names that do not say what they name. Types say what they hold, functions what they return or change.
 const UNCLEAR_NAMES: &str = " Trip Travelled Passed Heard Asked Asking Asker Told Keeping Held Kept Post Present Side Back \
     Boarding Errand Scribe Soup Luck Wish Nobody Trouble Misfit Endless walk travel told shown of at no lost out_of_reach \
-    doors luck side served ";
+    doors luck side served Unstored unstored asked held ";
 
 #[test]
 fn no_item_or_file_has_an_unclear_name() {
@@ -101,7 +101,11 @@ fn no_item_or_file_has_an_unclear_name() {
         if is_unclear(&stem) {
             unclear.push(file.clone());
         }
+        let mut enums = Vec::new();
         for (index, line) in text.lines().enumerate() {
+            if let Some(name) = variant(line, &mut enums).filter(|name| is_unclear(name)) {
+                unclear.push(format!("{file}:{}: {name}", index + 1));
+            }
             let words: Vec<&str> = line.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
             let items = words.windows(2).filter(|pair| ITEMS.contains(&pair[0]) && is_unclear(pair[1]));
             let is_code = !line.trim_start().starts_with("//") && !line.contains('"');
@@ -112,7 +116,57 @@ fn no_item_or_file_has_an_unclear_name() {
     assert!(unclear.is_empty(), "names that say nothing:\n{}", unclear.join("\n"));
 }
 
-const ITEMS: [&str; 6] = ["enum", "fn", "mod", "struct", "trait", "type"];
+const ITEMS: [&str; 8] = ["const", "enum", "fn", "mod", "static", "struct", "trait", "type"];
+
+/// The variant that a formatted line begins. `enums` has the indentation of the enums that the line is in.
+fn variant<'a>(line: &'a str, enums: &mut Vec<usize>) -> Option<&'a str> {
+    let code = line.trim_start();
+    let indent = line.len() - code.len();
+    if code.starts_with('}') && enums.last() == Some(&indent) {
+        enums.pop();
+    }
+    let is_begun = ["enum ", "pub enum ", "pub(crate) enum ", "pub(super) enum "]
+        .iter()
+        .any(|begin| code.starts_with(begin));
+    let place = *enums.last().unwrap_or(&usize::MAX);
+    if is_begun && code.ends_with('{') {
+        enums.push(indent);
+    }
+    let end = code.find(|c: char| !c.is_alphanumeric()).unwrap_or(code.len());
+    (place != usize::MAX && indent == place + 4 && code.starts_with(|c: char| c.is_ascii_uppercase()))
+        .then(|| &code[..end])
+}
+
+/// The modules of the console's pages and of the tests in a browser.
+#[test]
+fn no_item_or_file_of_a_script_has_an_unclear_name() {
+    let root = root();
+    let mut found = Vec::new();
+    for extension in ["js", "mjs"] {
+        files(&root, extension, &mut found);
+    }
+    assert!(found.len() > 20, "only {} scripts found", found.len());
+    let is_unclear = |name: &str| !name.is_empty() && UNCLEAR_NAMES.contains(&format!(" {name} "));
+    let mut unclear = Vec::new();
+    for path in found {
+        let name = path.strip_prefix(&root).unwrap().display();
+        if is_unclear(&path.file_stem().unwrap().to_string_lossy()) {
+            unclear.push(name.to_string());
+        }
+        for (index, line) in fs::read_to_string(&path).unwrap().lines().enumerate() {
+            let parts: Vec<&str> =
+                line.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '$').collect();
+            let is_code = !line.trim_start().starts_with(['/', '*']);
+            // A constant is an item at the top of its file.
+            let is_item = |word: &str| {
+                ["class", "function"].contains(&word) || (word == "const" && !line.starts_with(' '))
+            };
+            let items = parts.windows(2).filter(|pair| is_code && is_item(pair[0]) && is_unclear(pair[1]));
+            unclear.extend(items.map(|pair| format!("{name}:{}: {}", index + 1, pair[1])));
+        }
+    }
+    assert!(unclear.is_empty(), "names that say nothing:\n{}", unclear.join("\n"));
+}
 
 #[test]
 fn every_file_begins_with_a_module_comment() {

@@ -63,9 +63,9 @@ impl CalendarBackend {
         reservation: Option<Reservation>,
     ) -> Result<Event> {
         let execution = args.execution_id.clone();
-        let held = reservation.filter(|reservation| reservation.held_until.is_some());
-        if let Some(held) = &held
-            && let Some(event) = self.resume(&context, &execution, held).await?
+        let reserved = reservation.filter(|reservation| reservation.held_until.is_some());
+        if let Some(reserved) = &reserved
+            && let Some(event) = self.resume(&context, &execution, reserved).await?
         {
             return Ok(event);
         }
@@ -76,9 +76,10 @@ impl CalendarBackend {
             Ok(HoldOutcome::Resumed(event)) => (event, EarlierMeeting::Possible),
             Err(error) => {
                 // Another draft took the time while this call was interrupted.
-                if let (Error::Taken, Some(held)) = (&error, held.filter(|held| held.execution == execution))
+                if let (Error::Taken, Some(reserved)) =
+                    (&error, reserved.filter(|reserved| reserved.execution == execution))
                 {
-                    self.abandon(&context, &held.event, EarlierMeeting::Possible, execution).await?;
+                    self.abandon(&context, &reserved.event, EarlierMeeting::Possible, execution).await?;
                 }
                 return Err(error.into());
             }

@@ -65,7 +65,7 @@ impl Viewer {
         for mode in mode.as_ref().map_or(Mode::ALL, std::slice::from_ref) {
             let (principal, state) = (principal.clone(), state.clone());
             let new = NewSession { principal, state, ..NewSession::new(CLIENT_ID, *mode) };
-            let session = orchestrator.unstored_session(new);
+            let session = orchestrator.ephemeral_session(new);
             let visible = orchestrator.visible_tools(&runtime, &session);
             ids.extend(visible.iter().map(|tool| tool.spec.tool_id.clone()));
         }

@@ -68,15 +68,15 @@ fn cut_window(text: &str, start: usize) -> String {
     };
     let rest = text[first..].trim_start();
     let first = text.len() - rest.len();
-    let shown = if rest.len() <= SNIPPET_BYTES + SNIPPET_BYTES / 5 {
+    let window = if rest.len() <= SNIPPET_BYTES + SNIPPET_BYTES / 5 {
         rest
     } else {
-        let window = &rest[..rest.floor_char_boundary(SNIPPET_BYTES)];
-        let end = window.rfind(char::is_whitespace).filter(|at| *at > 0).unwrap_or(window.len());
-        &window[..end]
+        let longest = &rest[..rest.floor_char_boundary(SNIPPET_BYTES)];
+        let end = longest.rfind(char::is_whitespace).filter(|at| *at > 0).unwrap_or(longest.len());
+        &longest[..end]
     };
-    let is_cut = shown.trim_end().len() < rest.trim_end().len();
-    let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    let is_cut = window.trim_end().len() < rest.trim_end().len();
+    let window = window.split_whitespace().collect::<Vec<_>>().join(" ");
     let lead = if text[..first].trim().is_empty() { "" } else { "… " };
-    format!("{lead}{shown}{}", if is_cut { " …" } else { "" })
+    format!("{lead}{window}{}", if is_cut { " …" } else { "" })
 }

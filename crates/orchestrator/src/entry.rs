@@ -163,18 +163,18 @@ impl Orchestrator {
                     truncate(&mut id);
                     let stand_in = NewSession { id: Some(id), ..NewSession::new("", Mode::Text) };
                     let refusal = missing.map_or_else(store_unavailable, |_| unknown_session());
-                    return ResolvedSession { refusal: Some(refusal), ..self.ephemeral_session(stand_in) };
+                    return ResolvedSession { refusal: Some(refusal), ..self.resolve_ephemeral(stand_in) };
                 }
             },
             SessionRef::Ephemeral(new) => {
                 if !keeps_record || leaves_no_record(&self.current(), &call.tool) {
-                    return self.ephemeral_session(new);
+                    return self.resolve_ephemeral(new);
                 }
                 match Box::pin(self.own_session(new.clone(), call)).await {
                     Ok(session) => session,
                     Err(error) => {
                         let refusal = Some(store_unavailable(error));
-                        return ResolvedSession { refusal, ..self.ephemeral_session(new) };
+                        return ResolvedSession { refusal, ..self.resolve_ephemeral(new) };
                     }
                 }
             }
@@ -188,7 +188,7 @@ impl Orchestrator {
     }
 
     /// A session of one call, which is not stored. It has the current toolset.
-    fn ephemeral_session(&self, new: NewSession) -> ResolvedSession {
+    fn resolve_ephemeral(&self, new: NewSession) -> ResolvedSession {
         let (current, version) = self.current_version();
         let id = new.id.or_else(|| Some(ids::random_id("own")));
         let session = NewSession { id, ..new }.record(version, self.0.clock.now(), self.0.policy.session_ms);

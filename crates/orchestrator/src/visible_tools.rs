@@ -39,8 +39,8 @@ impl Orchestrator {
         runtime.unknown_tool(name, visible.iter().map(|tool| tool.spec.tool_id.as_str()))
     }
 
-    /// The session that would begin like this now. It is not stored.
-    pub fn unstored_session(&self, new: NewSession) -> SessionRecord {
+    /// The ephemeral session that would begin like this now.
+    pub fn ephemeral_session(&self, new: NewSession) -> SessionRecord {
         new.record(self.current_version().1, self.0.clock.now(), self.0.policy.session_ms)
     }
 

@@ -106,9 +106,9 @@ impl Problem {
 
     /// The caller may see nothing of this kind with this id.
     pub fn not_found(noun: &str, id: &str) -> Self {
-        let shown: String = id.chars().take(MAX_ID_CHARS).collect();
-        let dots = if shown.len() < id.len() { "…" } else { "" };
-        Self::new(Kind::NOT_FOUND, format!("{noun} `{shown}{dots}` not found."))
+        let shortened: String = id.chars().take(MAX_ID_CHARS).collect();
+        let dots = if shortened.len() < id.len() { "…" } else { "" };
+        Self::new(Kind::NOT_FOUND, format!("{noun} `{shortened}{dots}` not found."))
     }
 
     /// Adds a sentence on what to do.

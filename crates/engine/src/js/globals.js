@@ -6,7 +6,7 @@ const RANDOM = 4;
 const MAX_LINE = 4096;
 
 function makeConsole(native) {
-  const write = (level) => (...values) => native(CONSOLE, level, values.map(shown).join(' ').slice(0, MAX_LINE));
+  const write = (level) => (...values) => native(CONSOLE, level, values.map(inspected).join(' ').slice(0, MAX_LINE));
   return {
     debug: write('debug'),
     log: write('info'),
@@ -21,7 +21,7 @@ function makeConsole(native) {
   };
 }
 
-function shown(value) {
+function inspected(value) {
   if (typeof value === 'string') return value;
   if (typeof value === 'bigint') return `${value}n`;
   if (typeof value === 'function') return `[Function: ${value.name || 'anonymous'}]`;

@@ -97,9 +97,9 @@ pub(crate) fn end_limit() {
 
 /// Gives the slot back, if this worker holds one: before it waits for something else than a processor.
 pub(crate) fn release_slot() {
-    let held = HELD.swap(-1, Ordering::Relaxed);
-    if held >= 0 {
-        lock(libc::F_SETLK, libc::F_UNLCK, held);
+    let slot = HELD.swap(-1, Ordering::Relaxed);
+    if slot >= 0 {
+        lock(libc::F_SETLK, libc::F_UNLCK, slot);
     }
 }
 

@@ -128,9 +128,9 @@ fn a_call_that_goes_away_gives_back_its_place_and_its_seat() {
 fn each_depth_has_its_own_seats_and_a_root_call_only_some_of_them() {
     let seats = seats(Capacity { max_nested_per_call: 2, max_waiting: 0, ..Capacity::with_concurrency(8) });
     let roots: Vec<_> = (0..4).map(|_| take(&seats, &seat_request("mira", "search"))).collect();
-    let mut held = Vec::new();
+    let mut taken = Vec::new();
     for depth in 1..MAX_CALL_DEPTH {
-        held.push(take(&seats, &nested(1, depth)));
+        taken.push(take(&seats, &nested(1, depth)));
     }
     let one_more = take(&seats, &nested(1, 1));
     let nested_limit = "The call has 2 nested calls running, which is the limit (`max_nested_per_call`).";
@@ -143,7 +143,7 @@ fn each_depth_has_its_own_seats_and_a_root_call_only_some_of_them() {
         "The tool `search` has 2 calls running, which is its limit (`max_concurrent_per_tool`)."
     );
     assert_eq!(seats.used().seats_taken, 4);
-    drop((roots, held, one_more));
+    drop((roots, taken, one_more));
     assert_eq!(seats.used().running, 0);
 }
 

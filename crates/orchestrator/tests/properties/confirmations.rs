@@ -44,7 +44,14 @@ impl Confirmations {
         *self.sent.entry((name, test_call)).or_default() += 1;
     }
 
-    pub fn asked(&mut self, id: &str, token: String, name: &Name, test_call: TestCall, envelope: &Envelope) {
+    pub fn record_request(
+        &mut self,
+        id: &str,
+        token: String,
+        name: &Name,
+        test_call: TestCall,
+        envelope: &Envelope,
+    ) {
         let failure = envelope.outcome.as_ref().unwrap_err();
         let request = failure.confirmation.as_ref().unwrap();
         assert_eq!(

@@ -181,7 +181,7 @@ impl Model {
             Err((ErrorKind::ConfirmationRequired, _)) => {
                 assert_eq!(test_call.tool, Tool::Pay);
                 let (token, confirmation) = token(envelope).expect("the request has a token");
-                self.confirmations.asked(&confirmation, token, &name, *test_call, envelope);
+                self.confirmations.record_request(&confirmation, token, &name, *test_call, envelope);
             }
             _ => self.check_result(&name, *test_call, outcome),
         }

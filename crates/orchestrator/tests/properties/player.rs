@@ -181,14 +181,14 @@ impl Player {
                 by: "mira",
                 principal: None,
             };
-            let heard = match answer {
+            let answered = match answer {
                 UserAnswer::Approve => orchestrator.approve(&approver, None).await,
                 UserAnswer::ApproveEdited => {
                     orchestrator.approve(&approver, Some(serde_json::json!({ "edited": true }))).await
                 }
                 UserAnswer::Reject => orchestrator.reject(&approver, None).await,
             };
-            begun.done(match heard {
+            begun.done(match answered {
                 Ok(envelope) => Event::Accepted { task, envelope },
                 Err(Error::Refused | Error::Answered | Error::Expired | Error::WrongToken) => {
                     Event::Refused { task }

@@ -193,10 +193,10 @@ fn notes(history: &CallHistory) -> (String, String) {
             has(envelope, "There is no result yet."),
         ),
         RecordSource::Memory => {
-            let held = "Arguments and result are kept in memory for a short time only.";
+            let note = "Arguments and result are kept in memory for a short time only.";
             (
                 has(args, "The arguments were not kept."),
-                if envelope { held.to_owned() } else { "The result is too large to be kept.".to_owned() },
+                if envelope { note.to_owned() } else { "The result is too large to be kept.".to_owned() },
             )
         }
         RecordSource::Gone => {

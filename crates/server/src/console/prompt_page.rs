@@ -17,7 +17,7 @@ pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
     let [mode] = request.query(["mode"])?;
     let mode = mode.as_deref().map(parse_mode).transpose()?.unwrap_or(Mode::Text);
     let orchestrator = &request.app.orchestrator;
-    let session = orchestrator.unstored_session(new_session(request.principal()?, mode));
+    let session = orchestrator.ephemeral_session(new_session(request.principal()?, mode));
     let runtime = orchestrator.current();
     let tools = orchestrator.visible_tools(&runtime, &session).len() as u64;
     let prompt = request.app.options.prompts.compose(orchestrator, &runtime, &session);

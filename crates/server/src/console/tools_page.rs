@@ -39,9 +39,9 @@ pub(crate) async fn list(request: ApiRequest<'_>) -> ApiResult {
     let all = audience.tools();
     let found = filter.apply(&all);
     let first = (filter.page - 1).saturating_mul(PAGE_SIZE).min(found.len());
-    let shown = &found[first..found.len().min(first + PAGE_SIZE)];
+    let on_page = &found[first..found.len().min(first + PAGE_SIZE)];
     let orchestrator = &request.app.orchestrator;
-    let ids = shown.iter().map(|tool| tool.spec.tool_id.as_str()).collect();
+    let ids = on_page.iter().map(|tool| tool.spec.tool_id.as_str()).collect();
     let metrics = orchestrator.tool_totals(orchestrator.now() - DAY_MS, &ids);
     let row = |tool: &&Tool| row(tool, metrics.get(&(tool.spec.tool_id.clone(), tool.spec.version.clone())));
     let toolset = audience.runtime.toolset();
@@ -56,8 +56,8 @@ pub(crate) async fn list(request: ApiRequest<'_>) -> ApiResult {
             filter.confirmation_word(),
         ),
         is_filtered: filter.is_set(),
-        rows: shown.iter().map(row).collect(),
-        pager: filter.pager(first, shown.len(), found.len()),
+        rows: on_page.iter().map(row).collect(),
+        pager: filter.pager(first, on_page.len(), found.len()),
         query: filter.words,
         layout,
     })
@@ -109,17 +109,17 @@ impl Filter {
             && self.confirmation.is_none_or(|asks| spec.requires_confirmation.is_never() != asks)
     }
 
-    fn pager(&self, first: usize, shown: usize, all: usize) -> Pager {
+    fn pager(&self, first: usize, on_page: usize, all: usize) -> Pager {
         let summary = match all {
             0 => String::new(),
             _ => format!(
                 "{}–{} of {}",
                 count(first as u64 + 1),
-                count((first + shown) as u64),
+                count((first + on_page) as u64),
                 plural(all as u64, "tool")
             ),
         };
-        let has_next = first + shown < all;
+        let has_next = first + on_page < all;
         Pager {
             summary,
             first: (self.page > 2).then(|| self.path(1)),

@@ -41,8 +41,8 @@ fn how_to_set_up() -> Notice {
 /// The tools that can be called by voice, and how many are left out.
 fn tools(toolset: &Toolset, roles: &[String]) -> (Vec<VoiceTool>, usize) {
     let mut usable = toolset.for_mode(Mode::Voice).filter(|tool| tool.spec.admits(roles));
-    let shown: Vec<VoiceTool> = usable.by_ref().take(MAX_TOOLS).map(row).collect();
-    (shown, usable.count())
+    let first: Vec<VoiceTool> = usable.by_ref().take(MAX_TOOLS).map(row).collect();
+    (first, usable.count())
 }
 
 fn row(tool: &Tool) -> VoiceTool {

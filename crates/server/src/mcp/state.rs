@@ -43,7 +43,7 @@ impl McpState {
     pub fn session_of(&self, caller: &Caller) -> Arc<SessionRecord> {
         match &caller.session {
             Some(session) => self.orchestrator.with_current_roles(Arc::clone(session), &caller.principal),
-            None => Arc::new(self.orchestrator.unstored_session(new_session(&caller.principal, self.mode))),
+            None => Arc::new(self.orchestrator.ephemeral_session(new_session(&caller.principal, self.mode))),
         }
     }
 

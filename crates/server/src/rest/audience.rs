@@ -60,7 +60,7 @@ impl<'a> Audience<'a> {
         let orchestrator = &request.app.orchestrator;
         let principal = request.principal()?;
         let modes = mode.map_or(Mode::ALL.to_vec(), |mode| vec![mode]);
-        let begin = |mode| Arc::new(orchestrator.unstored_session(new_session(principal, mode)));
+        let begin = |mode| Arc::new(orchestrator.ephemeral_session(new_session(principal, mode)));
         let sessions = Some(modes.into_iter().map(begin).collect());
         Ok(Self { orchestrator, runtime: orchestrator.current(), sessions })
     }

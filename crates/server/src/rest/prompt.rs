@@ -18,7 +18,7 @@ pub(crate) async fn get(request: ApiRequest<'_>) -> ApiResult {
         Some(id) => session_of(&request, &id, mode).await?,
         None => {
             let new = new_session(request.principal()?, mode.unwrap_or(Mode::Text));
-            Arc::new(orchestrator.unstored_session(new))
+            Arc::new(orchestrator.ephemeral_session(new))
         }
     };
     let runtime =
