@@ -71,6 +71,7 @@ const OUTSIDE_WORLD: &[&str] = &[
     "crates/engine/src/lib.rs",
     "crates/engine/src/spawner.rs",
     "crates/engine/src/worker/cpu_clock.rs",
+    "crates/engine/src/worker/sandbox_tests.rs",
     "crates/imports/src/transport.rs",
     "crates/orchestrator/src/clock.rs",
     "crates/orchestrator/src/engine/http.rs",

@@ -164,3 +164,7 @@ fn readiness(worker: &Worker) -> Readiness {
         _ => Readiness::Lost,
     }
 }
+
+#[cfg(test)]
+#[path = "pool_tests.rs"]
+mod tests;

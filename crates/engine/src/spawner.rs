@@ -179,7 +179,8 @@ fn watch_exits(mut child: Child, mut control: UnixStream, spawner: &Weak<Spawner
 
 /// A worker process. It is killed when this is dropped.
 pub(crate) struct Worker {
-    id: u32,
+    /// Names the process between server and spawner.
+    pub id: u32,
     /// Absent only while a call uses it.
     pub socket: Option<UnixStream>,
     exit: oneshot::Receiver<Exit>,

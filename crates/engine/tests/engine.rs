@@ -5,11 +5,16 @@
 
 #[path = "support/case.rs"]
 mod case;
+#[path = "support/processes.rs"]
+mod processes;
 #[path = "support/mod.rs"]
 mod support;
 
 #[path = "engine/concurrency.rs"]
 mod concurrency;
+#[cfg(target_os = "linux")]
+#[path = "engine/confinement.rs"]
+mod confinement;
 #[path = "engine/error_types.rs"]
 mod error_types;
 #[path = "engine/globals.rs"]
@@ -18,6 +23,9 @@ mod globals;
 mod isolation;
 #[path = "engine/limits.rs"]
 mod limits;
+#[cfg(target_os = "linux")]
+#[path = "engine/native_code.rs"]
+mod native_code;
 #[path = "engine/recycling.rs"]
 mod recycling;
 #[path = "engine/reference.rs"]

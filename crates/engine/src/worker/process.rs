@@ -7,10 +7,13 @@ use std::{
     sync::atomic::{AtomicI32, Ordering},
 };
 
-use rustix::process::Pid;
+use rustix::process::{Pid, Resource, getrlimit};
 
 /// A spawner has fewer descriptors: its control socket, two for exits, the CPU slots, one of the next worker.
 const MAX_DESCRIPTORS: i32 = 32;
+
+/// Where the kernel cannot close all descriptors at once, those up to this one are closed.
+const MAX_INHERITED: u64 = 65_536;
 
 /// The side on which a fork returns.
 pub(crate) enum Fork {
@@ -45,7 +48,22 @@ pub(crate) fn ignore_signals_of_the_server() {
     }
 }
 
-/// Closes all descriptors but the standard streams and these.
+/// Closes all descriptors but the standard streams: whoever started the server may have left it some without a flag
+/// that closes them.
+pub(crate) fn close_inherited() {
+    #[cfg(target_os = "linux")]
+    // SAFETY: this process has opened nothing yet.
+    if unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) } == 0 {
+        return;
+    }
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(MAX_INHERITED).min(MAX_INHERITED);
+    for descriptor in 3..i32::try_from(limit).unwrap_or(i32::MAX) {
+        // SAFETY: as above; closing one that is not open is harmless.
+        unsafe { libc::close(descriptor) };
+    }
+}
+
+/// Closes all descriptors of a spawner but the standard streams and these.
 pub(crate) fn close_all_but(kept: &[BorrowedFd<'_>]) {
     for descriptor in 3..MAX_DESCRIPTORS {
         if !kept.iter().any(|kept| kept.as_raw_fd() == descriptor) {

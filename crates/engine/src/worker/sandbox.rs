@@ -31,11 +31,12 @@ pub(crate) struct Sandbox {
 }
 
 /// Confines this process as far as a spawner can be, and prepares the rest.
-pub(crate) fn prepare() -> Sandbox {
+pub(crate) fn prepare() -> io::Result<Sandbox> {
     let base_bytes = linux::data_bytes();
     set_limits(&[(Resource::Core, 0), (Resource::Fsize, 0)]);
-    linux::deny_paths();
-    Sandbox { filter: linux::filter(), base_bytes, cpu_slots: cpu_time::prepare_slots().ok() }
+    linux::apply_landlock();
+    let filter = confinement().seccomp.then(linux::filter).transpose()?;
+    Ok(Sandbox { filter, base_bytes, cpu_slots: cpu_time::prepare_slots().ok() })
 }
 
 impl Sandbox {
@@ -48,7 +49,7 @@ impl Sandbox {
         process::close_all_but(&slots.chain([socket.as_fd()]).collect::<Vec<_>>());
         // `poll` accepts no more descriptors than this limit; the one that it allows is in use.
         set_limits(&[(Resource::Nofile, 1), (Resource::Nproc, 0)]);
-        self.filter.as_ref().map_or(Ok(()), linux::apply)
+        self.filter.as_ref().map_or(Ok(()), linux::apply_seccomp)
     }
 }
 
@@ -63,18 +64,25 @@ fn set_limits(limits: &[(Resource, u64)]) {
 mod linux {
     use std::{collections::BTreeMap, fs, io};
 
-    use landlock::{ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr};
-    use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+    use landlock::{
+        ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetError, Scope,
+    };
+    use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
     use seccompiler::{
-        BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-        SeccompRule, TargetArch,
+        BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition,
+        SeccompFilter, SeccompRule, TargetArch,
     };
 
     use super::Confinement;
 
     pub type Filter = BpfProgram;
 
-    /// The system calls with which a worker reads and writes its socket, allocates, tells the time and exits.
+    /// In the filter, stands for the id of the worker's process, which is known after the fork only. No process has
+    /// this id.
+    const ANY_WORKER: u32 = i32::MAX.unsigned_abs();
+
+    /// The system calls with which a worker reads and writes its socket, allocates, tells the time and exits. Those of
+    /// which only some arguments are allowed are in `conditions`.
     const SYSTEM_CALLS: &[libc::c_long] = &[
         libc::SYS_read,
         libc::SYS_write,
@@ -99,21 +107,18 @@ mod linux {
         libc::SYS_clock_nanosleep,
         libc::SYS_sched_yield,
         libc::SYS_setitimer,
-        libc::SYS_setpriority,
-        libc::SYS_prlimit64,
         libc::SYS_rt_sigaction,
         libc::SYS_rt_sigprocmask,
         libc::SYS_rt_sigreturn,
         libc::SYS_restart_syscall,
         libc::SYS_sigaltstack,
-        // `abort` sends a signal to its own thread.
-        libc::SYS_tgkill,
         libc::SYS_exit,
         libc::SYS_exit_group,
     ];
 
     pub fn confinement() -> Confinement {
-        let seccomp = fs::exists("/proc/sys/kernel/seccomp/actions_avail").unwrap_or(false);
+        let seccomp = fs::exists("/proc/sys/kernel/seccomp/actions_avail").unwrap_or(false)
+            && TargetArch::try_from(std::env::consts::ARCH).is_ok();
         // Creating a ruleset does not restrict anything yet.
         let landlock = Ruleset::default()
             .set_compatibility(CompatLevel::HardRequirement)
@@ -131,41 +136,68 @@ mod linux {
         kilobytes.unwrap_or_default() * 1024
     }
 
-    /// Refuses every path to this process and its children. On kernels without Landlock only seccomp does.
-    pub fn deny_paths() {
-        let ruleset = Ruleset::default().handle_access(AccessFs::from_all(ABI::V5));
-        let _ = ruleset.and_then(Ruleset::create).and_then(|created| created.restrict_self());
+    /// Refuses every path, TCP, and signals to the server, to this process and its children: as far as the kernel can.
+    pub fn apply_landlock() {
+        let _ = restrict_paths_and_signals();
     }
 
-    pub fn filter() -> Option<Filter> {
-        if !confinement().seccomp {
-            return None;
-        }
+    fn restrict_paths_and_signals() -> Result<(), RulesetError> {
+        let ruleset = Ruleset::default()
+            .handle_access(AccessFs::from_all(ABI::V5))?
+            .handle_access(AccessNet::from_all(ABI::V4))?
+            .scope(Scope::from_all(ABI::V6))?;
+        ruleset.create()?.restrict_self().map(|_| ())
+    }
+
+    /// The filter of a worker whose process id is [`ANY_WORKER`].
+    pub fn filter() -> io::Result<Filter> {
+        compile().map_err(io::Error::other)
+    }
+
+    /// Restricts this process, a new worker, to its system calls. Any other one kills it.
+    pub fn apply_seccomp(filter: &Filter) -> io::Result<()> {
+        let mut own = filter.clone();
+        let mut places: Vec<_> = own.iter_mut().filter(|instruction| instruction.k == ANY_WORKER).collect();
+        let [place] = &mut places[..] else {
+            return Err(io::Error::other("the filter must compare one process id"));
+        };
+        place.k = getpid().as_raw_pid().unsigned_abs();
+        seccompiler::apply_filter(&own).map_err(io::Error::other)
+    }
+
+    fn compile() -> Result<Filter, BackendError> {
         let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
             SYSTEM_CALLS.iter().map(|call| (*call, Vec::new())).collect();
-        let not_executable = (2, SeccompCmpOp::MaskedEq(libc::PROT_EXEC as u64), 0);
-        // The allocator names its memory.
-        let names_memory = (0, SeccompCmpOp::Eq, libc::PR_SET_VMA as u64);
-        let command = |command: libc::c_int| (1, SeccompCmpOp::Eq, command as u64);
-        let conditions = [
-            (libc::SYS_mmap, not_executable.clone()),
-            (libc::SYS_mprotect, not_executable),
-            (libc::SYS_prctl, names_memory),
-            (libc::SYS_fcntl, command(libc::F_SETLK)),
-            (libc::SYS_fcntl, command(libc::F_SETLKW)),
-        ];
-        for (call, (argument, operator, value)) in conditions {
-            let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value);
-            let rule = condition.and_then(|condition| SeccompRule::new(vec![condition]));
-            rules.entry(call).or_default().push(rule.ok()?);
+        for (call, arguments) in conditions() {
+            let all = arguments.iter().map(|(number, operator, value)| {
+                SeccompCondition::new(*number, SeccompCmpArgLen::Dword, operator.clone(), *value)
+            });
+            rules.entry(call).or_default().push(SeccompRule::new(all.collect::<Result<_, _>>()?)?);
         }
-        let arch = TargetArch::try_from(std::env::consts::ARCH).ok()?;
-        let filter = SeccompFilter::new(rules, SeccompAction::KillProcess, SeccompAction::Allow, arch);
-        filter.and_then(Filter::try_from).ok()
+        let arch = TargetArch::try_from(std::env::consts::ARCH)?;
+        SeccompFilter::new(rules, SeccompAction::KillProcess, SeccompAction::Allow, arch)?.try_into()
     }
 
-    pub fn apply(filter: &Filter) -> io::Result<()> {
-        seccompiler::apply_filter(filter).map_err(io::Error::other)
+    /// The number of an argument, and what it is compared with.
+    type Argument = (u8, SeccompCmpOp, u64);
+
+    /// System calls that are allowed only with these arguments. Several entries of one call are alternatives.
+    fn conditions() -> Vec<(libc::c_long, Vec<Argument>)> {
+        let is = |number: u8, value: u64| (number, SeccompCmpOp::Eq, value);
+        let not_executable = vec![(2, SeccompCmpOp::MaskedEq(libc::PROT_EXEC as u64), 0)];
+        vec![
+            (libc::SYS_mmap, not_executable.clone()),
+            (libc::SYS_mprotect, not_executable),
+            // The allocator names its memory.
+            (libc::SYS_prctl, vec![is(0, libc::PR_SET_VMA as u64)]),
+            (libc::SYS_fcntl, vec![is(1, libc::F_SETLK as u64)]),
+            (libc::SYS_fcntl, vec![is(1, libc::F_SETLKW as u64)]),
+            // Process 0 is the caller.
+            (libc::SYS_prlimit64, vec![is(0, 0)]),
+            (libc::SYS_setpriority, vec![is(0, u64::from(libc::PRIO_PROCESS)), is(1, 0)]),
+            // `abort` sends a signal to its own thread.
+            (libc::SYS_tgkill, vec![is(0, u64::from(ANY_WORKER))]),
+        ]
     }
 
     /// The kernel kills this worker when its spawner ends.
@@ -196,13 +228,13 @@ mod linux {
         0
     }
 
-    pub fn deny_paths() {}
+    pub fn apply_landlock() {}
 
-    pub fn filter() -> Option<Filter> {
-        None
+    pub fn filter() -> io::Result<Filter> {
+        Ok(())
     }
 
-    pub fn apply(_filter: &Filter) -> io::Result<()> {
+    pub fn apply_seccomp(_filter: &Filter) -> io::Result<()> {
         Ok(())
     }
 
@@ -210,3 +242,7 @@ mod linux {
         Ok(())
     }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+#[path = "sandbox_tests.rs"]
+mod tests;

@@ -32,6 +32,7 @@ use crate::{
 
 /// Runs the spawner on the socket that is its standard input, until the server closes it.
 pub(crate) fn run() -> io::Result<()> {
+    process::close_inherited();
     let mut control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let config: SpawnerConfig = read_message(&mut control)?;
     prelude::prepare(&config.functions);
@@ -41,7 +42,7 @@ pub(crate) fn run() -> io::Result<()> {
     exits.set_nonblocking(true)?;
     notifier.set_nonblocking(true)?;
     process::notify_of_children(notifier.as_fd());
-    let sandbox = sandbox::prepare();
+    let sandbox = sandbox::prepare()?;
     let mut spawner = Spawner { control, exits, children: HashMap::new(), config: Rc::new(config), sandbox };
     let ended = spawner.serve();
     for child in spawner.children.keys() {

@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crate::processes::{descendants, memory_kilobytes};
 use crate::support::{body_with, call, engine, host, options, program};
 use serde_json::json;
 use toolwright_engine::{Engine, Failure, Limits, Options};
@@ -15,7 +16,7 @@ use toolwright_engine::{Engine, Failure, Limits, Options};
 const TIMES: usize = 20;
 
 /// Runs a hostile body many times, while other calls run concurrently.
-async fn hostile(body: &str, limits: impl Fn(&mut Limits), expected: Failure) {
+pub(crate) async fn hostile(body: &str, limits: impl Fn(&mut Limits), expected: Failure) {
     let engine = Arc::new(engine());
     let (stop, served) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let neighbour = tokio::spawn(neighbours(engine.clone(), stop.clone(), served.clone()));
@@ -144,39 +145,6 @@ async fn cpu_time_is_measured_not_guessed() {
     assert!(took >= Duration::from_millis(100) && took < Duration::from_secs(4), "{took:?}");
 }
 
-/// Native code that neither polls nor allocates, or that allocates beside the realm's memory.
-const NATIVE: [(&str, Failure); 3] = [
-    ("return 'a'.repeat(3e7).indexOf('a'.repeat(1.5e7) + 'b');", Failure::CpuTime),
-    ("return ('a'.repeat(1 << 20) + 'c').includes('a'.repeat(1 << 10) + 'b');", Failure::CpuTime),
-    (
-        "return new URLSearchParams(Array(100000).fill(['a', 'x'.repeat(1 << 20)])).toString();",
-        Failure::Memory,
-    ),
-];
-
-#[tokio::test]
-async fn native_code_is_ended_soon_after_its_limit_and_leaves_no_process() {
-    let engine = engine();
-    for (body, expected) in NATIVE {
-        let native = program(&format!("export async function execute() {{ {body} }}"));
-        for _ in 0..4 {
-            let mut one = call(&native, json!({}));
-            let is_memory = expected == Failure::Memory;
-            one.limits.cpu = Duration::from_millis(if is_memory { 15_000 } else { 50 });
-            let began = Instant::now();
-            assert_eq!(engine.run(one).await, Err(expected.clone()), "{body}");
-            assert!(is_memory || began.elapsed() < Duration::from_secs(5), "{body}: {:?}", began.elapsed());
-        }
-        assert_eq!(body_with(&engine, "return 'still here';").await, Ok(json!("still here")));
-    }
-    drop(engine);
-    let began = Instant::now();
-    while !descendants().is_empty() && began.elapsed() < Duration::from_secs(10) {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    assert_eq!(descendants(), Vec::<u32>::new());
-}
-
 #[tokio::test]
 async fn signals_to_the_whole_server_do_not_end_its_workers() {
     let engine = engine();
@@ -210,22 +178,6 @@ async fn a_lost_spawner_is_replaced() {
     }
 }
 
-/// The spawner that this process has started, and its workers. Zombies count.
-fn descendants() -> Vec<u32> {
-    let parents: Vec<(u32, u32)> = std::fs::read_dir("/proc")
-        .unwrap()
-        .filter_map(|entry| {
-            let id = entry.ok()?.file_name().to_str()?.parse().ok()?;
-            let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
-            let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
-            Some((id, parent.trim().parse().ok()?))
-        })
-        .collect();
-    let children_of =
-        |id: u32| parents.iter().filter(move |(_, parent)| *parent == id).map(|(child, _)| *child);
-    children_of(std::process::id()).flat_map(|id| std::iter::once(id).chain(children_of(id))).collect()
-}
-
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn two_hundred_waiting_calls_fit_in_400_megabytes() {
@@ -243,15 +195,8 @@ async fn two_hundred_waiting_calls_fit_in_400_megabytes() {
         assert!(began.elapsed() < Duration::from_secs(15), "{:?}", stubs.calls.lock().unwrap().len());
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let kilobytes: u64 = descendants().into_iter().chain([std::process::id()]).map(resident_kilobytes).sum();
+    let kilobytes = memory_kilobytes();
     assert!(kilobytes < 400 << 10, "{kilobytes} KB");
-}
-
-/// The memory of a process; pages that several share count in part for each.
-fn resident_kilobytes(process: u32) -> u64 {
-    let memory = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap_or_default();
-    let line = memory.lines().find_map(|line| line.strip_prefix("Pss:"));
-    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or_default()
 }
 
 #[tokio::test]
@@ -345,10 +290,23 @@ async fn calls_beyond_the_engines_capacity_wait_until_their_deadline() {
 
 #[tokio::test]
 async fn what_a_handler_passes_to_the_host_is_limited_in_sum() {
-    let flood = "const text = 'x'.repeat(900000); for (let i = 0; i < 100; i += 1) await context.echo(text); return 1;";
-    assert_eq!(body_with(&engine(), flood).await, Err(Failure::OutputTooLarge));
-    let flood = "const text = 'x'.repeat(900000); for (let i = 0; i < 100; i += 1) context.audit.log('x', text); return 1;";
-    assert_eq!(body_with(&engine(), flood).await, Err(Failure::OutputTooLarge));
+    let engine = engine();
+    for flood in [
+        "for (let i = 0; i < 100; i += 1) await context.echo(text); return 1;",
+        "for (let i = 0; i < 100; i += 1) context.audit.log('x', text); return 1;",
+        "for (let i = 0; i < 100; i += 1) context.progress({ fraction: 0.5, message: text }); return 1;",
+        "for (let i = 0; i < 100; i += 1) await context.messaging.send({ text }); return 1;",
+        // Not awaited, and nested as deep as arguments may be.
+        "for (let i = 0; i < 60; i += 1) context.messaging.send({ text }).catch(() => {}); return 1;",
+        "let args = text; for (let i = 0; i < 50; i += 1) args = { args }; \
+         for (let i = 0; i < 100; i += 1) await context.echo('other-tool', args); return 1;",
+        "return { data: {}, intents: Array.from({ length: 990 }, (_, i) => \
+         ({ type: 'add_to_memory', key: `k${i}`, value: text + i })) };",
+    ] {
+        let body = format!("const text = 'x'.repeat(1000000); {flood}");
+        assert_eq!(body_with(&engine, &body).await, Err(Failure::OutputTooLarge), "{flood}");
+    }
+    assert_eq!(body_with(&engine, "return 'still here';").await, Ok(json!("still here")));
 }
 
 #[tokio::test]

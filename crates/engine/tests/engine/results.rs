@@ -154,7 +154,8 @@ async fn an_error_has_its_position() {
     let source = "export async function execute() {\n  inner();\n}\nfunction inner() {\n  throw new Error('here');\n}\n";
     let result = engine().run(call(&program(source), json!({}))).await;
     let Err(Failure::Thrown { stack, .. }) = result else { panic!("{result:?}") };
-    assert!(stack.contains("inner (handler.js:5") && stack.contains("execute (handler.js:2"), "{stack}");
+    assert!(stack.contains("inner (handler.js:5:13)"), "{stack}");
+    assert!(stack.contains("execute (handler.js:2:3)"), "{stack}");
 }
 
 #[tokio::test]
