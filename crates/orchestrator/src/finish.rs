@@ -4,11 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use toolwright_contract::{Envelope, ErrorKind, Mode, ToolSpec};
+use toolwright_contract::{Envelope, ErrorKind, ToolSpec};
 
 use crate::describe::DESCRIBE;
 use crate::execution::Execution;
 use crate::gate::retrieval;
+use crate::metrics::ExceededLimits;
 use crate::orchestrator::Orchestrator;
 use crate::redaction;
 use crate::spans::FinishedCall;
@@ -97,10 +98,13 @@ impl Orchestrator {
             Err(error) => tracing::error!("could not write the audit entry: {error}"),
         }
         if let Some((execution, elapsed)) = measured {
-            let is_slow = end == ExecutionEnd::Ran && self.is_over_latency_budget(execution, elapsed);
+            let exceeded = match end {
+                ExecutionEnd::Ran => self.exceeded_limits(execution, elapsed),
+                _ => ExceededLimits::default(),
+            };
             let (name, version) = metrics_row(execution, &tool_version);
             self.0.metrics.update(name, version, |metrics| {
-                metrics.count(end, error, elapsed, is_slow);
+                metrics.count(end, error, elapsed, exceeded);
                 metrics.count_duration(end, elapsed);
             });
             self.0.series.count(self.0.clock.now(), (name, version), end, error, elapsed);
@@ -166,18 +170,23 @@ impl Orchestrator {
         });
     }
 
-    /// Whether the call took longer than the tool's latency budget or the mode's soft limit. Such a call is logged and
+    /// Whether the call took longer than the tool's latency budget, and than the mode's soft limit. Both are logged and
     /// counted.
-    fn is_over_latency_budget(&self, execution: &Execution, elapsed: Duration) -> bool {
-        let Some(prepared) = &execution.prepared else { return false };
+    fn exceeded_limits(&self, execution: &Execution, elapsed: Duration) -> ExceededLimits {
+        let Some(prepared) = &execution.prepared else { return ExceededLimits::default() };
         let (spec, mode) = (&prepared.tool.spec, execution.session.mode);
-        let limits = self.0.policy.for_mode(mode).limits;
-        let exceeded = exceeded_limit(spec, mode, limits.retrieval_soft_limit_ms, elapsed);
-        if let Some(limit) = &exceeded {
-            let (tool, elapsed) = (&execution.tool, elapsed.as_millis());
-            tracing::warn!(tool, "took {elapsed} ms, longer than {limit}");
+        let soft_limit = self.0.policy.for_mode(mode).limits.retrieval_soft_limit_ms;
+        let exceeded = exceeded_limits(spec, soft_limit, elapsed);
+        let (tool, elapsed) = (&execution.tool, elapsed.as_millis());
+        if exceeded.latency_budget {
+            let budget = &spec.latency_budget_ms;
+            tracing::warn!(tool, "took {elapsed} ms, longer than its `latencyBudgetMs` of {budget}");
         }
-        exceeded.is_some()
+        if exceeded.soft_limit {
+            let name = format!("`[limits.{mode}] retrieval_soft_limit_ms`");
+            tracing::warn!(tool, "took {elapsed} ms, longer than the {soft_limit} ms of {name}");
+        }
+        exceeded
     }
 }
 
@@ -198,16 +207,13 @@ fn log_call(execution: &Execution, version: &str, error: Option<ErrorKind>, elap
     );
 }
 
-/// The lower of the limits that a call has exceeded, with the name of its setting.
-fn exceeded_limit(spec: &ToolSpec, mode: Mode, soft_limit: u32, elapsed: Duration) -> Option<String> {
-    let budget = spec.latency_budget_ms.as_f64().unwrap_or(f64::MAX);
-    let budget = (budget, format!("its latency budget of {budget} ms"));
-    let soft_limit = retrieval::is_retrieval(spec).then(|| {
-        let name = format!("the soft limit of retrieval in {mode}, {soft_limit} ms");
-        (f64::from(soft_limit), format!("{name} (`[limits.{mode}] retrieval_soft_limit_ms`)"))
-    });
-    let (limit, name) = soft_limit.filter(|(limit, _)| *limit < budget.0).unwrap_or(budget);
-    (elapsed.as_secs_f64() * 1000.0 > limit).then_some(name)
+/// The soft limit is for retrieval only.
+fn exceeded_limits(spec: &ToolSpec, soft_limit_ms: u32, elapsed: Duration) -> ExceededLimits {
+    let elapsed = elapsed.as_secs_f64() * 1000.0;
+    ExceededLimits {
+        latency_budget: spec.latency_budget_ms.as_f64().is_some_and(|budget| elapsed > budget),
+        soft_limit: retrieval::is_retrieval(spec) && elapsed > f64::from(soft_limit_ms),
+    }
 }
 
 /// The tool and version of an execution in the metrics. Names that models invent share one row, so that they cannot
@@ -232,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_exceeded_limit_is_named() {
+    fn the_latency_budget_and_the_soft_limit_are_told_apart() {
         let spec = |category: &str, budget: u32| -> ToolSpec {
             let effects = if category == "retrieval" { "read_only" } else { "none" };
             serde_json::from_value(json!({
@@ -242,14 +248,15 @@ mod tests {
             }))
             .unwrap()
         };
-        let exceeded =
-            |spec: &ToolSpec, ms| exceeded_limit(spec, Mode::Voice, 800, Duration::from_millis(ms));
-        let soft = "the soft limit of retrieval in voice, 800 ms (`[limits.voice] retrieval_soft_limit_ms`)";
-        assert_eq!(exceeded(&spec("retrieval", 2000), 900).as_deref(), Some(soft));
-        let own = "its latency budget of 500 ms";
-        assert_eq!(exceeded(&spec("retrieval", 500), 900).as_deref(), Some(own));
-        assert_eq!(exceeded(&spec("utility", 500), 900).as_deref(), Some(own));
-        assert_eq!(exceeded(&spec("retrieval", 2000), 700), None);
-        assert_eq!(exceeded(&spec("utility", 2000), 900), None);
+        let exceeded = |category: &str, budget: u32, ms: u64| {
+            let exceeded = exceeded_limits(&spec(category, budget), 800, Duration::from_millis(ms));
+            (exceeded.latency_budget, exceeded.soft_limit)
+        };
+        assert_eq!(exceeded("retrieval", 2000, 900), (false, true));
+        assert_eq!(exceeded("retrieval", 500, 900), (true, true));
+        assert_eq!(exceeded("retrieval", 500, 700), (true, false));
+        assert_eq!(exceeded("retrieval", 2000, 800), (false, false));
+        assert_eq!(exceeded("utility", 500, 900), (true, false));
+        assert_eq!(exceeded("utility", 2000, 900), (false, false));
     }
 }

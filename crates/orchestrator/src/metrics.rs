@@ -34,8 +34,10 @@ pub struct ToolMetrics {
     pub replays: u64,
     /// Calls that a gate refused.
     pub refusals: u64,
-    /// Calls that took longer than the tool's latency budget.
+    /// Calls that took longer than the tool's `latencyBudgetMs`.
     pub overruns: u64,
+    /// Calls of retrieval tools that took longer than the soft limit of their mode.
+    pub soft_limit_overruns: u64,
     pub retries: u64,
     /// By error type, refusals included.
     pub errors: BTreeMap<&'static str, u64>,
@@ -50,6 +52,15 @@ pub struct ToolMetrics {
     /// The exact sum of their durations, in microseconds.
     #[serde(skip)]
     pub duration_sum_us: u64,
+}
+
+/// The limits of time that a call has exceeded and still succeeds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ExceededLimits {
+    /// The tool's `latencyBudgetMs`.
+    pub latency_budget: bool,
+    /// The mode's `retrieval_soft_limit_ms`.
+    pub soft_limit: bool,
 }
 
 impl Metrics {
@@ -82,12 +93,13 @@ impl ToolMetrics {
         end: ExecutionEnd,
         error: Option<ErrorKind>,
         elapsed: Duration,
-        is_slow: bool,
+        exceeded: ExceededLimits,
     ) {
         match end {
             ExecutionEnd::Ran | ExecutionEnd::Described => {
                 self.calls += 1;
-                self.overruns += u64::from(is_slow);
+                self.overruns += u64::from(exceeded.latency_budget);
+                self.soft_limit_overruns += u64::from(exceeded.soft_limit);
                 self.latency.add(elapsed);
             }
             ExecutionEnd::Refused => self.refusals += 1,
@@ -118,6 +130,7 @@ impl ToolMetrics {
         self.replays += other.replays;
         self.refusals += other.refusals;
         self.overruns += other.overruns;
+        self.soft_limit_overruns += other.soft_limit_overruns;
         self.retries += other.retries;
         for (kind, count) in &other.errors {
             *self.errors.entry(kind).or_default() += count;
@@ -165,13 +178,16 @@ mod tests {
     fn quantiles_are_off_by_an_eighth_at_most() {
         let mut metrics = ToolMetrics::default();
         for micros in 1..=1000 {
-            metrics.count(ExecutionEnd::Ran, None, Duration::from_micros(micros), micros > 900);
+            let exceeded = ExceededLimits { latency_budget: micros > 900, soft_limit: micros > 990 };
+            metrics.count(ExecutionEnd::Ran, None, Duration::from_micros(micros), exceeded);
         }
-        metrics.count(ExecutionEnd::Refused, Some(ErrorKind::Validation), Duration::ZERO, false);
-        metrics.count(ExecutionEnd::Replayed, None, Duration::ZERO, false);
+        let none = ExceededLimits::default();
+        metrics.count(ExecutionEnd::Refused, Some(ErrorKind::Validation), Duration::ZERO, none);
+        metrics.count(ExecutionEnd::Replayed, None, Duration::ZERO, none);
         let read = metrics.with_quantiles();
         assert!((0.5..=0.57).contains(&read.p50) && (0.99..=1.12).contains(&read.p99), "{read:?}");
-        assert_eq!((read.calls, read.refusals, read.replays, read.overruns), (1000, 1, 1, 100));
+        assert_eq!((read.calls, read.refusals, read.replays), (1000, 1, 1));
+        assert_eq!((read.overruns, read.soft_limit_overruns), (100, 10));
         assert_eq!(read.errors, BTreeMap::from([("VALIDATION", 1)]));
         assert_eq!(read.latency.iter().map(|(_, count)| count).sum::<u64>(), 1000);
     }

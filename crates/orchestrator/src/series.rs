@@ -11,7 +11,7 @@ use toolwright_contract::ErrorKind;
 use crate::durations::Durations;
 use crate::finish::ExecutionEnd;
 use crate::ids;
-use crate::metrics::ToolMetrics;
+use crate::metrics::{ExceededLimits, ToolMetrics};
 use crate::orchestrator::Orchestrator;
 use crate::store::{self, Backend, MinuteRecord};
 use crate::stored_minute;
@@ -117,7 +117,7 @@ impl Series {
     ) {
         self.change(now, |minute| {
             let row = minute.tools.entry((tool.to_owned(), version.to_owned())).or_default();
-            row.count(end, error, elapsed, false);
+            row.count(end, error, elapsed, ExceededLimits::default());
         });
     }
 

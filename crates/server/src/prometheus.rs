@@ -15,13 +15,18 @@ use crate::voice_metrics;
 type Counter = (&'static str, &'static str, fn(&ToolMetrics) -> u64);
 
 /// The counters of a tool.
-const COUNTERS: [Counter; 5] = [
+const COUNTERS: [Counter; 6] = [
     ("toolwright_calls_total", "Calls that ran.", |tool| tool.calls),
     ("toolwright_replays_total", "Calls answered from their record.", |tool| tool.replays),
     ("toolwright_refusals_total", "Calls that a gate refused.", |tool| tool.refusals),
     ("toolwright_overruns_total", "Calls that took longer than the tool's latency budget.", |tool| {
         tool.overruns
     }),
+    (
+        "toolwright_soft_limit_overruns_total",
+        "Retrieval calls that took longer than the soft limit of their mode.",
+        |tool| tool.soft_limit_overruns,
+    ),
     ("toolwright_retries_total", "Calls that were retried.", |tool| tool.retries),
 ];
 

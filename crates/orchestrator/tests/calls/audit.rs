@@ -157,8 +157,11 @@ async fn secrets_reach_neither_envelope_nor_audit_log() {
 
 #[tokio::test]
 async fn metrics_count_calls_replays_refusals_and_errors() {
-    let fixture =
-        Setup::new().tool("act", json!({ "latencyBudgetMs": 0.000_001 })).tool("find", retrieval()).build();
+    let fixture = Setup::new()
+        .tool("act", json!({ "latencyBudgetMs": 0.000_001 }))
+        .tool("find", retrieval())
+        .policy(|policy| policy.text.limits.retrieval_soft_limit_ms = 0)
+        .build();
     let session = fixture.session(Mode::Text).await;
     fixture.call(&session, "c1", "act", json!({})).await;
     fixture.call(&session, "c1", "act", json!({})).await;
@@ -169,7 +172,10 @@ async fn metrics_count_calls_replays_refusals_and_errors() {
     let metrics = fixture.orchestrator.metrics();
     let find = metrics.iter().find(|row| row.tool == "find").unwrap();
     let act = metrics.iter().find(|row| row.tool == "act").unwrap();
-    assert_eq!((act.calls, act.replays, act.refusals, act.overruns), (2, 1, 0, 2));
+    assert_eq!((act.calls, act.replays, act.refusals), (2, 1, 0));
+    // The tool's own budget and the soft limit of retrieval in the mode are counted apart.
+    assert_eq!((act.overruns, act.soft_limit_overruns), (2, 0));
+    assert_eq!((find.overruns, find.soft_limit_overruns), (0, 5));
     assert_eq!(act.errors.get("CONFLICT"), Some(&1));
     assert_eq!((find.calls, find.refusals), (5, 1));
     assert_eq!(find.errors.get("BUDGET_EXCEEDED"), Some(&1));
