@@ -15,6 +15,7 @@ use crate::capability_calls::may_write;
 use crate::capacity::MAX_CALL_DEPTH;
 use crate::engine_functions;
 use crate::invocation::Invocation;
+use crate::kb_in_voice;
 use crate::redaction;
 use crate::request::{CallRequest, SessionRef, ToolCall};
 use crate::store::{self, Backend, Durability};
@@ -93,9 +94,13 @@ impl CallHost {
 }
 
 impl Host for CallHost {
-    fn call(&self, path: &str, args: Vec<Value>) -> HostFuture {
+    fn call(&self, path: &str, mut args: Vec<Value>) -> HostFuture {
         if let Some(error) = self.refusal(path, &args) {
             return Box::pin(ready(Err(error)));
+        }
+        let is_spoken = self.0.mode() == Mode::Voice && path.starts_with("kb.");
+        if is_spoken {
+            kb_in_voice::request_snippets(path, &mut args);
         }
         let (invocation, name) = (Arc::clone(&self.0), path.to_owned());
         let effects_of = |tool: &str| Some(invocation.runtime.toolset().get(tool)?.spec.side_effects);
@@ -103,7 +108,12 @@ impl Host for CallHost {
         invocation.effects().capability_calls.begin(may_write);
         let answer = self.dispatch(path, args);
         Box::pin(async move {
-            let result = answer.await;
+            let mut result = answer.await;
+            if let Ok(answer) = &mut result
+                && is_spoken
+            {
+                kb_in_voice::remove_full_texts(answer);
+            }
             invocation.effects().capability_calls.end(&name, may_write, &result);
             result
         })

@@ -29,6 +29,7 @@ mod host;
 mod ids;
 mod in_flight;
 mod invocation;
+mod kb_in_voice;
 pub mod metrics;
 mod model_result;
 mod orchestrator;
