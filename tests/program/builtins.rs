@@ -6,6 +6,8 @@ use std::net::TcpListener;
 
 use serde_json::{Value, json};
 
+use super::mcp::Host;
+use super::serve::Serving;
 use super::support::Project;
 
 const TOOLS: &str = "tools:
@@ -19,13 +21,13 @@ const TOOLS: &str = "tools:
     description: Searches the notes.
     type: function
     category: retrieval
-    parameters: { type: object, required: [query], properties: { query: { type: string }, top_k: { type: integer, default: 2 } } }
+    parameters: { type: object, required: [query], properties: { query: { type: string }, top_k: { type: integer, default: 2 }, return_fields: { type: array } } }
     implementation: { type: builtin, handler: kb.search }
   - name: fetch_notes
     description: Fetches notes.
     type: function
     category: retrieval
-    parameters: { type: object, properties: { ids: { type: array, items: { type: string } } } }
+    parameters: { type: object, properties: { ids: { type: array, items: { type: string } }, return_fields: { type: array } } }
     implementation: { type: internal, handler: kb.get }
   - name: plan
     description: Proposes times.
@@ -95,6 +97,33 @@ fn the_knowledge_base_and_the_calendar_answer_declared_tools() {
     assert_eq!(plan["data"]["slots"][1]["index"], 1);
 }
 
+#[test]
+fn in_voice_no_whole_text_is_returned() {
+    let project = project("127.0.0.1:9");
+    fs::write(project.dir().join("hours.md"), "# Opening hours\n\nThe studio opens at nine.\n").unwrap();
+    project.run(&["kb", "add", "hours.md"]).expect_code(0);
+    let spoken = |tool: &str, args: Value| {
+        let run = project.run(&["call", tool, &args.to_string(), "--mode", "voice", "--format", "json"]);
+        run.json()["data"].clone()
+    };
+    let wanted = json!({ "query": "opening hours studio", "return_fields": ["full_text", "url"] });
+    let found = spoken("search", wanted);
+    let first = &found["results"][0];
+    assert!(first["snippet"].is_string() && first.get("full_text").is_none(), "{found}");
+    assert_eq!(found["omitted_fields"], json!(["full_text"]));
+    // By default a fetch returns whole texts, elsewhere.
+    let fetched = spoken("fetch_notes", json!({ "ids": [first["id"]] }));
+    let record = &fetched["records"][0];
+    assert!(record["snippet"].is_string() && record.get("full_text").is_none(), "{fetched}");
+    assert!(fetched.get("omitted_fields").is_none(), "{fetched}");
+    let asked = json!({ "ids": [first["id"]], "return_fields": ["full_text"] });
+    let fetched = spoken("fetch_notes", asked.clone());
+    assert_eq!(fetched["omitted_fields"], json!(["full_text"]), "{fetched}");
+    let written = call(&project, "fetch_notes", asked);
+    assert!(written["data"]["records"][0]["full_text"].is_string(), "{written}");
+    assert!(written["data"].get("omitted_fields").is_none(), "{written}");
+}
+
 /// Answers one request with this status, and returns its head and body.
 fn serve_once(listener: TcpListener, status: &'static str) -> std::thread::JoinHandle<(String, String)> {
     std::thread::spawn(move || {
@@ -153,6 +182,27 @@ fn a_request_reaches_only_allowed_hosts() {
     );
 }
 
+/// `serve` and `mcp` list these tools, and the one that every toolset has.
+fn has_tools_in_every_server(project: &Project, tools: &[&str]) {
+    let mut expected = [tools, &["reg_describe"]].concat();
+    expected.sort_unstable();
+    let names = |list: &Value, field: &str| {
+        let tools = list["tools"].as_array().unwrap_or_else(|| panic!("{list}")).iter();
+        let mut names: Vec<_> = tools.map(|tool| tool[field].as_str().unwrap().to_owned()).collect();
+        names.sort_unstable();
+        names
+    };
+    let serving = Serving::start(project, &["--store", "memory:"]);
+    assert_eq!(names(&serving.ask("GET /v1/tools", "", "").1, "toolId"), expected);
+    drop(serving);
+    let mut host = Host::start(project, &["--store", "memory:"]);
+    let meta = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {} });
+    let listed = host.ask(1, "tools/list", json!({ "_meta": meta }));
+    assert_eq!(names(&listed["result"], "name"), expected);
+    host.close();
+}
+
 #[test]
 fn a_project_with_only_declared_tools_works_with_every_command() {
     for with_empty_directory in [false, true] {
@@ -163,21 +213,23 @@ fn a_project_with_only_declared_tools_works_with_every_command() {
         for (args, expected) in [
             (&["check"][..], "a session gets 5 tools: 0 built, 5 declared"),
             (&["build"], "a session gets 5 tools: 0 built, 5 declared"),
-            (&["list"], "clock" /* not in the output of `list`, see below */),
-            (&["describe", "search"], ""),
-            (&["prompt", "--mode", "text"], ""),
-            (&["schema", "--provider", "openai-chat"], ""),
+            (&["build", "--emit-views", "views"], "a session gets 5 tools: 0 built, 5 declared"),
+            (&["list"], "fetch_notes"),
+            (&["describe", "search"], "Searches the notes."),
+            (&["prompt", "--mode", "text"], "Be brief."),
+            (&["schema", "--provider", "openai-chat"], "\"search\""),
             (&["test"], "no tests: there is no tool with a directory"),
-            (&["doctor"], ""),
+            (&["doctor"], "workers"),
         ] {
             let run = project.run(args).expect_code(0);
             assert!(!run.stderr.contains("warning"), "{args:?}: {run:?}");
-            if args[0] == "list" {
-                assert!(run.stdout.starts_with("TOOL") && run.stdout.lines().count() == 6, "{run:?}");
-            } else {
-                assert!(run.stderr.contains(expected) || run.stdout.contains(expected), "{args:?}: {run:?}");
-            }
+            assert!(run.stderr.contains(expected) || run.stdout.contains(expected), "{args:?}: {run:?}");
         }
+        has_tools_in_every_server(&project, &["time", "search", "fetch_notes", "plan", "post"]);
+        let said = project.run(&["chat", "--agent", "offline", "/time {}"]).expect_code(0);
+        assert!(said.stdout.contains("unix_ms"), "{said:?}");
+        let list = project.run(&["list"]);
+        assert!(list.stdout.starts_with("TOOL") && list.stdout.lines().count() == 6, "{list:?}");
         assert_eq!(project.run(&["build", "--format", "json"]).expect_code(0).json()["ok"], true);
         assert_eq!(
             project.run(&["check", "--format", "json"]).expect_code(0).json()["diagnostics"],
@@ -198,6 +250,10 @@ fn an_empty_tools_directory_works_with_every_command() {
     project.run(&["schema", "--provider", "mcp"]).expect_code(0);
     project.run(&["doctor"]).expect_code(0);
     project.run(&["test"]).expect_code(0);
+    project.run(&["build", "--emit-views", "views"]).expect_code(0);
+    assert!(project.dir().join("views").is_dir());
+    has_tools_in_every_server(&project, &[]);
+    project.run(&["chat", "--agent", "offline", "hello"]).expect_code(0);
 }
 
 #[test]

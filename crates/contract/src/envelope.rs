@@ -97,6 +97,16 @@ impl Failure {
         self
     }
 
+    /// Adds the time after which the call may succeed, in milliseconds, to the details.
+    #[must_use]
+    pub fn retry_after(mut self, milliseconds: u64) -> Self {
+        let details = self.details.get_or_insert_with(|| Box::new(Value::Object(Map::new())));
+        if let Value::Object(members) = &mut **details {
+            members.insert("retryAfterMs".to_owned(), milliseconds.into());
+        }
+        self
+    }
+
     /// The details as a model may read them.
     pub fn details(&self) -> Option<Value> {
         match (&self.confirmation, &self.details) {

@@ -5,13 +5,14 @@ use std::collections::HashMap;
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use serde_json::{Map, Value, json};
-use toolwright_contract::{ErrorKind, Failure, SideEffects, Success};
+use toolwright_contract::{ErrorKind, Failure, Mode, SideEffects, Success};
 use toolwright_engine::HostError;
 
-use crate::capability_calls::rate_limited;
+use crate::capability_calls;
 use crate::context::Context;
 use crate::engine::http::error_status;
 use crate::engine::native::{self, Handler};
+use crate::kb_in_voice::FULL_TEXT;
 
 type Outcome = Result<Success, Failure>;
 
@@ -47,16 +48,28 @@ async fn clock_now(args: Value, context: Context) -> Outcome {
 }
 
 async fn kb_search(args: Value, context: Context) -> Outcome {
+    let omitted = omitted_fields(&args, &context);
     let mut results = call(&context, "kb.search", vec![camel_case(args)]).await?;
     results.as_array_mut().into_iter().flatten().for_each(snake_case);
-    Ok(json!({ "results": results }).into())
+    let mut data = json!({ "results": results });
+    data.as_object_mut().into_iter().for_each(|data| data.extend(omitted.clone()));
+    Ok(data.into())
 }
 
 async fn kb_get(args: Value, context: Context) -> Outcome {
+    let omitted = omitted_fields(&args, &context);
     let mut found = call(&context, "kb.get", vec![camel_case(args)]).await?;
     snake_case(&mut found);
     found["records"].as_array_mut().into_iter().flatten().for_each(snake_case);
+    found.as_object_mut().into_iter().for_each(|found| found.extend(omitted.clone()));
     Ok(found.into())
+}
+
+/// The member of the data that says which requested fields are not in it: in voice, a snippet takes the place of the
+/// whole text.
+fn omitted_fields(args: &Value, context: &Context) -> Option<(String, Value)> {
+    let asks = args["return_fields"].as_array().is_some_and(|fields| fields.iter().any(|f| f == FULL_TEXT));
+    (asks && context.mode() == Mode::Voice).then(|| ("omitted_fields".to_owned(), json!([FULL_TEXT])))
 }
 
 async fn calendar_propose(args: Value, context: Context) -> Outcome {
@@ -107,24 +120,15 @@ async fn call(context: &Context, path: &str, args: Vec<Value>) -> Result<Value, 
     })
 }
 
-/// The failure that a capability's error means for the model.
+/// The failure that a capability's error means for the model: the one of a JavaScript handler that does not catch it.
 fn failure(path: &str, error: HostError, writes: bool) -> Failure {
-    let transient =
-        |message: String| Failure { retryable: true, ..Failure::new(ErrorKind::Transient, message) };
+    if let Some(failure) = capability_calls::failure(path, &error) {
+        return Failure { partial_side_effects: writes && error.code == "TIMEOUT", ..failure };
+    }
     match error.code.as_str() {
-        "TIMEOUT" => Failure {
-            partial_side_effects: writes,
-            ..transient(format!("`{path}` did not respond in time."))
-        },
-        "UNREACHABLE" | "CLOSED" => transient(format!("`{path}` is unreachable.")),
-        "RATE_LIMIT" => rate_limited(format!("`{path}` limits the request rate."), error.retry_after_ms),
-        "NOT_FOUND" => Failure::new(ErrorKind::NotFound, error.message),
-        "CONFLICT" | "EXPIRED" => Failure::new(ErrorKind::Conflict, error.message),
-        "INVALID_ARGUMENT" | "INVALID_NAMESPACE" | "INVALID_TIMEZONE" => {
-            Failure::new(ErrorKind::Validation, error.message)
-        }
-        "FORBIDDEN" => Failure::new(ErrorKind::Auth, format!("`{path}` refused access.")),
-        "NOT_CONFIGURED" | "NOT_ALLOWED" | "REJECTED" => {
+        // The arguments are the model's: there is no handler that could be to blame.
+        "INVALID_ARGUMENT" => Failure::new(ErrorKind::Validation, error.message),
+        "NOT_ALLOWED" => {
             let message = format!("`{path}` cannot be used: {}.", error.message);
             let failure = Failure::new(ErrorKind::Permanent, message);
             failure.suggest("Tell the user that this tool is not configured for this.")
@@ -203,6 +207,16 @@ mod tests {
         let mut back = request;
         snake_case(&mut back);
         assert_eq!(back, args);
+    }
+
+    #[test]
+    fn a_back_end_has_the_same_name_in_every_failure() {
+        for code in ["TIMEOUT", "UNREACHABLE", "RATE_LIMIT", "FORBIDDEN", "NOT_CONFIGURED"] {
+            let error = HostError::new(code, "internal detail");
+            let failure = failure("kb.search", error.clone(), false);
+            assert_eq!(Some(&failure), capability_calls::failure("kb.search", &error).as_ref());
+            assert!(failure.message.starts_with("The knowledge base "), "{}", failure.message);
+        }
     }
 
     #[test]

@@ -1,12 +1,15 @@
 //! The capability calls of one attempt, as far as they decide how an attempt has failed: which of them failed, and
 //! whether one may have changed something. A failure that the handler does not handle keeps its kind in the envelope.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use toolwright_capabilities::retry_after_ms;
 use toolwright_contract::{ErrorKind, Failure, SideEffects, ToolSpec};
 use toolwright_engine::HostError;
 
 use crate::engine_functions;
+
+/// The wait that a failure suggests if the service limits the rate and does not say for how long.
+pub(crate) const DEFAULT_RETRY_AFTER_MS: u32 = 5000;
 
 /// The outcomes of the capability calls so far.
 #[derive(Debug, Default)]
@@ -112,7 +115,7 @@ fn http_failure(error: HttpError) -> Failure {
 }
 
 /// The failure that a capability's error code means; none for an error of the handler itself.
-fn failure(path: &str, error: &HostError) -> Option<Failure> {
+pub(crate) fn failure(path: &str, error: &HostError) -> Option<Failure> {
     let service = service_name(path);
     let refused = |kind, message: String| Some(Failure::new(kind, message));
     match error.code.as_str() {
@@ -141,13 +144,11 @@ fn transient(message: String) -> Failure {
     Failure { retryable: true, ..Failure::new(ErrorKind::Transient, message) }
 }
 
-pub(crate) fn rate_limited(message: String, retry_after_ms: Option<u32>) -> Failure {
-    let failure = Failure { retryable: true, ..Failure::new(ErrorKind::RateLimit, message) };
-    match retry_after_ms {
-        Some(wait) => Failure { details: Some(Box::new(json!({ "retryAfterMs": wait }))), ..failure }
-            .suggest(format!("Wait {} s before calling it again.", wait.div_ceil(1000))),
-        None => failure.suggest("Wait before calling it again."),
-    }
+fn rate_limited(message: String, retry_after_ms: Option<u32>) -> Failure {
+    let wait = retry_after_ms.unwrap_or(DEFAULT_RETRY_AFTER_MS);
+    Failure { retryable: true, ..Failure::new(ErrorKind::RateLimit, message) }
+        .retry_after(wait.into())
+        .suggest(format!("Wait {} s before calling it again.", wait.div_ceil(1000)))
 }
 
 /// The name of a function for models.

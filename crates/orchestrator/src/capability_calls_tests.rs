@@ -1,3 +1,5 @@
+use serde_json::json;
+
 use super::*;
 
 fn spec(effects: &str, idempotent: bool) -> ToolSpec {
@@ -43,6 +45,8 @@ fn an_uncaught_failure_keeps_its_kind() {
     ] {
         let failure =
             after(&[(path, false, failed(code))]).cause_of(Some(code), &spec("writes", false)).unwrap();
+        let has_hint = failure.details().is_some_and(|details| details["retryAfterMs"] == 5000);
+        assert_eq!(has_hint, kind == RateLimit, "{path} {code}");
         let seen = (failure.kind, failure.retryable, failure.partial_side_effects, failure.message.as_str());
         assert_eq!(seen, (kind, retryable, false, message), "{path} {code}");
     }
@@ -86,6 +90,9 @@ fn an_error_after_a_failing_response_is_that_of_the_service() {
     let limited = cause(&[("http.fetch", false, response(429))]).unwrap();
     assert_eq!((limited.kind, limited.retryable), (ErrorKind::RateLimit, true));
     assert_eq!(limited.details(), Some(json!({ "retryAfterMs": 2000 })));
+    let without_header = Ok(json!({ "status": 429, "headers": {} }));
+    let limited = cause(&[("http.fetch", false, without_header)]).unwrap();
+    assert_eq!(limited.details(), Some(json!({ "retryAfterMs": 5000 })));
     let down = cause(&[("http.fetch", true, response(503))]).unwrap();
     assert_eq!((down.kind, down.partial_side_effects, down.retryable), (ErrorKind::Transient, true, false));
     assert_eq!(cause(&[("http.fetch", false, response(404))]), None);

@@ -114,13 +114,23 @@ impl Orchestrator {
         pending.retain(|other| other.expires_at > now);
         if !pending.iter().any(is_same) {
             if pending.len() >= policy.max_pending_per_session {
-                return Ok(Err(too_many_pending("this session", policy.max_pending_per_session)));
+                let wait = next_expiry(&pending, now);
+                return Ok(Err(too_many_pending("this session", policy.max_pending_per_session, wait)));
             }
             let limit = policy.max_pending_per_principal;
             if store.count_pending(&request.principal, now, limit).await? >= limit {
-                return Ok(Err(too_many_pending("this user", limit)));
+                let principal = PendingQuery::all(PendingScope::Principal(&request.principal));
+                let mut pending = store.pending_confirmations(principal).await?;
+                pending.retain(|other| other.principal == request.principal);
+                return Ok(Err(too_many_pending("this user", limit, next_expiry(&pending, now))));
             }
         }
         store.create_confirmation(request).await.map(Ok)
     }
+}
+
+/// In how many milliseconds the next of these expires.
+fn next_expiry(pending: &[Arc<ConfirmationRecord>], now: i64) -> u64 {
+    let waits = pending.iter().map(|other| other.expires_at.saturating_sub(now)).filter(|wait| *wait > 0);
+    waits.min().unwrap_or_default().unsigned_abs()
 }

@@ -8,6 +8,7 @@ use toolwright_contract::{Confirmation, ConfirmationRule, ErrorKind, Failure, To
 use toolwright_engine::{Host, HostError};
 use toolwright_registry::preview;
 
+use crate::capability_calls::DEFAULT_RETRY_AFTER_MS;
 use crate::execution::Execution;
 use crate::host::CallHost;
 use crate::invocation::Invocation;
@@ -108,5 +109,11 @@ fn unreadable(function: &str, error: &HostError) -> Failure {
     };
     let message = format!("What the call would do cannot be shown: `{function}` failed: {}", error.message);
     let failure = Failure::new(kind, message).suggest("Check the arguments; the user was not asked.");
-    Failure { retryable, ..failure }
+    let failure = Failure { retryable, ..failure };
+    match kind {
+        ErrorKind::RateLimit => {
+            failure.retry_after(error.retry_after_ms.unwrap_or(DEFAULT_RETRY_AFTER_MS).into())
+        }
+        _ => failure,
+    }
 }

@@ -50,9 +50,12 @@ pub(crate) fn approval_already_used() -> Failure {
         .suggest("Ask the user again if the call is needed once more.")
 }
 
-pub(crate) fn too_many_pending(of: &str, limit: usize) -> Failure {
+/// The next of the waiting calls expires after `wait` milliseconds.
+pub(crate) fn too_many_pending(of: &str, limit: usize, wait: u64) -> Failure {
     let message = format!("{limit} calls of {of} wait for approval, and no more may wait at a time.");
-    Failure::new(ErrorKind::RateLimit, message).suggest("Ask the user to approve or reject those first.")
+    Failure::new(ErrorKind::RateLimit, message)
+        .retry_after(wait)
+        .suggest("Ask the user to approve or reject those first.")
 }
 
 /// The call was cancelled before its handler started.

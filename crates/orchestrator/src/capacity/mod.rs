@@ -18,6 +18,8 @@ use seat_owner::{OwnerKind, SeatOwner};
 
 pub(crate) use depth_seats::Permit;
 
+/// The wait that a refusal suggests: nobody knows when one of the running calls ends.
+const RETRY_AFTER_MS: u64 = 1000;
 /// How many tools deep tools may call tools.
 pub(crate) const MAX_CALL_DEPTH: usize = 8;
 
@@ -232,7 +234,7 @@ fn refusal(owner: Option<&SeatOwner>, limit: usize) -> Failure {
             "Call it again in a moment.",
         ),
     };
-    Failure { retryable: true, ..Failure::new(kind, message) }.suggest(suggestion)
+    Failure { retryable: true, ..Failure::new(kind, message) }.retry_after(RETRY_AFTER_MS).suggest(suggestion)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use toolwright_contract::{ErrorKind, Failure, SideEffects, Success, arguments};
 use toolwright_registry::http_tool::{HttpTool, Template, TemplatePart};
 
 use super::run_until_deadline;
-use crate::capability_calls::retry_after;
+use crate::capability_calls::{DEFAULT_RETRY_AFTER_MS, retry_after};
 use crate::handler_outcome::HandlerOutcome;
 use crate::host::call_capability;
 use crate::invocation::Invocation;
@@ -265,7 +265,8 @@ pub(crate) fn error_status(status: u64, answer: &Value, writes: bool) -> Failure
     let text = answer["body"].as_str().unwrap_or_default();
     let excerpt: String = text.chars().take(MAX_EXCERPT_CHARS).collect();
     let mut details = json!({ "status": status, "body": excerpt });
-    if let Some(wait) = retry_after(answer) {
+    let default = (kind == ErrorKind::RateLimit).then_some(DEFAULT_RETRY_AFTER_MS);
+    if let Some(wait) = retry_after(answer).or(default) {
         details["retryAfterMs"] = wait.into();
     }
     Failure {

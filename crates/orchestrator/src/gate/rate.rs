@@ -8,7 +8,6 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde_json::json;
 use toolwright_contract::{ErrorKind, Failure, RateLimit, SPEAKS_FOR_CLIENTS};
 
 use super::{GateInput, GateRefusal};
@@ -61,8 +60,7 @@ pub(super) fn check(input: &mut GateInput<'_>) -> Result<(), GateRefusal> {
             let RateLimit { calls, window } = limit;
             let message = format!("The rate limit of {name} is exceeded: {calls} calls in {window} ms.");
             let seconds = (wait + 999) / 1000;
-            let mut failure = Failure::new(ErrorKind::RateLimit, message);
-            failure.details = Some(Box::new(json!({ "retryAfterMs": wait })));
+            let failure = Failure::new(ErrorKind::RateLimit, message).retry_after(wait.unsigned_abs());
             return Err(failure.suggest(format!("Wait {seconds} s before calling it again.")).into());
         }
     }

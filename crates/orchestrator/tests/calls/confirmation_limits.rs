@@ -38,9 +38,12 @@ async fn the_open_requests_of_a_session_are_limited() {
         [&pay(&fixture, &first, "a").await["type"], &pay(&fixture, &first, "b").await["type"]],
         [ASKED, ASKED]
     );
+    fixture.clock.advance(1000);
     assert_eq!(
         pay(&fixture, &first, "c").await,
         json!({ "type": "RATE_LIMIT", "retryable": false, "partialSideEffects": false,
+            // Until the first of the two expires, ten minutes after it was made.
+            "details": { "retryAfterMs": 599_000 },
             "message": "2 calls of this session wait for approval, and no more may wait at a time.",
             "suggestion": "Ask the user to approve or reject those first." })
     );
@@ -62,6 +65,7 @@ async fn the_open_requests_of_a_principal_are_limited() {
     }
     let refused = pay(&fixture, &session(&fixture, "mira").await, "d").await;
     assert_eq!(refused["message"], "3 calls of this user wait for approval, and no more may wait at a time.");
+    assert_eq!(refused["details"], json!({ "retryAfterMs": 600_000 }));
     assert_eq!(pay(&fixture, &session(&fixture, "jon").await, "d").await["type"], ASKED);
 }
 

@@ -181,7 +181,7 @@ async fn a_call_that_finds_no_seat_is_refused_and_may_be_sent_again() {
     assert_eq!(
         refused["error"],
         json!({ "type": "RATE_LIMIT", "message": "The tool `busy` has 1 calls running, which is its limit (`max_concurrent_per_tool`).",
-            "retryable": true, "partialSideEffects": false,
+            "retryable": true, "partialSideEffects": false, "details": { "retryAfterMs": 1000 },
             "suggestion": "Call it again when one of its calls has ended, or use another tool." })
     );
     bench.start(&mut calls, 1, "jon", "other");

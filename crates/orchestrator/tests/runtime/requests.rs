@@ -154,6 +154,9 @@ async fn a_status_becomes_the_matching_error_type() {
         assert_eq!(error["retryable"], retryable, "{envelope}");
         assert_eq!(error["partialSideEffects"], partial, "{envelope}");
         assert_eq!(error["details"]["body"], r#"{ "why": "because" }"#);
+        // A service that limits the rate without a `retry-after` header gets the default pause.
+        let wait = if kind == "RATE_LIMIT" { json!(5000) } else { Value::Null };
+        assert_eq!(error["details"]["retryAfterMs"], wait, "{envelope}");
     }
 }
 

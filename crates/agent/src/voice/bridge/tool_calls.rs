@@ -332,6 +332,7 @@ async fn only_reads(orchestrator: &Orchestrator, session: &SessionRecord, tool: 
 
 fn too_many() -> Failure {
     Failure::new(ErrorKind::RateLimit, format!("At most {MAX_OPEN} calls of a voice session run at a time."))
+        .retry_after(1000)
         .suggest("Wait for the results of the other calls.")
 }
 
