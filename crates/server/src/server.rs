@@ -105,6 +105,7 @@ impl Server {
             false => {}
         }
         let listener = listen(address).map_err(|error| Error::Listen(address, error))?;
+        auth.fetch_ahead();
         let (shutdown, shutdown_requested) = watch::channel(false);
         let app = App {
             mcp: McpService::new(orchestrator.clone(), &options, wrap, plain_calls),

@@ -16,6 +16,8 @@ use tokio::time::{Instant, timeout};
 const MAX_AGE: Duration = Duration::from_secs(600);
 /// Younger keys are not fetched again, whatever key ids tokens name.
 const MIN_AGE: Duration = Duration::from_secs(30);
+/// While no fetch has succeeded, the next one starts this long after the last.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// Timeout of a fetch, and of the requests that wait for the first one.
 const TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_DOCUMENT_BYTES: usize = 1 << 20;
@@ -87,68 +89,83 @@ impl Jwk {
     }
 }
 
-/// The cached keys. Requests never wait for a fetch, except for the first one.
+/// The cached keys. Requests wait only for a fetch that may be the first to succeed.
 #[derive(Debug)]
 pub(super) struct Jwks {
     source: Arc<Source>,
-    /// [`MIN_AGE`], or a shorter time in tests.
+    /// [`MIN_AGE`] and [`RETRY_AFTER`], or shorter times in tests.
     min_age: Duration,
-    /// `None` until the first fetch has ended.
-    keys: Arc<watch::Sender<Option<Arc<Vec<Jwk>>>>>,
+    retry_after: Duration,
+    cache: Arc<watch::Sender<Cache>>,
     last_fetch: Mutex<Option<KeyFetch>>,
+}
+
+#[derive(Debug, Default)]
+struct Cache {
+    /// `None` until the first fetch has succeeded.
+    keys: Option<Arc<Vec<Jwk>>>,
+    /// How many fetches have ended.
+    ended: u64,
 }
 
 /// A fetch in a task of its own: a client that disconnects does not interrupt it.
 #[derive(Debug)]
 struct KeyFetch {
+    /// Its place among all, from 1.
+    number: u64,
     started: Instant,
     task: JoinHandle<()>,
 }
 
 impl Jwks {
     pub fn new(source: Source) -> Self {
-        let (keys, last_fetch) = (Arc::default(), Mutex::default());
-        Self { source: Arc::new(source), min_age: MIN_AGE, keys, last_fetch }
+        let (cache, last_fetch) = (Arc::default(), Mutex::default());
+        Self { source: Arc::new(source), min_age: MIN_AGE, retry_after: RETRY_AFTER, cache, last_fetch }
     }
 
-    /// The known keys. When they are old, or when `suffices` finds one missing, they are fetched again in the
-    /// background; if that fails, they stay in use.
-    pub async fn keys(&self, suffices: impl Fn(&[Jwk]) -> bool) -> Arc<Vec<Jwk>> {
-        let mut changes = self.keys.subscribe();
-        let known = changes.borrow().clone();
-        self.fetch_if_due(known.as_ref().is_some_and(|keys| suffices(keys)));
-        if let Some(keys) = known {
-            return keys;
-        }
-        match timeout(TIMEOUT, changes.wait_for(Option::is_some)).await {
-            Ok(Ok(first)) => first.clone().unwrap_or_default(),
-            _ => Arc::default(),
-        }
+    /// Starts the first fetch, before there is a request.
+    pub fn fetch_ahead(&self) {
+        self.fetch_if_due(self.min_age);
     }
 
-    /// Starts a fetch, unless one is running or the last one is recent enough.
-    fn fetch_if_due(&self, keys_suffice: bool) {
-        let max_age = if keys_suffice { MAX_AGE } else { self.min_age };
+    /// The known keys, or `None` while no fetch has succeeded. When they are old, or when `suffices` finds one missing,
+    /// they are fetched again in the background; if that fails, they stay in use.
+    pub async fn keys(&self, suffices: impl Fn(&[Jwk]) -> bool) -> Option<Arc<Vec<Jwk>>> {
+        let mut changes = self.cache.subscribe();
+        if let Some(known) = changes.borrow().keys.clone() {
+            self.fetch_if_due(if suffices(&known) { MAX_AGE } else { self.min_age });
+            return Some(known);
+        }
+        let number = self.fetch_if_due(self.retry_after);
+        let ended = changes.wait_for(|cache| cache.keys.is_some() || cache.ended >= number);
+        timeout(TIMEOUT, ended).await.ok()?.ok()?.keys.clone()
+    }
+
+    /// Starts a fetch, unless one is running or the last one is younger than this. Returns the number of the last one.
+    fn fetch_if_due(&self, max_age: Duration) -> u64 {
         let mut last = self.last_fetch.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due = match &*last {
-            Some(fetch) => fetch.task.is_finished() && fetch.started.elapsed() > max_age,
-            None => true,
+        let number = match &*last {
+            Some(fetch) if !fetch.task.is_finished() || fetch.started.elapsed() <= max_age => {
+                return fetch.number;
+            }
+            Some(fetch) => fetch.number + 1,
+            None => 1,
         };
-        if is_due {
-            let task = tokio::spawn(fetch(Arc::clone(&self.source), Arc::clone(&self.keys)));
-            *last = Some(KeyFetch { started: Instant::now(), task });
-        }
+        let task = tokio::spawn(fetch(Arc::clone(&self.source), Arc::clone(&self.cache)));
+        *last = Some(KeyFetch { number, started: Instant::now(), task });
+        number
     }
 }
 
-async fn fetch(source: Arc<Source>, cache: Arc<watch::Sender<Option<Arc<Vec<Jwk>>>>>) {
-    match read(&source).await {
-        Ok(keys) => _ = cache.send_replace(Some(Arc::new(keys))),
-        Err(error) => {
-            tracing::error!("could not read the issuer's keys: {error}");
-            cache.send_modify(|keys| _ = keys.get_or_insert_default());
+async fn fetch(source: Arc<Source>, cache: Arc<watch::Sender<Cache>>) {
+    let fetched = read(&source).await.map(Arc::new);
+    cache.send_modify(|cache| {
+        cache.ended += 1;
+        match fetched {
+            Ok(keys) => cache.keys = Some(keys),
+            Err(error) => tracing::error!("could not read the issuer's keys: {error}"),
         }
-    }
+    });
 }
 
 async fn read(source: &Source) -> Result<Vec<Jwk>, String> {
@@ -213,6 +230,10 @@ mod tests {
         keys.iter().any(|key| key.matches("EdDSA", Some(kid)))
     }
 
+    async fn known(jwks: &Jwks, suffices: impl Fn(&[Jwk]) -> bool) -> Arc<Vec<Jwk>> {
+        jwks.keys(suffices).await.unwrap()
+    }
+
     #[tokio::test]
     async fn a_client_that_disconnects_does_not_interrupt_the_fetch() {
         let (listener, jwks) = issuer().await;
@@ -222,14 +243,15 @@ mod tests {
         };
         answer(stream, "a").await;
         // The first fetch fills the cache: the listener accepts no second connection.
-        assert!(has(&jwks.keys(|_| true).await, "a"));
+        assert!(has(&known(&jwks, |_| true).await, "a"));
     }
 
     #[tokio::test]
     async fn known_keys_serve_while_an_issuer_does_not_answer() {
         let (listener, mut jwks) = issuer().await;
         jwks.min_age = Duration::ZERO;
-        let (first, ()) = tokio::join!(jwks.keys(|_| true), async {
+        jwks.fetch_ahead();
+        let (first, ()) = tokio::join!(known(&jwks, |_| true), async {
             answer(request(&listener).await, "a").await;
         });
         assert!(has(&first, "a"));
@@ -238,26 +260,35 @@ mod tests {
         }
         let unknown = |keys: &[Jwk]| has(keys, "b");
         for _ in 0..10 {
-            assert!(has(&jwks.keys(unknown).await, "a"), "an unknown key id is answered at once");
+            assert!(has(&known(&jwks, unknown).await, "a"), "an unknown key id is answered at once");
         }
         let hanging = request(&listener).await;
         for _ in 0..10 {
-            assert!(has(&jwks.keys(|keys| has(keys, "a")).await, "a"), "valid tokens do not wait");
-            assert!(!has(&jwks.keys(unknown).await, "b"));
+            assert!(has(&known(&jwks, |keys| has(keys, "a")).await, "a"), "valid tokens do not wait");
+            assert!(!has(&known(&jwks, unknown).await, "b"));
         }
         answer(hanging, "b").await;
-        let mut changes = jwks.keys.subscribe();
-        changes.wait_for(|keys| keys.as_ref().is_some_and(|keys| has(keys, "b"))).await.unwrap();
-        assert!(has(&jwks.keys(unknown).await, "b"));
+        let mut changes = jwks.cache.subscribe();
+        changes.wait_for(|cache| cache.keys.as_ref().is_some_and(|keys| has(keys, "b"))).await.unwrap();
+        assert!(has(&known(&jwks, unknown).await, "b"));
         let another = tokio::time::timeout(Duration::from_millis(50), listener.accept()).await;
         assert!(another.is_err(), "one fetch for all unknown key ids");
     }
 
     #[tokio::test]
-    async fn a_failed_first_fetch_leaves_no_keys_and_is_not_repeated_at_once() {
-        let (listener, jwks) = issuer().await;
+    async fn a_first_fetch_that_fails_is_repeated_soon_and_not_at_once() {
+        let (listener, mut jwks) = issuer().await;
         let (keys, ()) = tokio::join!(jwks.keys(|_| true), async { drop(request(&listener).await) });
-        assert!(keys.is_empty());
-        assert!(jwks.keys(|_| false).await.is_empty());
+        assert!(keys.is_none());
+        while !jwks.last_fetch.lock().unwrap().as_ref().unwrap().task.is_finished() {
+            tokio::task::yield_now().await;
+        }
+        jwks.retry_after = Duration::from_secs(3600);
+        assert!(jwks.keys(|_| true).await.is_none(), "it does not wait, since nothing is fetched");
+        jwks.retry_after = Duration::ZERO;
+        let (keys, ()) = tokio::join!(known(&jwks, |_| true), async {
+            answer(request(&listener).await, "a").await;
+        });
+        assert!(has(&keys, "a"));
     }
 }

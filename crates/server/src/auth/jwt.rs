@@ -30,6 +30,8 @@ pub struct Options {
 /// Why a token is refused.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Error {
+    #[error("the issuer's keys could not be fetched yet, so no token can be checked; try again in a second")]
+    NoKeys,
     #[error("the token is not a JWT")]
     Malformed,
     #[error("the token's algorithm must be RS256, ES256 or EdDSA")]
@@ -67,6 +69,11 @@ impl Verifier {
         Self { jwks: Jwks::new(options.jwks.clone()), options }
     }
 
+    /// Fetches the issuer's keys before there is a request.
+    pub fn fetch_ahead(&self) {
+        self.jwks.fetch_ahead();
+    }
+
     /// The principal of a token that is valid at `now`, in seconds since 1970.
     pub async fn principal(&self, token: &str, now: i64) -> Result<Principal, Error> {
         if token.len() > MAX_TOKEN_BYTES {
@@ -81,7 +88,7 @@ impl Verifier {
         }
         let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| Error::Malformed)?;
         let matches = |key: &Jwk| key.matches(algorithm, header.kid.as_deref());
-        let keys = self.jwks.keys(|keys| keys.iter().any(matches)).await;
+        let keys = self.jwks.keys(|keys| keys.iter().any(matches)).await.ok_or(Error::NoKeys)?;
         let mut candidates = keys.iter().filter(|key| matches(key));
         if !candidates.any(|key| key.verifies(algorithm, signed.as_bytes(), &signature)) {
             return Err(Error::Signature);

@@ -67,6 +67,13 @@ impl Auth {
         self.local_key.as_ref().is_some_and(|key| token.is_some_and(|token| key.is(token)))
     }
 
+    /// Starts to fetch the issuer's keys, if there is an issuer: the first requests find them.
+    pub(crate) fn fetch_ahead(&self) {
+        if let Some(jwt) = &self.jwt {
+            jwt.fetch_ahead();
+        }
+    }
+
     /// Accepts requests without credentials as long as there is no key and no issuer.
     pub(crate) fn allow_anonymous_local(&mut self) {
         self.allows_anonymous = true;
@@ -118,10 +125,12 @@ impl Auth {
                 .ok_or_else(|| unauthenticated("This key is unknown, has expired or was revoked."));
         }
         match &self.jwt {
-            Some(jwt) => Box::pin(jwt.principal(token, now()))
-                .await
-                .map(Arc::new)
-                .map_err(|error| unauthenticated(&format!("{error}."))),
+            Some(jwt) => {
+                Box::pin(jwt.principal(token, now())).await.map(Arc::new).map_err(|error| match error {
+                    jwt::Error::NoKeys => Problem::new(Kind::UNAVAILABLE, format!("{error}.")),
+                    _ => unauthenticated(&format!("{error}.")),
+                })
+            }
             None => Err(unauthenticated(
                 "The token is not a key of this server, and no JWT issuer is configured.",
             )),

@@ -24,6 +24,11 @@ struct Issuer {
 
 impl Issuer {
     async fn start() -> Self {
+        Self::start_with_outage(0).await
+    }
+
+    /// An issuer whose first answers are failures.
+    async fn start_with_outage(failures: usize) -> Self {
         let document = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).unwrap();
         let key = Ed25519KeyPair::from_pkcs8(document.as_ref()).unwrap();
         let x = URL_SAFE_NO_PAD.encode(key.public_key());
@@ -34,8 +39,11 @@ impl Issuer {
         let counted = Arc::clone(&fetches);
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
-                counted.fetch_add(1, Ordering::SeqCst);
+                let fetches = counted.fetch_add(1, Ordering::SeqCst);
                 let _ = stream.read(&mut [0; 4096]).await;
+                if fetches < failures {
+                    continue;
+                }
                 let length = keys.len();
                 let answer =
                     format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{keys}");
@@ -88,4 +96,30 @@ async fn tokens_of_the_issuer_authenticate() {
     }
     assert_eq!(issuer.fetches.load(Ordering::SeqCst), 1);
     mira.get(&path).await.expect(200);
+}
+
+#[tokio::test]
+async fn the_keys_are_fetched_before_the_first_request() {
+    let issuer = Issuer::start().await;
+    let _server = TestServer::with(|_| {}, Some(issuer.options())).await;
+    while issuer.fetches.load(Ordering::SeqCst) == 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn valid_tokens_are_not_refused_while_the_issuer_cannot_be_reached() {
+    let issuer = Issuer::start_with_outage(1).await;
+    let server = TestServer::with(|_| {}, Some(issuer.options())).await;
+    let mira = issuer.client(&server.client, "one", "mira", json!([]), 300);
+    // It waits for the first fetch, which fails, and is told to come back; then the fetch is repeated.
+    let response = mira.get("/v1/tools").await;
+    assert_eq!(response.header("retry-after"), Some("1"));
+    response.problem(503, "keys could not be fetched");
+    let began = std::time::Instant::now();
+    while mira.get("/v1/tools").await.status != 200 {
+        assert!(began.elapsed() < std::time::Duration::from_secs(20), "the fetch is not repeated");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    assert_eq!(issuer.fetches.load(Ordering::SeqCst), 2);
 }
