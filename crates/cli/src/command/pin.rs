@@ -116,9 +116,18 @@ fn differences((before, after): (&Definition, &Definition)) -> Vec<(String, Stri
     texts(before).into_iter().zip(texts(after)).collect()
 }
 
-/// One line without invisible characters.
+/// One line without invisible characters: those that `contract::escape` escapes, and those of no width.
 fn escape(text: &str) -> String {
-    text.chars().take(MAX_SHOWN_CHARS).flat_map(char::escape_debug).collect()
+    let shown: String = text.chars().take(MAX_SHOWN_CHARS).collect();
+    let mut line = String::with_capacity(shown.len());
+    for character in toolwright_contract::escape::escape(&shown).chars() {
+        if character.is_ascii() || character.is_alphanumeric() {
+            line.push(character);
+        } else {
+            line.extend(character.escape_debug());
+        }
+    }
+    line
 }
 
 fn to_json(change: &Change) -> Value {
@@ -126,5 +135,23 @@ fn to_json(change: &Change) -> Value {
         Change::New(tool) => json!({ "tool": tool, "change": "new" }),
         Change::Changed(tool, parts) => json!({ "tool": tool, "change": "changed", "parts": parts }),
         Change::Gone(tool) => json!({ "tool": tool, "change": "gone" }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_shown_as_they_are_except_for_what_cannot_be_seen() {
+        for (text, expected) in [
+            ("don't say \"größer\" \\ 日本語 – ₂", "don't say \"größer\" \\ 日本語 – ₂"),
+            ("one\ntwo\u{1b}[2J", "one\\ntwo\\u001b[2J"),
+            ("a\u{202e}b", "a\\u202eb"),
+            ("ig\u{200b}nore\u{e0041}", "ig\\u{200b}nore\\u{e0041}"),
+        ] {
+            assert_eq!(escape(text), expected);
+        }
+        assert_eq!(escape(&"x".repeat(MAX_SHOWN_CHARS + 1)).len(), MAX_SHOWN_CHARS);
     }
 }
