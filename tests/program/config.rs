@@ -126,6 +126,7 @@ fn an_invalid_condition_is_reported_when_the_configuration_is_read() {
     for (rule, expected_text) in [
         ("mode ==", "it ends too early, at column 8"),
         ("usr.id == \\\"x\\\"", "uses the unknown variable `usr`: did you mean `user`?"),
+        ("tool.toolId == 'pay'", "can never hold: `tool` is a string, which has no member `toolId`"),
     ] {
         let text = format!("[confirmation]\napprove_when = \"{rule}\"\n");
         fs::write(project.dir().join("toolwright.toml"), text).unwrap();

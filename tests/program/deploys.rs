@@ -91,3 +91,17 @@ fn a_hangup_installs_a_new_toolset_beside_the_old_one() {
     assert_eq!(call(&serving, &session, "find_note", "c1")["data"], "old");
     stop(serving);
 }
+
+#[test]
+fn a_watched_change_is_for_new_sessions_and_an_old_one_keeps_its_version() {
+    let project = Project::with(&["find-note"]);
+    write_version(&project, "old");
+    let serving = Serving::start(&project, &["--watch"]);
+    let session = begin(&serving);
+    assert_eq!(call(&serving, &session, "find_note", "c1")["data"], "old");
+    write_version(&project, "new");
+    serving.expect("reloaded");
+    assert_eq!(call(&serving, &begin(&serving), "find_note", "c1")["data"], "new");
+    assert_eq!(call(&serving, &session, "find_note", "c2")["data"], "old");
+    stop(serving);
+}

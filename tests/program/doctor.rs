@@ -23,6 +23,16 @@ fn a_new_project_misses_only_external_services() {
     for check in ["configuration", "tools", "prompts", "store", "imports", "calendar"] {
         assert_eq!(status(&report, check)["status"], "ok", "{report}");
     }
+    // A worker has been started; whether the kernel has all of its confinement depends on the machine.
+    let workers = status(&report, "workers");
+    let message = workers["message"].as_str().unwrap();
+    assert!(message.starts_with("confined by limits of resources"), "{report}");
+    if cfg!(target_os = "linux") {
+        assert!(message.contains("seccomp"), "{report}");
+    }
+    let is_complete = message.ends_with("seccomp and Landlock");
+    assert_eq!(workers["status"], if is_complete { "ok" } else { "missing" }, "{report}");
+    assert_eq!(workers["help"].is_string(), !is_complete, "{report}");
     assert_eq!(status(&report, "images")["status"], "missing");
     let embedder = status(&report, "embedder");
     assert_eq!(embedder["status"], "missing");

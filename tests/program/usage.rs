@@ -2,33 +2,53 @@
 
 use super::support::Project;
 
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 27] = [
+    "approve",
+    "audit",
     "build",
-    "check",
-    "explain",
-    "new",
-    "init",
-    "list",
-    "describe",
-    "prompt",
     "calendar",
     "call",
+    "chat",
+    "check",
     "confirmations",
-    "approve",
+    "describe",
+    "doctor",
+    "explain",
+    "init",
+    "kb",
+    "keys",
+    "list",
+    "mcp",
+    "new",
+    "prompt",
     "reject",
     "schema",
     "serve",
-    "keys",
+    "sessions",
+    "tasks",
+    "test",
+    "toolsets",
+    "unblock",
     "voice",
 ];
+
+/// The subcommands that the program's help lists, sorted.
+fn listed_commands(help: &str) -> Vec<&str> {
+    let names = help.lines().filter_map(|line| line.strip_prefix("  ")?.split_once("  "));
+    let is_name = |name: &&str| !name.is_empty() && name.chars().all(|letter| letter.is_ascii_lowercase());
+    let mut names: Vec<_> =
+        names.map(|(name, _)| name).filter(is_name).filter(|name| *name != "help").collect();
+    names.sort_unstable();
+    names
+}
 
 #[test]
 fn help_shows_examples_for_the_program_and_each_subcommand() {
     let project = Project::empty();
     let run = project.run(&["--help"]).expect_code(0);
     assert!(run.stdout.contains("Examples:\n  toolwright init"), "{}", run.stdout);
+    assert_eq!(listed_commands(&run.stdout), COMMANDS, "{}", run.stdout);
     for command in COMMANDS {
-        assert!(run.stdout.contains(&format!("\n  {command} ")), "{command}");
         let help = project.run(&[command, "--help"]).expect_code(0).stdout;
         assert!(help.contains("Example"), "{command}: {help}");
         assert!(help.contains(&format!("  toolwright {command}")), "{command}: {help}");

@@ -1,10 +1,14 @@
 //! Execution ids: a call runs once, and is replayed when it is sent again.
 
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
 use toolwright_contract::Mode;
 use toolwright_orchestrator::CallRequest;
+use toolwright_orchestrator::store::sqlite::Options;
+use toolwright_orchestrator::store::{Sqlite, Store};
 
 use crate::support::{Setup, call, message, to_json, until};
 
@@ -110,4 +114,40 @@ async fn the_length_of_ids_is_limited() {
     let session = fixture.session(Mode::Text).await;
     assert_eq!(fixture.outcome(&session, &"x".repeat(257), "act", json!({})).await, "VALIDATION");
     assert_eq!(fixture.outcome(&session, &"x".repeat(256), "act", json!({})).await, "ok");
+}
+
+/// The process that ran the call is gone; its tools may be others now.
+#[tokio::test]
+async fn a_call_in_doubt_names_its_tool_and_version() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("state.db");
+    let open = |path: &Path| Store::Sqlite(Sqlite::open(path, Options::default()).unwrap());
+    let args = || json!({ "wait": true });
+    let path_of_first = path.clone();
+    let first = std::thread::spawn(move || {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let session = runtime.block_on(async {
+            let fixture = Setup::new().tool("act", json!({})).build_on(open(&path_of_first));
+            let session = fixture.session(Mode::Text).await;
+            let request = CallRequest::new(&session, call("c1", "act", args()));
+            let orchestrator = fixture.orchestrator.clone();
+            tokio::spawn(async move { orchestrator.call(request).await });
+            until(|| fixture.done.runs() == 1).await;
+            session
+        });
+        runtime.shutdown_timeout(Duration::from_secs(10));
+        session
+    });
+    let session = tokio::task::spawn_blocking(move || first.join().unwrap()).await.unwrap();
+    let fixture = Setup::new().tool("act", json!({})).build_on(open(&path));
+    let envelope = fixture.call(&session, "c1", "act", args()).await;
+    assert_eq!(envelope["error"]["type"], "INTERNAL", "{envelope}");
+    assert!(envelope["error"]["message"].as_str().unwrap().contains("outcome is unknown"), "{envelope}");
+    let meta = &envelope["meta"];
+    assert_eq!(
+        (&meta["tool"], &meta["toolVersion"], &meta["executionId"]),
+        (&json!("act"), &json!("1.0.0"), &json!("c1"))
+    );
+    assert_eq!(fixture.done.runs(), 0);
 }

@@ -4,9 +4,10 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::time::timeout;
 
+use super::chat::{ChatServer, message};
 use super::client::Client;
 use super::mcp_http::{ACCEPT, initialize};
 use super::support::TestServer;
@@ -135,7 +136,11 @@ async fn streams_end_when_their_key_is_revoked() {
     let events = mira.send("GET", &format!("/v1/sessions/{}/events", session.as_str().unwrap()), "").await;
     let host = mira.with("accept", ACCEPT).with("mcp-session-id", mcp_session);
     let listening = host.with("mcp-protocol-version", "2025-11-25").send("GET", "/mcp", "").await;
-    let mut streams = [events, listening];
+    // Of calls, for the principal and for admins.
+    let admin = server.client_with_key("root", &["admin"]);
+    let calls = mira.send("GET", "/v1/call-events", "").await;
+    let all_calls = admin.send("GET", "/v1/call-events", "").await;
+    let mut streams = [events, listening, calls, all_calls];
     for stream in &mut streams {
         let mut status = [0; 12];
         stream.read_exact(&mut status).await.unwrap();
@@ -148,4 +153,25 @@ async fn streams_end_when_their_key_is_revoked() {
         assert!(rest.ends_with(b"0\r\n\r\n"), "it ends in order");
         stream.shutdown().await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_revoked_key_ends_the_stream_of_an_answer() {
+    let server = ChatServer::start().await;
+    let mira = server.server.client_with_key("mira", &[]);
+    let body = message("c1", "m1", "wait").to_string();
+    let mut lines = BufReader::new(mira.send("POST", "/api/chat", &body).await).lines();
+    while !lines.next_line().await.unwrap().unwrap().contains("begun") {}
+    for key in server.server.keys.list().unwrap() {
+        server.server.keys.revoke(&key.id).unwrap();
+    }
+    // The model is still answering: only the key ends the stream.
+    timeout(SOON, async {
+        while let Some(line) = lines.next_line().await.unwrap() {
+            assert!(!line.contains("ended"), "{line}");
+        }
+    })
+    .await
+    .expect("the stream ends");
+    assert_eq!(mira.get("/api/chat/c1/messages").await.status, 401);
 }

@@ -229,6 +229,24 @@ async fn heads_that_are_too_large_are_refused() {
 }
 
 #[tokio::test]
+async fn one_principal_cannot_take_all_running_requests() {
+    let server = TestServer::with(|options| options.limits.requests_per_principal = 1, None).await;
+    let (mira, jon) = (server.client_with_key("mira", &[]), server.client_with_key("jon", &[]));
+    let body = json!({ "args": { "wait": true } }).to_string();
+    let mut waiting = mira.send("POST", "/v1/tools/read/call", &body).await;
+    wait_until(|| server.runs() == 1).await;
+    let refused = mira.get("/v1/tools").await;
+    refused.problem(429, "1 running requests, and may have no more (`[server] max_requests_per_principal`)");
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    jon.get("/v1/tools").await.expect(200);
+    server.permits.add_permits(1);
+    let mut bytes = Vec::new();
+    waiting.read_to_end(&mut bytes).await.unwrap();
+    assert_eq!(Response::parse(&bytes).status, 200);
+    mira.get("/v1/tools").await.expect(200);
+}
+
+#[tokio::test]
 async fn requests_above_the_limit_are_refused_with_retry_after() {
     let server = TestServer::with(|options| options.limits.requests = 2, None).await;
     let body = json!({ "args": { "wait": true } }).to_string();

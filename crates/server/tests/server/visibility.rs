@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use rmcp::model::{ArgumentInfo, CompleteRequestParams, Reference};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 use tokio::sync::Semaphore;
@@ -111,7 +112,22 @@ async fn mcp_hosts_see_the_tools_of_their_session_alone() {
         let names: Vec<_> = tools.iter().map(|tool| tool.name.as_ref()).collect();
         assert_eq!(names, ["open", "by_argument", "reg_describe"], "{revision:?}");
         assert_eq!(host.list_all_resources().await.unwrap().len(), 2);
+        // Nor are the names of others completed.
+        for (beginning, expected) in
+            [("", &names[..]), ("for_", &[][..]), ("in_", &[][..]), ("o", &["open"][..])]
+        {
+            let (reference, argument) =
+                (Reference::for_resource("tool://{id}/doc"), ArgumentInfo::new("id", beginning));
+            let completed = host.complete(CompleteRequestParams::new(reference, argument)).await.unwrap();
+            assert_eq!(sorted(completed.completion.values), sorted(expected), "{revision:?} {beginning}");
+        }
     }
+}
+
+fn sorted(names: impl IntoIterator<Item = impl ToString>) -> Vec<String> {
+    let mut names: Vec<String> = names.into_iter().map(|name| name.to_string()).collect();
+    names.sort_unstable();
+    names
 }
 
 async fn names(host: &Host) -> Vec<String> {

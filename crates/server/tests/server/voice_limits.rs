@@ -211,3 +211,17 @@ async fn a_client_that_takes_nothing_is_disconnected_and_holds_up_the_model_mean
         (4429, "slow_client", "The client took no data for 1 s.")
     );
 }
+
+#[tokio::test]
+async fn a_revoked_key_ends_a_running_session() {
+    let mut model = ScriptedVoice::start().await;
+    let server = server(&model.url, 10).await;
+    let key = server.create_key("mira", &[]);
+    let (socket, _model, _) = session(&server, &mut model, Some(&key)).await;
+    for key in server.keys.list().unwrap() {
+        server.keys.revoke(&key.id).unwrap();
+    }
+    let (close, code, message) = tokio::time::timeout(Duration::from_secs(20), end(socket)).await.unwrap();
+    assert_eq!((close, code.as_str()), (4401, "unauthenticated"), "{message}");
+    assert!(message.contains("revoked"), "{message}");
+}
