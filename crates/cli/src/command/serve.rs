@@ -123,10 +123,8 @@ async fn serve(
     ));
     announce_models(&model, voice_model.as_deref());
     let finished = http.run(shutdown_signal()).await;
-    if let Some(path) = server_file {
-        // A file that stays leads nowhere.
-        let _ = std::fs::remove_file(path);
-    }
+    // A file that stays leads nowhere.
+    let _ = server_file.map(std::fs::remove_file);
     if let Some(exporter) = &exporter {
         exporter.flush().await;
     }
