@@ -1,4 +1,5 @@
-//! Text from outside in logs and on terminals: without characters that could forge a line or hide what is there.
+//! Text from outside in logs, on terminals and on pages: without characters that could forge a line or hide what is
+//! there.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -12,6 +13,11 @@ pub fn escape(text: &str) -> Cow<'_, str> {
 /// As [`escape`], for text of several lines: line feeds stay.
 pub fn escape_lines(text: &str) -> Cow<'_, str> {
     escape_all_but(text, |character| character == '\n')
+}
+
+/// As [`escape`], for text that a page shows: line feeds, carriage returns and tabs stay.
+pub fn escape_page(text: &str) -> Cow<'_, str> {
+    escape_all_but(text, |character| matches!(character, '\n' | '\r' | '\t'))
 }
 
 fn escape_all_but(text: &str, is_kept: impl Fn(char) -> bool) -> Cow<'_, str> {
@@ -68,6 +74,7 @@ mod tests {
             assert_eq!(escape(text), expected);
         }
         assert_eq!(escape_lines("one\ntwo\u{1b}\r"), "one\ntwo\\u001b\\r");
+        assert_eq!(escape_page("one\r\n\ttwo\u{202e}\0"), "one\r\n\ttwo\\u202e\\u0000");
         assert!(matches!(escape("plain"), Cow::Borrowed(_)));
     }
 
