@@ -66,6 +66,7 @@ pub use deferred_results::DeferredResult;
 pub use describe::DESCRIBE;
 pub use engine_functions::engine;
 pub use finish::CALL_LOG;
+pub use gate::meters::MeterUse;
 pub use orchestrator::{Builder, Error as BuildError, Orchestrator};
 pub use prepared_tool::Error as PrepareError;
 pub use request::{CallRequest, SessionRef, ToolCall};

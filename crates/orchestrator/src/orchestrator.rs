@@ -15,6 +15,7 @@ use crate::clock::{Clock, SteadyClock};
 use crate::condition::Condition;
 use crate::deferred_results::DeferredResults;
 use crate::gate::Rules;
+use crate::gate::meters::{self, MeterUse};
 use crate::in_flight::InFlight;
 use crate::metrics::{Metrics, ToolMetrics};
 use crate::policy::Policy;
@@ -23,7 +24,7 @@ use crate::runtime::Runtime;
 use crate::series::Series;
 use crate::session_watch::SessionWatches;
 use crate::spans::Observer;
-use crate::store::{Memory, Store};
+use crate::store::{Memory, SessionRecord, Store};
 use crate::tasks::Tasks;
 use crate::toolsets::Toolsets;
 
@@ -111,6 +112,11 @@ impl Orchestrator {
     /// The limits of a mode that are in force.
     pub fn limits(&self, mode: Mode) -> Limits {
         self.0.policy.for_mode(mode).limits
+    }
+
+    /// What a session has spent of each meter, and the limits of its mode.
+    pub fn meter_uses(&self, session: &SessionRecord) -> Vec<MeterUse> {
+        meters::uses(&session.spent, self.0.policy.for_mode(session.mode))
     }
 
     /// How many handlers run, and how many calls wait for one to end.

@@ -14,7 +14,7 @@ use crate::finish::ExecutionEnd;
 const MAX_CALLS: usize = 512;
 /// Approximate memory limits of all entries and of one entry. A larger envelope is dropped.
 const MAX_BYTES: usize = 8 << 20;
-const MAX_CALL_BYTES: usize = 256 << 10;
+const MAX_CALL_BYTES: usize = 2 << 20;
 /// The size of a call beside its arguments and its data.
 const CALL_BYTES: usize = 512;
 

@@ -52,7 +52,7 @@ pub(crate) async fn create(mut request: ApiRequest<'_>) -> ApiResult {
     new.state = state.unwrap_or_default();
     refuse_blocked(&request, &new.principal, &new.client_id, None).await?;
     let session = request.app.orchestrator.create_session(new).await?;
-    let mut response = json::response(&session_json(&session));
+    let mut response = json::response(&with_meters(&request, &session));
     *response.status_mut() = StatusCode::CREATED;
     Ok(response)
 }
@@ -65,7 +65,7 @@ pub(crate) async fn list(request: ApiRequest<'_>) -> ApiResult {
     let principal = visible_to(&request)?;
     let query = SessionQuery { principal: principal.as_deref(), before, limit: limit as usize };
     let page = request.app.orchestrator.sessions(query).await?;
-    let sessions: Vec<Value> = page.sessions.iter().map(|session| session_json(session)).collect();
+    let sessions: Vec<Value> = page.sessions.iter().map(|session| with_meters(&request, session)).collect();
     let next = page.next.map(|(at, id)| format!("{at}.{id}"));
     Ok(json::response(&json!({ "sessions": sessions, "next": next })))
 }
@@ -80,7 +80,8 @@ pub(crate) fn parse_place(text: &str) -> Result<(i64, &str), Problem> {
 }
 
 pub(crate) async fn get(request: ApiRequest<'_>) -> ApiResult {
-    Ok(json::response(&session_json(&*request.own_session(request.parameter).await?)))
+    let session = request.own_session(request.parameter).await?;
+    Ok(json::response(&with_meters(&request, &session)))
 }
 
 pub(crate) async fn end(request: ApiRequest<'_>) -> ApiResult {
@@ -111,7 +112,18 @@ pub(crate) async fn refuse_blocked(
     }
 }
 
-/// A session as the API shows it.
+/// A session as the API shows it: with what it has spent of each meter, and the limits that are in force.
+fn with_meters(request: &ApiRequest<'_>, session: &SessionRecord) -> Value {
+    let mut shown = session_json(session);
+    let uses = request.app.orchestrator.meter_uses(session);
+    let uses = uses
+        .iter()
+        .map(|own| json!({ "meter": own.meter, "scope": own.scope, "spent": own.spent, "limit": own.limit }));
+    shown["meters"] = uses.collect();
+    shown
+}
+
+/// A session as its record has it.
 pub fn session_json(session: &SessionRecord) -> Value {
     json!({
         "sessionId": session.id,
