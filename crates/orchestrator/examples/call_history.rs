@@ -1,6 +1,8 @@
 //! Measures pages of the call history in a large SQLite store.
 //!
-//! `cargo run --release --example call_history -- [calls] [directory]`
+//! `cargo run --release --example call_history -- [calls] [directory] [keep]`
+//!
+//! With `keep` it only writes the store, `state.db` in the directory, for `scripts/console-load`.
 
 #![allow(clippy::disallowed_methods, reason = "test code starts processes and reads the environment")]
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
@@ -25,9 +27,20 @@ const CALLS_PER_SESSION: u64 = 100;
 async fn main() {
     let mut arguments = std::env::args().skip(1);
     let calls: u64 = arguments.next().map_or(1_000_000, |text| text.parse().unwrap());
-    let directory = tempfile::tempdir_in(arguments.next().unwrap_or_else(|| ".".to_owned())).unwrap();
+    let parent = arguments.next().unwrap_or_else(|| ".".to_owned());
+    let is_kept = arguments.next().is_some_and(|word| word == "keep");
+    let directory = tempfile::tempdir_in(&parent).unwrap();
     let path = directory.path().join("state.db");
-    let store = Arc::new(Sqlite::open(&path, Options::default()).unwrap());
+    write_store(&path, calls).await;
+    if is_kept {
+        std::fs::rename(&path, std::path::Path::new(&parent).join("state.db")).unwrap();
+        return;
+    }
+    measure(&path, calls).await;
+}
+
+async fn write_store(path: &std::path::Path, calls: u64) {
+    let store = Arc::new(Sqlite::open(path, Options::default()).unwrap());
     let started = Instant::now();
     for number in 1..=calls {
         if number % CALLS_PER_SESSION == 1 {
@@ -37,11 +50,13 @@ async fn main() {
     }
     store.flush().await.unwrap();
     println!("{calls} calls written in {:.1?}", started.elapsed());
-    println!("file: {} MiB", std::fs::metadata(&path).unwrap().len() >> 20);
+    println!("file: {} MiB", std::fs::metadata(path).unwrap().len() >> 20);
     store.close();
-    drop(store);
+}
+
+async fn measure(path: &std::path::Path, calls: u64) {
     let started = Instant::now();
-    let store = Sqlite::open(&path, Options::default()).unwrap();
+    let store = Sqlite::open(path, Options::default()).unwrap();
     println!("opened again in {:.1?}", started.elapsed());
     for (name, filter, before) in queries(calls) {
         let mut times = Vec::new();
