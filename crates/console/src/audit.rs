@@ -9,8 +9,12 @@ use crate::parts::{Chip, Choice, CsrfField, Notice, Pager, Time};
 #[template(path = "audit.html")]
 pub struct AuditPage {
     pub layout: Layout,
-    /// The result of a verification.
+    /// The result of the last verification.
     pub verified: Option<Notice>,
+    /// Whether a verification runs: the page follows it.
+    pub is_verifying: bool,
+    /// The address of the form that verifies, with the same filters.
+    pub verify: String,
     /// The heads to save elsewhere, as lines.
     pub heads: Option<crate::parts::Code>,
     pub csrf: CsrfField,

@@ -25,8 +25,10 @@ pub struct WaitingRequest {
     pub version: String,
     pub preview: String,
     pub args: Code,
-    /// The arguments in the form that edits them.
-    pub editable: String,
+    /// The arguments in the form that edits them; `None` if they are too long for it.
+    pub editable: Option<String>,
+    /// The address of the whole request, if its preview was cut.
+    pub whole_preview: Option<String>,
     /// The caller.
     pub user: String,
     pub session: String,

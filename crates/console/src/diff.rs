@@ -3,10 +3,15 @@
 use askama::Template;
 use askama::filters::HtmlSafe;
 
+use crate::format;
+
 /// Unchanged lines around a change that are shown.
 const CONTEXT: usize = 3;
 /// Limit of old lines × new lines; beyond it the middle is shown as replaced as a whole.
 const MAX_CELLS: usize = 4_000_000;
+/// The most bytes of a difference that are shown, and characters of one line.
+const MAX_SHOWN: usize = 128 << 10;
+const MAX_LINE: usize = 2000;
 
 /// One line of a difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +21,8 @@ pub enum DiffLine {
     Removed(String),
     /// Unchanged lines that are not shown.
     Skipped(usize),
+    /// Lines at the end that are not shown: the difference is too long.
+    Cut(usize),
 }
 
 /// A difference, as it is shown.
@@ -35,7 +42,7 @@ impl Diff {
             return None;
         }
         let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
-        Some(Self { label: label.into(), lines: shorten(compare(&old, &new)) })
+        Some(Self { label: label.into(), lines: cut(shorten(compare(&old, &new))) })
     }
 }
 
@@ -109,6 +116,25 @@ fn shorten(lines: Vec<DiffLine>) -> Vec<DiffLine> {
     shown
 }
 
+/// Leaves out the end of a long difference, and of long lines.
+fn cut(lines: Vec<DiffLine>) -> Vec<DiffLine> {
+    let all = lines.len();
+    let mut left = MAX_SHOWN;
+    let mut shown = Vec::new();
+    for mut line in lines {
+        if let DiffLine::Same(text) | DiffLine::Added(text) | DiffLine::Removed(text) = &mut line {
+            *text = format::shorten(text, MAX_LINE);
+            if text.len() > left {
+                shown.push(DiffLine::Cut(all - shown.len()));
+                break;
+            }
+            left -= text.len();
+        }
+        shown.push(line);
+    }
+    shown
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,6 +145,7 @@ mod tests {
             DiffLine::Added(text) => format!("+{text}"),
             DiffLine::Removed(text) => format!("-{text}"),
             DiffLine::Skipped(count) => format!("…{count}"),
+            DiffLine::Cut(count) => format!("…and {count}"),
         };
         diff.lines.iter().map(line).collect::<Vec<_>>().join("|")
     }
@@ -138,5 +165,9 @@ mod tests {
         let old = (0..3000).map(|n| format!("{n}\n")).collect::<String>();
         let new = (0..3000).map(|n| format!("{}\n", n * 2 + 1)).collect::<String>();
         assert_eq!(Diff::new("large", &old, &new).unwrap().lines.len(), 6000);
+        let one_line = Diff::new("one line", "", &"x".repeat(1 << 20)).unwrap();
+        assert_eq!(one_line.lines, [DiffLine::Added(format!("{}…", "x".repeat(MAX_LINE)))]);
+        let many = Diff::new("many lines", "", &format!("{}\n", "y".repeat(1023)).repeat(1000)).unwrap();
+        assert_eq!((many.lines.len(), many.lines.last()), (129, Some(&DiffLine::Cut(872))));
     }
 }

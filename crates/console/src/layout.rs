@@ -119,7 +119,9 @@ pub struct Layout {
     pub pending: usize,
     /// Must come with every form and every request of a script that changes something.
     pub csrf: String,
-    /// Scripts of the page, besides `console.js`.
+    /// Whether this user may search the knowledge base.
+    pub may_search: bool,
+    /// Scripts of the page, besides those of every page.
     pub scripts: &'static [&'static str],
 }
 
@@ -129,7 +131,7 @@ impl Layout {
     }
 
     pub(crate) fn is_listed(&self, page: &Page) -> bool {
-        self.is_admin || !page.needs_admin()
+        (self.is_admin || !page.needs_admin()) && (self.may_search || *page != Page::KnowledgeBase)
     }
 
     pub(crate) fn is_current(&self, page: &Page) -> bool {

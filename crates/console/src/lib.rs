@@ -1,7 +1,7 @@
 //! Pages: data in, HTML out. One file per page with a plain struct and its template; the server collects the data.
 //!
 //! Knows no policy, no SQL and no HTTP types. Every value in a template is escaped: markup comes only from templates,
-//! and from types of this crate that implement [`HtmlSafe`](askama::filters::HtmlSafe).
+//! and from types of this crate that implement [`HtmlSafe`](askama::filters::HtmlSafe). A page is made with [`render`].
 
 pub mod asset;
 pub mod audit;
@@ -12,6 +12,7 @@ pub mod chat;
 pub mod confirmations;
 pub mod diff;
 pub mod error_page;
+mod escape;
 pub mod format;
 pub mod home;
 pub mod knowledge_base;
@@ -33,6 +34,7 @@ pub mod voice;
 
 pub use askama::Error as RenderError;
 pub use askama::Template;
+pub use escape::render;
 pub use layout::{Layout, Page};
 
 #[cfg(test)]

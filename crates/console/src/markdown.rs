@@ -9,6 +9,12 @@ use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, 
 pub struct Markdown(String);
 
 impl Markdown {
+    /// A long text is cut after `max` bytes; says whether it was.
+    pub fn limited(text: &str, max: usize) -> (Self, bool) {
+        let end = text.floor_char_boundary(max);
+        (Self::new(&text[..end]), end < text.len())
+    }
+
     pub fn new(text: &str) -> Self {
         let mut safe = String::with_capacity(text.len() * 3 / 2);
         let mut open_links = Vec::new();

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::json;
+use toolwright_contract::escape::escape_page;
 
 use crate::call_list::CallRow;
 use crate::chart::{BarChart, Line, LineChart, Point, Sparkline};
@@ -34,13 +35,15 @@ fn layout(text: &str) -> Layout {
         model: text.to_owned(),
         pending: 3,
         csrf: "0123".to_owned(),
+        may_search: true,
         scripts: &[],
     }
 }
 
 fn pages(text: &str) -> Vec<(&'static str, String)> {
     let page = |tab, content| tool_page(text, tab, content);
-    let documentation = TabContent::Documentation(Markdown::new(text));
+    let whole = Some("/v1/tools/t".to_owned());
+    let documentation = TabContent::Documentation { text: Markdown::new(text), whole };
     let mut pages = vec![
         ("home", home(text).to_string()),
         ("tools", tools(text).to_string()),
@@ -52,7 +55,7 @@ fn pages(text: &str) -> Vec<(&'static str, String)> {
         ("charts", charts(text)),
     ];
     pages.extend(voice_pages(text));
-    pages
+    pages.into_iter().map(|(name, page)| (name, escape_page(&page).into_owned())).collect()
 }
 
 fn home(text: &str) -> HomePage {
@@ -79,17 +82,22 @@ fn home(text: &str) -> HomePage {
             help: Some(Words(format!("run `{text}` again"))),
         }],
         recipes: recipes(text, true, None),
-        calls: vec![CallRow {
-            time: Time(0),
-            tool: own(),
-            href: "/calls/c1?session=s".to_owned(),
-            outcome: Chip::outcome("ok"),
-            event: Some(Chip::new(Tone::Plain, own())),
-            duration: own(),
-            user: own(),
-            session: own(),
-            session_href: "/sessions/s".to_owned(),
-        }],
+        calls: vec![call_row(text)],
+    }
+}
+
+fn call_row(text: &str) -> CallRow {
+    let own = || text.to_owned();
+    CallRow {
+        time: Time(0),
+        tool: own(),
+        href: "/calls/c1?session=s".to_owned(),
+        outcome: Chip::outcome("ok"),
+        event: Some(Chip::new(Tone::Plain, own())),
+        duration: own(),
+        user: own(),
+        session: own(),
+        session_href: "/sessions/s".to_owned(),
     }
 }
 
@@ -153,8 +161,9 @@ fn try_content(text: &str) -> TabContent {
         outcome: Chip::outcome(text),
         duration_ms: 41,
         execution_id: own(),
+        href: "/calls/c1?session=s".to_owned(),
         envelope: Code::new("Envelope", own()),
-        curl: own(),
+        curl: Some(own()),
         args_json: own(),
         mode: own(),
         expect_json: own(),
@@ -168,6 +177,7 @@ fn try_content(text: &str) -> TabContent {
         notices: Vec::new(),
         result: Some(result),
         cannot_save: None,
+        calls: vec![call_row(text)],
     }))
 }
 
@@ -189,7 +199,8 @@ fn toolsets(text: &str) -> ToolsetsPage {
         added: vec![own()],
         removed: vec![own()],
         changed: vec![changed],
-        unchanged: 3,
+        more_changed: vec![own()],
+        counts: ["1", "1", "1", "3"].map(str::to_owned),
     };
     ToolsetsPage {
         layout: layout(text),
@@ -233,6 +244,9 @@ fn hostile_text_stays_text_on_every_page() {
         for markup in ["<script>", "<img", "</pre>\"", "onerror=alert(1)>"] {
             assert!(!page.contains(markup), "{name} has {markup}: {page}");
         }
+        let shown: String =
+            page.split('<').filter_map(|part| part.split_once('>')).map(|(_, text)| text).collect();
+        assert!(!shown.contains('\u{202e}'), "{name} has reordered text: {shown}");
         let count = |page: &str| page.matches(['<']).count();
         assert_eq!(count(page), count(expected), "{name} has other elements with hostile text");
     }

@@ -2,11 +2,14 @@
 
 use serde_json::Value;
 
+use crate::format::shorten;
 use crate::schema_form::Schema;
 
 /// Deeper members are in the raw schema only.
 const MAX_DEPTH: usize = 6;
 const MAX_ROWS: usize = 500;
+/// The most characters of a description. The raw schema has all of it.
+pub(crate) const MAX_DESCRIPTION: usize = 2000;
 
 /// One member of the arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +44,7 @@ fn members(schema: Schema<'_>, prefix: &str, depth: usize, rows: &mut Vec<Parame
             depth,
             kind: kind(member),
             is_required: schema.is_required(name),
-            description: member.text("description").to_owned(),
+            description: shorten(member.text("description"), MAX_DESCRIPTION),
             constraints: constraints(member),
             path: path.clone(),
         });

@@ -104,23 +104,54 @@ pub struct Pager {
     pub next: Option<String>,
 }
 
-/// A text in a fixed-width font that can be copied.
+/// The most bytes of a text that a page shows.
+pub const MAX_SHOWN: usize = 64 << 10;
+
+/// A text in a fixed-width font that can be copied. A long one is cut: a page must stay small.
 #[derive(Debug, Clone, PartialEq, Eq, Template)]
 #[template(path = "parts/code.html")]
 pub struct Code {
     /// The label for screen readers.
     pub label: String,
-    pub text: String,
+    pub(crate) text: String,
+    /// The bytes of a text that was cut.
+    size: Option<usize>,
+    /// The address of the whole text.
+    whole: Option<String>,
 }
 
 impl Code {
     pub fn new(label: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { label: label.into(), text: text.into() }
+        Self::limited(label, text, MAX_SHOWN)
+    }
+
+    /// Of which at most `max` bytes are shown.
+    pub fn limited(label: impl Into<String>, text: impl Into<String>, max: usize) -> Self {
+        let mut text = text.into();
+        let size = (text.len() > max).then_some(text.len());
+        text.truncate(text.floor_char_boundary(max));
+        Self { label: label.into(), text, size, whole: None }
     }
 
     /// JSON, indented.
     pub fn json(label: impl Into<String>, value: &Value) -> Self {
         Self::new(label, format::pretty(value))
+    }
+
+    /// With the address that has the whole text, for one that was cut.
+    #[must_use]
+    pub fn with_whole(self, address: impl Into<String>) -> Self {
+        Self { whole: Some(address.into()), ..self }
+    }
+
+    /// Whether only its beginning is shown.
+    pub fn is_cut(&self) -> bool {
+        self.size.is_some()
+    }
+
+    fn cut_text(&self) -> Option<String> {
+        let size = self.size? as u64;
+        Some(format!("The first {} of {}.", format::bytes(self.text.len() as u64), format::bytes(size)))
     }
 }
 
@@ -162,7 +193,7 @@ impl Time {
 /// One choice of a `select`.
 #[derive(Debug, Clone, PartialEq, Eq, Template)]
 #[template(
-    source = r#"<option value="{{ value }}"{% if is_selected %} selected{% endif %}>{{ label }}</option>"#,
+    source = r#"<option value="{{ value|escape("exact") }}"{% if is_selected %} selected{% endif %}>{{ label }}</option>"#,
     ext = "html"
 )]
 pub struct Choice {

@@ -2,6 +2,7 @@
 
 use askama::Template;
 
+use crate::call_list::CallRow;
 use crate::format::{self, url_part};
 use crate::layout::Layout;
 use crate::markdown::Markdown;
@@ -62,9 +63,20 @@ impl Tab {
 #[derive(Debug)]
 pub enum TabContent {
     Try(Box<TryContent>),
-    Documentation(Markdown),
-    Parameters { rows: Vec<ParameterRow>, schema: Code, output: Option<Code> },
-    Models { prompt_line: Code, views: Vec<ProviderView> },
+    Documentation {
+        text: Markdown,
+        /// The address of the whole text, if it was cut.
+        whole: Option<String>,
+    },
+    Parameters {
+        rows: Vec<ParameterRow>,
+        schema: Code,
+        output: Option<Code>,
+    },
+    Models {
+        prompt_line: Code,
+        views: Vec<ProviderView>,
+    },
 }
 
 /// The form, and the result of the last call.
@@ -79,6 +91,8 @@ pub struct TryContent {
     pub result: Option<TryResult>,
     /// The reason why calls cannot be saved as tests; `None` if they can.
     pub cannot_save: Option<String>,
+    /// The last calls of the tool that the user may see.
+    pub calls: Vec<CallRow>,
 }
 
 /// The answer of a call.
@@ -87,8 +101,11 @@ pub struct TryResult {
     pub outcome: Chip,
     pub duration_ms: u64,
     pub execution_id: String,
+    /// The page of the call.
+    pub href: String,
     pub envelope: Code,
-    pub curl: String,
+    /// `None` if it is too long to be copied.
+    pub curl: Option<String>,
     /// The call, for a test of the tool.
     pub args_json: String,
     pub mode: String,
@@ -145,8 +162,8 @@ impl ToolPage {
 }
 
 impl TryResult {
-    fn copy_curl(&self) -> CopyButton {
-        CopyButton::new("Copy as curl", self.curl.as_str())
+    fn copy_curl(&self) -> Option<CopyButton> {
+        self.curl.as_ref().map(|curl| CopyButton::new("Copy as curl", curl))
     }
 
     fn duration(&self) -> String {

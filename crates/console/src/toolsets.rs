@@ -34,7 +34,10 @@ pub struct Comparison {
     pub added: Vec<String>,
     pub removed: Vec<String>,
     pub changed: Vec<ChangedTool>,
-    pub unchanged: u64,
+    /// Tools that differ, of which only the names are shown.
+    pub more_changed: Vec<String>,
+    /// How many were added, removed, changed and left as they were.
+    pub counts: [String; 4],
 }
 
 /// A tool of both toolsets that differs.

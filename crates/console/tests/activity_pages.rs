@@ -14,7 +14,7 @@ use toolwright_console::parts::{Chip, Choice, Code, CsrfField, Notice, Pager, Ti
 use toolwright_console::session_list::{SessionRow, SessionsPage};
 use toolwright_console::session_page::{MeterRow, SessionPage, TranscriptPart, TranscriptTurn};
 use toolwright_console::usage::{ModelChart, UsagePage, UsageRow};
-use toolwright_console::{Layout, Page, Template};
+use toolwright_console::{Layout, Page, Template, render};
 
 const HOSTILE: &str = "<script>alert(1)</script>\"'&\u{202e}<img src=x onerror=alert(2)>";
 
@@ -29,22 +29,36 @@ fn layout(page: Page) -> Layout {
         model: "offline".to_owned(),
         pending: 2,
         csrf: "token".to_owned(),
+        may_search: true,
         scripts: &[],
     }
 }
 
 /// The part of a page that is its own.
 fn main_of(page: &impl Template) -> String {
-    let html = page.render().unwrap();
+    let html = render(page).unwrap();
     let (_, rest) = html.split_once("<main id=\"main\" tabindex=\"-1\">").unwrap();
     rest.split("</main>").next().unwrap().trim().to_owned()
 }
 
 /// No text of the data has become markup.
 fn assert_harmless(page: &impl Template) {
-    let html = page.render().unwrap();
+    let html = render(page).unwrap();
     assert!(!html.contains("<script>") && !html.contains("<img"), "{html}");
     assert!(html.contains("&#60;script&#62;") || html.contains("&lt;script&gt;"), "{html}");
+    let shown = text_of(&html);
+    assert!(!shown.contains('\u{202e}') && shown.contains("\\u202e"), "text is reordered: {shown}");
+}
+
+/// The text of a page, without tags and what is in a field to be edited.
+fn text_of(html: &str) -> String {
+    let without_fields =
+        html.split("<textarea").enumerate().map(|(index, part)| match part.split_once("</textarea>") {
+            Some((_, after)) if index > 0 => after,
+            _ => part,
+        });
+    let parts: String = without_fields.collect();
+    parts.split('<').filter_map(|part| part.split_once('>')).map(|(_, text)| text).collect()
 }
 
 fn call_row(tool: &str) -> CallRow {
@@ -137,7 +151,8 @@ fn confirmations(text: &str) -> ConfirmationsPage {
             version: "1.0.0".to_owned(),
             preview: text.to_owned(),
             args: Code::json("Arguments", &json!({ "to": text })),
-            editable: text.to_owned(),
+            editable: Some(text.to_owned()),
+            whole_preview: None,
             user: text.to_owned(),
             session: text.to_owned(),
             session_href: "/sessions/s".to_owned(),
@@ -258,6 +273,8 @@ fn usage(text: &str) -> UsagePage {
 fn audit(text: &str) -> AuditPage {
     AuditPage {
         layout: layout(Page::Audit),
+        is_verifying: false,
+        verify: "/audit/verify".to_owned(),
         verified: Some(Notice::new(Tone::Ok, "The audit is intact.", "7 entries checked.")),
         heads: Some(Code::new("Heads", text)),
         csrf: CsrfField("token".to_owned()),

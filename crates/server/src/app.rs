@@ -7,6 +7,7 @@ use toolwright_orchestrator::Orchestrator;
 
 use crate::access_log::AccessLogger;
 use crate::auth::Auth;
+use crate::console::audit_check::AuditCheck;
 use crate::counters::Counters;
 use crate::mcp::McpService;
 use crate::open_streams::OpenStreams;
@@ -26,6 +27,7 @@ pub(crate) struct App {
     pub access_log: AccessLogger,
     pub mcp: McpService,
     pub write_test: WriteTest,
+    pub audit_check: AuditCheck,
     pub streams: Arc<OpenStreams>,
     pub running_requests: RunningRequests,
     /// Has one reference per open voice WebSocket.

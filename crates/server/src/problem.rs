@@ -4,7 +4,6 @@
 use hyper::header::{ALLOW, CONNECTION, HeaderName, HeaderValue, RETRY_AFTER, UPGRADE, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
-use toolwright_console::Template;
 use toolwright_console::error_page::ErrorPage;
 use toolwright_orchestrator::store;
 
@@ -159,9 +158,8 @@ impl Problem {
     fn page(&self, request_id: &HeaderValue) -> String {
         let Kind(status, _, title) = self.kind;
         let request_id = request_id.to_str().unwrap_or_default();
-        ErrorPage { status, title, detail: &self.detail, request_id }
-            .render()
-            .unwrap_or_else(|_| self.detail.clone())
+        let page = ErrorPage { status, title, detail: &self.detail, request_id };
+        toolwright_console::render(&page).unwrap_or_else(|_| title.to_owned())
     }
 
     fn openai_error(&self) -> Value {

@@ -124,6 +124,7 @@ pub const ROUTES: &[Route] = &[
     page("GET", "/calls/{executionId}", Access::Authenticated, |r| Box::pin(console::call_page::show(r))),
     page("POST", "/calls/{executionId}/again", Access::Authenticated, |r| Box::pin(console::call_page::repeat_call(r))),
     page("GET", "/confirmations", Access::Authenticated, |r| Box::pin(console::confirmations_page::show(r))),
+    page("GET", "/confirmations/count", Access::Authenticated, |r| Box::pin(console::confirmations_page::count(r))),
     page("POST", "/confirmations/{confirmationId}/approve", Access::Authenticated, |r| Box::pin(console::confirmations_page::approve(r))),
     page("POST", "/confirmations/{confirmationId}/reject", Access::Authenticated, |r| Box::pin(console::confirmations_page::reject(r))),
     page("GET", "/sessions", Access::Authenticated, |r| Box::pin(console::sessions_page::list(r))),

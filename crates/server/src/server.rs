@@ -17,6 +17,7 @@ use crate::app::App;
 use crate::auth::Auth;
 use crate::connection::serve_connection;
 use crate::connection_table::ConnectionTable;
+use crate::console::audit_check::AuditCheck;
 use crate::counters::Counters;
 use crate::log_buffer;
 use crate::mcp::{Handler, McpService, PlainCalls};
@@ -116,6 +117,7 @@ impl Server {
             request_ids: RequestIds::new(),
             access_log: AccessLogger::new(options.access_log, Arc::clone(&options.log)),
             write_test: WriteTest::default(),
+            audit_check: AuditCheck::default(),
             streams: Arc::<OpenStreams>::default(),
             running_requests: RunningRequests::default(),
             voice_sockets: Arc::new(()),

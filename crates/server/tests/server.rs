@@ -33,6 +33,8 @@ mod connections;
 mod console;
 #[path = "server/console_activity.rs"]
 mod console_activity;
+#[path = "server/console_limits.rs"]
+mod console_limits;
 #[path = "server/console_tools.rs"]
 mod console_tools;
 #[path = "server/current_roles.rs"]

@@ -5,6 +5,8 @@ use serde_json::Value;
 use super::decode::FormValues;
 use super::schema::{Schema, Shape};
 use super::{Control, Field, MAX_DEPTH, NEW_ITEM, ROOT};
+use crate::format::shorten;
+use crate::parameters::MAX_DESCRIPTION;
 use crate::parts::Choice;
 
 /// The most empty items that a list begins with.
@@ -97,7 +99,7 @@ impl Builder<'_> {
         let mut errors = self.errors_at(&place.pointer);
         errors.extend(self.begin.rejected_at(&place.name).map(|rejected| rejected.message.clone()));
         Field {
-            description: schema.text("description").to_owned(),
+            description: shorten(schema.text("description"), MAX_DESCRIPTION),
             hint: schema.constraints(),
             is_required: place.is_required && !place.is_item,
             errors,

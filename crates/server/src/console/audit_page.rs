@@ -3,99 +3,46 @@
 use bytes::Bytes;
 use hyper::header::{CONTENT_DISPOSITION, HeaderValue};
 use toolwright_console::audit::{AuditEntryRow, AuditFilters, AuditPage};
-use toolwright_console::format::{count, shorten};
+use toolwright_console::format::{count, shorten, utc_time};
 use toolwright_console::parts::{Chip, Code, CsrfField, Notice, Pager, Time, Tone};
 use toolwright_console::{Layout, Page};
-use toolwright_orchestrator::store::chain::{ChainError, Head, Verifier};
-use toolwright_orchestrator::store::{
-    self, AuditFilter, AuditQuery, Backend, CALL_EVENTS, NumberedEntry, Store,
-};
+use toolwright_orchestrator::store::{AuditFilter, AuditQuery, Backend, CALL_EVENTS, NumberedEntry};
 
+use super::audit_check::{CheckState, Outcome};
 use super::call_page::entry_note;
 use super::calls_page::{
     address, call_address, entry_duration, period_start, periods, principal_key, text, user_name,
 };
-use super::{form, layout, page};
+use super::{form, layout, page, redirect};
 use crate::body;
 use crate::chunk_queue;
-use crate::problem::Problem;
 use crate::query::number;
 use crate::request::{ApiRequest, ApiResult};
 
 const PAGE: usize = 100;
-/// Entries that are read at a time for a verification or an export.
+/// Entries that are read at a time for an export.
 const BATCH: usize = 1000;
 const NAMES: [&str; 6] = ["event", "tool", "outcome", "session", "principal", "since"];
 
 pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
-    page(&view(&request, None, None).await?)
-}
-
-/// Checks all chains from their beginning, and shows the heads to be saved elsewhere.
-pub(crate) async fn verify(mut request: ApiRequest<'_>) -> ApiResult {
-    form::read(&mut request).await?;
-    let store = request.app.orchestrator.store();
-    let verified = match verify_all(store).await? {
-        // A server may have begun its chain after the register was read.
-        Err(ChainError::Unregistered { .. }) => verify_all(store).await?,
-        verified => verified,
-    };
-    let (notice, heads) = match verified {
-        Ok(verifier) => {
-            let text = format!("Entries that were checked: {}.", count(verifier.rows));
-            let heads: Vec<Head> = verifier.heads().collect();
-            (Notice::new(Tone::Ok, "The audit is intact.", text), Some(heads))
-        }
-        Err(error) => (Notice::new(Tone::Bad, "The audit was changed.", format!("{error}.")), None),
-    };
-    let lines = heads.map(|heads| {
-        let lines = heads.iter().filter_map(|head| serde_json::to_string(head).ok());
-        Code::new("Heads", lines.collect::<Vec<_>>().join("\n"))
-    });
-    page(&view(&request, Some(notice), lines).await?)
-}
-
-async fn verify_all(store: &Store) -> store::Result<Result<Verifier, ChainError>> {
-    let register = store.audit_register().await?;
-    let mut verifier = match Verifier::new(register.as_deref(), Vec::new()) {
-        Ok(verifier) => verifier,
-        Err(error) => return Ok(Err(error)),
-    };
-    let mut after = 0;
-    loop {
-        let rows = store.audit_rows(after, BATCH).await?;
-        let Some(last) = rows.last() else { break };
-        after = last.number;
-        if let Err(error) = rows.iter().try_for_each(|row| verifier.check(row)) {
-            return Ok(Err(error));
-        }
-    }
-    Ok(verifier.finish().map(|()| verifier))
-}
-
-async fn view(
-    request: &ApiRequest<'_>,
-    verified: Option<Notice>,
-    heads: Option<Code>,
-) -> Result<AuditPage, Problem> {
-    let [event, tool, outcome, session, principal, since, before] = match request.head.method.is_safe() {
-        true => {
-            request.query(["event", "tool", "outcome", "session", "principal", "since", "before"])?.map(text)
-        }
-        false => [const { None }; 7],
-    };
+    let [event, tool, outcome, session, principal, since, before] =
+        request.query(["event", "tool", "outcome", "session", "principal", "since", "before"])?.map(text);
     let values = [&event, &tool, &outcome, &session, &principal, &since];
-    let filter = filter(request, values);
+    let filter = filter(&request, values);
     let before =
         before.as_deref().map(|text| number("before", Some(text), 0, i64::MAX as u64)).transpose()?;
     let query = AuditQuery { filter, before, limit: PAGE };
     let found = request.app.orchestrator.store().audit_page(&query).await?;
     let parameters: Vec<(&str, &Option<String>)> = NAMES.into_iter().zip(values).collect();
     let is_filtered = values.iter().any(|value| value.is_some());
-    let layout: Layout = layout(request, Page::Audit, "Audit").await?;
-    Ok(AuditPage {
+    let layout = layout(&request, Page::Audit, "Audit").await?;
+    let check = request.app.audit_check.state();
+    let (verified, heads) = verification(&check);
+    page(&AuditPage {
         verified,
         heads,
+        is_verifying: matches!(check, CheckState::Running(_)),
+        verify: address("/audit/verify", &parameters, None),
         csrf: CsrfField(layout.csrf.clone()),
         entries: found.entries.iter().map(entry_row).collect(),
         pager: Pager {
@@ -113,8 +60,47 @@ async fn view(
             session: session.unwrap_or_default(),
             principal: principal.unwrap_or_default(),
         },
-        layout,
+        layout: Layout { scripts: &["audit.js"], ..layout },
     })
+}
+
+/// Begins a verification, and redirects to the page with the same filters, which has the result.
+pub(crate) async fn verify(mut request: ApiRequest<'_>) -> ApiResult {
+    form::read(&mut request).await?;
+    let values = request.query(NAMES)?.map(text);
+    let parameters: Vec<(&str, &Option<String>)> = NAMES.into_iter().zip(&values).collect();
+    request.app.audit_check.run(request.app).await;
+    Ok(redirect(&address("/audit", &parameters, None)))
+}
+
+/// What the page says about the last verification, and the heads to be saved elsewhere.
+fn verification(state: &CheckState) -> (Option<Notice>, Option<Code>) {
+    let verdict = match state {
+        CheckState::Never => return (None, None),
+        CheckState::Running(entries) => {
+            let text = format!("Entries that were checked so far: {}.", count(*entries));
+            return (Some(Notice::new(Tone::Info, "The audit is being verified.", text)), None);
+        }
+        CheckState::Done(verdict) => verdict,
+    };
+    let began = utc_time(verdict.at);
+    match &verdict.outcome {
+        Outcome::Intact { entries, heads } => {
+            let text = format!("Entries that were checked: {}. Begun at {began}.", count(*entries));
+            let lines: Vec<String> =
+                heads.iter().filter_map(|head| serde_json::to_string(head).ok()).collect();
+            let notice = Notice::new(Tone::Ok, "The audit is intact.", text);
+            (Some(notice), Some(Code::new("Heads", lines.join("\n"))))
+        }
+        Outcome::Changed(error) => {
+            let text = format!("{error}. The verification began at {began}.");
+            (Some(Notice::new(Tone::Bad, "The audit was changed.", text)), None)
+        }
+        Outcome::Unknown => {
+            let text = "The store could not be read. Verify again.";
+            (Some(Notice::new(Tone::Bad, "The audit could not be verified.", text)), None)
+        }
+    }
 }
 
 fn filter(

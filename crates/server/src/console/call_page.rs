@@ -2,22 +2,21 @@
 
 use serde_json::{Map, Value};
 use toolwright_console::call_page::{CallPage, HistoryRow, NestedRow, RepeatForm, waterfall};
-use toolwright_console::format::url_part;
+use toolwright_console::format::{shorten, url_part};
 use toolwright_console::parts::{Chip, Code, CsrfField, Notice, Time, Tone};
 use toolwright_console::{Layout, Page};
 use toolwright_contract::Mode;
 use toolwright_orchestrator::store::{AuditEntry, CALL_EVENTS, NumberedEntry};
-use toolwright_orchestrator::{CallHistory, CallRequest, RecordSource, SessionRef, ToolCall};
+use toolwright_orchestrator::{CallHistory, RecordSource};
 
-use super::calls_page::{call_address, entry_duration, user_name};
-use super::{form, layout, page, redirect, refused_page};
-use crate::auth::keys;
+use super::calls_page::{call_address, entry_duration, record_address, user_name};
+use super::{form, layout, own_call, page, redirect, refused_page};
 use crate::problem::{Kind, Problem};
-use crate::request::{ApiRequest, ApiResult, new_session};
+use crate::request::{ApiRequest, ApiResult};
 use crate::rest::call_history::find;
 
-/// Longer envelopes are cut: a page must stay small.
-const MAX_SHOWN: usize = 64 << 10;
+/// The most characters of an id that a person has chosen.
+const MAX_FACT: usize = 100;
 /// Longer arguments are not put into an address.
 const MAX_ADDRESS: usize = 4000;
 
@@ -41,21 +40,21 @@ pub(crate) async fn repeat_call(mut request: ApiRequest<'_>) -> ApiResult {
             return refused_page(&view(&request, &session, &history, Some(failed)).await?);
         }
     };
-    let principal = request.principal()?;
     let tool = last_call(&history).map(|entry| entry.tool.clone()).unwrap_or_default();
-    let call = ToolCall { id: None, tool, args };
-    let random = keys::random::<12>().map_err(|_| Problem::new(Kind::UNAVAILABLE, "Try again."))?;
-    let mut new = new_session(principal, Mode::Text);
-    new.id = Some(format!("own_{random}"));
-    let session = request.app.orchestrator.session_for(new, &call).await?;
-    let id = match &session {
-        SessionRef::Id(id) => id.clone(),
-        SessionRef::Loaded(session) => session.id.clone(),
-        SessionRef::Ephemeral(new) => new.id.clone().unwrap_or_default(),
-    };
-    let call = CallRequest::new(session, call).principal(principal);
-    let envelope = request.app.orchestrator.call(call).await;
-    Ok(redirect(&call_address(&id, &envelope.meta.execution_id)))
+    let mode = mode_of_call(&request, &session, &tool).await?;
+    let made = own_call::call(&request, &tool, args, mode).await?;
+    Ok(redirect(&call_address(&made.session, &made.envelope.meta.execution_id)))
+}
+
+/// The mode of the session. Sessions of calls that only read are not stored: then text, if the tool is allowed there.
+async fn mode_of_call(request: &ApiRequest<'_>, session: &str, tool: &str) -> Result<Mode, Problem> {
+    if let Some(session) = request.app.orchestrator.session(session).await? {
+        return Ok(session.mode);
+    }
+    let current = request.app.orchestrator.current();
+    let modes = current.toolset().get(tool).map(|tool| tool.spec.allowed_modes.clone()).unwrap_or_default();
+    let is_text = modes.is_empty() || modes.contains(&Mode::Text);
+    Ok(modes.first().copied().filter(|_| !is_text).unwrap_or(Mode::Text))
 }
 
 fn session_parameter(request: &ApiRequest<'_>) -> Result<String, Problem> {
@@ -96,9 +95,11 @@ async fn view(
     let envelope = history.envelope.as_deref().and_then(|envelope| serde_json::to_value(envelope).ok());
     let (args_note, envelope_note) = notes(history);
     let steps: Vec<(&str, u32)> = entry.steps.iter().map(|(step, micros)| (step.as_str(), micros)).collect();
+    let mode = mode_of_call(request, session, &entry.tool).await?;
+    let whole = record_address(session, request.parameter);
     Ok(CallPage {
         layout,
-        tool_href: tool_address(&entry.tool, history.args.as_deref()),
+        tool_href: tool_address(&entry.tool, mode, history.args.as_deref()),
         execution: request.parameter.to_owned(),
         session: session.to_owned(),
         session_href: format!("/sessions/{}", url_part(session)),
@@ -108,10 +109,9 @@ async fn view(
         notices: notices(history),
         steps: waterfall(steps.into_iter()),
         parent_href: entry.parent.as_ref().map(|parent| call_address(session, parent)),
-        args: args_text.map(|text| Code::new("Arguments", shortened(text))),
+        args: args_text.map(|text| Code::new("Arguments", text).with_whole(whole.as_str())),
         args_note,
-        envelope: envelope
-            .map(|value| Code::new("Envelope", shortened(toolwright_console::format::pretty(&value)))),
+        envelope: envelope.map(|value| Code::json("Envelope", &value).with_whole(whole.as_str())),
         envelope_note,
         history: history.entries.iter().map(history_row).collect(),
         nested: nested_rows(request.parameter, session, &history.nested),
@@ -121,36 +121,24 @@ async fn view(
 }
 
 /// The page of the tool, with its form filled in if the arguments fit into an address.
-fn tool_address(tool: &str, args: Option<&str>) -> String {
+fn tool_address(tool: &str, mode: Mode, args: Option<&str>) -> String {
     match args.map(url_part).filter(|args| args.len() < MAX_ADDRESS) {
-        Some(args) => format!("/tools/{}?tab=try&args={args}", url_part(tool)),
+        Some(args) => format!("/tools/{}?tab=try&mode={mode}&args={args}", url_part(tool)),
         None => format!("/tools/{}", url_part(tool)),
     }
-}
-
-fn shortened(text: String) -> String {
-    if text.len() <= MAX_SHOWN {
-        return text;
-    }
-    let end = text.floor_char_boundary(MAX_SHOWN);
-    format!(
-        "{}\n… {} more bytes; GET /v1/calls/{{executionId}} has all of them",
-        &text[..end],
-        text.len() - end
-    )
 }
 
 fn facts(entry: &AuditEntry, session: &str) -> Vec<(&'static str, String)> {
     let mut facts = vec![
         ("Duration", entry_duration(entry)),
         ("User", user_name(entry)),
-        ("Client", entry.client_id.clone()),
-        ("Session", session.to_owned()),
+        ("Client", shorten(&entry.client_id, MAX_FACT)),
+        ("Session", shorten(session, MAX_FACT)),
         ("Tool version", entry.tool_version.clone()),
         ("Toolset", entry.registry_version.clone()),
     ];
     if !entry.intents.is_empty() {
-        facts.push(("Intents", entry.intents.join(", ")));
+        facts.push(("Intents", shorten(&entry.intents.join(", "), 500)));
     }
     facts.retain(|(_, value)| !value.is_empty());
     facts
@@ -161,6 +149,7 @@ fn notices(history: &CallHistory) -> Vec<Notice> {
     let envelope = history.envelope.as_deref();
     if let Some(failure) = envelope.and_then(|envelope| envelope.outcome.as_ref().err()) {
         let text = format!("{} {}", failure.message, failure.suggestion.as_deref().unwrap_or_default());
+        let text = shorten(&text, 2000);
         let tone = if failure.kind.as_str() == "CONFIRMATION_REQUIRED" { Tone::Warn } else { Tone::Bad };
         notices.push(Notice::new(tone, failure.kind.as_str(), text));
     }
@@ -229,10 +218,10 @@ pub(super) fn entry_note(entry: &AuditEntry) -> String {
         notes.push("with edited arguments".to_owned());
     }
     if let Some(reason) = data["reason"].as_str() {
-        notes.push(toolwright_console::format::shorten(reason, 200));
+        notes.push(shorten(reason, 200));
     }
     if notes.is_empty() && !data.is_null() {
-        notes.push(toolwright_console::format::shorten(&data.to_string(), 200));
+        notes.push(shorten(&data.to_string(), 200));
     }
     notes.join(", ")
 }

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
+use toolwright_console::Page;
 use toolwright_console::call_list::{CallFilters, CallRow, CallsPage};
 use toolwright_console::format::{duration, shorten, url_part};
 use toolwright_console::parts::{Chip, Choice, Pager, Time, Tone};
-use toolwright_console::{Layout, Page};
 use toolwright_contract::{ErrorKind, Principal};
 use toolwright_orchestrator::store::{ANY_ERROR, AuditEntry, AuditFilter, AuditQuery, Backend, CALL_EVENTS};
 
@@ -95,7 +95,7 @@ pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
     let address = |before: Option<u64>| address("/calls", &filters.parameters(), before);
     let layout = layout(&request, Page::Calls, "Calls").await?;
     page(&CallsPage {
-        layout: Layout { scripts: &["live.js"], ..layout },
+        layout,
         empty: empty_text(filters.is_set(), found.next.is_some()).to_owned(),
         pager: Pager {
             first: before.map(|_| address(None)),
@@ -129,10 +129,11 @@ pub(super) fn principal_key(name: &str) -> String {
 
 /// The name of a user in filters.
 pub(super) fn user_name(entry: &AuditEntry) -> String {
-    match &entry.org {
+    let name = match &entry.org {
         Some(org) => format!("{org}/{}", entry.principal),
         None => entry.principal.clone(),
-    }
+    };
+    shorten(&name, 80)
 }
 
 /// The start of a period of [`PERIODS`].
@@ -202,6 +203,11 @@ pub(super) fn entry_duration(entry: &AuditEntry) -> String {
         return duration(entry.duration_ms as f64);
     }
     toolwright_console::call_page::micros_text(micros)
+}
+
+/// The address of all that is recorded of a call, as JSON.
+pub(super) fn record_address(session: &str, execution: &str) -> String {
+    format!("/v1/calls/{}?sessionId={}", url_part(execution), url_part(session))
 }
 
 /// The address of a call's page.

@@ -6,12 +6,12 @@ use toolwright_console::chat::{ChatPage, Conversation};
 use toolwright_console::parts::{Notice, Tone};
 use toolwright_console::{Layout, Page};
 use toolwright_contract::{Mode, SideEffects};
+use toolwright_orchestrator::Runtime;
 use toolwright_orchestrator::store::{Backend, SessionQuery, SessionRecord, SessionStatus};
-use toolwright_registry::toolset::Toolset;
 
 use super::{layout, page};
 use crate::problem::Problem;
-use crate::request::{ApiRequest, ApiResult};
+use crate::request::{ApiRequest, ApiResult, new_session};
 
 /// The most entries of the list.
 const MAX_CONVERSATIONS: usize = 30;
@@ -37,7 +37,7 @@ pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
         is_ended: session.as_ref().is_some_and(|session| session.status != SessionStatus::Active),
         session: session.map(|session| session.id.clone()).unwrap_or_default(),
         conversations: conversations(&request, agent).await?,
-        suggestions: suggestions(toolset.toolset(), &request.principal()?.roles),
+        suggestions: suggestions(&request, &toolset)?,
     })
 }
 
@@ -94,19 +94,28 @@ async fn title(agent: &Agent, session: &SessionRecord) -> Result<Option<String>,
 }
 
 /// Calls to begin with.
-fn suggestions(toolset: &Toolset, roles: &[String]) -> Vec<String> {
-    let calls = examples(toolset, roles).map(|(id, args)| format!("/{id} {args}"));
-    calls.filter(|call| call.chars().count() <= MAX_SUGGESTION_CHARS).take(MAX_SUGGESTIONS).collect()
+fn suggestions(request: &ApiRequest<'_>, runtime: &Runtime) -> Result<Vec<String>, Problem> {
+    let session = text_session(request)?;
+    let calls = examples(request, runtime, &session).map(|(id, args)| format!("/{id} {args}"));
+    Ok(calls.filter(|call| call.chars().count() <= MAX_SUGGESTION_CHARS).take(MAX_SUGGESTIONS).collect())
 }
 
-/// The first example of the documentation of each tool that changes nothing, with its arguments.
+/// A session in text that the user could begin.
+pub(super) fn text_session(request: &ApiRequest<'_>) -> Result<SessionRecord, Problem> {
+    Ok(request.app.orchestrator.unstored_session(new_session(request.principal()?, Mode::Text)))
+}
+
+/// The first example of the documentation of each tool that changes nothing and that the session may use, with its
+/// arguments.
 pub(super) fn examples<'t>(
-    toolset: &'t Toolset,
-    roles: &'t [String],
+    request: &'t ApiRequest<'_>,
+    runtime: &'t Runtime,
+    session: &'t SessionRecord,
 ) -> impl Iterator<Item = (&'t str, Value)> {
+    let toolset = runtime.toolset();
     let tools = toolset.for_mode(Mode::Text).take(MAX_EXAMINED).filter(|tool| {
         let is_harmless = matches!(tool.spec.side_effects, SideEffects::None | SideEffects::ReadOnly);
-        is_harmless && tool.spec.admits(roles)
+        is_harmless && request.app.orchestrator.is_visible(runtime, session, &tool.spec)
     });
     tools.filter_map(|tool| {
         let id = tool.spec.tool_id.as_str();

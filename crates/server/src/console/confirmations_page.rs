@@ -4,17 +4,19 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use toolwright_console::Page;
 use toolwright_console::confirmations::{ConfirmationsPage, WaitingRequest};
 use toolwright_console::format::{pretty, shorten, span, url_part};
 use toolwright_console::parts::{Code, CsrfField, Notice, Pager, Time, Tone};
-use toolwright_console::{Layout, Page};
 use toolwright_contract::Principal;
 use toolwright_orchestrator::confirmation_token::{AnswerProof, Approver, Error};
 use toolwright_orchestrator::store::{Backend, ConfirmationRecord, PendingQuery, PendingScope};
 
 use super::calls_page::call_address;
+use super::layout::count_pending;
 use super::{form, layout, page, redirect, refused_page};
+use crate::json;
 use crate::problem::{Kind, Problem};
 use crate::request::{ApiRequest, ApiResult};
 use crate::rest::confirmations::{parse_place, to_problem};
@@ -22,9 +24,18 @@ use crate::rest::confirmations::{parse_place, to_problem};
 /// Requests on a page.
 const PAGE: usize = 20;
 const MAX_REASON_BYTES: usize = 500;
+/// The most bytes of the arguments, and characters of the preview, that the page shows of each request.
+const MAX_ARGS: usize = 16 << 10;
+const MAX_PREVIEW: usize = 2000;
 
 pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
     page(&view(&request, None).await?)
+}
+
+/// How many requests wait, for the badge of all pages.
+pub(crate) async fn count(request: ApiRequest<'_>) -> ApiResult {
+    request.query([])?;
+    Ok(json::response(&json!({ "waiting": count_pending(&request).await? })))
 }
 
 /// Approves a call, with edited arguments if the form has them, and redirects to its page.
@@ -116,7 +127,7 @@ async fn view(
     let scope = if request.is_admin() { PendingScope::All } else { PendingScope::Principal(&key) };
     let query = PendingQuery { scope, after: place, limit: PAGE };
     let found = request.app.orchestrator.pending_page(query).await?;
-    let layout: Layout = layout(request, Page::Confirmations, "Confirmations").await?;
+    let layout = layout(request, Page::Confirmations, "Confirmations").await?;
     let mut requests = Vec::new();
     for pending in &found.requests {
         if request.is_admin() || request.own_session(&pending.session).await.is_ok() {
@@ -130,7 +141,7 @@ async fn view(
     }
     let hint = if can_answer(request) { "" } else { "Sign in to answer." };
     Ok(ConfirmationsPage {
-        layout: Layout { scripts: &["live.js"], ..layout },
+        layout,
         notices,
         requests,
         pager: Pager {
@@ -152,16 +163,21 @@ async fn waiting(
 ) -> Result<WaitingRequest, Problem> {
     let orchestrator = &request.app.orchestrator;
     let args = pretty(&orchestrator.redacted_args(pending).await?);
+    let whole = format!("/v1/confirmations/{}", url_part(&pending.id));
+    let preview = shorten(&pending.preview, MAX_PREVIEW);
+    let code = Code::limited("Arguments", args.as_str(), MAX_ARGS).with_whole(whole.as_str());
+    let typed = failed.and_then(|(_, _, args)| *args).map(str::to_owned);
     let session = orchestrator.session(&pending.session).await?;
-    let user = session.map(|session| session.principal.id.clone()).unwrap_or_default();
+    let user = session.map(|session| shorten(&session.principal.id, 80)).unwrap_or_default();
     Ok(WaitingRequest {
         id: pending.id.clone(),
         tool: pending.tool.clone(),
         tool_href: format!("/tools/{}", url_part(&pending.tool)),
         version: pending.tool_version.clone(),
-        preview: pending.preview.clone(),
-        editable: failed.and_then(|(_, _, args)| *args).map_or_else(|| args.clone(), str::to_owned),
-        args: Code::new("Arguments", args),
+        whole_preview: (preview.len() < pending.preview.len()).then_some(whole),
+        preview,
+        editable: typed.or_else(|| (!code.is_cut()).then_some(args)),
+        args: code,
         user,
         session: shorten(&pending.session, 32),
         session_href: format!("/sessions/{}", url_part(&pending.session)),

@@ -11,7 +11,7 @@ use toolwright_console::{Layout, Page};
 use toolwright_orchestrator::store::{AuditFilter, AuditQuery, Backend, Store};
 
 use super::calls_page::row;
-use super::chat_page::examples;
+use super::chat_page::{examples, text_session};
 use super::{base_url, layout, page};
 use crate::app::App;
 use crate::problem::Problem;
@@ -24,7 +24,7 @@ const CALLS: usize = 6;
 
 pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
     request.query([])?;
-    let layout = Layout { scripts: &["home.js", "live.js"], ..layout(&request, Page::Home, "Home").await? };
+    let layout = Layout { scripts: &["home.js"], ..layout(&request, Page::Home, "Home").await? };
     let base = base_url(&request);
     let needs_key = !request.app.auth.is_open();
     let setup = &request.app.options.setup;
@@ -36,7 +36,8 @@ pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
         SetupStatus::Ok => 2,
     });
     let current = request.app.orchestrator.current();
-    let examples = examples(current.toolset(), &request.principal()?.roles);
+    let session = text_session(&request)?;
+    let examples = examples(&request, &current, &session);
     let example =
         examples.filter(|(_, args)| args != &json!({})).min_by_key(|(_, args)| args.to_string().len());
     let example = example.as_ref().map(|(tool, args)| ExampleCall { tool, args });

@@ -3,27 +3,58 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use toolwright_console::format::{plural, url_part};
+use toolwright_console::format::{plural, shorten, url_part};
 use toolwright_console::knowledge_base::{AddText, KnowledgeBasePage, RecordPage, SearchResult};
 use toolwright_console::parts::{Chip, Choice, Code, CsrfField, Notice, Tone};
 use toolwright_console::{Layout, Page};
+use toolwright_contract::Mode;
 
 use super::calls_page::text;
 use super::{form, layout, page, redirect, refused_page};
 use crate::knowledge_base::{KbAddError, KbHit, KbQuery, KbRecord, KbText, KnowledgeBase};
 use crate::problem::{Kind, Problem};
-use crate::request::{ApiRequest, ApiResult};
+use crate::request::{ApiRequest, ApiResult, new_session};
 
+/// The tool whose roles decide who may read the knowledge base.
+const SEARCH: &str = "kb_search";
 const RESULTS: usize = 20;
+/// The most characters of a title, a snippet or a fact, and of the text of a record.
+const MAX_TITLE: usize = 200;
+const MAX_SNIPPET: usize = 1000;
+const MAX_TEXT: usize = 100_000;
 const MAX_QUERY_BYTES: usize = 1000;
 const NAMESPACES: [(&str, &str); 3] =
     [("studio", "The team"), ("public", "Everyone"), ("personal", "Only you")];
 
+/// Whether this user may search: as with the tool `kb_search` of the current toolset, in some mode.
+pub(super) fn may_search(request: &ApiRequest<'_>) -> Result<bool, Problem> {
+    let orchestrator = &request.app.orchestrator;
+    let runtime = orchestrator.current();
+    let tool = runtime.toolset().get(SEARCH);
+    let (Some(tool), true) = (tool, request.app.options.knowledge_base.is_some()) else { return Ok(true) };
+    let principal = request.principal()?;
+    let may_use = |mode: &Mode| {
+        let session = orchestrator.unstored_session(new_session(principal, *mode));
+        orchestrator.is_visible(&runtime, &session, &tool.spec)
+    };
+    Ok(request.is_admin() || Mode::ALL.iter().any(may_use))
+}
+
+fn require_search(request: &ApiRequest<'_>) -> Result<(), Problem> {
+    if may_search(request)? {
+        return Ok(());
+    }
+    let detail = format!("The knowledge base is for users who may use the tool `{SEARCH}`.");
+    Err(Problem::new(Kind::FORBIDDEN, detail))
+}
+
 pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
+    require_search(&request)?;
     let [query, namespace, added] = request.query(["q", "namespace", "added"])?.map(text);
     let mut view = view(&request, namespace.as_deref(), None).await?;
-    if let Some(added) = added {
-        view.notices.push(Notice::new(Tone::Ok, "Added.", format!("{added} can be found now.")));
+    if let Some(added) = added.and_then(|count| count.parse().ok()) {
+        let text = format!("{} can be found now.", plural(added, "record"));
+        view.notices.push(Notice::new(Tone::Ok, "Added.", text));
     }
     if let (Some(query), Some(kb)) = (query, &request.app.options.knowledge_base) {
         let user = request.principal()?.id.clone();
@@ -118,9 +149,9 @@ fn result(hit: KbHit) -> SearchResult {
     SearchResult {
         href: format!("/kb/{}", url_part(&hit.id)),
         id: hit.id,
-        title: hit.title,
-        kind: hit.kind,
-        snippet: hit.snippet,
+        title: shorten(&hit.title, MAX_TITLE),
+        kind: shorten(&hit.kind, MAX_TITLE),
+        snippet: shorten(&hit.snippet, MAX_SNIPPET),
         score: format!("{:.2}", hit.score),
         share: (hit.score.clamp(0.0, 1.0) * 100.0) as u32,
     }
@@ -128,6 +159,7 @@ fn result(hit: KbHit) -> SearchResult {
 
 pub(crate) async fn record(request: ApiRequest<'_>) -> ApiResult {
     request.query([])?;
+    require_search(&request)?;
     let missing = || Problem::not_found("Record", request.parameter);
     let kb = request.app.options.knowledge_base.clone().ok_or_else(missing)?;
     let (id, user) = (request.parameter.to_owned(), request.principal()?.id.clone());
@@ -138,13 +170,15 @@ pub(crate) async fn record(request: ApiRequest<'_>) -> ApiResult {
     })?;
     let KbRecord { id, kind, title, text, namespace, tags, source_type, last_updated, url, metadata } =
         found.ok_or_else(missing)?;
-    let mut chips = vec![Chip::new(Tone::Info, kind), Chip::new(Tone::Plain, namespace)];
-    chips.extend(tags.into_iter().map(|tag| Chip::new(Tone::Plain, tag)));
+    let (title, text) = (shorten(&title, MAX_TITLE), shorten(&text, MAX_TEXT));
+    let short = |fact: String| shorten(&fact, MAX_TITLE);
+    let mut chips = vec![Chip::new(Tone::Info, short(kind)), Chip::new(Tone::Plain, namespace)];
+    chips.extend(tags.into_iter().map(|tag| Chip::new(Tone::Plain, short(tag))));
     let mut facts = vec![
         ("Id", id.clone()),
-        ("Source", source_type),
-        ("Updated", last_updated),
-        ("Address", url.unwrap_or_default()),
+        ("Source", short(source_type)),
+        ("Updated", short(last_updated)),
+        ("Address", short(url.unwrap_or_default())),
     ];
     facts.retain(|(_, value)| !value.is_empty());
     let has_metadata = metadata.as_object().is_some_and(|members| !members.is_empty());
@@ -175,8 +209,7 @@ pub(crate) async fn add(mut request: ApiRequest<'_>) -> ApiResult {
     };
     let error = match added {
         Ok(added) if added.problems.is_empty() => {
-            let said = plural(added.records as u64, "record");
-            return Ok(redirect(&format!("/kb?added={}", url_part(&said))));
+            return Ok(redirect(&format!("/kb?added={}", added.records)));
         }
         Ok(added) => {
             let said = plural(added.records as u64, "record");

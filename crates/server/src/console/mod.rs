@@ -2,6 +2,7 @@
 //! read through orchestrator, agent and registry, and show a principal what its roles allow.
 
 pub(crate) mod assets;
+pub(crate) mod audit_check;
 pub(crate) mod audit_page;
 pub(crate) mod call_page;
 pub(crate) mod calls_page;
@@ -11,6 +12,7 @@ pub(crate) mod form;
 pub(crate) mod home_page;
 pub(crate) mod knowledge_base_page;
 mod layout;
+mod own_call;
 pub(crate) mod prompt_page;
 pub(crate) mod sessions_page;
 pub(crate) mod sign_in_page;
@@ -44,7 +46,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 
 /// The response with a page.
 pub(crate) fn page(template: &impl Template) -> ApiResult {
-    let html = template.render().map_err(|error| {
+    let html = toolwright_console::render(template).map_err(|error| {
         tracing::error!("cannot render a page: {error}");
         Problem::internal()
     })?;

@@ -10,8 +10,8 @@ use super::{layout, page};
 use crate::request::{ApiRequest, ApiResult, new_session};
 use crate::rest::tools::parse_mode;
 
-/// Longer prompts are cut.
-const MAX_CHARS: usize = 200_000;
+/// Longer prompts are cut: one with thousands of tools makes a page slow.
+const MAX_BYTES: usize = 200_000;
 
 pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
     let [mode] = request.query(["mode"])?;
@@ -28,18 +28,7 @@ pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
         tools: count(tools),
         characters: count(prompt.chars().count() as u64),
         tokens: count(estimate_tokens(&prompt)),
-        prompt: Code::new(format!("Prompt in {mode}"), shortened(prompt)),
+        prompt: Code::limited(format!("Prompt in {mode}"), prompt, MAX_BYTES)
+            .with_whole(format!("/v1/prompt?mode={mode}")),
     })
-}
-
-/// The text, or its beginning: a prompt with thousands of tools makes a page slow.
-fn shortened(prompt: String) -> String {
-    match prompt.char_indices().nth(MAX_CHARS) {
-        None => prompt,
-        Some((end, _)) => {
-            let rest = prompt[end..].chars().count() as u64;
-            let whole = "GET /v1/prompt has all of it";
-            format!("{}\n\n… and {} more characters; {whole}", &prompt[..end], count(rest))
-        }
-    }
 }

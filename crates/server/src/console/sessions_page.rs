@@ -66,7 +66,8 @@ fn status_chip(session: &SessionRecord) -> Chip {
 
 fn user(session: &SessionRecord) -> String {
     let principal = &session.principal;
-    principal.org.as_ref().map_or_else(|| principal.id.clone(), |org| format!("{org}/{}", principal.id))
+    let name = principal.org.as_ref().map(|org| format!("{org}/{}", principal.id));
+    shorten(name.as_ref().unwrap_or(&principal.id), 80)
 }
 
 /// The session of the path, if the caller may see it.
@@ -97,7 +98,8 @@ pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
         facts: facts(&session),
         notices: Vec::new(),
         meters: meters(&request, &session),
-        state: Code::json("State", &session.state),
+        state: Code::json("State", &session.state)
+            .with_whole(format!("/v1/sessions/{}", url_part(&session.id))),
         turns,
         is_truncated,
         calls: calls.entries.iter().map(|found| row(&found.entry)).collect(),
@@ -119,33 +121,26 @@ fn facts(session: &SessionRecord) -> Vec<(&'static str, String)> {
     let mut facts = vec![
         ("Mode", session.mode.to_string()),
         ("User", user(session)),
-        ("Roles", session.principal.roles.join(", ")),
-        ("Client", session.client_id.clone()),
+        ("Roles", shorten(&session.principal.roles.join(", "), 500)),
+        ("Client", shorten(&session.client_id, 100)),
         ("Turns", count(session.turn)),
         ("Toolset", session.registry_version().to_owned()),
-        ("Runs without asking", session.remembered.join(", ")),
+        ("Runs without asking", shorten(&session.remembered.join(", "), 500)),
     ];
     facts.retain(|(_, value)| !value.is_empty());
     facts
 }
 
 fn meters(request: &ApiRequest<'_>, session: &SessionRecord) -> Vec<MeterRow> {
-    let limits = request.app.orchestrator.limits(session.mode);
-    let limit = |scope: MeterScope, name: &str| {
-        let is_retrieval = name == toolwright_orchestrator::store::RETRIEVAL_METER;
-        match (scope, is_retrieval) {
-            (MeterScope::Turn, true) => limits.retrieval_calls.to_string(),
-            _ => String::new(),
-        }
-    };
-    let rows = session.spent.iter().map(|(scope, name, spent)| MeterRow {
-        name: name.to_owned(),
-        scope: match scope {
+    let uses = request.app.orchestrator.meter_uses(session);
+    let rows = uses.into_iter().map(|own| MeterRow {
+        name: own.meter,
+        scope: match own.scope {
             MeterScope::Turn => "turn",
             MeterScope::Session => "session",
         },
-        spent: spent.to_string(),
-        limit: limit(scope, name),
+        spent: count(own.spent.into()),
+        limit: own.limit.map(|limit| count(limit.into())).unwrap_or_default(),
     });
     rows.collect()
 }

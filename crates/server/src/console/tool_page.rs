@@ -1,7 +1,8 @@
 //! `/tools/{toolId}`: one tool, and calls of it from a form. A call takes the same path as any other.
 
 use serde_json::{Map, Value, json};
-use toolwright_console::format::duration;
+use toolwright_console::call_list::CallRow;
+use toolwright_console::format::{bytes, duration, shorten, url_part};
 use toolwright_console::markdown::Markdown;
 use toolwright_console::parameters::parameter_rows;
 use toolwright_console::parts::{Chip, Choice, Code, Notice, Tone};
@@ -12,15 +13,28 @@ use toolwright_console::tool_page::{
 };
 use toolwright_console::{Layout, Page};
 use toolwright_contract::{Envelope, ErrorKind, Mode, ToolSpec};
-use toolwright_orchestrator::{CallRequest, ToolCall};
+use toolwright_orchestrator::store::{AuditFilter, AuditQuery, Backend};
 use toolwright_providers::PROVIDERS;
 use toolwright_registry::toolset::Tool;
 
-use super::{base_url, form, layout, page, tool_test};
+use super::calls_page::{self, call_address, row};
+use super::own_call::OwnCall;
+use super::{base_url, form, layout, own_call, page, refused_page, tool_test};
 use crate::problem::Problem;
-use crate::request::{ApiRequest, ApiResult, new_session};
+use crate::request::{ApiRequest, ApiResult};
 use crate::rest::audience::Audience;
+use crate::rest::call_history::visible_to;
 use crate::rest::tools::{find as find_tool, parse_mode};
+
+/// The most bytes of a documentation that a page shows, and of a call that a page has for saving or copying it.
+const MAX_DOCUMENTATION: usize = 256 << 10;
+const MAX_TEST: usize = 64 << 10;
+/// The most characters of a summary and of a chip, and the most chips for tags.
+const MAX_SUMMARY: usize = 500;
+const MAX_CHIP: usize = 60;
+const MAX_TAGS: usize = 30;
+/// How many calls are shown.
+const CALLS: usize = 5;
 
 pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
     let [tab, args, mode, saved] = request.query(["tab", "args", "mode", "saved"])?;
@@ -33,19 +47,24 @@ pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
             let begin = FormValues::from_args(args.unwrap_or_else(|| Value::Object(Map::new())));
             let mode = mode.as_deref().map(parse_mode).transpose()?;
             let mut content = try_content(&request, tool, &begin, &[], mode);
-            content.notices.extend(saved.map(|file| Notice::new(Tone::Ok, "The test is saved.", file)));
+            let file = saved.and_then(|name| tool_test::saved(&request, tool, &name));
+            content.notices.extend(file.map(|file| Notice::new(Tone::Ok, "The test is saved.", file)));
+            content.calls = recent_calls(&request, tool).await?;
             TabContent::Try(Box::new(content))
         }
         Tab::Documentation => {
             let documentation = audience.runtime.toolset().documentation(&tool.spec.tool_id);
-            TabContent::Documentation(Markdown::new(
-                documentation.as_deref().unwrap_or(&tool.spec.description),
-            ))
+            let text = documentation.as_deref().unwrap_or(&tool.spec.description);
+            let (text, is_cut) = Markdown::limited(text, MAX_DOCUMENTATION);
+            TabContent::Documentation { text, whole: is_cut.then(|| record_address(&request, tool)) }
         }
         Tab::Parameters => TabContent::Parameters {
             rows: parameter_rows(&tool.spec.json_schema),
-            schema: Code::json("JSON Schema of the arguments", &tool.spec.json_schema),
-            output: tool.spec.output.as_ref().map(|output| Code::json("JSON Schema of the result", output)),
+            schema: Code::json("JSON Schema of the arguments", &tool.spec.json_schema)
+                .with_whole(record_address(&request, tool)),
+            output: tool.spec.output.as_ref().map(|output| {
+                Code::json("JSON Schema of the result", output).with_whole(record_address(&request, tool))
+            }),
         },
         Tab::Models => TabContent::Models {
             prompt_line: Code::new(
@@ -76,31 +95,55 @@ pub(crate) async fn try_it(mut request: ApiRequest<'_>) -> ApiResult {
             let mut content = try_content(&request, tool, &FormValues::from_args(json!({})), &[], Some(mode));
             content.json = json_text.to_owned();
             content.json_error = Some(format!("This must be JSON: {error}."));
-            return page(&tool_page(&request, tool, Tab::Try, TabContent::Try(Box::new(content))).await?);
+            return refused_page(&try_page(&request, tool, content).await?);
         }
     };
-    let envelope = match decoded.rejected.is_empty() {
-        true => Some(call(&request, tool, &decoded.args, mode).await?),
+    let made = match decoded.rejected.is_empty() {
+        true => Some(own_call::call(&request, &tool.spec.tool_id, decoded.args.clone(), mode).await?),
         false => None,
     };
-    let errors = envelope.as_ref().map(validation_errors).unwrap_or_default();
+    let errors = made.as_ref().map(|made| validation_errors(&made.envelope)).unwrap_or_default();
     let mut content = try_content(&request, tool, &decoded, &errors, Some(mode));
-    content.result = envelope.map(|envelope| result(&request, tool, &decoded.args, mode, &envelope));
-    page(&tool_page(&request, tool, Tab::Try, TabContent::Try(Box::new(content))).await?)
+    if let Some(made) = &made {
+        let result = result(&request, tool, &decoded.args, mode, made);
+        if result.expect_json.len() + result.args_json.len() > MAX_TEST {
+            let limit = bytes(MAX_TEST as u64);
+            let reason = format!("Arguments and result of a saved test may have {limit}: these have more.");
+            content.cannot_save = content.cannot_save.or(Some(reason));
+        }
+        content.result = Some(result);
+    }
+    let is_refused = made.is_none() || !errors.is_empty();
+    let view = try_page(&request, tool, content).await?;
+    if is_refused { refused_page(&view) } else { page(&view) }
 }
 
-async fn call(
+async fn try_page(
     request: &ApiRequest<'_>,
     tool: &Tool,
-    args: &Value,
-    mode: Mode,
-) -> Result<std::sync::Arc<Envelope>, Problem> {
-    let orchestrator = &request.app.orchestrator;
-    let call = ToolCall { id: None, tool: tool.spec.tool_id.clone(), args: args.clone() };
-    let session = orchestrator.session_for(new_session(request.principal()?, mode), &call).await?;
-    let mut call = CallRequest::new(session, call);
-    call.principal = request.caller()?.cloned();
-    Ok(orchestrator.call(call).await)
+    mut content: TryContent,
+) -> Result<ToolPage, Problem> {
+    content.calls = recent_calls(request, tool).await?;
+    tool_page(request, tool, Tab::Try, TabContent::Try(Box::new(content))).await
+}
+
+/// The last calls of the tool that this user may see.
+async fn recent_calls(request: &ApiRequest<'_>, tool: &Tool) -> Result<Vec<CallRow>, Problem> {
+    let filter = AuditFilter {
+        calls_only: true,
+        tool: Some(tool.spec.tool_id.clone()),
+        principal: visible_to(request)?,
+        ..AuditFilter::default()
+    };
+    let query = AuditQuery { filter, before: None, limit: CALLS };
+    let found = request.app.orchestrator.store().audit_page(&query).await?;
+    Ok(found.entries.iter().map(|found| row(&found.entry)).collect())
+}
+
+/// The address of all that the API says of the tool.
+fn record_address(request: &ApiRequest<'_>, tool: &Tool) -> String {
+    let all = if request.is_admin() { "?all=true" } else { "" };
+    format!("/v1/tools/{}{all}", url_part(&tool.spec.tool_id))
 }
 
 /// The tool, if the caller may see it.
@@ -119,7 +162,7 @@ async fn tool_page(
     Ok(ToolPage {
         layout: Layout { scripts: &["tool_form.js"], ..layout },
         id: spec.tool_id.clone(),
-        summary: tool.summary.clone(),
+        summary: shorten(&tool.summary, MAX_SUMMARY),
         category: spec.category.as_str().to_owned(),
         properties: properties(spec),
         tab,
@@ -134,10 +177,12 @@ fn properties(spec: &ToolSpec) -> Vec<Chip> {
     let mut chips = vec![plain(spec.side_effects.as_str().to_owned())];
     chips.extend((!spec.requires_confirmation.is_never()).then(|| Chip::new(Tone::Warn, "asks first")));
     chips.extend(spec.idempotent.then(|| plain("idempotent".to_owned())));
-    chips.push(plain(modes.join(", ")));
+    chips.push(plain(format!("in {}", modes.join(", "))));
     chips.push(plain(format!("budget {}", duration(budget))));
     chips.push(plain(spec.version.clone()));
-    chips.extend(spec.tags.iter().cloned().map(plain));
+    // A tag may have the name of a mode, or of an effect.
+    let tag = |tag: &String| plain(format!("#{}", shorten(tag, MAX_CHIP)));
+    chips.extend(spec.tags.iter().take(MAX_TAGS).map(tag));
     chips
 }
 
@@ -157,16 +202,12 @@ fn try_content(
         notices: Vec::new(),
         result: None,
         cannot_save: tool_test::place(request, tool).err(),
+        calls: Vec::new(),
     }
 }
 
-fn result(
-    request: &ApiRequest<'_>,
-    tool: &Tool,
-    args: &Value,
-    mode: Mode,
-    envelope: &std::sync::Arc<Envelope>,
-) -> TryResult {
+fn result(request: &ApiRequest<'_>, tool: &Tool, args: &Value, mode: Mode, made: &OwnCall) -> TryResult {
+    let envelope = &made.envelope;
     let outcome = envelope.outcome.as_ref().map_or_else(|failure| failure.kind.as_str(), |_| "ok");
     let body = json!({ "args": args, "mode": mode });
     // The serialization of the envelope itself has no token.
@@ -175,8 +216,11 @@ fn result(
         outcome: Chip::outcome(outcome),
         duration_ms: envelope.meta.duration,
         execution_id: envelope.meta.execution_id.clone(),
-        envelope: Code::json("Envelope", &value),
-        curl: curl_call(&base_url(request), !request.app.auth.is_open(), &tool.spec.tool_id, &body),
+        href: call_address(&made.session, &envelope.meta.execution_id),
+        envelope: Code::json("Envelope", &value)
+            .with_whole(calls_page::record_address(&made.session, &envelope.meta.execution_id)),
+        curl: Some(curl_call(&base_url(request), !request.app.auth.is_open(), &tool.spec.tool_id, &body))
+            .filter(|command| command.len() <= MAX_TEST),
         args_json: args.to_string(),
         mode: mode.as_str().to_owned(),
         expect_json: tool_test::expectation(&value).to_string(),

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use toolwright_console::format::{pretty, url_part};
+use toolwright_console::format::pretty;
 use toolwright_console::tool_list::tool_path;
 use toolwright_registry::toolset::{Implementation, Tool};
 
@@ -56,9 +56,16 @@ pub(crate) async fn save(mut request: ApiRequest<'_>) -> ApiResult {
     };
     let mode = parse_mode(form.required("mode")?)?;
     let case = json!({ "name": name, "args": value("args")?, "mode": mode, "expect": value("expect")? });
-    let file = write(&directory, &slug(name), &(pretty(&case) + "\n"))?;
-    let saved = url_part(&file.display().to_string());
-    Ok(redirect(&format!("{}?saved={saved}", tool_path(&tool.spec.tool_id))))
+    let slug = slug(name);
+    write(&directory, &slug, &(pretty(&case) + "\n"))?;
+    Ok(redirect(&format!("{}?saved={slug}", tool_path(&tool.spec.tool_id))))
+}
+
+/// The file of a test with this name in an address, if it is there: a link cannot put its own text on the page.
+pub(super) fn saved(request: &ApiRequest<'_>, tool: &Tool, name: &str) -> Option<String> {
+    let directory = place(request, tool).ok()?;
+    let file = directory.join(format!("{name}.json"));
+    (slug(name) == name && file.is_file()).then(|| file.display().to_string())
 }
 
 /// Writes a new file; an existing one stays as it is.

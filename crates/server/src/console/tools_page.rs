@@ -3,7 +3,7 @@
 
 use toolwright_console::Page;
 use toolwright_console::chart::Sparkline;
-use toolwright_console::format::{count, duration, percent, plural, url_part};
+use toolwright_console::format::{count, duration, percent, plural, shorten, url_part};
 use toolwright_console::parts::{Choice, Pager};
 use toolwright_console::tool_list::{Health, ToolRow, ToolsPage};
 use toolwright_contract::{Category, Mode, SideEffects, ToolSpec};
@@ -18,6 +18,8 @@ use crate::rest::audience::Audience;
 
 const PAGE_SIZE: usize = 50;
 const MAX_PAGE: u64 = 1_000_000;
+/// The most characters of a summary.
+const MAX_SUMMARY: usize = 300;
 const SPARKLINE_POINTS: u32 = 20;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
@@ -158,7 +160,7 @@ fn row(tool: &Tool, metrics: Option<&ToolMetrics>) -> ToolRow {
     let budget = spec.latency_budget_ms.as_f64().unwrap_or_default();
     ToolRow {
         id: spec.tool_id.clone(),
-        summary: tool.summary.clone(),
+        summary: shorten(&tool.summary, MAX_SUMMARY),
         category: spec.category.as_str().to_owned(),
         effects: spec.side_effects.as_str().to_owned(),
         asks_first: !spec.requires_confirmation.is_never(),

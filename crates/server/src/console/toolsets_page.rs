@@ -15,6 +15,10 @@ use super::{layout, page};
 use crate::problem::Problem;
 use crate::request::{ApiRequest, ApiResult};
 
+/// The most tools of which the differences are shown, and the most names of a list.
+const MAX_CHANGED: usize = 50;
+const MAX_NAMES: usize = 500;
+
 pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
     let [from, to] = request.query(["from", "to"])?;
     let orchestrator = &request.app.orchestrator;
@@ -70,17 +74,29 @@ async fn load(orchestrator: &Orchestrator, id: &str) -> Result<Runtime, Problem>
 fn compare(old: &Toolset, new: &Toolset) -> Comparison {
     let (before, after): (BTreeSet<&str>, BTreeSet<&str>) = (old.ids().collect(), new.ids().collect());
     let names = |ids: BTreeSet<&str>, others: &BTreeSet<&str>| -> Vec<String> {
-        ids.difference(others).map(|id| (*id).to_owned()).collect()
+        ids.difference(others).take(MAX_NAMES).map(|id| (*id).to_owned()).collect()
     };
-    let changed: Vec<ChangedTool> =
-        before.intersection(&after).filter_map(|id| changes(id, old, new)).collect();
+    let both: Vec<&str> = before.intersection(&after).copied().collect();
+    let changed: Vec<&str> = both.iter().copied().filter(|id| is_changed(id, old, new)).collect();
     Comparison {
         title: String::new(),
-        unchanged: (before.intersection(&after).count() - changed.len()) as u64,
+        counts: [
+            after.len() - both.len(),
+            before.len() - both.len(),
+            changed.len(),
+            both.len() - changed.len(),
+        ]
+        .map(|number| count(number as u64)),
         added: names(after.clone(), &before),
         removed: names(before, &after),
-        changed,
+        changed: changed.iter().take(MAX_CHANGED).filter_map(|id| changes(id, old, new)).collect(),
+        more_changed: changed.iter().skip(MAX_CHANGED).take(MAX_NAMES).map(|id| (*id).to_owned()).collect(),
     }
+}
+
+/// Whether a tool of both toolsets differs. Only then its texts are compared.
+fn is_changed(id: &str, old: &Toolset, new: &Toolset) -> bool {
+    old.get(id) != new.get(id) || old.documentation(id) != new.documentation(id)
 }
 
 /// The differences of a tool in declaration and documentation; `None` if there are none.

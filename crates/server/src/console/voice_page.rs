@@ -1,23 +1,27 @@
 //! `GET /talk`: a conversation by voice. The page talks to `/voice`; without a voice model it offers to write.
 
+use toolwright_console::format::shorten;
 use toolwright_console::parts::{Notice, Tone};
 use toolwright_console::voice::{VoicePage, VoiceTool};
 use toolwright_console::{Layout, Page};
 use toolwright_contract::Mode;
-use toolwright_registry::toolset::{Tool, Toolset};
+use toolwright_orchestrator::DESCRIBE;
+use toolwright_registry::toolset::Tool;
 
 use super::{layout, page};
-use crate::request::{ApiRequest, ApiResult};
+use crate::problem::Problem;
+use crate::request::{ApiRequest, ApiResult, new_session};
 
 const MAX_TOOLS: usize = 8;
+/// The most characters of a summary.
+const MAX_SUMMARY: usize = 300;
 
 pub(crate) async fn show(request: ApiRequest<'_>) -> ApiResult {
     request.query([])?;
     let voice = request.app.options.voice.as_ref();
     let scripts: &[&str] = if voice.is_some() { &["voice-page.js"] } else { &["chat.js"] };
     let layout = Layout { scripts, ..layout(&request, Page::Voice, "Voice").await? };
-    let toolset = request.app.orchestrator.current();
-    let (tools, more_tools) = tools(toolset.toolset(), &request.principal()?.roles);
+    let (tools, more_tools) = tools(&request)?;
     page(&VoicePage {
         layout,
         subline: voice.map_or_else(
@@ -38,17 +42,21 @@ fn how_to_set_up() -> Notice {
     Notice::new(Tone::Info, "No voice model is set up.", text).with_fix(fix)
 }
 
-/// The tools that can be called by voice, and how many are left out.
-fn tools(toolset: &Toolset, roles: &[String]) -> (Vec<VoiceTool>, usize) {
-    let mut usable = toolset.for_mode(Mode::Voice).filter(|tool| tool.spec.admits(roles));
+/// The tools that a voice session of this user may use, and how many are left out.
+fn tools(request: &ApiRequest<'_>) -> Result<(Vec<VoiceTool>, usize), Problem> {
+    let orchestrator = &request.app.orchestrator;
+    let runtime = orchestrator.current();
+    let session = orchestrator.unstored_session(new_session(request.principal()?, Mode::Voice));
+    let visible = orchestrator.visible_tools(&runtime, &session);
+    let mut usable = visible.into_iter().filter(|tool| tool.spec.tool_id != DESCRIBE);
     let first: Vec<VoiceTool> = usable.by_ref().take(MAX_TOOLS).map(row).collect();
-    (first, usable.count())
+    Ok((first, usable.count()))
 }
 
 fn row(tool: &Tool) -> VoiceTool {
     VoiceTool {
         id: tool.spec.tool_id.clone(),
-        summary: tool.summary.clone(),
+        summary: shorten(&tool.summary, MAX_SUMMARY),
         asks_first: !tool.spec.requires_confirmation.is_never(),
     }
 }
