@@ -2,7 +2,7 @@
 
 import { test } from 'node:test';
 
-import { assert, checkLook, keyServer, openServer, withPage } from './support.mjs';
+import { assert, checkLook, keyServer, openServer, watchingServer, withPage } from './support.mjs';
 
 test('the first page says what runs, what is missing and how to connect, in less than 100 KB', async () => {
   const server = await openServer();
@@ -93,7 +93,7 @@ test('on a phone the menu opens and closes', async () => {
   });
 });
 
-test('every page can be reached and used with the keyboard', async () => {
+test('the first Tab leads past the navigation', async () => {
   await withPage(await openServer(), {}, async (page) => {
     await page.goto('/');
     await page.keyboard.press('Tab');
@@ -101,5 +101,18 @@ test('every page can be reached and used with the keyboard', async () => {
     await page.keyboard.press('Enter');
     await page.keyboard.press('Tab');
     assert.equal(await page.evaluate(() => document.activeElement.closest('main') !== null), true);
+  });
+});
+
+test('the setup says what is broken, and how to fix it', async () => {
+  await withPage(await watchingServer(), {}, async (page) => {
+    await page.goto('/');
+    const row = page.locator('#setup li', { hasText: 'calendar' });
+    await row.locator('.chip.bad', { hasText: 'broken' }).waitFor();
+    assert.match(await row.innerText(), /127\.0\.0\.1:9[^]*Fix[^]*\[calendar\]/);
+    assert.match(await page.locator('#state').innerText(), /The calendar does not work:/);
+    const working = page.locator('#setup li', { hasText: 'store' });
+    await working.locator('.chip.ok').waitFor();
+    await checkLook(page, 'home-broken');
   });
 });

@@ -66,6 +66,8 @@ function makeProject(name, settings, modelPort) {
   copy('demo/kb', 'kb');
   copy('tests/browser/tools', 'tools');
   copy('tests/chat-clients/tools', 'tools');
+  // Documentation of a megabyte. A build refuses characters that turn its direction.
+  fs.appendFileSync(path.join(project, 'tools/hostile-text/doc.md'), '\n<script>window.hacked = 1</script>'.repeat(30_000));
   for (const tool of ['get-weather', 'delete-item', 'flaky']) {
     const handler = path.join(project, 'tools', tool, 'handler.js');
     fs.writeFileSync(handler, fs.readFileSync(handler, 'utf8').replaceAll('{{PORT}}', modelPort));
@@ -117,9 +119,18 @@ export async function voiceServer(name, ...utterances) {
   return serve(project);
 }
 
-/** Watches its tools. */
+/** Watches its tools. Its calendar cannot be reached, which its setup has to say. */
 export const watchingServer = once('watching', async () =>
-  serve(makeProject('watching', '[agent]\nprovider = "offline"\n', await model()), '--watch'));
+  serve(makeProject('watching', '[agent]\nprovider = "offline"\n[calendar]\nurl = "http://127.0.0.1:9/"\n', await model()),
+    '--watch'));
+
+/** Its store is edited behind its back. */
+export const brokenServer = once('broken', async () =>
+  serve(makeProject('broken', '[agent]\nprovider = "offline"\n', await model())));
+
+/** Has nothing in its store but what its only test makes. */
+export const emptyServer = once('empty', async () =>
+  serve(makeProject('empty', '[agent]\nprovider = "offline"\n', await model())));
 
 /** The path of a file of a tool. */
 export const toolFile = (server, file) => path.join(server.project, 'tools', file);
@@ -165,6 +176,7 @@ export async function withPage(server, { signedInAs, allowed = [], viewport = DE
   });
   page.setDefaultTimeout(60_000);
   try {
+    await context.grantPermissions(['clipboard-read', 'clipboard-write']);
     if (signedInAs) await signIn(page, server.keys[signedInAs]);
     await body(page);
     assert.equal(await page.evaluate(() => window.hacked), undefined, 'a hostile text ran as a script');
@@ -205,6 +217,31 @@ export async function checkLook(page, name) {
   }
   await page.setViewportSize(DESKTOP);
   await page.emulateMedia({ colorScheme: 'light' });
+}
+
+/** Presses Tab until this element has the focus, which must be seen on each element on the way. */
+export async function tabTo(page, target) {
+  const wanted = await target.elementHandle();
+  for (let presses = 0; presses < 150; presses += 1) {
+    await page.keyboard.press('Tab');
+    if (await hasVisibleFocus(page, wanted)) return;
+  }
+  throw new Error(`${target} is not reached with Tab`);
+}
+
+/** Whether the focus is on `wanted`. It must be seen wherever it is: by a line around, or by another colour. */
+async function hasVisibleFocus(page, wanted) {
+  const focus = await page.evaluate((element) => {
+    const active = document.activeElement;
+    if (active === document.body) return { isThere: false, isSeen: true };
+    const { outlineStyle, outlineWidth, boxShadow } = getComputedStyle(active);
+    const box = active.getBoundingClientRect();
+    const isSeen = box.width > 0 && box.height > 0
+      && ((outlineStyle !== 'none' && parseFloat(outlineWidth) > 0) || boxShadow !== 'none');
+    return { isThere: active === element, isSeen, html: active.outerHTML.slice(0, 200) };
+  }, wanted);
+  assert.ok(focus.isSeen, `the focus is not seen on ${page.url()}: ${focus.html}`);
+  return focus.isThere;
 }
 
 /** On a phone nothing scrolls sideways, and axe finds nothing serious. */

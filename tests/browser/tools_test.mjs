@@ -1,10 +1,11 @@
 // Tools: the list, a tool's page, the form to try it, tests, the prompt.
 
 import { test } from 'node:test';
+import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 
-import { assert, checkLook, openServer, withPage } from './support.mjs';
+import { assert, checkLook, openServer, toolwright, withPage } from './support.mjs';
 
 test('tools are searched and filtered, and the filters are in the address', async () => {
   await withPage(await openServer(), {}, async (page) => {
@@ -170,11 +171,70 @@ test('a call is saved as a test of the tool', async () => {
     await page.getByRole('button', { name: 'Call validate_email' }).click();
     await page.getByLabel('Save this call as a test').fill('an address of the studio is valid');
     await page.getByRole('button', { name: 'Save as test' }).click();
-    await page.locator('.notice').first().waitFor();
+    const notice = page.locator('.notice.ok', { hasText: 'The test is saved.' });
+    assert.match(await notice.innerText(), /tests\/an-address-of-the-studio-is-valid\.json/);
+    await checkLook(page, 'tool-saved');
   });
   const tests = path.join(server.project, 'tools/validate-email/tests');
   const texts = fs.readdirSync(tests).map((name) => fs.readFileSync(path.join(tests, name), 'utf8'));
   assert.ok(texts.some((text) => text.includes('mira@studio.example')), texts.join());
+  const ran = toolwright(server.project, 'test', '--only', 'validate_email');
+  assert.match(ran, /an address of the studio is valid/);
+});
+
+test('a call in another mode is copied as curl, which makes the same call', async () => {
+  const server = await openServer();
+  await withPage(server, {}, async (page) => {
+    await page.goto('/tools/write_note');
+    await page.getByLabel('Mode').selectOption('voice');
+    await page.getByLabel(/^note/).fill("Ines' note: \u202E<b>");
+    await page.getByRole('button', { name: 'Call write_note' }).click();
+    const result = page.locator('section', { has: page.getByRole('heading', { name: 'Result' }) });
+    await result.getByText('"ok": true').waitFor();
+    assert.equal(await page.getByLabel('Mode').inputValue(), 'voice');
+    assert.match(await result.locator('pre').innerText(), /Ines' note: \\u202e<b>/);
+    await result.getByRole('button', { name: 'Copy as curl' }).click();
+    await result.getByRole('button', { name: 'Copied' }).waitFor();
+    const command = await page.evaluate(() => navigator.clipboard.readText());
+    const { ok, data, meta } = JSON.parse(execFileSync('bash', ['-c', `${command} --silent`], { encoding: 'utf8' }));
+    assert.deepEqual([ok, data], [true, { note: "Ines' note: \u202E<b>" }]);
+    // The page of the form's call, and the session of it, say the mode.
+    await result.locator('header a').click();
+    await page.getByRole('link', { name: 'its session' }).click();
+    assert.match(await page.locator('.stats').innerText(), /Mode\s*voice/i);
+    assert.ok(meta.executionId);
+  });
+});
+
+test('the page of a tool has its last calls', async () => {
+  await withPage(await openServer(), {}, async (page) => {
+    await page.goto('/tools/busy');
+    await page.getByRole('button', { name: 'Call busy' }).click();
+    const recent = page.getByRole('region', { name: 'Recent calls' });
+    await recent.locator('tbody tr', { hasText: 'TRANSIENT' }).first().waitFor();
+    await recent.locator('tbody').getByRole('link', { name: 'busy' }).first().click();
+    await page.getByRole('heading', { name: 'Steps' }).waitFor();
+    const steps = await page.locator('.steps tbody th').allInnerTexts();
+    assert.deepEqual(steps.filter((step) => /run|backoff/.test(step)), ['run 1', 'backoff', 'run 2']);
+  });
+});
+
+test('every provider has its form of a tool, and says what it cannot express', async () => {
+  await withPage(await openServer(), {}, async (page) => {
+    await page.goto('/tools/nested_form?tab=models');
+    const views = page.locator('.views > section');
+    const titles = await views.getByRole('heading').allInnerTexts();
+    assert.ok(titles.length >= 8, titles.join());
+    for (const name of ['OpenAI', 'Anthropic', 'Gemini', 'Ollama', 'Model Context Protocol']) {
+      assert.ok(titles.some((title) => title.includes(name)), `${name} is not among ${titles}`);
+    }
+    const losses = await views.locator('li').allInnerTexts();
+    assert.ok(losses.length >= 3, losses.join('\n'));
+    assert.ok(losses.some((loss) => loss.startsWith('/')), losses.join('\n'));
+    const complete = await views.filter({ hasText: 'nothing lost' }).count();
+    const lossy = await views.filter({ has: page.locator('.chip.warn', { hasText: /^\d+ lost$/ }) }).count();
+    assert.deepEqual([complete + lossy, complete > 0, lossy > 0], [titles.length, true, true]);
+  });
 });
 
 test('a tool that asks first waits for approval when it is tried', async () => {
@@ -199,6 +259,9 @@ test('hostile documentation, names and descriptions stay text', async () => {
       await page.goto(link);
       assert.equal(await page.locator('main :is(img, iframe, script, a[href^="javascript"], a[href^="data"])').count(), 0, link);
     }
+    await page.goto('/tools/hostile_text?tab=documentation');
+    await page.getByText('This is only the beginning.').waitFor();
+    assert.ok((await page.content()).length < 500_000, 'the whole documentation is in the page');
     await page.goto('/tools/hostile_text');
     await page.getByLabel(/^text/).fill('<script>window.hacked = 1</script>\u202E</textarea>');
     await page.getByRole('button', { name: 'Call hostile_text' }).click();

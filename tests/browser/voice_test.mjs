@@ -56,6 +56,14 @@ test('a spoken conversation: interrupted, with a call, a spoken confirmation, an
     await page.locator('#countdown-left', { hasText: /0:\d\d/ }).waitFor();
     const heard = await page.evaluate(() => document.querySelectorAll('.msg').length);
     assert.equal(heard, 0);
+    // What was spoken is measured.
+    await page.goto('/usage');
+    for (const name of ['Voice: first audio', 'Voice: calls']) {
+      const chart = page.locator('section', { has: page.getByRole('heading', { name, exact: true }) });
+      await chart.getByText('As a table').click();
+      const cells = await chart.locator('td.num').allInnerTexts();
+      assert.ok(cells.some((cell) => /\d+ ms|\d s/.test(cell)), `${name} has no data: ${cells}`);
+    }
   });
 });
 

@@ -1,0 +1,3 @@
+export async function execute({ args }) {
+  return { ok: true, data: { note: args.note } };
+}
