@@ -81,7 +81,7 @@ async function serve(project, ...args) {
   const env = { ...process.env, NO_COLOR: '1', TOOLWRIGHT_LOG: 'warn', VOICE_KEY: 'k' };
   for (const name of ['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'GEMINI_API_KEY']) delete env[name];
   const { child, match } = await start(program, ['serve', '--listen', '127.0.0.1:0', '--access-log', 'false', ...args],
-    { cwd: project, env, pattern: /http:\/\/(127\.0\.0\.1:\d+)[^]*the agent answers/ });
+    { cwd: project, env, pattern: /http:\/\/(127\.0\.0\.1:\d+)[^]*(?:the agent answers|the offline agent)/ });
   return { project, url: `http://${match[1]}`, child };
 }
 
@@ -121,7 +121,7 @@ export async function voiceServer(name, ...utterances) {
 
 /** Watches its tools. Its calendar cannot be reached, which its setup has to say. */
 export const watchingServer = once('watching', async () =>
-  serve(makeProject('watching', '[agent]\nprovider = "offline"\n[calendar]\nurl = "http://127.0.0.1:9/"\n', await model()),
+  serve(makeProject('watching', '[agent]\nprovider = "offline"\n[calendar]\norganizer = "studio@example.org"\nurl = "http://127.0.0.1:9/"\n', await model()),
     '--watch'));
 
 /** Its store is edited behind its back. */
