@@ -29,13 +29,12 @@ async fn main() {
     let calls: u64 = arguments.next().map_or(1_000_000, |text| text.parse().unwrap());
     let parent = arguments.next().unwrap_or_else(|| ".".to_owned());
     let is_kept = arguments.next().is_some_and(|word| word == "keep");
+    if is_kept {
+        return write_store(&std::path::Path::new(&parent).join("state.db"), calls).await;
+    }
     let directory = tempfile::tempdir_in(&parent).unwrap();
     let path = directory.path().join("state.db");
     write_store(&path, calls).await;
-    if is_kept {
-        std::fs::rename(&path, std::path::Path::new(&parent).join("state.db")).unwrap();
-        return;
-    }
     measure(&path, calls).await;
 }
 

@@ -102,7 +102,7 @@ fn suggestions(request: &ApiRequest<'_>, runtime: &Runtime) -> Result<Vec<String
 
 /// A session in text that the user could begin.
 pub(super) fn text_session(request: &ApiRequest<'_>) -> Result<SessionRecord, Problem> {
-    Ok(request.app.orchestrator.unstored_session(new_session(request.principal()?, Mode::Text)))
+    Ok(request.app.orchestrator.ephemeral_session(new_session(request.principal()?, Mode::Text)))
 }
 
 /// The first example of the documentation of each tool that changes nothing and that the session may use, with its

@@ -34,7 +34,7 @@ pub(super) fn may_search(request: &ApiRequest<'_>) -> Result<bool, Problem> {
     let (Some(tool), true) = (tool, request.app.options.knowledge_base.is_some()) else { return Ok(true) };
     let principal = request.principal()?;
     let may_use = |mode: &Mode| {
-        let session = orchestrator.unstored_session(new_session(principal, *mode));
+        let session = orchestrator.ephemeral_session(new_session(principal, *mode));
         orchestrator.is_visible(&runtime, &session, &tool.spec)
     };
     Ok(request.is_admin() || Mode::ALL.iter().any(may_use))

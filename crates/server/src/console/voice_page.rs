@@ -46,7 +46,7 @@ fn how_to_set_up() -> Notice {
 fn tools(request: &ApiRequest<'_>) -> Result<(Vec<VoiceTool>, usize), Problem> {
     let orchestrator = &request.app.orchestrator;
     let runtime = orchestrator.current();
-    let session = orchestrator.unstored_session(new_session(request.principal()?, Mode::Voice));
+    let session = orchestrator.ephemeral_session(new_session(request.principal()?, Mode::Voice));
     let visible = orchestrator.visible_tools(&runtime, &session);
     let mut usable = visible.into_iter().filter(|tool| tool.spec.tool_id != DESCRIBE);
     let first: Vec<VoiceTool> = usable.by_ref().take(MAX_TOOLS).map(row).collect();
