@@ -33,7 +33,7 @@ pub enum Change {
     },
     /// An execution was settled. The envelope has the form that [`Journal::serialize`] gave it.
     Settlement {
-        number: u64,
+        call: CallRow,
         envelope: String,
         args: Option<Arc<str>>,
         audit: AuditText,
@@ -76,6 +76,17 @@ impl AuditText {
     pub fn new(entry: &AuditEntry) -> Self {
         Self { text: chain::text(entry), keys: AuditKeys::new(entry) }
     }
+}
+
+/// The row of an execution without its result. A settlement has it too: the claim's own write may have been lost.
+#[derive(Debug, Clone)]
+pub struct CallRow {
+    pub number: u64,
+    pub session: String,
+    pub execution: Arc<str>,
+    pub digest: [u8; 32],
+    pub idempotent: bool,
+    pub claimed_at: i64,
 }
 
 impl Change {

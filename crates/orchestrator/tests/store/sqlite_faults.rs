@@ -170,6 +170,22 @@ async fn a_store_recovers_from_a_full_disk() {
     assert_eq!(entries(&verified(&*store).await), [before, gap(1, NOW, NOW), large, after]);
 }
 
+#[tokio::test]
+async fn a_result_is_recorded_also_if_the_write_of_its_claim_was_lost() {
+    let (fixture, store, faults) = with_faults().await;
+    let call = Claim { durability: Durability::Relaxed, ..claim("s", "c") };
+    faults.set(Fault::CommitFails);
+    assert_eq!(store.claim(call.clone()).await, Ok(ClaimOutcome::New));
+    assert!(is_unavailable(store.flush().await));
+    faults.set(Fault::None);
+    let settled = settlement(&call);
+    store.settle(settled.clone()).await.unwrap();
+    store.flush().await.unwrap();
+    drop(store);
+    let fixture = fixture.restart().await;
+    assert_eq!(fixture.store().claim(call).await, Ok(ClaimOutcome::Finished(settled.envelope)));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_failed_change_does_not_fail_the_others() {
     let (_fixture, store, faults) = with_faults().await;

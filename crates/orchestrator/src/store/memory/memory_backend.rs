@@ -11,7 +11,7 @@ use super::evicted::id_hash;
 use super::session_entry::{ExecutionStage, SessionEntry};
 use super::{Memory, lock};
 use crate::store::audit_query::{AuditPage, AuditQuery};
-use crate::store::journal::{AuditText, Change, Deletion, Journal, LostChanges};
+use crate::store::journal::{AuditText, CallRow, Change, Deletion, Journal, LostChanges};
 use crate::store::records::{
     AuditEntry, AuditRow, BlockRecord, Claim, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Decision,
     Durability, ExecutionRecord, ExecutionStatus, MinuteRecord, PendingQuery, PendingScope, SessionPage,
@@ -129,7 +129,15 @@ impl<J: Journal> Backend for Memory<J> {
             let entry = shard.get_mut(&session).ok_or_else(|| Error::NoSession(session.clone()))?;
             entry.executions.get_mut(&*execution).filter(|known| known.is_unsettled()).map(|known| {
                 known.args = args.clone();
-                let change = Change::Settlement { number: known.number, envelope: text, args, audit };
+                let call = CallRow {
+                    number: known.number,
+                    session: session.clone(),
+                    execution: Arc::clone(&execution),
+                    digest: known.digest,
+                    idempotent: known.idempotent,
+                    claimed_at: known.claimed_at,
+                };
+                let change = Change::Settlement { call, envelope: text, args, audit };
                 let written = self.journal.write(change, durability);
                 known.stage = match durability {
                     Durability::Committed if !written.is_ready() => ExecutionStage::Settling(envelope),

@@ -2,6 +2,7 @@
 //! entries in rows of many.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use rusqlite::{CachedStatement, Connection};
@@ -10,7 +11,7 @@ use serde::Serialize;
 use super::{audit_compression, conversation_rows, schema, signed, sqlite_audit};
 use crate::store::audit_segment::SegmentBuilder;
 use crate::store::chain::Chain;
-use crate::store::journal::{AuditText, Change, Deletion};
+use crate::store::journal::{AuditText, CallRow, Change, Deletion};
 use crate::store::records::{BlockRecord, Claim, MinuteRecord, SessionRecord, ToolsetInfo, ToolsetRecord};
 use crate::store::{Error, RETENTION_MS, Result};
 
@@ -29,8 +30,7 @@ pub struct AuditEnd {
 /// The changes of a transaction that are not written yet. `'a` is the lifetime of the changes.
 pub struct Batch<'c, 'a> {
     connection: &'c Connection,
-    insert_call: CachedStatement<'c>,
-    update_envelope: CachedStatement<'c>,
+    write_call: CachedStatement<'c>,
     insert_audit: CachedStatement<'c>,
     end: AuditEnd,
     /// Claims. Most are settled in the same batch, and become one row.
@@ -52,16 +52,15 @@ struct AuditRowBuilder {
 
 impl<'c, 'a> Batch<'c, 'a> {
     pub fn new(connection: &'c Connection, end: AuditEnd) -> Result<Self> {
-        let call =
-            "INSERT OR REPLACE INTO calls (number, session, execution, digest, idempotent, at, envelope, args)
-                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-        let envelope = "UPDATE calls SET envelope = ?2, args = ?3 WHERE number = ?1";
+        let call = "INSERT INTO calls (number, session, execution, digest, idempotent, at, envelope, args)
+                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+                    ON CONFLICT (number) DO UPDATE SET
+                        at = excluded.at, envelope = excluded.envelope, args = excluded.args";
         let audit = "INSERT INTO audit (number, chain, position, previous, hash, entry)
                      VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         Ok(Self {
             connection,
-            insert_call: connection.prepare_cached(call)?,
-            update_envelope: connection.prepare_cached(envelope)?,
+            write_call: connection.prepare_cached(call)?,
             insert_audit: connection.prepare_cached(audit)?,
             end,
             claims: HashMap::default(),
@@ -82,13 +81,9 @@ impl<'c, 'a> Batch<'c, 'a> {
                     write_record(self.connection, "confirmations", &used.id, &**used)?;
                 }
             }
-            Change::Settlement { number, envelope, args, audit } => {
-                match self.claims.remove(number) {
-                    Some(claim) => self.write_call(*number, claim, Some(envelope), args.as_deref())?,
-                    None => {
-                        _ = self.update_envelope.execute((signed(*number), envelope, args.as_deref()))?;
-                    }
-                }
+            Change::Settlement { call, envelope, args, audit } => {
+                self.claims.remove(&call.number);
+                self.write_call(call, Some(envelope), args.as_deref())?;
                 self.append_audit(audit)?;
             }
             Change::Confirmation(record) => {
@@ -131,19 +126,34 @@ impl<'c, 'a> Batch<'c, 'a> {
         }
         let mut claims: Vec<_> = self.claims.drain().collect();
         claims.sort_unstable_by_key(|(number, _)| *number);
-        claims.into_iter().try_for_each(|(number, claim)| self.write_call(number, claim, None, None))
+        claims.into_iter().try_for_each(|(number, claim)| {
+            let Claim { session, execution, digest, idempotent, now, .. } = claim;
+            let (session, execution) = (session.clone(), Arc::clone(execution));
+            let call = CallRow {
+                number,
+                session,
+                execution,
+                digest: *digest,
+                idempotent: *idempotent,
+                claimed_at: *now,
+            };
+            self.write_call(&call, None, None)
+        })
     }
 
-    fn write_call(
-        &mut self,
-        number: u64,
-        claim: &Claim,
-        envelope: Option<&String>,
-        args: Option<&str>,
-    ) -> Result<()> {
-        let Claim { session, execution, digest, idempotent, now, .. } = claim;
-        let row = (signed(number), session, &**execution, digest.as_slice(), idempotent, now, envelope, args);
-        self.insert_call.execute(row)?;
+    fn write_call(&mut self, call: &CallRow, envelope: Option<&String>, args: Option<&str>) -> Result<()> {
+        let CallRow { number, session, execution, digest, idempotent, claimed_at } = call;
+        let row = (
+            signed(*number),
+            session,
+            &**execution,
+            digest.as_slice(),
+            idempotent,
+            claimed_at,
+            envelope,
+            args,
+        );
+        self.write_call.execute(row)?;
         Ok(())
     }
 
