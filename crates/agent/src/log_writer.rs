@@ -13,6 +13,9 @@ use crate::live_turn::{LiveTurn, is_piece};
 /// How long streamed text is buffered before it is stored: the maximum that a killed process loses.
 const STORE_INTERVAL: Duration = Duration::from_millis(250);
 
+/// The pause between two attempts to close a log.
+const CLOSE_RETRY: Duration = Duration::from_secs(1);
+
 /// Turn id of a writer that only repairs the log.
 pub(crate) const RECORDING: &str = "";
 
@@ -158,10 +161,19 @@ impl LogWriter {
         if let Err(error) = self.store(Durability::Committed).await {
             tracing::error!(session = self.session, "could not store the end of a turn: {error}");
         }
-        if let Err(error) = self.orchestrator.store().close_log(&self.session, &self.name).await {
+        let name = std::mem::take(&mut self.name);
+        if let Err(error) = self.orchestrator.store().close_log(&self.session, &name).await {
             tracing::error!(session = self.session, "could not close a conversation: {error}");
+            tokio::spawn(close_later(self.orchestrator.clone(), self.session.clone(), name));
         }
-        self.name.clear();
+    }
+}
+
+/// Closes a log as soon as the store can be reached. Until then its writer seems to run, and nobody else can write it.
+async fn close_later(orchestrator: Orchestrator, session: String, name: String) {
+    while let Err(error) = orchestrator.store().close_log(&session, &name).await {
+        tracing::debug!(session, "could not close a conversation: {error}");
+        tokio::time::sleep(CLOSE_RETRY).await;
     }
 }
 
@@ -175,11 +187,7 @@ impl Drop for LogWriter {
         let (orchestrator, session, name) =
             (self.orchestrator.clone(), std::mem::take(&mut self.session), std::mem::take(&mut self.name));
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                if let Err(error) = orchestrator.store().close_log(&session, &name).await {
-                    tracing::error!(session, "could not close a conversation: {error}");
-                }
-            });
+            runtime.spawn(close_later(orchestrator, session, name));
         }
     }
 }
