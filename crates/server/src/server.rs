@@ -199,11 +199,12 @@ async fn finish(app: &App, connections: &ConnectionTable) -> bool {
     if let Err(error) = app.orchestrator.save_minutes(i64::MAX).await {
         tracing::error!("could not store the numbers of the last minute: {error}");
     }
-    let flushed = app.orchestrator.store().flush().await;
-    if let Err(error) = &flushed {
-        tracing::error!("could not flush the store: {error}");
+    let store = app.orchestrator.store();
+    if let Err(error) = store.flush().await {
+        tracing::error!("could not write all changes to the store: {error}");
     }
-    are_closed && is_idle && flushed.is_ok()
+    // The first flush reports also what could not be written earlier; the second, whether the rest is stored.
+    are_closed && is_idle && store.flush().await.is_ok()
 }
 
 /// Ends the voice sessions, and waits until their clients have received `ended`.
