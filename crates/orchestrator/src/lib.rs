@@ -44,6 +44,7 @@ mod run;
 mod runtime;
 pub mod series;
 pub mod session;
+mod session_clients;
 pub mod session_state;
 mod session_watch;
 mod settlement;
