@@ -10,7 +10,7 @@ use crate::confirmation_token::{self, Approver, Error};
 use crate::deferred_results::DeferredResult;
 use crate::execution::Execution;
 use crate::finish::{EndRecord, ExecutionEnd};
-use crate::gate::{self, GateInput, GateRefusal, RateTokens, role};
+use crate::gate::{self, CallRates, GateInput, GateRefusal, role};
 use crate::orchestrator::Orchestrator;
 use crate::redaction;
 use crate::refusal::unknown_outcome;
@@ -297,9 +297,11 @@ impl Orchestrator {
             // If this is interrupted, the call must not be claimed again.
             idempotent: false,
             charges: Vec::new(),
+            rates: Vec::new(),
             confirmation: (end == ExecutionEnd::Closed).then(|| request.id.clone()),
             now,
             durability,
+            lease: None,
         };
         let is_claimed = self.0.store.claim(claim).await? == ClaimOutcome::New;
         if !is_claimed && end == ExecutionEnd::Closed {
@@ -418,7 +420,7 @@ impl Orchestrator {
             is_charged: false,
             args: &mut edited,
             clamped: Map::new(),
-            rate_tokens: RateTokens::default(),
+            rates: CallRates::default(),
         };
         match gate::check(gate::OF_EDITED_ARGUMENTS, &mut input) {
             Ok(()) => {

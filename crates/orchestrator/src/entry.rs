@@ -19,7 +19,7 @@ use crate::admission::{Admission, ClaimKind};
 use crate::describe::{DESCRIBE, describe};
 use crate::execution::{Execution, replayed};
 use crate::finish::ExecutionEnd;
-use crate::gate::RateTokens;
+use crate::gate::CallRates;
 use crate::ids;
 use crate::in_flight::{self, CallSlot, EnterOutcome, ResultReceiver};
 use crate::invocation::{Invocation, LazyCancel};
@@ -142,7 +142,8 @@ impl Orchestrator {
             retries: 0,
             handler_entries: Vec::new(),
             is_charged: false,
-            rate_tokens: RateTokens::default(),
+            rates: CallRates::default(),
+            lease: 0,
             steps: StepTimer::new(CallStep::Resolve, started),
             recorded_args: None,
         })

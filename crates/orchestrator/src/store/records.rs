@@ -7,6 +7,7 @@ use serde_json::Value;
 use toolwright_contract::{Mode, Principal};
 
 use super::SharedEnvelope;
+use super::rate_windows::{RateCharge, RateExceeded};
 use super::spent::{Charge, Spent, spent_or_retrievals};
 use crate::steps::Steps;
 
@@ -170,10 +171,14 @@ pub struct Claim {
     pub idempotent: bool,
     /// Its costs. The turn that is current when it is claimed pays.
     pub charges: Vec<Charge>,
+    /// The rate limits that it counts for, in the order in which they refuse it.
+    pub rates: Vec<RateCharge>,
     /// The confirmation that it uses up.
     pub confirmation: Option<String>,
     pub now: i64,
     pub durability: Durability,
+    /// The [`Store::lease`](super::Store::lease) that the claim has to belong to; `None`: the current one.
+    pub lease: Option<u64>,
 }
 
 /// Whether an execution may run.
@@ -191,8 +196,12 @@ pub enum ClaimOutcome {
     Conflict,
     /// A charge would exceed its limit.
     OverBudget { meter: String, spent: u32 },
+    /// A rate limit is used up.
+    RateLimited(RateExceeded),
     /// The confirmation is not approved, or was used already.
     Unapproved,
+    /// The lease that it has to belong to has expired: nothing was claimed.
+    LeaseExpired,
 }
 
 /// A claimed execution.
@@ -233,6 +242,8 @@ pub enum SettleOutcome {
     Recorded,
     /// An earlier settlement has recorded this envelope.
     AlreadySettled(SharedEnvelope),
+    /// Another process has taken this one for dead and claimed the execution: its settlement counts.
+    TakenOver,
     /// The execution was never claimed.
     Unclaimed,
 }

@@ -77,9 +77,11 @@ pub fn claim(session: &str, execution: &str) -> Claim {
         digest: [7; 32],
         idempotent: false,
         charges: Vec::new(),
+        rates: Vec::new(),
         confirmation: None,
         now: NOW,
         durability: Durability::Committed,
+        lease: None,
     }
 }
 

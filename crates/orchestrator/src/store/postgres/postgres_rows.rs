@@ -10,6 +10,7 @@ use tokio_postgres::types::FromSqlOwned;
 use toolwright_contract::Envelope;
 
 use crate::store::chain;
+use crate::store::rate_windows::RateExceeded;
 use crate::store::records::{
     AuditRow, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Decision, Durability, ExecutionRecord,
     ExecutionStatus, SessionRecord, ToolsetInfo,
@@ -165,9 +166,23 @@ pub(super) fn claim_outcome(row: &Row) -> Result<Option<ClaimOutcome>> {
             let spent = u32::try_from(get::<i64>(row, "exceeded_spent")?).unwrap_or(u32::MAX);
             ClaimOutcome::OverBudget { meter: get(row, "exceeded_meter")?, spent }
         }
+        "rate_limited" => match rate_exceeded(row)? {
+            Some(exceeded) => ClaimOutcome::RateLimited(exceeded),
+            None => return Err(Error::Corrupt("a claim exceeds a rate limit without a place".to_owned())),
+        },
         "unapproved" => ClaimOutcome::Unapproved,
+        "lease_expired" => ClaimOutcome::LeaseExpired,
         "no_session" => return Ok(None),
         other => return Err(Error::Corrupt(format!("a claim was decided as {other}"))),
+    }))
+}
+
+/// From `exceeded_place` and `wait_ms`; `None` if no rate limit is used up.
+pub(super) fn rate_exceeded(row: &Row) -> Result<Option<RateExceeded>> {
+    let Some(place) = get::<Option<i64>>(row, "exceeded_place")? else { return Ok(None) };
+    Ok(Some(RateExceeded {
+        place: usize::try_from(place - 1).unwrap_or_default(),
+        wait_ms: get(row, "wait_ms")?,
     }))
 }
 
