@@ -69,6 +69,8 @@ impl Orchestrator {
             expires_at: execution.now.saturating_add(self.0.policy.confirmation_ms),
             status: ConfirmationStatus::Pending,
             decided_by: None,
+            approver: None,
+            edits: Vec::new(),
             reason: None,
             roles: Some(execution.session.principal.roles.clone()),
         };

@@ -212,6 +212,8 @@ impl Execution {
             org: self.session.principal.org.clone(),
             parent: self.parent_id().map(str::to_owned),
             steps: self.steps.steps(),
+            approver: self.approval.as_ref().and_then(|approval| approval.approver.clone()),
+            edits: self.approval.as_ref().map(|approval| approval.edits.clone()).unwrap_or_default(),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Knows nothing of HTTP, WebSocket, JSON-RPC or model providers.
 
 mod admission;
+mod argument_edits;
 mod block;
 mod builtin;
 mod call_feed;

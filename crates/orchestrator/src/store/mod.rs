@@ -53,10 +53,10 @@ pub use postgres::Postgres;
 pub use rate_windows::{RateCharge, RateExceeded};
 pub(crate) use records::PENDING_END;
 pub use records::{
-    AuditEntry, AuditRow, BlockRecord, Claim, ClaimOutcome, ConfirmationRecord, ConfirmationStatus, Decision,
-    Durability, ExecutionRecord, ExecutionStatus, MinuteRecord, PendingQuery, PendingScope, SessionPage,
-    SessionQuery, SessionRecord, SessionStatus, SettleOutcome, Settlement, SweepOutcome, ToolsetInfo,
-    ToolsetRecord,
+    ApproverRecord, ArgumentEdit, AuditEntry, AuditRow, BlockRecord, Claim, ClaimOutcome, ConfirmationRecord,
+    ConfirmationStatus, Decision, Durability, ExecutionRecord, ExecutionStatus, MinuteRecord, PendingQuery,
+    PendingScope, SessionPage, SessionQuery, SessionRecord, SessionStatus, SettleOutcome, Settlement,
+    SweepOutcome, ToolsetInfo, ToolsetRecord,
 };
 pub use spent::{Charge, MeterScope, RETRIEVAL_METER, Spent};
 pub use sqlite::Sqlite;

@@ -285,8 +285,14 @@ pub struct ConfirmationRecord {
     pub expires_at: i64,
     #[serde(rename = "answer")]
     pub status: ConfirmationStatus,
-    /// The approver.
+    /// The approver's name.
     pub decided_by: Option<String>,
+    /// The approver. `None` before there is one, and in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approver: Option<ApproverRecord>,
+    /// The changes of the arguments by the approver, without secrets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edits: Vec<ArgumentEdit>,
     /// Why it was rejected.
     pub reason: Option<String>,
     /// The caller's roles at the time of the call or of the approval; `None`: those of the session.
@@ -336,9 +342,11 @@ impl ConfirmationRecord {
 
     pub(super) fn with_decision(&self, decision: Decision) -> Self {
         match decision {
-            Decision::Approve { by, args, redacted_args, roles } => Self {
+            Decision::Approve { by, args, redacted_args, edits, roles } => Self {
                 status: ConfirmationStatus::Approved,
-                decided_by: Some(by),
+                decided_by: Some(by.id.clone()),
+                approver: Some(by),
+                edits,
                 is_edited: args != self.args,
                 args,
                 redacted_args,
@@ -346,7 +354,13 @@ impl ConfirmationRecord {
                 ..self.clone()
             },
             Decision::Reject { by, reason } => {
-                Self { decided_by: Some(by), reason, ..self.without_secrets(ConfirmationStatus::Rejected) }
+                let decided_by = Some(by.id.clone());
+                Self {
+                    decided_by,
+                    approver: Some(by),
+                    reason,
+                    ..self.without_secrets(ConfirmationStatus::Rejected)
+                }
             }
         }
     }
@@ -403,17 +417,49 @@ pub enum ConfirmationStatus {
 pub enum Decision {
     /// With the arguments to run, which the approver may have edited.
     Approve {
-        by: String,
+        by: ApproverRecord,
         args: Value,
         /// See [`ConfirmationRecord::redacted_args`].
         redacted_args: Option<Value>,
+        /// See [`ConfirmationRecord::edits`].
+        edits: Vec<ArgumentEdit>,
         /// The caller's present roles, if they have approved the call themselves.
         roles: Option<Vec<String>>,
     },
     Reject {
-        by: String,
+        by: ApproverRecord,
         reason: Option<String>,
     },
+}
+
+/// Who has answered a confirmation request.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApproverRecord {
+    pub id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub org: Option<String>,
+    /// How they have proved that the request was theirs: `token`, `conversation` or `transport`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub via: String,
+}
+
+impl From<&str> for ApproverRecord {
+    /// An approver of whom only the name is known.
+    fn from(id: &str) -> Self {
+        Self { id: id.to_owned(), ..Self::default() }
+    }
+}
+
+/// A change of an argument by an approver.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ArgumentEdit {
+    /// A JSON pointer.
+    pub path: String,
+    /// The value before and after, for people: without secrets. `None`: there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Value>,
 }
 
 /// The numbers of one minute, as one process has counted them.
@@ -456,9 +502,25 @@ pub struct AuditEntry {
     pub parent: Option<String>,
     #[serde(default, skip_serializing_if = "Steps::is_empty")]
     pub steps: Steps,
+    /// The person who has answered the confirmation request, in the entry of the answer and in that of the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approver: Option<ApproverRecord>,
+    /// What that person has changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edits: Vec<ArgumentEdit>,
 }
 
 impl AuditEntry {
+    /// The name of the person who has answered the confirmation request.
+    pub fn approver_id(&self) -> Option<&str> {
+        self.approver.as_ref().map(|approver| approver.id.as_str())
+    }
+
+    /// Whether an approver has changed the arguments.
+    pub fn is_edited(&self) -> bool {
+        !self.edits.is_empty()
+    }
+
     /// The key of its principal.
     pub fn principal_key(&self) -> Option<String> {
         let principal = || Principal { id: self.principal.clone(), org: self.org.clone(), roles: Vec::new() };

@@ -26,7 +26,8 @@ async fn a_long_approved_call_does_not_delay_the_sweep() {
     // Its process ends before the approved call begins.
     let store = orchestrator.store();
     let request = orchestrator.pending_confirmations(None).await.unwrap().remove(0);
-    let approval = Decision::Approve { by: "ada".to_owned(), args, redacted_args: None, roles: None };
+    let approval =
+        Decision::Approve { by: "ada".into(), args, redacted_args: None, edits: Vec::new(), roles: None };
     store.decide_confirmation(&request.id, approval, orchestrator.now()).await.unwrap().unwrap();
     let old = SessionRecord { id: "old".to_owned(), expires_at: 1, ..(*session).clone() };
     store.create_session(old, Durability::Committed).await.unwrap();
