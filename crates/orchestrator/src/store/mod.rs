@@ -24,6 +24,7 @@
 //! - **A gap in the audit is an entry of the audit.** Entries that could not be written are counted, and the count is
 //!   written as soon as writing works again.
 
+mod audit_entry;
 mod audit_gap;
 mod audit_query;
 mod audit_segment;

@@ -484,13 +484,8 @@ async fn an_approval_outlasts_a_short_outage_of_the_store() {
     let session = fixture.session(Mode::Text).await;
     let request = ask(&fixture, &session, "c1", "always", json!({})).await;
     let id = request["confirmation_id"].as_str().unwrap();
-    let yes = Decision::Approve {
-        by: "mira".into(),
-        args: json!({}),
-        redacted_args: None,
-        edits: Vec::new(),
-        roles: None,
-    };
+    let (by, args) = ("mira".into(), json!({}));
+    let yes = Decision::Approve { by, args, redacted_args: None, edits: Vec::new(), roles: None };
     fixture.orchestrator.store().decide_confirmation(id, yes, 1_000_000).await.unwrap().unwrap();
     faults.set(Fault::CommitFails);
     assert_eq!(fixture.orchestrator.resume().await.unwrap(), 1);
