@@ -113,7 +113,6 @@ impl Orchestrator {
         let digest = approval.as_ref().map_or_else(|| ids::digest(&tool, &args), |approval| approval.digest);
         let id = id.unwrap_or_else(|| ids::derived_execution_id(session.turn, position, &digest)).into();
         let trace = parent.as_ref().and_then(|parent| parent.trace);
-        let cancel = own_cancel(cancel, parent.as_deref());
         Box::new(Execution {
             started,
             now: self.0.clock.now(),
@@ -130,8 +129,8 @@ impl Orchestrator {
             approval,
             task,
             begun_task: None,
+            cancel: own_cancel(cancel, parent.as_deref()),
             parent,
-            cancel,
             client,
             host,
             handler_now: now,

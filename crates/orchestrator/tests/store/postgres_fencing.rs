@@ -7,7 +7,7 @@ use toolwright_orchestrator::store::{
     SettleOutcome, Settlement, TaskChange, TaskStatus,
 };
 
-use crate::postgres_store::{Database, Process};
+use crate::postgres_store::{Database, Process, holds};
 use crate::support::{
     NOW, approved, claim, confirmation, confirmed, envelope, idempotent, retrieval_charge, retrievals,
     session, settlement, status,
@@ -155,6 +155,27 @@ async fn a_task_that_was_adopted_is_changed_by_its_new_owner_only() {
     // Anybody may ask for its end.
     assert!(a.store.change_task(taken, TaskChange::RequestCancel, NOW + 1).await.unwrap().is_some());
     assert!(b.store.change_task(taken, end, NOW + 1).await.unwrap().is_some());
+}
+
+/// While servers are replaced one by one, those of the version before still run.
+#[tokio::test]
+async fn a_server_of_the_version_before_is_fenced_too() {
+    let (database, _a, b, _) = two_processes().await;
+    let client = database.client().await;
+    let call = idempotent("s", "theirs");
+    let claimed =
+        "SELECT verdict = 'new' FROM claim('s', 'theirs', 'mail_send', '1.2.0', $1, true, NULL::jsonb,
+        NULL, 1, 'earlier', 60000, 1, false)";
+    assert!(holds(&client, claimed, &[&call.digest.as_slice()]).await);
+    assert_eq!(b.store.claim(call.clone()).await, Ok(ClaimOutcome::Running));
+    database.expire_lease("earlier").await;
+    assert_eq!(b.store.claim(call.clone()).await, Ok(ClaimOutcome::New));
+    let refused = "SELECT count(*) = 1 AND bool_and(has_session IS NULL AND recorded IS NULL) FROM settle(
+        ARRAY['s'], ARRAY['theirs'], ARRAY['{}'], ARRAY[NULL]::text[], 'earlier', 1, ARRAY['p'], ARRAY['h'],
+        ARRAY['{}'], ARRAY['{}'], false)";
+    assert!(holds(&client, refused, &[]).await);
+    assert_eq!(b.store.settle(settlement(&call)).await, Ok(SettleOutcome::Recorded));
+    assert!(holds(&client, "SELECT forget_executions(100, 2, 1000) >= 0", &[]).await);
 }
 
 #[tokio::test]
