@@ -53,7 +53,7 @@ pub enum Audit {
 
 pub fn run(config: &Config, command: &Audit) -> Result<()> {
     toolset::async_runtime()?.block_on(async {
-        let store = ReadOnlyStore::open(&config.store).await?;
+        let store = ReadOnlyStore::open(config).await?;
         match command {
             Audit::Tail { lines } => tail(config, &store, *lines).await,
             Audit::List(conditions) => audit_list::run(config, &store, conditions).await,
