@@ -113,7 +113,7 @@ async fn the_audit_log_is_searched_by_who_did_what() {
 
     let search = async |query: &str| {
         let page = grace.get(&format!("/v1/audit?{query}")).await.expect(200);
-        let event = |row: &Value| row["entry"]["event"].as_str().unwrap().to_owned();
+        let event = |row: &serde_json::Value| row["entry"]["event"].as_str().unwrap().to_owned();
         page["entries"].as_array().unwrap().iter().map(event).collect::<Vec<_>>()
     };
     assert_eq!(search("principal=mira&org=studio").await, ["called", "approved", "refused", "called"]);
